@@ -1,0 +1,99 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// What every target of ours is compiled with: imports that do not leak, existentials that say `any`, and no warning left.
+let strict: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("ExistentialAny"),
+  .treatAllWarnings(as: .error),
+]
+
+let package = Package(
+  name: "keyway",
+  products: [
+    .library(name: "KeyValueModel", targets: ["KeyValueModel"]),
+    .library(name: "KeyValueObserving", targets: ["KeyValueObserving"]),
+    .executable(name: "keyway", targets: ["keyway"]),
+  ],
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+    .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+    .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
+    .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+  ],
+  targets: [
+    // The one room for C: libmicrohttpd and the Linux calls that Swift's Glibc module lacks.
+    .systemLibrary(name: "CMicrohttpd", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
+    // The second, for the command's load generator and importer: epoll and strptime, which Swift's Glibc module lacks.
+    .systemLibrary(name: "CLinux"),
+    .target(name: "Locking", swiftSettings: strict),
+    .target(
+      name: "KeyValueModel",
+      dependencies: [
+        .product(name: "HashTreeCollections", package: "swift-collections"),
+        .product(name: "OrderedCollections", package: "swift-collections"),
+        .product(name: "Yams", package: "Yams"),
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "KeyValueObserving",
+      dependencies: ["KeyValueModel"],
+      swiftSettings: strict),
+    .target(
+      name: "ModelStore",
+      dependencies: [
+        "KeyValueModel", "KeyValueObserving", "Locking",
+        .product(name: "DequeModule", package: "swift-collections"),
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "HTTPServer",
+      dependencies: [
+        "CMicrohttpd", "Locking",
+        .product(name: "HTTPTypes", package: "swift-http-types"),
+        .product(name: "Logging", package: "swift-log"),
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "KeywayAPI",
+      dependencies: [
+        "HTTPServer", "KeyValueModel", "KeyValueObserving", "Locking", "ModelStore",
+        .product(name: "HTTPTypes", package: "swift-http-types"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "Metrics", package: "swift-metrics"),
+        .product(name: "CoreMetrics", package: "swift-metrics"),
+        .product(name: "OrderedCollections", package: "swift-collections"),
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "KeywayClient",
+      dependencies: ["KeyValueModel", "Locking"],
+      swiftSettings: strict),
+    .executableTarget(
+      name: "keyway",
+      dependencies: [
+        "CLinux", "HTTPServer", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayClient", "Locking", "ModelStore",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "Histogram", package: "hdrhistogram-swift"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "Metrics", package: "swift-metrics"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+        .product(name: "Yams", package: "Yams"),
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "KeywayClientTests",
+      dependencies: ["KeywayClient"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "keywayTests",
+      dependencies: ["KeyValueModel", "keyway"],
+      swiftSettings: strict),
+  ]
+)

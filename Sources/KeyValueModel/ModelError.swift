@@ -1,0 +1,56 @@
+/// Why the model refuses something. A refused transaction changes nothing.
+public struct ModelError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The sort of mistake; its raw value is the code of the wire contract, section 6.
+  public enum Code: String, Hashable, Sendable, CaseIterable {
+    /// No entity has this name.
+    case unknownEntity = "unknown-entity"
+    /// No object has this reference.
+    case unknownObject = "unknown-object"
+    /// The entity has no such key.
+    case undefinedKey = "undefined-key"
+    /// The key path does not follow the grammar.
+    case malformedKeyPath = "malformed-key-path"
+    /// A key path is set through an object that is not there.
+    case nullInKeyPath = "null-in-key-path"
+    /// A delete rule, or a reference that must not be null, forbids the deletion.
+    case deleteDenied = "delete-denied"
+    /// An object with this reference is there already.
+    case alreadyExists = "already-exists"
+    /// What a precondition names has changed since its revision, or is not there.
+    case staleRevision = "stale-revision"
+    /// The value does not have the type of the key or breaks a constraint.
+    case invalidValue = "invalid-value"
+    /// The key must have a value.
+    case nullNotAllowed = "null-not-allowed"
+    /// A computed key cannot be set.
+    case readOnlyKey = "read-only-key"
+    /// The reference names an object of another entity than the relationship wants.
+    case wrongEntity = "wrong-entity"
+    /// A `willChange` without its `didChange`, or the other way round.
+    case unbalancedBracket = "unbalanced-bracket"
+    /// The operation wants a collection and the key is none.
+    case notACollection = "not-a-collection"
+  }
+
+  /// The sort of mistake.
+  public let code: Code
+  /// What is wrong, as a sentence for the person who sent it.
+  public let detail: String
+  /// The object concerned, where there is one.
+  public var object: String?
+  /// The key path concerned, where there is one.
+  public var keyPath: String?
+  /// Which operation of a transaction failed, counted from 0.
+  public var operation: Int?
+
+  /// A mistake with what is known of its place.
+  public init(_ code: Code, _ detail: String, object: Reference? = nil, keyPath: String? = nil) {
+    self.code = code
+    self.detail = detail
+    self.object = object?.text
+    self.keyPath = keyPath
+  }
+
+  /// Code and detail in a line.
+  public var description: String { "\(code.rawValue): \(detail)" }
+}

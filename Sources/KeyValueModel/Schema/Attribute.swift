@@ -1,0 +1,43 @@
+/// A key that holds a value: its type, and the constraints in JSON Schema's words (JSON Schema Validation §6).
+public struct Attribute: Sendable {
+  /// What it holds.
+  public let type: AttributeType
+  /// What a create fills in where the key is missing; already in the form of the type.
+  public internal(set) var defaultValue: Value?
+  /// The least number allowed.
+  public internal(set) var minimum: Value?
+  /// The greatest number allowed.
+  public internal(set) var maximum: Value?
+  /// The shortest string allowed, in Unicode scalars.
+  public internal(set) var minLength: Int?
+  /// The longest string allowed, in Unicode scalars.
+  public internal(set) var maxLength: Int?
+  /// A regular expression that a part of the string must match.
+  public internal(set) var pattern: Pattern?
+  /// The only values allowed, in the form of the type.
+  public internal(set) var allowedValues: [Value]?
+
+  init(type: AttributeType) {
+    self.type = type
+  }
+}
+
+/// A compiled regular expression that remembers its text.
+///
+/// Sendable although `Regex` does not say so: it is immutable here, and matching works on a copy of its program.
+public struct Pattern: @unchecked Sendable {
+  /// The expression as written in the schema.
+  public let text: String
+  private let regex: Regex<AnyRegexOutput>
+
+  /// Compiles `text`; throws where it is no regular expression.
+  init(_ text: String) throws {
+    self.text = text
+    regex = try Regex(text).matchingSemantics(.unicodeScalar)
+  }
+
+  /// Whether some part of `string` matches.
+  func matches(_ string: String) -> Bool {
+    string.contains(regex)
+  }
+}

@@ -1,0 +1,113 @@
+internal import OrderedCollections
+internal import Yams
+
+/// Reads the constraints and the default of one attribute.
+struct AttributeReader {
+  let type: AttributeType
+  let words: Node.Mapping
+
+  /// The attribute; its mistakes go to `reader`.
+  func read(reportingTo reader: inout SchemaReader) -> Attribute {
+    var attribute = Attribute(type: type)
+    readRange(into: &attribute, &reader)
+    readText(into: &attribute, &reader)
+    if let node = words["enum"] { attribute.allowedValues = readEnum(node, attribute, &reader) }
+    if let node = words["default"], let value = value(node, &reader) {
+      do throws(Attribute.Refusal) {
+        attribute.defaultValue = try attribute.accepting(value)
+      } catch {
+        reader.report(node, "the default \(error.reason)")
+      }
+    }
+    return attribute
+  }
+
+  private func readRange(into attribute: inout Attribute, _ reader: inout SchemaReader) {
+    for word in ["minimum", "maximum"] {
+      guard let node = words[word] else { continue }
+      guard type == .integer || type == .number else {
+        reader.report(node, "'\(word)' goes with integer and number")
+        continue
+      }
+      guard let value = value(node, &reader), let bound = try? Attribute(type: type).accepting(value) else {
+        reader.report(node, "'\(word)' wants \(type.article)")
+        continue
+      }
+      if word == "minimum" { attribute.minimum = bound } else { attribute.maximum = bound }
+    }
+    if let minimum = attribute.minimum, let maximum = attribute.maximum, Attribute.isLess(maximum, minimum),
+      let node = words["maximum"]
+    {
+      reader.report(node, "the maximum is under the minimum")
+    }
+  }
+
+  private func readText(into attribute: inout Attribute, _ reader: inout SchemaReader) {
+    for word in ["minLength", "maxLength", "pattern"] {
+      guard let node = words[word], type != .string else { continue }
+      reader.report(node, "'\(word)' goes with string")
+    }
+    attribute.minLength = words["minLength"].flatMap { reader.length($0, "'minLength'") }
+    attribute.maxLength = words["maxLength"].flatMap { reader.length($0, "'maxLength'") }
+    if let minLength = attribute.minLength, let maxLength = attribute.maxLength, maxLength < minLength,
+      let node = words["maxLength"]
+    {
+      reader.report(node, "maxLength is under minLength")
+    }
+    if let node = words["pattern"], let text = reader.string(node, "'pattern'") {
+      do {
+        attribute.pattern = try Pattern(text.content)
+      } catch {
+        reader.report(node, "'pattern' is no regular expression: \(error)")
+      }
+    }
+  }
+
+  private func readEnum(_ node: Node, _ attribute: Attribute, _ reader: inout SchemaReader) -> [Value]? {
+    guard case .sequence(let sequence) = node, !sequence.isEmpty else {
+      reader.report(node, "'enum' wants a list of at least one value")
+      return nil
+    }
+    var values: [Value] = []
+    for element in sequence {
+      guard let value = value(element, &reader) else { continue }
+      do throws(Attribute.Refusal) {
+        values.append(try attribute.accepting(value))
+      } catch {
+        reader.report(element, "the enum's \(value.json) \(error.reason)")
+      }
+    }
+    return values
+  }
+
+  /// A YAML value as JSON would have it: YAML 1.2's core schema, and text where a string or date is wanted.
+  private func value(_ node: Node, _ reader: inout SchemaReader) -> Value? {
+    switch node {
+    case .scalar(let scalar):
+      if type == .string || type == .date { return .string(scalar.string) }
+      return Self.value(of: scalar.string, isPlain: scalar.style == .plain || scalar.style == .any)
+    case .sequence(let sequence):
+      return .array(sequence.compactMap { value($0, &reader) })
+    case .mapping(let mapping):
+      var members: OrderedDictionary<String, Value> = [:]
+      for (name, member) in mapping { members[name.string ?? ""] = value(member, &reader) }
+      return .object(JSONObject(members))
+    case .alias:
+      reader.report(node, "an alias cannot stand here")
+      return nil
+    }
+  }
+
+  private static func value(of text: String, isPlain: Bool) -> Value {
+    guard isPlain else { return .string(text) }
+    switch text {
+    case "", "~", "null", "Null", "NULL": return .null
+    case "true", "True", "TRUE": return .bool(true)
+    case "false", "False", "FALSE": return .bool(false)
+    default:
+      if let integer = Int64(text) { return .integer(integer) }
+      if let number = Double(text), number.isFinite { return .number(number) }
+      return .string(text)
+    }
+  }
+}

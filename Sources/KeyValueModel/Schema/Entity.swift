@@ -1,0 +1,48 @@
+/// A named kind of object: its keys, inherited ones first. Immutable once the schema is loaded.
+public final class Entity: Sendable {
+  /// Its name, the part of a reference before the slash.
+  public let name: String
+  /// Where it stands in the schema.
+  public let index: Int
+  /// The entity whose keys it inherits.
+  public let parent: String?
+  /// Its own name and those of all its ancestors.
+  public let lineage: Set<String>
+  /// All keys; a key stands at the same index in every subclass.
+  public let keys: [Key]
+  /// The key paths that a cell observes that names none, with their resolution.
+  public let display: [ModelKeyPath]
+  /// How many values an object's record has.
+  public let storageCount: Int
+
+  /// Where an object's record holds references.
+  let referenceStorage: [Int]
+  /// Whether any key is computed.
+  let hasComputedKeys: Bool
+  private let indexesByName: [String: Int]
+
+  init(
+    name: String, index: Int, parent: String?, lineage: Set<String>, keys: [Key], display: [ModelKeyPath]
+  ) {
+    self.name = name
+    self.index = index
+    self.parent = parent
+    self.lineage = lineage
+    self.keys = keys
+    self.display = display
+    storageCount = keys.count { $0.storage != nil }
+    hasComputedKeys = storageCount < keys.count
+    referenceStorage = keys.compactMap { if case .toOne = $0.kind { $0.storage } else { nil } }
+    indexesByName = Dictionary(uniqueKeysWithValues: keys.enumerated().map { ($1.name, $0) })
+  }
+
+  /// Where a key stands, or nil where there is no key of this name.
+  public func indexOfKey(_ name: String) -> Int? {
+    indexesByName[name]
+  }
+
+  /// Whether objects of this entity may stand where `entity` is wanted: it is that entity or extends it.
+  public func isKind(of entity: String) -> Bool {
+    lineage.contains(entity)
+  }
+}

@@ -1,0 +1,30 @@
+/// Every entity of a model. Immutable, and checked as a whole when it is loaded.
+public struct Schema: Sendable {
+  /// The entities in the order of the file.
+  public let entities: [Entity]
+
+  private let indexesByName: [String: Int]
+
+  init(entities: [Entity]) {
+    self.entities = entities
+    indexesByName = Dictionary(uniqueKeysWithValues: entities.map { ($0.name, $0.index) })
+  }
+
+  /// The entity of this name.
+  public func entity(named name: String) -> Entity? {
+    indexesByName[name].map { entities[$0] }
+  }
+
+  /// The entity of this name, or `unknown-entity`.
+  public func requireEntity(_ name: String) throws(ModelError) -> Entity {
+    guard let entity = entity(named: name) else {
+      throw ModelError(.unknownEntity, "there is no entity '\(name)'")
+    }
+    return entity
+  }
+
+  /// An entity and everything that extends it, in the order of the file.
+  public func family(of entity: Entity) -> [Entity] {
+    entities.filter { $0.isKind(of: entity.name) }
+  }
+}

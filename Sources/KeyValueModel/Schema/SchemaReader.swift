@@ -1,0 +1,139 @@
+internal import Yams
+
+/// Reads a schema file into declarations: the YAML, the words, the types of what stands behind them. Goes on after a
+/// mistake, to find them all.
+struct SchemaReader {
+  private(set) var problems: [SchemaError.Problem] = []
+
+  /// The declarations of `yaml`; what is wrong is added to `problems`.
+  mutating func read(_ yaml: String) -> [EntityDeclaration] {
+    let root: Node?
+    do {
+      root = try Yams.compose(yaml: yaml)
+    } catch {
+      problems.append(Self.problem(of: error))
+      return []
+    }
+    guard let root, let top = mapping(root, "a schema file") else {
+      if root == nil { problems.append(.init(line: 1, column: 1, message: "the file is empty; it wants 'entities:'")) }
+      return []
+    }
+    var declarations: [EntityDeclaration] = []
+    for (key, value) in top {
+      guard key.string == "entities" else {
+        report(key, "'\(key.string ?? "?")' is not a word of a schema file; it has 'entities'")
+        continue
+      }
+      guard let entities = mapping(value, "'entities'") else { continue }
+      for (name, body) in entities { readEntity(name, body).map { declarations.append($0) } }
+    }
+    if top["entities"] == nil { report(root, "a schema file wants 'entities:'") }
+    return declarations
+  }
+
+  /// A mistake that Yams found, with its place.
+  static func problem(of error: any Error) -> SchemaError.Problem {
+    switch error {
+    case YamlError.scanner(_, let problem, let mark, _), YamlError.parser(_, let problem, let mark, _),
+      YamlError.composer(_, let problem, let mark, _):
+      return .init(line: mark.line, column: mark.column, message: "not YAML: \(problem)")
+    case YamlError.duplicatedKeysInMapping(let duplicates, let context):
+      let mark = context.mark
+      let names = duplicates.map(\.description).joined(separator: ", ")
+      return .init(line: mark.line, column: mark.column, message: "declared twice: \(names)")
+    default:
+      return .init(line: 1, column: 1, message: "not YAML: \(error)")
+    }
+  }
+
+  private mutating func readEntity(_ name: Node, _ body: Node) -> EntityDeclaration? {
+    guard let text = name.string, Reference(entity: text, id: "1") != nil else {
+      report(name, "an entity's name is a letter followed by letters, digits and '_'")
+      return nil
+    }
+    guard let words = mapping(body, "the entity '\(text)'") else { return nil }
+    var entity = EntityDeclaration(name: Located(content: text, mark: mark(name)))
+    for (word, value) in words {
+      switch word.string {
+      case "extends": entity.parent = string(value, "'extends'")
+      case "display": entity.display = strings(value, "'display'")
+      case "keys":
+        guard let keys = mapping(value, "'keys'") else { continue }
+        for (key, definition) in keys { readKey(key, definition).map { entity.keys.append($0) } }
+      default: report(word, "'\(word.string ?? "?")' is not a word of an entity; it has extends, keys and display")
+      }
+    }
+    return entity
+  }
+
+  private mutating func readKey(_ name: Node, _ definition: Node) -> KeyDeclaration? {
+    guard let text = name.string, KeyPathGrammar.isKey(text) else {
+      report(name, "a key's name is a letter or '_' followed by letters, digits and '_'")
+      return nil
+    }
+    guard let words = mapping(definition, "the key '\(text)'") else { return nil }
+    return KeyReader(name: Located(content: text, mark: mark(name)), words: words).read(reportingTo: &self)
+  }
+}
+
+// MARK: - Nodes
+
+extension SchemaReader {
+  /// Where a node begins; nodes that were read from text always know.
+  func mark(_ node: Node) -> Place { Place(line: node.mark?.line ?? 1, column: node.mark?.column ?? 1) }
+
+  mutating func report(_ node: Node, _ message: String) {
+    report(mark(node), message)
+  }
+
+  mutating func report(_ mark: Place, _ message: String) {
+    problems.append(.init(line: mark.line, column: mark.column, message: message))
+  }
+
+  mutating func mapping(_ node: Node, _ what: String) -> Node.Mapping? {
+    guard case .mapping(let mapping) = node else {
+      report(node, "\(what) wants names with values")
+      return nil
+    }
+    return mapping
+  }
+
+  mutating func string(_ node: Node, _ what: String) -> Located<String>? {
+    guard case .scalar(let scalar) = node else {
+      report(node, "\(what) wants a text")
+      return nil
+    }
+    return Located(content: scalar.string, mark: mark(node))
+  }
+
+  mutating func strings(_ node: Node, _ what: String) -> [Located<String>]? {
+    guard case .sequence(let sequence) = node else {
+      report(node, "\(what) wants a list")
+      return nil
+    }
+    return sequence.compactMap { string($0, what) }
+  }
+
+  mutating func boolean(_ node: Node, _ what: String) -> Bool? {
+    guard let value = node.bool else {
+      report(node, "\(what) is true or false")
+      return nil
+    }
+    return value
+  }
+
+  mutating func length(_ node: Node, _ what: String) -> Int? {
+    guard let value = node.int, value >= 0 else {
+      report(node, "\(what) wants a whole number from 0")
+      return nil
+    }
+    return value
+  }
+
+  /// One of an enumeration's words.
+  mutating func word<Word: RawRepresentable<String> & CaseIterable>(_ node: Node, _ what: String) -> Word? {
+    if let text = node.string, let word = Word(rawValue: text) { return word }
+    report(node, "\(what) is one of \(Word.allCases.map(\.rawValue).joined(separator: ", "))")
+    return nil
+  }
+}

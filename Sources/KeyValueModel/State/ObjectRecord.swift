@@ -1,0 +1,20 @@
+/// The number of a committed transaction: 0 for the empty store, one more for each.
+public typealias Revision = UInt64
+
+/// One object as it stands at some revision.
+public struct ObjectRecord: Sendable {
+  /// What kind of object it is.
+  public let entity: Entity
+  /// The last revision that set a stored key.
+  public internal(set) var revision: Revision
+  /// The revision that made the object.
+  public let createdAt: Revision
+  /// The values of the stored keys, by `Key.storage`.
+  public internal(set) var values: [Value]
+}
+
+/// Something that can be asked for objects: a state, or a past one seen through the changes since.
+public protocol ObjectReader {
+  /// The object of this name, nil where there is none.
+  func record(_ reference: Reference) -> ObjectRecord?
+}

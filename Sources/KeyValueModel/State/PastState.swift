@@ -1,0 +1,29 @@
+/// A state seen through the changes that were made since: what the objects were at an earlier revision, and, one
+/// operation after the other, how they became what they are.
+public struct PastState: ObjectReader, Sendable {
+  private let present: ModelState
+  /// Objects that differ from the present; nil for those that were not there.
+  private var differences: [Reference: ObjectRecord?] = [:]
+
+  /// The state before all of `commits`, which are consecutive and end with the one that made `present`.
+  public init(before commits: some BidirectionalCollection<Commit>, of present: ModelState) {
+    self.present = present
+    for commit in commits.reversed() {
+      for (object, record) in commit.before { differences.updateValue(record, forKey: object) }
+    }
+  }
+
+  /// The object as it was, nil where it was not there.
+  public func record(_ reference: Reference) -> ObjectRecord? {
+    if let different = differences[reference] { return different }
+    return present.record(reference)
+  }
+
+  /// Goes on to the state after one operation.
+  public mutating func apply(_ step: Commit.Step) {
+    for (object, after) in step.writes { differences.updateValue(after, forKey: object) }
+  }
+
+  /// What the objects are.
+  public var schema: Schema { present.schema }
+}

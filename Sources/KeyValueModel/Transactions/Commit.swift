@@ -1,0 +1,41 @@
+/// What a transaction did: enough to go from the state before it to the state after, one operation at a time, and back.
+public struct Commit: Sendable {
+  /// A key of an object that an operation set.
+  public struct KeyChange: Hashable, Sendable {
+    /// The object that holds the key.
+    public let object: Reference
+    /// The index of the key in its entity.
+    public let key: Int
+    /// True where the key's `notifies` kept it silent: observers are not told, but paths through it lead elsewhere.
+    public let isSilent: Bool
+  }
+
+  /// What one operation did.
+  public struct Step: Sendable {
+    /// What sort of operation it was, as far as observers care.
+    public enum Kind: Sendable {
+      /// It set these keys, in this order.
+      case change([KeyChange])
+      /// It opened a bracket around a key.
+      case willChange(Reference, key: Int)
+      /// It closed the bracket.
+      case didChange(Reference, key: Int)
+    }
+
+    /// The sort.
+    public let kind: Kind
+    /// The objects that it left different, as they stood after it; nil for deleted ones.
+    public let writes: [(object: Reference, after: ObjectRecord?)]
+  }
+
+  /// The revision that it made.
+  public let revision: Revision
+  /// Who wrote, where it was said.
+  public let writer: String?
+  /// Its operations that touched something, in order.
+  public let steps: [Step]
+  /// Every object that it touched, as it stood before; nil for those that were not there.
+  public let before: [(object: Reference, record: ObjectRecord?)]
+  /// For each operation of the transaction the object that it was about.
+  public let results: [Reference]
+}

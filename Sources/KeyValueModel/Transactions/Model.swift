@@ -1,0 +1,56 @@
+/// The objects and their revision: what the single writer holds. A value without locks, clocks or files.
+public struct Model: Sendable {
+  /// The objects as they stand.
+  public private(set) var state: ModelState
+  /// The last committed transaction.
+  public private(set) var revision: Revision = 0
+
+  /// A model without objects.
+  public init(schema: Schema) {
+    state = ModelState(schema: schema)
+  }
+
+  /// What the objects are.
+  public var schema: Schema { state.schema }
+
+  /// Applies a transaction and gives it the next revision. One that fails leaves everything as it was.
+  public mutating func commit(_ transaction: Transaction) throws(ModelError) -> Commit {
+    for precondition in transaction.preconditions { try check(precondition) }
+    var application = TransactionApplication(state: state, revision: revision + 1)
+    // The application must be the only owner of the state, or each of its writes would copy a path of the tree.
+    state = ModelState(schema: application.state.schema)
+    do throws(ModelError) {
+      try application.apply(transaction.operations)
+    } catch {
+      application.undo()
+      state = application.state
+      throw error
+    }
+    state = application.state
+    revision += 1
+    return application.commit(writer: transaction.writer)
+  }
+
+  private func check(_ precondition: Precondition) throws(ModelError) {
+    switch precondition {
+    case .exists(let reference):
+      guard state.record(reference) != nil else { throw stale("\(reference) is not there", reference) }
+    case .absent(let reference):
+      guard state.record(reference) == nil else { throw stale("\(reference) is there already", reference) }
+    case .unchangedObject(let reference, let since):
+      guard state.record(reference) != nil else { throw stale("\(reference) is not there", reference) }
+      guard since <= revision, state.revision(of: reference) <= since else {
+        throw stale("\(reference) has changed since revision \(since)", reference)
+      }
+    case .unchangedKeyPath(let reference, let text, let since):
+      let path = try schema.resolve(text, from: state.requireRecord(reference).entity)
+      guard since <= revision, state.revision(of: reference, along: path.keys) <= since else {
+        throw stale("\(text) of \(reference) has changed since revision \(since)", reference, text)
+      }
+    }
+  }
+
+  private func stale(_ detail: String, _ object: Reference, _ keyPath: String? = nil) -> ModelError {
+    ModelError(.staleRevision, detail, object: object, keyPath: keyPath)
+  }
+}

@@ -1,0 +1,48 @@
+/// One thing that a transaction does (the wire contract, section 3).
+public enum Operation: Sendable {
+  /// Makes an object; `already-exists` where there is one of this name.
+  case create(Reference, JSONObject)
+  /// Makes an object or replaces all that it holds: keys of the body are set, the others go back to their defaults.
+  case put(Reference, JSONObject)
+  /// Sets the value for a key path.
+  case set(Reference, keyPath: String, Value)
+  /// Changes an object by a JSON merge patch (RFC 7396).
+  case patch(Reference, JSONObject)
+  /// Deletes an object by the delete rules.
+  case delete(Reference)
+  /// Opens a bracket around changes of a key (KVO guide, "Manual Change Notification").
+  case willChange(Reference, key: String)
+  /// Closes the bracket that `willChange` opened.
+  case didChange(Reference, key: String)
+  /// Fails unless the object is unchanged since a revision.
+  case require(Reference, Revision)
+}
+
+/// What must hold for a transaction to be applied at all (RFC 9110 §13.1).
+public enum Precondition: Hashable, Sendable {
+  /// The object is there, and neither it nor what its computed keys read has changed since.
+  case unchangedObject(Reference, since: Revision)
+  /// The objects along the key path have not changed since.
+  case unchangedKeyPath(Reference, String, since: Revision)
+  /// The object is there.
+  case exists(Reference)
+  /// The object is not there.
+  case absent(Reference)
+}
+
+/// Operations that are applied together or not at all, and make one revision.
+public struct Transaction: Sendable {
+  /// What is done, in order.
+  public var operations: [Operation]
+  /// What must hold before.
+  public var preconditions: [Precondition]
+  /// Who writes, told to observers so that they know their own echo.
+  public var writer: String?
+
+  /// A transaction of these operations.
+  public init(_ operations: [Operation], preconditions: [Precondition] = [], writer: String? = nil) {
+    self.operations = operations
+    self.preconditions = preconditions
+    self.writer = writer
+  }
+}

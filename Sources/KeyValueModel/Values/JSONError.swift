@@ -1,0 +1,10 @@
+/// Why a text is not JSON that the model can hold.
+public struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// What is wrong, as a clause: `a member name must be a string`.
+  public let reason: String
+  /// How many bytes of the text stand before the mistake.
+  public let offset: Int
+
+  /// The reason with its place.
+  public var description: String { "\(reason) (byte \(offset))" }
+}

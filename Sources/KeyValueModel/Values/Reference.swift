@@ -1,0 +1,68 @@
+/// The name of one object: `Entity/id`.
+///
+/// An entity is `[A-Za-z][A-Za-z0-9_]*`; an id matches `[A-Za-z0-9._~-]{1,128}` and is neither `.` nor `..`, so that a
+/// reference is a path of a URL as it stands.
+public struct Reference: Hashable, Sendable, Comparable, CustomStringConvertible {
+  /// The whole name, `Entity/id`.
+  public let text: String
+
+  /// The longest id, in characters.
+  public static let maximumIDLength = 128
+
+  /// The reference that `text` names, or nil where it does not have the form `Entity/id`.
+  public init?(_ text: String) {
+    var text = text
+    let isReference = text.withUTF8 { bytes in
+      guard let slash = bytes.firstIndex(of: UInt8(ascii: "/")), Self.isEntityName(bytes[..<slash]) else {
+        return false
+      }
+      return Self.isID(bytes[(slash + 1)...])
+    }
+    guard isReference else { return nil }
+    self.text = text
+  }
+
+  /// The reference of an entity's object, or nil where `entity` is no name or `id` no id.
+  public init?(entity: String, id: String) {
+    self.init("\(entity)/\(id)")
+  }
+
+  /// The part before the slash.
+  public var entity: String { String(text[..<slash]) }
+
+  /// The part behind the slash.
+  public var id: String { String(text[text.index(after: slash)...]) }
+
+  private var slash: String.Index { text.utf8.firstIndex(of: UInt8(ascii: "/")) ?? text.endIndex }
+
+  /// The same as `text`.
+  public var description: String { text }
+
+  /// By the bytes of the whole name: the order in which equal sort keys and unordered members come.
+  public static func < (left: Reference, right: Reference) -> Bool {
+    left.text.utf8.lexicographicallyPrecedes(right.text.utf8)
+  }
+
+  private static func isEntityName(_ bytes: some Collection<UInt8>) -> Bool {
+    guard let first = bytes.first, first.isASCIILetter else { return false }
+    return bytes.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: "_") }
+  }
+
+  private static func isID(_ bytes: some Collection<UInt8>) -> Bool {
+    guard (1...maximumIDLength).contains(bytes.count) else { return false }
+    guard bytes.allSatisfy(\.isUnreservedInURI) else { return false }
+    return bytes.count > 2 || bytes.contains { $0 != UInt8(ascii: ".") }
+  }
+}
+
+extension UInt8 {
+  var isASCIILetter: Bool { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(self | 0x20) }
+  var isASCIIDigit: Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self) }
+
+  /// `unreserved` of RFC 3986 §2.3.
+  var isUnreservedInURI: Bool {
+    if isASCIILetter || isASCIIDigit { return true }
+    return self == UInt8(ascii: "-") || self == UInt8(ascii: ".") || self == UInt8(ascii: "_")
+      || self == UInt8(ascii: "~")
+  }
+}

@@ -1,0 +1,116 @@
+internal import OrderedCollections
+
+extension Value {
+  /// The value of a JSON text in UTF-8 (RFC 8259). Refuses duplicate member names, numbers that no double can hold, and
+  /// nesting over 64 levels.
+  public init(json bytes: [UInt8]) throws(JSONError) {
+    let result = bytes.withUnsafeBufferPointer { buffer -> Result<Value, JSONError> in
+      Result { () throws(JSONError) in
+        var parser = JSONParser(buffer)
+        return try parser.parseText()
+      }
+    }
+    self = try result.get()
+  }
+
+  /// The value of a JSON text.
+  public init(json text: String) throws(JSONError) {
+    try self.init(json: Array(text.utf8))
+  }
+
+  /// The value as compact JSON text.
+  public var json: String {
+    var bytes: [UInt8] = []
+    appendJSON(to: &bytes)
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// Appends the value as compact JSON in UTF-8.
+  public func appendJSON(to bytes: inout [UInt8]) {
+    switch self {
+    case .null: bytes.append(contentsOf: "null".utf8)
+    case .bool(let value): bytes.append(contentsOf: value ? "true".utf8 : "false".utf8)
+    case .integer(let value): bytes.appendDecimal(value)
+    case .number(let value): Self.append(value, to: &bytes)
+    case .string(let value): bytes.appendJSONString(value)
+    case .reference(let value):
+      bytes.append(UInt8(ascii: "\""))
+      bytes.append(contentsOf: value.text.utf8)
+      bytes.append(UInt8(ascii: "\""))
+    case .array(let elements):
+      bytes.append(UInt8(ascii: "["))
+      for (index, element) in elements.enumerated() {
+        if index > 0 { bytes.append(UInt8(ascii: ",")) }
+        element.appendJSON(to: &bytes)
+      }
+      bytes.append(UInt8(ascii: "]"))
+    case .object(let object): object.appendJSON(to: &bytes)
+    }
+  }
+
+  /// The shortest text that gives the same double again, without the `.0` that JSON does not need.
+  private static func append(_ number: Double, to bytes: inout [UInt8]) {
+    // Doubles of this size hold every whole number, and -0 must keep its sign.
+    if number.magnitude < 1e15, number.rounded() == number, !(number == 0 && number.sign == .minus) {
+      return bytes.appendDecimal(Int64(number))
+    }
+    let text = number.description.utf8
+    bytes.append(contentsOf: text.elementsEqual("-0.0".utf8) ? text.dropLast(2) : text[...])
+  }
+}
+
+extension JSONObject {
+  /// Appends the object as compact JSON in UTF-8, members in their order.
+  public func appendJSON(to bytes: inout [UInt8]) {
+    bytes.append(UInt8(ascii: "{"))
+    var isFirst = true
+    for (name, value) in members {
+      if !isFirst { bytes.append(UInt8(ascii: ",")) }
+      isFirst = false
+      bytes.appendJSONString(name)
+      bytes.append(UInt8(ascii: ":"))
+      value.appendJSON(to: &bytes)
+    }
+    bytes.append(UInt8(ascii: "}"))
+  }
+}
+
+extension [UInt8] {
+  /// Appends a whole number in decimal digits.
+  public mutating func appendDecimal(_ value: some FixedWidthInteger) {
+    append(contentsOf: String(value).utf8)
+  }
+
+  /// Appends a JSON string with its quotation marks; escapes what RFC 8259 §7 demands and nothing else.
+  public mutating func appendJSONString(_ text: String) {
+    append(UInt8(ascii: "\""))
+    var text = text
+    text.withUTF8 { utf8 in
+      var clean = 0
+      for index in utf8.indices where utf8[index] < 0x20 || utf8[index] == 0x22 || utf8[index] == 0x5C {
+        append(contentsOf: utf8[clean..<index])
+        appendEscape(utf8[index])
+        clean = index + 1
+      }
+      append(contentsOf: utf8[clean...])
+    }
+    append(UInt8(ascii: "\""))
+  }
+
+  private mutating func appendEscape(_ byte: UInt8) {
+    append(UInt8(ascii: "\\"))
+    switch byte {
+    case 0x22, 0x5C: append(byte)
+    case 0x08: append(UInt8(ascii: "b"))
+    case 0x0C: append(UInt8(ascii: "f"))
+    case 0x0A: append(UInt8(ascii: "n"))
+    case 0x0D: append(UInt8(ascii: "r"))
+    case 0x09: append(UInt8(ascii: "t"))
+    default:
+      let digits = Array("0123456789abcdef".utf8)
+      append(contentsOf: "u00".utf8)
+      append(digits[Int(byte >> 4)])
+      append(digits[Int(byte & 15)])
+    }
+  }
+}

@@ -1,0 +1,43 @@
+/// What a key holds, and what JSON text says: one type for both, so that nothing is converted on the way.
+///
+/// An `integer` is exact over all 64 bits, a `number` is an IEEE double that comes back as the same double. Values of
+/// `date` keys are strings that follow RFC 3339, kept as they were written.
+public enum Value: Hashable, Sendable {
+  /// The absence of a value.
+  case null
+  /// True or false.
+  case bool(Bool)
+  /// A whole number of 64 bits.
+  case integer(Int64)
+  /// A finite IEEE double.
+  case number(Double)
+  /// Unicode text.
+  case string(String)
+  /// The name of another object; written in JSON as a string.
+  case reference(Reference)
+  /// A list, in order.
+  case array([Value])
+  /// The members of a JSON object.
+  indirect case object(JSONObject)
+
+  /// Whether this is null.
+  public var isNull: Bool {
+    if case .null = self { return true }
+    return false
+  }
+
+  /// Equal as data: strings byte for byte, where Swift's own comparison takes canonically equivalent ones for the same.
+  public static func == (left: Value, right: Value) -> Bool {
+    switch (left, right) {
+    case (.null, .null): true
+    case (.bool(let left), .bool(let right)): left == right
+    case (.integer(let left), .integer(let right)): left == right
+    case (.number(let left), .number(let right)): left == right
+    case (.string(let left), .string(let right)): left.utf8.elementsEqual(right.utf8)
+    case (.reference(let left), .reference(let right)): left == right
+    case (.array(let left), .array(let right)): left == right
+    case (.object(let left), .object(let right)): left == right
+    default: false
+    }
+  }
+}

@@ -1,0 +1,34 @@
+public import KeyValueModel
+
+/// The name of an observer: somebody with any number of observations who is told of one commit at once.
+public struct ObserverID: Hashable, Sendable {
+  /// A number that is used once.
+  public let rawValue: UInt64
+
+  /// The observer of this number.
+  public init(_ rawValue: UInt64) {
+    self.rawValue = rawValue
+  }
+}
+
+/// What one commit did to what one observer observes.
+public struct ObserverEvent: Sendable {
+  /// An observed object that was deleted.
+  public struct Gone: Hashable, Sendable {
+    /// The cell that showed it, where the observer has cells.
+    public let cell: String?
+    /// The object.
+    public let object: Reference
+  }
+
+  /// Who is told.
+  public let observer: ObserverID
+  /// The commit's revision.
+  public let revision: Revision
+  /// Who wrote, where it was said.
+  public let writer: String?
+  /// The changes in the order of the operations; within one, priors first and the changes as their mirror image.
+  public let changes: [Change]
+  /// The objects that are no more, each once per cell, in the order of the cells. Their observations have ended.
+  public let gone: [Gone]
+}

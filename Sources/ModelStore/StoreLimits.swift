@@ -1,0 +1,12 @@
+/// What the store may hold.
+package struct StoreLimits: Sendable {
+  /// The most writes that wait for the writer; one more is refused as overloaded. `writes.queued`.
+  package var queuedWrites = 8192
+  /// The most commits that are kept for those who resume. `history.revisions`.
+  package var historyRevisions = 10_000
+  /// The most bytes that these commits take, about. `history.bytes`.
+  package var historyBytes = 64 * 1024 * 1024
+
+  /// The defaults.
+  package init() {}
+}

@@ -10,15 +10,13 @@ struct CommitTelling {
     var isRetracted = false
   }
 
-  /// A bracket that is open: what its observers saw at the outermost `willChange`.
+  /// A bracket that is open.
   struct Bracket {
-    var depth: Int
-    let keyValue: Value
-    var olds: [ObserverIndex.TrackedID: Value]
-    /// What computed keys that notify only when changed had, between its observers and the key.
-    let gateValues: [ObservedKey: Value]
+    var depth = 1
+    /// Where the undo log ended at the outermost `willChange`.
+    let logStart: Int
     /// Where the priors stand among the observer's notifications, for a bracket that turns out to be silent.
-    var priors: [Prior]
+    var priors: [Prior] = []
 
     struct Prior {
       let id: ObserverIndex.TrackedID
@@ -35,12 +33,23 @@ struct CommitTelling {
 
   var index: ObserverIndex
   var state: PastState
-  private var notifications: [ObserverID: [Notification]] = [:]
-  private var brackets: [ObservedKey: Bracket] = [:]
+  var notifications: [ObserverID: [Notification]] = [:]
+  /// The most notifications of one commit that are collected for one observer.
+  let changesPerObserver: Int
+  /// Who has been told more than that in this commit.
+  var overflown: Set<ObserverID> = []
+  /// What the overflown observe of what this commit has touched: not in the index for the rest of it.
+  var unwired: [ObserverIndex.TrackedID] = []
+  var brackets: [ObservedKey: Bracket] = [:]
+  /// What was written since the first of the open brackets.
+  var log = UndoLog()
+  /// What observers saw last of the values that changed inside a bracket and that they have not been told of yet.
+  var withheld: [ObserverIndex.TrackedID: Value] = [:]
 
-  init(index: consuming ObserverIndex, state: consuming PastState) {
+  init(index: consuming ObserverIndex, state: consuming PastState, changesPerObserver: Int) {
     self.index = index
     self.state = state
+    self.changesPerObserver = changesPerObserver
   }
 
   /// What the commit tells, by observer; those that hear nothing are not there.
@@ -54,16 +63,21 @@ struct CommitTelling {
     }
     let gone = endGoneObservations(commit)
     brackets.removeAll()
-    defer { notifications.removeAll() }
-    return Set(notifications.keys).union(gone.keys).compactMap { observer in
+    log.removeAll()
+    withheld.removeAll()
+    defer {
+      notifications.removeAll()
+      endOverflow()
+    }
+    return Set(notifications.keys).union(gone.keys).union(overflown).compactMap { observer in
       let changes = (notifications[observer] ?? []).lazy.filter { !$0.isRetracted }.map(\.change)
       let ended = gone[observer] ?? []
       let isGone = Set(ended)
       let event = ObserverEvent(
         observer: observer, revision: commit.revision, writer: commit.writer,
         changes: changes.filter { !isGone.contains(.init(cell: $0.cell, object: $0.observation.object)) },
-        gone: ended)
-      return event.changes.isEmpty && event.gone.isEmpty ? nil : event
+        gone: ended, isOverflown: overflown.contains(observer))
+      return event.changes.isEmpty && event.gone.isEmpty && !event.isOverflown ? nil : event
     }
   }
 
@@ -85,11 +99,16 @@ struct CommitTelling {
   private mutating func tell(_ step: Commit.Step, _ changes: [Commit.KeyChange]) {
     var triggers: [ObserverIndex.TrackedID: Trigger] = [:]
     var touched: Set<ObserverIndex.TrackedID> = []
+    var redirected: Set<ObserverIndex.TrackedID> = []
+    // Objects that come or go change what every path through them depends on.
+    let reshapes = step.writes.contains { $0.after == nil || state.record($0.object) == nil }
     var gated: [(id: ObserverIndex.TrackedID, trigger: Trigger, gates: [ObservedKey])] = []
     for (position, change) in changes.enumerated() {
       let key = ObservedKey(object: change.object, key: change.key)
-      let ids = index.ids(dependingOn: key)
+      let ids = listeners(to: key)
       touched.formUnion(ids)
+      if reshapes || isLink(key) { redirected.formUnion(ids) }
+      withhold(ids, key)
       guard !change.isSilent, brackets[key] == nil else { continue }
       for id in ids {
         for dependency in index.tracked[id]?.dependencies ?? [] where dependency.observedKey == key {
@@ -102,27 +121,58 @@ struct CommitTelling {
         }
       }
     }
-    guard !touched.isEmpty else { return state.apply(step) }
-    let gateValues = values(ofGates: gated.flatMap(\.gates))
+    guard !touched.isEmpty else { return apply(step) }
+    let gateValues = values(ofGates: gated.flatMap(\.gates), in: state)
     let candidates = Set(triggers.keys).union(gated.map(\.id))
     let olds = values(of: candidates)
-    state.apply(step)
-    for entry in gated where passes(entry.gates, valuesBefore: gateValues) {
+    apply(step)
+    for entry in gated where owes(entry.id) || passes(entry.gates, valuesBefore: gateValues) {
       triggers.merge(entry.trigger, for: entry.id)
     }
-    for id in touched { index.rewire(id, in: state) }
+    for id in redirected { index.rewire(id, in: state) }
     notify(triggers, olds: olds)
   }
 
-  private func values(of ids: Set<ObserverIndex.TrackedID>) -> [ObserverIndex.TrackedID: Value] {
+  /// Whether setting the key can make a path lead elsewhere.
+  private func isLink(_ key: ObservedKey) -> Bool {
+    guard let entity = state.record(key.object)?.entity, case .attribute = entity.keys[key.key].kind else {
+      return true
+    }
+    return false
+  }
+
+  /// Goes on to the state after an operation; what was there before is kept for open brackets.
+  private mutating func apply(_ step: Commit.Step) {
+    if !brackets.isEmpty {
+      for (object, _) in step.writes { log.append(object, state.record(object)) }
+    }
+    state.apply(step)
+  }
+
+  /// Remembers what those see who depend on a key that is about to be set inside a bracket, its own or one of a computed
+  /// key before it: the next that they are told has this as its old value.
+  private mutating func withhold(_ ids: Set<ObserverIndex.TrackedID>, _ key: ObservedKey) {
+    guard !brackets.isEmpty else { return }
+    for id in ids where withheld[id] == nil {
+      guard let entry = index.tracked[id] else { continue }
+      let isWithheld = entry.dependencies.contains { dependency in
+        dependency.observedKey == key
+          && (brackets[key] != nil || dependency.gates.contains { brackets[$0] != nil })
+      }
+      if isWithheld { withheld[id] = entry.observation.value(in: state) }
+    }
+  }
+
+  /// What the observers saw last.
+  func values(of ids: Set<ObserverIndex.TrackedID>) -> [ObserverIndex.TrackedID: Value] {
     var values: [ObserverIndex.TrackedID: Value] = [:]
-    for id in ids { values[id] = index.tracked[id]?.observation.value(in: state) }
+    for id in ids { values[id] = withheld[id] ?? index.tracked[id]?.observation.value(in: state) }
     return values
   }
 
   /// Appends priors and changes of one operation to each observer's notifications: the priors in order, the changes as
   /// their mirror image.
-  private mutating func notify(
+  mutating func notify(
     _ triggers: [ObserverIndex.TrackedID: Trigger], olds: [ObserverIndex.TrackedID: Value], withPriors: Bool = true
   ) {
     var byObserver: [ObserverID: [ObserverIndex.TrackedID]] = [:]
@@ -139,7 +189,7 @@ struct CommitTelling {
 
   /// By key, nearness, cell and place: nothing that depends on when somebody registered, except among observations
   /// that are identical.
-  private func sorted(
+  func sorted(
     _ ids: [ObserverIndex.TrackedID], _ triggers: [ObserverIndex.TrackedID: Trigger]
   ) -> [ObserverIndex.TrackedID] {
     guard ids.count > 1 else { return ids }
@@ -154,8 +204,9 @@ struct CommitTelling {
       .map(\.0)
   }
 
-  private mutating func appendPrior(_ id: ObserverIndex.TrackedID, old: Value?) {
-    guard let entry = index.tracked[id], entry.observation.options.contains(.prior) else { return }
+  mutating func appendPrior(_ id: ObserverIndex.TrackedID, old: Value?) {
+    guard let entry = index.tracked[id], entry.observation.options.contains(.prior), hasRoom(for: entry.observer)
+    else { return }
     let change = Change(
       cell: entry.cell, observation: entry.observation, old: entry.observation.options.contains(.old) ? old : nil,
       new: nil, isPrior: true)
@@ -163,107 +214,19 @@ struct CommitTelling {
   }
 
   private mutating func appendChange(_ id: ObserverIndex.TrackedID, old: Value?, to observer: ObserverID) {
-    guard let entry = index.tracked[id] else { return }
+    guard let entry = index.tracked[id], hasRoom(for: observer) else { return }
     let options = entry.observation.options
-    let needsValue = options.contains(.new) || !brackets.isEmpty
-    let new = needsValue ? entry.observation.value(in: state) : nil
-    // What it saw last is what an enclosing bracket will call old.
-    for key in brackets.keys { brackets[key]?.olds[id] = new }
+    withheld[id] = nil
     let change = Change(
       cell: entry.cell, observation: entry.observation, old: options.contains(.old) ? old : nil,
-      new: options.contains(.new) ? new : nil, isPrior: false)
+      new: options.contains(.new) ? entry.observation.value(in: state) : nil, isPrior: false)
     notifications[observer, default: []].append(Notification(id: id, change: change))
-  }
-
-  // MARK: Computed keys that keep silent
-
-  private func notifying(_ key: ObservedKey) -> Key.Notifying {
-    state.record(key.object)?.entity.keys[key.key].notifying ?? .always
-  }
-
-  private func isOpenToChanges(_ gates: [ObservedKey]) -> Bool {
-    gates.allSatisfy { brackets[$0] == nil && notifying($0) != .manual }
-  }
-
-  private func values(ofGates gates: [ObservedKey]) -> [ObservedKey: Value] {
-    var values: [ObservedKey: Value] = [:]
-    for gate in gates where values[gate] == nil && notifying(gate) == .changed {
-      values[gate] = state.value(of: gate.object, at: CollectionOfOne(gate.key))
-    }
-    return values
-  }
-
-  private func passes(_ gates: [ObservedKey], valuesBefore: [ObservedKey: Value]) -> Bool {
-    gates.allSatisfy { gate in
-      guard let before = valuesBefore[gate] else { return true }
-      return before != state.value(of: gate.object, at: CollectionOfOne(gate.key))
-    }
-  }
-
-  // MARK: Brackets
-
-  private mutating func open(_ key: ObservedKey) {
-    if brackets[key] != nil {
-      brackets[key]?.depth += 1
-      return
-    }
-    let triggers = bracketTriggers(key, gateValues: [:])
-    let gates = index.ids(dependingOn: key).flatMap { index.tracked[$0]?.dependencies.flatMap(\.gates) ?? [] }
-    var bracket = Bracket(
-      depth: 1, keyValue: state.value(of: key.object, at: CollectionOfOne(key.key)),
-      olds: values(of: Set(triggers.keys)), gateValues: values(ofGates: gates), priors: [])
-    for id in sorted(Array(triggers.keys), triggers) {
-      guard let entry = index.tracked[id], entry.observation.options.contains(.prior) else { continue }
-      bracket.priors.append(
-        .init(id: id, observer: entry.observer, position: notifications[entry.observer]?.count ?? 0))
-      appendPrior(id, old: bracket.olds[id])
-    }
-    brackets[key] = bracket
-  }
-
-  private mutating func close(_ key: ObservedKey) {
-    guard var bracket = brackets[key] else { return }
-    bracket.depth -= 1
-    guard bracket.depth == 0 else {
-      brackets[key] = bracket
-      return
-    }
-    brackets[key] = nil
-    let isUnchanged = bracket.keyValue == state.value(of: key.object, at: CollectionOfOne(key.key))
-    if notifying(key) == .changed, isUnchanged {
-      return retract(bracket.priors)
-    }
-    let triggers = bracketTriggers(key, gateValues: bracket.gateValues)
-    retract(bracket.priors.filter { triggers[$0.id] == nil })
-    var olds = bracket.olds
-    // One that came to depend on the key inside the bracket was told its value then.
-    for id in triggers.keys where olds[id] == nil { olds[id] = index.tracked[id]?.observation.value(in: state) }
-    notify(triggers, olds: olds, withPriors: false)
-  }
-
-  private mutating func retract(_ priors: [Bracket.Prior]) {
-    for prior in priors { notifications[prior.observer]?[prior.position].isRetracted = true }
-  }
-
-  private func bracketTriggers(
-    _ key: ObservedKey, gateValues: [ObservedKey: Value]
-  ) -> [ObserverIndex.TrackedID: Trigger] {
-    var triggers: [ObserverIndex.TrackedID: Trigger] = [:]
-    for id in index.ids(dependingOn: key) {
-      for dependency in index.tracked[id]?.dependencies ?? []
-      where dependency.observedKey == key && isOpenToChanges(dependency.gates)
-        && passes(dependency.gates, valuesBefore: gateValues)
-      {
-        triggers.merge(Trigger(keyPosition: 0, depth: dependency.depth), for: id)
-      }
-    }
-    return triggers
   }
 }
 
 extension [ObserverIndex.TrackedID: CommitTelling.Trigger] {
   /// Keeps the first reason that an observation has to hear of an operation.
-  fileprivate mutating func merge(_ trigger: CommitTelling.Trigger, for id: ObserverIndex.TrackedID) {
+  mutating func merge(_ trigger: CommitTelling.Trigger, for id: ObserverIndex.TrackedID) {
     guard let present = self[id] else {
       self[id] = trigger
       return

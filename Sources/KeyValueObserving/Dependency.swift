@@ -16,32 +16,36 @@ struct Dependency {
 }
 
 extension ObjectReader {
-  /// Everything that the value of `path` at `reference` depends on, in the order of the walk.
-  func dependencies(of reference: Reference, at path: some Collection<Int>) -> [Dependency] {
+  /// Everything that the value of `path` at `reference` depends on, in the order of the walk. An object that is not
+  /// there has the keys of `entity` all the same: somebody may make it.
+  func dependencies(of reference: Reference, _ entity: Entity, at path: some Collection<Int>) -> [Dependency] {
     var found: [Dependency] = []
-    collectDependencies(of: reference, at: path, depth: 0, gates: [], into: &found)
+    collectDependencies(of: reference, entity, at: path, depth: 0, gates: [], into: &found)
     return found
   }
 
   private func collectDependencies(
-    of reference: Reference, at path: some Collection<Int>, depth: Int, gates: [ObservedKey],
+    of reference: Reference, _ entity: Entity, at path: some Collection<Int>, depth: Int, gates: [ObservedKey],
     into found: inout [Dependency]
   ) {
     var current = reference
+    var entity = entity
     var remaining = path.count
     for key in path {
-      guard let record = record(current) else { return }
       let observedKey = ObservedKey(object: current, key: key)
       found.append(Dependency(observedKey: observedKey, depth: depth, gates: gates))
-      if case .computed(let computed) = record.entity.keys[key].kind {
+      if case .computed(let computed) = entity.keys[key].kind {
         for inner in [computed.path] + computed.inheritedPaths {
           collectDependencies(
-            of: current, at: inner, depth: depth + 1, gates: gates + [observedKey], into: &found)
+            of: current, entity, at: inner, depth: depth + 1, gates: gates + [observedKey], into: &found)
         }
       }
       remaining -= 1
-      guard remaining > 0, case .reference(let next) = value(of: record, current, key: key) else { return }
+      guard remaining > 0, let record = record(current),
+        case .reference(let next) = value(of: record, current, key: key), let nextRecord = self.record(next)
+      else { return }
       current = next
+      entity = nextRecord.entity
     }
   }
 }

@@ -19,6 +19,12 @@ public struct ObserverEvent: Sendable {
     public let cell: String?
     /// The object.
     public let object: Reference
+
+    /// An object that a cell, or with nil the observer as a whole, has lost.
+    public init(cell: String?, object: Reference) {
+      self.cell = cell
+      self.object = object
+    }
   }
 
   /// Who is told.
@@ -31,4 +37,20 @@ public struct ObserverEvent: Sendable {
   public let changes: [Change]
   /// The objects that are no more, each once per cell, in the order of the cells. Their observations have ended.
   public let gone: [Gone]
+  /// Whether the commit did more to what the observer observes than anybody wants to hear: then `changes` is empty, and
+  /// the observer knows that it has to look for itself. Its observations go on.
+  public let isOverflown: Bool
+
+  /// What one commit did to what `observer` observes.
+  public init(
+    observer: ObserverID, revision: Revision, writer: String?, changes: [Change], gone: [Gone],
+    isOverflown: Bool = false
+  ) {
+    self.observer = observer
+    self.revision = revision
+    self.writer = writer
+    self.changes = changes
+    self.gone = gone
+    self.isOverflown = isOverflown
+  }
 }

@@ -6,7 +6,9 @@ extension ObserverIndex {
     var broken: [String] = []
     var links = 0
     for (id, entry) in tracked {
-      let expected = reader.dependencies(of: entry.observation.object, at: entry.observation.keyPath.keys)
+      if reader.record(entry.observation.object) == nil { broken.append("\(entry.observation.object) is not there") }
+      let expected = reader.dependencies(
+        of: entry.observation.object, entry.entity, at: entry.observation.keyPath.keys)
       let expectedKeys = Set(expected.map(\.observedKey))
       if Set(entry.dependencies.map(\.observedKey)) != expectedKeys {
         broken.append("\(entry.observation.object) \(entry.observation.keyPath.text) follows an old path")

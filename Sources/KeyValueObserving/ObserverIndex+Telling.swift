@@ -6,14 +6,24 @@ extension ObserverIndex {
   ///
   /// `present` is the state after the last of `commits`. Each event is given to `receive`, those of one commit before
   /// those of the next. Observations of objects that a commit deletes end with it.
+  ///
+  /// `changesPerObserver` is the most notifications of one commit for one observer, priors counted, those included that
+  /// are not told in the end because a bracket turns out silent or the object is deleted. One more and they are dropped,
+  /// nothing is evaluated for that observer for the rest of the commit, and its event is overflown.
   public mutating func tell(
-    _ commits: some BidirectionalCollection<Commit>, of present: ModelState, receive: (ObserverEvent) -> Void
+    _ commits: some BidirectionalCollection<Commit>, of present: ModelState, changesPerObserver: Int = .max,
+    receive: (ObserverEvent) -> Void
   ) {
-    guard !commits.isEmpty else { return }
-    var telling = CommitTelling(index: self, state: PastState(before: commits, of: present))
+    guard !commits.isEmpty, count > 0 else { return }
+    var telling = CommitTelling(
+      index: self, state: PastState(before: commits, of: present), changesPerObserver: changesPerObserver)
     // The telling must be the only owner of the index while it changes it.
     self = ObserverIndex()
-    for commit in commits { telling.events(of: commit).forEach(receive) }
+    for commit in commits {
+      // Observations end here, but none begins: where there is none, there is nobody left to tell.
+      guard telling.index.count > 0 else { break }
+      telling.events(of: commit).forEach(receive)
+    }
     self = telling.index
   }
 }

@@ -11,6 +11,8 @@ public struct ObserverIndex: Sendable {
     /// Its place among the key paths that were registered with it.
     let position: Int
     let observation: Observation
+    /// What the observed object is.
+    let entity: Entity
     var dependencies: [Dependency]
   }
 
@@ -34,11 +36,16 @@ public struct ObserverIndex: Sendable {
     _ observations: [Observation], of observer: ObserverID, cell: String? = nil, in reader: some ObjectReader
   ) {
     for (position, observation) in observations.enumerated() {
+      guard let entity = reader.record(observation.object)?.entity else {
+        assertionFailure("\(observation.object) is observed and not there")
+        continue
+      }
       let id = nextID
       nextID += 1
-      let dependencies = reader.dependencies(of: observation.object, at: observation.keyPath.keys)
+      let dependencies = reader.dependencies(of: observation.object, entity, at: observation.keyPath.keys)
       tracked[id] = Tracked(
-        observer: observer, cell: cell, position: position, observation: observation, dependencies: dependencies)
+        observer: observer, cell: cell, position: position, observation: observation, entity: entity,
+        dependencies: dependencies)
       for dependency in dependencies { idsByKey[dependency.observedKey, default: []].insert(id) }
       idsByObject[observation.object, default: []].insert(id)
       idsByObserver[observer, default: [:]][cell, default: []].append(id)
@@ -85,14 +92,21 @@ public struct ObserverIndex: Sendable {
     idsByObject[object] ?? []
   }
 
-  /// Follows a path anew after one of its links was set. An object that is not there keeps what it had, since the same
-  /// transaction may make it again.
+  /// Follows a path anew after one of its links was set.
   mutating func rewire(_ id: TrackedID, in reader: some ObjectReader) {
-    guard let entry = tracked[id], reader.record(entry.observation.object) != nil else { return }
-    let dependencies = reader.dependencies(of: entry.observation.object, at: entry.observation.keyPath.keys)
+    guard let entry = tracked[id] else { return }
+    let dependencies = reader.dependencies(
+      of: entry.observation.object, entry.entity, at: entry.observation.keyPath.keys)
     unlink(id, entry.dependencies)
     for dependency in dependencies { idsByKey[dependency.observedKey, default: []].insert(id) }
     tracked[id]?.dependencies = dependencies
+  }
+
+  /// Takes an observation out of sight: no key finds it until it is rewired. It remains registered.
+  mutating func unwire(_ id: TrackedID) {
+    guard let entry = tracked[id] else { return }
+    unlink(id, entry.dependencies)
+    tracked[id]?.dependencies = []
   }
 
   /// Ends one observation.

@@ -35,10 +35,12 @@ public struct PendingChanges: Sendable {
   public func coalesced(_ observations: [Observation], cell: String?, in reader: some ObjectReader) -> [Change] {
     observations.compactMap { observation in
       guard let entry = entries[observation.keyPath.text] else { return nil }
+      // A path that the cell names twice was told as often.
+      let copies = observations.count { $0.keyPath.text == observation.keyPath.text }
       return Change(
         cell: cell, observation: observation, old: entry.change.old,
         new: observation.options.contains(.new) ? observation.value(in: reader) : nil, isPrior: false,
-        coalesced: entry.count)
+        coalesced: entry.count / copies)
     }
   }
 }

@@ -5,6 +5,8 @@ package import KeyValueModel
 package struct History: Sendable {
   private var commits: Deque<Commit> = []
   private var bytes = 0
+  /// The last kept commit that touched an object.
+  private var lastTouches: [Reference: Revision] = [:]
   private let limits: StoreLimits
 
   init(limits: StoreLimits) {
@@ -29,8 +31,17 @@ package struct History: Sendable {
   mutating func append(_ commit: Commit) {
     commits.append(commit)
     bytes += commit.approximateBytes
+    for entry in commit.before { lastTouches[entry.object] = commit.revision }
     while commits.count > limits.historyRevisions || bytes > limits.historyBytes, let oldest = commits.popFirst() {
       bytes -= oldest.approximateBytes
+      for entry in oldest.before where lastTouches[entry.object] == oldest.revision {
+        lastTouches[entry.object] = nil
+      }
     }
+  }
+
+  /// Whether none of the objects was touched after `revision`, which is kept.
+  func isUntouched(_ objects: some Sequence<Reference>, after revision: Revision) -> Bool {
+    objects.allSatisfy { lastTouches[$0] ?? 0 <= revision }
   }
 }

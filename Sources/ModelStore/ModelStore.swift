@@ -47,9 +47,9 @@ package final class ModelStore: Sendable {
     self.limits = limits
     self.publisher = publisher
     let model = Model(schema: schema)
-    let snapshot = Snapshot(state: model.state, revision: model.revision)
+    let snapshot = Snapshot(state: model.state, revision: model.revision, oldestResumable: model.revision)
     self.model = Locked(model)
-    publication = Locked(Publication(snapshot: snapshot, history: History(limits: limits)))
+    publication = Locked(Publication(snapshot: snapshot, history: History(limits: limits), limits: limits))
     latest = Locked(snapshot)
   }
 
@@ -103,20 +103,24 @@ package final class ModelStore: Sendable {
         if case .success(let commit) = outcome { commits.append(commit) }
         return submission.conclude(outcome, model.state)
       }
-      publish(commits, Snapshot(state: model.state, revision: model.revision))
+      publish(commits, model.state, model.revision)
       return actions
     }
     for action in actions { action() }
   }
 
-  private func publish(_ commits: [Commit], _ snapshot: Snapshot) {
+  private func publish(_ commits: [Commit], _ state: ModelState, _ revision: Revision) {
     guard !commits.isEmpty else { return }
     publication.withLock { publication in
-      publication.snapshot = snapshot
       for commit in commits { publication.history.append(commit) }
+      let snapshot = Snapshot(
+        state: state, revision: revision, oldestResumable: publication.history.oldestResumable(at: revision))
+      publication.snapshot = snapshot
       latest.withLock { $0 = snapshot }
       var events: [ObserverEvent] = []
-      publication.observers.tell(commits, of: snapshot.state) { events.append($0) }
+      publication.observers.tell(
+        commits, of: snapshot.state, changesPerObserver: limits.changesPerObserver
+      ) { events.append($0) }
       publisher.publish(events, upTo: snapshot.revision)
     }
   }

@@ -10,16 +10,20 @@ package struct Publication {
   package var observers = ObserverIndex()
   /// What was published before, as far as it is kept.
   package internal(set) var history: History
+  let limits: StoreLimits
 
-  /// The earliest revision that can be resumed.
-  package var oldestResumable: Revision { history.oldestResumable(at: snapshot.revision) }
-
-  /// What an unbroken observer with these observations would have been told after `revision`; nil where the history does
-  /// not reach back so far. `cells` names the groups of observations as `ObserverIndex.add` does; those whose object did
-  /// not exist at `revision` are left out and given back.
+  /// Gives `receive` what an unbroken observer with these observations would have been told after `revision`, and gives
+  /// back the groups that are left out because an object of theirs did not exist then; nil where the history does not
+  /// reach back so far. `cells` names the groups of observations as `ObserverIndex.add` does.
   package func replay(
-    _ cells: [(name: String?, observations: [Observation])], after revision: Revision
-  ) -> (events: [ObserverEvent], absent: [String?])? {
+    _ cells: [(name: String?, observations: [Observation])], after revision: Revision,
+    receive: (ObserverEvent) -> Void
+  ) -> [String?]? {
+    guard revision >= snapshot.oldestResumable, revision <= snapshot.revision else { return nil }
+    // What was not touched since then is now what it was then, and nothing was told of it.
+    let objects = Set(cells.flatMap(\.observations).flatMap { $0.objects(in: snapshot.state) })
+    let exist = objects.allSatisfy { snapshot.state.record($0) != nil }
+    if exist, history.isUntouched(objects, after: revision) { return [] }
     guard let commits = history.commits(after: revision, present: snapshot.revision) else { return nil }
     let past = PastState(before: commits, of: snapshot.state)
     var index = ObserverIndex()
@@ -31,8 +35,7 @@ package struct Publication {
         index.add(cell.observations, of: ObserverID(0), cell: cell.name, in: past)
       }
     }
-    var events: [ObserverEvent] = []
-    index.tell(commits, of: snapshot.state) { events.append($0) }
-    return (events, absent)
+    index.tell(commits, of: snapshot.state, changesPerObserver: limits.changesPerObserver, receive: receive)
+    return absent
   }
 }

@@ -6,6 +6,9 @@ package struct StoreLimits: Sendable {
   package var historyRevisions = 10_000
   /// The most bytes that these commits take, about. `history.bytes`.
   package var historyBytes = 64 * 1024 * 1024
+  /// The most notifications of one commit for one observer; who would get more is told that it missed some.
+  /// `streams.changesPerEvent`.
+  package var changesPerObserver = 100_000
 
   /// The defaults.
   package init() {}

@@ -84,8 +84,8 @@ struct AttributeReader {
   private func value(_ node: Node, _ reader: inout SchemaReader) -> Value? {
     switch node {
     case .scalar(let scalar):
-      if type == .string || type == .date { return .string(scalar.string) }
-      return Self.value(of: scalar.string, isPlain: scalar.style == .plain || scalar.style == .any)
+      let value = Self.value(of: scalar.string, isPlain: scalar.style == .plain || scalar.style == .any)
+      return (type == .string || type == .date) && !value.isNull ? .string(scalar.string) : value
     case .sequence(let sequence):
       return .array(sequence.compactMap { value($0, &reader) })
     case .mapping(let mapping):

@@ -19,6 +19,8 @@ public final class Entity: Sendable {
   let referenceStorage: [Int]
   /// Whether any key is computed.
   let hasComputedKeys: Bool
+  /// The keys once more, laid out for reading.
+  let layout: RecordLayout
   private let indexesByName: [String: Int]
 
   init(
@@ -31,6 +33,7 @@ public final class Entity: Sendable {
     self.keys = keys
     self.display = display
     storageCount = keys.count { $0.storage != nil }
+    layout = RecordLayout(keys: keys)
     hasComputedKeys = storageCount < keys.count
     referenceStorage = keys.compactMap { if case .toOne = $0.kind { $0.storage } else { nil } }
     indexesByName = Dictionary(uniqueKeysWithValues: keys.enumerated().map { ($1.name, $0) })

@@ -35,29 +35,39 @@ extension Schema {
     return ModelKeyPath(text: text, keys: indexes)
   }
 
+  /// How many computed keys may name one another in a row. A bound, because a schema that is being loaded may have
+  /// cycles that nobody has found yet.
+  private static let maximumComputedDepth = 256
+
   /// The entity that a key leads to, nil where its value is no reference.
-  func destination(of key: Key, in owner: Entity) -> Entity? {
+  func destination(of key: Key, in owner: Entity, depth: Int = 0) -> Entity? {
     switch key.kind {
     case .attribute: return nil
     case .toOne(let toOne): return entity(named: toOne.destination)
     case .computed(let computed):
-      guard let end = self.end(of: computed.path, from: owner) else { return nil }
-      return destination(of: end.key, in: end.owner)
+      guard depth < Self.maximumComputedDepth,
+        let end = end(of: computed.path, from: owner, depth: depth + 1)
+      else { return nil }
+      return destination(of: end.key, in: end.owner, depth: depth + 1)
     }
   }
 
   /// The last key of a path, and the entity that has it.
-  func end(of path: [Int], from entity: Entity) -> (key: Key, owner: Entity)? {
+  func end(of path: [Int], from entity: Entity, depth: Int = 0) -> (key: Key, owner: Entity)? {
     var owner = entity
     for index in path.dropLast() {
-      guard let next = destination(of: owner.keys[index], in: owner) else { return nil }
+      guard owner.keys.indices.contains(index),
+        let next = destination(of: owner.keys[index], in: owner, depth: depth)
+      else { return nil }
       owner = next
     }
-    return path.last.map { (owner.keys[$0], owner) }
+    guard let last = path.last, owner.keys.indices.contains(last) else { return nil }
+    return (owner.keys[last], owner)
   }
 
-  /// The last key of a resolved path.
-  public func lastKey(of path: ModelKeyPath, from entity: Entity) -> Key? {
-    end(of: path.keys, from: entity)?.key
+  /// Whether the values of a resolved path are references.
+  public func leadsToObject(_ path: ModelKeyPath, from entity: Entity) -> Bool {
+    guard let end = end(of: path.keys, from: entity) else { return false }
+    return destination(of: end.key, in: end.owner) != nil
   }
 }

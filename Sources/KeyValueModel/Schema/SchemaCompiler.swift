@@ -15,17 +15,24 @@ struct SchemaCompiler {
   /// The schema; meaningful only where `problems` stays empty.
   mutating func compile(_ declarations: [EntityDeclaration]) -> Schema {
     drafts = inherit(declarations)
+    // Without one of the entities, everything that names it would be an echo.
+    guard drafts.count == declarations.count else { return Schema(entities: []) }
     resolveRelationships()
     resolveComputedKeys()
     var schema = Schema(entities: entities(display: false))
-    guard problems.isEmpty else { return schema }
+    guard checkOverrides(schema) else { return schema }
+    inheritPaths()
+    schema = Schema(entities: entities(display: false))
     checkCycles(schema)
+    guard problems.isEmpty else { return schema }
     schema = Schema(entities: entities(display: true, resolvedIn: schema))
     return schema
   }
 
+  /// Notes a mistake; one that every subclass shares, once.
   private mutating func report(_ mark: Place?, _ message: String) {
-    problems.append(.init(line: mark?.line ?? 1, column: mark?.column ?? 1, message: message))
+    let problem = SchemaError.Problem(line: mark?.line ?? 1, column: mark?.column ?? 1, message: message)
+    if !problems.contains(problem) { problems.append(problem) }
   }
 
   private mutating func entities(display: Bool, resolvedIn schema: Schema? = nil) -> [Entity] {
@@ -187,7 +194,6 @@ extension SchemaCompiler {
       }
     }
     for failure in failures { report(failure.mark, failure.message) }
-    if failures.isEmpty { inheritPaths() }
   }
 
   /// A computed key means the same in subclasses that do not declare it anew.
@@ -249,6 +255,26 @@ extension SchemaCompiler {
       report(
         drafts[position].marks[key], "'\(key)' is declared as \(declared.rawValue), but '\(computed.text)' is \(found)")
     }
+  }
+
+  /// A computed key that leads to an object must do so in subclasses that declare it anew, to one of the same entity:
+  /// paths go on behind it.
+  private mutating func checkOverrides(_ schema: Schema) -> Bool {
+    var areSound = true
+    for (entity, draft) in zip(schema.entities, drafts) {
+      for declaration in draft.declaration.keys {
+        let name = declaration.name.content
+        guard let parent = draft.parent.flatMap(schema.entity(named:)), let index = parent.indexOfKey(name),
+          let wanted = schema.destination(of: parent.keys[index], in: parent)
+        else { continue }
+        let found = schema.destination(of: entity.keys[index], in: entity)
+        if found?.isKind(of: wanted.name) != true {
+          report(declaration.name.mark, "'\(name)' leads to a \(wanted.name) in \(parent.name) and must do so here")
+          areSound = false
+        }
+      }
+    }
+    return areSound
   }
 
   private mutating func checkCycles(_ schema: Schema) {

@@ -14,6 +14,8 @@ public struct ModelState: ObjectReader, Sendable {
   private var objects: TreeDictionary<Reference, ObjectRecord> = [:]
   /// The references of each entity's own objects, without those of its subclasses.
   private var extents: [TreeSet<Reference>]
+  /// How often each of them has changed.
+  private var extentVersions: [UInt64]
   /// Who names an object, for deletions.
   private var referrers: TreeDictionary<Reference, TreeSet<Referrer>> = [:]
 
@@ -21,6 +23,7 @@ public struct ModelState: ObjectReader, Sendable {
   public init(schema: Schema) {
     self.schema = schema
     extents = Array(repeating: [], count: schema.entities.count)
+    extentVersions = Array(repeating: 0, count: schema.entities.count)
   }
 
   /// How many objects there are.
@@ -36,6 +39,12 @@ public struct ModelState: ObjectReader, Sendable {
     if let record = objects[reference] { return record }
     _ = try schema.requireEntity(reference.entity)
     throw ModelError(.unknownObject, "there is no object \(reference)", object: reference)
+  }
+
+  /// A number that grows whenever an object of the entity, or of one that extends it, is made or deleted: as long as it
+  /// is the same, so is what `references(of:)` gives.
+  public func extentVersion(of entity: Entity) -> UInt64 {
+    schema.family(of: entity).reduce(0) { $0 + extentVersions[$1.index] }
   }
 
   /// The references of an entity's objects, those of its subclasses included, in order.
@@ -55,10 +64,16 @@ public struct ModelState: ObjectReader, Sendable {
     let old: ObjectRecord?
     if let record {
       old = objects.updateValue(record, forKey: reference)
-      if old == nil { extents[record.entity.index].insert(reference) }
+      if old == nil {
+        extents[record.entity.index].insert(reference)
+        extentVersions[record.entity.index] += 1
+      }
     } else {
       old = objects.removeValue(forKey: reference)
-      if let old { extents[old.entity.index].remove(reference) }
+      if let old {
+        extents[old.entity.index].remove(reference)
+        extentVersions[old.entity.index] += 1
+      }
     }
     updateReferrers(reference, from: old, to: record)
     return old

@@ -38,14 +38,21 @@ public struct Model: Sendable {
     case .absent(let reference):
       guard state.record(reference) == nil else { throw stale("\(reference) is there already", reference) }
     case .unchangedObject(let reference, let since):
-      guard state.record(reference) != nil else { throw stale("\(reference) is not there", reference) }
+      _ = try state.requireRecord(reference)
       guard since <= revision, state.revision(of: reference) <= since else {
-        throw stale("\(reference) has changed since revision \(since)", reference)
+        throw stale("\(reference) is no longer what it was at revision \(since)", reference)
+      }
+    case .differs(let reference, let text, let revisions):
+      guard let record = state.record(reference) else { return }
+      let path = try text.map { text throws(ModelError) in try schema.resolve(text, from: record.entity) }
+      let current = path.map { state.revision(of: reference, along: $0.keys) } ?? state.revision(of: reference)
+      guard !revisions.contains(current) else {
+        throw stale("\(reference) is what it was at revision \(current)", reference, text)
       }
     case .unchangedKeyPath(let reference, let text, let since):
       let path = try schema.resolve(text, from: state.requireRecord(reference).entity)
       guard since <= revision, state.revision(of: reference, along: path.keys) <= since else {
-        throw stale("\(text) of \(reference) has changed since revision \(since)", reference, text)
+        throw stale("\(text) of \(reference) is no longer what it was at revision \(since)", reference, text)
       }
     }
   }

@@ -20,10 +20,12 @@ public enum Operation: Sendable {
 
 /// What must hold for a transaction to be applied at all (RFC 9110 §13.1).
 public enum Precondition: Hashable, Sendable {
-  /// The object is there, and neither it nor what its computed keys read has changed since.
+  /// Neither the object nor what its computed keys read has changed since; `unknown-object` where it is not there.
   case unchangedObject(Reference, since: Revision)
-  /// The objects along the key path have not changed since.
+  /// The objects along the key path have not changed since; `unknown-object` where the first is not there.
   case unchangedKeyPath(Reference, String, since: Revision)
+  /// The object, or what the key path reads, is not as it was at any of these revisions; also where it is not there.
+  case differs(Reference, keyPath: String?, from: Set<Revision>)
   /// The object is there.
   case exists(Reference)
   /// The object is not there.

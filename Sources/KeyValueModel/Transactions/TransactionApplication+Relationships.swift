@@ -78,11 +78,13 @@ extension TransactionApplication {
       }
     }
     for object in doomed {
-      guard let entity = state.record(object)?.entity else { continue }
+      guard let record = state.record(object) else { continue }
       write(object, nil)
       // Whoever observed it hears of its end; these count where the transaction makes the object anew.
-      for index in entity.keys.indices where entity.keys[index].storage != nil {
-        note(object, index, isSilent: entity.keys[index].notifying == .manual)
+      for (index, key) in record.entity.keys.enumerated() {
+        guard let storage = key.storage else { continue }
+        let isSilent = key.notifying == .manual || (key.notifying == .changed && record.values[storage].isNull)
+        note(object, index, isSilent: isSilent)
       }
     }
   }

@@ -10,9 +10,14 @@ extension TransactionApplication {
     let given = try members(values, of: entity, reference)
     let nulls = [Value](repeating: .null, count: entity.storageCount)
     write(reference, ObjectRecord(entity: entity, revision: revision, createdAt: revision, values: nulls))
-    for index in entity.keys.indices where entity.keys[index].storage != nil {
-      let value = given[index] ?? entity.keys[index].defaultValue
-      try assign(value, to: reference, key: index, isNew: true)
+    for index in entity.keys.indices {
+      guard let storage = entity.keys[index].storage else { continue }
+      if let value = given[index] {
+        try assign(value, to: reference, key: index)
+      } else if state.record(reference)?.values[storage].isNull == true {
+        // Otherwise it was set as the far side of a key of the body that names the object itself.
+        try assign(entity.keys[index].defaultValue, to: reference, key: index)
+      }
     }
   }
 
@@ -24,7 +29,10 @@ extension TransactionApplication {
       guard let storage = entity.keys[index].storage else { continue }
       if let value = given[index] {
         try assign(value, to: reference, key: index)
-      } else if state.record(reference)?.values[storage] != entity.keys[index].defaultValue {
+      } else if record.values[storage] != entity.keys[index].defaultValue,
+        state.record(reference)?.values[storage] == record.values[storage]
+      {
+        // The second condition spares what was set as the far side of a key of the body.
         try assign(entity.keys[index].defaultValue, to: reference, key: index)
       }
     }
@@ -111,11 +119,8 @@ extension TransactionApplication {
 
   // MARK: Assigning
 
-  /// Checks a value and sets a key to it, whatever the key is. `isNew` is true for an object under construction, where
-  /// null is what a key without a value has already.
-  mutating func assign(
-    _ value: Value, to reference: Reference, key index: Int, isNew: Bool = false
-  ) throws(ModelError) {
+  /// Checks a value and sets a key to it, whatever the key is.
+  mutating func assign(_ value: Value, to reference: Reference, key index: Int) throws(ModelError) {
     guard let entity = state.record(reference)?.entity else { return }
     let key = entity.keys[index]
     if value.isNull, !key.isOptional {
@@ -143,7 +148,7 @@ extension TransactionApplication {
 
 extension Key {
   /// What a create fills in: the default, or null.
-  var defaultValue: Value {
+  package var defaultValue: Value {
     if case .attribute(let attribute) = kind, let value = attribute.defaultValue { return value }
     return .null
   }

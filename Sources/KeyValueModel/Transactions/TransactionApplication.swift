@@ -10,7 +10,8 @@ struct TransactionApplication {
   private var before: OrderedDictionary<Reference, ObjectRecord?> = [:]
   private var steps: [Commit.Step] = []
   private var results: [Reference] = []
-  private var openBrackets: [BracketKey: Int] = [:]
+  /// The operations that opened the brackets that are open.
+  private var openBrackets: [BracketKey: [Int]] = [:]
 
   // The operation under way.
   private var written: OrderedSet<Reference> = []
@@ -37,10 +38,12 @@ struct TransactionApplication {
         throw located
       }
     }
-    if let bracket = openBrackets.first?.key {
+    if let (bracket, opened) = openBrackets.min(by: { $0.value.last ?? 0 < $1.value.last ?? 0 }) {
       let name = state.record(bracket.object)?.entity.keys[bracket.key].name
-      throw ModelError(
+      var error = ModelError(
         .unbalancedBracket, "a willChange has no didChange", object: bracket.object, keyPath: name)
+      if operations.count > 1 { error.operation = opened.last }
+      throw error
     }
   }
 
@@ -101,17 +104,18 @@ struct TransactionApplication {
 
   private mutating func openBracket(_ reference: Reference, _ name: String) throws(ModelError) {
     let key = try bracketKey(reference, name)
-    openBrackets[key, default: 0] += 1
+    // Each operation has one result, so there are as many as operations before this one.
+    openBrackets[key, default: []].append(results.count)
     steps.append(Commit.Step(kind: .willChange(reference, key: key.key), writes: []))
     results.append(reference)
   }
 
   private mutating func closeBracket(_ reference: Reference, _ name: String) throws(ModelError) {
     let key = try bracketKey(reference, name)
-    guard let depth = openBrackets[key] else {
+    guard let opened = openBrackets[key] else {
       throw ModelError(.unbalancedBracket, "a didChange has no willChange", object: reference, keyPath: name)
     }
-    openBrackets[key] = depth > 1 ? depth - 1 : nil
+    openBrackets[key] = opened.count > 1 ? opened.dropLast() : nil
     steps.append(Commit.Step(kind: .didChange(reference, key: key.key), writes: []))
     results.append(reference)
   }
@@ -127,15 +131,22 @@ struct TransactionApplication {
 
   /// Looks at the object as it stood before the transaction: what the transaction itself does is no conflict.
   private mutating func require(_ reference: Reference, _ since: Revision) throws(ModelError) {
-    let touched = before.index(forKey: reference) != nil
-    let current: Revision? =
-      touched
-      ? (before[reference] ?? nil)?.revision
-      : state.record(reference).map { _ in state.revision(of: reference) }
-    guard let current, current <= since, since < revision else {
+    let former = FormerState(before: before, state: state)
+    guard former.record(reference) != nil, former.revision(of: reference) <= since, since < revision else {
       throw ModelError(.staleRevision, "\(reference) has changed since revision \(since)", object: reference)
     }
     results.append(reference)
+  }
+
+  /// The state as it was before the transaction.
+  private struct FormerState: ObjectReader {
+    let before: OrderedDictionary<Reference, ObjectRecord?>
+    let state: ModelState
+
+    func record(_ reference: Reference) -> ObjectRecord? {
+      if let former = before[reference] { return former }
+      return state.record(reference)
+    }
   }
 }
 

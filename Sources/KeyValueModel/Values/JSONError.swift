@@ -5,6 +5,12 @@ public struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
   /// How many bytes of the text stand before the mistake.
   public let offset: Int
 
+  /// A mistake at a place.
+  public init(reason: String, offset: Int) {
+    self.reason = reason
+    self.offset = offset
+  }
+
   /// The reason with its place.
   public var description: String { "\(reason) (byte \(offset))" }
 }

@@ -22,10 +22,14 @@ public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
     set { members[name] = newValue }
   }
 
-  /// True when both have the same members.
+  /// True when both have the same members, names compared byte for byte as values are.
   public static func == (left: JSONObject, right: JSONObject) -> Bool {
     guard left.members.count == right.members.count else { return false }
-    return left.members.allSatisfy { right.members[$0.key] == $0.value }
+    return left.members.allSatisfy { name, value in
+      guard let index = right.members.index(forKey: name) else { return false }
+      let member = right.members.elements[index]
+      return member.key.utf8.elementsEqual(name.utf8) && member.value == value
+    }
   }
 
   /// Feeds what equality looks at, which is blind to the order.

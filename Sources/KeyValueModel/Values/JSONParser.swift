@@ -3,15 +3,14 @@ internal import OrderedCollections
 /// A reader of JSON text (RFC 8259) that is stricter than Foundation's and exact: an object that names a member twice
 /// is refused, whole numbers keep all 64 bits, and nesting is bounded.
 struct JSONParser {
-  /// How deep arrays and objects may nest: `json.depth` in the documentation of limits.
-  static let maximumDepth = 64
-
   private let bytes: UnsafeBufferPointer<UInt8>
   private var position = 0
   private var depth = 0
+  private let depthLimit: Int
 
-  init(_ bytes: UnsafeBufferPointer<UInt8>) {
+  init(_ bytes: UnsafeBufferPointer<UInt8>, depthLimit: Int) {
     self.bytes = bytes
+    self.depthLimit = depthLimit
   }
 
   /// The one value of the text, with nothing but white space around it.
@@ -52,7 +51,7 @@ struct JSONParser {
   private mutating func nested(
     _ parse: (inout JSONParser) throws(JSONError) -> Value
   ) throws(JSONError) -> Value {
-    guard depth < Self.maximumDepth else { throw error("nested deeper than \(Self.maximumDepth) levels") }
+    guard depth < depthLimit else { throw error("nested deeper than \(depthLimit) levels") }
     depth += 1
     position += 1
     let value = try parse(&self)

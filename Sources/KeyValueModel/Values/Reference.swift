@@ -24,7 +24,10 @@ public struct Reference: Hashable, Sendable, Comparable, CustomStringConvertible
 
   /// The reference of an entity's object, or nil where `entity` is no name or `id` no id.
   public init?(entity: String, id: String) {
-    self.init("\(entity)/\(id)")
+    var text = entity
+    text += "/"
+    text += id
+    self.init(text)
   }
 
   /// The part before the slash.

@@ -2,11 +2,12 @@ internal import OrderedCollections
 
 extension Value {
   /// The value of a JSON text in UTF-8 (RFC 8259). Refuses duplicate member names, numbers that no double can hold, and
-  /// nesting over 64 levels.
-  public init(json bytes: [UInt8]) throws(JSONError) {
+  /// nesting over `depthLimit` levels, which are 64 unless said otherwise: an answer of a server nests deeper than what
+  /// was sent to it.
+  public init(json bytes: [UInt8], depthLimit: Int = 64) throws(JSONError) {
     let result = bytes.withUnsafeBufferPointer { buffer -> Result<Value, JSONError> in
       Result { () throws(JSONError) in
-        var parser = JSONParser(buffer)
+        var parser = JSONParser(buffer, depthLimit: depthLimit)
         return try parser.parseText()
       }
     }
@@ -14,8 +15,8 @@ extension Value {
   }
 
   /// The value of a JSON text.
-  public init(json text: String) throws(JSONError) {
-    try self.init(json: Array(text.utf8))
+  public init(json text: String, depthLimit: Int = 64) throws(JSONError) {
+    try self.init(json: Array(text.utf8), depthLimit: depthLimit)
   }
 
   /// The value as compact JSON text.

@@ -1,0 +1,97 @@
+internal import KeyValueModel
+
+/// Brackets: what is told at the outermost `didChange`, and what is taken back.
+extension CommitTelling {
+  mutating func open(_ key: ObservedKey) {
+    if brackets[key] != nil {
+      brackets[key]?.depth += 1
+      return
+    }
+    let triggers = bracketTriggers(key, before: nil)
+    let olds = values(of: Set(triggers.keys))
+    var bracket = Bracket(logStart: log.count)
+    for id in sorted(Array(triggers.keys), triggers) {
+      guard let entry = index.tracked[id], entry.observation.options.contains(.prior) else { continue }
+      bracket.priors.append(
+        .init(id: id, observer: entry.observer, position: notifications[entry.observer]?.count ?? 0))
+      appendPrior(id, old: olds[id])
+    }
+    brackets[key] = bracket
+  }
+
+  mutating func close(_ key: ObservedKey) {
+    guard var bracket = brackets[key] else { return }
+    bracket.depth -= 1
+    guard bracket.depth == 0 else {
+      brackets[key] = bracket
+      return
+    }
+    brackets[key] = nil
+    defer { if brackets.isEmpty { log.removeAll() } }
+    let before = StateAtWillChange(log: log, start: bracket.logStart, state: state)
+    var triggers = bracketTriggers(key, before: before)
+    let path = CollectionOfOne(key.key)
+    if notifying(key) == .changed, before.value(of: key.object, at: path) == state.value(of: key.object, at: path) {
+      // Silent, except for those who look through the key at something else that changed while it led elsewhere.
+      triggers = triggers.filter { owes($0.key) }
+    }
+    retract(bracket.priors.filter { triggers[$0.id] == nil })
+    notify(triggers, olds: values(of: Set(triggers.keys)), withPriors: false)
+  }
+
+  /// Whether an observer saw last another value than there is, because a bracket withheld it: then no key that notifies
+  /// only when changed may keep it silent.
+  func owes(_ id: ObserverIndex.TrackedID) -> Bool {
+    withheld[id].map { $0 != index.tracked[id]?.observation.value(in: state) } ?? false
+  }
+
+  private mutating func retract(_ priors: [Bracket.Prior]) {
+    for prior in priors { notifications[prior.observer]?[prior.position].isRetracted = true }
+  }
+
+  /// Who hears of a bracket around a key; with the state `before` it, without those behind computed keys that notify
+  /// only when changed and are as they were.
+  private mutating func bracketTriggers(
+    _ key: ObservedKey, before: StateAtWillChange?
+  ) -> [ObserverIndex.TrackedID: Trigger] {
+    var triggers: [ObserverIndex.TrackedID: Trigger] = [:]
+    for id in listeners(to: key) {
+      for dependency in index.tracked[id]?.dependencies ?? []
+      where dependency.observedKey == key && isOpenToChanges(dependency.gates) {
+        let gateValues = before.map { values(ofGates: dependency.gates, in: $0) } ?? [:]
+        guard owes(id) || passes(dependency.gates, valuesBefore: gateValues) else { continue }
+        triggers.merge(Trigger(keyPosition: 0, depth: dependency.depth), for: id)
+      }
+    }
+    return triggers
+  }
+}
+
+// MARK: - Computed keys that keep silent
+
+extension CommitTelling {
+  func notifying(_ key: ObservedKey) -> Key.Notifying {
+    // An object that is not there, because it is about to be made again, keeps silent like any of its kind.
+    let entity = state.record(key.object)?.entity ?? state.schema.entity(named: key.object.entity)
+    return entity?.keys[key.key].notifying ?? .always
+  }
+
+  func isOpenToChanges(_ gates: [ObservedKey]) -> Bool {
+    gates.allSatisfy { brackets[$0] == nil && notifying($0) != .manual }
+  }
+
+  func values(ofGates gates: [ObservedKey], in reader: some ObjectReader) -> [ObservedKey: Value] {
+    var values: [ObservedKey: Value] = [:]
+    for gate in gates where values[gate] == nil && notifying(gate) == .changed {
+      values[gate] = reader.value(of: gate.object, at: CollectionOfOne(gate.key))
+    }
+    return values
+  }
+
+  func passes(_ gates: [ObservedKey], valuesBefore: [ObservedKey: Value]) -> Bool {
+    gates.allSatisfy { gate in
+      guard let before = valuesBefore[gate] else { return true }
+      return before != state.value(of: gate.object, at: CollectionOfOne(gate.key))
+    }
+  }
+}

@@ -1,0 +1,115 @@
+import KeyValueModel
+import Seeding
+import Testing
+
+@Suite("Writing JSON")
+struct JSONRoundTripTests {
+  @Test(
+    "Values are written compactly, with the escapes that are needed and no others",
+    arguments: [
+      (Value.null, "null"), (.bool(true), "true"), (.integer(.min), "-9223372036854775808"),
+      (.number(100), "100"), (.number(-0.0), "-0"), (.number(0.1), "0.1"), (.number(1e300), "1e+300"),
+      (.number(1e-7), "1e-07"), (.string("é😀/"), "\"é😀/\""), (.string("\"\\"), #""\"\\""#),
+      (.string("\u{8}\u{c}\n\r\t"), #""\b\f\n\r\t""#), (.string("\u{0}\u{1f}\u{7f}"), "\"\\u0000\\u001f\u{7f}\""),
+      (.array([.integer(1), .string("a")]), "[1,\"a\"]"),
+      (.object(["b": .null, "a": .array([])]), #"{"b":null,"a":[]}"#),
+      (.object(["\"": .bool(false)]), #"{"\"":false}"#),
+    ])
+  func written(value: Value, text: String) {
+    #expect(value.json == text)
+  }
+
+  @Test("A reference is written as a string")
+  func reference() throws {
+    #expect(Value.reference(try ref("Person/1")).json == "\"Person/1\"")
+  }
+
+  @Test("Doubles of any bit pattern come back as the same double")
+  func doubles() throws {
+    var random = SplitMix64(seed: seed)
+    for _ in 0..<20_000 {
+      let number = Double(bitPattern: random.next())
+      guard number.isFinite else { continue }
+      let back = try json(Value.number(number).json)
+      let bits: UInt64? =
+        switch back {
+        case .number(let back): back.bitPattern
+        case .integer(let back): Double(back).bitPattern
+        default: nil
+        }
+      #expect(bits == number.bitPattern, "\(number), seed \(seed)")
+    }
+  }
+
+  @Test("64-bit integers come back exactly")
+  func integers() throws {
+    var random = SplitMix64(seed: seed)
+    for _ in 0..<5_000 {
+      let integer = Int64(truncatingIfNeeded: random.next() >> (random.next() % 64))
+      #expect(try json(Value.integer(integer).json) == .integer(integer), "seed \(seed)")
+    }
+  }
+
+  @Test("Random values are the same after writing and reading")
+  func fuzzRoundTrip() throws {
+    var random = SplitMix64(seed: seed)
+    for round in 0..<3_000 {
+      let value = Self.value(depth: 4, &random)
+      let back = try json(value.json)
+      #expect(back == value && back.hashValue == value.hashValue, "round \(round), seed \(seed): \(value.json)")
+      #expect(back.json == value.json, "round \(round), seed \(seed)")
+    }
+  }
+
+  @Test("Random bytes are read or refused, never more")
+  func fuzzBytes() {
+    var random = SplitMix64(seed: seed)
+    let alphabet = Array("{}[]\",:\\u0018dDeE+-.trulefasn \u{0}é".utf8) + [0xFF, 0xC3]
+    for _ in 0..<20_000 {
+      let count = Int.random(in: 0..<24, using: &random)
+      let bytes = (0..<count).map { _ in alphabet.randomElement(using: &random) ?? 0 }
+      guard let value = try? Value(json: bytes) else { continue }
+      #expect((try? json(value.json))?.json == value.json, "\(bytes), seed \(seed)")
+    }
+  }
+
+  @Test("A text with one byte changed is read or refused, never more")
+  func fuzzMutation() {
+    var random = SplitMix64(seed: seed)
+    for _ in 0..<3_000 {
+      var bytes = Array(Self.value(depth: 3, &random).json.utf8)
+      bytes[Int.random(in: bytes.indices, using: &random)] = UInt8.random(in: 0...255, using: &random)
+      guard let value = try? Value(json: bytes) else { continue }
+      #expect((try? json(value.json))?.json == value.json, "\(bytes), seed \(seed)")
+    }
+  }
+
+  private static func value(depth: Int, _ random: inout SplitMix64) -> Value {
+    switch Int.random(in: 0..<(depth > 0 ? 8 : 6), using: &random) {
+    case 0: return .null
+    case 1: return .bool(Bool.random(using: &random))
+    case 2: return .integer(Int64(truncatingIfNeeded: random.next()))
+    case 3:
+      let number = Double(bitPattern: random.next())
+      // Whole doubles are written like integers and come back as such.
+      return number.isFinite && number.rounded() != number ? .number(number) : .number(0.5)
+    case 4, 5: return .string(string(&random))
+    case 6: return .array((0..<Int.random(in: 0..<4, using: &random)).map { _ in value(depth: depth - 1, &random) })
+    default:
+      var object = JSONObject()
+      for _ in 0..<Int.random(in: 0..<4, using: &random) { object[string(&random)] = value(depth: depth - 1, &random) }
+      return .object(object)
+    }
+  }
+
+  private static func string(_ random: inout SplitMix64) -> String {
+    var text = ""
+    for _ in 0..<Int.random(in: 0..<6, using: &random) {
+      let limit: UInt32 = [0x30, 0x80, 0x800, 0x11_0000][Int.random(in: 0..<4, using: &random)]
+      if let scalar = Unicode.Scalar(UInt32.random(in: 0..<limit, using: &random)) {
+        text.unicodeScalars.append(scalar)
+      }
+    }
+    return text
+  }
+}

@@ -1,0 +1,54 @@
+import Testing
+
+@testable import KeyValueModel
+
+@Suite("References and dates")
+struct ReferenceTests {
+  @Test(
+    "Entity and id make a reference",
+    arguments: ["A/1", "Person/a.b_c~d-E9", "P_1/...", "a/.a", "Person/" + String(repeating: "x", count: 128)])
+  func valid(text: String) throws {
+    let reference = try ref(text)
+    #expect("\(reference.entity)/\(reference.id)" == text)
+    #expect(reference.description == text)
+  }
+
+  @Test(
+    "What is no entity and id is no reference",
+    arguments: [
+      "", "/", "A/", "/1", "A", "A/.", "A/..", "1/1", "_A/1", "A/1/2", "A/é", "É/1", "A/a b", "A/a%20", "A/1?", "A-B/1",
+      "Person/" + String(repeating: "x", count: 129), "A//1", " A/1", "A/1\n",
+    ])
+  func invalid(text: String) {
+    #expect(Reference(text) == nil)
+  }
+
+  @Test("References are ordered by their bytes")
+  func order() throws {
+    let texts = ["A/1", "A/10", "A/2", "A/a", "AB/1", "B/1", "a/1"]
+    #expect(try texts.reversed().map(ref).sorted().map(\.text) == ["A/1", "A/10", "A/2", "A/a", "AB/1", "B/1", "a/1"])
+  }
+
+  @Test(
+    "Dates of RFC 3339 are dates",
+    arguments: [
+      "2010-03-01", "2012-02-29", "2000-02-29", "2010-03-01T09:30:00Z", "2010-03-01t09:30:00z", "0000-01-01",
+      "2010-03-01T09:30:00.123456789Z", "2010-03-01T23:59:60+01:00", "2010-12-31T00:00:00-00:00",
+    ])
+  func dates(text: String) {
+    #expect(RFC3339.isDate(text))
+  }
+
+  @Test(
+    "Other texts are no dates",
+    arguments: [
+      "", "2010", "2010-3-1", "2010-13-01", "2010-00-01", "2010-02-29", "1900-02-29", "2010-04-31", "2010-01-00",
+      "2010-03-01T", "2010-03-01T09:30", "2010-03-01T09:30:00", "2010-03-01 09:30:00Z", "2010-03-01T24:00:00Z",
+      "2010-03-01T09:60:00Z", "2010-03-01T09:30:61Z", "2010-03-01T09:30:00.Z", "2010-03-01T09:30:00+1:00",
+      "2010-03-01T09:30:00+24:00", "2010-03-01T09:30:00+01:60", "2010-03-01T09:30:00Zx", "20100301", "２０１０-03-01",
+      "2010-03-01Z", "2010-03-01T09:30:00+01:000",
+    ])
+  func noDates(text: String) {
+    #expect(!RFC3339.isDate(text))
+  }
+}

@@ -1,0 +1,165 @@
+import KeyValueModel
+import Testing
+
+@Suite("Relationships")
+struct RelationshipTests {
+  static let schema = """
+    entities:
+      Desk: {keys: {user: {toOne: Worker, inverse: desk}, spare: {toOne: Desk}}}
+      Worker:
+        keys:
+          desk: {toOne: Desk, inverse: user}
+          spouse: {toOne: Worker, inverse: spouse}
+          mentor: {toOne: Worker, inverse: pupil}
+          pupil: {toOne: Worker, inverse: mentor}
+      Boss: {extends: Worker}
+    """
+
+  var bench: Bench
+
+  init() throws {
+    bench = try Bench(Self.schema)
+    for name in ["Desk/1", "Desk/2", "Worker/1", "Worker/2", "Worker/3", "Boss/1"] { try bench.create(name) }
+  }
+
+  /// All pairs of a key and its inverse, and whether both sides agree.
+  private func pairs(_ key: String) throws -> [String] {
+    var found: [String] = []
+    for entity in bench.model.schema.entities where entity.indexOfKey(key) != nil {
+      for reference in bench.model.state.references(of: entity) where reference.entity == entity.name {
+        let value = try bench.value(reference.text, key)
+        if value != "null" { found.append("\(reference) \(value.dropFirst().dropLast())") }
+      }
+    }
+    return found.sorted()
+  }
+
+  @Test(
+    "Setting one side of a pair of keys sets the other, and lets go whoever was there before",
+    arguments: [
+      (["Worker/1.desk=Desk/1"], ["Worker/1 Desk/1"]), (["Desk/1.user=Worker/1"], ["Worker/1 Desk/1"]),
+      (["Worker/1.desk=Desk/1", "Worker/1.desk=Desk/2"], ["Worker/1 Desk/2"]),
+      (["Worker/1.desk=Desk/1", "Worker/2.desk=Desk/1"], ["Worker/2 Desk/1"]),
+      (["Worker/1.desk=Desk/1", "Worker/2.desk=Desk/2", "Worker/1.desk=Desk/2"], ["Worker/1 Desk/2"]),
+      (["Worker/1.desk=Desk/1", "Worker/2.desk=Desk/2", "Desk/1.user=Worker/2"], ["Worker/2 Desk/1"]),
+      (["Worker/1.desk=Desk/1", "Desk/1.user=null"], []), (["Worker/1.desk=Desk/1", "Worker/1.desk=null"], []),
+      (["Worker/1.desk=Desk/1", "Worker/1.desk=Desk/1"], ["Worker/1 Desk/1"]),
+      (["Boss/1.desk=Desk/1", "Desk/1.user=Boss/1"], ["Boss/1 Desk/1"]),
+      (["Worker/1.desk=Desk/1", "Boss/1.desk=Desk/1"], ["Boss/1 Desk/1"]), (["Worker/1.desk=null"], []),
+    ])
+  mutating func pairing(sets: [String], result: [String]) throws {
+    try apply(sets)
+    #expect(try pairs("desk") == result)
+    let mirrored = try pairs("user").map { $0.split(separator: " ").reversed().joined(separator: " ") }
+    #expect(mirrored.sorted() == result)
+  }
+
+  @Test(
+    "A key that is its own inverse pairs objects of one kind, also one with itself",
+    arguments: [
+      (["Worker/1.spouse=Worker/2"], ["Worker/1 Worker/2", "Worker/2 Worker/1"]),
+      (["Worker/1.spouse=Worker/2", "Worker/2.spouse=Worker/3"], ["Worker/2 Worker/3", "Worker/3 Worker/2"]),
+      (
+        ["Worker/1.spouse=Worker/2", "Worker/3.spouse=Boss/1", "Worker/1.spouse=Worker/3"],
+        ["Worker/1 Worker/3", "Worker/3 Worker/1"]
+      ),
+      (["Worker/1.spouse=Worker/2", "Worker/2.spouse=null"], []),
+      (["Worker/1.spouse=Worker/1"], ["Worker/1 Worker/1"]),
+      (["Worker/1.spouse=Worker/1", "Worker/1.spouse=Worker/2"], ["Worker/1 Worker/2", "Worker/2 Worker/1"]),
+      (["Worker/1.spouse=Worker/1", "Worker/2.spouse=Worker/1"], ["Worker/1 Worker/2", "Worker/2 Worker/1"]),
+      (["Worker/1.spouse=Worker/2", "Worker/1.spouse=Worker/1"], ["Worker/1 Worker/1"]),
+      (["Worker/1.spouse=Worker/1", "Worker/1.spouse=null"], []),
+      (["Worker/1.spouse=Worker/2", "Worker/1.spouse=Worker/2"], ["Worker/1 Worker/2", "Worker/2 Worker/1"]),
+    ])
+  mutating func selfInverse(sets: [String], result: [String]) throws {
+    try apply(sets)
+    #expect(try pairs("spouse") == result)
+  }
+
+  @Test(
+    "Two keys of one entity that are each other's inverse agree",
+    arguments: [
+      (["Worker/1.mentor=Worker/2"], ["Worker/1 Worker/2"]), (["Worker/1.mentor=Worker/1"], ["Worker/1 Worker/1"]),
+      (["Worker/1.mentor=Worker/1", "Worker/1.mentor=Worker/2"], ["Worker/1 Worker/2"]),
+      (["Worker/1.mentor=Worker/1", "Worker/2.pupil=Worker/1"], ["Worker/1 Worker/2"]),
+      (["Worker/1.mentor=Worker/2", "Worker/2.mentor=Worker/1"], ["Worker/1 Worker/2", "Worker/2 Worker/1"]),
+      (
+        ["Worker/1.mentor=Worker/2", "Worker/1.pupil=Worker/2", "Worker/3.mentor=Worker/1"],
+        ["Worker/1 Worker/2", "Worker/3 Worker/1"]
+      ),
+    ])
+  mutating func mentors(sets: [String], result: [String]) throws {
+    try apply(sets)
+    #expect(try pairs("mentor") == result)
+    let mirrored = try pairs("pupil").map { $0.split(separator: " ").reversed().joined(separator: " ") }
+    #expect(mirrored.sorted() == result)
+  }
+
+  @Test("An object that is made as its own mentor is its own pupil, whatever the body leaves out")
+  mutating func ownMentor() throws {
+    for text in [#"{"mentor":"Worker/9"}"#, #"{"pupil":"Worker/9"}"#, #"{"pupil":"Worker/9","mentor":"Worker/9"}"#] {
+      try bench.create("Worker/9", text)
+      #expect(try bench.value("Worker/9", "mentor") == "\"Worker/9\"")
+      #expect(try bench.value("Worker/9", "pupil") == "\"Worker/9\"")
+      // The same as a replacement of what had others before.
+      try bench.put("Worker/9", #"{"mentor":"Worker/1","pupil":"Worker/2"}"#)
+      try bench.put("Worker/9", text)
+      #expect(try bench.value("Worker/9", "mentor") == "\"Worker/9\"")
+      #expect(try bench.value("Worker/9", "pupil") == "\"Worker/9\"")
+      #expect(try bench.value("Worker/1", "pupil") == "null")
+      try bench.delete("Worker/9")
+    }
+  }
+
+  @Test("Setting the far side moves the revision of every object that it touches, and no other")
+  mutating func revisions() throws {
+    try apply(["Worker/1.desk=Desk/1", "Worker/2.desk=Desk/2"])
+    try apply(["Worker/1.desk=Desk/2"])
+    let revision = bench.model.revision
+    for (name, isTouched) in [
+      ("Worker/1", true), ("Worker/2", true), ("Desk/1", true), ("Desk/2", true), ("Boss/1", false),
+    ] {
+      #expect((bench.model.state.record(try ref(name))?.revision == revision) == isTouched)
+    }
+  }
+
+  @Test("A relationship takes objects of its entity and of what extends it, and no others")
+  mutating func entities() throws {
+    let worker = try ref("Worker/1")
+    try bench.set("Worker/1", "mentor", "\"Boss/1\"")
+    #expect(try bench.error([.set(worker, keyPath: "mentor", .string("Desk/1"))]).code == .wrongEntity)
+    #expect(try bench.error([.set(worker, keyPath: "mentor", .string("Nobody/1"))]).code == .wrongEntity)
+    #expect(try bench.error([.set(worker, keyPath: "mentor", .string("Worker/99"))]).code == .invalidValue)
+    #expect(try bench.error([.set(worker, keyPath: "mentor", .reference(try ref("Desk/1")))]).code == .wrongEntity)
+  }
+
+  @Test("A far side that must have a value cannot lose it")
+  mutating func requiredFarSide() throws {
+    var bench = try Bench(
+      """
+      entities:
+        Car: {keys: {plate: {toOne: Plate, inverse: car, optional: false}}}
+        Plate: {keys: {car: {toOne: Car, inverse: plate}}}
+      """)
+    try bench.create("Plate/1")
+    try bench.create("Car/1", #"{"plate":"Plate/1"}"#)
+    try bench.create("Plate/2")
+    #expect(try bench.error([.set(try ref("Plate/1"), keyPath: "car", .null)]).code == .nullNotAllowed)
+    // The other way round the car gets another plate, and loses none.
+    try bench.set("Plate/2", "car", "\"Car/1\"")
+    #expect(try bench.value("Car/1", "plate") == "\"Plate/2\"")
+    #expect(try bench.value("Plate/1", "car") == "null")
+    try bench.create("Car/2", #"{"plate":"Plate/1"}"#)
+    #expect(try bench.error([.set(try ref("Car/1"), keyPath: "plate", .string("Plate/1"))]).code == .nullNotAllowed)
+    #expect(try bench.error([.create(try ref("Car/3"), [:])]).code == .nullNotAllowed)
+  }
+
+  private mutating func apply(_ sets: [String]) throws {
+    for text in sets {
+      let parts = text.split(separator: "=").map(String.init)
+      let left = parts[0].split(separator: ".").map(String.init)
+      try bench.set(left[0], left[1], parts[1] == "null" ? "null" : "\"\(parts[1])\"")
+      #expect(brokenReferrers(in: bench.model.state).isEmpty)
+    }
+  }
+}

@@ -1,0 +1,162 @@
+import KeyValueModel
+import Testing
+
+@Suite("Mistakes in a schema")
+struct SchemaMistakesTests {
+  /// A file whose mistake, or the first of them, stands where the text has a `¶`.
+  struct Mistake: Sendable, CustomTestStringConvertible {
+    let fragment: String
+    let marked: String
+    var count = 1
+
+    var testDescription: String { fragment }
+
+    init(_ fragment: String, _ marked: String, count: Int = 1) {
+      (self.fragment, self.marked, self.count) = (fragment, marked, count)
+    }
+
+    /// One key of an entity `A`.
+    init(_ fragment: String, key: String, count: Int = 1) {
+      self.init(fragment, "entities:\n  A:\n    keys:\n      \(key)", count: count)
+    }
+  }
+
+  static func check(_ mistake: Mistake) throws {
+    let lines = mistake.marked.split(separator: "\n", omittingEmptySubsequences: false)
+    let line = try #require(lines.firstIndex { $0.contains("¶") }, "the example has no mark")
+    let column = try #require(lines[line].unicodeScalars.firstIndex(of: "¶"))
+    let columnNumber = lines[line].unicodeScalars.distance(from: lines[line].startIndex, to: column) + 1
+    let yaml = mistake.marked.replacing("¶", with: "")
+    let error = try #require(throws: SchemaError.self) { try Schema(yaml: yaml) }
+    let first = try #require(error.problems.first)
+    #expect(first.message.contains(mistake.fragment), "\(error)")
+    #expect((first.line, first.column) == (line + 1, columnNumber), "\(error)")
+    #expect(error.problems.count == mistake.count, "\(error)")
+  }
+
+  @Test(
+    "The file as a whole",
+    arguments: [
+      Mistake("the file is empty", "¶"), .init("the file is empty", "¶# nothing"),
+      .init("a schema file wants names", "¶- a"), .init("a schema file wants names", "¶hello"),
+      .init("wants 'entities:'", "¶{}"), .init("'entitys' is not a word", "¶entitys: {}", count: 2),
+      .init("'entities' wants names", "entities: ¶[]"), .init("'entities' wants names", "entities: ¶A"),
+      .init("'version' is not a word", "entities: {}\n¶version: 1"),
+      .init("not YAML", "entities: {A: {}\n¶"), .init("not YAML", "entities:\n¶\tA: {}"),
+      .init("not YAML", "entities: {}\n¶---\nentities: {}"), .init("not YAML", "entities: {A: ¶*missing}"),
+      .init("declared twice: A", "entities:\n  ¶A: {}\n  A: {}"),
+      .init("declared twice: x", "entities:\n  A:\n    keys:\n      ¶x: {type: string}\n      x: {type: integer}"),
+      .init("declared twice: type", "entities: {A: {keys: {x: {¶type: string, type: string}}}}"),
+    ])
+  func file(mistake: Mistake) throws {
+    try Self.check(mistake)
+  }
+
+  @Test(
+    "Entities",
+    arguments: [
+      Mistake("an entity's name is", "entities:\n  ¶1A: {}"), .init("an entity's name is", "entities:\n  ¶A-B: {}"),
+      .init("an entity's name is", "entities: {¶_A: {}}"), .init("an entity's name is", "entities: {¶É: {}}"),
+      .init("an entity's name is", "entities: {? ¶[A] : {}}"),
+      .init("the entity 'A' wants names", "entities:\n  A: ¶[]"),
+      .init("the entity 'A' wants names", "entities: {A: ¶x}"),
+      .init("'key' is not a word of an entity", "entities:\n  A:\n    ¶key: {}"),
+      .init("'keys' wants names", "entities:\n  A:\n    keys: ¶[x]"),
+      .init("'extends' wants a text", "entities:\n  B: {}\n  A:\n    extends: ¶[B]"),
+      .init("there is no entity 'B'", "entities:\n  A:\n    extends: ¶B"),
+      .init("'A' extends itself", "entities:\n  A: {extends: ¶A}"),
+      .init("'B' extends itself", "entities:\n  A: {extends: ¶B}\n  B: {extends: A}", count: 2),
+      // What extends an entity that cannot be made is no second mistake.
+      .init(
+        "there is no entity 'X'", "entities:\n  A: {extends: ¶X}\n  C: {keys: {a: {toOne: A}}}\n  B: {extends: A}",
+        count: 2),
+      .init("'display' wants a list", "entities:\n  A: {display: ¶x, keys: {x: {type: string}}}"),
+      .init("'display' wants a text", "entities:\n  A: {display: [¶[x]], keys: {x: {type: string}}}"),
+      .init("display: A has no key 'y'", "entities:\n  A: {display: [x, ¶y], keys: {x: {type: string}}}"),
+      .init("display: '@count' in", "entities:\n  A: {display: [¶x.@count], keys: {x: {type: string}}}"),
+      .init("stands behind a value", "entities:\n  A: {display: [¶x.y], keys: {x: {type: json}}}"),
+    ])
+  func entities(mistake: Mistake) throws {
+    try Self.check(mistake)
+  }
+
+  @Test(
+    "Keys",
+    arguments: [
+      Mistake("a key's name is", key: "¶1x: {type: string}"), .init("a key's name is", key: "¶a.b: {type: string}"),
+      .init("a key's name is", key: "¶'@ref': {type: string}"), .init("a key's name is", key: "¶é: {type: string}"),
+      .init("the key 'x' wants names", key: "x: ¶string"), .init("wants a type, a toOne or a computed", key: "¶x: {}"),
+      .init("wants a type, a toOne or a computed", key: "¶x: {optional: false}"),
+      .init("is either toOne or computed", key: "¶x: {toOne: A, computed: y}"),
+      .init("'type' is one of string, integer", key: "x: {type: ¶text}"),
+      .init("'type' is one of", key: "x: {type: ¶[string]}"), .init("'type' is one of", key: "x: {type: ¶String}"),
+      .init("'optional' is true or false", key: "x: {type: string, optional: ¶maybe}"),
+      .init("'notifies' is one of always, changed, manual", key: "x: {type: string, notifies: ¶never}"),
+      .init("'format' does not go with 'x'", key: "x: {type: string, ¶format: email}"),
+      .init("'inverse' does not go with 'x'", key: "x: {type: string, ¶inverse: y}"),
+      .init("'delete' does not go with 'x'", key: "x: {type: string, ¶delete: deny}"),
+      .init("'default' does not go with 'x'", key: "x: {toOne: A, ¶default: A/1}"),
+      .init("'type' does not go with 'x'", key: "x: {toOne: A, ¶type: string}"),
+      .init("'optional' does not go with 'x'", key: "x: {computed: x, ¶optional: true}"),
+      .init("'toMany' is not supported by this version", key: "x: {¶toMany: A}"),
+      .init("'ordered' is not supported by this version", key: "x: {toOne: A, ¶ordered: true}"),
+      .init("'indexed' is not supported by this version", key: "x: {type: string, ¶indexed: true}"),
+      .init("this version of Keyway has no expressions", key: "x: {computed: ¶\"a + 'b'\"}"),
+      .init("this version of Keyway has no expressions", key: "x: {computed: ¶''}"),
+      .init("'computed' wants a text", key: "x: {computed: ¶[a]}"),
+    ])
+  func keys(mistake: Mistake) throws {
+    try Self.check(mistake)
+  }
+
+  @Test(
+    "Constraints and defaults",
+    arguments: [
+      Mistake("'minimum' goes with integer and number", key: "x: {type: string, minimum: ¶1}"),
+      .init("'maximum' goes with integer and number", key: "x: {type: date, maximum: ¶1}"),
+      .init("'minimum' wants an integer", key: "x: {type: integer, minimum: ¶0.5}"),
+      .init("'maximum' wants a number", key: "x: {type: number, maximum: ¶big}"),
+      .init("the maximum is under the minimum", key: "x: {type: number, minimum: 2, maximum: ¶1}"),
+      .init("'minLength' goes with string", key: "x: {type: integer, minLength: ¶1}"),
+      .init("'pattern' goes with string", key: "x: {type: date, pattern: ¶a}"),
+      .init("'minLength' wants a whole number", key: "x: {type: string, minLength: ¶-1}"),
+      .init("'maxLength' wants a whole number", key: "x: {type: string, maxLength: ¶1.5}"),
+      .init("maxLength is under minLength", key: "x: {type: string, minLength: 2, maxLength: ¶1}"),
+      .init("'pattern' is no regular expression", key: "x: {type: string, pattern: ¶'('}"),
+      .init("'enum' wants a list", key: "x: {type: string, enum: ¶a}"),
+      .init("'enum' wants a list", key: "x: {type: string, enum: ¶[]}"),
+      .init("the enum's \"b\" wants an integer", key: "x: {type: integer, enum: [1, ¶b]}"),
+      .init("the enum's 3 is 3, over the maximum", key: "x: {type: integer, maximum: 2, enum: [1, ¶3]}"),
+      .init("the default wants an integer", key: "x: {type: integer, default: ¶'1'}"),
+      .init("the default wants a boolean", key: "x: {type: boolean, default: ¶0}"),
+      .init("the default wants a string and is null", key: "x: {type: string, default: ¶null}"),
+      .init("the default wants a string and is an array", key: "x: {type: string, default: ¶[a]}"),
+      .init("the default wants a date", key: "x: {type: date, default: ¶2010-02-30}"),
+      .init("the default is 11, over the maximum 10", key: "x: {type: integer, maximum: 10, default: ¶11}"),
+      .init("the default is -1, under the minimum 0", key: "x: {type: number, minimum: 0, default: ¶-1}"),
+      .init("the default has 3 characters, more than", key: "x: {type: string, maxLength: 2, default: ¶abc}"),
+      .init("the default has 1 characters, fewer", key: "x: {type: string, minLength: 2, default: ¶a}"),
+      .init("the default does not match", key: "x: {type: string, pattern: '^[0-9]+$', default: ¶abc}"),
+      .init("the default is \"c\", which is none of", key: "x: {type: string, enum: [a, b], default: ¶c}"),
+    ])
+  func constraints(mistake: Mistake) throws {
+    try Self.check(mistake)
+  }
+
+  @Test("All mistakes are found, and told in the order of the file")
+  func several() throws {
+    let yaml = """
+      entities:
+        A:
+          keys:
+            b: {type: strin}
+            a: {type: string, default: [1]}
+        1: {}
+        B: {extend: A}
+      """
+    let error = try #require(throws: SchemaError.self) { try Schema(yaml: yaml) }
+    #expect(error.problems.map(\.line) == [4, 5, 6, 7])
+    #expect(error.rendered(file: "s.yaml").hasPrefix("s.yaml:4:17: error: 'type' is one of"))
+    #expect(error.rendered(file: "s.yaml").split(separator: "\n").count == 4)
+  }
+}

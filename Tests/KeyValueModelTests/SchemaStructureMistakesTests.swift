@@ -1,0 +1,162 @@
+import KeyValueModel
+import Testing
+
+@Suite("Mistakes between the entities of a schema")
+struct SchemaStructureMistakesTests {
+  typealias Mistake = SchemaMistakesTests.Mistake
+
+  @Test(
+    "Relationships and inverses",
+    arguments: [
+      Mistake("there is no entity 'B'", key: "b: {toOne: ¶B}"),
+      .init("A has no key 'c'", key: "b: {toOne: A, inverse: ¶c}"),
+      .init("'delete' is one of nullify, cascade, deny", key: "b: {toOne: A, delete: ¶destroy}"),
+      .init("'toOne' wants a text", key: "b: {toOne: ¶[A]}"),
+      .init("'inverse' wants a text", key: "b: {toOne: A, inverse: ¶[b]}"),
+      .init("A.c must be a toOne A whose inverse is 'b'", key: "b: {toOne: A, inverse: ¶c}\n      c: {type: string}"),
+      .init("A.c must be a toOne A whose inverse is 'b'", key: "b: {toOne: A, inverse: ¶c}\n      c: {toOne: A}"),
+      .init("A.c must be a toOne A whose inverse is 'b'", key: "b: {toOne: A, inverse: ¶c}\n      c: {computed: b}"),
+      .init(
+        "B.a must be a toOne A whose inverse is 'b'",
+        """
+        entities:
+          A: {keys: {b: {toOne: B, inverse: ¶a}}}
+          B: {keys: {a: {toOne: A, inverse: c}}}
+        """, count: 2),
+      // The far side names a subclass: not every object of A can stand there.
+      .init(
+        "B.a must be a toOne A whose inverse is 'b'",
+        """
+        entities:
+          A: {keys: {b: {toOne: B, inverse: ¶a}}}
+          A2: {extends: A}
+          B: {keys: {a: {toOne: A2, inverse: b}}}
+        """),
+    ])
+  func relationships(mistake: Mistake) throws {
+    try SchemaMistakesTests.check(mistake)
+  }
+
+  @Test(
+    "Computed keys that lead nowhere",
+    arguments: [
+      Mistake("A has no key 'y'", key: "x: {computed: ¶y}"),
+      .init("stands behind a value that has no keys", key: "x: {computed: ¶y.z}\n      y: {type: json}"),
+      .init("stands behind no collection", key: "x: {computed: ¶y.@sum.z}\n      y: {toOne: A}"),
+      .init(
+        "'x' is declared as string, but 'y' is integer",
+        key: "¶x: {type: string, computed: y}\n      y: {type: integer}"),
+      .init(
+        "'x' is declared as json, but 'y' is a reference to A",
+        key: "¶x: {type: json, computed: y}\n      y: {toOne: A}"),
+      .init(
+        "'z' is declared as string, but 'x' is number",
+        key: "x: {type: number, computed: y}\n      y: {type: integer}\n      ¶z: {type: string, computed: x}"),
+      // A key of a subclass is undefined behind a to-one of its parent.
+      .init(
+        "A has no key 'extra'",
+        """
+        entities:
+          A: {keys: {x: {computed: ¶peer.extra}, peer: {toOne: A}}}
+          A2: {extends: A, keys: {extra: {type: string}}}
+        """),
+      // A mistake that every subclass inherits is told once.
+      .init(
+        "'x' is declared as string",
+        """
+        entities:
+          A: {keys: {¶x: {type: string, computed: y}, y: {type: integer}}}
+          B: {extends: A}
+          C: {extends: B}
+        """),
+    ])
+  func computedKeys(mistake: Mistake) throws {
+    try SchemaMistakesTests.check(mistake)
+  }
+
+  @Test(
+    "Cycles of computed keys",
+    arguments: [
+      Mistake("depends on itself: A.x → A.x", key: "¶x: {computed: x}"),
+      .init("depends on itself: A.x → A.y → A.x", key: "¶x: {computed: y}\n      y: {computed: x}"),
+      .init("depends on itself: A.x → A.x", key: "¶x: {computed: parent.x}\n      parent: {toOne: A}"),
+      .init(
+        "depends on itself: A.x → B.y → A.x",
+        """
+        entities:
+          A: {keys: {¶x: {computed: b.y}, b: {toOne: B}}}
+          B: {keys: {y: {computed: a.x}, a: {toOne: A}}}
+        """),
+      // Only a subclass closes the circle.
+      .init(
+        "depends on itself",
+        """
+        entities:
+          A: {keys: {x: {computed: peer.y}, y: {computed: z}, z: {type: string}, peer: {toOne: A}}}
+          A2: {extends: A, keys: {¶y: {computed: x}}}
+        """),
+      // The path that was inherited counts as well.
+      .init(
+        "depends on itself",
+        """
+        entities:
+          A: {keys: {x: {computed: y}, y: {computed: z}, z: {type: string}}}
+          A2: {extends: A, keys: {x: {computed: z}, ¶y: {computed: x}}}
+        """),
+    ])
+  func cycles(mistake: Mistake) throws {
+    try SchemaMistakesTests.check(mistake)
+  }
+
+  @Test("A path through a cycle of computed keys is a mistake among others, and no endless search")
+  func pathThroughCycle() throws {
+    let yaml = """
+      entities:
+        A:
+          keys:
+            x: {computed: y}
+            y: {computed: x}
+            z: {computed: x.q}
+      """
+    let error = try #require(throws: SchemaError.self) { try Schema(yaml: yaml) }
+    #expect(error.problems.map(\.line) == [4, 6])
+  }
+
+  @Test(
+    "Inherited keys that cannot be declared so",
+    arguments: [
+      Mistake(
+        "'x' is inherited", "entities:\n  A: {keys: {x: {type: string}}}\n  B: {extends: A, keys: {¶x: {type: string}}}"
+      ),
+      .init(
+        "'x' is inherited",
+        "entities:\n  A: {keys: {x: {type: string}}}\n  B: {extends: A, keys: {¶x: {computed: y}, y: {type: string}}}"),
+      .init(
+        "'x' is inherited",
+        "entities:\n  A: {keys: {x: {computed: y}, y: {type: string}}}\n  B: {extends: A, keys: {¶x: {type: string}}}"),
+      .init(
+        "'x' is inherited",
+        "entities:\n  A: {keys: {x: {toOne: A}}}\n  M: {extends: A}\n  B: {extends: M, keys: {¶x: {toOne: B}}}"),
+      // Paths go on behind a key that leads to an object: it must lead to the same kind of object everywhere.
+      .init(
+        "'link' leads to a C in A and must do so here",
+        """
+        entities:
+          C: {keys: {p: {type: string}, q: {type: string}, r: {type: string}}}
+          D: {keys: {r: {type: string}}}
+          A: {keys: {link: {computed: c}, c: {toOne: C}, name: {computed: link.r}}}
+          B: {extends: A, keys: {d: {toOne: D}, ¶link: {computed: d}}}
+        """),
+      .init(
+        "'link' leads to a C in A and must do so here",
+        """
+        entities:
+          C: {keys: {r: {type: string}}}
+          A: {keys: {link: {computed: c}, c: {toOne: C}}}
+          B: {extends: A, keys: {s: {type: string}, ¶link: {computed: s}}}
+        """),
+    ])
+  func inheritance(mistake: Mistake) throws {
+    try SchemaMistakesTests.check(mistake)
+  }
+}

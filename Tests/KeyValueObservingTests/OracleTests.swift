@@ -1,0 +1,229 @@
+import KeyValueModel
+import Seeding
+import Testing
+
+@testable import KeyValueObserving
+
+@Suite("Random traffic against the oracle")
+struct OracleTests {
+  /// A model, its observers and the oracle, side by side.
+  struct Race {
+    let schema: OracleSchema
+    let hasManualKeys: Bool
+    var oracle: Oracle
+    var traffic: RandomTraffic
+    var model: Model
+    var index = ObserverIndex()
+    var commits: [Commit] = []
+    var trail: [String] = []
+    var lastSeen: [String: Value] = [:]
+    var nextWatch = 0
+    /// Where the budgets come from: not from the traffic, which stays what the seed made it.
+    var budgets: SplitMix64
+    /// An index that was copied at some revision, and what it has been told since, commit by commit.
+    var fork: (start: ObserverIndex, live: ObserverIndex, revision: Int, lines: [String])?
+
+    init(seed: UInt64, modes: [String]) throws {
+      var random = SplitMix64(seed: seed)
+      schema = OracleSchema.random(modes: modes, &random)
+      hasManualKeys = modes.contains("manual")
+      budgets = SplitMix64(seed: ~seed)
+      oracle = Oracle(schema: schema)
+      traffic = RandomTraffic(schema: schema, random: random)
+      model = Model(schema: try Schema(yaml: schema.yaml))
+    }
+  }
+
+  @Test(
+    "Every event is what the rules say, whatever happens",
+    arguments: [["always"], ["always", "changed"], ["always", "changed", "manual"]])
+  func race(modes: [String]) throws {
+    for round in 0..<60 {
+      let raceSeed = seed &+ UInt64(round) &* 1_000_003
+      var race = try Race(seed: raceSeed, modes: modes)
+      do {
+        for _ in 0..<80 { try race.step() }
+        try race.finish()
+      } catch let difference as Difference {
+        Issue.record(
+          """
+          KEYWAY_TEST_SEED=\(seed), round \(round): \(difference.text)
+          \(race.schema.yaml)
+          \(race.trail.joined(separator: "\n"))
+          """)
+        return
+      }
+    }
+  }
+}
+
+struct Difference: Error { let text: String }
+
+func agree(_ condition: Bool, _ text: @autoclosure () -> String) throws {
+  if !condition { throw Difference(text: text()) }
+}
+
+extension OracleTests.Race {
+  mutating func step() throws {
+    if Int.random(in: 0..<4, using: &traffic.random) == 0 { try rebind() }
+    if fork == nil, Int.random(in: 0..<15, using: &traffic.random) == 0 { fork = (index, index, commits.count, []) }
+    let operations = traffic.transaction(oracle.world)
+    trail.append("\(operations)".replacing("KeyValueModel.", with: ""))
+    let before = oracle.world
+    let expected = oracle.commit(operations)
+    let commit: Commit
+    do throws(ModelError) {
+      commit = try model.commit(Transaction(operations))
+    } catch {
+      try agree(expected == nil, "failed with \(error)")
+      try agree(oracle.world.objects == before.objects, "the oracle forgot to undo")
+      return try compareState()
+    }
+    commits.append(commit)
+    try agree(expected != nil, "did not fail")
+    try compareState()
+    try compare(commit, expected ?? [:])
+    try checkInvariants()
+  }
+
+  private mutating func compare(_ commit: Commit, _ expected: [UInt64: [String]]) throws {
+    var events: [UInt64: ObserverEvent] = [:]
+    var budgeted = index
+    index.tell(CollectionOfOne(commit), of: model.state) { events[$0.observer.rawValue] = $0 }
+    try compare(commit, events, toldWithinBudgetBy: &budgeted)
+    for observer in Set(events.keys).union(expected.keys) {
+      let found = events[observer].map(lines) ?? []
+      try agree(
+        found == expected[observer] ?? [], "observer \(observer)\nfound \(found)\nexpected \(expected[observer] ?? [])")
+      try events[observer].map { try follow($0) }
+    }
+    if var live = fork?.live {
+      var lines: [String] = []
+      live.tell(CollectionOfOne(commit), of: model.state) { lines.append(Self.text($0)) }
+      fork?.live = live
+      fork?.lines += lines.sorted()
+    }
+  }
+
+  /// With a budget, an observer is told the same, or of its lost objects only; and the index is the same afterwards.
+  private mutating func compare(
+    _ commit: Commit, _ events: [UInt64: ObserverEvent], toldWithinBudgetBy index: inout ObserverIndex
+  ) throws {
+    let budget = Int.random(in: 0..<12, using: &budgets)
+    var budgeted: [UInt64: ObserverEvent] = [:]
+    index.tell(CollectionOfOne(commit), of: model.state, changesPerObserver: budget) {
+      budgeted[$0.observer.rawValue] = $0
+    }
+    for observer in Set(events.keys).union(budgeted.keys) {
+      let (free, bound) = (events[observer], budgeted[observer])
+      if bound?.isOverflown == true {
+        try agree(bound?.changes.isEmpty == true, "an overflown event has changes")
+        try agree(bound?.gone ?? [] == free?.gone ?? [], "budget \(budget): gone differs")
+      } else {
+        try agree(bound.map(lines) == free.map(lines), "budget \(budget): something else is told")
+        try agree(free?.changes.count ?? 0 <= budget, "budget \(budget) was exceeded")
+      }
+    }
+    let broken = index.brokenInvariants(in: model.state)
+    try agree(broken.isEmpty && index.count == self.index.count, "budget \(budget): \(broken)")
+  }
+
+  private static func text(_ event: ObserverEvent) -> String {
+    "\(event.revision) \(event.observer.rawValue) \(lines(event))"
+  }
+
+  /// For an observer that wants old and new: each old is the new before it.
+  private mutating func follow(_ event: ObserverEvent) throws {
+    guard !hasManualKeys else { return }
+    for change in event.changes where change.observation.options.isSuperset(of: [.old, .new]) {
+      let context = change.observation.context ?? ""
+      try agree(change.old == lastSeen[context], "\(line(change)) follows \(lastSeen[context]?.json ?? "nothing")")
+      if let new = change.new { lastSeen[context] = new }
+    }
+  }
+
+  private func compareState() throws {
+    try agree(model.revision == UInt64(commits.count), "a revision was lost")
+    try agree(model.state.count == oracle.world.objects.count, "the objects differ")
+    for (name, values) in oracle.world.objects {
+      guard let reference = Reference(name), let record = model.state.record(reference) else {
+        throw Difference(text: "\(name) is not there")
+      }
+      for key in record.entity.keys {
+        guard let storage = key.storage else { continue }
+        try agree(record.values[storage] == values[key.name] ?? .null, "\(name).\(key.name) differs")
+        guard case .toOne(let toOne) = key.kind, let inverse = toOne.inverse else { continue }
+        guard let far = oracle.world.target(name, key.name) else { continue }
+        try agree(oracle.world.target(far, inverse) == name, "\(name).\(key.name) and its inverse disagree")
+      }
+    }
+  }
+
+  private func checkInvariants() throws {
+    let broken = index.brokenInvariants(in: model.state)
+    try agree(broken.isEmpty, "\(broken)")
+    try agree(index.count == oracle.watches.count, "\(index.count) observations, not \(oracle.watches.count)")
+    guard !hasManualKeys else { return }
+    for entry in index.tracked.values {
+      let observation = entry.observation
+      guard let context = observation.context, let seen = lastSeen[context] else { continue }
+      let value = observation.value(in: model.state)
+      try agree(
+        value == seen, "\(observation.keyPath.text) of \(observation.object) reads \(value.json), told \(seen.json)")
+    }
+  }
+
+  // MARK: Observers
+
+  private mutating func rebind() throws {
+    let observer = UInt64.random(in: 1...3, using: &traffic.random)
+    let cell = ["a", "b", nil].randomElement(using: &traffic.random) ?? nil
+    switch Int.random(in: 0..<8, using: &traffic.random) {
+    case 0:
+      index.remove(ObserverID(observer))
+      oracle.watches.removeAll { $0.observer == observer }
+    case 1:
+      index.remove(ObserverID(observer), cell: cell)
+      oracle.watches.removeAll { $0.observer == observer && $0.cell == cell }
+    default:
+      guard let object = oracle.world.objects.keys.sorted().randomElement(using: &traffic.random) else { return }
+      try bind(object, observer, cell)
+    }
+  }
+
+  private mutating func bind(_ object: String, _ observer: UInt64, _ cell: String?) throws {
+    var observations: [Observation] = []
+    for position in 0..<Int.random(in: 1...4, using: &traffic.random) {
+      let path = schema.randomPath(OracleWorld.entity(object), upTo: 4, &traffic.random)
+      let rawOptions = UInt8.random(in: 0..<16, using: &traffic.random)
+      let options = ObservingOptions(rawValue: Bool.random(using: &traffic.random) ? rawOptions | 3 : rawOptions)
+      let reference = try #require(Reference(object))
+      let entity = try model.state.requireRecord(reference).entity
+      let keyPath = try model.schema.resolve(path.joined(separator: "."), from: entity)
+      let observation = Observation(object: reference, keyPath: keyPath, options: options, context: "\(nextWatch)")
+      observations.append(observation)
+      oracle.watches.append(
+        .init(
+          number: nextWatch, observer: observer, cell: cell, position: position, object: object, path: path,
+          options: options))
+      if options.isSuperset(of: [.old, .new]) { lastSeen["\(nextWatch)"] = observation.value(in: model.state) }
+      nextWatch += 1
+    }
+    trail.append("observer \(observer) \(cell ?? "-") \(object) \(observations.map(\.keyPath.text))")
+    index.add(observations, of: ObserverID(observer), cell: cell, in: model.state)
+  }
+
+  /// Tells everything since the fork at once, which must give the same; and ends all observations.
+  mutating func finish() throws {
+    if let fork {
+      var index = fork.start
+      var lines: [[String]] = Array(repeating: [], count: commits.count + 1)
+      index.tell(commits[fork.revision...], of: model.state) { lines[Int($0.revision)].append(Self.text($0)) }
+      try agree(lines.flatMap { $0.sorted() } == fork.lines, "replaying tells something else")
+      try agree(index.count == fork.live.count, "replaying ends other observations")
+      try agree(index.brokenInvariants(in: model.state).isEmpty, "replaying leaves a broken index")
+    }
+    for observer in 1...3 as ClosedRange<UInt64> { index.remove(ObserverID(observer)) }
+    try agree(index.count == 0 && index.linkCount == 0, "observations are left over")
+  }
+}

@@ -1,0 +1,96 @@
+import KeyValueModel
+import KeyValueObserving
+import Locking
+import ModelStore
+import Testing
+
+@Suite("Resuming")
+struct ReplayTests {
+  private static let schema = """
+    entities:
+      Account:
+        keys:
+          balance: {type: integer}
+          note: {type: string, notifies: changed}
+          peer: {toOne: Account, inverse: peer}
+          peerBalance: {computed: peer.balance}
+    """
+
+  /// Operations that make, change, pair, bracket and delete three accounts.
+  private static func history() throws -> [[KeyValueModel.Operation]] {
+    let (a, b, c) = (try ref("Account/a"), try ref("Account/b"), try ref("Account/c"))
+    return [
+      [.create(a, ["balance": .integer(1)])], [.create(b, ["balance": .integer(2)])],
+      [.set(a, keyPath: "peer", .string("Account/b"))], [.set(b, keyPath: "balance", .integer(3))],
+      [.create(c, ["balance": .integer(9), "peer": .string("Account/b")])], [.patch(a, ["note": .string("n")])],
+      [
+        .willChange(b, key: "balance"), .set(b, keyPath: "balance", .integer(4)), .set(c, keyPath: "note", .null),
+        .set(b, keyPath: "balance", .integer(5)), .didChange(b, key: "balance"),
+      ],
+      [], [.set(a, keyPath: "peer.balance", .integer(1))], [.put(a, ["peer": .string("Account/c")])],
+      [.delete(b)], [.set(c, keyPath: "balance", .integer(7)), .set(c, keyPath: "balance", .integer(8))],
+      [.delete(c), .create(c, ["balance": .integer(0), "peer": .string("Account/a")])],
+      [.create(b, ["balance": .integer(6), "peer": .string("Account/c")])], [.delete(c)],
+    ]
+  }
+
+  @Test("From any revision, an observer is told exactly what an unbroken one was told after it")
+  func unbroken() async throws {
+    let bench = try StoreBench(Self.schema)
+    let paths = ["balance", "peer", "peer.balance", "peerBalance", "note"]
+    var revision: Revision = 0
+    var watchers: [(observer: UInt64, object: String, since: Revision)] = []
+    for operations in try Self.history() {
+      // At each revision one more observer comes, for each object that is there.
+      for object in ["Account/a", "Account/b", "Account/c"] {
+        guard bench.store.snapshot.state.record(try ref(object)) != nil else { continue }
+        let observer = UInt64(watchers.count)
+        bench.observe(
+          try paths.map { try bench.observation(object, $0, [.old, .new, .prior]) }, observer, cell: object)
+        watchers.append((observer, object, revision))
+      }
+      let outcome = await withCheckedContinuation { continuation in
+        let isAccepted = bench.store.submit(Transaction(operations, writer: "w\(revision)")) { outcome, _ in
+          { continuation.resume(returning: outcome) }
+        }
+        #expect(isAccepted)
+      }
+      if (try? outcome.get()) != nil { revision += 1 }
+    }
+    #expect(revision >= 10)
+    let events = bench.recorder.published.flatMap(\.events)
+    for watcher in watchers {
+      let live = events.filter { $0.observer.rawValue == watcher.observer }.map(line)
+      let observations = try paths.map { try bench.observation(watcher.object, $0, [.old, .new, .prior]) }
+      let replayed = bench.store.withPublication { publication in
+        publication.replay([(watcher.object, observations)], after: watcher.since)?.events.map(line)
+      }
+      #expect(replayed == live, "\(watcher)")
+    }
+  }
+
+  @Test("Cells whose object did not exist at the revision are left out and given back")
+  func absent() async throws {
+    let bench = try StoreBench(Self.schema)
+    let (a, b) = (try ref("Account/a"), try ref("Account/b"))
+    await bench.write(.create(a, [:]))
+    await bench.write(.create(b, [:]))
+    await bench.write(.set(a, keyPath: "balance", .integer(1)))
+    await bench.write(.set(b, keyPath: "balance", .integer(2)))
+    await bench.write(.delete(a))
+    let cells: [(String?, [Observation])] = [
+      ("one", [try bench.observation("Account/a", "balance")]), (nil, [try bench.observation("Account/b", "balance")]),
+    ]
+    let replayed = try #require(bench.store.withPublication { $0.replay(cells, after: 1) })
+    #expect(replayed.absent == [nil])
+    #expect(replayed.events.map(line) == ["3 w [\"[one] Account/a.balance null 1\"] []", "5 w [] [\"one Account/a\"]"])
+    let later = try #require(bench.store.withPublication { $0.replay(cells, after: 2) })
+    #expect(later.absent.isEmpty)
+    #expect(later.events.map(\.revision) == [3, 4, 5])
+    let now = try #require(bench.store.withPublication { $0.replay(cells, after: 5) })
+    #expect(now.absent == ["one"])
+    #expect(now.events.isEmpty)
+    #expect(bench.store.withPublication { $0.replay(cells, after: 6) == nil })
+    #expect(bench.store.withPublication { $0.observers.count } == 0, "replaying registers nothing")
+  }
+}

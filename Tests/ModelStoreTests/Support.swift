@@ -1,0 +1,111 @@
+import Dispatch
+import KeyValueModel
+import KeyValueObserving
+import Locking
+import ModelStore
+import Testing
+
+let accounts = "entities: {Account: {keys: {balance: {type: integer}, note: {type: string}, peer: {toOne: Account}}}}"
+
+func ref(_ text: String) throws -> Reference {
+  try #require(Reference(text), "\(text) is no reference")
+}
+
+/// Remembers what was published, and in which order.
+final class Recorder: StorePublisher {
+  struct Batch {
+    let events: [ObserverEvent]
+    let upTo: Revision
+  }
+
+  private let batches = Locked<[Batch]>([])
+
+  var published: [Batch] { batches.withLock { $0 } }
+
+  func publish(_ events: [ObserverEvent], upTo revision: Revision) {
+    batches.withLock { $0.append(Batch(events: events, upTo: revision)) }
+  }
+}
+
+/// A change as a line.
+func line(_ change: Change) -> String {
+  let cell = change.cell.map { "[\($0)] " } ?? ""
+  let prior = change.isPrior ? " prior" : ""
+  return "\(cell)\(change.observation.object).\(change.observation.keyPath.text)\(prior)"
+    + " \(change.old?.json ?? "-") \(change.new?.json ?? "-")"
+}
+
+func line(_ event: ObserverEvent) -> String {
+  "\(event.revision) \(event.writer ?? "-") \(event.changes.map(line)) \(event.gone.map { "\($0.cell ?? "-") \($0.object)" })"
+}
+
+/// A store with a recorder, and waiting writes.
+struct StoreBench {
+  let recorder = Recorder()
+  let store: ModelStore
+
+  init(_ yaml: String = accounts, _ change: (inout StoreLimits) -> Void = { _ in }) throws {
+    var limits = StoreLimits()
+    change(&limits)
+    store = ModelStore(schema: try Schema(yaml: yaml), epoch: "test", limits: limits, publisher: recorder)
+  }
+
+  /// Writes and waits for the answer, which comes after publication; nil where the store is overloaded.
+  @discardableResult
+  func write(_ operations: KeyValueModel.Operation...) async -> Result<Commit, ModelError>? {
+    await withCheckedContinuation { continuation in
+      let isAccepted = store.submit(Transaction(operations, writer: "w")) { outcome, _ in
+        { continuation.resume(returning: outcome) }
+      }
+      if !isAccepted { continuation.resume(returning: nil) }
+    }
+  }
+
+  /// Waits until everything that was submitted before is answered.
+  func drain() async {
+    // While the queue is full the store refuses; that is no answer.
+    while case .none = await write() { await Task.yield() }
+  }
+
+  func observation(_ object: String, _ path: String, _ options: ObservingOptions = [.old, .new]) throws -> Observation {
+    let reference = try ref(object)
+    let keyPath = try store.schema.resolve(path, from: store.schema.requireEntity(reference.entity))
+    return Observation(object: reference, keyPath: keyPath, options: options)
+  }
+
+  func observe(_ observations: [Observation], _ observer: UInt64 = 1, cell: String? = nil) {
+    store.withPublication { publication in
+      publication.observers.add(observations, of: ObserverID(observer), cell: cell, in: publication.snapshot.state)
+    }
+  }
+}
+
+/// Holds the writer back until it is opened.
+final class Gate: Sendable {
+  private let semaphore = DispatchSemaphore(value: 0)
+  private let reached = DispatchSemaphore(value: 0)
+
+  /// Blocks the writer in the conclusion of an empty transaction, and waits until it is there.
+  func close(_ store: ModelStore) {
+    let isAccepted = store.submit(Transaction([])) { [self] _, _ in
+      reached.signal()
+      semaphore.wait()
+      return {}
+    }
+    #expect(isAccepted)
+    reached.wait()
+  }
+
+  func open() { semaphore.signal() }
+}
+
+extension Publication {
+  /// What `replay(_:after:receive:)` gives and gives back, together.
+  func replay(
+    _ cells: [(name: String?, observations: [Observation])], after revision: Revision
+  ) -> (events: [ObserverEvent], absent: [String?])? {
+    var events: [ObserverEvent] = []
+    guard let absent = replay(cells, after: revision, receive: { events.append($0) }) else { return nil }
+    return (events, absent)
+  }
+}

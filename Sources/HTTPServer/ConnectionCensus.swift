@@ -1,0 +1,48 @@
+import Locking
+
+/// Counts the open TCP connections, in all and for each client address, event streams included.
+final class ConnectionCensus: Sendable {
+  private struct Counts {
+    var total = 0
+    var byAddress: [ClientAddress: Int] = [:]
+  }
+
+  private let counts = Locked(Counts())
+  private let limit: Int
+  private let limitPerAddress: Int
+
+  init(limit: Int, limitPerAddress: Int) {
+    self.limit = limit
+    self.limitPerAddress = limitPerAddress
+  }
+
+  var count: Int { counts.withLock { $0.total } }
+
+  /// Whether one more connection from the address may be accepted.
+  func hasRoom(for address: ClientAddress) -> Bool {
+    counts.withLock { counts in
+      counts.total < limit && counts.byAddress[address, default: 0] < limitPerAddress
+    }
+  }
+
+  /// Counts a connection until the admission is released. Threads that accept at the same moment may pass the limit by
+  /// one each.
+  func admit(_ address: ClientAddress) -> Admission {
+    counts.withLock { counts in
+      counts.total += 1
+      counts.byAddress[address, default: 0] += 1
+    }
+    return Admission(census: self, address: address)
+  }
+
+  func leave(_ address: ClientAddress) {
+    counts.withLock { counts in
+      counts.total -= 1
+      guard let count = counts.byAddress[address] else { return }
+      counts.byAddress[address] = count > 1 ? count - 1 : nil
+      if counts.byAddress.capacity > 4 * counts.byAddress.count + 64 {
+        counts.byAddress = Dictionary(uniqueKeysWithValues: counts.byAddress.map { ($0.key, $0.value) })
+      }
+    }
+  }
+}

@@ -1,0 +1,58 @@
+import Glibc
+import Locking
+
+/// The connections that libmicrohttpd has, for the sake of those that are too slow: its own timeout starts again with
+/// every byte. A stop waits for those that are busy.
+///
+/// A registered descriptor is open, because libmicrohttpd closes it only after the connection was removed here, under
+/// the same lock under which it may be shut down.
+final class ConnectionRegistry: Sendable {
+  private let connections = Locked([Connection]())
+
+  func insert(_ connection: Connection) {
+    connections.withLock { connections in
+      connection.registryIndex = connections.count
+      connections.append(connection)
+    }
+  }
+
+  func remove(_ connection: Connection) {
+    connections.withLock { connections in
+      let index = connection.registryIndex
+      guard connections.indices.contains(index), connections[index] === connection else { return }
+      connections.swapAt(index, connections.count - 1)
+      connections.removeLast()
+      if index < connections.count { connections[index].registryIndex = index }
+      if connections.capacity > 4 * connections.count + 64 { connections = Array(connections[...]) }
+    }
+  }
+
+  /// Whether a request is at the handler, or its answer on the way.
+  var isBusy: Bool { connections.withLock { $0.contains(where: \.isBusy) } }
+
+  /// Shuts down every connection on which a request has not been answered to its end, and gives their number.
+  func cutBusy() -> Int {
+    connections.withLock { connections in
+      var count = 0
+      for connection in connections where connection.isBusy {
+        shutdown(connection.descriptor, Int32(SHUT_RDWR))
+        count += 1
+      }
+      return count
+    }
+  }
+
+  /// Shuts down every connection whose client let its deadline pass, and gives their number; libmicrohttpd then reads
+  /// the end of the stream and closes them.
+  func cutOverdue(now milliseconds: Int64) -> Int {
+    connections.withLock { connections in
+      var count = 0
+      for connection in connections where connection.deadlineMilliseconds <= milliseconds {
+        shutdown(connection.descriptor, Int32(SHUT_RDWR))
+        connection.clearDeadline()
+        count += 1
+      }
+      return count
+    }
+  }
+}

@@ -1,0 +1,36 @@
+import CMicrohttpd
+import Glibc
+import Logging
+
+/// The thread that cuts connections whose clients are too slow with their requests, and closes gently those that were
+/// refused in the middle of one.
+final class ConnectionSweeper: Sendable {
+  private static let intervalMilliseconds: Int32 = 250
+  private static let lingeringMilliseconds: Int32 = 10
+  private let end: WakeDescriptor
+  private let thread: SystemThread
+
+  /// Starts the thread; `nil` where the system has no descriptor or thread left.
+  init?(_ context: ServerContext) {
+    guard let end = WakeDescriptor() else { return nil }
+    guard let thread = SystemThread({ Self.run(context, until: end) }) else { return nil }
+    self.end = end
+    self.thread = thread
+  }
+
+  /// Ends the thread and waits for that. Call once.
+  func stop() {
+    end.wake()
+    thread.join()
+  }
+
+  private static func run(_ context: ServerContext, until end: WakeDescriptor) {
+    while !end.wait(milliseconds: context.lingering.isEmpty ? intervalMilliseconds : lingeringMilliseconds) {
+      let now = MonotonicClock.milliseconds
+      context.lingering.drain(now: now)
+      let count = context.registry.cutOverdue(now: now)
+      if count > 0 { context.logger.debug("cut slow clients", metadata: ["connections": "\(count)"]) }
+    }
+    context.lingering.closeAll()
+  }
+}

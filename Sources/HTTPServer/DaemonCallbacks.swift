@@ -1,0 +1,75 @@
+import CMicrohttpd
+import Glibc
+
+// What libmicrohttpd calls, on its own threads. `context` is the ServerContext that the HTTPServer keeps until the
+// daemon has stopped; a socket context is a Connection, retained from its STARTED to its CLOSED notification.
+
+private func server(_ context: UnsafeMutableRawPointer) -> ServerContext {
+  Unmanaged<ServerContext>.fromOpaque(context).takeUnretainedValue()
+}
+
+private func connection(_ connection: OpaquePointer) -> Connection? {
+  keyway_connection_context(connection).map { Unmanaged<Connection>.fromOpaque($0).takeUnretainedValue() }
+}
+
+func acceptConnection(
+  _ context: UnsafeMutableRawPointer?, _ address: UnsafePointer<sockaddr>?, _ length: socklen_t
+) -> MHD_Result {
+  guard let context else { return .NO }
+  return server(context).census.hasRoom(for: ClientAddress(address)) ? .YES : .NO
+}
+
+func connectionChanged(
+  _ context: UnsafeMutableRawPointer?, _ mhdConnection: OpaquePointer?,
+  _ socketContext: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _ change: MHD_ConnectionNotificationCode
+) {
+  guard let context, let mhdConnection, let socketContext else { return }
+  if change == .CONNECTION_NOTIFY_STARTED {
+    let connection = server(context).connectionOpened(
+      descriptor: keyway_connection_socket(mhdConnection),
+      address: ClientAddress(keyway_connection_address(mhdConnection)))
+    socketContext.pointee = Unmanaged.passRetained(connection).toOpaque()
+  } else if let opaque = socketContext.pointee {
+    socketContext.pointee = nil
+    server(context).connectionClosed(Unmanaged<Connection>.fromOpaque(opaque).takeRetainedValue())
+  }
+}
+
+func requestBegun(
+  _ context: UnsafeMutableRawPointer?, _ target: UnsafePointer<CChar>?, _ mhdConnection: OpaquePointer?
+) -> UnsafeMutableRawPointer? {
+  guard let context, let mhdConnection, let connection = connection(mhdConnection) else { return nil }
+  connection.begin(target: target.flatMap(requestTarget), limits: server(context).limits)
+  return nil
+}
+
+func handleRequest(
+  _ context: UnsafeMutableRawPointer?, _ mhdConnection: OpaquePointer?, _ path: UnsafePointer<CChar>?,
+  _ method: UnsafePointer<CChar>?, _ version: UnsafePointer<CChar>?, _ bytes: UnsafePointer<CChar>?,
+  _ byteCount: UnsafeMutablePointer<Int>?,
+  _ requestContext: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+) -> MHD_Result {
+  guard let context, let mhdConnection, let method, let byteCount, let connection = connection(mhdConnection) else {
+    return .NO
+  }
+  let part = UnsafeRawBufferPointer(start: bytes, count: bytes == nil ? 0 : byteCount.pointee)
+  byteCount.pointee = 0
+  let line = RequestLine(method: method, version: version)
+  return server(context).advance(connection, mhdConnection, line, part) ? .YES : .NO
+}
+
+func requestCompleted(
+  _ context: UnsafeMutableRawPointer?, _ mhdConnection: OpaquePointer?,
+  _ requestContext: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _ reason: MHD_RequestTerminationCode
+) {
+  guard let context, let mhdConnection, let connection = connection(mhdConnection) else { return }
+  connection.finish(limits: server(context).limits)
+}
+
+/// The target as text, `nil` if it is malformed.
+private func requestTarget(_ bytes: UnsafePointer<CChar>) -> String? {
+  guard let target = String(validatingCString: bytes),
+    target.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F })
+  else { return nil }
+  return target
+}

@@ -1,0 +1,45 @@
+import CMicrohttpd
+import Glibc
+
+/// A running libmicrohttpd daemon.
+///
+/// `@unchecked Sendable`: the pointer is constant, and `quiesce` and `stop` are each called once, in this order, by the
+/// one call of `HTTPServer.stop(until:)` that counts.
+final class DaemonHandle: @unchecked Sendable {
+  private let daemon: OpaquePointer
+  /// Kept until the daemon has stopped: its callbacks get an unretained pointer.
+  private let context: ServerContext
+
+  /// Starts the daemon's threads; it then owns the socket.
+  init?(socket: Int32, context: ServerContext) {
+    let limits = context.limits
+    var options = keyway_daemon()
+    options.listening_socket = socket
+    options.threads = UInt32(limits.serverThreadCount)
+    // libmicrohttpd divides this among its threads, and then stops accepting; ours is the limit that counts, so each
+    // thread may have them all.
+    options.connections = UInt32(clamping: limits.connections * limits.serverThreadCount)
+    options.idle_seconds = UInt32(limits.keepAliveSeconds)
+    options.connection_memory = limits.headerBytes
+    options.context = Unmanaged.passUnretained(context).toOpaque()
+    options.accept = acceptConnection
+    options.connection_changed = connectionChanged
+    options.request_begun = requestBegun
+    options.request = handleRequest
+    options.request_completed = requestCompleted
+    guard let daemon = keyway_start_daemon(&options) else { return nil }
+    self.daemon = daemon
+    self.context = context
+  }
+
+  /// Stops accepting; connections go on.
+  func quiesce() {
+    let socket = MHD_quiesce_daemon(daemon)
+    if socket >= 0 { close(socket) }
+  }
+
+  /// Closes all connections, none of which may be suspended, and waits for the threads.
+  func stop() {
+    MHD_stop_daemon(daemon)
+  }
+}

@@ -1,0 +1,41 @@
+import CMicrohttpd
+import Glibc
+
+/// An epoll set; every descriptor in it is watched for edges and known by a number.
+final class Epoll: Sendable {
+  private static let eventCount = 512
+  private let descriptor: Int32
+
+  /// `nil` where the system has no descriptor left.
+  init?() {
+    descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
+    guard descriptor >= 0 else { return nil }
+  }
+
+  deinit {
+    if descriptor >= 0 { close(descriptor) }
+  }
+
+  /// Watches a descriptor: for input, or for room to send and the end of its peer.
+  func add(_ watched: Int32, number: UInt64, forInput: Bool) -> Bool {
+    let interest = forInput ? EPOLLIN.rawValue : EPOLLOUT.rawValue | EPOLLRDHUP.rawValue
+    var event = epoll_event(events: interest | EPOLLET.rawValue, data: epoll_data_t(u64: number))
+    return epoll_ctl(descriptor, EPOLL_CTL_ADD, watched, &event) == 0
+  }
+
+  /// Needed before a close, as long as anybody may have a duplicate.
+  func remove(_ watched: Int32) {
+    epoll_ctl(descriptor, EPOLL_CTL_DEL, watched, nil)
+  }
+
+  /// Waits at most so long, and reports each event's number, and whether the peer is gone.
+  func wait(milliseconds: Int32, _ body: (_ number: UInt64, _ isGone: Bool) -> Void) {
+    let gone = EPOLLRDHUP.rawValue | EPOLLHUP.rawValue | EPOLLERR.rawValue
+    withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: Self.eventCount) { events in
+      let count = epoll_wait(descriptor, events.baseAddress, Int32(events.count), milliseconds)
+      for event in events.prefix(max(0, Int(count))) {
+        body(event.data.u64, event.events & gone != 0)
+      }
+    }
+  }
+}

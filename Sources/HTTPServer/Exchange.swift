@@ -1,0 +1,107 @@
+/// One request on its way through the server, without any input or output of its own.
+///
+/// It also says whose the connection is. libmicrohttpd has it while the request is read and the answer written; the
+/// handler while it is suspended for a deferred answer; the hub once it became a stream, and from then on libmicrohttpd
+/// may only forget it. Used by the one libmicrohttpd thread that the connection belongs to.
+struct Exchange: Equatable {
+  /// What the access handler has to do next.
+  enum Step: Equatable {
+    /// Let the body come.
+    case proceed
+    /// Add the bytes to the body.
+    case keep
+    /// Forget the bytes.
+    case discard
+    /// Answer with the response to this fault.
+    case refuse(RequestFault)
+    /// Hand the request to the handler.
+    case handle
+    /// Send the answer that was deferred.
+    case answerDeferred
+    /// Let libmicrohttpd close its descriptor.
+    case close
+  }
+
+  /// Where the request is.
+  enum Phase: Equatable {
+    case begun
+    case receiving(byteCount: Int)
+    case refusing(RequestFault, discardedByteCount: Int)
+    case handling
+    case suspended
+    case answered
+    case handedOver
+  }
+
+  private(set) var phase = Phase.begun
+  let bodyLimit: Int
+
+  init(bodyLimit: Int) {
+    self.bodyLimit = bodyLimit
+  }
+
+  /// How much of a body that grew too large is read and thrown away, so that its sender comes to hear why.
+  private var discardLimit: Int { 16 * bodyLimit }
+
+  /// The header has been read. Refusing here closes the connection, because the body is still to come.
+  mutating func headerArrived(_ header: RequestHeader) -> Step {
+    if let fault = header.fault ?? tooLarge(header.contentLength ?? 0) {
+      phase = .answered
+      return .refuse(fault)
+    }
+    phase = .receiving(byteCount: 0)
+    return .proceed
+  }
+
+  /// libmicrohttpd called again with this many bytes of the body; none means that the body is complete, or that the
+  /// connection was resumed.
+  mutating func continued(byteCount: Int) -> Step {
+    switch phase {
+    case .receiving(let received):
+      guard byteCount > 0 else {
+        phase = .handling
+        return .handle
+      }
+      if let fault = tooLarge(received + byteCount) {
+        phase = .refusing(fault, discardedByteCount: received + byteCount)
+        return .discard
+      }
+      phase = .receiving(byteCount: received + byteCount)
+      return .keep
+    case .refusing(let fault, let discarded):
+      guard byteCount > 0 else {
+        phase = .answered
+        return .refuse(fault)
+      }
+      phase = .refusing(fault, discardedByteCount: discarded + byteCount)
+      return discarded + byteCount > discardLimit ? .close : .discard
+    case .suspended:
+      phase = .answered
+      return .answerDeferred
+    case .begun, .handling, .answered, .handedOver:
+      return .close
+    }
+  }
+
+  /// The handler gave its response.
+  mutating func answered() {
+    assert(phase == .handling)
+    phase = .answered
+  }
+
+  /// The handler will answer later; the connection is suspended.
+  mutating func suspended() {
+    assert(phase == .handling)
+    phase = .suspended
+  }
+
+  /// The hub has a descriptor of its own for the connection.
+  mutating func handedOver() {
+    assert(phase == .handling)
+    phase = .handedOver
+  }
+
+  private func tooLarge(_ byteCount: Int) -> RequestFault? {
+    byteCount > bodyLimit ? .bodyTooLarge(limit: bodyLimit) : nil
+  }
+}

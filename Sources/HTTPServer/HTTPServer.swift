@@ -1,0 +1,95 @@
+import CMicrohttpd
+import Glibc
+import Locking
+package import Logging
+import Synchronization
+
+/// An HTTP/1.x server on libmicrohttpd's threads.
+///
+/// Requests that libmicrohttpd itself finds malformed while it parses them (a bad request line, more header lines than
+/// `ServerLimits.headerBytes` hold, a missing `Host`) are answered by it, with its own page and status 400, 414, 431
+/// or 505; the handler never hears of them.
+package final class HTTPServer: Sendable {
+  /// The port it listens on, also where port 0 was asked for.
+  package let port: UInt16
+  private let context: ServerContext
+  private let daemon: DaemonHandle
+  private let sweeper: ConnectionSweeper
+  private let hasStopped = Locked(false)
+
+  /// Starts to listen, and to answer with `handler`, before it returns. `host` is a numeric address or a name; port 0
+  /// takes a free one. The soft limit of descriptors is raised to the hard one, and `limits.connections` lowered to
+  /// what that allows. The streams that the handler answers with must be those of `hub`.
+  package init(
+    host: String, port: UInt16, limits: ServerLimits, hub: StreamHub, handler: some RequestHandler, logger: Logger
+  ) throws(HTTPServerError) {
+    var limits = limits
+    limits.connections = DescriptorLimit.raise(for: limits.connections, logger: logger)
+    let socket = try ListeningSocket(host: host, port: port)
+    let context = ServerContext(limits: limits, hub: hub, handler: handler, logger: logger)
+    guard let sweeper = ConnectionSweeper(context) else {
+      close(socket.descriptor)
+      throw .outOfResources
+    }
+    guard let daemon = DaemonHandle(socket: socket.descriptor, context: context) else {
+      sweeper.stop()
+      close(socket.descriptor)
+      throw .outOfResources
+    }
+    self.port = socket.port
+    self.context = context
+    self.daemon = daemon
+    self.sweeper = sweeper
+  }
+
+  deinit {
+    stop(until: .now)
+  }
+
+  /// The number of open TCP connections, event streams included. Any thread.
+  package var openConnections: Int { context.census.count }
+
+  /// Stops: no new connection is accepted, requests under way are waited for, every response says that the connection
+  /// closes, and the rest is closed. Shortly before the deadline deferred requests are answered with the fault
+  /// `draining`; at the deadline requests are cut whose answers the client has not taken. Returns when the server's threads
+  /// have ended, after the deadline only if one of them is held up in the handler. The hub is not touched; its owner has
+  /// drained it before. The first call counts.
+  package func stop(until deadline: ContinuousClock.Instant) {
+    let isFirst = hasStopped.withLock { hasStopped in
+      defer { hasStopped = true }
+      return !hasStopped
+    }
+    guard isFirst else { return }
+    context.isDraining.store(true, ordering: .relaxed)
+    daemon.quiesce()
+    waitUntilIdle(until: deadline - Self.lastAnswersDuration)
+    answerWhatIsDeferred()
+    waitUntilIdle(until: deadline)
+    let count = context.registry.cutBusy()
+    if count > 0 { context.logger.warning("cut requests under way", metadata: ["requests": "\(count)"]) }
+    daemon.stop()
+    sweeper.stop()
+  }
+
+  /// How long before the deadline those who wait for a deferred answer are sent another one.
+  private static let lastAnswersDuration = Duration.milliseconds(200)
+
+  /// From here on no connection is suspended, as is needed for stopping the daemon.
+  private func answerWhatIsDeferred() {
+    let rest = context.pendingAnswers.close()
+    if !rest.isEmpty {
+      context.logger.warning("stopping while requests wait for their answers", metadata: ["requests": "\(rest.count)"])
+      let response = context.handler.response(to: .draining)
+      for answer in rest { answer.respond(response) }
+    }
+    // Some may be in the hands of threads that have answered and are about to resume the connection.
+    while !context.pendingAnswers.isEmpty { SystemThread.pause(milliseconds: 1) }
+  }
+
+  private func waitUntilIdle(until deadline: ContinuousClock.Instant) {
+    while !context.pendingAnswers.isEmpty || context.registry.isBusy {
+      guard .now < deadline else { return }
+      SystemThread.pause(milliseconds: 5)
+    }
+  }
+}

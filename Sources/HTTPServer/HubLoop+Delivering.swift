@@ -1,0 +1,131 @@
+import Glibc
+
+extension HubLoop {
+  func deliver(_ delivery: Delivery) {
+    switch delivery {
+    case .channel(let id, let event):
+      guard let channel = channels[id], event.count > 0 else { return }
+      if channel.add(event) { touchedChannels.append(channel) }
+      if channel.batchByteCount >= Self.sliceByteCount { broadcast(channel) }
+    case .stream(let id, let event):
+      guard let subscriber = subscribers[id] else { return }
+      settle(subscriber.channel)
+      enqueue(event, for: subscriber)
+    case .endChannel(let id, let event):
+      guard let channel = channels[id] else { return }
+      settle(channel)
+      for subscriber in channel.members { end(subscriber, .ended, last: event) }
+    case .endStream(let id, let event):
+      guard let subscriber = subscribers[id] else { return }
+      settle(subscriber.channel)
+      end(subscriber, .ended, last: event)
+    }
+  }
+
+  /// What has been gathered for the channel goes before anything else that happens to its members.
+  func settle(_ channel: Channel?) {
+    guard let channel, !channel.batch.isEmpty else { return }
+    broadcast(channel)
+  }
+
+  /// Sends a channel's batch to every member: the events in one buffer, one call to the kernel for each socket.
+  func broadcast(_ channel: Channel) {
+    let byteCount = channel.batchByteCount
+    let batch = channel.takeBatch()
+    guard let only = batch.first else { return }
+    let framed = batch.count == 1 ? only.framed : Self.join(batch, byteCount: byteCount)
+    framed.withUnsafeBytes { bytes in
+      for subscriber in channel.members {
+        if subscriber.isClear {
+          send(bytes, of: batch, to: subscriber)
+        } else {
+          for event in batch { enqueue(event, for: subscriber) }
+        }
+      }
+    }
+  }
+
+  private func send(_ bytes: UnsafeRawBufferPointer, of batch: [EventBytes], to subscriber: Subscriber) {
+    let result = Glibc.send(subscriber.descriptor, bytes.baseAddress, bytes.count, Self.sendFlags)
+    if result == bytes.count {
+      subscriber.progressSecond = now
+      return
+    }
+    guard result >= 0 || Self.isTemporary(errno) else {
+      doom(subscriber, .clientGone)
+      return
+    }
+    // From here on the events are pieces of their own again: a slow reader must not hold the whole batch.
+    var sent = max(0, result)
+    for event in batch {
+      let alreadySent = min(sent, event.framed.count)
+      sent -= alreadySent
+      if alreadySent < event.framed.count {
+        subscriber.queue.append(event, alreadySent: alreadySent)
+      }
+    }
+    worker.counters.addPending(subscriber.queue.byteCount)
+    subscriber.progressSecond = now
+    flush(subscriber)
+    endIfOverflown(subscriber)
+  }
+
+  /// Adds an event to a stream's own queue, to be sent at the end of the slice.
+  func enqueue(_ event: EventBytes, for subscriber: Subscriber) {
+    guard subscriber.ending == nil, event.count > 0 else { return }
+    changeQueue(of: subscriber) { $0.append(event) }
+    if !subscriber.isBlocked, subscriber.queue.backlogByteCount > limits.pendingBytesPerStream { flush(subscriber) }
+    endIfOverflown(subscriber)
+    touch(subscriber)
+  }
+
+  private func endIfOverflown(_ subscriber: Subscriber) {
+    guard subscriber.queue.backlogByteCount > limits.pendingBytesPerStream else { return }
+    endAsOverflown(subscriber)
+  }
+
+  /// Changes a queue, and keeps the count of all pending bytes and the stream's clock right.
+  func changeQueue(of subscriber: Subscriber, _ change: (inout PendingQueue) -> Void) {
+    let before = subscriber.queue.byteCount
+    change(&subscriber.queue)
+    worker.counters.addPending(subscriber.queue.byteCount - before)
+    if before == 0 { subscriber.progressSecond = now }
+  }
+
+  func touch(_ subscriber: Subscriber) {
+    guard !subscriber.isTouched else { return }
+    subscriber.isTouched = true
+    touched.append(subscriber)
+  }
+
+  /// Sends what waits for a stream until nothing does, or the socket is full; the end of a stream that is ending.
+  func flush(_ subscriber: Subscriber) {
+    guard subscriber.isAttached, !subscriber.isDoomed, !subscriber.isBlocked else { return }
+    while !subscriber.queue.isEmpty {
+      let count = subscriber.queue.copy(into: buffer)
+      let result = Glibc.send(subscriber.descriptor, buffer.baseAddress, count, Self.sendFlags)
+      if result > 0 {
+        changeQueue(of: subscriber) { $0.consume(result) }
+        subscriber.progressSecond = now
+      } else if Self.isTemporary(errno) {
+        subscriber.isBlocked = true
+        return
+      } else {
+        doom(subscriber, .clientGone)
+        return
+      }
+    }
+    if let ending = subscriber.ending { doom(subscriber, ending) }
+  }
+
+  private static func join(_ batch: [EventBytes], byteCount: Int) -> [UInt8] {
+    var joined: [UInt8] = []
+    joined.reserveCapacity(byteCount)
+    for event in batch { joined.append(contentsOf: event.framed) }
+    return joined
+  }
+
+  private static var sendFlags: Int32 { Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT) }
+
+  private static func isTemporary(_ error: Int32) -> Bool { error == EAGAIN || error == EINTR || error == ENOBUFS }
+}

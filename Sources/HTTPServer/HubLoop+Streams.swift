@@ -1,0 +1,144 @@
+import CMicrohttpd
+import Glibc
+
+/// The life of a stream, from its opening to its end.
+extension HubLoop {
+  func open(_ id: StreamID, _ prelude: EventBytes, _ channel: ChannelID?) {
+    let subscriber = Subscriber(id: id, now: now, takeoverSeconds: limits.requestSeconds)
+    subscribers[id] = subscriber
+    changeQueue(of: subscriber) { $0.append(prelude) }
+    if let channel {
+      let group = channels[channel] ?? Channel(id: channel)
+      channels[channel] = group
+      settle(group)
+      group.join(subscriber)
+    }
+    if isDraining { end(subscriber, .shutdown, last: delegate.farewell(.shutdown)) }
+  }
+
+  func takeOver(_ id: StreamID, _ takeover: Takeover) {
+    guard let subscriber = subscribers[id], !subscriber.isAttached, !subscriber.isDoomed,
+      epoll.add(takeover.descriptor, number: id.number, forInput: false)
+    else {
+      Glibc.close(takeover.descriptor)
+      abandon(id)
+      return
+    }
+    // The channel's events until now belong into the queue, behind the prelude.
+    settle(subscriber.channel)
+    subscriber.descriptor = takeover.descriptor
+    subscriber.isChunked = takeover.isChunked
+    subscriber.admission = takeover.admission
+    setOption(TCP_NODELAY, 1, level: Int32(IPPROTO_TCP), of: takeover.descriptor)
+    setOption(SO_KEEPALIVE, 1, level: SOL_SOCKET, of: takeover.descriptor)
+    // The kernel gives up on a peer that acknowledges nothing, a little later than the sweep does on one that reads
+    // nothing: for the kernel they are the same, and which of the two it was should not be a matter of chance.
+    let patience = Int32(clamping: (limits.stallSeconds + 5) * 1_000)
+    setOption(TCP_USER_TIMEOUT, patience, level: Int32(IPPROTO_TCP), of: takeover.descriptor)
+    changeQueue(of: subscriber) { queue in
+      queue.begin(with: takeover.head, framed: takeover.isChunked)
+      if subscriber.ending != nil, takeover.isChunked { queue.append(EventBytes.terminator) }
+    }
+    subscriber.progressSecond = now
+    touch(subscriber)
+  }
+
+  /// The stream's request was never answered with it.
+  func abandon(_ id: StreamID) {
+    guard let subscriber = subscribers[id], !subscriber.isAttached else { return }
+    doom(subscriber, .clientGone)
+  }
+
+  func socketChanged(_ id: StreamID, isGone: Bool) {
+    guard let subscriber = subscribers[id] else { return }
+    if isGone {
+      doom(subscriber, subscriber.ending ?? .clientGone)
+    } else {
+      subscriber.isBlocked = false
+      touch(subscriber)
+    }
+  }
+
+  /// Takes no more events for a stream; once a last one, if given, and the end of the response are sent, it is closed.
+  func end(_ subscriber: Subscriber, _ reason: StreamEnd, last event: EventBytes?) {
+    guard subscriber.ending == nil, !subscriber.isDoomed else { return }
+    leaveChannel(subscriber)
+    subscriber.ending = reason
+    let patience = Int32(clamping: limits.stallSeconds)
+    // A stream that nobody took yet is either about to be taken, or never.
+    subscriber.deadlineSecond =
+      subscriber.isAttached ? now + patience : min(now + (isDraining ? 2 : patience), subscriber.deadlineSecond)
+    changeQueue(of: subscriber) { queue in
+      if let event { queue.append(event) }
+      if subscriber.isAttached, subscriber.isChunked { queue.append(EventBytes.terminator) }
+    }
+    touch(subscriber)
+  }
+
+  func endAsOverflown(_ subscriber: Subscriber) {
+    guard subscriber.ending == nil else { return }
+    changeQueue(of: subscriber) { $0.dropUnsentEvents() }
+    end(subscriber, .overflow, last: delegate.farewell(.overflow))
+  }
+
+  func overflow(_ target: HubTarget) {
+    switch target {
+    case .channel(let id):
+      guard let channel = channels[id] else { return }
+      settle(channel)
+      for subscriber in channel.members { endAsOverflown(subscriber) }
+    case .stream(let id):
+      guard let subscriber = subscribers[id] else { return }
+      settle(subscriber.channel)
+      endAsOverflown(subscriber)
+    }
+  }
+
+  func drain() {
+    isDraining = true
+    for channel in channels.values { settle(channel) }
+    let farewell = delegate.farewell(.shutdown)
+    for subscriber in subscribers.values { end(subscriber, .shutdown, last: farewell) }
+  }
+
+  /// Closes every stream at the end of the slice.
+  func cut() {
+    for subscriber in subscribers.values { doom(subscriber, subscriber.ending ?? .shutdown) }
+  }
+
+  /// Closes a stream at the end of the slice. Whatever it still had to send is lost.
+  func doom(_ subscriber: Subscriber, _ reason: StreamEnd) {
+    guard !subscriber.isDoomed else { return }
+    leaveChannel(subscriber)
+    subscriber.isDoomed = true
+    subscriber.ending = reason
+    doomed.append(subscriber)
+  }
+
+  private func leaveChannel(_ subscriber: Subscriber) {
+    guard let channel = subscriber.channel else { return }
+    channel.leave(subscriber)
+    if channel.members.isEmpty { channels[channel.id] = nil }
+  }
+
+  func close(_ subscriber: Subscriber) {
+    subscribers[subscriber.id] = nil
+    if subscriber.isAttached {
+      epoll.remove(subscriber.descriptor)
+      if subscriber.queue.isEmpty {
+        shutdown(subscriber.descriptor, Int32(SHUT_WR))
+      } else {
+        // The kernel would go on offering to a peer that takes nothing what is in its own buffer.
+        var reset = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(subscriber.descriptor, SOL_SOCKET, SO_LINGER, &reset, socklen_t(MemoryLayout<linger>.size))
+      }
+      Glibc.close(subscriber.descriptor)
+      subscriber.descriptor = -1
+    }
+    worker.counters.addPending(-subscriber.queue.byteCount)
+    subscriber.queue = PendingQueue()
+    subscriber.admission = nil
+    worker.counters.closeStream()
+    delegate.streamEnded(subscriber.id, subscriber.ending ?? .ended)
+  }
+}

@@ -1,0 +1,50 @@
+import Glibc
+import Locking
+
+/// What the rest of the program sees of one hub thread: its inbox, and the descriptor that wakes it.
+final class HubWorker: Sendable {
+  /// What may wait for a thread that is too busy: 64 MiB of events.
+  private static let inboxByteLimit = 64 << 20
+
+  let wakeDescriptor: WakeDescriptor?
+  let counters: HubCounters
+  private let inbox = Locked(HubInbox(byteLimit: HubWorker.inboxByteLimit))
+
+  init(counters: HubCounters) {
+    wakeDescriptor = WakeDescriptor()
+    self.counters = counters
+  }
+
+  /// Any thread. `false` once the thread has ended.
+  @discardableResult
+  func send(_ command: HubCommand) -> Bool {
+    guard let wake = inbox.withLock({ $0.append(command) }) else { return false }
+    if wake == .needed { wakeDescriptor?.wake() }
+    return true
+  }
+
+  /// Any thread. Queues those of the deliveries that `isFor` picks, and the position, under one lock.
+  func post(_ batch: [Delivery], position: UInt64?, where isFor: (Delivery) -> Bool) {
+    let wake = inbox.withLock { inbox in
+      for delivery in batch where isFor(delivery) { inbox.append(delivery) }
+      if let position { inbox.append(position: position) }
+      return inbox.wake()
+    }
+    if wake == .needed { wakeDescriptor?.wake() }
+  }
+
+  /// Hands a socket over; closes it if there is nobody to take it.
+  func takeOver(_ id: StreamID, _ takeover: Takeover) {
+    if !send(.takeOver(id, takeover)) { Glibc.close(takeover.descriptor) }
+  }
+
+  /// For the thread itself: trades its empty backlog for what waits. It may sleep afterwards if that is nothing.
+  func take(into backlog: inout [HubCommand]) {
+    inbox.withLock { $0.take(into: &backlog) }
+  }
+
+  /// For the thread at its end.
+  func close() -> [HubCommand] {
+    inbox.withLock { $0.close() }
+  }
+}

@@ -1,0 +1,68 @@
+import CMicrohttpd
+import Glibc
+import Locking
+
+/// Sockets of requests that were refused before their body came. Closing such a socket while the client still sends makes
+/// the kernel reset it, and the client may lose the answer that says why; so what it sends is read and thrown away for a
+/// while (RFC 9112 §9.6).
+///
+/// Bounded: of more than `capacity` sockets at a time, the later ones are closed as they are.
+final class LingeringCloses: Sendable {
+  private struct Entry {
+    let descriptor: Int32
+    let start: Int64
+    var isFinished = false
+  }
+
+  private static let capacity = 64
+  private static let patienceMilliseconds: Int64 = 3_000
+  /// By then libmicrohttpd has sent the answer and closed its own descriptor.
+  private static let answerMilliseconds: Int64 = 20
+
+  private let entries = Locked<[Entry]>([])
+
+  /// Whether there is anything to do. Any thread.
+  var isEmpty: Bool { entries.withLock { $0.isEmpty } }
+
+  /// Keeps a connection's socket open behind its own descriptor. Any thread.
+  func add(duplicateOf descriptor: Int32, now: Int64) {
+    entries.withLock { entries in
+      guard entries.count < Self.capacity else { return }
+      let duplicate = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+      if duplicate >= 0 { entries.append(Entry(descriptor: duplicate, start: now)) }
+    }
+  }
+
+  /// Reads what has come, and closes the sockets whose clients have finished or had their time.
+  func drain(now: Int64) {
+    entries.withLock { entries in
+      for index in entries.indices {
+        let age = now - entries[index].start
+        if age >= Self.answerMilliseconds { shutdown(entries[index].descriptor, Int32(SHUT_WR)) }
+        let isAtEnd = Self.discard(entries[index].descriptor)
+        entries[index].isFinished = age >= Self.patienceMilliseconds || (isAtEnd && age >= Self.answerMilliseconds)
+        if entries[index].isFinished { close(entries[index].descriptor) }
+      }
+      entries.removeAll { $0.isFinished }
+    }
+  }
+
+  /// Closes everything at once.
+  func closeAll() {
+    entries.withLock { entries in
+      for entry in entries { close(entry.descriptor) }
+      entries = []
+    }
+  }
+
+  /// Throws away what can be read without waiting; says whether the client has closed its side.
+  private static func discard(_ descriptor: Int32) -> Bool {
+    withUnsafeTemporaryAllocation(byteCount: 65_536, alignment: 1) { buffer in
+      while true {
+        let count = recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
+        if count > 0 { continue }
+        return count == 0 || (errno != EAGAIN && errno != EINTR)
+      }
+    }
+  }
+}

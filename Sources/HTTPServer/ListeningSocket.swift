@@ -1,0 +1,54 @@
+import Glibc
+
+/// A bound socket that listens, before libmicrohttpd gets it: made here so that a failure has a reason.
+struct ListeningSocket {
+  let descriptor: Int32
+  /// The port it is bound to, also where port 0 was asked for.
+  let port: UInt16
+
+  /// Binds the first address that `host` stands for; an IPv6 wildcard serves IPv4 as well.
+  init(host: String, port: UInt16) throws(HTTPServerError) {
+    var hints = addrinfo()
+    hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV
+    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+    var found: UnsafeMutablePointer<addrinfo>?
+    let status = getaddrinfo(host, String(port), &hints, &found)
+    guard status == 0, let address = found else {
+      throw .unknownHost(host, reason: String(cString: gai_strerror(status)))
+    }
+    defer { freeaddrinfo(found) }
+    let flags = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+    let descriptor = socket(address.pointee.ai_family, flags, 0)
+    guard descriptor >= 0 else { throw .cannotListen(host: host, port: port, errno: errno) }
+    setOption(SO_REUSEADDR, 1, level: SOL_SOCKET, of: descriptor)
+    if address.pointee.ai_family == AF_INET6 {
+      setOption(IPV6_V6ONLY, 0, level: Int32(IPPROTO_IPV6), of: descriptor)
+    }
+    guard bind(descriptor, address.pointee.ai_addr, address.pointee.ai_addrlen) == 0,
+      listen(descriptor, 16_384) == 0
+    else {
+      let reason = errno
+      close(descriptor)
+      throw .cannotListen(host: host, port: port, errno: reason)
+    }
+    self.descriptor = descriptor
+    self.port = Self.port(of: descriptor)
+  }
+
+  private static func port(of descriptor: Int32) -> UInt16 {
+    var address = sockaddr_storage()
+    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    return withUnsafeMutableBytes(of: &address) { bytes -> UInt16 in
+      guard let start = bytes.baseAddress else { return 0 }
+      getsockname(descriptor, start.assumingMemoryBound(to: sockaddr.self), &length)
+      // The port follows the family in IPv4 and IPv6 addresses alike.
+      return UInt16(bigEndian: bytes.loadUnaligned(fromByteOffset: 2, as: UInt16.self))
+    }
+  }
+}
+
+/// Sets an integer option of a socket. A failure leaves the kernel's default, which all callers can live with.
+func setOption(_ option: Int32, _ value: Int32, level: Int32, of descriptor: Int32) {
+  var value = value
+  setsockopt(descriptor, level, option, &value, socklen_t(MemoryLayout<Int32>.size))
+}

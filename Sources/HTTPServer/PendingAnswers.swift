@@ -1,0 +1,35 @@
+import Locking
+
+/// All deferred answers that are still owed, so that a server that stops can wait for them or give them itself.
+final class PendingAnswers: Sendable {
+  private struct Debts {
+    var answers: [ObjectIdentifier: PendingAnswer] = [:]
+    var isClosed = false
+  }
+
+  private let debts = Locked(Debts())
+
+  var isEmpty: Bool { debts.withLock { $0.answers.isEmpty } }
+
+  /// Counts an answer whose connection is suspended by now, so that whoever finds it here may resume it. `false` once
+  /// closed: nobody will wait for this one, and the caller has to answer it at once.
+  func insert(_ answer: PendingAnswer) -> Bool {
+    debts.withLock { debts in
+      guard !debts.isClosed else { return false }
+      debts.answers[ObjectIdentifier(answer)] = answer
+      return true
+    }
+  }
+
+  func remove(_ answer: PendingAnswer) {
+    debts.withLock { $0.answers[ObjectIdentifier(answer)] = nil }
+  }
+
+  /// Takes no further ones, and gives those that are still owed.
+  func close() -> [PendingAnswer] {
+    debts.withLock { debts in
+      debts.isClosed = true
+      return Array(debts.answers.values)
+    }
+  }
+}

@@ -1,0 +1,61 @@
+import CMicrohttpd
+import Glibc
+package import HTTPTypes
+
+/// A request that has arrived whole. It lives while the handler works on it: being noncopyable and only ever lent, it
+/// cannot be kept, and neither can the memory of the connection it reads from.
+package struct Request: ~Copyable {
+  /// The method, known or not.
+  package let method: HTTPRequest.Method
+  /// The request target as it was sent, query and percent-escapes included: `/v1/a/b?x=%20`. It has no spaces and no
+  /// control characters.
+  package let target: String
+  /// The version the client speaks.
+  package let version: HTTPVersion
+  private let connection: OpaquePointer
+  private let content: [UInt8]
+
+  init(
+    method: HTTPRequest.Method, target: String, version: HTTPVersion, connection: OpaquePointer, content: [UInt8]
+  ) {
+    self.method = method
+    self.target = target
+    self.version = version
+    self.connection = connection
+    self.content = content
+  }
+
+  /// The value of a header field, `nil` if it was not sent; several lines of one name are joined by ", ". Each call
+  /// looks through the lines anew. Bytes that are not UTF-8 come as replacement characters.
+  package func header(_ name: HTTPField.Name) -> String? {
+    var canonicalName = name.canonicalName
+    return canonicalName.withUTF8 { name in
+      var search = HeaderSearch(name: name, value: nil)
+      withUnsafeMutablePointer(to: &search) {
+        _ = MHD_get_connection_values_n(connection, .HEADER_KIND, collectHeader, $0)
+      }
+      return search.value
+    }
+  }
+
+  /// The whole body, empty if there was none; at most `ServerLimits.bodyBytes`.
+  package func body() -> [UInt8] { content }
+}
+
+private struct HeaderSearch {
+  let name: UnsafeBufferPointer<UInt8>
+  var value: String?
+}
+
+private func collectHeader(
+  _ search: UnsafeMutableRawPointer?, _ kind: MHD_ValueKind, _ name: UnsafePointer<CChar>?, _ nameCount: Int,
+  _ value: UnsafePointer<CChar>?, _ valueCount: Int
+) -> MHD_Result {
+  guard let search = search?.assumingMemoryBound(to: HeaderSearch.self), let name,
+    nameCount == search.pointee.name.count, let wanted = search.pointee.name.baseAddress,
+    strncasecmp(name, wanted, nameCount) == 0
+  else { return .YES }
+  let text = value.map { String(decoding: UnsafeRawBufferPointer(start: $0, count: valueCount), as: UTF8.self) } ?? ""
+  search.pointee.value = search.pointee.value.map { $0 + ", " + text } ?? text
+  return .YES
+}

@@ -1,0 +1,108 @@
+import CMicrohttpd
+import HTTPTypes
+import Logging
+import Synchronization
+
+/// Everything that the threads of one running server share.
+final class ServerContext: Sendable {
+  let limits: ServerLimits
+  let hub: StreamHub
+  let handler: any RequestHandler
+  let logger: Logger
+  let census: ConnectionCensus
+  let registry = ConnectionRegistry()
+  let lingering = LingeringCloses()
+  let pendingAnswers = PendingAnswers()
+  let isDraining = Atomic<Bool>(false)
+
+  init(limits: ServerLimits, hub: StreamHub, handler: any RequestHandler, logger: Logger) {
+    self.limits = limits
+    self.hub = hub
+    self.handler = handler
+    self.logger = logger
+    census = ConnectionCensus(limit: limits.connections, limitPerAddress: limits.connectionsPerAddress)
+  }
+
+  func connectionOpened(descriptor: Int32, address: ClientAddress) -> Connection {
+    let connection = Connection(descriptor: descriptor, admission: census.admit(address), limits: limits)
+    registry.insert(connection)
+    return connection
+  }
+
+  func connectionClosed(_ connection: Connection) {
+    registry.remove(connection)
+  }
+
+  /// One call of the access handler: what the exchange says is next, done. `false` makes libmicrohttpd close its
+  /// descriptor of the connection.
+  func advance(
+    _ connection: Connection, _ mhdConnection: OpaquePointer, _ line: RequestLine, _ part: UnsafeRawBufferPointer
+  ) -> Bool {
+    let isBodyUnread = connection.exchange.phase == .begun
+    let step =
+      if connection.exchange.phase == .begun {
+        connection.exchange.headerArrived(header(of: connection, mhdConnection, line))
+      } else {
+        connection.exchange.continued(byteCount: part.count)
+      }
+    switch step {
+    case .proceed, .discard:
+      if step == .discard { connection.body = [] }
+      return true
+    case .keep:
+      connection.body.append(contentsOf: part)
+      return true
+    case .refuse(let fault):
+      connection.work()
+      if isBodyUnread, case .bodyTooLarge = fault {
+        lingering.add(duplicateOf: connection.descriptor, now: MonotonicClock.milliseconds)
+      }
+      return send(handler.response(to: fault), on: mhdConnection)
+    case .handle:
+      connection.work()
+      return handle(connection, mhdConnection, line)
+    case .answerDeferred:
+      guard let response = connection.pendingAnswer?.take() else { return false }
+      return send(response, on: mhdConnection)
+    case .close:
+      return false
+    }
+  }
+
+  private func header(
+    of connection: Connection, _ mhdConnection: OpaquePointer, _ line: RequestLine
+  ) -> RequestHeader {
+    if connection.target == nil { return RequestHeader(fault: .malformedTarget) }
+    if HTTPRequest.Method(requestLine: line.method) == nil { return RequestHeader(fault: .malformedMethod) }
+    return RequestHeader(of: mhdConnection, memoryLimit: limits.headerBytes)
+  }
+
+  private func handle(_ connection: Connection, _ mhdConnection: OpaquePointer, _ line: RequestLine) -> Bool {
+    guard let target = connection.target, let method = HTTPRequest.Method(requestLine: line.method) else {
+      return false
+    }
+    let version = HTTPVersion(line.version)
+    let answer = handler.handle(
+      Request(
+        method: method, target: target, version: version, connection: mhdConnection, content: connection.body))
+    connection.body = []
+    switch answer {
+    case .response(let response):
+      connection.exchange.answered()
+      return send(response, on: mhdConnection)
+    case .deferred(let work):
+      connection.exchange.suspended()
+      let pending = PendingAnswer(connection: mhdConnection, all: pendingAnswers)
+      connection.pendingAnswer = pending
+      MHD_suspend_connection(mhdConnection)
+      if pendingAnswers.insert(pending) {
+        work(Completion(pending, handler: handler))
+      } else {
+        pending.respond(handler.response(to: .draining))
+      }
+      return true
+    case .stream(let stream, let fields):
+      return handOver(connection, mhdConnection, to: stream, fields, method: method, version: version)
+    }
+  }
+}

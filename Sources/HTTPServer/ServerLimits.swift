@@ -1,0 +1,38 @@
+/// A limit on everything a client can make the server hold, and on how long.
+package struct ServerLimits: Sendable {
+  /// How many TCP connections may be open, event streams included. One more is closed as soon as it is accepted.
+  /// Lowered at the start to what the descriptors of the process allow.
+  package var connections = 16_384
+  /// The same for one client address.
+  package var connectionsPerAddress = 16_384
+  /// What libmicrohttpd may allocate for a connection: the request line and all header lines have to fit, and the head
+  /// of the response too.
+  package var headerBytes = 8_192
+  /// The longest request body. A longer one is answered with the fault `bodyTooLarge`.
+  package var bodyBytes = 1_048_576
+  /// How long a client may take to send one request, from its first known byte to its last.
+  package var requestSeconds = 10
+  /// How long a connection may stay open between two requests.
+  package var keepAliveSeconds = 75
+  /// Threads that read requests and run the handler; 0 means as many as there are cores.
+  package var threads = 0
+  /// How many event streams may be open at once.
+  package var streams = 12_000
+  /// Threads that write to event streams; 0 means as many as there are cores.
+  package var streamThreads = 0
+  /// What may wait for one slow reader before its stream is ended as overflown.
+  package var pendingBytesPerStream = 262_144
+  /// How long a stream may make no progress, or take to read its last events, before it is cut.
+  package var stallSeconds = 20
+  /// After how long a silence a stream is sent a heartbeat.
+  package var heartbeatSeconds = 15
+  /// After how long a stream is ended so that its client comes back; 0 means never.
+  package var lifetimeSeconds = 0
+
+  /// The defaults.
+  package init() {}
+
+  var serverThreadCount: Int { threads > 0 ? threads : SystemThread.coreCount }
+
+  var hubThreadCount: Int { streamThreads > 0 ? streamThreads : SystemThread.coreCount }
+}

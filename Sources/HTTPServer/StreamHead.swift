@@ -1,0 +1,30 @@
+import Glibc
+import HTTPTypes
+
+/// The head of a stream's response, which the hub sends itself.
+enum StreamHead {
+  /// Status line and fields, with the empty line that ends them.
+  static func bytes(_ fields: HTTPFields, version: HTTPVersion) -> [UInt8] {
+    var text = version == .http11 ? "HTTP/1.1 200 OK\r\n" : "HTTP/1.0 200 OK\r\n"
+    text += "Date: \(date(time(nil)))\r\nConnection: close\r\n"
+    if version == .http11 { text += "Transfer-Encoding: chunked\r\n" }
+    for field in fields where field.name != .contentLength && field.name != .connection {
+      text += "\(field.name.rawName): \(field.value)\r\n"
+    }
+    text += "\r\n"
+    return Array(text.utf8)
+  }
+
+  /// A moment, in seconds since 1970, as the protocol writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
+  static func date(_ moment: time_t) -> String {
+    var moment = moment
+    var parts = tm()
+    gmtime_r(&moment, &parts)
+    let weekday = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"][Int(parts.tm_wday)]
+    let month = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"][Int(parts.tm_mon)]
+    let clock = "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec))"
+    return "\(weekday), \(two(parts.tm_mday)) \(month) \(parts.tm_year + 1_900) \(clock) GMT"
+  }
+
+  private static func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
+}

@@ -1,0 +1,120 @@
+import Locking
+package import Logging
+import Synchronization
+
+/// Sends server-sent events to many clients.
+///
+/// Every stream belongs to one of a few threads, which alone knows its socket, its channel and what it has still to
+/// send. What other threads want goes into that thread's inbox and is done in the order of coming, so that a stream gets
+/// its events in the order they were posted.
+package final class StreamHub: Sendable {
+  private let limits: ServerLimits
+  private let logger: Logger
+  private let counters = HubCounters()
+  private let workers: [HubWorker]
+  private let threads = Locked([SystemThread]())
+  private let lastID = Atomic<UInt64>(0)
+  private let isDraining = Atomic<Bool>(false)
+
+  /// A hub without threads yet: what is opened and posted waits for `start(delegate:)`.
+  package init(limits: ServerLimits, logger: Logger) {
+    self.limits = limits
+    self.logger = logger
+    let counters = counters
+    workers = (0..<limits.hubThreadCount).map { _ in HubWorker(counters: counters) }
+  }
+
+  deinit {
+    stop()
+  }
+
+  /// Starts the threads, once, before the first stream is taken over.
+  package func start(delegate: any StreamHubDelegate) throws(HTTPServerError) {
+    let limits = limits
+    for (index, worker) in workers.enumerated() {
+      guard let epoll = HubLoop.makeEpoll(for: worker),
+        let thread = SystemThread({
+          HubLoop(worker: worker, epoll: epoll, delegate: delegate, limits: limits, trimsMemory: index == 0).run()
+        })
+      else { throw .outOfResources }
+      threads.withLock { $0.append(thread) }
+    }
+  }
+
+  /// The number of streams that have been opened and have not ended. Any thread.
+  package var openStreams: Int { counters.openStreams }
+
+  /// The number of bytes that wait in the program, not in the kernel, for slow readers. Any thread.
+  package var pendingBytes: Int { counters.pendingBytes }
+
+  /// Opens a stream, and has it join the channel. `prelude` is the text of whole events, sent right after the head of
+  /// the response; whatever is posted for the stream or its channel from now on comes after it. The stream has to become
+  /// the answer to a request within `ServerLimits.requestSeconds`. Any thread.
+  package func open(prelude: [UInt8], channel: ChannelID?) throws(StreamHubError) -> EventStream {
+    guard !isDraining.load(ordering: .acquiring) else { throw .draining }
+    guard counters.openStream(limit: limits.streams) else { throw .tooManyStreams }
+    let id = StreamID(lastID.wrappingAdd(1, ordering: .relaxed).newValue)
+    let worker = worker(of: id)
+    guard worker.send(.open(id, prelude: EventBytes(prelude), channel: channel)) else {
+      counters.closeStream()
+      throw .draining
+    }
+    return EventStream(id: id, worker: worker)
+  }
+
+  /// Posts a batch of deliveries, in order, to whatever streams are there by now, and the number that heartbeats name
+  /// from then on. Does not wait for any of it. Batches posted by several threads keep some order, the same for all
+  /// streams of a hub thread; whoever needs one order posts from one thread. Any thread.
+  package func post(_ batch: [Delivery], position: UInt64?) {
+    for (index, worker) in workers.enumerated() {
+      worker.post(batch, position: position) { delivery in
+        switch HubTarget(delivery) {
+        case .channel: true
+        case .stream(let id): self.index(of: id) == index
+        }
+      }
+    }
+  }
+
+  /// Gives back a stream that was opened but is not the answer to its request after all; it ends as `clientGone`. Any
+  /// thread; a stream that has been taken over is left alone.
+  package func abandon(_ stream: EventStream) {
+    stream.worker.send(.abandon(stream.id))
+  }
+
+  /// Says farewell to every stream and ends it; opens no stream from now on. Streams whose readers have not taken their
+  /// farewell by the deadline are cut. Returns when all have ended, and does not wait for them for much longer than that.
+  package func drain(until deadline: ContinuousClock.Instant) {
+    isDraining.store(true, ordering: .releasing)
+    for worker in workers { worker.send(.drain) }
+    waitUntilEmpty(until: deadline)
+    let count = counters.openStreams
+    guard count > 0 else { return }
+    for worker in workers { worker.send(.cut) }
+    logger.warning("cut streams that did not take their farewell", metadata: ["streams": "\(count)"])
+    waitUntilEmpty(until: deadline + Self.cuttingDuration)
+  }
+
+  /// What closing the sockets may take.
+  private static let cuttingDuration = Duration.milliseconds(200)
+
+  private func waitUntilEmpty(until deadline: ContinuousClock.Instant) {
+    while counters.openStreams > 0, .now < deadline { SystemThread.pause(milliseconds: 5) }
+  }
+
+  /// Ends what is still open, without farewell, and the threads; returns when they have ended. Further calls of anything
+  /// do nothing.
+  package func stop() {
+    isDraining.store(true, ordering: .releasing)
+    for worker in workers { worker.send(.stop) }
+    let threads = threads.withLock { threads in
+      defer { threads = [] }
+      return threads
+    }
+    for thread in threads { thread.join() }
+  }
+
+  private func index(of id: StreamID) -> Int { Int(id.number % UInt64(workers.count)) }
+
+  private func worker(of id: StreamID) -> HubWorker { workers[index(of: id)] }
+}

@@ -1,0 +1,7 @@
+/// Why a hub opened no stream.
+package enum StreamHubError: Error, Equatable {
+  /// As many streams are open as the limits allow.
+  case tooManyStreams
+  /// The hub has been drained or stopped.
+  case draining
+}

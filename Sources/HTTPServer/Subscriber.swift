@@ -1,0 +1,36 @@
+/// One event stream on the hub thread it belongs to. There are thousands: every property counts.
+final class Subscriber {
+  let id: StreamID
+  /// The hub's own descriptor; -1 until the connection has been taken over.
+  var descriptor: Int32 = -1
+  var isChunked = true
+  /// The kernel took less than it was given, and has not said since that there is room.
+  var isBlocked = false
+  /// It is in the list of those to be flushed at the end of this slice.
+  var isTouched = false
+  /// It is in the list of those to be closed at the end of this slice.
+  var isDoomed = false
+  /// Why no more events are taken; the queue still has to be sent.
+  var ending: StreamEnd?
+  var channel: Channel?
+  var indexInChannel: Int32 = 0
+  var queue = PendingQueue()
+  var admission: Admission?
+  let openedSecond: Int32
+  /// When bytes last left, or began to wait.
+  var progressSecond: Int32
+  /// When the wait ends for being taken over, or, once it is ending, for being flushed.
+  var deadlineSecond: Int32
+
+  init(id: StreamID, now: Int32, takeoverSeconds: Int) {
+    self.id = id
+    openedSecond = now
+    progressSecond = now
+    deadlineSecond = now + Int32(clamping: takeoverSeconds)
+  }
+
+  var isAttached: Bool { descriptor >= 0 }
+
+  /// Whether a broadcast may be sent without looking at the queue.
+  var isClear: Bool { isAttached && isChunked && queue.isEmpty && !isBlocked }
+}

@@ -1,0 +1,48 @@
+import Glibc
+
+/// A plain thread that runs one closure.
+struct SystemThread: Sendable {
+  private let handle: pthread_t
+
+  /// Starts `body` on a new thread, or gives `nil` where the system has no thread left.
+  init?(_ body: @escaping @Sendable () -> Void) {
+    let start = Unmanaged.passRetained(ThreadStart(body))
+    var handle = pthread_t()
+    guard pthread_create(&handle, nil, runThread, start.toOpaque()) == 0 else {
+      start.release()
+      return nil
+    }
+    self.handle = handle
+  }
+
+  /// Waits for the end of the thread; on the thread itself it gives up the right to wait instead. Call once.
+  func join() {
+    if pthread_equal(pthread_self(), handle) != 0 {
+      pthread_detach(handle)
+    } else {
+      pthread_join(handle, nil)
+    }
+  }
+
+  static var coreCount: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
+
+  /// Keeps the calling thread from working for a while.
+  static func pause(milliseconds: Int) {
+    var time = timespec(tv_sec: milliseconds / 1_000, tv_nsec: milliseconds % 1_000 * 1_000_000)
+    nanosleep(&time, nil)
+  }
+}
+
+private final class ThreadStart: Sendable {
+  let body: @Sendable () -> Void
+
+  init(_ body: @escaping @Sendable () -> Void) {
+    self.body = body
+  }
+}
+
+private func runThread(_ start: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+  guard let start else { return nil }
+  Unmanaged<ThreadStart>.fromOpaque(start).takeRetainedValue().body()
+  return nil
+}

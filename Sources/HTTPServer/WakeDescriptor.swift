@@ -1,0 +1,28 @@
+import CMicrohttpd
+import Glibc
+
+/// An eventfd: one thread waits for it, alone or in an epoll set, and any other wakes it.
+final class WakeDescriptor: Sendable {
+  let descriptor: Int32
+
+  /// `nil` where the system has no descriptor left.
+  init?() {
+    descriptor = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
+    guard descriptor >= 0 else { return nil }
+  }
+
+  deinit {
+    if descriptor >= 0 { close(descriptor) }
+  }
+
+  /// Any thread. Nobody resets the counter: it is watched for edges, or woken once.
+  func wake() {
+    eventfd_write(descriptor, 1)
+  }
+
+  /// Whether it was woken, now or within the time given.
+  func wait(milliseconds: Int32) -> Bool {
+    var poller = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    return poll(&poller, 1, milliseconds) > 0
+  }
+}

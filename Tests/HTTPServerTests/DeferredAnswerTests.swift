@@ -1,0 +1,63 @@
+import HTTPTypes
+import Locking
+import Testing
+
+@testable import HTTPServer
+
+@Suite(.serialized, .timeLimit(.minutes(1))) struct DeferredAnswerTests {
+  @Test func anAnswerFromAnotherThreadIsSent() throws {
+    let threads = Locked([SystemThread]())
+    defer { for thread in threads.withLock({ $0 }) { thread.join() } }
+    let test = try TestServer { request, _ in
+      let target = request.target
+      return .deferred { completion in
+        let thread = SystemThread { completion.respond(Response(status: .accepted, body: Array(target.utf8))) }
+        if let thread { threads.withLock { $0.append(thread) } }
+      }
+    }
+    let client = try test.client()
+    for number in 0..<200 {
+      client.get("/\(number)")
+      let response = client.readResponse()
+      #expect(response.head.hasPrefix("HTTP/1.1 202 ") && response.body == "/\(number)")
+    }
+  }
+
+  @Test func theFirstAnswerCounts() throws {
+    let test = try TestServer { _, _ in
+      .deferred { completion in
+        completion.respond(Response(status: .ok))
+        completion.respond(Response(status: .notFound))
+      }
+    }
+    let client = try test.client()
+    client.get("/")
+    #expect(client.readResponse().head.hasPrefix("HTTP/1.1 200 "))
+    client.get("/")
+    #expect(client.readResponse().head.hasPrefix("HTTP/1.1 200 "))
+  }
+
+  @Test func aForgottenCompletionAnswersWithAnError() throws {
+    let test = try TestServer { _, _ in .deferred { _ in } }
+    let client = try test.client()
+    client.get("/")
+    let response = client.readResponse()
+    #expect(response.head.hasPrefix("HTTP/1.1 500 ") && response.body == "unanswered")
+  }
+
+  @Test func stoppingWaitsForAnAnswerUnderWay() throws {
+    let held = Locked<Completion?>(nil)
+    let test = try TestServer { _, _ in
+      .deferred { completion in held.withLock { $0 = completion } }
+    }
+    let client = try test.client()
+    client.get("/")
+    while held.withLock({ $0 == nil }) { SystemThread.pause(milliseconds: 1) }
+    let server = test.server
+    let stopping = SystemThread { server.stop(until: .now + .seconds(20)) }
+    held.withLock { $0 }?.respond(Response(status: .ok, body: Array("done".utf8)))
+    #expect(client.readToEnd().hasSuffix("done"))
+    stopping?.join()
+    #expect(throws: TestClient.ConnectFailure.self) { try TestClient(port: server.port) }
+  }
+}

@@ -1,0 +1,82 @@
+import Testing
+
+@testable import HTTPServer
+
+@Suite struct PendingQueueTests {
+  private func event(_ text: String) -> EventBytes { EventBytes(Array(text.utf8)) }
+
+  /// Everything the queue would send, taken `step` bytes at a time.
+  private func drained(_ queue: PendingQueue, step: Int = 3) -> String {
+    var queue = queue
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: step)
+    while !queue.isEmpty {
+      let count = buffer.withUnsafeMutableBytes { queue.copy(into: $0) }
+      bytes += buffer[..<count]
+      queue.consume(count)
+    }
+    #expect(queue.backlogByteCount == 0)
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  @Test func anEventIsOneChunkWithItsSizeInHexadecimal() {
+    #expect(String(decoding: event("0123456789abcdef0").framed, as: UTF8.self) == "11\r\n0123456789abcdef0\r\n")
+    #expect(event("abc").count == 3)
+    #expect(event("").framed.isEmpty)
+  }
+
+  @Test func piecesLeaveInOrderWhateverTheStep() {
+    var queue = PendingQueue()
+    queue.append(event("one"))
+    queue.append(event("two"))
+    queue.begin(with: Array("head".utf8), framed: true)
+    queue.append(EventBytes.terminator)
+    for step in 1...40 { #expect(drained(queue, step: step) == "head3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n") }
+  }
+
+  @Test func anUnframedQueueSendsPayloadsAlone() {
+    var queue = PendingQueue()
+    queue.append(event("one"))
+    queue.begin(with: Array("head".utf8), framed: false)
+    queue.append(event("two"))
+    #expect(queue.byteCount == 10)
+    #expect(drained(queue) == "headonetwo")
+  }
+
+  @Test func droppingKeepsThePartlySentEventWhole() {
+    var queue = PendingQueue()
+    queue.append(event("one"), alreadySent: 4)
+    queue.append(event("two"))
+    queue.append(event("three"))
+    queue.dropUnsentEvents()
+    queue.append(event("bye"))
+    #expect(drained(queue) == "ne\r\n3\r\nbye\r\n")
+  }
+
+  @Test func droppingKeepsTheHead() {
+    var queue = PendingQueue()
+    queue.begin(with: Array("head".utf8), framed: true)
+    queue.append(event("one"))
+    queue.dropUnsentEvents()
+    #expect(queue.byteCount == 4)
+    #expect(drained(queue) == "head")
+  }
+
+  @Test func theBacklogIsWhatWaitsBehindTheFirstPiece() {
+    var queue = PendingQueue()
+    queue.append(event("first"))
+    #expect(queue.backlogByteCount == 0)
+    queue.append(event("two"))
+    #expect(queue.backlogByteCount == 8)
+    queue.consume(4)
+    #expect(queue.backlogByteCount == 8)
+  }
+
+  @Test func manyPiecesAreForgottenAsTheyLeave() {
+    var queue = PendingQueue()
+    let numbers = (0..<500).map { "\($0)" }
+    for number in numbers { queue.append(event(number)) }
+    let expected = numbers.map { "\($0.utf8.count)\r\n\($0)\r\n" }.joined()
+    #expect(drained(queue, step: 7) == expected)
+  }
+}

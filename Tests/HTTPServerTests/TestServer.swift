@@ -1,0 +1,118 @@
+import HTTPTypes
+import Locking
+import Logging
+
+@testable import HTTPServer
+
+/// A server and its hub on a free port of the loopback interface, for the time of one test.
+final class TestServer: Sendable {
+  let hub: StreamHub
+  let server: HTTPServer
+  let listener = HubListener()
+
+  init(
+    host: String = "127.0.0.1", limits: ServerLimits = .with { _ in },
+    answer: @escaping @Sendable (borrowing Request, StreamHub) throws -> Answer = { _, _ in
+      .response(Response(status: .ok))
+    }
+  ) throws {
+    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    hub = StreamHub(limits: limits, logger: logger)
+    try hub.start(delegate: listener)
+    server = try HTTPServer(
+      host: host, port: 0, limits: limits, hub: hub, handler: TestHandler(hub: hub, answer: answer), logger: logger)
+  }
+
+  deinit {
+    hub.drain(until: .now + .seconds(5))
+    server.stop(until: .now + .seconds(5))
+    hub.stop()
+  }
+
+  func client() throws -> TestClient { try TestClient(port: server.port) }
+
+  /// A server whose `/` is a stream in channel 1 with the given prelude, and whose `/own` is a stream without channel.
+  static func streaming(
+    prelude: String = "retry: 1\n\n", _ change: (inout ServerLimits) -> Void = { _ in }
+  ) throws -> TestServer {
+    try TestServer(limits: .with(change)) { request, hub in
+      let channel = request.target == "/own" ? nil : ChannelID(1)
+      let stream = try hub.open(prelude: Array(prelude.utf8), channel: channel)
+      return .stream(stream, fields: [.contentType: "text/event-stream"])
+    }
+  }
+
+  func post(_ payloads: String..., position: UInt64? = nil) {
+    hub.post(payloads.map { .channel(ChannelID(1), EventBytes(Array($0.utf8))) }, position: position)
+  }
+}
+
+extension ServerLimits {
+  /// Two threads of each kind whatever the machine, and what the test wants.
+  static func with(_ change: (inout ServerLimits) -> Void) -> ServerLimits {
+    var limits = ServerLimits()
+    limits.threads = 2
+    limits.streamThreads = 2
+    change(&limits)
+    return limits
+  }
+}
+
+struct TestHandler: RequestHandler {
+  let hub: StreamHub
+  let answer: @Sendable (borrowing Request, StreamHub) throws -> Answer
+
+  func handle(_ request: borrowing Request) -> Answer {
+    do {
+      return try answer(request, hub)
+    } catch {
+      return .response(Response(status: .serviceUnavailable, body: Array("\(error)".utf8)))
+    }
+  }
+
+  func response(to fault: RequestFault) -> Response {
+    let status: HTTPResponse.Status =
+      switch fault {
+      case .bodyTooLarge: .contentTooLarge
+      case .overloaded, .draining: .serviceUnavailable
+      case .unanswered: .internalServerError
+      case .malformedTarget, .malformedMethod, .headersTooLarge, .ambiguousLength: .badRequest
+      }
+    return Response(status: status, body: Array("\(fault)".utf8))
+  }
+}
+
+/// Hears of the ends of streams, and lets a test wait for them.
+final class HubListener: StreamHubDelegate {
+  struct End: Equatable, Sendable {
+    let id: StreamID
+    let end: StreamEnd
+  }
+
+  let ends: AsyncStream<End>
+  private let told: AsyncStream<End>.Continuation
+  private let all = Locked([End]())
+
+  init() {
+    (ends, told) = AsyncStream.makeStream()
+  }
+
+  var history: [End] { all.withLock { $0 } }
+
+  func heartbeat(at position: UInt64) -> EventBytes { EventBytes(Array("event: heartbeat\nid: \(position)\n\n".utf8)) }
+
+  func farewell(_ reason: StreamEnd) -> EventBytes { EventBytes(Array("event: bye\ndata: \(reason)\n\n".utf8)) }
+
+  func streamEnded(_ id: StreamID, _ end: StreamEnd) {
+    all.withLock { $0.append(End(id: id, end: end)) }
+    told.yield(End(id: id, end: end))
+  }
+
+  /// The next so many ends.
+  func next(_ count: Int) async -> [StreamEnd] {
+    var result: [StreamEnd] = []
+    var iterator = ends.makeAsyncIterator()
+    while result.count < count, let end = await iterator.next() { result.append(end.end) }
+    return result
+  }
+}

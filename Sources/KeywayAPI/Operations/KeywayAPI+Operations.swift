@@ -1,0 +1,76 @@
+internal import HTTPServer
+internal import HTTPTypes
+internal import KeyValueModel
+internal import Metrics
+internal import ModelStore
+
+/// What operators ask: alive, ready, status, metrics; and the pages that explain problems and schema.
+extension KeywayAPI {
+  func health() -> Answer {
+    .response(json(Array("{\"status\":\"alive\"}".utf8)))
+  }
+
+  func readiness() throws(Problem) -> Answer {
+    guard !isDraining else { throw Problem(.draining, "the server is about to stop") }
+    return .response(json(Array("{\"status\":\"ready\"}".utf8)))
+  }
+
+  func status() -> Answer {
+    let snapshot = store.snapshot
+    let census = streams.census
+    let body: JSONObject = [
+      "version": .string(KeywayAPI.version),
+      "epoch": .string(store.epoch),
+      "revision": .integer(Int64(snapshot.revision)),
+      "oldest": .string(cursor(snapshot.oldestResumable)),
+      "objects": .integer(Int64(snapshot.state.count)),
+      "streams": .integer(Int64(census.streams)),
+      "cells": .integer(Int64(census.cells)),
+      "observations": .integer(Int64(census.observations)),
+      "pendingBytes": .integer(Int64(hub.pendingBytes)),
+      "draining": .bool(isDraining),
+    ]
+    return .response(json(body))
+  }
+
+  func metrics() -> Answer {
+    let snapshot = store.snapshot
+    let census = streams.census
+    let gauges: [(String, Double)] = [
+      ("keyway_revision", Double(snapshot.revision)),
+      ("keyway_objects", Double(snapshot.state.count)),
+      ("keyway_streams", Double(census.streams)),
+      ("keyway_cells", Double(census.cells)),
+      ("keyway_observations", Double(census.observations)),
+      ("keyway_pending_bytes", Double(hub.pendingBytes)),
+      ("keyway_queued_writes", Double(store.queuedWrites)),
+    ]
+    for (label, value) in gauges { Meter(label: label, factory: registry).set(value) }
+    // Counted where it happens, and carried over here.
+    requests.export(to: registry)
+    registry.setTotal("keyway_commits_total", [], to: Double(snapshot.revision))
+    registry.setTotal("keyway_notifications_total", [], to: Double(census.notifications))
+    return .response(
+      Response(
+        status: .ok, fields: [.contentType: "text/plain; version=0.0.4; charset=utf-8"], body: registry.rendered()))
+  }
+
+  func entities() -> Answer {
+    .response(json(JSONSchema.document(of: store.schema)))
+  }
+
+  func entity(_ name: String) throws(Problem) -> Answer {
+    let entity = try Problem.translating { () throws(ModelError) in try store.schema.requireEntity(name) }
+    return .response(json(JSONSchema.document(of: entity)))
+  }
+
+  func explanation(of code: String) throws(Problem) -> Answer {
+    guard let code = ProblemCode(rawValue: code) else { throw Problem(.notFound, "there is no problem '\(code)'") }
+    let body: JSONObject = [
+      "type": .string("/v1/problems/\(code.rawValue)"),
+      "status": .integer(Int64(code.status.code)),
+      "title": .string(code.explanation),
+    ]
+    return .response(json(body))
+  }
+}

@@ -1,0 +1,57 @@
+package import KeyValueModel
+
+/// An `If-Match` or `If-None-Match` header (RFC 9110 §13.1).
+package enum EntityTagCondition: Sendable {
+  /// `*`: anything that is there.
+  case any
+  /// The tags, weak ones with their `W/` left out.
+  case tags([(cursor: String, isWeak: Bool)])
+
+  /// The condition of a header's text, or `malformed-query` where it is no list of entity tags.
+  package init(_ text: String, header: String) throws(Problem) {
+    if text.trimmingSpaces() == "*" {
+      self = .any
+      return
+    }
+    var tags: [(cursor: String, isWeak: Bool)] = []
+    var rest = text[...]
+    while let start = rest.firstIndex(where: { $0 != "," && $0 != " " && $0 != "\t" }) {
+      rest = rest[start...]
+      let isWeak = rest.hasPrefix("W/")
+      if isWeak { rest = rest.dropFirst(2) }
+      // A tag may hold commas, but no quotation mark (RFC 9110 §8.8.3).
+      guard rest.first == "\"", let end = rest.dropFirst().firstIndex(of: "\"") else {
+        throw Problem(.malformedQuery, "\(header) wants entity tags in quotation marks, or *")
+      }
+      tags.append((String(rest[rest.index(after: rest.startIndex)..<end]), isWeak))
+      rest = rest[rest.index(after: end)...]
+    }
+    self = .tags(tags)
+  }
+
+  /// Whether `current` is among the tags, by weak comparison, as `If-None-Match` wants.
+  package func matchesWeakly(_ current: Cursor) -> Bool {
+    switch self {
+    case .any: true
+    case .tags(let tags): tags.contains { $0.cursor == current.description }
+    }
+  }
+
+  /// The latest revision of `epoch`, not after `present`, that a strong tag names: what is unchanged since is unchanged
+  /// since the others. Nil where there is none, and the condition fails.
+  package func latestRevision(of epoch: String, upTo present: Revision) -> Revision? {
+    guard case .tags(let tags) = self else { return nil }
+    return tags.lazy
+      .filter { !$0.isWeak }
+      .compactMap { Cursor($0.cursor) }
+      .filter { $0.epoch == epoch && $0.revision <= present }
+      .map(\.revision)
+      .max()
+  }
+
+  /// The revisions of `epoch` that the tags name, weak ones included.
+  package func revisions(of epoch: String) -> Set<Revision> {
+    guard case .tags(let tags) = self else { return [] }
+    return Set(tags.lazy.compactMap { Cursor($0.cursor) }.filter { $0.epoch == epoch }.map(\.revision))
+  }
+}

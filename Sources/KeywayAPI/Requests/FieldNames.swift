@@ -1,0 +1,21 @@
+package import HTTPTypes
+
+extension HTTPField.Name {
+  private static func named(_ text: String) -> HTTPField.Name {
+    guard let name = HTTPField.Name(text) else { preconditionFailure("'\(text)' is no field name") }
+    return name
+  }
+
+  /// `Host`, which the package knows only as a pseudo header.
+  package static let hostName = named("Host")
+  /// `Keyway-Cursor`: the state that an answer shows, or the commit that a write made.
+  package static let keywayCursor = named("Keyway-Cursor")
+  /// `Keyway-Writer`: who writes.
+  package static let keywayWriter = named("Keyway-Writer")
+  /// `Last-Event-ID`: where a stream is to go on.
+  package static let lastEventID = named("Last-Event-ID")
+  /// `Accept-Patch` (RFC 5789 §3.1).
+  package static let acceptPatch = named("Accept-Patch")
+  /// `X-Accel-Buffering`: asks nginx not to buffer.
+  package static let accelBuffering = named("X-Accel-Buffering")
+}

@@ -1,0 +1,48 @@
+/// Content negotiation (RFC 9110 §12.5.1) between the two ways to read a resource.
+package enum Negotiation {
+  /// JSON as a whole, or a stream that keeps it up to date.
+  package enum Form: Sendable {
+    case json
+    case stream
+  }
+
+  /// The form that an `Accept` header prefers among `available`; nil where it allows none of them. JSON wins a tie, and
+  /// a type that is named wins over a range.
+  package static func form(_ accept: String?, available: [Form]) -> Form? {
+    guard let accept, accept != "*/*", !accept.isEmpty else { return available.first }
+    var best: (form: Form, rank: (Double, Int))?
+    for form in available {
+      guard let rank = rank(of: form, in: accept), rank.quality > 0 else { continue }
+      let candidate = (rank.quality, rank.precision)
+      if best.map({ $0.rank < candidate }) ?? true { best = (form, candidate) }
+    }
+    return best?.form
+  }
+
+  /// How much the most precise range that covers `form` wants it.
+  private static func rank(of form: Form, in accept: String) -> (quality: Double, precision: Int)? {
+    let type = form == .json ? "application/json" : "text/event-stream"
+    let family = form == .json ? "application/*" : "text/*"
+    var found: (quality: Double, precision: Int)?
+    for range in accept.split(separator: ",") {
+      let parts = range.split(separator: ";").map { $0.trimmingSpaces().lowercased() }
+      guard let name = parts.first else { continue }
+      let precision = name == type ? 2 : name == family ? 1 : name == "*/*" ? 0 : -1
+      guard precision >= 0, precision > found?.precision ?? -1 else { continue }
+      let weight = parts.dropFirst().first { $0.hasPrefix("q=") }.flatMap { Double($0.dropFirst(2)) }
+      found = (weight ?? 1, precision)
+    }
+    return found
+  }
+}
+
+extension StringProtocol {
+  /// The text without spaces and tabs at its ends.
+  func trimmingSpaces() -> String {
+    let isSpace = { (character: Character) in character == " " || character == "\t" }
+    guard let first = firstIndex(where: { !isSpace($0) }), let last = lastIndex(where: { !isSpace($0) }) else {
+      return ""
+    }
+    return String(self[first...last])
+  }
+}

@@ -1,0 +1,101 @@
+package import HTTPTypes
+
+/// The codes of the wire contract, section 6: each is a page under `/v1/problems/`.
+package enum ProblemCode: String, CaseIterable, Sendable {
+  case malformedJSON = "malformed-json"
+  case malformedKeyPath = "malformed-key-path"
+  case malformedQuery = "malformed-query"
+  case malformedRequest = "malformed-request"
+  case unknownEntity = "unknown-entity"
+  case unknownObject = "unknown-object"
+  case undefinedKey = "undefined-key"
+  case unknownStream = "unknown-stream"
+  case unknownCell = "unknown-cell"
+  case notFound = "not-found"
+  case methodNotAllowed = "method-not-allowed"
+  case notAcceptable = "not-acceptable"
+  case nullInKeyPath = "null-in-key-path"
+  case deleteDenied = "delete-denied"
+  case alreadyExists = "already-exists"
+  case pageExpired = "page-expired"
+  case staleRevision = "stale-revision"
+  case contentTooLarge = "content-too-large"
+  case unsupportedMediaType = "unsupported-media-type"
+  case misdirectedRequest = "misdirected-request"
+  case headersTooLarge = "headers-too-large"
+  case invalidValue = "invalid-value"
+  case nullNotAllowed = "null-not-allowed"
+  case readOnlyKey = "read-only-key"
+  case wrongEntity = "wrong-entity"
+  case unbalancedBracket = "unbalanced-bracket"
+  case notACollection = "not-a-collection"
+  case tooManyCells = "too-many-cells"
+  case tooManyKeyPaths = "too-many-key-paths"
+  case tooManyOperations = "too-many-operations"
+  case tooManyStreams = "too-many-streams"
+  case overloaded
+  case draining
+  case internalError = "internal-error"
+
+  /// The status of an answer with this problem (RFC 9110 §15, RFC 6585).
+  package var status: HTTPResponse.Status {
+    switch self {
+    case .malformedJSON, .malformedKeyPath, .malformedQuery, .malformedRequest: .badRequest
+    case .unknownEntity, .unknownObject, .undefinedKey, .unknownStream, .unknownCell, .notFound: .notFound
+    case .methodNotAllowed: .methodNotAllowed
+    case .notAcceptable: .notAcceptable
+    case .nullInKeyPath, .deleteDenied, .alreadyExists: .conflict
+    case .pageExpired: .gone
+    case .staleRevision: .preconditionFailed
+    case .contentTooLarge: .contentTooLarge
+    case .unsupportedMediaType: .unsupportedMediaType
+    case .misdirectedRequest: .misdirectedRequest
+    case .headersTooLarge: .requestHeaderFieldsTooLarge
+    case .invalidValue, .nullNotAllowed, .readOnlyKey, .wrongEntity, .unbalancedBracket, .notACollection:
+      .unprocessableContent
+    case .tooManyCells, .tooManyKeyPaths, .tooManyOperations: .tooManyRequests
+    case .tooManyStreams, .overloaded, .draining: .serviceUnavailable
+    case .internalError: .internalServerError
+    }
+  }
+
+  /// One sentence for whoever meets the problem; also the `title` (RFC 9457 §3.1.3).
+  package var explanation: String {
+    switch self {
+    case .malformedJSON: "The body is not one JSON value, or an object in it names a member twice."
+    case .malformedKeyPath: "The key path does not follow the grammar: keys joined by dots, at most one operator."
+    case .malformedQuery: "A query parameter or a header is unknown, double, or not of its form."
+    case .malformedRequest: "The request cannot be understood as HTTP."
+    case .unknownEntity: "The schema has no entity of this name."
+    case .unknownObject: "There is no object of this reference, or no longer."
+    case .undefinedKey: "The entity has no such key, or the path goes on behind a value that has no keys."
+    case .unknownStream: "No stream of this name is open."
+    case .unknownCell: "The stream has no cell of this name."
+    case .notFound: "Nothing is served under this path."
+    case .methodNotAllowed: "The resource does not have this method; the Allow header names those it has."
+    case .notAcceptable: "The resource is not available in any form that the Accept header allows."
+    case .nullInKeyPath: "A key path cannot be set through an object that is not there."
+    case .deleteDenied: "A delete rule, or a reference that must not be null, forbids the deletion."
+    case .alreadyExists: "There is an object of this reference already."
+    case .pageExpired: "The state that the pages of this fetch show is no longer kept; fetch again."
+    case .staleRevision: "What the request depends on has changed; the ETag header has the present version."
+    case .contentTooLarge: "The body is larger than request.bodyBytes."
+    case .unsupportedMediaType: "A body wants Content-Type: application/json; with curl, use curl --json."
+    case .misdirectedRequest: "The Host is none of this server's names; see the setting names."
+    case .headersTooLarge: "The request headers are larger than request.headerBytes."
+    case .invalidValue: "The value does not have the key's type, breaks a constraint, or names what is not there."
+    case .nullNotAllowed: "The key must have a value."
+    case .readOnlyKey: "The key is computed and cannot be set."
+    case .wrongEntity: "The reference names an object of another entity than the relationship wants."
+    case .unbalancedBracket: "A willChange has no didChange, or the other way round."
+    case .notACollection: "The operation wants a to-many and the key is none."
+    case .tooManyCells: "A stream has at most streams.cells cells."
+    case .tooManyKeyPaths: "An observation names at most streams.keyPaths key paths."
+    case .tooManyOperations: "A transaction has at most transactions.operations operations."
+    case .tooManyStreams: "The server has as many open streams as streams.maximum allows; try again later."
+    case .overloaded: "The server has more to do than its limits allow; try again."
+    case .draining: "The server is about to stop; try again."
+    case .internalError: "The server made a mistake; nothing was changed."
+    }
+  }
+}

@@ -1,0 +1,107 @@
+/// A request target taken apart: path segments and query parameters, percent-decoded (RFC 3986 §2.1).
+package struct Target: Sendable {
+  /// The decoded segments: `/v1/objects/Account/1` has four.
+  package let segments: [String]
+  /// The decoded parameters in order.
+  package let parameters: [(name: String, value: String)]
+
+  /// Takes apart `text`, or throws `malformed-query` where an escape is broken or does not give UTF-8.
+  package init(_ text: String) throws(Problem) {
+    // Absolute form (RFC 9112 §3.2.2): what counts is behind the authority.
+    var text = text[...]
+    if text.hasPrefix("http://") {
+      let rest = text.dropFirst(7)
+      text = rest.firstIndex(of: "/").map { rest[$0...] } ?? "/"
+    }
+    let question = text.utf8.firstIndex(of: UInt8(ascii: "?"))
+    var path = String(text[..<(question ?? text.endIndex)])
+    let slash = UInt8(ascii: "/")
+    let decoded: Result<[String], Problem> = path.withUTF8 { bytes in
+      Result { () throws(Problem) in
+        var segments: [String] = []
+        segments.reserveCapacity(5)
+        var start = 1
+        for end in 1..<max(2, bytes.count + 1) where end >= bytes.count || bytes[end] == slash {
+          let segment = UnsafeBufferPointer(rebasing: bytes[min(start, bytes.count)..<min(end, bytes.count)])
+          segments.append(try Self.decoded(segment))
+          start = end + 1
+        }
+        return segments
+      }
+    }
+    segments = try decoded.get()
+    guard let question else {
+      parameters = []
+      return
+    }
+    parameters = try Self.parameters(of: text[text.utf8.index(after: question)...])
+  }
+
+  private static func parameters(of query: Substring) throws(Problem) -> [(name: String, value: String)] {
+    var parameters: [(name: String, value: String)] = []
+    for pair in query.utf8.split(separator: UInt8(ascii: "&")) {
+      let equals = pair.firstIndex(of: UInt8(ascii: "="))
+      let name = try decoded(Substring(pair[..<(equals ?? pair.endIndex)]), plusIsSpace: true)
+      let value = try equals.map { equals throws(Problem) in
+        try decoded(Substring(pair[pair.index(after: equals)...]), plusIsSpace: true)
+      }
+      guard !parameters.contains(where: { $0.name == name }) else {
+        throw Problem(.malformedQuery, "the parameter '\(name)' is there twice")
+      }
+      parameters.append((name, value ?? ""))
+    }
+    return parameters
+  }
+
+  private static func decoded(_ segment: UnsafeBufferPointer<UInt8>) throws(Problem) -> String {
+    let text = String(decoding: segment, as: UTF8.self)
+    return segment.contains(UInt8(ascii: "%")) ? try decoded(text[...], plusIsSpace: false) : text
+  }
+
+  private static func decoded(_ text: Substring, plusIsSpace: Bool) throws(Problem) -> String {
+    let utf8 = text.utf8
+    guard utf8.contains(where: { $0 == UInt8(ascii: "%") || (plusIsSpace && $0 == UInt8(ascii: "+")) }) else {
+      return String(text)
+    }
+    var bytes: [UInt8] = []
+    var rest = utf8[...]
+    while let byte = rest.popFirst() {
+      if byte == UInt8(ascii: "+"), plusIsSpace {
+        bytes.append(UInt8(ascii: " "))
+      } else if byte == UInt8(ascii: "%") {
+        guard let high = rest.popFirst().flatMap(hexadecimal), let low = rest.popFirst().flatMap(hexadecimal) else {
+          throw Problem(.malformedQuery, "'%' in the request target wants two hexadecimal digits")
+        }
+        bytes.append(high << 4 | low)
+      } else {
+        bytes.append(byte)
+      }
+    }
+    guard let decoded = String(validating: bytes, as: UTF8.self) else {
+      throw Problem(.malformedQuery, "an escape in the request target is not UTF-8")
+    }
+    return decoded
+  }
+
+  private static func hexadecimal(_ byte: UInt8) -> UInt8? {
+    Character(Unicode.Scalar(byte)).hexDigitValue.map(UInt8.init)
+  }
+
+  /// Throws `malformed-query` for the first parameter that is none of `names`.
+  package func allowOnly(_ names: String...) throws(Problem) {
+    for parameter in parameters where !names.contains(parameter.name) {
+      let list = names.isEmpty ? "none" : names.joined(separator: ", ")
+      throw Problem(.malformedQuery, "the parameter '\(parameter.name)' is unknown here; there is \(list)")
+    }
+  }
+
+  /// The value of a parameter, nil where it is not there.
+  package subscript(name: String) -> String? {
+    parameters.first { $0.name == name }?.value
+  }
+
+  /// The comma-separated items of a parameter, nil where it is not there.
+  package func list(_ name: String) -> [String]? {
+    self[name].map { $0.split(separator: ",", omittingEmptySubsequences: false).map(String.init) }
+  }
+}

@@ -1,0 +1,55 @@
+internal import HTTPServer
+internal import KeyValueModel
+internal import KeyValueObserving
+
+/// A stream with cells: one observer whose observations come and go.
+final class CellStream {
+  /// Known once the hub has opened the stream, before anybody else can find it.
+  var id: StreamID?
+  let name: String
+  let observer: ObserverID
+  var cells: [String: Cell] = [:]
+
+  init(name: String, observer: ObserverID) {
+    self.name = name
+    self.observer = observer
+  }
+
+  /// How many observations its cells have.
+  var observationCount: Int { cells.values.reduce(0) { $0 + $1.observations.count } }
+
+  /// Takes in what a commit did: cells off screen remember it, and what the others are to be told comes back.
+  func sift(_ event: ObserverEvent) -> ObserverEvent? {
+    let goneCells = Dictionary(grouping: event.gone, by: \.cell)
+    var hidden: Set<String> = []
+    let hiddenChanges = Dictionary(grouping: event.changes.lazy.filter { self.isHidden($0.cell) }, by: \.cell)
+    for (name, cell) in cells where cell.pending != nil {
+      let changes = hiddenChanges[name] ?? []
+      let gone = goneCells[name]?.first?.object
+      guard !changes.isEmpty || gone != nil else { continue }
+      hidden.insert(name)
+      cells[name]?.pending?.absorb(changes, gone: gone)
+    }
+    let told = ObserverEvent(
+      observer: event.observer, revision: event.revision, writer: event.writer,
+      changes: event.changes.filter { !hidden.contains($0.cell ?? "") },
+      gone: event.gone.filter { !hidden.contains($0.cell ?? "") })
+    for gone in event.gone { empty(gone.cell ?? "") }
+    count(told)
+    return told.changes.isEmpty && told.gone.isEmpty ? nil : told
+  }
+
+  private func isHidden(_ name: String?) -> Bool { name.map { cells[$0]?.pending != nil } ?? false }
+
+  /// The object of a cell was deleted: it shows nothing.
+  private func empty(_ name: String) {
+    cells[name]?.binding.object = nil
+    cells[name]?.observations = []
+  }
+
+  /// Counts an event for the cells that it tells something.
+  func count(_ event: ObserverEvent) {
+    let names = Set(event.changes.map { $0.cell ?? "" }).union(event.gone.map { $0.cell ?? "" })
+    for name in names { cells[name]?.told += 1 }
+  }
+}

@@ -1,0 +1,110 @@
+internal import KeyValueModel
+internal import KeyValueObserving
+
+/// Writes the events of streams: blocks of the text/event-stream format (WHATWG HTML §9.2.6) with JSON data in one line.
+struct EventEncoder: Sendable {
+  let epoch: String
+
+  /// One block. `id` is nil where the client is not to remember it.
+  func append(
+    _ event: StaticString, id: Revision?, to bytes: inout [UInt8], data: (inout [UInt8]) -> Void
+  ) {
+    if let id {
+      bytes.append(contentsOf: "id: \(epoch)-\(id)\n".utf8)
+    }
+    bytes.append(contentsOf: "event: ".utf8)
+    event.withUTF8Buffer { bytes.append(contentsOf: $0) }
+    bytes.append(contentsOf: "\ndata: ".utf8)
+    data(&bytes)
+    bytes.append(contentsOf: "\n\n".utf8)
+  }
+
+  /// A `change` event; `isInitial` for the state at subscription.
+  func appendChange(
+    _ changes: [Change], revision: Revision, writer: String? = nil, isInitial: Bool = false, hasID: Bool = true,
+    to bytes: inout [UInt8]
+  ) {
+    append("change", id: hasID ? revision : nil, to: &bytes) { bytes in
+      appendHead(revision, writer, &bytes)
+      if isInitial { bytes.append(contentsOf: ",\"initial\":true".utf8) }
+      bytes.append(contentsOf: ",\"changes\":[".utf8)
+      for (index, change) in changes.enumerated() {
+        if index > 0 { bytes.append(UInt8(ascii: ",")) }
+        append(change, to: &bytes)
+      }
+      bytes.append(contentsOf: "]}".utf8)
+    }
+  }
+
+  /// A `gone` event.
+  func appendGone(
+    _ gone: ObserverEvent.Gone, revision: Revision, writer: String? = nil, hasID: Bool = true,
+    to bytes: inout [UInt8]
+  ) {
+    append("gone", id: hasID ? revision : nil, to: &bytes) { bytes in
+      appendHead(revision, writer, &bytes)
+      if let cell = gone.cell {
+        bytes.append(contentsOf: ",\"cell\":".utf8)
+        bytes.appendJSONString(cell)
+      }
+      bytes.append(contentsOf: ",\"object\":\"\(gone.object.text)\"}".utf8)
+    }
+  }
+
+  /// What one commit did: its changes, then the objects that it ended. Only the last block has an id, so that no half of
+  /// it can be resumed from.
+  func append(_ event: ObserverEvent, to bytes: inout [UInt8]) {
+    if !event.changes.isEmpty {
+      appendChange(
+        event.changes, revision: event.revision, writer: event.writer, hasID: event.gone.isEmpty, to: &bytes)
+    }
+    for (index, gone) in event.gone.enumerated() {
+      appendGone(
+        gone, revision: event.revision, writer: event.writer, hasID: index == event.gone.count - 1, to: &bytes)
+    }
+  }
+
+  /// A `reset` event: the cursor cannot be resumed; the present state follows.
+  func appendReset(_ reason: Resumption.Reset, revision: Revision, to bytes: inout [UInt8]) {
+    append("reset", id: nil, to: &bytes) { bytes in
+      bytes.append(contentsOf: "{\"reason\":\"\(reason.rawValue)\",\"revision\":\(revision)}".utf8)
+    }
+  }
+
+  private func appendHead(_ revision: Revision, _ writer: String?, _ bytes: inout [UInt8]) {
+    bytes.append(contentsOf: "{\"revision\":".utf8)
+    bytes.appendDecimal(revision)
+    if let writer {
+      bytes.append(contentsOf: ",\"writer\":".utf8)
+      bytes.appendJSONString(writer)
+    }
+  }
+
+  private func append(_ change: Change, to bytes: inout [UInt8]) {
+    bytes.append(UInt8(ascii: "{"))
+    if let cell = change.cell {
+      bytes.append(contentsOf: "\"cell\":".utf8)
+      bytes.appendJSONString(cell)
+      bytes.append(UInt8(ascii: ","))
+    }
+    let observation = change.observation
+    bytes.append(contentsOf: "\"object\":\"\(observation.object.text)\",\"keyPath\":".utf8)
+    bytes.appendJSONString(observation.keyPath.text)
+    bytes.append(contentsOf: ",\"kind\":\"\(change.kind.rawValue)\"".utf8)
+    if change.isPrior { bytes.append(contentsOf: ",\"prior\":true".utf8) }
+    append(change.old, named: ",\"old\":", to: &bytes)
+    append(change.new, named: ",\"new\":", to: &bytes)
+    if let context = observation.context {
+      bytes.append(contentsOf: ",\"context\":".utf8)
+      bytes.appendJSONString(context)
+    }
+    if let coalesced = change.coalesced { bytes.append(contentsOf: ",\"coalesced\":\(coalesced)".utf8) }
+    bytes.append(UInt8(ascii: "}"))
+  }
+
+  private func append(_ value: Value?, named name: StaticString, to bytes: inout [UInt8]) {
+    guard let value else { return }
+    name.withUTF8Buffer { bytes.append(contentsOf: $0) }
+    value.appendJSON(to: &bytes)
+  }
+}

@@ -1,0 +1,14 @@
+/// What streams may hold.
+package struct StreamLimits: Sendable {
+  /// The most cells of one stream. `streams.cells`.
+  package var cells = 1000
+  /// The most key paths of one stream or cell. `streams.keyPaths`.
+  package var keyPaths = 64
+  /// The most bytes of missed events that a stream which resumes is sent. `streams.replayBytes`.
+  package var replayBytes = 16 * 1024 * 1024
+  /// Seconds between heartbeats, told in `open`. `heartbeat.seconds`.
+  package var heartbeatSeconds = 15
+
+  /// The defaults.
+  package init() {}
+}

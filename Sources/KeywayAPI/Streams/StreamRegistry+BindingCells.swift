@@ -1,0 +1,175 @@
+internal import HTTPServer
+package import KeyValueModel
+internal import KeyValueObserving
+internal import Locking
+package import ModelStore
+
+/// Binding the cells of open streams.
+extension StreamRegistry {
+  /// Binds cells of an open stream to what the bodies say, and, with `replacingAll`, ends its other cells: all or nothing.
+  /// Gives the cells as they are now.
+  package func bind(
+    _ bindings: [String: Value], in name: String, replacingAll: Bool = false, _ publication: inout Publication
+  ) throws(Problem) -> [String: JSONObject] {
+    let parsed = try parse(bindings)
+    return try update(name, &publication) { stream, publication throws(Problem) in
+      let names = replacingAll ? Set() : Set(stream.cells.keys)
+      guard names.union(parsed.map(\.0)).count <= limits.cells else {
+        throw Problem(.tooManyCells, "a stream has at most \(limits.cells) cells")
+      }
+      var prepared: [(String, CellBinding, [Observation])] = []
+      for (cell, binding) in parsed {
+        prepared.append((cell, binding, try observations(binding, publication.snapshot.state)))
+      }
+      if replacingAll {
+        let kept = Set(parsed.map(\.0))
+        for cell in stream.cells.keys where !kept.contains(cell) { end(cell, of: stream, &publication) }
+      }
+      var told = Told()
+      for (cell, binding, observations) in prepared {
+        rebind(cell, to: binding, observations, of: stream, &publication, &told)
+      }
+      return (told, Dictionary(uniqueKeysWithValues: parsed.map { ($0.0, describe($0.0, of: stream)) }))
+    }
+  }
+
+  /// Changes what a body names of one cell's binding.
+  package func patch(
+    _ cell: String, in name: String, _ body: Value, _ publication: inout Publication
+  ) throws(Problem) -> JSONObject {
+    try update(name, &publication) { stream, publication throws(Problem) in
+      guard var binding = stream.cells[cell]?.binding else { throw Self.unknownCell(cell) }
+      try binding.apply(body)
+      var told = Told()
+      // A cell that only comes into view may have lost its object meanwhile: it is told so.
+      let isSameObject = binding.object == stream.cells[cell]?.binding.object
+      let isGone = isSameObject && stream.cells[cell]?.pending?.gone != nil
+      let observations = isGone ? [] : try observations(binding, publication.snapshot.state)
+      rebind(cell, to: binding, observations, of: stream, &publication, &told)
+      return (told, describe(cell, of: stream))
+    }
+  }
+
+  /// What the cells of one request are told: first states, merged changes, and ends.
+  private struct Told {
+    var initial: [Change] = []
+    var coalesced: [Change] = []
+    var gone: [ObserverEvent.Gone] = []
+  }
+
+  /// Ends the old observations before it starts the new; the same binding again does nothing.
+  private func rebind(
+    _ name: String, to binding: CellBinding, _ observations: [Observation], of stream: CellStream,
+    _ publication: inout Publication, _ told: inout Told
+  ) {
+    if let present = stream.cells[name] {
+      var withPresentVisibility = binding
+      withPresentVisibility.isVisible = present.binding.isVisible
+      if withPresentVisibility == present.binding {
+        return setVisibility(binding.isVisible, name, of: stream, publication, &told)
+      }
+    }
+    publication.observers.remove(stream.observer, cell: name)
+    stream.cells[name] = Cell(
+      binding: binding, pending: binding.isVisible ? nil : PendingChanges(), told: stream.cells[name]?.told ?? 0)
+    told.initial += register(name, observations, of: stream, tellsInitial: true, &publication)
+  }
+
+  /// A cell leaves the screen, or comes back and is told in one change what it missed.
+  private func setVisibility(
+    _ isVisible: Bool, _ name: String, of stream: CellStream, _ publication: borrowing Publication,
+    _ told: inout Told
+  ) {
+    guard var cell = stream.cells[name], cell.binding.isVisible != isVisible else { return }
+    defer { stream.cells[name] = cell }
+    cell.binding.isVisible = isVisible
+    guard isVisible else {
+      cell.pending = PendingChanges()
+      return
+    }
+    let state = publication.snapshot.state
+    if let gone = cell.pending?.gone {
+      told.gone.append(.init(cell: name, object: gone))
+    } else if cell.isOwedInitial {
+      told.initial += cell.observations.map { $0.initialChange(cell: name, in: state) }
+    } else {
+      told.coalesced += cell.pending?.coalesced(cell.observations, cell: name, in: state) ?? []
+    }
+    cell.pending = nil
+    cell.isOwedInitial = false
+  }
+
+  private func describe(_ cell: String, of stream: CellStream) -> JSONObject {
+    stream.cells[cell]?.described(as: cell) ?? [:]
+  }
+
+  private func end(_ cell: String, of stream: CellStream, _ publication: inout Publication) {
+    publication.observers.remove(stream.observer, cell: cell)
+    stream.cells[cell] = nil
+  }
+
+  /// Runs `body` on a stream and tells the stream what comes of it, as one revision: only the last event has an id.
+  private func update<Result>(
+    _ name: String, _ publication: inout Publication,
+    _ body: (CellStream, inout Publication) throws(Problem) -> (Told, Result)
+  ) throws(Problem) -> Result {
+    try contents.withLock { contents throws(Problem) in
+      let stream = try cellStream(name, contents)
+      let (told, result) = try body(stream, &publication)
+      let revision = publication.snapshot.revision
+      var bytes: [UInt8] = []
+      if !told.initial.isEmpty {
+        let isLast = told.coalesced.isEmpty && told.gone.isEmpty
+        encoder.appendChange(told.initial, revision: revision, isInitial: true, hasID: isLast, to: &bytes)
+        for cell in Set(told.initial.map { $0.cell ?? "" }) { stream.cells[cell]?.told += 1 }
+      }
+      let rest = ObserverEvent(
+        observer: stream.observer, revision: revision, writer: nil, changes: told.coalesced, gone: told.gone)
+      encoder.append(rest, to: &bytes)
+      stream.count(rest)
+      if !bytes.isEmpty, let id = stream.id { hub.post([.stream(id, EventBytes(bytes))], position: nil) }
+      return result
+    }
+  }
+}
+
+/// Inspecting and ending cells.
+extension StreamRegistry {
+  /// One cell, or all where `cell` is nil.
+  package func describeCells(_ name: String, cell: String? = nil) throws(Problem) -> JSONObject {
+    try contents.withLock { contents throws(Problem) in
+      let stream = try cellStream(name, contents)
+      if let cell {
+        guard let found = stream.cells[cell] else { throw Self.unknownCell(cell) }
+        return found.described(as: cell)
+      }
+      var cells = JSONObject()
+      for (name, cell) in stream.cells.sorted(by: { $0.key < $1.key }) {
+        cells[name] = .object(cell.described(as: name))
+      }
+      return ["cells": .object(cells)]
+    }
+  }
+
+  /// Ends one cell, or all where `cell` is nil.
+  package func endCells(
+    _ name: String, cell: String? = nil, _ publication: inout Publication
+  ) throws(Problem) {
+    try contents.withLock { contents throws(Problem) in
+      let stream = try cellStream(name, contents)
+      if let cell, stream.cells[cell] == nil { throw Self.unknownCell(cell) }
+      for name in cell.map({ [$0] }) ?? Array(stream.cells.keys) { end(name, of: stream, &publication) }
+    }
+  }
+
+  private static func unknownCell(_ cell: String) -> Problem {
+    Problem(.unknownCell, "the stream has no cell '\(cell)'")
+  }
+
+  private func cellStream(_ name: String, _ contents: borrowing Contents) throws(Problem) -> CellStream {
+    guard let parsed = StreamName(name), let stream = contents.cellStreams[parsed.observer], stream.name == name else {
+      throw Problem(.unknownStream, "no stream with cells is open under this name")
+    }
+    return stream
+  }
+}

@@ -1,0 +1,44 @@
+internal import HTTPServer
+internal import KeyValueModel
+internal import KeyValueObserving
+
+/// What a stream of one object observes. Streams that ask for the same share one topic: it is evaluated and encoded once
+/// for all of them, and still each of them hears everything.
+final class Topic {
+  /// What makes two streams the same to the observers.
+  struct Key: Hashable {
+    let object: Reference
+    let keyPaths: [String]
+    let options: ObservingOptions
+    let context: EchoedText?
+  }
+
+  let key: Key
+  let observer: ObserverID
+  let channel: ChannelID
+  let observations: [Observation]
+  /// How many streams there are.
+  var members = 0
+  /// The first event as it was encoded for the last revision at which somebody came.
+  var initialEvent: (revision: Revision, bytes: [UInt8])?
+  /// What somebody missed who came back lately: a crowd that was cut off together comes back together.
+  var replay: Replay?
+
+  /// What was told between two revisions, encoded.
+  struct Replay {
+    let after: Revision
+    let present: Revision
+    var bytes: [UInt8] = []
+    /// Whether it ends with the object's end.
+    var isOver = false
+    /// Whether it is longer than it may be; then `bytes` is of no use.
+    var isOverflown = false
+  }
+
+  init(key: Key, observer: ObserverID, observations: [Observation]) {
+    self.key = key
+    self.observer = observer
+    channel = ChannelID(observer.rawValue)
+    self.observations = observations
+  }
+}

@@ -1,0 +1,81 @@
+import KeyValueModel
+import KeywayAPI
+import Testing
+import WireTesting
+
+@Suite("Fetches and their pages")
+struct FetchTests {
+  private func filled(
+    _ count: Int, _ configure: (inout KeywayServer.Configuration) -> Void = { _ in }
+  ) throws -> TestServer {
+    let objects = (0..<count).map { ("Note/\($0 + 10)", #"{"text":"\#($0)"}"#) }
+    return try TestServer(objects: objects, configure)
+  }
+
+  @Test("A fetch gives revision, count and the objects in the order of their references")
+  func whole() throws {
+    let server = try filled(3)
+    let response = try server.client.must("GET", "/v1/objects/Note?keys=text")
+    #expect(
+      response.text == #"{"revision":3,"count":3,"objects":[{"@ref":"Note/10","@revision":1,"text":"0"},"#
+        + #"{"@ref":"Note/11","@revision":2,"text":"1"},{"@ref":"Note/12","@revision":3,"text":"2"}]}"#)
+    #expect(response["Keyway-Cursor"] == "\(server.epoch)-3")
+  }
+
+  @Test("All pages of a fetch show one state, whatever is written between them")
+  func oneState() throws {
+    let server = try filled(7)
+    var pages: [Value] = []
+    var next: String? = ""
+    while let page = next {
+      let suffix = page.isEmpty ? "" : "&page=\(page)"
+      let body = try server.client.json("/v1/objects/Note?limit=3\(suffix)")
+      pages.append(body)
+      next = body["next"].text
+      try server.set("Note/16/text", #""changed""#)
+      try server.client.send("DELETE", "/v1/objects/Note/13")
+      try server.client.must("PUT", "/v1/objects/Note/1\(pages.count)5", body: "{}")
+    }
+    #expect(pages.map { $0["objects"].elements.count } == [3, 3, 1])
+    #expect(pages.map { $0["revision"].whole } == [7, 7, 7])
+    #expect(pages.map { $0["count"].whole } == [7, 7, 7])
+    let texts = pages.flatMap { $0["objects"].elements.compactMap { $0["text"].text } }
+    #expect(texts == ["0", "1", "2", "3", "4", "5", "6"])
+    #expect(pages.last?.has("next") == false)
+  }
+
+  @Test("A page of a fetch that had to make room is 410 page-expired, and so is one that never was")
+  func expired() throws {
+    let server = try filled(4) { $0.pages.fetches = 1 }
+    let first = try #require(server.client.json("/v1/objects/Note?limit=2")["next"].text)
+    _ = try server.client.json("/v1/objects/Note?limit=2")
+    for page in [first, "abc.2"] {
+      let response = try server.client.send("GET", "/v1/objects/Note?limit=2&page=\(page)")
+      #expect(response.status == 410)
+      #expect(response.problem == "page-expired")
+    }
+  }
+
+  @Test("A page cannot be continued as another fetch")
+  func otherFetch() throws {
+    let server = try filled(4)
+    let next = try #require(server.client.json("/v1/objects/Note?limit=2")["next"].text)
+    for target in ["/v1/objects/Person?page=\(next)", "/v1/objects/Note?keys=text&page=\(next)"] {
+      #expect(try server.client.send("GET", target).problem == "malformed-query")
+    }
+  }
+
+  @Test("A fetch has only one form in this version: 406 says which")
+  func notAcceptable() throws {
+    let response = try filled(1).client.send("GET", "/v1/objects/Note", ["Accept": "text/event-stream"])
+    #expect(response.status == 406)
+    #expect(response["Accept"] == "application/json")
+  }
+
+  @Test("limit has a bound, which holds where none is asked for")
+  func limit() throws {
+    let server = try filled(5) { $0.pages.objects = 4 }
+    #expect(try server.client.json("/v1/objects/Note")["objects"].elements.count == 4)
+    #expect(try server.client.send("GET", "/v1/objects/Note?limit=5").problem == "malformed-query")
+  }
+}

@@ -1,0 +1,90 @@
+import Testing
+import WireTesting
+
+@Suite("Routes and methods")
+struct RouteTableTests {
+  static let table: [(target: String, allow: String)] = [
+    ("/healthz", "GET, HEAD, OPTIONS"),
+    ("/readyz", "GET, HEAD, OPTIONS"),
+    ("/metrics", "GET, HEAD, OPTIONS"),
+    ("/v1/status", "GET, HEAD, OPTIONS"),
+    ("/v1/entities", "GET, HEAD, OPTIONS"),
+    ("/v1/entities/Account", "GET, HEAD, OPTIONS"),
+    ("/v1/problems/not-found", "GET, HEAD, OPTIONS"),
+    ("/v1/objects/Account", "GET, HEAD, POST, OPTIONS"),
+    ("/v1/objects/Account/1", "GET, HEAD, PUT, PATCH, DELETE, OPTIONS"),
+    ("/v1/objects/Account/1/balance", "GET, HEAD, PUT, POST, DELETE, OPTIONS"),
+    ("/v1/transactions", "POST, OPTIONS"),
+    ("/v1/streams", "GET, HEAD, POST, OPTIONS"),
+    ("/v1/streams/x", "GET, HEAD, DELETE, OPTIONS"),
+    ("/v1/streams/x/cells", "GET, HEAD, PUT, DELETE, OPTIONS"),
+    ("/v1/streams/x/cells/a", "GET, HEAD, PUT, PATCH, DELETE, OPTIONS"),
+  ]
+
+  static let methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE", "QUERY"]
+
+  @Test("OPTIONS names the methods of every resource, and the others are 405 with the same Allow")
+  func everyRouteAndMethod() throws {
+    let server = try TestServer()
+    let before = try server.revision
+    for (target, allow) in Self.table {
+      let options = try server.client.send("OPTIONS", target)
+      #expect(options.status == 204, "OPTIONS \(target)")
+      #expect(options["Allow"] == allow, "OPTIONS \(target)")
+      let allowed = allow.split(separator: ",").map { $0.drop { $0 == " " } }
+      for method in Self.methods where !allowed.contains(Substring(method)) {
+        let response = try server.client.send(method, target)
+        #expect(response.status == 405, "\(method) \(target)")
+        #expect(response["Allow"] == allow, "\(method) \(target)")
+        #expect(method == "HEAD" || response.problem == "method-not-allowed", "\(method) \(target)")
+      }
+    }
+    #expect(try server.revision == before)
+  }
+
+  @Test("HEAD has the status and the headers of GET and no body")
+  func headIsGetWithoutBody() throws {
+    let server = try TestServer()
+    for (target, allow) in Self.table where allow.contains("GET") {
+      let get = try server.client.send("GET", target)
+      let head = try server.client.send("HEAD", target)
+      #expect(head.status == get.status, "\(target)")
+      for name in ["Content-Type", "ETag", "Keyway-Cursor"] { #expect(head[name] == get[name], "\(target) \(name)") }
+      if target != "/metrics" { #expect(head["Content-Length"] == get["Content-Length"], "\(target)") }
+    }
+  }
+
+  @Test("HEAD of a stream answers its headers and opens nothing")
+  func headOfStream() throws {
+    let server = try TestServer()
+    for target in ["/v1/objects/Account/1", "/v1/objects/Account/1/balance", "/v1/streams"] {
+      let head = try server.client.send("HEAD", target, ["Accept": "text/event-stream"])
+      #expect(head.status == 200)
+      #expect(head["Content-Type"] == "text/event-stream; charset=utf-8")
+    }
+    #expect(try server.client.json("/v1/status")["streams"].whole == 0)
+  }
+
+  @Test(
+    "Paths that name no resource are not-found",
+    arguments: [
+      "/", "/v1", "/v1/", "/v2/objects/Account", "/v1/objects", "/v1/objects/Account/1/balance/x", "/healthz/",
+      "/v1/streams/x/rows", "/v1/streams/x/cells/a/b", "/v1/transactions/1", "/V1/status",
+    ])
+  func unknownPath(_ target: String) throws {
+    let response = try TestServer(objects: []).client.send("GET", target)
+    #expect(response.status == 404)
+    #expect(response.problem == "not-found")
+  }
+
+  @Test("Every problem code has a page, and every page is one of the contract's")
+  func problemPages() throws {
+    let server = try TestServer(objects: [])
+    for code in ["malformed-json", "unknown-object", "stale-revision", "method-not-allowed", "misdirected-request"] {
+      let page = try server.client.json("/v1/problems/\(code)")
+      #expect(page["type"].text == "/v1/problems/\(code)")
+      #expect(page["title"].text?.isEmpty == false)
+    }
+    #expect(try server.client.send("GET", "/v1/problems/no-such").status == 404)
+  }
+}

@@ -1,0 +1,12 @@
+#ifndef KEYWAY_LINUX_SHIM_H
+#define KEYWAY_LINUX_SHIM_H
+#include <sys/epoll.h>
+
+// <time.h> hides strptime unless _XOPEN_SOURCE is defined before the first libc header, which a header that Swift
+// imports cannot do. Nor does it include <time.h>: the members of `struct tm` would then belong to this module, and
+// every file that uses one had to import it. So `result` is a `struct tm *` without its type.
+static inline const char *keyway_strptime(const char *text, const char *format, void *result) {
+  extern char *strptime(const char *, const char *, void *);
+  return strptime(text, format, result);
+}
+#endif

@@ -1,0 +1,7 @@
+/// What happens to the connection under a stream, for whoever wants to tell a person.
+package enum EventStreamNotice: Hashable, Sendable {
+  /// The server has accepted the stream.
+  case opened
+  /// The connection ended; the next attempt comes after the delay.
+  case reconnecting(reason: String, delayMilliseconds: Int)
+}

@@ -1,0 +1,49 @@
+internal import KeyValueModel
+
+/// An answer that says no: RFC 9457 where the server speaks it, else the bare status.
+package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The status code of the answer.
+  package var status: Int
+  /// The last part of `type`: `undefined-key`. Nil where the answer was no problem document.
+  package var code: String?
+  /// The short, constant text.
+  package var title: String?
+  /// What is wrong with this request.
+  package var detail: String?
+  /// The object that the problem is about.
+  package var object: String?
+  /// The key path that the problem is about.
+  package var keyPath: String?
+  /// The index of the operation in a transaction.
+  package var operation: Int64?
+  /// The seconds after which the server wants to be asked again.
+  package var retryAfterSeconds: Int?
+
+  /// What a response with an error status says.
+  package init(_ response: ClientResponse) {
+    status = response.status
+    retryAfterSeconds = response.header("Retry-After").flatMap { Int($0) }
+    guard case .object(let members)? = try? Value(json: response.body) else { return }
+    code = Self.text(members["type"])?.split(separator: "/").last.map(String.init)
+    title = Self.text(members["title"])
+    detail = Self.text(members["detail"])
+    object = Self.text(members["object"])
+    keyPath = Self.text(members["keyPath"])
+    if case .integer(let index)? = members["operation"] { operation = index }
+  }
+
+  private static func text(_ value: Value?) -> String? {
+    guard case .string(let text)? = value else { return nil }
+    return text
+  }
+
+  /// The problem in one line: `404 undefined-key: Account has no key balnce (Account/1 balnce)`.
+  package var description: String {
+    var text = String(status)
+    if let code { text += " \(code)" }
+    if let clause = detail ?? title { text += ": \(clause)" }
+    let place = [object, keyPath, operation.map { "operation \($0)" }].compactMap(\.self)
+    if !place.isEmpty { text += " (\(place.joined(separator: " ")))" }
+    return text
+  }
+}

@@ -1,0 +1,9 @@
+internal import ArgumentParser
+
+/// `keyway bench`: load generators.
+struct BenchCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "bench",
+    abstract: "Measures a running server.",
+    subcommands: [BenchFanoutCommand.self])
+}

@@ -1,0 +1,122 @@
+/// A parser of CSV by RFC 4180 that takes a file in pieces and gives its records as they are complete.
+///
+/// Our own, because the packages at hand (SwiftCSV 0.10) read the whole file into memory before the first row, and tell
+/// no line number: an import has to run in bounded memory and to say where it stopped. Beyond the RFC it accepts a line
+/// feed alone as the end of a record, skips empty lines, and drops a byte order mark.
+struct CSVParser: Sendable {
+  /// A record that is larger is a mistake, most likely a quotation mark that nobody closed.
+  static let defaultMaximumRecordBytes = 1 << 20
+
+  private enum State: Sendable {
+    case fieldStart, unquoted, quoted, quoteInQuoted, afterCarriageReturn
+  }
+
+  private let maximumRecordBytes: Int
+  private var state = State.fieldStart
+  private var field: [UInt8] = []
+  private var isQuoted = false
+  private var fields: [CSVField] = []
+  private var recordBytes = 0
+  private var line = 1
+  private var recordLine = 1
+  private var markBytesSeen = 0
+
+  init(maximumRecordBytes: Int = defaultMaximumRecordBytes) {
+    self.maximumRecordBytes = maximumRecordBytes
+  }
+
+  /// Appends the records that the next piece of the file completes.
+  mutating func parse(_ bytes: some Sequence<UInt8>, into records: inout [CSVRecord]) throws(CSVError) {
+    for byte in bytes {
+      if markBytesSeen < 3, isByteOrderMark(byte) { continue }
+      try take(byte, into: &records)
+    }
+  }
+
+  /// Appends the last record, where the file ends without a line break.
+  mutating func finish(into records: inout [CSVRecord]) throws(CSVError) {
+    switch state {
+    case .quoted: throw CSVError(line: recordLine, reason: "a quotation mark is never closed")
+    case .afterCarriageReturn: throw lonelyCarriageReturn
+    case .fieldStart where fields.isEmpty: return
+    case .fieldStart, .unquoted, .quoteInQuoted: endRecord(into: &records)
+    }
+  }
+
+  private var lonelyCarriageReturn: CSVError {
+    CSVError(line: line, reason: "a carriage return that no line feed follows")
+  }
+
+  private mutating func isByteOrderMark(_ byte: UInt8) -> Bool {
+    let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+    guard byte == mark[markBytesSeen] else {
+      markBytesSeen = 3
+      return false
+    }
+    markBytesSeen += 1
+    return true
+  }
+
+  private mutating func take(_ byte: UInt8, into records: inout [CSVRecord]) throws(CSVError) {
+    recordBytes += 1
+    guard recordBytes <= maximumRecordBytes else {
+      throw CSVError(line: recordLine, reason: "the record is larger than \(maximumRecordBytes) bytes")
+    }
+    switch state {
+    case .afterCarriageReturn:
+      guard byte == UInt8(ascii: "\n") else { throw lonelyCarriageReturn }
+      endLine(into: &records)
+    case .quoted:
+      if byte == UInt8(ascii: "\"") {
+        state = .quoteInQuoted
+      } else {
+        if byte == UInt8(ascii: "\n") { line += 1 }
+        field.append(byte)
+      }
+    case .quoteInQuoted where byte == UInt8(ascii: "\""):
+      field.append(byte)
+      state = .quoted
+    case .fieldStart where byte == UInt8(ascii: "\""):
+      isQuoted = true
+      state = .quoted
+    case .fieldStart, .unquoted, .quoteInQuoted:
+      try takeOutsideQuotes(byte, into: &records)
+    }
+  }
+
+  private mutating func takeOutsideQuotes(_ byte: UInt8, into records: inout [CSVRecord]) throws(CSVError) {
+    switch byte {
+    case UInt8(ascii: ","): endField()
+    case UInt8(ascii: "\r"): state = .afterCarriageReturn
+    case UInt8(ascii: "\n"): endLine(into: &records)
+    case _ where state == .quoteInQuoted:
+      throw CSVError(line: line, reason: "something stands between a closing quotation mark and the next comma")
+    case UInt8(ascii: "\""):
+      throw CSVError(line: line, reason: "a quotation mark inside a field that does not begin with one")
+    default:
+      field.append(byte)
+      state = .unquoted
+    }
+  }
+
+  private mutating func endField() {
+    fields.append(CSVField(text: String(decoding: field, as: UTF8.self), isQuoted: isQuoted))
+    field.removeAll(keepingCapacity: true)
+    isQuoted = false
+    state = .fieldStart
+  }
+
+  private mutating func endLine(into records: inout [CSVRecord]) {
+    line += 1
+    endRecord(into: &records)
+  }
+
+  private mutating func endRecord(into records: inout [CSVRecord]) {
+    endField()
+    let isEmptyLine = fields == [CSVField(text: "", isQuoted: false)]
+    if !isEmptyLine { records.append(CSVRecord(line: recordLine, fields: fields)) }
+    fields = []
+    recordBytes = 0
+    recordLine = line
+  }
+}

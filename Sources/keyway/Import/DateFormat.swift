@@ -1,0 +1,58 @@
+internal import CLinux
+internal import Glibc
+
+/// Dates in a format of `strptime(3)`, turned into those of RFC 3339.
+struct DateFormat: Hashable, Sendable {
+  /// The format as `strptime` reads it: `%b %d %Y`.
+  let format: String
+  /// Whether the format reads a time of day; without one, the result is a day.
+  let hasTime: Bool
+
+  /// A format; nothing in it can be wrong before there is a text to read.
+  init(_ format: String) {
+    self.format = format
+    let conversions = Self.conversions(format)
+    hasTime = conversions.contains { "HIMSTRrpcXsklzZ".contains($0) }
+  }
+
+  /// The text as `YYYY-MM-DD`, or as `YYYY-MM-DDThh:mm:ssZ` where the format has a time; without a zone in the format,
+  /// the text is taken for UTC.
+  func date(_ text: String) throws(InvalidCell) -> String {
+    var parts = tm()
+    parts.tm_mday = 1
+    let isWhole = text.withCString { start in
+      guard let end = keyway_strptime(start, format, &parts) else { return false }
+      return end.pointee == 0
+    }
+    guard isWhole else { throw InvalidCell(reason: "\(text) is no date of the form \(format)") }
+    // strptime takes February 31; timegm moves it to March, by which it is found out.
+    let (day, offset) = (parts.tm_mday, parts.tm_gmtoff)
+    var seconds = timegm(&parts)
+    guard parts.tm_mday == day else { throw InvalidCell(reason: "\(text) is no day of the calendar") }
+    seconds -= offset
+    gmtime_r(&seconds, &parts)
+    let year = Int(parts.tm_year) + 1900
+    guard (0...9999).contains(year) else { throw InvalidCell(reason: "\(text) has a year of more than four digits") }
+    let days = [Self.digits(year, 4), Self.digits(Int(parts.tm_mon) + 1, 2), Self.digits(Int(parts.tm_mday), 2)]
+    guard hasTime else { return days.joined(separator: "-") }
+    let time = [parts.tm_hour, parts.tm_min, parts.tm_sec].map { Self.digits(Int($0), 2) }
+    return days.joined(separator: "-") + "T" + time.joined(separator: ":") + "Z"
+  }
+
+  private static func digits(_ number: Int, _ count: Int) -> String {
+    let text = String(number)
+    return String(repeating: "0", count: max(0, count - text.count)) + text
+  }
+
+  /// The letters behind the `%` signs, modifiers left out.
+  private static func conversions(_ format: String) -> [Character] {
+    var result: [Character] = []
+    var rest = format[...]
+    while let percent = rest.firstIndex(of: "%") {
+      rest = rest[rest.index(after: percent)...].drop { "EO_-0^#".contains($0) }
+      guard let letter = rest.popFirst() else { break }
+      result.append(letter)
+    }
+    return result
+  }
+}

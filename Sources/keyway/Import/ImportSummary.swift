@@ -1,0 +1,30 @@
+internal import Foundation
+
+/// What an import tells of its progress and its end.
+enum ImportSummary {
+  /// `imported 560 rows in 0.4 s (1,400/s)`
+  static func text(rows: Int, seconds: Double) -> String {
+    let rate = seconds > 0 ? Double(rows) / seconds : 0
+    return String(
+      format: "imported %@ %@ in %.1f s (%@/s)", grouped(rows), rows == 1 ? "row" : "rows", seconds, grouped(Int(rate)))
+  }
+
+  /// One line for a terminal: a bar of `width` cells, the share of the file, rows and rows per second.
+  static func bar(rows: Int, share: Double, seconds: Double, width: Int = 30) -> String {
+    let filled = Int(min(max(share, 0), 1) * Double(width))
+    let bar = String(repeating: "█", count: filled) + String(repeating: "░", count: width - filled)
+    let rate = seconds > 0 ? Int(Double(rows) / seconds) : 0
+    return String(format: "%@ %3d %%  %@ rows, %@/s", bar, Int(share * 100), grouped(rows), grouped(rate))
+  }
+
+  /// A number with commas between its thousands, whatever the locale.
+  static func grouped(_ number: Int) -> String {
+    let digits = String(number.magnitude)
+    var result = number < 0 ? "-" : ""
+    for (index, digit) in digits.enumerated() {
+      if index > 0, (digits.count - index).isMultiple(of: 3) { result += "," }
+      result.append(digit)
+    }
+    return result
+  }
+}

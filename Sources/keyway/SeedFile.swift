@@ -1,0 +1,50 @@
+internal import Dispatch
+internal import Foundation
+internal import KeyValueModel
+internal import Locking
+internal import ModelStore
+
+/// The objects that an empty store begins with: JSON lines, each an object with its `@ref`, in one transaction.
+enum SeedFile {
+  /// Creates the objects of a file. Throws a `Complaint` with file and line; then nothing was created.
+  static func load(_ path: String, into store: ModelStore) throws {
+    let text: String
+    do {
+      text = try String(contentsOfFile: path, encoding: .utf8)
+    } catch {
+      throw Complaint("\(path): cannot be read: \(error.localizedDescription)")
+    }
+    var operations: [KeyValueModel.Operation] = []
+    var lines: [Int] = []
+    for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated()
+    where !line.allSatisfy(\.isWhitespace) {
+      operations.append(try operation(line, place: "\(path):\(index + 1)"))
+      lines.append(index + 1)
+    }
+    if let error = commit(operations, to: store) {
+      throw Complaint("\(path):\(lines[error.operation ?? 0]): \(error.detail)")
+    }
+  }
+
+  private static func operation(_ line: Substring, place: String) throws -> KeyValueModel.Operation {
+    do throws(JSONError) {
+      guard case .object(let object) = try Value(json: String(line)), case .string(let text)? = object["@ref"],
+        let reference = Reference(text)
+      else { throw JSONError(reason: "a line is an object with its @ref", offset: 0) }
+      return .create(reference, object)
+    } catch {
+      throw Complaint("\(place): \(error)")
+    }
+  }
+
+  private static func commit(_ operations: [KeyValueModel.Operation], to store: ModelStore) -> ModelError? {
+    let failure = Locked<ModelError?>(nil)
+    let done = DispatchSemaphore(value: 0)
+    _ = store.submit(Transaction(operations)) { outcome, _ in
+      if case .failure(let error) = outcome { failure.withLock { $0 = error } }
+      return { _ = done.signal() }
+    }
+    done.wait()
+    return failure.withLock { $0 }
+  }
+}

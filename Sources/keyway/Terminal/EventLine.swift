@@ -1,0 +1,87 @@
+internal import Foundation
+internal import KeyValueModel
+internal import KeywayClient
+internal import OrderedCollections
+
+/// Events as lines of text, for people and for programs.
+enum EventLine {
+  /// The event as one JSON object; its data as JSON where it is JSON, else as a string.
+  static func json(_ event: ServerSentEvent) -> String {
+    let data = (try? Value(json: event.data)) ?? .string(event.data)
+    return Value.object(["event": .string(event.event), "id": .string(event.id), "data": data]).json
+  }
+
+  /// The local time of day.
+  static func time(_ date: Date) -> String {
+    var seconds = time_t(date.timeIntervalSince1970)
+    var parts = tm()
+    localtime_r(&seconds, &parts)
+    return String(format: "%02d:%02d:%02d", parts.tm_hour, parts.tm_min, parts.tm_sec)
+  }
+
+  /// The event for a person: a line for each change of a `change`, else one line.
+  static func lines(_ event: ServerSentEvent) -> [String] {
+    let prefix = event.id.isEmpty ? "" : event.id + " "
+    guard case .object(let data)? = try? Value(json: event.data) else {
+      return ["\(prefix)\(event.event) \(event.data)"]
+    }
+    let suffix = data["writer"].map { " by \(text($0))" } ?? ""
+    let clauses: [String] =
+      switch event.event {
+      case "change": objects(data["changes"]).map(change)
+      case "results":
+        ["\(data["count"]?.json ?? "?") objects: " + objects(data["objects"]).map(name).joined(separator: " ")]
+      case "content": objects(data["changes"]).map(content)
+      case "gone": ["\(text(data["object"] ?? .null)) gone"]
+      case "reset", "bye": ["\(event.event): \(text(data["reason"] ?? .null))"]
+      default: ["\(event.event) \(event.data)"]
+      }
+    return clauses.map { prefix + $0 + suffix }
+  }
+
+  /// One change: `Account/1 balance 100 → 120`.
+  private static func change(_ change: JSONObject) -> String {
+    var line = ["cell", "object", "keyPath"].compactMap { change[$0].map(text) }.joined(separator: " ")
+    let indexes = change["indexes"].map(\.json) ?? ""
+    if change["prior"] == .bool(true) { line += " will change" }
+    switch change["kind"].map(text) {
+    case "insertion": line += " +\(indexes)"
+    case "removal": line += " -\(indexes)"
+    case "replacement": line += " replaced\(indexes)"
+    default: break
+    }
+    switch (change["old"], change["new"]) {
+    case (let old?, let new?): line += " \(old.json) → \(new.json)"
+    case (nil, let new?): line += " \(new.json)"
+    case (let old?, nil): line += " \(old.json)"
+    case (nil, nil): line += change["kind"].map { " (\(text($0)))" } ?? ""
+    }
+    if let count = change["coalesced"] { line += " (\(count.json) changes)" }
+    return line
+  }
+
+  /// One row's move in a live query: `move Employee/5 2 → 0`.
+  private static func content(_ change: JSONObject) -> String {
+    var line = [text(change["type"] ?? .null), text(change["object"] ?? .null)].joined(separator: " ")
+    let places = [change["index"], change["newIndex"]].compactMap { $0?.json }
+    if !places.isEmpty { line += " " + places.joined(separator: " → ") }
+    if let reason = change["reason"] { line += " (\(text(reason)))" }
+    return line
+  }
+
+  private static func name(_ object: JSONObject) -> String { text(object["@ref"] ?? .object(object)) }
+
+  private static func objects(_ value: Value?) -> [JSONObject] {
+    guard case .array(let elements)? = value else { return [] }
+    return elements.compactMap {
+      guard case .object(let object) = $0 else { return nil }
+      return object
+    }
+  }
+
+  /// Strings without their quotation marks, all else as JSON.
+  private static func text(_ value: Value) -> String {
+    guard case .string(let text) = value else { return value.json }
+    return text
+  }
+}

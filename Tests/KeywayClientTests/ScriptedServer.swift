@@ -1,0 +1,51 @@
+import Foundation
+import Glibc
+import Locking
+
+/// A server of one test: the first connection gets the first answer, the second the second, and is closed behind it.
+final class ScriptedServer: Sendable {
+  let port: UInt16
+  private let listener: Int32
+  private let heads = Locked<[String]>([])
+
+  /// What was asked, one head per connection.
+  var requests: [String] { heads.withLock { $0 } }
+
+  /// The address for a client.
+  var address: String { "http://127.0.0.1:\(port)" }
+
+  init(_ answers: [String]) throws {
+    listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let descriptor = listener
+    port = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(descriptor, $0, length)
+        listen(descriptor, 16)
+        getsockname(descriptor, $0, &length)
+      }
+      return UInt16(bigEndian: pointer.pointee.sin_port)
+    }
+    Thread { [self] in for answer in answers { serve(answer) } }.start()
+  }
+
+  deinit { close(listener) }
+
+  private func serve(_ answer: String) {
+    let connection = accept(listener, nil, nil)
+    guard connection >= 0 else { return }
+    defer { close(connection) }
+    var head: [UInt8] = []
+    var byte: UInt8 = 0
+    while !head.suffix(4).elementsEqual("\r\n\r\n".utf8), recv(connection, &byte, 1, 0) == 1 { head.append(byte) }
+    heads.withLock { $0.append(String(decoding: head, as: UTF8.self)) }
+    let bytes = Array(answer.utf8)
+    send(connection, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+    shutdown(connection, Int32(SHUT_WR))
+    // Not closed before the client has read: a reset would take the answer away.
+    while recv(connection, &byte, 1, 0) == 1 {}
+  }
+}

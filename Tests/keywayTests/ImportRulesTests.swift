@@ -1,0 +1,130 @@
+import KeyValueModel
+import Testing
+
+@testable import keyway
+
+@Suite("How rows become objects")
+struct ImportRulesTests {
+  @Test(
+    "an id is its columns joined, with spaces as hyphens",
+    arguments: [
+      (["MSFT"], "MSFT"), (["MSFT", "2000-01-01"], "MSFT-2000-01-01"), (["St. John", "x~_"], "St.-John-x~_"),
+    ])
+  func id(parts: [String], expected: String) throws {
+    #expect(try ImportID.id(of: parts) == expected)
+  }
+
+  @Test(
+    "an id with anything else in it is refused",
+    arguments: [
+      ["a/b"], ["ä"], ["a\tb"], ["a:b"], [""], ["a", ""], ["."], [".."], [String(repeating: "x", count: 129)],
+    ])
+  func badID(_ parts: [String]) {
+    #expect(throws: InvalidCell.self) { try ImportID.id(of: parts) }
+  }
+
+  @Test(
+    "dates become those of RFC 3339",
+    arguments: [
+      ("%b %d %Y", "Jan 1 2000", "2000-01-01"), ("%d.%m.%Y", "29.02.2004", "2004-02-29"),
+      ("%Y-%m-%d %H:%M", "2010-03-01 09:30", "2010-03-01T09:30:00Z"),
+      ("%Y-%m-%dT%H:%M:%S%z", "2010-03-01T00:30:00+0200", "2010-02-28T22:30:00Z"), ("%Y", "1999", "1999-01-01"),
+      ("%d/%b/%y", "31/Dec/99", "1999-12-31"), ("%s", "0", "1970-01-01T00:00:00Z"),
+    ])
+  func date(format: String, text: String, expected: String) throws {
+    #expect(try DateFormat(format).date(text) == expected)
+  }
+
+  @Test(
+    "what is no date of the format is refused",
+    arguments: [("%b %d %Y", "Foo 1 2000"), ("%Y-%m-%d", "2000-01-01x"), ("%Y-%m-%d", "2001-02-29"), ("%Y", "")])
+  func badDate(format: String, text: String) {
+    #expect(throws: InvalidCell.self) { try DateFormat(format).date(text) }
+  }
+
+  static let schema: JSONObject = [
+    "properties": .object([
+      "@ref": .object(["type": .string("string"), "readOnly": .bool(true)]),
+      "symbol": .object(["type": .string("string")]),
+      "date": .object(["type": .array([.string("string"), .string("null")]), "format": .string("date-time")]),
+      "price": .object(["type": .array([.string("number"), .string("null")])]),
+      "volume": .object(["type": .string("integer")]), "open": .object(["type": .string("boolean")]),
+      "tags": .object([:]),
+      "total": .object(["type": .string("number"), "readOnly": .bool(true)]),
+    ])
+  ]
+
+  private static func record(_ texts: [String], line: Int = 1) -> CSVRecord {
+    CSVRecord(line: line, fields: texts.map { CSVField(text: $0, isQuoted: false) })
+  }
+
+  private static func plan(
+    _ header: [String], id: [String] = ["symbol"], renames: [String: String] = [:]
+  ) throws -> ImportPlan {
+    try ImportPlan(
+      header: record(header), schema: schema, idColumns: id, renames: renames, dateFormat: DateFormat("%b %d %Y"))
+  }
+
+  @Test("values have the types of the schema, and empty fields are left out")
+  func types() throws {
+    let plan = try Self.plan(["symbol", "date", "price", "volume", "open", "tags"], id: ["symbol", "date"])
+    let row = try plan.row(Self.record(["A B", "Jan 1 2000", "39.81", "-7", "TRUE", "[1]"], line: 9))
+    #expect(row.id == "A-B-2000-01-01")
+    #expect(row.line == 9)
+    let json = #"{"symbol":"A B","date":"2000-01-01","price":39.81,"volume":-7,"open":true,"tags":[1]}"#
+    #expect(Value.object(row.object).json == json)
+    let sparse = try plan.row(Self.record(["A", "Jan 1 2000", "", "", "", "no json"]))
+    #expect(Value.object(sparse.object).json == #"{"symbol":"A","date":"2000-01-01","tags":"no json"}"#)
+  }
+
+  @Test("an empty text in quotation marks is a text")
+  func emptyText() throws {
+    let plan = try Self.plan(["symbol", "tags"], id: ["tags"])
+    let fields = [CSVField(text: "", isQuoted: true), CSVField(text: "x", isQuoted: false)]
+    #expect(try plan.row(CSVRecord(line: 2, fields: fields)).object["symbol"] == .string(""))
+  }
+
+  @Test(
+    "a value that its type does not take is refused with its column",
+    arguments: [
+      (["A", "x"], "price is no number: x"), (["A", "inf"], "price is no number: inf"),
+      (["A"], "1 fields, where the header has 2"),
+    ])
+  func badValue(fields: [String], reason: String) throws {
+    let plan = try Self.plan(["symbol", "price"])
+    #expect(throws: InvalidCell(reason: reason)) { try plan.row(Self.record(fields)) }
+  }
+
+  @Test("columns can be renamed and left out")
+  func renames() throws {
+    let plan = try Self.plan(["ticker", "note"], id: ["ticker"], renames: ["ticker": "symbol", "note": ""])
+    let row = try plan.row(Self.record(["A", "whatever"]))
+    #expect(Value.object(row.object).json == #"{"symbol":"A"}"#)
+  }
+
+  @Test(
+    "a header that does not fit the schema is refused before anything is written",
+    arguments: [
+      (["symbol", "colour"], ["symbol"], [:]), (["symbol", "symbol"], ["symbol"], [:]), (["symbol"], ["isin"], [:]),
+      (["symbol", "total"], ["symbol"], [:]), (["symbol"], ["symbol"], ["isin": "symbol"]),
+      (["symbol", "price"], ["symbol"], ["price": "symbol"]),
+    ] as [([String], [String], [String: String])])
+  func badHeader(header: [String], id: [String], renames: [String: String]) {
+    #expect(throws: InvalidCell.self) { try Self.plan(header, id: id, renames: renames) }
+  }
+
+  @Test("rows of one id go to one worker, and many ids to all of them")
+  func shards() {
+    let ids = (0..<1000).map { "id-\($0)" }
+    #expect(Set(ids.map { Importer.shard($0, of: 8) }) == Set(0..<8))
+    #expect(ids.allSatisfy { Importer.shard($0, of: 8) == Importer.shard($0, of: 8) })
+  }
+
+  @Test("the summary groups thousands")
+  func summary() {
+    #expect(ImportSummary.text(rows: 560, seconds: 0.4) == "imported 560 rows in 0.4 s (1,400/s)")
+    #expect(ImportSummary.text(rows: 1, seconds: 2) == "imported 1 row in 2.0 s (0/s)")
+    #expect(ImportSummary.grouped(-1_234_567) == "-1,234,567")
+    #expect(ImportSummary.bar(rows: 5, share: 0.5, seconds: 1, width: 4) == "██░░  50 %  5 rows, 5/s")
+  }
+}

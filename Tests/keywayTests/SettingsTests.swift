@@ -1,0 +1,135 @@
+import Foundation
+import Testing
+
+@testable import keyway
+
+@Suite("Settings")
+struct SettingsTests {
+  private static func load(
+    yaml: String? = nil, flags: [SettingFlag] = [], environment: [String: String] = [:]
+  ) throws(SettingsError) -> Settings {
+    let file: SettingsFile? = if let yaml { try SettingsFile(name: "k.yaml", text: yaml) } else { nil }
+    return try Settings.load(file: file, fileName: "k.yaml", flags: flags, environment: environment)
+  }
+
+  @Test("flags win over the environment, the environment over the file, the file over the defaults")
+  func precedence() throws {
+    let yaml = "port: 1\nheartbeat: {seconds: 2}\nfetch:\n  limit: 3\n"
+    let environment = ["KEYWAY_PORT": "11", "KEYWAY_HEARTBEAT_SECONDS": "12", "PATH": "/bin"]
+    let settings = try Self.load(yaml: yaml, flags: [SettingFlag("port", "21")], environment: environment)
+    #expect(settings.port == 21)
+    #expect(settings.heartbeatSeconds == 12)
+    #expect(settings.fetchLimit == 3)
+    #expect(settings.drainSeconds == 8)
+    #expect(settings.origins["port"] == .flag("--port"))
+    #expect(settings.origins["heartbeat.seconds"] == .environment("KEYWAY_HEARTBEAT_SECONDS"))
+    #expect(settings.origins["fetch.limit"] == .file("k.yaml", line: 4))
+    #expect(settings.origins["drain.seconds"] == nil)
+  }
+
+  @Test(
+    "a mistake is named with its place",
+    arguments: [
+      ("port: 70000", "k.yaml:1: port is 70000, not between 0 and 65535"),
+      ("\nport: \"8080\"", "k.yaml:2: port is \"8080\", not a whole number"),
+      ("port: 80.5", "k.yaml:1: port is 80.5, not a whole number"),
+      ("port:", "k.yaml:1: port is empty, not a whole number"),
+      ("host: 8080", "k.yaml:1: host is the number 8080, not a text"),
+      ("host: [a]", "k.yaml:1: host is a list, not a text"), ("host: \"\"", "k.yaml:1: host is empty"),
+      ("names: a", "k.yaml:1: names is \"a\", not a list of texts"),
+      ("names: [1]", "k.yaml:1: names is a list with something that is no text, not a list of texts"),
+      ("log: {format: xml}", "k.yaml:1: log.format is \"xml\", not one of text, json"),
+      ("heartbeat:\n  second: 15", "k.yaml:2: there is no setting heartbeat.second; did you mean heartbeat.seconds?"),
+      ("prot: 1", "k.yaml:1: there is no setting prot; did you mean port?"),
+      ("database: {url: x}", "k.yaml:1: there is no setting database; keyway serve --print-config lists all"),
+      ("heartbeat: 15", "k.yaml:1: there is no setting heartbeat; keyway serve --print-config lists all"),
+      ("port: 1\nport: 2", "k.yaml:1: port stands there twice"),
+      ("heartbeat.seconds: 1\nheartbeat: {seconds: 2}", "k.yaml:2: heartbeat.seconds is set already, on line 1"),
+      ("- port", "k.yaml:1: the file is no mapping of names to values"),
+      ("port: {number: 1}", "k.yaml:1: port is a mapping, not a whole number"),
+    ])
+  func mistakes(yaml: String, message: String) {
+    #expect(performing: { try Self.load(yaml: yaml) }, throws: { "\($0)" == message })
+  }
+
+  @Test("text that is no YAML is refused with its line")
+  func noYAML() {
+    #expect(
+      performing: { try Self.load(yaml: "port: 1\nhost: [") }, throws: { "\($0)".hasPrefix("k.yaml:3: no YAML: ") })
+  }
+
+  @Test("a mistake in the environment or a flag is named by the variable and the flag")
+  func otherSources() {
+    #expect(
+      performing: { try Self.load(environment: ["KEYWAY_REQUEST_HEADER_BYTES": "1000"]) },
+      throws: { "\($0)" == "KEYWAY_REQUEST_HEADER_BYTES: request.headerBytes is 1000, not between 1024 and 65536" })
+    #expect(
+      performing: { try Self.load(flags: [SettingFlag(assignment: "fetch.limits=3")].compactMap(\.self)) },
+      throws: { "\($0)" == "--set fetch.limits: there is no setting fetch.limits; did you mean fetch.limit?" })
+    #expect(
+      performing: { try Settings.load(configFile: "/nowhere/k.yaml", flags: [], environment: [:]) },
+      throws: { "\($0)" == "/nowhere/k.yaml: there is no such file, or it is no UTF-8 text" })
+  }
+
+  @Test("an unknown variable is a warning, and an empty one none at all")
+  func unknownVariable() throws {
+    let settings = try Self.load(
+      environment: ["KEYWAY_SERVICE_HOST": "10.0.0.1", "KEYWAY_PORT": "", "KEYWAY_SERVER": "http://x"])
+    #expect(settings.port == 8080)
+    #expect(settings.warnings == ["the environment has KEYWAY_SERVICE_HOST, which is no setting"])
+  }
+
+  @Test("an empty file sets nothing, and lists come from commas or from YAML", arguments: ["", "# nothing\n", "---\n"])
+  func lists(_ empty: String) throws {
+    #expect(try Self.load(yaml: empty).origins.isEmpty)
+    #expect(try Self.load(yaml: "names: [a.example, b]").names == ["a.example", "b"])
+    #expect(try Self.load(environment: ["KEYWAY_NAMES": "a, b,"]).names == ["a", "b"])
+  }
+
+  @Test("the example's objects go with the example's schema, and with no other")
+  func seed() throws {
+    #expect(try Self.load().seedFile == "Config/example/objects.jsonl")
+    #expect(try Self.load(flags: [SettingFlag("schema", "mine.yaml")]).seedFile == nil)
+    #expect(try Self.load(yaml: "seed: none").seedFile == nil)
+    #expect(try Self.load(yaml: "seed: mine.jsonl\nschema: mine.yaml").seedFile == "mine.jsonl")
+  }
+
+  @Test("names are unique, defaults are allowed, and variables are named after their settings")
+  func table() throws {
+    let names = SettingsTable.all.map(\.name)
+    #expect(Set(names).count == names.count)
+    #expect(Set(SettingsTable.all.map(\.environmentName)).count == names.count)
+    #expect(SettingsTable.definition(named: "request.headerBytes")?.environmentName == "KEYWAY_REQUEST_HEADER_BYTES")
+    let defaults = Settings()
+    for definition in SettingsTable.all {
+      var copy = defaults
+      #expect(throws: Never.self) {
+        try copy.set(definition, to: definition.kind.value(in: defaults), from: .flag(definition.name))
+      }
+    }
+  }
+
+  @Test("what is printed says where each value comes from, and loads to the same settings")
+  func rendering() throws {
+    let flags = [
+      SettingFlag("port", "9000"), SettingFlag("host", "::"), SettingFlag("store", "yes"),
+      SettingFlag("names", "a.example,*.b"), SettingFlag("schema", "a: \"b\" # c"),
+    ]
+    let text = try Self.load(yaml: "drain: {seconds: 3}", flags: flags).rendered()
+    #expect(text.contains("port: 9000                      # --port\n"))
+    #expect(text.contains("drain:\n  seconds: 3                    # k.yaml:1\n"))
+    #expect(text.contains("heartbeat:\n  seconds: 15                   # default\n"))
+    let again = try Self.load(yaml: text)
+    #expect(
+      again.rendered { _ in "" } == (try Self.load(yaml: "drain: {seconds: 3}", flags: flags)).rendered { _ in "" })
+  }
+
+  @Test("Config/keyway.yaml holds every setting with its default and its help")
+  func configurationFile() throws {
+    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent()
+    let text = try String(contentsOf: root.appending(path: "Config/keyway.yaml"), encoding: .utf8)
+    let body = text.split(separator: "\n", omittingEmptySubsequences: false).drop { $0.hasPrefix("#") || $0.isEmpty }
+    #expect(body.joined(separator: "\n") == Settings().rendered(comment: \.help))
+  }
+}

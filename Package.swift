@@ -78,22 +78,76 @@ let package = Package(
     .executableTarget(
       name: "keyway",
       dependencies: [
-        "CLinux", "HTTPServer", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayClient", "Locking", "ModelStore",
+        "CLinux", "HTTPServer", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayClient", "Locking",
+        "ModelStore",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Histogram", package: "hdrhistogram-swift"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Metrics", package: "swift-metrics"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+        .product(name: "UnixSignals", package: "swift-service-lifecycle"),
         .product(name: "Yams", package: "Yams"),
       ],
       swiftSettings: strict),
     .testTarget(
       name: "KeywayClientTests",
-      dependencies: ["KeywayClient"],
+      dependencies: ["Seeding", "KeywayClient", "Locking"],
       swiftSettings: strict),
     .testTarget(
       name: "keywayTests",
-      dependencies: ["KeyValueModel", "keyway"],
+      dependencies: [
+        "Seeding",
+        "KeyValueModel", "KeywayClient", "keyway",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      swiftSettings: strict),
+    // What both of the following need: a client over bare sockets that shows every byte.
+    // What tests share: seeded randomness, and a client that sees every byte.
+    .target(name: "Seeding", path: "Tests/Seeding", swiftSettings: strict),
+    .target(
+      name: "WireTesting",
+      dependencies: [
+        "KeyValueModel",
+        .product(name: "OrderedCollections", package: "swift-collections"),
+      ],
+      path: "Tests/WireTesting",
+      swiftSettings: strict),
+    .testTarget(
+      name: "KeywayAPITests",
+      dependencies: [
+        "Seeding",
+        "HTTPServer", "KeyValueModel", "KeywayAPI", "Locking", "ModelStore", "WireTesting",
+        .product(name: "Logging", package: "swift-log"),
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "IntegrationTests",
+      dependencies: ["Seeding", "KeyValueModel", "KeywayAPI", "KeywayClient", "Locking", "WireTesting", "keyway"],
+      exclude: ["Scripts", "requirements.txt"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "HTTPServerTests",
+      dependencies: [
+        "HTTPServer", "Locking",
+        .product(name: "HTTPTypes", package: "swift-http-types"),
+        .product(name: "Logging", package: "swift-log"),
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "KeyValueModelTests",
+      dependencies: ["Seeding", "KeyValueModel"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "KeyValueObservingTests",
+      dependencies: [
+        "Seeding",
+        "KeyValueModel", "KeyValueObserving",
+        .product(name: "OrderedCollections", package: "swift-collections"),
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "ModelStoreTests",
+      dependencies: ["KeyValueModel", "KeyValueObserving", "Locking", "ModelStore"],
       swiftSettings: strict),
   ]
 )

@@ -1,0 +1,58 @@
+import KeyValueModel
+import Testing
+import WireTesting
+
+@Suite("EventSource of Chromium")
+struct BrowserTests {
+  @Test("It is told the state and each change, and over a cut in the midst of writing nothing is lost or doubled")
+  func reconnecting() throws {
+    let server = try ServerProcess()
+    let proxy = try CuttableProxy(to: server.port)
+    let browser = try ChildProcess(
+      PackageFolder.python,
+      [
+        PackageFolder.script("eventsource.py"), proxy.url + "/healthz",
+        "/v1/objects/Account/1/openingBalance,balance?options=initial,new", "/v1/streams",
+      ])
+    _ = try events(browser) { $0.contains { $0["data"].has("initial") } && $0.contains { $0["event"].text == "open" } }
+    for value in 1...20 { try server.set("Account/1/balance", "\(value)") }
+    _ = try events(browser) { news($0).last == 20 }
+    // While the line is down EventSource tries again by itself, after what `retry:` said.
+    proxy.cut()
+    for value in 21...40 { try server.set("Account/1/balance", "\(value)") }
+    _ = try events(browser) { $0.contains { $0["event"].text == "ERROR" } }
+    try proxy.mend()
+    for value in 41...60 { try server.set("Account/1/balance", "\(value)") }
+    _ = try events(browser) { news($0).contains(60) }
+    // Cut once more while it writes, and mended at once.
+    for value in 61...100 {
+      try server.set("Account/1/balance", "\(value)")
+      if value == 80 {
+        proxy.cut()
+        try proxy.mend()
+      }
+    }
+    let told = try events(browser) { news($0).contains(100) }
+    let changes = told.filter { $0["stream"].whole == 0 && $0["event"].text == "change" }
+    #expect(news(told) == (1...100).map(Double.init))
+    #expect(Set(changes.map { $0["id"].text }).count == changes.count)
+    #expect(changes.filter { $0["data"].has("initial") }.count == 1)
+    #expect(told.filter { $0["stream"].whole == 0 && $0["event"].text == "CONNECTED" }.count == 3)
+    #expect(!told.contains { $0["event"].text == "reset" })
+    browser.send(15)
+    #expect(try browser.exitStatus() == 0)
+    #expect(try server.hasNoStreams())
+    #expect(try server.stop() == 0)
+  }
+
+  private func events(_ browser: ChildProcess, until isEnough: ([Value]) -> Bool) throws -> [Value] {
+    let parse = { (lines: [String]) in lines.map { (try? Value(json: $0)) ?? .null } }
+    return try parse(browser.lines(within: 60) { isEnough(parse($0)) })
+  }
+
+  /// The balances after the first state.
+  private func news(_ events: [Value]) -> [Double] {
+    events.filter { $0["stream"].whole == 0 && $0["event"].text == "change" && !$0["data"].has("initial") }
+      .flatMap { $0["data"]["changes"].elements }.compactMap { $0["new"].double }
+  }
+}

@@ -1,0 +1,112 @@
+import Foundation
+import KeyValueModel
+import Testing
+import WireTesting
+
+@Suite("The commands get, set, watch and check")
+struct CommandLineTests {
+  private let server: ServerProcess
+
+  init() throws { server = try ServerProcess() }
+
+  @Test("get prints JSON; set prints the value as written; both end with 0")
+  func getAndSet() throws {
+    let address = ["KEYWAY_SERVER": server.url]
+    let get = try ChildProcess.keyway("get", "Account/1", "owner.lastName", environment: address)
+    #expect(get.status == 0 && get.output == "\"Lovelace\"\n" && get.errors.isEmpty)
+    let set = try ChildProcess.keyway("set", "Account/1", "balance", "-5", "--writer", "me", environment: address)
+    #expect(set.status == 0 && set.output == "-5\n")
+    let text = try ChildProcess.keyway("set", "Person/7", "lastName", "Byron King", environment: address)
+    #expect(text.status == 0 && text.output == "\"Byron King\"\n")
+    #expect(try ChildProcess.keyway("get", "/v1/status", "--server", server.url).output.contains(#""revision":3"#))
+  }
+
+  static let mistakes: [(arguments: [String], errors: String)] = [
+    (["get", "Account/1", "balnce"], "404 undefined-key"),
+    (["get", "Account/404"], "404 unknown-object"),
+    (["get", "Planet"], "404 unknown-entity"),
+    (["set", "Account/1", "balance", "much"], "422 invalid-value"),
+    (["set", "Account/1", "ownerName", "X"], "422 read-only-key"),
+    (["set", "Account/1", "balance", "1", "--if-match", "zzz-1"], "412 stale-revision"),
+    (["watch", "Account/404", "balance"], "404 unknown-object"),
+    (["import", "/nonexistent.csv", "--entity", "Quote", "--id", "symbol"], "/nonexistent.csv"),
+  ]
+
+  @Test("A refusal ends a command with 1 and says what the server says", arguments: mistakes)
+  func refusal(_ arguments: [String], _ errors: String) throws {
+    let outcome = try ChildProcess.run(
+      PackageFolder.keyway, arguments, environment: ["KEYWAY_SERVER": server.url])
+    #expect(outcome.status == 1)
+    #expect(outcome.output.isEmpty)
+    #expect(outcome.errors.contains(errors), "\(outcome.errors)")
+  }
+
+  @Test("A server that is not there ends a command with 1 and its address")
+  func unreachable() throws {
+    let outcome = try ChildProcess.keyway("get", "Account/1", "--server", "http://127.0.0.1:1")
+    #expect(outcome.status == 1)
+    #expect(outcome.errors.contains("http://127.0.0.1:1"))
+  }
+
+  @Test("A command line that is mistaken ends with the status of usage errors and says how it goes")
+  func usage() throws {
+    for arguments in [["get"], ["frobnicate"], ["set", "Account/1", "balance"], ["serve", "--set", "x"]] {
+      let outcome = try ChildProcess.run(PackageFolder.keyway, arguments)
+      #expect(outcome.status == 64, "\(arguments)")
+      #expect(outcome.errors.contains("Usage:"), "\(outcome.errors)")
+    }
+  }
+
+  @Test("check accepts the example, and says of a mistaken schema file, line and what is wrong")
+  func check() throws {
+    let good = try ChildProcess.keyway("check", "Config/example/schema.yaml")
+    #expect(good.status == 0)
+    #expect(good.output.hasPrefix("Config/example/schema.yaml: 7 entities, "))
+    let file = FileManager.default.temporaryDirectory.appendingPathComponent("keyway-\(UUID().uuidString).yaml")
+    defer { try? FileManager.default.removeItem(at: file) }
+    try Data("entities:\n  A:\n    keys:\n      b: { type: colour }\n      c: { toOne: Z }\n".utf8).write(to: file)
+    let bad = try ChildProcess.keyway("check", file.path)
+    #expect(bad.status == 1)
+    #expect(bad.errors.contains("\(file.path):4:"), "\(bad.errors)")
+    let served = try ChildProcess.keyway("serve", "--port", "0", "--schema", file.path)
+    #expect(served.status == 1)
+    #expect(served.errors.contains("\(file.path):4:"))
+  }
+
+  @Test("watch --json comes back over a cut with its last id: nothing is lost, nothing comes twice")
+  func watch() throws {
+    let proxy = try CuttableProxy(to: server.port)
+    let watch = try ChildProcess(
+      PackageFolder.keyway, ["watch", "Account/1", "balance", "--json", "--server", proxy.url])
+    _ = try watch.lines(1)
+    for value in 1...5 { try server.set("Account/1/balance", "\(value)") }
+    _ = try watch.lines(6)
+    proxy.cut()
+    for value in 6...10 { try server.set("Account/1/balance", "\(value)") }
+    #expect(Deadline().awaits { watch.errors.contains("coming back in") })
+    try proxy.mend()
+    let events = try watch.lines(11, within: 60).map { try Value(json: $0) }
+    #expect(events.map { $0["data"]["changes"][0]["new"].double } == [100] + (1...10).map(Double.init))
+    #expect(events.map { $0["data"].has("initial") } == [true] + Array(repeating: false, count: 10))
+    watch.send(SIGINT)
+    #expect(try watch.exitStatus() == 0)
+  }
+
+  @Test("watch prints a line for each change, and ends with 0 after gone or after so many events")
+  func watchLines() throws {
+    let watch = try ChildProcess(PackageFolder.keyway, ["watch", "Note/1", "text", "--server", server.url])
+    let counted = try ChildProcess(
+      PackageFolder.keyway, ["watch", "Note/1", "text", "--count", "2", "--server", server.url])
+    _ = try watch.lines(1)
+    _ = try counted.lines(1)
+    try server.set("Note/1/text", #""second""#)
+    try server.client.must("DELETE", "/v1/objects/Note/1")
+    let lines = try watch.lines(3).map { $0.replacing(/^[0-9:]{8} [a-z0-9]+-/, with: "") }
+    #expect(
+      lines == [
+        #"1 Note/1 text "The first note""#, #"2 Note/1 text "The first note" → "second""#, "3 Note/1 gone",
+      ])
+    #expect(try watch.exitStatus() == 0)
+    #expect(try counted.exitStatus() == 0)
+  }
+}

@@ -1,0 +1,111 @@
+import Foundation
+import Locking
+import WireTesting
+
+/// A TCP proxy to a port of this machine that can be cut, as a network is: all its connections are reset, and new ones
+/// refused, until it is mended, on the same port.
+final class CuttableProxy: Sendable {
+  private struct State {
+    var listener: Int32 = -1
+    /// Both ends of each connection under way.
+    var descriptors: Set<Int32> = []
+  }
+
+  let port: UInt16
+  private let target: UInt16
+  private let state: Locked<State>
+
+  init(to target: UInt16) throws {
+    self.target = target
+    let (listener, port) = try Self.listen(on: 0)
+    self.port = port
+    state = Locked(State(listener: listener))
+    serve(listener)
+  }
+
+  deinit { cut() }
+
+  var url: String { "http://127.0.0.1:\(port)" }
+
+  /// Cuts every connection and refuses new ones.
+  func cut() {
+    state.withLock { state in
+      if state.listener >= 0 { shutdown(state.listener, Int32(SHUT_RDWR)) }
+      state.listener = -1
+      for descriptor in state.descriptors {
+        var option = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+        shutdown(descriptor, Int32(SHUT_RDWR))
+      }
+    }
+  }
+
+  /// Takes connections again.
+  func mend() throws {
+    let (listener, _) = try Self.listen(on: port)
+    state.withLock { $0.listener = listener }
+    serve(listener)
+  }
+
+  private static func listen(on port: UInt16) throws -> (Int32, UInt16) {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    var one: Int32 = 1
+    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let result = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+        let bound = Deadline().awaits { bind(descriptor, address, size) == 0 }
+        return bound && Glibc.listen(descriptor, 64) == 0 && getsockname(descriptor, address, &size) == 0
+      }
+    }
+    guard result else { throw WireError(.connectionRefused, "the proxy cannot listen: errno \(errno)") }
+    return (descriptor, UInt16(bigEndian: address.sin_port))
+  }
+
+  private func serve(_ listener: Int32) {
+    Thread.detachNewThread { [target, state] in
+      while true {
+        let client = accept(listener, nil, nil)
+        guard client >= 0 else { break }
+        guard let upstream = try? WireSocket(port: target) else {
+          close(client)
+          continue
+        }
+        let server = dup(upstream.descriptor)
+        state.withLock { $0.descriptors.formUnion([client, server]) }
+        Thread.detachNewThread {
+          Self.pump(client, server)
+          state.withLock { $0.descriptors.subtract([client, server]) }
+          close(client)
+          close(server)
+        }
+      }
+      close(listener)
+    }
+  }
+
+  /// Carries bytes both ways until one end has enough.
+  private static func pump(_ client: Int32, _ server: Int32) {
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    while true {
+      var entries = [client, server].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+      guard poll(&entries, 2, 120_000) > 0 else { return }
+      for (entry, other) in zip(entries, [server, client]) where entry.revents != 0 {
+        let count = recv(entry.fd, &buffer, buffer.count, 0)
+        guard count > 0 else { return }
+        var sent = 0
+        while sent < count {
+          let written = buffer[sent..<count].withUnsafeBytes {
+            send(other, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+          }
+          guard written > 0 else { return }
+          sent += written
+        }
+      }
+    }
+  }
+}

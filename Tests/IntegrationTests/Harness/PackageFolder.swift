@@ -1,0 +1,22 @@
+import Foundation
+
+/// Where things are: the checkout, and what was built of it.
+enum PackageFolder {
+  /// The root of the checkout.
+  static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent().deletingLastPathComponent().path
+
+  /// The program under test, which lies beside the test bundle that is running.
+  static let keyway = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
+    .appendingPathComponent("keyway").path
+
+  /// The Python of the tests: see the README's test command.
+  static let python = root + "/.build/python/bin/python"
+
+  /// One of the scripts beside these tests.
+  static func script(_ name: String) -> String { root + "/Tests/IntegrationTests/Scripts/" + name }
+
+  static let schema = root + "/Config/example/schema.yaml"
+  static let seed = root + "/Config/example/objects.jsonl"
+  static let stocks = root + "/Config/example/stocks.csv"
+}

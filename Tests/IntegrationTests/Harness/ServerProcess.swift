@@ -1,0 +1,67 @@
+import Foundation
+import KeyValueModel
+import WireTesting
+
+/// `keyway serve` on a free port, as a process of its own.
+final class ServerProcess {
+  let child: ChildProcess
+  let port: UInt16
+
+  /// Serves the example, unless `arguments` say otherwise.
+  init(
+    _ arguments: String..., settings: [String: String] = [:], environment: [String: String] = [:]
+  ) throws {
+    let flags = settings.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] }
+    let child = try ChildProcess(
+      PackageFolder.keyway, ["serve", "--port", "0"] + arguments + flags, environment: environment)
+    var found: UInt16?
+    _ = Deadline().awaits {
+      found = Self.port(in: child.errors)
+      return found != nil || !child.isRunning
+    }
+    guard let found else {
+      throw ChildProcess.Failure(description: "keyway serve did not come up:\n\(child.errors)")
+    }
+    self.child = child
+    port = found
+  }
+
+  /// The port of the line that says `url=http://127.0.0.1:PORT`.
+  private static func port(in log: String) -> UInt16? {
+    guard let match = log.firstMatch(of: /url=http:\/\/127\.0\.0\.1:([0-9]+)\s/) else { return nil }
+    return UInt16(match.1)
+  }
+
+  /// A client; as long as it or one of its streams is in use, so is the server.
+  var client: WireClient { WireClient(port: port, keepingAlive: self) }
+
+  var url: String { "http://127.0.0.1:\(port)" }
+
+  var status: Value { get throws { try client.json("/v1/status") } }
+
+  var revision: Int { get throws { try status["revision"].whole ?? -1 } }
+
+  /// How many descriptors the process has open.
+  var descriptorCount: Int {
+    (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(child.pid)/fd").count) ?? -1
+  }
+
+  /// Sets a key path to a JSON text.
+  func set(_ path: String, _ json: String) throws {
+    try client.must("PUT", "/v1/objects/\(path)", body: json)
+  }
+
+  /// Waits until nobody is connected to a stream.
+  func hasNoStreams() throws -> Bool {
+    try Deadline(seconds: 30).awaits {
+      let status = try status
+      return status["streams"].whole == 0 && status["observations"].whole == 0
+    }
+  }
+
+  /// SIGTERM, and the exit status.
+  func stop() throws -> Int32 {
+    child.send(SIGTERM)
+    return try child.exitStatus(within: 20)
+  }
+}

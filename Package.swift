@@ -122,7 +122,7 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "IntegrationTests",
-      dependencies: ["Seeding", "KeyValueModel", "KeywayAPI", "KeywayClient", "Locking", "WireTesting", "keyway"],
+      dependencies: ["KeyValueModel", "Locking", "Seeding", "WireTesting", "keyway"],
       exclude: ["Scripts", "requirements.txt"],
       swiftSettings: strict),
     .testTarget(

@@ -25,10 +25,11 @@ struct RequestHeader {
 
   fileprivate mutating func noteContentLength(_ value: UnsafeBufferPointer<UInt8>) {
     var length = 0
-    var isNumber = !value.isEmpty && value.count < 19
+    var isNumber = !value.isEmpty
     for byte in value where isNumber {
       isNumber = byte >= 48 && byte <= 57
-      length = length * 10 + (Int(byte) - 48)
+      // A length that no number holds is too large, and not less of a length.
+      length = length > Int.max / 10 - 1 ? Int.max : length * 10 + (Int(byte) - 48)
     }
     if !isNumber || contentLength != nil || hasTransferEncoding { fault = .ambiguousLength }
     contentLength = isNumber ? length : 0

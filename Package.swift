@@ -24,6 +24,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
+    .package(url: "https://github.com/attaswift/BigInt", from: "6.0.1"),
     .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
   ],
@@ -34,8 +35,13 @@ let package = Package(
     .systemLibrary(name: "CLinux"),
     .target(name: "Locking", swiftSettings: strict),
     .target(
+      name: "Expressions",
+      dependencies: [.product(name: "BigInt", package: "BigInt")],
+      swiftSettings: strict),
+    .target(
       name: "KeyValueModel",
       dependencies: [
+        "Expressions",
         .product(name: "HashTreeCollections", package: "swift-collections"),
         .product(name: "OrderedCollections", package: "swift-collections"),
         .product(name: "Yams", package: "Yams"),
@@ -68,6 +74,7 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Metrics", package: "swift-metrics"),
         .product(name: "CoreMetrics", package: "swift-metrics"),
+        .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "OrderedCollections", package: "swift-collections"),
       ],
       swiftSettings: strict),
@@ -117,6 +124,7 @@ let package = Package(
       dependencies: [
         "Seeding",
         "HTTPServer", "KeyValueModel", "KeywayAPI", "Locking", "ModelStore", "WireTesting",
+        .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: strict),
@@ -132,6 +140,10 @@ let package = Package(
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
       ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "ExpressionsTests",
+      dependencies: ["Expressions", "Seeding", .product(name: "BigInt", package: "BigInt")],
       swiftSettings: strict),
     .testTarget(
       name: "KeyValueModelTests",

@@ -1,0 +1,76 @@
+/// An expression that is ready to be evaluated.
+package struct CheckedExpression: Sendable {
+  /// The text it was read from.
+  package var text: String { source.text }
+  /// The type of its values, as far as it is known. A value may be null whatever the type is.
+  package let type: ExpressionType
+  /// What it may read, as keys of the root object and of what they lead to. What an extracted collection function reads
+  /// is not part of it.
+  package let reads: KeyReads
+  /// The syntax tree, in which extracted collection functions are references.
+  package let root: ExpressionNode
+  let source: Expression
+  let names: NameTable
+  private let program: any ProgramNode
+  private let localCount: Int
+
+  /// Checks `expression`, leniently when faults are left to evaluation.
+  init(
+    _ expression: Expression, in environment: any ExpressionEnvironment, isLenient: Bool
+  ) throws(ExpressionError) {
+    var checker = Checker(expression, environment, isLenient: isLenient)
+    let names = try checker.check()
+    try self.init(expression, root: expression.root, names)
+  }
+
+  /// The program for `root`, a tree over the names of `source`. Throws for a pattern that is no regular expression, and
+  /// for a tree that reads too many key paths.
+  init(_ source: Expression, root: ExpressionNode, _ names: NameTable) throws(ExpressionError) {
+    self.source = source
+    self.root = root
+    self.names = names
+    type = names.types[root.id]
+    guard let reads = ReadsAnalysis.reads(of: root, names) else {
+      throw ExpressionError("the expression reads too many key paths", at: root.offset, in: source.text)
+    }
+    self.reads = reads
+    var builder = ProgramBuilder(source, names)
+    program = try builder.program(for: root)
+    localCount = builder.localCount
+  }
+
+  /// Evaluates the expression. Its variables and collection functions come from `activation`; what it costs is taken
+  /// from `budget`, as is what those cost. Gives the value or why there is none.
+  package func evaluate(
+    _ activation: any ExpressionActivation, budget: inout EvaluationBudget
+  ) -> Result<ExpressionValue, EvaluationError> {
+    evaluate(activation, local: nil, budget: &budget)
+  }
+
+  /// Evaluates with a value for the comprehension variable with a number.
+  func evaluate(
+    _ activation: any ExpressionActivation, local: (number: Int, value: ExpressionValue)?,
+    budget: inout EvaluationBudget
+  ) -> Result<ExpressionValue, EvaluationError> {
+    // The caller's own frames between an expression and one that is evaluated for it count like a few levels.
+    let levels = root.height + CheckedExpression.entryLevels
+    let count = max(localCount, local.map { $0.number + 1 } ?? 0)
+    var frame = EvaluationFrame(activation, budget, localCount: count)
+    if let local { frame.locals[local.number] = local.value }
+    let result: Result<ExpressionValue, EvaluationError>
+    do throws(EvaluationError) {
+      try frame.budget.enter(levels: levels)
+      defer { frame.budget.leave(levels: levels) }
+      let value = try program.evaluate(&frame)
+      // Lists that are made may share their elements, and be larger than the steps it took to make them.
+      try value.spendSize(&frame.budget)
+      result = .success(value)
+    } catch {
+      result = .failure(error)
+    }
+    budget = frame.budget
+    return result
+  }
+
+  private static let entryLevels = 4
+}

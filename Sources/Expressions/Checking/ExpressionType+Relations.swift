@@ -1,0 +1,58 @@
+extension ExpressionType {
+  /// Whether a value of this type can be an argument where `parameter` is wanted, as far as is known.
+  func isAssignable(to parameter: ExpressionType) -> Bool {
+    switch (self, parameter) {
+    case (.dyn, _), (_, .dyn): true
+    case (.list(let own), .list(let other)): own == .null || own.isAssignable(to: other)
+    case (.map(let ownKey, let ownValue), .map(let key, let value)):
+      ownKey.isAssignable(to: key) && (ownValue == .null || ownValue.isAssignable(to: value))
+    default: self == parameter
+    }
+  }
+
+  /// Whether values of both types may be compared with `==`: any with null, numbers of all types with one another, an
+  /// object with its reference text, and objects of all entities, since one may extend the other.
+  func isComparable(with other: ExpressionType) -> Bool {
+    switch (self, other) {
+    case (.dyn, _), (_, .dyn), (.null, _), (_, .null): true
+    case (.object, .string), (.string, .object), (.object, .object): true
+    case (.list(let own), .list(let other)): own.isComparable(with: other)
+    case (.map(let ownKey, let ownValue), .map(let key, let value)):
+      ownKey.isComparable(with: key) && ownValue.isComparable(with: value)
+    default: self == other || (isNumber && other.isNumber)
+    }
+  }
+
+  /// Whether values of both types have an order.
+  func isOrdered(with other: ExpressionType) -> Bool {
+    switch (self, other) {
+    case (.dyn, .dyn): true
+    case (.dyn, _): other.isOrdered
+    case (_, .dyn): isOrdered
+    default: isOrdered && (self == other || (isNumber && other.isNumber))
+    }
+  }
+
+  /// Whether it is one of the types of numbers.
+  var isNumber: Bool { self == .int || self == .uint || self == .double }
+
+  private var isOrdered: Bool {
+    switch self {
+    case .bool, .int, .uint, .double, .string, .bytes, .timestamp, .duration: true
+    default: false
+    }
+  }
+
+  /// The type of what may have either type, nil when none but `dyn` fits. Null fits all: any value may be null.
+  func joined(with other: ExpressionType) -> ExpressionType? {
+    switch (self, other) {
+    case (.null, _): other
+    case (_, .null): self
+    case (.dyn, _), (_, .dyn): .dyn
+    case (.list(let own), .list(let other)): .list(own.joined(with: other) ?? .dyn)
+    case (.map(let ownKey, let ownValue), .map(let key, let value)):
+      .map(ownKey.joined(with: key) ?? .dyn, ownValue.joined(with: value) ?? .dyn)
+    default: self == other ? self : nil
+    }
+  }
+}

@@ -1,0 +1,77 @@
+/// Conversions between types, `type` and `dyn` (CEL language definition, List of Standard Definitions).
+enum ConversionFunctions {
+  static let all = [toBool, toInt, toUInt, toDouble, toString, toBytes, toTimestamp, toDuration, type, dynamic]
+
+  private static let type = FunctionDefinition("type", [([.dyn], .type)]) { arguments, _ in
+    .type(arguments[0].typeName)
+  }
+
+  private static let dynamic = FunctionDefinition("dyn", [([.dyn], .dyn)]) { arguments, _ in arguments[0] }
+
+  private static let toBool = FunctionDefinition(
+    "bool", [([.bool], .bool), ([.string], .bool)]
+  ) { (arguments, _) throws(EvaluationError) in
+    switch arguments[0] {
+    case .bool: return arguments[0]
+    case .string("1"), .string("t"), .string("T"), .string("true"), .string("TRUE"), .string("True"): return .bool(true)
+    case .string("0"), .string("f"), .string("F"), .string("false"), .string("FALSE"), .string("False"):
+      return .bool(false)
+    case .string: throw .invalid("bool(): \(arguments[0].debugText) is neither true nor false")
+    default: throw .noOverload(function: "bool", arguments)
+    }
+  }
+
+  private static let toInt = FunctionDefinition(
+    "int", [([.int], .int), ([.uint], .int), ([.double], .int), ([.string], .int), ([.timestamp], .int)]
+  ) { (arguments, budget) throws(EvaluationError) in
+    let number: Int64?
+    switch arguments[0] {
+    case .int: return arguments[0]
+    case .uint(let other): number = Int64(exactly: other)
+    case .double(let other): number = other.magnitude < 0x1p63 ? Int64(other) : nil
+    case .timestamp(let timestamp): number = timestamp.seconds
+    case .string(let text):
+      try budget.spend(bytes: text.utf8.count)
+      number = Int64(text)
+    default: throw .noOverload(function: "int", arguments)
+    }
+    guard let number else { throw unreadable("int", arguments[0]) }
+    return .int(number)
+  }
+
+  private static let toUInt = FunctionDefinition(
+    "uint", [([.uint], .uint), ([.int], .uint), ([.double], .uint), ([.string], .uint)]
+  ) { (arguments, budget) throws(EvaluationError) in
+    let number: UInt64?
+    switch arguments[0] {
+    case .uint: return arguments[0]
+    case .int(let other): number = UInt64(exactly: other)
+    case .double(let other): number = other >= 0 && other < 0x1p64 ? UInt64(other) : nil
+    case .string(let text):
+      try budget.spend(bytes: text.utf8.count)
+      number = UInt64(text)
+    default: throw .noOverload(function: "uint", arguments)
+    }
+    guard let number else { throw unreadable("uint", arguments[0]) }
+    return .uint(number)
+  }
+
+  private static let toDouble = FunctionDefinition(
+    "double", [([.double], .double), ([.int], .double), ([.uint], .double), ([.string], .double)]
+  ) { (arguments, budget) throws(EvaluationError) in
+    switch arguments[0] {
+    case .double: return arguments[0]
+    case .int(let number): return .double(Double(number))
+    case .uint(let number): return .double(Double(number))
+    case .string(let text):
+      try budget.spend(bytes: text.utf8.count)
+      guard let number = Double(text) else { throw unreadable("double", arguments[0]) }
+      return .double(number)
+    default: throw .noOverload(function: "double", arguments)
+    }
+  }
+
+  static func unreadable(_ type: String, _ value: ExpressionValue) -> EvaluationError {
+    .invalid("\(type)(): \(value.debugText) is no \(type) or out of range")
+  }
+}

@@ -1,0 +1,15 @@
+/// `matches(text, pattern)` and `text.matches(pattern)`, with the syntax of RE2.
+enum MatchFunction {
+  static let matches = FunctionDefinition(
+    "matches", [([.string, .string], .bool)]
+  ) { (arguments, budget) throws(EvaluationError) in
+    guard case .string(let text) = arguments[0], case .string(let pattern) = arguments[1] else {
+      throw .noOverload(function: "matches", arguments)
+    }
+    try budget.spend(pattern.utf8.count)
+    let program: RegexProgram
+    do throws(RegexError) { program = try RegexProgram(pattern) } catch { throw .invalid(error.message) }
+    try budget.spend(program.instructions.count)
+    return .bool(try RegexMachine.matches(program, text, &budget))
+  }
+}

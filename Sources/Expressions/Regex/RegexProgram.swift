@@ -1,0 +1,90 @@
+/// A pattern as a program for `RegexMachine` (Thompson, 1968).
+struct RegexProgram: Sendable {
+  enum Instruction: Sendable {
+    /// Takes this character, then goes on with the next instruction.
+    case scalar(Unicode.Scalar)
+    /// Takes one character of a set, then goes on with the next instruction.
+    case take(Int)
+    /// Goes on with both.
+    case split(Int, Int)
+    case jump(Int)
+    case check(RegexAssertion)
+    case match
+  }
+
+  /// The most instructions of a program: `(a{100}){100}` is too large.
+  static let sizeLimit = 4_000
+
+  private(set) var instructions: [Instruction] = []
+  private(set) var sets: [ScalarSet] = []
+
+  /// The program of `pattern`. Throws where the pattern is none, or when it is too large.
+  init(_ pattern: String) throws(RegexError) {
+    var parser = RegexParser(pattern)
+    try emit(try parser.parse(), pattern)
+    instructions.append(.match)
+  }
+
+  /// How much it costs to test one character against a set.
+  func cost(ofSet index: Int) -> Int { 1 + sets[index].size / 4 }
+
+  private mutating func append(_ instruction: Instruction, _ pattern: String) throws(RegexError) {
+    guard instructions.count < RegexProgram.sizeLimit else {
+      throw RegexError("the pattern is too large", in: pattern, at: 0)
+    }
+    instructions.append(instruction)
+  }
+
+  /// Every node makes at least one instruction, so that the limit bounds the time that this takes.
+  private mutating func emit(_ node: RegexNode, _ pattern: String) throws(RegexError) {
+    switch node {
+    case .set(let set):
+      if let scalar = set.only { return try append(.scalar(scalar), pattern) }
+      sets.append(set)
+      try append(.take(sets.count - 1), pattern)
+    case .assertion(let assertion): try append(.check(assertion), pattern)
+    case .sequence(let parts):
+      if parts.isEmpty { try append(.jump(instructions.count + 1), pattern) }
+      for part in parts { try emit(part, pattern) }
+    case .alternatives(let branches): try emit(alternatives: branches, pattern)
+    case .repetition(let node, let from, let through): try emit(repetition: node, from, through, pattern)
+    }
+  }
+
+  private mutating func emit(alternatives branches: [RegexNode], _ pattern: String) throws(RegexError) {
+    var jumps: [Int] = []
+    for (place, branch) in branches.enumerated() {
+      let split = instructions.count
+      let isLast = place == branches.count - 1
+      if !isLast { try append(.jump(0), pattern) }
+      try emit(branch, pattern)
+      guard !isLast else { continue }
+      jumps.append(instructions.count)
+      try append(.jump(0), pattern)
+      instructions[split] = .split(split + 1, instructions.count)
+    }
+    for jump in jumps { instructions[jump] = .jump(instructions.count) }
+  }
+
+  private mutating func emit(
+    repetition node: RegexNode, _ from: Int, _ through: Int?, _ pattern: String
+  ) throws(RegexError) {
+    if from == 0, through == 0 { try append(.jump(instructions.count + 1), pattern) }
+    for _ in 0..<from { try emit(node, pattern) }
+    guard let through else {
+      let split = instructions.count
+      try append(.jump(0), pattern)
+      try emit(node, pattern)
+      try append(.jump(split), pattern)
+      instructions[split] = .split(split + 1, instructions.count)
+      return
+    }
+    var splits: [Int] = []
+    for _ in from..<through {
+      splits.append(instructions.count)
+      try append(.jump(0), pattern)
+      try emit(node, pattern)
+    }
+    for split in splits { instructions[split] = .split(split + 1, instructions.count) }
+  }
+}

@@ -1,0 +1,68 @@
+/// A map in the order in which its entries were given. Small ones are searched, larger ones have an index.
+package struct ExpressionMap: Sendable {
+  /// What a map holds, in one place so that a value that is a map is as small as others.
+  private final class Storage: Sendable {
+    let keys: [ExpressionValue]
+    let values: [ExpressionValue]
+    let slots: [ExpressionMapKey]
+    let index: [ExpressionMapKey: Int]
+
+    init(
+      _ entries: [(key: ExpressionValue, value: ExpressionValue)], _ slots: [ExpressionMapKey],
+      _ index: [ExpressionMapKey: Int]
+    ) {
+      keys = entries.map(\.key)
+      values = entries.map(\.value)
+      self.slots = slots
+      self.index = index
+    }
+  }
+
+  /// How many entries are searched one by one rather than by an index.
+  private static let searchedCount = 8
+
+  private let storage: Storage
+
+  /// The keys in order.
+  package var keys: [ExpressionValue] { storage.keys }
+  /// The values, each at the place of its key.
+  package var values: [ExpressionValue] { storage.values }
+
+  /// The map with `entries`. Throws `duplicateKey` when two keys are equal and `invalidArgument` when one is neither a
+  /// bool nor an integer nor a string.
+  package init(_ entries: [(key: ExpressionValue, value: ExpressionValue)]) throws(EvaluationError) {
+    var slots: [ExpressionMapKey] = []
+    slots.reserveCapacity(entries.count)
+    var index: [ExpressionMapKey: Int] = [:]
+    let isIndexed = entries.count > ExpressionMap.searchedCount
+    if isIndexed { index.reserveCapacity(entries.count) }
+    for (key, _) in entries {
+      guard let slot = ExpressionMapKey(literal: key) else {
+        throw EvaluationError(.invalidArgument, "a key of a map cannot be a \(key.typeName)")
+      }
+      let isNew = isIndexed ? index.updateValue(slots.count, forKey: slot) == nil : !slots.contains(slot)
+      guard isNew else { throw EvaluationError(.duplicateKey, "a map has the key \(key.debugText) twice") }
+      slots.append(slot)
+    }
+    storage = Storage(entries, slots, index)
+  }
+
+  /// How many entries there are.
+  package var count: Int { storage.keys.count }
+
+  /// The value of `key`, nil when there is none.
+  package subscript(key: ExpressionMapKey) -> ExpressionValue? {
+    if storage.slots.count <= ExpressionMap.searchedCount {
+      return storage.slots.firstIndex(of: key).map { storage.values[$0] }
+    }
+    return storage.index[key].map { storage.values[$0] }
+  }
+}
+
+extension ExpressionMapKey {
+  /// The key that an entry's `value` is: a double is none.
+  init?(literal value: ExpressionValue) {
+    if case .double = value { return nil }
+    self.init(value)
+  }
+}

@@ -1,20 +1,44 @@
+internal import Synchronization
+
 /// The duty to answer one deferred request. Usable from any thread.
 package final class Completion: Sendable {
-  private let pending: PendingAnswer
+  private enum Destination {
+    case connection(PendingAnswer)
+    case completion(Completion, @Sendable (Response) -> Response)
+  }
+
+  private let destination: Destination
   private let handler: any RequestHandler
+  private let isAnswered = Atomic(false)
 
   init(_ pending: PendingAnswer, handler: any RequestHandler) {
-    self.pending = pending
+    destination = .connection(pending)
     self.handler = handler
+  }
+
+  private init(_ completion: Completion, _ prepare: @escaping @Sendable (Response) -> Response) {
+    destination = .completion(completion, prepare)
+    handler = completion.handler
   }
 
   deinit {
     // Whoever let go of the last reference has forgotten the client, who must not wait for ever.
-    if pending.isOpen { pending.respond(handler.response(to: .unanswered)) }
+    if !isAnswered.load(ordering: .acquiring) { respond(handler.response(to: .unanswered)) }
   }
 
   /// Sends the answer. The first call counts; later ones do nothing, as does one after the server has stopped.
   package func respond(_ response: Response) {
-    pending.respond(response)
+    guard !isAnswered.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    switch destination {
+    case .connection(let pending): pending.respond(response)
+    case .completion(let completion, let prepare): completion.respond(prepare(response))
+    }
+  }
+
+  /// A completion in front of this one, to be answered in its place: `prepare` gets its answer and gives what is sent.
+  /// It is called exactly once, before anything is sent, on the thread that answers: also where the client has left or
+  /// the server has stopped, and with the answer to the fault `unanswered` where whoever had the duty forgot it.
+  package func preparing(_ prepare: @escaping @Sendable (Response) -> Response) -> Completion {
+    Completion(self, prepare)
   }
 }

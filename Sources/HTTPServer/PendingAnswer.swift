@@ -22,14 +22,6 @@ final class PendingAnswer: @unchecked Sendable {
     self.all = all
   }
 
-  /// Whether nobody has answered yet.
-  var isOpen: Bool {
-    state.withLock { state in
-      guard case .open = state else { return false }
-      return true
-    }
-  }
-
   /// Stores the first answer and resumes the connection, which then belongs to its own thread again.
   func respond(_ response: Response) {
     let isFirst = state.withLock { state in

@@ -28,6 +28,14 @@ public struct ModelError: Error, Hashable, Sendable, CustomStringConvertible {
     case wrongEntity = "wrong-entity"
     /// A `willChange` without its `didChange`, or the other way round.
     case unbalancedBracket = "unbalanced-bracket"
+    /// An index set names a place that is not there, or one twice.
+    case indexOutOfRange = "index-out-of-range"
+    /// Changes of the key path cannot be told.
+    case unobservableKeyPath = "unobservable-key-path"
+    /// A JSON Patch (RFC 6902) tests for what is not so.
+    case patchTestFailed = "patch-test-failed"
+    /// The filter is no expression over the keys of its entity, is no condition, or costs too much.
+    case malformedFilter = "malformed-filter"
     /// The operation wants a collection and the key is none.
     case notACollection = "not-a-collection"
   }

@@ -6,6 +6,12 @@ public struct Change: Sendable {
   public enum Kind: String, Hashable, Sendable {
     /// The value was set.
     case setting
+    /// Members came to a collection.
+    case insertion
+    /// Members went from a collection.
+    case removal
+    /// Members of a collection were put in the place of others.
+    case replacement
   }
 
   /// The cell that shows it, where the observer has cells.
@@ -13,10 +19,16 @@ public struct Change: Sendable {
   /// Whose change it is: object, key path and context as registered.
   public let observation: Observation
   /// What sort of change it is.
-  public let kind = Kind.setting
-  /// The value before, where it was asked for.
+  public let kind: Kind
+  /// The places of the members, ascending, for changes of an ordered collection that is not set as a whole: in the
+  /// collection after an insertion, and before a removal.
+  public let indexes: [Int]?
+  /// The value before, where it was asked for; of a collection that is not set as a whole, the members that went.
   public var old: Value?
-  /// The value after, where it was asked for; never on a prior notification.
+  /// The whole value before, where `old` was asked for and is only a part of it.
+  package var wholeOld: Value?
+  /// The value after, where it was asked for; of a collection that is not set as a whole, the members that came; never on
+  /// a prior notification.
   public let new: Value?
   /// Whether this is the notification before the change.
   public let isPrior: Bool
@@ -25,10 +37,13 @@ public struct Change: Sendable {
 
   /// A change of one observation.
   public init(
-    cell: String?, observation: Observation, old: Value?, new: Value?, isPrior: Bool, coalesced: Int? = nil
+    cell: String?, observation: Observation, kind: Kind = .setting, indexes: [Int]? = nil, old: Value?, new: Value?,
+    isPrior: Bool, coalesced: Int? = nil
   ) {
     self.cell = cell
     self.observation = observation
+    self.kind = kind
+    self.indexes = indexes
     self.old = old
     self.new = new
     self.isPrior = isPrior

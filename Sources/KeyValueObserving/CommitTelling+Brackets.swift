@@ -8,7 +8,7 @@ extension CommitTelling {
       return
     }
     let triggers = bracketTriggers(key, before: nil)
-    let olds = values(of: Set(triggers.keys))
+    let olds = oldValues(of: triggers.keys)
     var bracket = Bracket(logStart: log.count)
     for id in sorted(Array(triggers.keys), triggers) {
       guard let entry = index.tracked[id], entry.observation.options.contains(.prior) else { continue }
@@ -30,19 +30,18 @@ extension CommitTelling {
     defer { if brackets.isEmpty { log.removeAll() } }
     let before = StateAtWillChange(log: log, start: bracket.logStart, state: state)
     var triggers = bracketTriggers(key, before: before)
-    let path = CollectionOfOne(key.key)
-    if notifying(key) == .changed, before.value(of: key.object, at: path) == state.value(of: key.object, at: path) {
+    if notifying(key) == .changed, before.value(of: key.object, key: key.key) == value(of: key.object, key: key.key) {
       // Silent, except for those who look through the key at something else that changed while it led elsewhere.
       triggers = triggers.filter { owes($0.key) }
     }
     retract(bracket.priors.filter { triggers[$0.id] == nil })
-    notify(triggers, olds: values(of: Set(triggers.keys)), withPriors: false)
+    notify(triggers, olds: oldValues(of: triggers.keys), withPriors: false)
   }
 
   /// Whether an observer saw last another value than there is, because a bracket withheld it: then no key that notifies
   /// only when changed may keep it silent.
   func owes(_ id: ObserverIndex.TrackedID) -> Bool {
-    withheld[id].map { $0 != index.tracked[id]?.observation.value(in: state) } ?? false
+    withheld[id].map { $0 != value(of: id) } ?? false
   }
 
   private mutating func retract(_ priors: [Bracket.Prior]) {
@@ -55,13 +54,10 @@ extension CommitTelling {
     _ key: ObservedKey, before: StateAtWillChange?
   ) -> [ObserverIndex.TrackedID: Trigger] {
     var triggers: [ObserverIndex.TrackedID: Trigger] = [:]
-    for id in listeners(to: key) {
-      for dependency in index.tracked[id]?.dependencies ?? []
-      where dependency.observedKey == key && isOpenToChanges(dependency.gates) {
-        let gateValues = before.map { values(ofGates: dependency.gates, in: $0) } ?? [:]
-        guard owes(id) || passes(dependency.gates, valuesBefore: gateValues) else { continue }
-        triggers.merge(Trigger(keyPosition: 0, depth: dependency.depth), for: id)
-      }
+    for entry in reach(key) where isOpenToChanges(entry.gates) {
+      let gateValues = before.map { values(ofGates: entry.gates, in: $0) } ?? [:]
+      guard owes(entry.id) || passes(entry.gates, valuesBefore: gateValues) else { continue }
+      triggers.merge(Trigger(keyPosition: 0, depth: entry.depth), for: entry.id)
     }
     return triggers
   }
@@ -73,7 +69,7 @@ extension CommitTelling {
   func notifying(_ key: ObservedKey) -> Key.Notifying {
     // An object that is not there, because it is about to be made again, keeps silent like any of its kind.
     let entity = state.record(key.object)?.entity ?? state.schema.entity(named: key.object.entity)
-    return entity?.keys[key.key].notifying ?? .always
+    return entity?.notifying(key.key) ?? .always
   }
 
   func isOpenToChanges(_ gates: [ObservedKey]) -> Bool {
@@ -83,7 +79,7 @@ extension CommitTelling {
   func values(ofGates gates: [ObservedKey], in reader: some ObjectReader) -> [ObservedKey: Value] {
     var values: [ObservedKey: Value] = [:]
     for gate in gates where values[gate] == nil && notifying(gate) == .changed {
-      values[gate] = reader.value(of: gate.object, at: CollectionOfOne(gate.key))
+      values[gate] = reader.value(of: gate.object, key: gate.key)
     }
     return values
   }
@@ -91,7 +87,7 @@ extension CommitTelling {
   func passes(_ gates: [ObservedKey], valuesBefore: [ObservedKey: Value]) -> Bool {
     gates.allSatisfy { gate in
       guard let before = valuesBefore[gate] else { return true }
-      return before != state.value(of: gate.object, at: CollectionOfOne(gate.key))
+      return before != value(of: gate.object, key: gate.key)
     }
   }
 }

@@ -26,6 +26,7 @@ extension CommitTelling {
   /// Puts back what overflown observers observe, as the paths lead by now; the next commit has a budget of its own.
   mutating func endOverflow() {
     for id in unwired { index.rewire(id, in: state) }
+    if !unwired.isEmpty { index.collections.settle(in: state) }
     unwired.removeAll()
     overflown.removeAll()
   }

@@ -29,6 +29,8 @@ struct CommitTelling {
   struct Trigger {
     var keyPosition: Int
     var depth: Int
+    /// What became of the members, where the observation ends at a collection that was changed and not set.
+    var collection: Commit.CollectionChange?
   }
 
   var index: ObserverIndex
@@ -46,11 +48,16 @@ struct CommitTelling {
   /// What observers saw last of the values that changed inside a bracket and that they have not been told of yet.
   var withheld: [ObserverIndex.TrackedID: Value] = [:]
 
-  init(index: consuming ObserverIndex, state: consuming PastState, changesPerObserver: Int) {
-    self.index = index
+  /// Takes the index away from the caller until `giveBack`: with a second owner, each change of it would be a copy.
+  init(taking index: inout ObserverIndex, state: consuming PastState, changesPerObserver: Int) {
+    self.index = ObserverIndex()
     self.state = state
     self.changesPerObserver = changesPerObserver
+    swap(&self.index, &index)
   }
+
+  /// Puts the index where the caller has it, and has none any more.
+  mutating func giveBack(to index: inout ObserverIndex) { swap(&self.index, &index) }
 
   /// What the commit tells, by observer; those that hear nothing are not there.
   mutating func events(of commit: Commit) -> [ObserverEvent] {
@@ -68,8 +75,11 @@ struct CommitTelling {
     defer {
       notifications.removeAll()
       endOverflow()
+      index.sweep()
     }
-    return Set(notifications.keys).union(gone.keys).union(overflown).compactMap { observer in
+    let isSimple = gone.isEmpty && overflown.isEmpty
+    let observers = isSimple ? Set(notifications.keys) : Set(notifications.keys).union(gone.keys).union(overflown)
+    return observers.compactMap { observer in
       let changes = (notifications[observer] ?? []).lazy.filter { !$0.isRetracted }.map(\.change)
       let ended = gone[observer] ?? []
       let isGone = Set(ended)
@@ -96,49 +106,107 @@ struct CommitTelling {
 
   // MARK: One operation
 
-  private mutating func tell(_ step: Commit.Step, _ changes: [Commit.KeyChange]) {
+  /// What one operation touches, worked out before it is applied.
+  private struct Touched {
     var triggers: [ObserverIndex.TrackedID: Trigger] = [:]
-    var touched: Set<ObserverIndex.TrackedID> = []
+    /// Those whose paths may lead elsewhere afterwards.
     var redirected: Set<ObserverIndex.TrackedID> = []
+    var redirectedLinks: Set<CollectionWatches.Link> = []
+    /// Those that hear of it if a computed key on the way has another value.
+    var gated: [(id: ObserverIndex.TrackedID, trigger: Trigger, gates: [ObservedKey])] = []
+    /// The one change that touched an observation so far; nil after a second.
+    var onlyPosition: [ObserverIndex.TrackedID: Int?] = [:]
+    var isNothing = true
+  }
+
+  private mutating func tell(_ step: Commit.Step, _ changes: [Commit.KeyChange]) {
+    var touched = touch(step, changes)
+    guard !touched.isNothing else { return apply(step) }
+    let gateValues = touched.gated.isEmpty ? [:] : values(ofGates: touched.gated.flatMap(\.gates), in: self)
+    var olds = oldValues(of: touched.triggers.keys)
+    if !touched.gated.isEmpty { olds.merge(oldValues(of: touched.gated.lazy.map(\.id))) { first, _ in first } }
+    apply(step)
+    for id in touched.redirected { index.rewire(id, in: state) }
+    if !index.collections.isEmpty { updateCollections(changes, touched.redirectedLinks) }
+    for entry in touched.gated where owes(entry.id) || passes(entry.gates, valuesBefore: gateValues) {
+      touched.triggers.merge(entry.trigger, for: entry.id)
+    }
+    notify(touched.triggers, olds: olds)
+  }
+
+  private mutating func touch(_ step: Commit.Step, _ changes: [Commit.KeyChange]) -> Touched {
+    var touched = Touched()
     // Objects that come or go change what every path through them depends on.
     let reshapes = step.writes.contains { $0.after == nil || state.record($0.object) == nil }
-    var gated: [(id: ObserverIndex.TrackedID, trigger: Trigger, gates: [ObservedKey])] = []
+    let hasCollections = changes.contains { $0.collection != nil }
     for (position, change) in changes.enumerated() {
       let key = ObservedKey(object: change.object, key: change.key)
-      let ids = listeners(to: key)
-      touched.formUnion(ids)
-      if reshapes || isLink(key) { redirected.formUnion(ids) }
-      withhold(ids, key)
-      guard !change.isSilent, brackets[key] == nil else { continue }
-      for id in ids {
-        for dependency in index.tracked[id]?.dependencies ?? [] where dependency.observedKey == key {
-          let trigger = Trigger(keyPosition: position, depth: dependency.depth)
-          if dependency.gates.isEmpty {
-            triggers.merge(trigger, for: id)
-          } else if isOpenToChanges(dependency.gates) {
-            gated.append((id, trigger, dependency.gates))
+      if !index.collections.isEmpty { touchLinks(key, isLink: reshapes || isLink(key), &touched) }
+      let reached = reach(key)
+      guard !reached.isEmpty else { continue }
+      touched.isNothing = false
+      if reshapes || isLink(key) { touched.redirected.formUnion(reached.lazy.filter(\.isDirect).map(\.id)) }
+      withhold(reached, key)
+      if hasCollections {
+        for entry in reached {
+          if let other = touched.onlyPosition.updateValue(position, forKey: entry.id), other != position {
+            touched.onlyPosition.updateValue(nil, forKey: entry.id)
           }
         }
       }
+      guard !change.isSilent, brackets[key] == nil else { continue }
+      for entry in reached {
+        var trigger = Trigger(keyPosition: position, depth: entry.depth)
+        if let collection = change.collection, isEnd(key, of: entry) { trigger.collection = collection }
+        if entry.gates.isEmpty {
+          touched.triggers.merge(trigger, for: entry.id)
+        } else if isOpenToChanges(entry.gates) {
+          touched.gated.append((entry.id, trigger, entry.gates))
+        }
+      }
     }
-    guard !touched.isEmpty else { return apply(step) }
-    let gateValues = values(ofGates: gated.flatMap(\.gates), in: state)
-    let candidates = Set(triggers.keys).union(gated.map(\.id))
-    let olds = values(of: candidates)
-    apply(step)
-    for entry in gated where owes(entry.id) || passes(entry.gates, valuesBefore: gateValues) {
-      triggers.merge(entry.trigger, for: entry.id)
+    // A path that leads elsewhere as well, or a collection that was changed in more ways, is set.
+    for (id, position) in touched.onlyPosition where position == nil { touched.triggers[id]?.collection = nil }
+    return touched
+  }
+
+  /// Notes the members of watched collections that depend on a key.
+  private mutating func touchLinks(_ key: ObservedKey, isLink: Bool, _ touched: inout Touched) {
+    if !index.collections.watches(of: key).isEmpty { touched.isNothing = false }
+    let links = index.collections.links(dependingOn: key)
+    guard !links.isEmpty else { return }
+    touched.isNothing = false
+    if isLink { touched.redirectedLinks.formUnion(links) }
+    index.collections.touch(key)
+  }
+
+  private mutating func updateCollections(
+    _ changes: [Commit.KeyChange], _ links: Set<CollectionWatches.Link>
+  ) {
+    for change in changes {
+      let key = ObservedKey(object: change.object, key: change.key)
+      index.collections.update(key, change.collection, in: state)
     }
-    for id in redirected { index.rewire(id, in: state) }
-    notify(triggers, olds: olds)
+    index.collections.rewire(links, in: state)
+    index.collections.settle(in: state)
+  }
+
+  /// Whether an observation's path ends at a collection key.
+  private func isEnd(_ key: ObservedKey, of entry: Reached) -> Bool {
+    guard entry.isDirect, entry.depth == 0, withheld[entry.id] == nil,
+      let path = index.tracked[entry.id]?.observation.keyPath
+    else { return false }
+    return path.operation == nil && path.keys.last == key.key
   }
 
   /// Whether setting the key can make a path lead elsewhere.
   private func isLink(_ key: ObservedKey) -> Bool {
-    guard let entity = state.record(key.object)?.entity, case .attribute = entity.keys[key.key].kind else {
-      return true
+    guard let entity = state.record(key.object)?.entity else { return true }
+    if entity.isAttribute(key.key) { return false }
+    switch entity.keys[key.key].kind {
+    case .attribute, .toMany: return false
+    case .toOne, .computed: return true
     }
-    return false
   }
 
   /// Goes on to the state after an operation; what was there before is kept for open brackets.
@@ -151,22 +219,26 @@ struct CommitTelling {
 
   /// Remembers what those see who depend on a key that is about to be set inside a bracket, its own or one of a computed
   /// key before it: the next that they are told has this as its old value.
-  private mutating func withhold(_ ids: Set<ObserverIndex.TrackedID>, _ key: ObservedKey) {
+  private mutating func withhold(_ reached: [Reached], _ key: ObservedKey) {
     guard !brackets.isEmpty else { return }
-    for id in ids where withheld[id] == nil {
-      guard let entry = index.tracked[id] else { continue }
-      let isWithheld = entry.dependencies.contains { dependency in
-        dependency.observedKey == key
-          && (brackets[key] != nil || dependency.gates.contains { brackets[$0] != nil })
-      }
-      if isWithheld { withheld[id] = entry.observation.value(in: state) }
+    for entry in reached where withheld[entry.id] == nil {
+      guard brackets[key] != nil || entry.gates.contains(where: { brackets[$0] != nil }) else { continue }
+      withheld[entry.id] = value(of: entry.id)
     }
   }
 
-  /// What the observers saw last.
-  func values(of ids: Set<ObserverIndex.TrackedID>) -> [ObserverIndex.TrackedID: Value] {
+  /// What an observation sees.
+  func value(of id: ObserverIndex.TrackedID) -> Value? {
+    index.tracked[id]?.observation.value(in: self)
+  }
+
+  /// What the observers saw last, of those that want to be told.
+  func oldValues(of ids: some Sequence<ObserverIndex.TrackedID>) -> [ObserverIndex.TrackedID: Value] {
     var values: [ObserverIndex.TrackedID: Value] = [:]
-    for id in ids { values[id] = withheld[id] ?? index.tracked[id]?.observation.value(in: state) }
+    for id in ids {
+      guard let observation = index.tracked[id]?.observation, observation.options.contains(.old) else { continue }
+      values[id] = withheld[id] ?? observation.value(in: self)
+    }
     return values
   }
 
@@ -182,8 +254,8 @@ struct CommitTelling {
     }
     for (observer, ids) in byObserver {
       let ordered = sorted(ids, triggers)
-      if withPriors { for id in ordered { appendPrior(id, old: olds[id]) } }
-      for id in ordered.reversed() { appendChange(id, old: olds[id], to: observer) }
+      if withPriors { for id in ordered { appendPrior(id, old: olds[id], triggers[id]?.collection) } }
+      for id in ordered.reversed() { appendChange(id, old: olds[id], triggers[id]?.collection, to: observer) }
     }
   }
 
@@ -204,33 +276,77 @@ struct CommitTelling {
       .map(\.0)
   }
 
-  mutating func appendPrior(_ id: ObserverIndex.TrackedID, old: Value?) {
+  mutating func appendPrior(
+    _ id: ObserverIndex.TrackedID, old: Value?, _ collection: Commit.CollectionChange? = nil
+  ) {
     guard let entry = index.tracked[id], entry.observation.options.contains(.prior), hasRoom(for: entry.observer)
     else { return }
+    let isOldWanted = entry.observation.options.contains(.old)
     let change = Change(
-      cell: entry.cell, observation: entry.observation, old: entry.observation.options.contains(.old) ? old : nil,
-      new: nil, isPrior: true)
+      cell: entry.cell, observation: entry.observation, kind: collection.map { .init($0.kind) } ?? .setting,
+      indexes: collection?.indexes, old: isOldWanted ? collection.map { .array($0.removed) } ?? old : nil, new: nil,
+      isPrior: true)
     notifications[entry.observer, default: []].append(Notification(id: id, change: change))
   }
 
-  private mutating func appendChange(_ id: ObserverIndex.TrackedID, old: Value?, to observer: ObserverID) {
+  private mutating func appendChange(
+    _ id: ObserverIndex.TrackedID, old: Value?, _ collection: Commit.CollectionChange?, to observer: ObserverID
+  ) {
     guard let entry = index.tracked[id], hasRoom(for: observer) else { return }
     let options = entry.observation.options
     withheld[id] = nil
-    let change = Change(
-      cell: entry.cell, observation: entry.observation, old: options.contains(.old) ? old : nil,
-      new: options.contains(.new) ? entry.observation.value(in: state) : nil, isPrior: false)
+    var change: Change
+    if let collection {
+      change = Change(
+        cell: entry.cell, observation: entry.observation, kind: .init(collection.kind), indexes: collection.indexes,
+        old: options.contains(.old) && collection.kind != .insertion ? .array(collection.removed) : nil,
+        new: options.contains(.new) && collection.kind != .removal ? .array(collection.inserted) : nil,
+        isPrior: false)
+      change.wholeOld = options.contains(.old) ? old : nil
+    } else {
+      change = Change(
+        cell: entry.cell, observation: entry.observation, old: options.contains(.old) ? old : nil,
+        new: options.contains(.new) ? value(of: id) : nil, isPrior: false)
+    }
     notifications[observer, default: []].append(Notification(id: id, change: change))
+  }
+}
+
+extension CommitTelling: ObjectReader {
+  /// The object as it stands between the operations told and those to be told.
+  func record(_ reference: Reference) -> ObjectRecord? { state.record(reference) }
+
+  /// What is known of the watched collections.
+  func folded(_ fold: CollectionFold, of owner: Reference) -> FoldedValue? {
+    index.collections.folds.folded(fold, of: owner)
+  }
+}
+
+extension Change.Kind {
+  /// The kind of a collection's change.
+  init(_ kind: Commit.CollectionChange.Kind) {
+    switch kind {
+    case .insertion: self = .insertion
+    case .removal: self = .removal
+    case .replacement: self = .replacement
+    }
   }
 }
 
 extension [ObserverIndex.TrackedID: CommitTelling.Trigger] {
   /// Keeps the first reason that an observation has to hear of an operation.
   mutating func merge(_ trigger: CommitTelling.Trigger, for id: ObserverIndex.TrackedID) {
-    guard let present = self[id] else {
+    guard var present = self[id] else {
       self[id] = trigger
       return
     }
-    if (trigger.keyPosition, trigger.depth) < (present.keyPosition, present.depth) { self[id] = trigger }
+    if present.collection != trigger.collection {
+      present.collection = nil
+      self[id] = present
+    }
+    if (trigger.keyPosition, trigger.depth) < (present.keyPosition, present.depth) {
+      self[id]?.keyPosition = trigger.keyPosition
+      self[id]?.depth = trigger.depth
+    }
   }
 }

@@ -1,13 +1,17 @@
 internal import KeyValueModel
 
-/// A key of an object.
+/// A key of an object; or, with a negative key, what a collection of the object folds into or its members have: see
+/// `CollectionShapes`.
 struct ObservedKey: Hashable {
   let object: Reference
   let key: Int
+
+  /// Whether it stands for the members of a collection.
+  var isCollection: Bool { key < 0 }
 }
 
 /// A key whose change can change what an observation sees: a link of its path, or what a computed key reads.
-struct Dependency {
+struct Dependency: Hashable {
   let observedKey: ObservedKey
   /// How many computed keys stand between the observation and this key: 0 for what the path names itself.
   let depth: Int
@@ -15,37 +19,48 @@ struct Dependency {
   let gates: [ObservedKey]
 }
 
-extension ObjectReader {
-  /// Everything that the value of `path` at `reference` depends on, in the order of the walk. An object that is not
-  /// there has the keys of `entity` all the same: somebody may make it.
-  func dependencies(of reference: Reference, _ entity: Entity, at path: some Collection<Int>) -> [Dependency] {
-    var found: [Dependency] = []
-    collectDependencies(of: reference, entity, at: path, depth: 0, gates: [], into: &found)
-    return found
+/// Follows what is read from an object through the objects as they are now.
+struct DependencyWalk<Reader: ObjectReader> {
+  private let reader: Reader
+  private(set) var shapes: CollectionShapes
+  /// What was found, in the order of the walk.
+  private(set) var found: [Dependency] = []
+
+  init(reader: Reader, shapes: consuming CollectionShapes) {
+    self.reader = reader
+    self.shapes = shapes
   }
 
-  private func collectDependencies(
-    of reference: Reference, _ entity: Entity, at path: some Collection<Int>, depth: Int, gates: [ObservedKey],
-    into found: inout [Dependency]
+  /// Finds everything that `tree` reads from an object. One that is not there has the keys of `entity` all the same:
+  /// somebody may make it.
+  mutating func follow(
+    _ tree: KeyTree, from object: Reference, _ entity: Entity, depth: Int = 0, gates: [ObservedKey] = []
   ) {
-    var current = reference
-    var entity = entity
-    var remaining = path.count
-    for key in path {
-      let observedKey = ObservedKey(object: current, key: key)
-      found.append(Dependency(observedKey: observedKey, depth: depth, gates: gates))
-      if case .computed(let computed) = entity.keys[key].kind {
-        for inner in [computed.path] + computed.inheritedPaths {
-          collectDependencies(
-            of: current, entity, at: inner, depth: depth + 1, gates: gates + [observedKey], into: &found)
+    for branch in tree.branches {
+      let key = ObservedKey(object: object, key: branch.key)
+      found.append(Dependency(observedKey: key, depth: depth, gates: gates))
+      switch entity.keys[branch.key].kind {
+      case .attribute: break
+      case .toOne: followValue(of: key, branch.behind, depth, gates)
+      case .toMany:
+        guard !branch.behind.isEmpty || branch.fold != nil else { break }
+        let members = ObservedKey(object: object, key: shapes.key(for: branch))
+        found.append(Dependency(observedKey: members, depth: depth, gates: gates))
+      case .computed(let computed):
+        for inner in [computed.reads] + computed.inheritedReads {
+          follow(inner, from: object, entity, depth: depth + 1, gates: gates + [key])
         }
+        followValue(of: key, branch.behind, depth, gates)
       }
-      remaining -= 1
-      guard remaining > 0, let record = record(current),
-        case .reference(let next) = value(of: record, current, key: key), let nextRecord = self.record(next)
-      else { return }
-      current = next
-      entity = nextRecord.entity
     }
+  }
+
+  /// Goes on behind a key that leads to an object.
+  private mutating func followValue(of key: ObservedKey, _ tree: KeyTree, _ depth: Int, _ gates: [ObservedKey]) {
+    guard !tree.isEmpty, let record = reader.record(key.object),
+      case .reference(let next) = reader.value(of: record, key.object, key: key.key),
+      let entity = reader.record(next)?.entity
+    else { return }
+    follow(tree, from: next, entity, depth: depth, gates: gates)
   }
 }

@@ -35,7 +35,7 @@ public final class ObservableModel {
   /// The value for a key path of an object (KVC guide, `valueForKeyPath:`).
   public func value(of object: Reference, forKeyPath text: String) throws(ModelError) -> Value {
     let path = try model.schema.resolve(text, from: state.requireRecord(object).entity)
-    return state.value(of: object, at: path.keys)
+    return state.value(of: object, at: path)
   }
 
   /// Sets the value for a key path and tells the observers (KVC guide, `setValue:forKeyPath:`).
@@ -49,7 +49,8 @@ public final class ObservableModel {
     let commit = try model.commit(transaction)
     var events: [ObserverEvent] = []
     index.tell(CollectionOfOne(commit), of: model.state) { events.append($0) }
-    for event in events.sorted(by: { $0.observer.rawValue < $1.observer.rawValue }) {
+    if events.count > 1 { events.sort { $0.observer.rawValue < $1.observer.rawValue } }
+    for event in events {
       handlers[event.observer]?(event)
     }
     return commit
@@ -64,7 +65,7 @@ public final class ObservableModel {
     let entity = try state.requireRecord(object).entity
     var observations: [Observation] = []
     for text in keyPaths {
-      let path = try model.schema.resolve(text, from: entity)
+      let path = try model.schema.resolveObservable(text, from: entity)
       observations.append(Observation(object: object, keyPath: path, options: options, context: context))
     }
     let observer = ObserverID(nextObserver)

@@ -21,7 +21,7 @@ public struct Observation: Hashable, Sendable {
 
   /// The observed value as `reader` has it.
   public func value(in reader: some ObjectReader) -> Value {
-    reader.value(of: object, at: keyPath.keys)
+    reader.value(of: object, at: keyPath)
   }
 
   /// What the observer is told first: the whole value, as a setting.

@@ -14,16 +14,20 @@ extension ObserverIndex {
     _ commits: some BidirectionalCollection<Commit>, of present: ModelState, changesPerObserver: Int = .max,
     receive: (ObserverEvent) -> Void
   ) {
-    guard !commits.isEmpty, count > 0 else { return }
-    var telling = CommitTelling(
-      index: self, state: PastState(before: commits, of: present), changesPerObserver: changesPerObserver)
+    guard let first = commits.first, count > 0 else { return }
+    // With a prior, a plain commit tells two changes.
+    if changesPerObserver > 1, commits.count == 1, let plain = plainTelling(of: first, in: present) {
+      if case .event(let event) = plain { receive(event) }
+      return
+    }
     // The telling must be the only owner of the index while it changes it.
-    self = ObserverIndex()
+    var telling = CommitTelling(
+      taking: &self, state: PastState(before: commits, of: present), changesPerObserver: changesPerObserver)
     for commit in commits {
       // Observations end here, but none begins: where there is none, there is nobody left to tell.
       guard telling.index.count > 0 else { break }
       telling.events(of: commit).forEach(receive)
     }
-    self = telling.index
+    telling.giveBack(to: &self)
   }
 }

@@ -4,8 +4,9 @@ public import KeyValueModel
 ///
 /// Holds exactly what is registered; the order of registration has no influence on what is told.
 public struct ObserverIndex: Sendable {
-  /// An observation with what it depends on at the moment.
-  struct Tracked {
+  /// An observation as it was registered. A class, because it is immutable and looked up often: a copy counts one
+  /// reference.
+  final class Registration: Sendable {
     let observer: ObserverID
     let cell: String?
     /// Its place among the key paths that were registered with it.
@@ -13,7 +14,26 @@ public struct ObserverIndex: Sendable {
     let observation: Observation
     /// What the observed object is.
     let entity: Entity
+
+    init(observer: ObserverID, cell: String?, position: Int, observation: Observation, entity: Entity) {
+      self.observer = observer
+      self.cell = cell
+      self.position = position
+      self.observation = observation
+      self.entity = entity
+    }
+  }
+
+  /// An observation with what it depends on at the moment.
+  struct Tracked {
+    let registration: Registration
     var dependencies: [Dependency]
+
+    var observer: ObserverID { registration.observer }
+    var cell: String? { registration.cell }
+    var position: Int { registration.position }
+    var observation: Observation { registration.observation }
+    var entity: Entity { registration.entity }
   }
 
   typealias TrackedID = UInt64
@@ -23,6 +43,10 @@ public struct ObserverIndex: Sendable {
   private var idsByObject: [Reference: Set<TrackedID>] = [:]
   private var idsByObserver: [ObserverID: [String?: [TrackedID]]] = [:]
   private var nextID: TrackedID = 0
+  /// The collections that the observations read through.
+  var collections = CollectionWatches()
+  /// Watches that have lost somebody who depended on them.
+  private var orphans: Set<ObservedKey> = []
 
   /// An index of nothing.
   public init() {}
@@ -42,25 +66,37 @@ public struct ObserverIndex: Sendable {
       }
       let id = nextID
       nextID += 1
-      let dependencies = reader.dependencies(of: observation.object, entity, at: observation.keyPath.keys)
-      tracked[id] = Tracked(
-        observer: observer, cell: cell, position: position, observation: observation, entity: entity,
-        dependencies: dependencies)
+      let dependencies = collections.dependencies(
+        of: observation.keyPath.reads, from: observation.object, entity, in: reader)
+      let registration = Registration(
+        observer: observer, cell: cell, position: position, observation: observation, entity: entity)
+      tracked[id] = Tracked(registration: registration, dependencies: dependencies)
       for dependency in dependencies { idsByKey[dependency.observedKey, default: []].insert(id) }
       idsByObject[observation.object, default: []].insert(id)
       idsByObserver[observer, default: [:]][cell, default: []].append(id)
     }
+    collections.settle(in: reader)
   }
 
   /// Ends the observations of one cell.
   public mutating func remove(_ observer: ObserverID, cell: String?) {
     for id in idsByObserver[observer]?.removeValue(forKey: cell) ?? [] { forget(id) }
     if idsByObserver[observer]?.isEmpty == true { idsByObserver[observer] = nil }
+    sweep()
   }
 
   /// Ends all observations of an observer.
   public mutating func remove(_ observer: ObserverID) {
     for ids in (idsByObserver.removeValue(forKey: observer) ?? [:]).values { ids.forEach { forget($0) } }
+    sweep()
+  }
+
+  /// Ends the watches of collections that nobody depends on any more. Between the operations of a commit they stay:
+  /// somebody may come back to them.
+  mutating func sweep() {
+    while let watch = orphans.popFirst() ?? collections.popOrphan() {
+      if idsByKey[watch] == nil { collections.end(watch) }
+    }
   }
 
   private mutating func forget(_ id: TrackedID) {
@@ -73,7 +109,9 @@ public struct ObserverIndex: Sendable {
   private mutating func unlink(_ id: TrackedID, _ dependencies: [Dependency]) {
     for dependency in dependencies {
       idsByKey[dependency.observedKey]?.remove(id)
-      if idsByKey[dependency.observedKey]?.isEmpty == true { idsByKey[dependency.observedKey] = nil }
+      guard idsByKey[dependency.observedKey]?.isEmpty == true else { continue }
+      idsByKey[dependency.observedKey] = nil
+      if dependency.observedKey.isCollection { orphans.insert(dependency.observedKey) }
     }
   }
 
@@ -92,11 +130,11 @@ public struct ObserverIndex: Sendable {
     idsByObject[object] ?? []
   }
 
-  /// Follows a path anew after one of its links was set.
+  /// Follows a path anew after one of its links was set. The folds hold again once they are settled.
   mutating func rewire(_ id: TrackedID, in reader: some ObjectReader) {
     guard let entry = tracked[id] else { return }
-    let dependencies = reader.dependencies(
-      of: entry.observation.object, entry.entity, at: entry.observation.keyPath.keys)
+    let dependencies = collections.dependencies(
+      of: entry.observation.keyPath.reads, from: entry.observation.object, entry.entity, in: reader)
     unlink(id, entry.dependencies)
     for dependency in dependencies { idsByKey[dependency.observedKey, default: []].insert(id) }
     tracked[id]?.dependencies = dependencies

@@ -38,7 +38,7 @@ public struct PendingChanges: Sendable {
       // A path that the cell names twice was told as often.
       let copies = observations.count { $0.keyPath.text == observation.keyPath.text }
       return Change(
-        cell: cell, observation: observation, old: entry.change.old,
+        cell: cell, observation: observation, old: entry.change.wholeOld ?? entry.change.old,
         new: observation.options.contains(.new) ? observation.value(in: reader) : nil, isPrior: false,
         coalesced: entry.count / copies)
     }

@@ -15,8 +15,10 @@ package final class KeywayAPI: RequestHandler, StreamHubDelegate, Sendable {
   let streams: StreamRegistry
   let hub: StreamHub
   let pages: PageStore
+  let idempotency: IdempotencyStore
   let registry: PrometheusRegistry
   let extents = ExtentCache()
+  let limits: RequestLimits
   /// Ids for objects that are created without one.
   let makeID: @Sendable () -> String
 
@@ -27,13 +29,16 @@ package final class KeywayAPI: RequestHandler, StreamHubDelegate, Sendable {
 
   /// The API over a store and its streams. `makeID` gives a new object id at each call.
   package init(
-    store: ModelStore, streams: StreamRegistry, hub: StreamHub, pages: PageStore, hosts: HostNames,
-    registry: PrometheusRegistry, logger: Logger, makeID: @escaping @Sendable () -> String
+    store: ModelStore, streams: StreamRegistry, hub: StreamHub, pages: PageStore, idempotency: IdempotencyStore,
+    limits: RequestLimits, hosts: HostNames, registry: PrometheusRegistry, logger: Logger,
+    makeID: @escaping @Sendable () -> String
   ) {
     self.store = store
     self.streams = streams
     self.hub = hub
     self.pages = pages
+    self.idempotency = idempotency
+    self.limits = limits
     self.hosts = hosts
     self.registry = registry
     self.logger = logger
@@ -101,7 +106,11 @@ package final class KeywayAPI: RequestHandler, StreamHubDelegate, Sendable {
       throw Problem(.notFound, "nothing is served under this path")
     }
     found = route
-    if method == .options { return .response(Response(status: .noContent, fields: [.allow: route.allow])) }
+    if method == .options {
+      var fields: HTTPFields = [.allow: route.allow]
+      fields[.acceptPatch] = route.acceptPatch
+      return .response(Response(status: .noContent, fields: fields))
+    }
     guard route.methods.contains(method == .head ? .get : method) else {
       throw Problem(.methodNotAllowed, "\(method.rawValue) is none of \(route.allow)").with(.allow, route.allow)
     }
@@ -124,9 +133,18 @@ package final class KeywayAPI: RequestHandler, StreamHubDelegate, Sendable {
     default: break
     }
     guard !isDraining else { throw Problem(.draining, "the server is about to stop") }
+    if method == .post, route.isWritten { return try performOnce(route, request, target) }
+    return try perform(route, method, request, target)
+  }
+
+  /// Does what a request asks for, where it is neither for operators nor refused.
+  func perform(
+    _ route: Route, _ method: HTTPRequest.Method, _ request: borrowing Request, _ target: Target
+  ) throws(Problem) -> Answer {
     switch (route, method) {
     case (.entities, _): return entities()
     case (.entity(let name), _): return try entity(name)
+    case (.allObjects, _): return try fetchAll(request, target)
     case (.objects(let entity), .get): return try fetch(entity, request, target)
     case (.objects(let entity), _): return try createObject(entity, request, target)
     case (.object(let entity, let id), .get): return try getObject(entity, id, request, target)

@@ -24,6 +24,10 @@ package final class KeywayServer: Sendable {
     package var streams = StreamLimits()
     /// Bounds of fetches.
     package var pages = PageStore.Limits()
+    /// Bounds of what one request may ask for.
+    package var requests = RequestLimits()
+    /// Bounds of what is remembered of requests with an `Idempotency-Key`.
+    package var idempotency = IdempotencyMemory.Limits()
 
     /// The defaults.
     package init() {}
@@ -35,10 +39,12 @@ package final class KeywayServer: Sendable {
   private let hub: StreamHub
   private let http: HTTPServer
 
-  /// Starts serving an empty store; `prepare` may fill it before the first connection is taken.
+  /// Starts serving an empty store; `prepare` may fill it before the first connection is taken. `now` gives the seconds,
+  /// which only grow, by which pages and idempotency keys age.
   package init(
     schema: Schema, configuration: Configuration, logger: Logger,
-    prepare: (ModelStore) throws -> Void = { _ in }
+    prepare: (ModelStore) throws -> Void = { _ in },
+    now: @escaping @Sendable () -> UInt64 = { Identifiers.monotonicSeconds }
   ) throws {
     let random: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
     let registry = PrometheusRegistry()
@@ -46,9 +52,11 @@ package final class KeywayServer: Sendable {
     let epoch = Identifiers.makeEpoch(random: random())
     let streams = StreamRegistry(hub: hub, epoch: epoch, limits: configuration.streams, random: random)
     store = ModelStore(schema: schema, epoch: epoch, limits: configuration.store, publisher: streams)
-    let pages = PageStore(limits: configuration.pages, now: { Identifiers.monotonicSeconds }, random: random)
+    let pages = PageStore(limits: configuration.pages, now: now, random: random)
     api = KeywayAPI(
       store: store, streams: streams, hub: hub, pages: pages,
+      idempotency: IdempotencyStore(limits: configuration.idempotency, now: now),
+      limits: configuration.requests,
       hosts: HostNames(host: configuration.host, others: configuration.names, port: configuration.port),
       registry: registry, logger: logger,
       makeID: { Identifiers.makeUUIDv7(milliseconds: Identifiers.epochMilliseconds, random: (random(), random())) })

@@ -45,6 +45,29 @@ import Testing
     #expect(response.head.hasPrefix("HTTP/1.1 500 ") && response.body == "unanswered")
   }
 
+  @Test func anAnswerIsPreparedOnceAlsoWhenItWasForgotten() throws {
+    let seen = Locked([Int]())
+    let test = try TestServer { request, _ in
+      let isForgotten = request.target == "/forgotten"
+      return .deferred { completion in
+        let inner = completion.preparing { response in
+          seen.withLock { $0.append(response.status.code) }
+          return Response(status: .accepted, body: response.body + Array("!".utf8))
+        }
+        if isForgotten { return }
+        inner.respond(Response(status: .ok, body: Array("first".utf8)))
+        inner.respond(Response(status: .notFound))
+      }
+    }
+    let client = try test.client()
+    client.get("/")
+    #expect(client.readResponse().body == "first!")
+    client.get("/forgotten")
+    let forgotten = client.readResponse()
+    #expect(forgotten.head.hasPrefix("HTTP/1.1 202 ") && forgotten.body == "unanswered!")
+    #expect(seen.withLock { $0 } == [200, 500])
+  }
+
   @Test func stoppingWaitsForAnAnswerUnderWay() throws {
     let held = Locked<Completion?>(nil)
     let test = try TestServer { _, _ in

@@ -159,7 +159,7 @@ struct RelationshipTests {
       let parts = text.split(separator: "=").map(String.init)
       let left = parts[0].split(separator: ".").map(String.init)
       try bench.set(left[0], left[1], parts[1] == "null" ? "null" : "\"\(parts[1])\"")
-      #expect(brokenReferrers(in: bench.model.state).isEmpty)
+      #expect(inconsistencies(in: bench.model.state).isEmpty)
     }
   }
 }

@@ -85,8 +85,9 @@ struct SchemaMistakesTests {
     arguments: [
       Mistake("a key's name is", key: "¶1x: {type: string}"), .init("a key's name is", key: "¶a.b: {type: string}"),
       .init("a key's name is", key: "¶'@ref': {type: string}"), .init("a key's name is", key: "¶é: {type: string}"),
-      .init("the key 'x' wants names", key: "x: ¶string"), .init("wants a type, a toOne or a computed", key: "¶x: {}"),
-      .init("wants a type, a toOne or a computed", key: "¶x: {optional: false}"),
+      .init("the key 'x' wants names", key: "x: ¶string"),
+      .init("wants a type, a toOne, a toMany or a computed", key: "¶x: {}"),
+      .init("wants a type, a toOne, a toMany or a computed", key: "¶x: {optional: false}"),
       .init("is either toOne or computed", key: "¶x: {toOne: A, computed: y}"),
       .init("'type' is one of string, integer", key: "x: {type: ¶text}"),
       .init("'type' is one of", key: "x: {type: ¶[string]}"), .init("'type' is one of", key: "x: {type: ¶String}"),
@@ -98,14 +99,43 @@ struct SchemaMistakesTests {
       .init("'default' does not go with 'x'", key: "x: {toOne: A, ¶default: A/1}"),
       .init("'type' does not go with 'x'", key: "x: {toOne: A, ¶type: string}"),
       .init("'optional' does not go with 'x'", key: "x: {computed: x, ¶optional: true}"),
-      .init("'toMany' is not supported by this version", key: "x: {¶toMany: A}"),
-      .init("'ordered' is not supported by this version", key: "x: {toOne: A, ¶ordered: true}"),
-      .init("'indexed' is not supported by this version", key: "x: {type: string, ¶indexed: true}"),
-      .init("this version of Keyway has no expressions", key: "x: {computed: ¶\"a + 'b'\"}"),
-      .init("this version of Keyway has no expressions", key: "x: {computed: ¶''}"),
+      .init("'ordered' does not go with 'x'", key: "x: {toOne: A, ¶ordered: true}"),
+      .init("'indexed' is true or false", key: "x: {type: string, indexed: ¶maybe}"),
+      .init("'indexed' does not go with 'x'", key: "x: {computed: x, ¶indexed: true}"),
       .init("'computed' wants a text", key: "x: {computed: ¶[a]}"),
     ])
   func keys(mistake: Mistake) throws {
+    try Self.check(mistake)
+  }
+
+  @Test(
+    "Collections",
+    arguments: [
+      Mistake("'toMany' wants a text", key: "x: {toMany: ¶[A]}"),
+      .init("'ordered' is true or false", key: "x: {toMany: A, ordered: ¶maybe}"),
+      .init("is either toOne or toMany", key: "¶x: {toOne: A, toMany: A}"),
+      .init("is either toMany or computed", key: "¶x: {toMany: A, computed: y}"),
+      .init("'type' does not go with 'x'", key: "x: {toMany: A, ¶type: string}"),
+      .init("'default' does not go with 'x'", key: "x: {toMany: A, ¶default: []}"),
+      .init("'default' does not go with 'x'", key: "x: {toMany: string, ¶default: [a]}"),
+      .init("'optional' does not go with 'x'", key: "x: {toMany: A, ¶optional: false}"),
+      .init("'optional' does not go with 'x'", key: "x: {toMany: string, ¶optional: true}"),
+      .init("'indexed' does not go with 'x'", key: "x: {toMany: A, ¶indexed: true}"),
+      .init("'minimum' does not go with 'x'", key: "x: {toMany: A, ¶minimum: 1}"),
+      .init("'inverse' does not go with 'x'", key: "x: {toMany: string, ¶inverse: x}"),
+      .init("'delete' does not go with 'x'", key: "x: {toMany: json, ¶delete: cascade}"),
+      .init("'minimum' goes with integer and number", key: "x: {toMany: string, minimum: ¶1}"),
+      .init("'pattern' goes with string", key: "x: {toMany: number, pattern: ¶a}"),
+      .init("the maximum is under the minimum", key: "x: {toMany: integer, minimum: 2, maximum: ¶1}"),
+      .init("the enum's \"c\" has 1 characters, fewer", key: "x: {toMany: string, minLength: 2, enum: [aa, ¶c]}"),
+      .init(
+        "display: it goes on behind the collection 'x'",
+        "entities:\n  A: {display: [¶x.y], keys: {x: {toMany: A}, y: {type: json}}}"),
+      .init(
+        "display: it goes on behind the collection 'x'",
+        "entities:\n  A: {display: [¶x.x.@count], keys: {x: {toMany: A}}}"),
+    ])
+  func collections(mistake: Mistake) throws {
     try Self.check(mistake)
   }
 

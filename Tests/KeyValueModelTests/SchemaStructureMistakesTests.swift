@@ -13,19 +13,50 @@ struct SchemaStructureMistakesTests {
       .init("'delete' is one of nullify, cascade, deny", key: "b: {toOne: A, delete: ¶destroy}"),
       .init("'toOne' wants a text", key: "b: {toOne: ¶[A]}"),
       .init("'inverse' wants a text", key: "b: {toOne: A, inverse: ¶[b]}"),
-      .init("A.c must be a toOne A whose inverse is 'b'", key: "b: {toOne: A, inverse: ¶c}\n      c: {type: string}"),
-      .init("A.c must be a toOne A whose inverse is 'b'", key: "b: {toOne: A, inverse: ¶c}\n      c: {toOne: A}"),
-      .init("A.c must be a toOne A whose inverse is 'b'", key: "b: {toOne: A, inverse: ¶c}\n      c: {computed: b}"),
       .init(
-        "B.a must be a toOne A whose inverse is 'b'",
+        "A.c must be a toOne or toMany A whose inverse is 'b'",
+        key: "b: {toOne: A, inverse: ¶c}\n      c: {type: string}"),
+      .init(
+        "A.c must be a toOne or toMany A whose inverse is 'b'", key: "b: {toOne: A, inverse: ¶c}\n      c: {toOne: A}"),
+      .init(
+        "A.c must be a toOne or toMany A whose inverse is 'b'",
+        key: "b: {toOne: A, inverse: ¶c}\n      c: {computed: b}"),
+      .init(
+        "B.a must be a toOne or toMany A whose inverse is 'b'",
         """
         entities:
           A: {keys: {b: {toOne: B, inverse: ¶a}}}
           B: {keys: {a: {toOne: A, inverse: c}}}
         """, count: 2),
+      .init("there is no entity 'B'; a collection of values has one of string, integer", key: "b: {toMany: ¶B}"),
+      .init("there is no entity 'text'", key: "b: {toMany: ¶text, inverse: c}"),
+      .init("A has no key 'c'", key: "b: {toMany: A, inverse: ¶c}"),
+      .init("'delete' is one of nullify, cascade, deny", key: "b: {toMany: A, delete: ¶destroy}"),
+      .init(
+        "A.c must be a toOne or toMany A whose inverse is 'b'", key: "b: {toMany: A, inverse: ¶c}\n      c: {toMany: A}"
+      ),
+      .init(
+        "A.c must be a toOne or toMany A whose inverse is 'b'",
+        key: "b: {toMany: A, inverse: ¶c}\n      c: {toMany: string}"),
+      .init(
+        "B.a must be a toOne or toMany A whose inverse is 'b'",
+        """
+        entities:
+          A: {keys: {b: {toOne: B, inverse: ¶a}}}
+          B: {keys: {a: {toMany: C, inverse: b}}}
+          C: {keys: {b: {toOne: B, inverse: a}}}
+        """),
+      // Two keys cannot have one inverse.
+      .init(
+        "B.as must be a toOne or toMany A whose inverse is 'c'",
+        """
+        entities:
+          A: {keys: {b: {toOne: B, inverse: as}, c: {toOne: B, inverse: ¶as}}}
+          B: {keys: {as: {toMany: A, inverse: b}}}
+        """),
       // The far side names a subclass: not every object of A can stand there.
       .init(
-        "B.a must be a toOne A whose inverse is 'b'",
+        "B.a must be a toOne or toMany A whose inverse is 'b'",
         """
         entities:
           A: {keys: {b: {toOne: B, inverse: ¶a}}}
@@ -42,16 +73,23 @@ struct SchemaStructureMistakesTests {
     arguments: [
       Mistake("A has no key 'y'", key: "x: {computed: ¶y}"),
       .init("stands behind a value that has no keys", key: "x: {computed: ¶y.z}\n      y: {type: json}"),
-      .init("stands behind no collection", key: "x: {computed: ¶y.@sum.z}\n      y: {toOne: A}"),
+      .init("stands behind 'y', which is no collection", key: "x: {computed: ¶y.@sum.z}\n      y: {toOne: A}"),
       .init(
-        "'x' is declared as string, but 'y' is integer",
+        "'x' is declared as string, but 'y' is an integer",
         key: "¶x: {type: string, computed: y}\n      y: {type: integer}"),
       .init(
         "'x' is declared as json, but 'y' is a reference to A",
         key: "¶x: {type: json, computed: y}\n      y: {toOne: A}"),
       .init(
-        "'z' is declared as string, but 'x' is number",
+        "'z' is declared as string, but 'x' is an integer",
         key: "x: {type: number, computed: y}\n      y: {type: integer}\n      ¶z: {type: string, computed: x}"),
+      .init(
+        "'x' is declared as integer, but 'y' is a list",
+        key: "¶x: {type: integer, computed: y}\n      y: {toMany: integer}"),
+      .init(
+        "'x' is declared as string, but 'y.@count' is an integer",
+        key: "¶x: {type: string, computed: y.@count}\n      y: {toMany: A}"),
+      .init("takes numbers", key: "x: {computed: ¶y.@sum.z}\n      y: {toMany: A}\n      z: {type: string}"),
       // A key of a subclass is undefined behind a to-one of its parent.
       .init(
         "A has no key 'extra'",
@@ -86,6 +124,14 @@ struct SchemaStructureMistakesTests {
         entities:
           A: {keys: {¶x: {computed: b.y}, b: {toOne: B}}}
           B: {keys: {y: {computed: a.x}, a: {toOne: A}}}
+        """),
+      .init("depends on itself: A.x → A.x", key: "¶x: {computed: others.@max.x}\n      others: {toMany: A}"),
+      .init(
+        "depends on itself: A.total → B.sum → A.total",
+        """
+        entities:
+          A: {keys: {¶total: {type: number, computed: bs.@sum.sum}, bs: {toMany: B}}}
+          B: {keys: {sum: {type: number, computed: a.total}, a: {toOne: A}}}
         """),
       // Only a subclass closes the circle.
       .init(

@@ -56,7 +56,7 @@ struct Bench {
   func value(_ text: String, _ keyPath: String) throws -> String {
     let reference = try ref(text)
     let path = try model.schema.resolve(keyPath, from: model.state.requireRecord(reference).entity)
-    return model.state.value(of: reference, at: path.keys).json
+    return model.state.value(of: reference, at: path).json
   }
 
   func exists(_ text: String) throws -> Bool {

@@ -7,7 +7,10 @@ func ref(_ text: String) throws -> Reference {
   try #require(Reference(text), "\(text) is no reference")
 }
 
-/// An operation as a line: `set A/1 x 5`, `put A/1 {…}`, `create`, `patch`, `delete A/1`, `will A/1 x`, `did A/1 x`.
+/// An operation as a line: `set A/1 x 5`, `put A/1 {…}`, `create`, `patch`, `delete A/1`, `will A/1 x`, `did A/1 x`; for
+/// collections `insert A/1 list [2,3] @0,2`, where the places may be missing, `remove A/1 list [2]`, `remove A/1 list @0`,
+/// `replace A/1 list [2] @0`, and `union`, `minus`, `intersect` or `assign A/1 list [2]`. A member that is an object with
+/// `@ref` is made in place.
 func operation(_ line: String) throws -> KeyValueModel.Operation {
   let parts = line.split(separator: " ", maxSplits: 3).map(String.init)
   let object = try ref(parts[1])
@@ -24,16 +27,43 @@ func operation(_ line: String) throws -> KeyValueModel.Operation {
   case "delete": return .delete(object)
   case "will": return .willChange(object, key: parts[2])
   case "did": return .didChange(object, key: parts[2])
-  default: throw UnknownOperation()
+  default: return try collectionOperation(parts[0], object, keyPath: parts[2], parts[3])
   }
+}
+
+private func collectionOperation(
+  _ word: String, _ object: Reference, keyPath: String, _ rest: String
+) throws -> KeyValueModel.Operation {
+  let places = rest.lastIndex(of: "@").flatMap { mark in
+    let numbers = rest[rest.index(after: mark)...].split(separator: ",").map { Int($0) }
+    return numbers.contains(nil) ? nil : numbers.compactMap(\.self)
+  }
+  let text = places == nil ? rest : String(rest[..<(rest.lastIndex(of: "@") ?? rest.endIndex)])
+  let values = text.isEmpty ? [] : try Value(json: text).elements ?? []
+  switch (word, places) {
+  case ("insert", _): return .insert(object, keyPath: keyPath, try values.map(newMember), at: places)
+  case ("remove", let places?): return .removeIndexes(object, keyPath: keyPath, places)
+  case ("remove", nil): return .removeMembers(object, keyPath: keyPath, values)
+  case ("replace", let places?): return .replace(object, keyPath: keyPath, at: places, try values.map(newMember))
+  default:
+    guard let mutation = SetMutation(rawValue: word == "assign" ? "set" : word) else { throw UnknownOperation() }
+    return .mutateSet(object, keyPath: keyPath, mutation, try values.map(newMember))
+  }
+}
+
+private func newMember(_ value: Value) throws -> NewMember {
+  guard case .object(let body) = value, case .string(let name)? = body["@ref"] else { return .value(value) }
+  return .object(try ref(name), body)
 }
 
 struct UnknownOperation: Error {}
 
-/// A change as a line: `A/1.x old=1 new=2`, with `prior` and what else it has.
+/// A change as a line: `A/1.x old=1 new=2`, with `insertion at 0,2`, `prior` and what else it has.
 func line(_ change: Change) -> String {
   var text = "\(change.observation.object).\(change.observation.keyPath.text)"
   if let cell = change.cell { text = "[\(cell)] " + text }
+  if change.kind != .setting { text += " \(change.kind)" }
+  if let indexes = change.indexes { text += " at \(indexes.map(String.init).joined(separator: ","))" }
   if change.isPrior { text += " prior" }
   if let old = change.old { text += " old=\(old.json)" }
   if let new = change.new { text += " new=\(new.json)" }

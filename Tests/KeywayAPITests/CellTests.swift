@@ -178,14 +178,14 @@ struct CellTests {
     try bind("a", #"{"object":"Account/1","keyPaths":["balance"],"options":[]}"#)
     try server.set("Account/1/balance", "3")
     #expect(try stream.next().changes[0].names == ["cell", "object", "keyPath", "kind"])
-    #expect(try bind("a", #"{"options":null}"#, method: "PATCH")["options"].elements.count == 2)
+    #expect(try bind("a", #"{"options":null}"#, method: "PATCH")["options"].items.count == 2)
   }
 
   @Test("Streams are listed, inspected and ended over JSON")
   func inspecting() throws {
     try bind("a", #"{"object":"Account/1"}"#)
     let topic = try server.subscribed("Account/1/balance")
-    let list = try server.client.json("/v1/streams")["streams"].elements
+    let list = try server.client.json("/v1/streams")["streams"].items
     #expect(list.map { $0["kind"].text } == ["cells", "object"])
     #expect(list[0]["stream"].text.map { "/v1/streams/\($0)" } == path)
     #expect(try server.client.json(path)["cells"].names == ["a"])

@@ -112,7 +112,7 @@ struct ConcurrencyTests {
           let sets = [1, 2].map { #"{"op":"set","object":"Account/\#($0)","keyPath":"visits","value":\#(number)}"# }
           try client.must("POST", "/v1/transactions", body: "{\"operations\":[\(sets.joined(separator: ","))]}")
         } else {
-          let objects = try client.json("/v1/objects/Account?keys=visits")["objects"].elements
+          let objects = try client.json("/v1/objects/Account?keys=visits")["objects"].items
           guard Set(objects.map { $0["visits"].whole }).count == 1 else { throw WireError(.malformed, "half a commit") }
         }
       }

@@ -36,10 +36,10 @@ struct FetchTests {
       try server.client.send("DELETE", "/v1/objects/Note/13")
       try server.client.must("PUT", "/v1/objects/Note/1\(pages.count)5", body: "{}")
     }
-    #expect(pages.map { $0["objects"].elements.count } == [3, 3, 1])
+    #expect(pages.map { $0["objects"].items.count } == [3, 3, 1])
     #expect(pages.map { $0["revision"].whole } == [7, 7, 7])
     #expect(pages.map { $0["count"].whole } == [7, 7, 7])
-    let texts = pages.flatMap { $0["objects"].elements.compactMap { $0["text"].text } }
+    let texts = pages.flatMap { $0["objects"].items.compactMap { $0["text"].text } }
     #expect(texts == ["0", "1", "2", "3", "4", "5", "6"])
     #expect(pages.last?.has("next") == false)
   }
@@ -75,7 +75,7 @@ struct FetchTests {
   @Test("limit has a bound, which holds where none is asked for")
   func limit() throws {
     let server = try filled(5) { $0.pages.objects = 4 }
-    #expect(try server.client.json("/v1/objects/Note")["objects"].elements.count == 4)
+    #expect(try server.client.json("/v1/objects/Note")["objects"].items.count == 4)
     #expect(try server.client.send("GET", "/v1/objects/Note?limit=5").problem == "malformed-query")
   }
 }

@@ -148,7 +148,7 @@ struct ObjectTests {
     try server.set("Account/2/owner", #""Employee/1""#)
     #expect(try server.client.json("/v1/objects/Account/2")["ownerName"].text == "Clement")
     #expect(try server.client.send("GET", "/v1/objects/Account/2/owner.salary").problem == "undefined-key")
-    let people = try server.client.json("/v1/objects/Person")["objects"].elements.map { $0["@ref"].text }
+    let people = try server.client.json("/v1/objects/Person")["objects"].items.map { $0["@ref"].text }
     #expect(people.contains("Employee/1"))
   }
 

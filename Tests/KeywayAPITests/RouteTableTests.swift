@@ -11,6 +11,7 @@ struct RouteTableTests {
     ("/v1/entities", "GET, HEAD, OPTIONS"),
     ("/v1/entities/Account", "GET, HEAD, OPTIONS"),
     ("/v1/problems/not-found", "GET, HEAD, OPTIONS"),
+    ("/v1/objects", "GET, HEAD, OPTIONS"),
     ("/v1/objects/Account", "GET, HEAD, POST, OPTIONS"),
     ("/v1/objects/Account/1", "GET, HEAD, PUT, PATCH, DELETE, OPTIONS"),
     ("/v1/objects/Account/1/balance", "GET, HEAD, PUT, POST, DELETE, OPTIONS"),
@@ -31,6 +32,7 @@ struct RouteTableTests {
       let options = try server.client.send("OPTIONS", target)
       #expect(options.status == 204, "OPTIONS \(target)")
       #expect(options["Allow"] == allow, "OPTIONS \(target)")
+      #expect((options["Accept-Patch"] != nil) == allow.contains("PATCH"), "OPTIONS \(target)")
       let allowed = allow.split(separator: ",").map { $0.drop { $0 == " " } }
       for method in Self.methods where !allowed.contains(Substring(method)) {
         let response = try server.client.send(method, target)
@@ -68,7 +70,7 @@ struct RouteTableTests {
   @Test(
     "Paths that name no resource are not-found",
     arguments: [
-      "/", "/v1", "/v1/", "/v2/objects/Account", "/v1/objects", "/v1/objects/Account/1/balance/x", "/healthz/",
+      "/", "/v1", "/v1/", "/v2/objects/Account", "/v1/object", "/v1/objects/Account/1/balance/x", "/healthz/",
       "/v1/streams/x/rows", "/v1/streams/x/cells/a/b", "/v1/transactions/1", "/V1/status",
     ])
   func unknownPath(_ target: String) throws {
@@ -80,6 +82,11 @@ struct RouteTableTests {
   @Test("Every problem code has a page, and every page is one of the contract's")
   func problemPages() throws {
     let server = try TestServer(objects: [])
+    for code in [
+      "index-out-of-range", "not-a-collection", "unobservable-key-path", "patch-test-failed", "too-many-objects",
+    ] {
+      #expect(try server.client.send("GET", "/v1/problems/\(code)").status == 200, "\(code)")
+    }
     for code in ["malformed-json", "unknown-object", "stale-revision", "method-not-allowed", "misdirected-request"] {
       let page = try server.client.json("/v1/problems/\(code)")
       #expect(page["type"].text == "/v1/problems/\(code)")

@@ -14,14 +14,18 @@ final class TestServer {
 
   init(
     schema: String = Fixture.schema, objects: [(String, String)] = Fixture.objects,
-    _ configure: (inout KeywayServer.Configuration) -> Void = { _ in }
+    _ configure: (inout KeywayServer.Configuration) -> Void = { _ in }, now: (@Sendable () -> UInt64)? = nil
   ) throws {
     var configuration = KeywayServer.Configuration()
     configuration.port = 0
     configure(&configuration)
     var logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     logger.logLevel = .critical
-    server = try KeywayServer(schema: try Schema(yaml: schema), configuration: configuration, logger: logger)
+    let schema = try Schema(yaml: schema)
+    server =
+      if let now {
+        try KeywayServer(schema: schema, configuration: configuration, logger: logger, now: now)
+      } else { try KeywayServer(schema: schema, configuration: configuration, logger: logger) }
     for (reference, body) in objects { try client.must("PUT", "/v1/objects/\(reference)", body: body) }
   }
 

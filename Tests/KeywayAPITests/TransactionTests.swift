@@ -20,7 +20,7 @@ struct TransactionTests {
       #"{"op":"create","entity":"Note","value":{"text":"made"}}"#,
       #"{"op":"delete","object":"Note/1"}"#)
     #expect(response.json["revision"].whole == before + 1)
-    let results = response.json["results"].elements.compactMap { $0["object"].text }
+    let results = response.json["results"].items.compactMap { $0["object"].text }
     #expect(results.count == 6)
     #expect(Array(results[..<4]) == ["Person/9", "Account/1", "Account/1", "Person/9"])
     #expect(results[4].hasPrefix("Note/") && results[5] == "Note/1")

@@ -11,7 +11,7 @@ extension Value {
 
   /// The element of an array.
   package subscript(index: Int) -> Value {
-    elements.indices.contains(index) ? elements[index] : .null
+    items.indices.contains(index) ? items[index] : .null
   }
 
   /// Whether an object has a member, be it null.
@@ -27,7 +27,7 @@ extension Value {
   }
 
   /// The elements of an array.
-  package var elements: [Value] {
+  package var items: [Value] {
     guard case .array(let elements) = self else { return [] }
     return elements
   }

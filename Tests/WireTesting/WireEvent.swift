@@ -18,7 +18,7 @@ package struct WireEvent: Equatable {
   package var json: Value { data.flatMap { try? Value(json: $0) } ?? .null }
 
   /// The changes of a `change`.
-  package var changes: [Value] { json["changes"].elements }
+  package var changes: [Value] { json["changes"].items }
 
   /// The block without its `retry` line, which is jittered.
   package var withoutRetry: WireEvent { WireEvent(lines: lines.filter { !$0.hasPrefix("retry:") }) }

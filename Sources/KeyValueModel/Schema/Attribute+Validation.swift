@@ -82,7 +82,7 @@ extension Value {
     case .bool: "a boolean"
     case .integer, .number: "a number"
     case .string, .reference: "a string"
-    case .array: "an array"
+    case .array, .members: "an array"
     case .object: "an object"
     }
   }

@@ -20,6 +20,11 @@ public struct Attribute: Sendable {
   init(type: AttributeType) {
     self.type = type
   }
+
+  /// Whether every value of the type is allowed.
+  var isUnconstrained: Bool {
+    minimum == nil && maximum == nil && minLength == nil && maxLength == nil && pattern == nil && allowedValues == nil
+  }
 }
 
 /// A compiled regular expression that remembers its text.

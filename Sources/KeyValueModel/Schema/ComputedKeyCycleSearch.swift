@@ -33,22 +33,21 @@ struct ComputedKeyCycleSearch {
     guard !finished.contains(node), case .computed(let computed) = schema.entities[node.entity].keys[node.key].kind
     else { return }
     trail.append(node)
-    for path in [computed.path] + computed.inheritedPaths {
-      for next in computedKeys(along: path, from: schema.entities[node.entity]) { visit(next) }
+    for reads in [computed.reads] + computed.inheritedReads {
+      for next in computedKeys(in: reads, from: schema.entities[node.entity]) { visit(next) }
     }
     trail.removeLast()
     finished.insert(node)
   }
 
-  private func computedKeys(along path: [Int], from entity: Entity) -> [Node] {
+  private func computedKeys(in reads: KeyTree, from entity: Entity) -> [Node] {
     var nodes: [Node] = []
-    var owner: Entity? = entity
-    for key in path {
-      guard let current = owner else { break }
-      for member in schema.family(of: current) {
-        if case .computed = member.keys[key].kind { nodes.append(Node(entity: member.index, key: key)) }
+    for branch in reads.branches {
+      for member in schema.family(of: entity) {
+        if case .computed = member.keys[branch.key].kind { nodes.append(Node(entity: member.index, key: branch.key)) }
       }
-      owner = schema.destination(of: current.keys[key], in: current)
+      guard !branch.behind.isEmpty, let owner = schema.destination(of: entity.keys[branch.key]) else { continue }
+      nodes += computedKeys(in: branch.behind, from: owner)
     }
     return nodes
   }

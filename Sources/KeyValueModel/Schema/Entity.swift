@@ -15,8 +15,12 @@ public final class Entity: Sendable {
   /// How many values an object's record has.
   public let storageCount: Int
 
-  /// Where an object's record holds references.
+  /// Where an object's record holds relationships that the other side does not know of.
   let referenceStorage: [Int]
+  /// The keys by whose values objects are found, with where a record holds them.
+  let indexedKeys: [(key: Int, storage: Int)]
+  /// What the record of a new object holds.
+  let emptyValues: [Value]
   /// Whether any key is computed.
   let hasComputedKeys: Bool
   /// The keys once more, laid out for reading.
@@ -32,10 +36,14 @@ public final class Entity: Sendable {
     self.lineage = lineage
     self.keys = keys
     self.display = display
-    storageCount = keys.count { $0.storage != nil }
+    emptyValues = keys.compactMap { $0.storage == nil ? nil : $0.emptyValue }
+    storageCount = emptyValues.count
     layout = RecordLayout(keys: keys)
     hasComputedKeys = storageCount < keys.count
-    referenceStorage = keys.compactMap { if case .toOne = $0.kind { $0.storage } else { nil } }
+    referenceStorage = keys.compactMap { $0.relationship.map { $0.inverse == nil } ?? false ? $0.storage : nil }
+    indexedKeys = keys.indices.compactMap { key in
+      keys[key].isIndexed ? keys[key].storage.map { (key, $0) } : nil
+    }
     indexesByName = Dictionary(uniqueKeysWithValues: keys.enumerated().map { ($1.name, $0) })
   }
 
@@ -43,6 +51,12 @@ public final class Entity: Sendable {
   public func indexOfKey(_ name: String) -> Int? {
     indexesByName[name]
   }
+
+  /// Whether the key at an index is an attribute.
+  package func isAttribute(_ key: Int) -> Bool { layout.columns[key].type != nil }
+
+  /// When setting the key at an index notifies.
+  package func notifying(_ key: Int) -> Key.Notifying { layout.columns[key].notifying }
 
   /// Whether objects of this entity may stand where `entity` is wanted: it is that entity or extends it.
   public func isKind(of entity: String) -> Bool {

@@ -4,13 +4,9 @@ enum KeyPathGrammar {
   /// A key, or an operator with its `@`.
   struct Component {
     let name: String
-    let isOperator: Bool
+    /// The operator, where it is one.
+    let function: CollectionOperator?
   }
-
-  static let operators: Set<String> = [
-    "@count", "@sum", "@avg", "@min", "@max", "@unionOfObjects", "@distinctUnionOfObjects", "@unionOfArrays",
-    "@distinctUnionOfArrays",
-  ]
 
   /// The parts of `text`, or `malformed-key-path`.
   static func components(of text: String) throws(ModelError) -> [Component] {
@@ -24,12 +20,14 @@ enum KeyPathGrammar {
     var components: [Component] = []
     for name in names {
       if name.hasPrefix("@") {
-        guard operators.contains(String(name)) else { throw malformed("'\(name)' is no collection operator") }
-        guard !components.contains(where: \.isOperator) else { throw malformed("'\(text)' has two operators") }
-        components.append(Component(name: String(name), isOperator: true))
+        guard let function = CollectionOperator(rawValue: String(name)) else {
+          throw malformed("'\(name)' is no collection operator")
+        }
+        guard components.allSatisfy({ $0.function == nil }) else { throw malformed("'\(text)' has two operators") }
+        components.append(Component(name: String(name), function: function))
       } else {
         guard isKey(name) else { throw malformed("'\(name)' in '\(text)' is no key") }
-        components.append(Component(name: String(name), isOperator: false))
+        components.append(Component(name: String(name), function: nil))
       }
     }
     try checkOperator(components, malformed)
@@ -39,7 +37,7 @@ enum KeyPathGrammar {
   private static func checkOperator(
     _ components: [Component], _ malformed: (String) -> ModelError
   ) throws(ModelError) {
-    guard let position = components.firstIndex(where: \.isOperator) else { return }
+    guard let position = components.firstIndex(where: { $0.function != nil }) else { return }
     let name = components[position].name
     guard position > 0 else { throw malformed("'\(name)' has no collection before it") }
     let isLast = position == components.count - 1

@@ -1,16 +1,34 @@
-/// Where an object's keys are, and what they are called in JSON, without a reference in it that threads would have to
-/// count: reading objects is the hottest path there is.
+/// Where an object's keys are, what they are called in JSON and what setting them asks, without a reference in it that
+/// threads would have to count: reading and setting are the hottest paths there are.
 final class RecordLayout: Sendable {
   /// One key.
   struct Column: Sendable {
     /// Where the value stands in a record; -1 for computed keys.
     let storage: Int32
-    /// Where the path of a computed key begins and ends in `paths`.
+    /// Where the path of a computed key begins and ends in `paths`; empty where it has an operator or an expression.
     let pathStart: Int32
     let pathEnd: Int32
     /// Where `,"name":` begins and ends in `names`.
     let nameStart: Int32
     let nameEnd: Int32
+    /// Whether it may be null.
+    let isOptional: Bool
+    /// When setting it notifies.
+    let notifying: Key.Notifying
+    /// The type, where it is an attribute.
+    let type: AttributeType?
+    /// Whether it is an attribute that takes every value of its type.
+    let isUnconstrained: Bool
+
+    /// Whether setting the key to this value asks no more than whether it may be null: an attribute takes the value as
+    /// it is. False says nothing.
+    func isPlain(_ value: Value) -> Bool {
+      guard isUnconstrained else { return false }
+      return switch (type, value) {
+      case (.string, .string), (.integer, .integer), (.number, .number), (.boolean, .bool), (.json, _): true
+      default: false
+      }
+    }
   }
 
   let columns: [Column]
@@ -23,12 +41,16 @@ final class RecordLayout: Sendable {
     var names: [UInt8] = []
     for key in keys {
       let (pathStart, nameStart) = (paths.count, names.count)
-      if case .computed(let computed) = key.kind { paths += computed.path }
+      if case .computed(let computed) = key.kind, case .path(let path)? = computed.formula, path.operation == nil {
+        paths += path.keys
+      }
       names += Array(",\"\(key.name)\":".utf8)
       columns.append(
         Column(
           storage: Int32(key.storage ?? -1), pathStart: Int32(pathStart), pathEnd: Int32(paths.count),
-          nameStart: Int32(nameStart), nameEnd: Int32(names.count)))
+          nameStart: Int32(nameStart), nameEnd: Int32(names.count), isOptional: key.isOptional,
+          notifying: key.notifying, type: key.attribute?.type, isUnconstrained: key.attribute?.isUnconstrained ?? false)
+      )
     }
     self.columns = columns
     self.paths = paths
@@ -37,4 +59,12 @@ final class RecordLayout: Sendable {
 
   /// The path of a computed key.
   func path(of column: Column) -> ArraySlice<Int> { paths[Int(column.pathStart)..<Int(column.pathEnd)] }
+}
+
+extension Key {
+  /// What it holds, where it is an attribute.
+  fileprivate var attribute: Attribute? {
+    if case .attribute(let attribute) = kind { return attribute }
+    return nil
+  }
 }

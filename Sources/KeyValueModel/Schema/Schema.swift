@@ -4,9 +4,12 @@ public struct Schema: Sendable {
   public let entities: [Entity]
 
   private let indexesByName: [String: Int]
+  /// Whether computed keys whose type nobody knows yet count as JSON of any sort: while a schema is being compiled.
+  let isLenient: Bool
 
-  init(entities: [Entity]) {
+  init(entities: [Entity], isLenient: Bool = false) {
     self.entities = entities
+    self.isLenient = isLenient
     indexesByName = Dictionary(uniqueKeysWithValues: entities.map { ($0.name, $0.index) })
   }
 

@@ -106,6 +106,22 @@ extension SchemaReader {
     return Located(content: scalar.string, mark: mark(node))
   }
 
+  /// A text that is read further, with where it begins: behind the quotation mark where it has one.
+  mutating func text(_ node: Node, _ what: String) -> LocatedText? {
+    guard case .scalar(let scalar) = node else {
+      report(node, "\(what) wants a text")
+      return nil
+    }
+    let place = mark(node)
+    let isQuoted = scalar.style == .doubleQuoted || scalar.style == .singleQuoted
+    let isBlock = scalar.style == .literal || scalar.style == .folded
+    // Escapes, doubled quotes and folded lines shift what stands behind them.
+    let isVerbatim = !isBlock && !scalar.string.contains { "\n\"'\\\t".contains($0) }
+    return LocatedText(
+      content: scalar.string, mark: Place(line: place.line, column: place.column + (isQuoted ? 1 : 0)),
+      isVerbatim: isVerbatim || (!isQuoted && !isBlock && !scalar.string.contains("\n")))
+  }
+
   mutating func strings(_ node: Node, _ what: String) -> [Located<String>]? {
     guard case .sequence(let sequence) = node else {
       report(node, "\(what) wants a list")

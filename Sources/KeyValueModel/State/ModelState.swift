@@ -3,7 +3,7 @@ internal import HashTreeCollections
 /// Every object at one revision. A value: copies share their structure, so that one can be kept for as long as somebody
 /// reads it while the next is being made.
 public struct ModelState: ObjectReader, Sendable {
-  /// A to-one of another object that names an object.
+  /// A relationship of another object that names an object, and that the object has no inverse of.
   struct Referrer: Hashable, Sendable {
     let object: Reference
     let storage: Int
@@ -16,14 +16,27 @@ public struct ModelState: ObjectReader, Sendable {
   private var extents: [TreeSet<Reference>]
   /// How often each of them has changed.
   private var extentVersions: [UInt64]
-  /// Who names an object, for deletions.
+  /// Who names an object without its knowing, for deletions.
   private var referrers: TreeDictionary<Reference, TreeSet<Referrer>> = [:]
+  /// For each entity's own objects the indexes, as `Entity.indexedKeys` lists their keys.
+  private var indexes: [[ValueIndex]]
 
   /// A state without objects.
   public init(schema: Schema) {
     self.schema = schema
     extents = Array(repeating: [], count: schema.entities.count)
     extentVersions = Array(repeating: 0, count: schema.entities.count)
+    indexes = schema.entities.map { entity in
+      entity.indexedKeys.map { ValueIndex(type: schema.type(of: entity.keys[$0.key])) }
+    }
+  }
+
+  /// What stands where a state was taken away, until it is put back: to be replaced, not to be used. Allocates nothing.
+  init(placeholderFor schema: Schema) {
+    self.schema = schema
+    extents = []
+    extentVersions = []
+    indexes = []
   }
 
   /// How many objects there are.
@@ -52,13 +65,25 @@ public struct ModelState: ObjectReader, Sendable {
     schema.family(of: entity).flatMap { Array(extents[$0.index]) }.sorted()
   }
 
-  /// Who names `target` with a to-one, in order.
+  /// The references of the objects of an entity, those of its subclasses included, whose indexed key has a value, in
+  /// order; nil where the key is not indexed.
+  public func references(of entity: Entity, whereKey key: Int, is value: Value) -> [Reference]? {
+    guard let position = entity.indexedKeys.firstIndex(where: { $0.key == key }) else { return nil }
+    return schema.family(of: entity).flatMap { indexes[$0.index][position].references(of: value) }.sorted()
+  }
+
+  /// Who names `target` without its knowing, in order.
   func referrers(of target: Reference) -> [Referrer] {
     guard let set = referrers[target] else { return [] }
     return set.sorted { ($0.object, $0.storage) < ($1.object, $1.storage) }
   }
 
+  // MARK: Changing
+
   /// Puts `record` in place of what stands under `reference`, or takes that away; gives what stood there.
+  ///
+  /// Where there was a record and there is one, the members of its collections are those of before, but for what
+  /// `updateReferrers` is told: comparing long lists at every write would cost their length.
   @discardableResult
   mutating func replace(_ reference: Reference, with record: ObjectRecord?) -> ObjectRecord? {
     let old: ObjectRecord?
@@ -75,24 +100,52 @@ public struct ModelState: ObjectReader, Sendable {
         extentVersions[old.entity.index] += 1
       }
     }
-    updateReferrers(reference, from: old, to: record)
+    guard let entity = (record ?? old)?.entity else { return old }
+    if !entity.referenceStorage.isEmpty { updateReferrers(reference, entity, from: old, to: record) }
+    if !entity.indexedKeys.isEmpty { updateIndexes(reference, entity, from: old, to: record) }
     return old
   }
 
-  private mutating func updateReferrers(_ source: Reference, from old: ObjectRecord?, to new: ObjectRecord?) {
-    guard let entity = (new ?? old)?.entity else { return }
+  /// Notes members that came to, and went from, a collection without inverse.
+  mutating func updateReferrers(
+    _ source: Reference, storage: Int, removed: some Sequence<Value>, inserted: some Sequence<Value>
+  ) {
+    let referrer = Referrer(object: source, storage: storage)
+    for case .reference(let target) in removed { removeReferrer(referrer, of: target) }
+    for case .reference(let target) in inserted { referrers[target, default: []].insert(referrer) }
+  }
+
+  private mutating func updateReferrers(
+    _ source: Reference, _ entity: Entity, from old: ObjectRecord?, to new: ObjectRecord?
+  ) {
     for storage in entity.referenceStorage {
       let before = old?.values[storage] ?? .null
       let after = new?.values[storage] ?? .null
-      guard before != after else { continue }
-      let referrer = Referrer(object: source, storage: storage)
-      if case .reference(let target) = before { removeReferrer(referrer, of: target) }
-      if case .reference(let target) = after { referrers[target, default: []].insert(referrer) }
+      switch (before, after) {
+      case (.members, .members): break
+      case (.members(let list), _):
+        updateReferrers(source, storage: storage, removed: list, inserted: EmptyCollection())
+      case (_, .members(let list)):
+        updateReferrers(source, storage: storage, removed: EmptyCollection(), inserted: list)
+      default:
+        guard before != after else { continue }
+        updateReferrers(
+          source, storage: storage, removed: CollectionOfOne(before), inserted: CollectionOfOne(after))
+      }
     }
   }
 
   private mutating func removeReferrer(_ referrer: Referrer, of target: Reference) {
     referrers[target]?.remove(referrer)
     if referrers[target]?.isEmpty == true { referrers[target] = nil }
+  }
+
+  private mutating func updateIndexes(
+    _ reference: Reference, _ entity: Entity, from old: ObjectRecord?, to new: ObjectRecord?
+  ) {
+    for (position, indexed) in entity.indexedKeys.enumerated() {
+      indexes[entity.index][position].update(
+        reference, from: old?.values[indexed.storage], to: new?.values[indexed.storage])
+    }
   }
 }

@@ -1,9 +1,21 @@
 /// Key-value coding (KVC guide, "Accessing Object Properties"): reading through relationships and computed keys.
 extension ObjectReader {
-  /// The value at the end of a path of key indexes. A null or a deleted object on the way makes it null.
-  public func value(of reference: Reference, at path: some Collection<Int>) -> Value {
+  /// The value for a key path. A null or a deleted object on the way makes it null; behind a collection it is the array
+  /// of the members' values.
+  public func value(of reference: Reference, at path: ModelKeyPath) -> Value {
     var latest: Revision = 0
     return value(of: reference, at: path, latest: &latest)
+  }
+
+  /// The value at the end of a path of key indexes.
+  public func value(of reference: Reference, at keys: some Collection<Int>) -> Value {
+    var latest: Revision = 0
+    return value(of: reference, at: ArraySlice(keys), latest: &latest)
+  }
+
+  /// The value of one key; null where the object is not there.
+  public func value(of reference: Reference, key: Int) -> Value {
+    record(reference).map { value(of: $0, reference, key: key) } ?? .null
   }
 
   /// The value of one key of an object.
@@ -13,7 +25,7 @@ extension ObjectReader {
   }
 
   /// The last revision that changed an object along `path`, the first one included: the `ETag` of a key path.
-  public func revision(of reference: Reference, along path: some Collection<Int>) -> Revision {
+  public func revision(of reference: Reference, along path: ModelKeyPath) -> Revision {
     var latest: Revision = 0
     _ = value(of: reference, at: path, latest: &latest)
     return latest
@@ -24,55 +36,155 @@ extension ObjectReader {
     guard let record = record(reference) else { return 0 }
     var latest = record.revision
     guard record.entity.hasComputedKeys else { return latest }
-    for column in record.entity.layout.columns where column.storage < 0 {
-      _ = value(of: reference, at: record.entity.layout.path(of: column), latest: &latest)
+    for (key, column) in record.entity.layout.columns.enumerated() where column.storage < 0 {
+      _ = value(of: record, reference, key: key, latest: &latest)
     }
     return latest
   }
 
-  /// The value at the end of a path; `latest` grows to the last revision of any object that was read.
-  private func value(of reference: Reference, at path: some Collection<Int>, latest: inout Revision) -> Value {
+  // MARK: Paths
+
+  /// `latest` grows to the last revision of any object that was read.
+  func value(of reference: Reference, at path: ModelKeyPath, latest: inout Revision) -> Value {
+    guard let operation = path.operation else { return value(of: reference, at: path.keys[...], latest: &latest) }
+    guard let key = path.keys.last else { return .null }
+    guard let fold = CollectionFold(operation, ofKey: key) else {
+      let collection = value(of: reference, at: path.keys[...], latest: &latest)
+      return value(of: operation, over: collection, latest: &latest)
+    }
+    let folded: FoldedValue
+    if path.unobservable == nil {
+      guard let owner = owner(of: path.keys, from: reference, latest: &latest) else { return .null }
+      folded = value(of: fold, owner, latest: &latest)
+    } else {
+      // Behind a collection there is no one owner, but a list of what its members have.
+      let collection = value(of: reference, at: path.keys[...], latest: &latest)
+      folded = value(of: fold, over: collection, latest: &latest)
+    }
+    if case .value(let value) = folded { return value }
+    return .null
+  }
+
+  /// Not for any collection of keys: this is a hot path, and what is generic is slower in readers of other modules.
+  func value(of reference: Reference, at keys: ArraySlice<Int>, latest: inout Revision) -> Value {
     var current = reference
     var value = Value.null
     var isFirst = true
-    for key in path {
+    var index = keys.startIndex
+    while index < keys.endIndex {
       if !isFirst {
+        if case .members(let list) = value {
+          let rest = keys[index...]
+          return .array(list.map { self.value(ofMember: $0, at: rest, latest: &latest) })
+        }
         guard case .reference(let next) = value else { return .null }
         current = next
       }
       isFirst = false
       guard let record = record(current) else { return .null }
       latest = max(latest, record.revision)
-      value = self.value(of: record, current, key: key, latest: &latest)
+      value = self.value(of: record, current, key: keys[index], latest: &latest)
+      keys.formIndex(after: &index)
     }
     return value
   }
 
-  private func value(of record: ObjectRecord, _ reference: Reference, key: Int, latest: inout Revision) -> Value {
-    let column = record.entity.layout.columns[key]
-    if column.storage >= 0 { return record.values[Int(column.storage)] }
-    return value(of: reference, at: record.entity.layout.path(of: column), latest: &latest)
+  /// The object whose key the last of `keys` is; nil where the path ends before it.
+  private func owner(of keys: [Int], from reference: Reference, latest: inout Revision) -> Reference? {
+    guard keys.count > 1 else { return reference }
+    guard case .reference(let owner) = value(of: reference, at: keys.dropLast(), latest: &latest) else { return nil }
+    return owner
   }
 
-  /// Appends an object as the wire contract has it, section 3: `@ref`, `@revision`, and all keys in the schema's order.
-  /// Gives the last revision that changed anything of it, which is its `ETag`.
-  @discardableResult
-  public func appendJSON(of reference: Reference, _ record: ObjectRecord, to bytes: inout [UInt8]) -> Revision {
-    var latest = record.revision
-    bytes.append(contentsOf: "{\"@ref\":\"".utf8)
-    bytes.append(contentsOf: reference.text.utf8)
-    bytes.append(contentsOf: "\",\"@revision\":".utf8)
-    bytes.appendDecimal(record.revision)
-    let layout = record.entity.layout
-    for column in layout.columns {
-      bytes.append(contentsOf: layout.names[Int(column.nameStart)..<Int(column.nameEnd)])
-      if column.storage >= 0 {
-        record.values[Int(column.storage)].appendJSON(to: &bytes)
-      } else {
-        value(of: reference, at: layout.path(of: column), latest: &latest).appendJSON(to: &bytes)
-      }
+  func value(of record: ObjectRecord, _ reference: Reference, key: Int, latest: inout Revision) -> Value {
+    let column = record.entity.layout.columns[key]
+    if column.storage >= 0 { return record.values[Int(column.storage)] }
+    if column.pathStart < column.pathEnd {
+      return value(of: reference, at: record.entity.layout.path(of: column), latest: &latest)
     }
-    bytes.append(UInt8(ascii: "}"))
-    return latest
+    guard case .computed(let computed) = record.entity.keys[key].kind, let formula = computed.formula else {
+      return .null
+    }
+    switch formula {
+    case .path(let path): return value(of: reference, at: path, latest: &latest)
+    case .expression(let expression): return expression.value(of: reference, record, in: self, latest: &latest)
+    }
+  }
+
+  /// The value for keys of a member of a collection; of no keys, the member itself.
+  func value(ofMember member: Value, at keys: ArraySlice<Int>, latest: inout Revision) -> Value {
+    guard !keys.isEmpty else { return member }
+    switch member {
+    case .reference(let reference): return value(of: reference, at: keys, latest: &latest)
+    case .array(let elements): return .array(elements.map { value(ofMember: $0, at: keys, latest: &latest) })
+    case .members(let list): return .array(list.map { value(ofMember: $0, at: keys, latest: &latest) })
+    default: return .null
+    }
+  }
+
+  // MARK: Collections
+
+  /// Operators that need no fold.
+  private func value(of operation: CollectionOperation, over collection: Value, latest: inout Revision) -> Value {
+    if operation.function == .count {
+      if case .members(let list) = collection { return .integer(Int64(list.count)) }
+      return collection.elements.map { .integer(Int64($0.count)) } ?? .null
+    }
+    guard let elements = collection.elements else { return .null }
+    var values = elements.map { value(ofMember: $0, at: operation.memberKeys[...], latest: &latest) }
+    switch operation.function {
+    case .unionOfArrays, .distinctUnionOfArrays: values = values.flatMap { $0.elements ?? [] }
+    default: break
+    }
+    values.removeAll(where: \.isNull)
+    switch operation.function {
+    case .distinctUnionOfObjects, .distinctUnionOfArrays: return .array(values.withoutRepetitions)
+    default: return .array(values)
+    }
+  }
+
+  /// What the collection of an object folds into: as the reader has it, or worked out from all members.
+  func value(of fold: CollectionFold, _ owner: Reference, latest: inout Revision) -> FoldedValue {
+    guard let record = record(owner) else { return .value(.null) }
+    if let kept = folded(fold, of: owner) { return kept }
+    latest = max(latest, record.revision)
+    let collection = value(of: record, owner, key: fold.key, latest: &latest)
+    return value(of: fold, over: collection, latest: &latest)
+  }
+
+  /// Null where there is no collection: behind a null.
+  private func value(of fold: CollectionFold, over collection: Value, latest: inout Revision) -> FoldedValue {
+    var running = RunningFold(fold)
+    switch collection {
+    case .members(let list):
+      for member in list { running.insert(contribution(of: member, to: fold, latest: &latest)) }
+    case .array(let elements):
+      for element in elements { running.insert(contribution(of: element, to: fold, latest: &latest)) }
+    default: return .value(.null)
+    }
+    return running.value
+  }
+
+  /// What a member adds to a fold of its collection.
+  package func contribution(of member: Value, to fold: CollectionFold) -> RunningFold.Contribution {
+    var latest: Revision = 0
+    return contribution(of: member, to: fold, latest: &latest)
+  }
+
+  private func contribution(
+    of member: Value, to fold: CollectionFold, latest: inout Revision
+  ) -> RunningFold.Contribution {
+    switch fold.element {
+    case .keys(let keys): .value(value(ofMember: member, at: keys[...], latest: &latest))
+    case .expression(let expression): expression.contribution(of: member, in: self, latest: &latest)
+    }
+  }
+}
+
+extension [Value] {
+  /// Each value once, where it comes first.
+  fileprivate var withoutRepetitions: [Value] {
+    var seen: Set<Value> = []
+    return filter { seen.insert($0).inserted }
   }
 }

@@ -12,9 +12,3 @@ public struct ObjectRecord: Sendable {
   /// The values of the stored keys, by `Key.storage`.
   public internal(set) var values: [Value]
 }
-
-/// Something that can be asked for objects: a state, or a past one seen through the changes since.
-public protocol ObjectReader {
-  /// The object of this name, nil where there is none.
-  func record(_ reference: Reference) -> ObjectRecord?
-}

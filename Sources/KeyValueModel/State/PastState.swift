@@ -3,13 +3,13 @@
 public struct PastState: ObjectReader, Sendable {
   private let present: ModelState
   /// Objects that differ from the present; nil for those that were not there.
-  private var differences: [Reference: ObjectRecord?] = [:]
+  private var differences = RecordLog()
 
   /// The state before all of `commits`, which are consecutive and end with the one that made `present`.
   public init(before commits: some BidirectionalCollection<Commit>, of present: ModelState) {
     self.present = present
     for commit in commits.reversed() {
-      for (object, record) in commit.before { differences.updateValue(record, forKey: object) }
+      for (object, record) in commit.before { differences.note(object, record, replacing: true) }
     }
   }
 
@@ -21,7 +21,7 @@ public struct PastState: ObjectReader, Sendable {
 
   /// Goes on to the state after one operation.
   public mutating func apply(_ step: Commit.Step) {
-    for (object, after) in step.writes { differences.updateValue(after, forKey: object) }
+    for (object, after) in step.writes { differences.note(object, after, replacing: true) }
   }
 
   /// What the objects are.

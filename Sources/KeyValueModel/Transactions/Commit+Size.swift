@@ -1,15 +1,42 @@
 internal import OrderedCollections
 
 extension Commit {
+  private static let bytesPerMember = 48
+
   /// About how many bytes of memory the commit keeps alive, for bounds on histories.
   package var approximateBytes: Int {
     var bytes = 160
-    for entry in before { bytes += 64 + (entry.record?.approximateBytes ?? 0) }
+    var deleted: Set<Reference> = []
     for step in steps {
       bytes += 96
-      for write in step.writes { bytes += 64 + (write.after?.approximateBytes ?? 0) }
+      if case .change(let changes) = step.kind {
+        for change in changes { bytes += Self.approximateBytes(ofMembersIn: change) }
+      }
+      for write in step.writes {
+        bytes += 64 + (write.after?.approximateBytes ?? 0)
+        if write.after == nil { deleted.insert(write.object) }
+      }
+    }
+    for entry in before {
+      bytes += 64 + (entry.record?.approximateBytes ?? 0)
+      // Nobody else keeps what a deleted object had.
+      if deleted.contains(entry.object) { bytes += Self.bytesPerMember * (entry.record?.memberCount ?? 0) }
     }
     return bytes
+  }
+
+  /// What a change keeps of a collection besides the record: the members that came or went; where it was set as a whole,
+  /// all that it has, since the list before shares nothing with it.
+  private static func approximateBytes(ofMembersIn change: KeyChange) -> Int {
+    guard let collection = change.collection else { return bytesPerMember * change.memberCount }
+    return 96 + bytesPerMember * (collection.removed.count + collection.inserted.count)
+  }
+}
+
+extension ObjectRecord {
+  /// How many members its collections have.
+  fileprivate var memberCount: Int {
+    values.reduce(0) { if case .members(let list) = $1 { $0 + list.count } else { $0 } }
   }
 }
 
@@ -23,6 +50,8 @@ extension Value {
     case .string(let text): 32 + text.utf8.count
     case .array(let elements): elements.reduce(48) { $0 + $1.approximateBytes }
     case .object(let object): object.members.reduce(64) { $0 + 32 + $1.key.utf8.count + $1.value.approximateBytes }
+    // Its members are shared with the list before and after, but for the path to what changed.
+    case .members: 512
     default: 32
     }
   }

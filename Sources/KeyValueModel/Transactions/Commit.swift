@@ -7,7 +7,34 @@ public struct Commit: Sendable {
     /// The index of the key in its entity.
     public let key: Int
     /// True where the key's `notifies` kept it silent: observers are not told, but paths through it lead elsewhere.
-    public let isSilent: Bool
+    public internal(set) var isSilent: Bool
+    /// What became of the members, where the key is a collection and the operation did not set it as a whole.
+    public internal(set) var collection: CollectionChange?
+    /// How many members a collection has that was set as a whole; 0 for everything else.
+    var memberCount = 0
+  }
+
+  /// Members of a collection that came, went or were replaced (KVO guide, "Indexed To-Many Compliance").
+  public struct CollectionChange: Hashable, Sendable {
+    /// The sort, as change dictionaries have it.
+    public enum Kind: String, Hashable, Sendable {
+      /// Members came.
+      case insertion
+      /// Members went.
+      case removal
+      /// Members were put in the place of others.
+      case replacement
+    }
+
+    /// The sort.
+    public let kind: Kind
+    /// The places, ascending: after the operation for an insertion, before it for a removal; nil where the collection is
+    /// not ordered.
+    public let indexes: [Int]?
+    /// The members that went, in order.
+    public let removed: [Value]
+    /// The members that came, in order.
+    public let inserted: [Value]
   }
 
   /// What one operation did.

@@ -16,17 +16,15 @@ public struct Model: Sendable {
   /// Applies a transaction and gives it the next revision. One that fails leaves everything as it was.
   public mutating func commit(_ transaction: Transaction) throws(ModelError) -> Commit {
     for precondition in transaction.preconditions { try check(precondition) }
-    var application = TransactionApplication(state: state, revision: revision + 1)
-    // The application must be the only owner of the state, or each of its writes would copy a path of the tree.
-    state = ModelState(schema: application.state.schema)
+    var application = TransactionApplication(taking: &state, revision: revision + 1)
     do throws(ModelError) {
       try application.apply(transaction.operations)
     } catch {
       application.undo()
-      state = application.state
+      application.giveBack(to: &state)
       throw error
     }
-    state = application.state
+    application.giveBack(to: &state)
     revision += 1
     return application.commit(writer: transaction.writer)
   }
@@ -45,13 +43,13 @@ public struct Model: Sendable {
     case .differs(let reference, let text, let revisions):
       guard let record = state.record(reference) else { return }
       let path = try text.map { text throws(ModelError) in try schema.resolve(text, from: record.entity) }
-      let current = path.map { state.revision(of: reference, along: $0.keys) } ?? state.revision(of: reference)
+      let current = path.map { state.revision(of: reference, along: $0) } ?? state.revision(of: reference)
       guard !revisions.contains(current) else {
         throw stale("\(reference) is what it was at revision \(current)", reference, text)
       }
     case .unchangedKeyPath(let reference, let text, let since):
       let path = try schema.resolve(text, from: state.requireRecord(reference).entity)
-      guard since <= revision, state.revision(of: reference, along: path.keys) <= since else {
+      guard since <= revision, state.revision(of: reference, along: path) <= since else {
         throw stale("\(text) of \(reference) is no longer what it was at revision \(since)", reference, text)
       }
     }

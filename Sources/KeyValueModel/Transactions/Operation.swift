@@ -8,6 +8,19 @@ public enum Operation: Sendable {
   case set(Reference, keyPath: String, Value)
   /// Changes an object by a JSON merge patch (RFC 7396).
   case patch(Reference, JSONObject)
+  /// Changes an object by a JSON Patch (RFC 6902): each key that it names is set as a whole.
+  case jsonPatch(Reference, JSONPatch)
+  /// Puts members into a collection: at these places of the result, each for the member of the same position, or where
+  /// there are none at its end.
+  case insert(Reference, keyPath: String, [NewMember], at: [Int]?)
+  /// Takes members out of an ordered collection by their places.
+  case removeIndexes(Reference, keyPath: String, [Int])
+  /// Takes members out of a collection; what is no member is none already.
+  case removeMembers(Reference, keyPath: String, [Value])
+  /// Puts members in the place of those at these places.
+  case replace(Reference, keyPath: String, at: [Int], [NewMember])
+  /// Changes an unordered collection as a set.
+  case mutateSet(Reference, keyPath: String, SetMutation, [NewMember])
   /// Deletes an object by the delete rules.
   case delete(Reference)
   /// Opens a bracket around changes of a key (KVO guide, "Manual Change Notification").
@@ -16,6 +29,26 @@ public enum Operation: Sendable {
   case didChange(Reference, key: String)
   /// Fails unless the object is unchanged since a revision.
   case require(Reference, Revision)
+}
+
+/// Something that becomes a member of a collection.
+public enum NewMember: Sendable {
+  /// A reference, or a value.
+  case value(Value)
+  /// An object that is made in place.
+  case object(Reference, JSONObject)
+}
+
+/// The set operations (KVO guide, "Unordered to-many": the methods of `mutableSetValueForKey:`).
+public enum SetMutation: String, Hashable, Sendable, CaseIterable {
+  /// Adds members.
+  case union
+  /// Takes members out.
+  case minus
+  /// Takes out all but these.
+  case intersect
+  /// Has these and no others.
+  case set
 }
 
 /// What must hold for a transaction to be applied at all (RFC 9110 §13.1).

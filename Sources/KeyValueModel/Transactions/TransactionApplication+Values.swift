@@ -2,19 +2,24 @@ internal import OrderedCollections
 
 /// Creating, setting, patching.
 extension TransactionApplication {
-  mutating func create(_ reference: Reference, _ values: JSONObject) throws(ModelError) {
+  /// Makes an object. `heldBy` is a key that somebody is about to set from its other side, and that may be null until then.
+  mutating func create(
+    _ reference: Reference, _ values: JSONObject, heldBy inverse: Int? = nil
+  ) throws(ModelError) {
     let entity = try state.schema.requireEntity(reference.entity)
     guard state.record(reference) == nil else {
       throw ModelError(.alreadyExists, "there is an object \(reference) already", object: reference)
     }
     let given = try members(values, of: entity, reference)
-    let nulls = [Value](repeating: .null, count: entity.storageCount)
-    write(reference, ObjectRecord(entity: entity, revision: revision, createdAt: revision, values: nulls))
+    made.insert(reference)
+    write(
+      reference,
+      ObjectRecord(entity: entity, revision: revision, createdAt: revision, values: entity.emptyValues))
     for index in entity.keys.indices {
       guard let storage = entity.keys[index].storage else { continue }
       if let value = given[index] {
         try assign(value, to: reference, key: index)
-      } else if state.record(reference)?.values[storage].isNull == true {
+      } else if index != inverse, state.record(reference)?.values[storage].isEmptyOrNull == true {
         // Otherwise it was set as the far side of a key of the body that names the object itself.
         try assign(entity.keys[index].defaultValue, to: reference, key: index)
       }
@@ -40,27 +45,40 @@ extension TransactionApplication {
 
   /// Sets value for key path: the objects on the way must be there.
   mutating func set(_ reference: Reference, _ keyPath: String, _ value: Value) throws(ModelError) {
+    let (target, index, record) = try place(reference, keyPath)
+    guard let record else { return }
+    do throws(ModelError) {
+      try assign(value, to: target, record, key: index)
+    } catch {
+      throw ModelError(error.code, error.detail, object: reference, keyPath: keyPath)
+    }
+  }
+
+  /// The object that a key path leads to, which of its keys comes last, and the object as it stands.
+  func place(
+    _ reference: Reference, _ keyPath: String
+  ) throws(ModelError) -> (owner: Reference, key: Int, record: ObjectRecord?) {
     let record = try state.requireRecord(reference)
+    if !keyPath.utf8.contains(UInt8(ascii: ".")), let index = record.entity.indexOfKey(keyPath) {
+      return (reference, index, record)
+    }
     let path: ModelKeyPath
     do throws(ModelError) {
       path = try state.schema.resolve(keyPath, from: record.entity)
     } catch {
       throw error.code == .notACollection ? Self.writingThroughOperator(keyPath, reference) : error.at(reference)
     }
-    var target = reference
-    if path.keys.count > 1 {
-      guard case .reference(let owner) = state.value(of: reference, at: path.keys.dropLast()) else {
-        throw ModelError(
-          .nullInKeyPath, "'\(keyPath)' leads through a null", object: reference, keyPath: keyPath)
-      }
-      target = owner
+    guard path.operation == nil else { throw Self.writingThroughOperator(keyPath, reference) }
+    guard let index = path.keys.last, path.keys.count > 1 else { return (reference, path.keys.last ?? 0, record) }
+    guard path.unobservable == nil else {
+      throw ModelError(
+        .notACollection, "'\(keyPath)' leads through a collection and cannot be written", object: reference,
+        keyPath: keyPath)
     }
-    guard let index = path.keys.last else { return }
-    do throws(ModelError) {
-      try assign(value, to: target, key: index)
-    } catch {
-      throw ModelError(error.code, error.detail, object: reference, keyPath: keyPath)
+    guard case .reference(let owner) = state.value(of: reference, at: path.keys.dropLast()) else {
+      throw ModelError(.nullInKeyPath, "'\(keyPath)' leads through a null", object: reference, keyPath: keyPath)
     }
+    return (owner, index, state.record(owner))
   }
 
   private static func writingThroughOperator(_ keyPath: String, _ reference: Reference) -> ModelError {
@@ -77,6 +95,9 @@ extension TransactionApplication {
         let current = state.record(reference)
       {
         merged = MergePatch.merging(value, into: state.value(of: current, reference, key: index))
+      } else if value.isNull, record.entity.keys[index].isToMany {
+        // Null takes away what is there (RFC 7396 §2), and a collection without its members is empty.
+        merged = .array([])
       }
       try assign(merged, to: reference, key: index)
     }
@@ -93,7 +114,7 @@ extension TransactionApplication {
     return values
   }
 
-  private func orderedMembers(
+  func orderedMembers(
     _ body: JSONObject, of entity: Entity, _ reference: Reference
   ) throws(ModelError) -> [(Int, Value)] {
     var values: [(Int, Value)] = []
@@ -121,11 +142,22 @@ extension TransactionApplication {
 
   /// Checks a value and sets a key to it, whatever the key is.
   mutating func assign(_ value: Value, to reference: Reference, key index: Int) throws(ModelError) {
-    guard let entity = state.record(reference)?.entity else { return }
-    let key = entity.keys[index]
-    if value.isNull, !key.isOptional {
-      throw ModelError(.nullNotAllowed, "'\(key.name)' must have a value", object: reference, keyPath: key.name)
+    guard let record = state.record(reference) else { return }
+    try assign(value, to: reference, record, key: index)
+  }
+
+  /// The same for an object that the caller has looked up and that has not changed since.
+  mutating func assign(
+    _ value: Value, to reference: Reference, _ record: ObjectRecord, key index: Int
+  ) throws(ModelError) {
+    let column = record.entity.layout.columns[index]
+    if value.isNull, !column.isOptional {
+      let name = record.entity.keys[index].name
+      throw ModelError(.nullNotAllowed, "'\(name)' must have a value", object: reference, keyPath: name)
     }
+    // What most attributes are is handled without a copy of the key, which has much in it that is counted.
+    if column.isPlain(value) { return store(value, in: reference, record, key: index) }
+    let key = record.entity.keys[index]
     switch key.kind {
     case .computed:
       throw ModelError(.readOnlyKey, "'\(key.name)' is computed", object: reference, keyPath: key.name)
@@ -139,17 +171,52 @@ extension TransactionApplication {
             .invalidValue, "'\(key.name)' \(error.reason)", object: reference, keyPath: key.name)
         }
       }
-      store(accepted, in: reference, key: index)
+      store(accepted, in: reference, record, key: index)
     case .toOne(let toOne):
-      try connect(reference, key: index, toOne, to: try target(of: value, key, toOne, reference))
+      let target = try target(of: value, key, destination: toOne.destination, reference)
+      try connect(reference, key: index, toOne, to: target)
+    case .toMany(let toMany):
+      try assign(try members(value, of: key, toMany, reference), to: reference, key: index, toMany)
     }
+  }
+
+  /// The checked members of a collection that is set as a whole.
+  private func members(
+    _ value: Value, of key: Key, _ toMany: ToMany, _ reference: Reference
+  ) throws(ModelError) -> [Value] {
+    guard let elements = value.elements else {
+      throw ModelError(
+        .invalidValue, "'\(key.name)' wants an array and is \(value.kind)", object: reference, keyPath: key.name)
+    }
+    var members: [Value] = []
+    var seen: Set<Value> = []
+    for element in elements {
+      let member = try member(element, of: key, toMany, reference)
+      if seen.insert(member).inserted {
+        members.append(member)
+      } else if toMany.isOrdered {
+        throw ModelError(
+          .invalidValue, "\(member.json) is twice in '\(key.name)'; members are unique", object: reference,
+          keyPath: key.name)
+      }
+    }
+    return members
   }
 }
 
 extension Key {
-  /// What a create fills in: the default, or null.
+  /// What a create fills in: the default, or null; for a collection no members.
   package var defaultValue: Value {
-    if case .attribute(let attribute) = kind, let value = attribute.defaultValue { return value }
+    switch kind {
+    case .attribute(let attribute): attribute.defaultValue ?? .null
+    case .toMany(let toMany): .members(MemberList(isOrdered: toMany.isOrdered))
+    case .toOne, .computed: .null
+    }
+  }
+
+  /// What a new object holds before its keys are set.
+  var emptyValue: Value {
+    if case .toMany = kind { return defaultValue }
     return .null
   }
 }

@@ -38,15 +38,21 @@ extension Value {
       bytes.append(UInt8(ascii: "\""))
       bytes.append(contentsOf: value.text.utf8)
       bytes.append(UInt8(ascii: "\""))
-    case .array(let elements):
-      bytes.append(UInt8(ascii: "["))
-      for (index, element) in elements.enumerated() {
-        if index > 0 { bytes.append(UInt8(ascii: ",")) }
-        element.appendJSON(to: &bytes)
-      }
-      bytes.append(UInt8(ascii: "]"))
+    case .array(let elements): Self.append(elements, to: &bytes)
+    case .members(let list): Self.append(list, to: &bytes)
     case .object(let object): object.appendJSON(to: &bytes)
     }
+  }
+
+  private static func append(_ elements: some Sequence<Value>, to bytes: inout [UInt8]) {
+    bytes.append(UInt8(ascii: "["))
+    var isFirst = true
+    for element in elements {
+      if !isFirst { bytes.append(UInt8(ascii: ",")) }
+      isFirst = false
+      element.appendJSON(to: &bytes)
+    }
+    bytes.append(UInt8(ascii: "]"))
   }
 
   /// The shortest text that gives the same double again, without the `.0` that JSON does not need.

@@ -17,6 +17,8 @@ public enum Value: Hashable, Sendable {
   case reference(Reference)
   /// A list, in order.
   case array([Value])
+  /// The members of a to-many, in order; written in JSON as an array, and equal to the array of the same values.
+  case members(MemberList)
   /// The members of a JSON object.
   indirect case object(JSONObject)
 
@@ -36,8 +38,39 @@ public enum Value: Hashable, Sendable {
     case (.string(let left), .string(let right)): left.utf8.elementsEqual(right.utf8)
     case (.reference(let left), .reference(let right)): left == right
     case (.array(let left), .array(let right)): left == right
+    case (.members(let left), .members(let right)): left == right
+    case (.members(let list), .array(let array)), (.array(let array), .members(let list)):
+      list.count == array.count && list.elementsEqual(array)
     case (.object(let left), .object(let right)): left == right
     default: false
+    }
+  }
+
+  /// Feeds what equality looks at.
+  public func hash(into hasher: inout Hasher) {
+    switch self {
+    case .null: hasher.combine(0)
+    case .bool(let value): hasher.combine(value)
+    case .integer(let value): hasher.combine(value)
+    case .number(let value): hasher.combine(value)
+    case .string(let text): hasher.combine(text)
+    case .reference(let reference): hasher.combine(reference)
+    case .array(let elements):
+      hasher.combine(elements.count)
+      for element in elements { hasher.combine(element) }
+    case .members(let list):
+      hasher.combine(list.count)
+      for member in list { hasher.combine(member) }
+    case .object(let object): hasher.combine(object)
+    }
+  }
+
+  /// The elements of an array or of a collection; nil for everything else.
+  public var elements: [Value]? {
+    switch self {
+    case .array(let elements): elements
+    case .members(let list): list.array
+    default: nil
     }
   }
 }

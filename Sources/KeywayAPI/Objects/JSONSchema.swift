@@ -2,8 +2,9 @@ internal import KeyValueModel
 
 /// The schema as JSON Schema (draft 2020-12), for clients that validate or generate.
 ///
-/// What JSON Schema has no word for stands under names of our own: `keyway:toOne`, `keyway:computed`,
-/// `keyway:notifies`, `keyway:extends` and `keyway:display`.
+/// What JSON Schema has no word for stands under names of our own: `keyway:toOne`, `keyway:toMany`, `keyway:ordered`,
+/// `keyway:inverse`, `keyway:delete`, `keyway:computed`, `keyway:indexed`, `keyway:notifies`, `keyway:extends` and
+/// `keyway:display`.
 enum JSONSchema {
   private static let dialect = Value.string("https://json-schema.org/draft/2020-12/schema")
 
@@ -46,10 +47,12 @@ enum JSONSchema {
       property = ["type": type("string", isOptional: key.isOptional), "keyway:toOne": .string(toOne.destination)]
       property["keyway:inverse"] = toOne.inverse.map(Value.string)
       property["keyway:delete"] = .string(toOne.deleteRule.rawValue)
+    case .toMany(let toMany): property = self.property(toMany)
     case .computed(let computed):
       property = ["readOnly": .bool(true), "keyway:computed": .string(computed.text)]
       if let type = computed.declaredType, type != .json { property["type"] = self.type(word(type), isOptional: true) }
     }
+    if key.isIndexed { property["keyway:indexed"] = .bool(true) }
     if key.notifying != .always { property["keyway:notifies"] = .string(key.notifying.rawValue) }
     return property
   }
@@ -68,6 +71,23 @@ enum JSONSchema {
     property["maxLength"] = attribute.maxLength.map { .integer(Int64($0)) }
     property["pattern"] = attribute.pattern.map { .string($0.text) }
     property["enum"] = attribute.allowedValues.map { .array($0 + (isOptional ? [.null] : [])) }
+    return property
+  }
+
+  private static func property(_ toMany: ToMany) -> JSONObject {
+    var property: JSONObject = [
+      "type": .string("array"), "uniqueItems": .bool(true), "default": .array([]),
+      "keyway:ordered": .bool(toMany.isOrdered),
+    ]
+    switch toMany.member {
+    case .object(let entity):
+      property["items"] = .object(["type": .string("string")])
+      property["keyway:toMany"] = .string(entity)
+      property["keyway:inverse"] = toMany.inverse.map(Value.string)
+      property["keyway:delete"] = .string(toMany.deleteRule.rawValue)
+    case .value(let attribute):
+      property["items"] = .object(self.property(attribute, isOptional: false))
+    }
     return property
   }
 

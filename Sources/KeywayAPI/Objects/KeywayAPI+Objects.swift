@@ -30,7 +30,8 @@ extension KeywayAPI {
     guard target.parameters.isEmpty else {
       let tag = target["expand"] == nil ? snapshot.state.revision(of: reference) : nil
       if let tag, try isNotModified(request, tag) { return notModified(tag, snapshot) }
-      try ObjectEncoder(state: snapshot.state, entity: record.entity, target: target).append(reference, to: &bytes)
+      var encoder = try ObjectEncoder(state: snapshot.state, entity: record.entity, target: target, limits: limits)
+      try encoder.append(reference, to: &bytes)
       return .response(json(bytes, at: snapshot.revision, tag: tag))
     }
     let tag = snapshot.state.appendJSON(of: reference, record, to: &bytes)
@@ -50,17 +51,20 @@ extension KeywayAPI {
     let snapshot = store.snapshot
     let record = try Problem.translating { () throws(ModelError) in try snapshot.state.requireRecord(reference) }
     var paths: [ModelKeyPath] = []
+    var budget = AnswerBudget(limits)
     for text in texts {
-      paths.append(try resolve(text, from: record.entity, of: reference))
+      let path = try resolve(text, from: record.entity, of: reference)
+      try budget.spend(on: path, of: reference, in: snapshot.state)
+      paths.append(path)
     }
-    let tag = paths.map { snapshot.state.revision(of: reference, along: $0.keys) }.max() ?? 0
+    let tag = paths.map { snapshot.state.revision(of: reference, along: $0) }.max() ?? 0
     if try isNotModified(request, tag) { return notModified(tag, snapshot) }
     var bytes: [UInt8] = []
     if paths.count == 1, let path = paths.first {
-      snapshot.state.value(of: reference, at: path.keys).appendJSON(to: &bytes)
+      snapshot.state.value(of: reference, at: path).appendJSON(to: &bytes)
     } else {
       var members = JSONObject()
-      for path in paths { members[path.text] = snapshot.state.value(of: reference, at: path.keys) }
+      for path in paths { members[path.text] = snapshot.state.value(of: reference, at: path) }
       members.appendJSON(to: &bytes)
     }
     return .response(json(bytes, at: snapshot.revision, tag: tag))
@@ -87,48 +91,5 @@ extension KeywayAPI {
       Response(
         status: .notModified,
         fields: [.eTag: entityTag(tag), .keywayCursor: cursor(snapshot.revision)], body: []))
-  }
-
-  // MARK: Fetching
-
-  func fetch(_ name: String, _ request: borrowing Request, _ target: Target) throws(Problem) -> Answer {
-    let entity = try Problem.translating { () throws(ModelError) in try store.schema.requireEntity(name) }
-    try target.allowOnly("limit", "page", "keys", "expand")
-    let limit = try limit(target)
-    let subject = "\(name)?\(target["keys"] ?? "")&\(target["expand"] ?? "")"
-    var word: String?
-    let fetch: PageStore.Fetch
-    var offset = 0
-    if let page = target["page"] {
-      (word, fetch, offset) = try pages.fetch(page: page, subject: subject)
-    } else {
-      let snapshot = store.snapshot
-      fetch = PageStore.Fetch(
-        snapshot: snapshot.state, revision: snapshot.revision,
-        references: extents.references(of: entity, in: snapshot.state),
-        subject: subject, expiry: 0)
-    }
-    let end = min(offset + limit, fetch.references.count)
-    let encoder = try ObjectEncoder(state: fetch.snapshot, entity: entity, target: target)
-    var bytes = Array("{\"revision\":\(fetch.revision),\"count\":\(fetch.references.count),\"objects\":[".utf8)
-    for index in offset..<end {
-      if index > offset { bytes.append(UInt8(ascii: ",")) }
-      encoder.append(fetch.references[index], to: &bytes)
-    }
-    bytes.append(UInt8(ascii: "]"))
-    if end < fetch.references.count {
-      let word = word ?? pages.keep(fetch.snapshot, fetch.revision, fetch.references, subject: subject)
-      bytes.append(contentsOf: ",\"next\":\"\(word).\(end)\"".utf8)
-    }
-    bytes.append(UInt8(ascii: "}"))
-    return .response(json(bytes, at: fetch.revision, tag: nil))
-  }
-
-  private func limit(_ target: Target) throws(Problem) -> Int {
-    guard let text = target["limit"] else { return pages.limits.objects }
-    guard let limit = Int(text), (1...pages.limits.objects).contains(limit) else {
-      throw Problem(.malformedQuery, "limit is a whole number from 1 to \(pages.limits.objects)")
-    }
-    return limit
   }
 }

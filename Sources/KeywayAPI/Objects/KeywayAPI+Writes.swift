@@ -70,8 +70,13 @@ extension KeywayAPI {
   ) throws(Problem) -> Answer {
     let reference = try reference(entity, id)
     try target.allowOnly()
-    let body = try Body.object(of: request, types: [Body.json, Body.mergePatch])
-    return try write([.patch(reference, body)], about: .object(reference), request) { api, _, state in
+    let operation: Operation
+    if try Body.mediaType(of: request, among: Body.patchTypes) == Body.jsonPatch {
+      operation = .jsonPatch(reference, try Body.jsonPatch(of: request, operationLimit: limits.patchOperations))
+    } else {
+      operation = .patch(reference, try Body.object(of: request, types: Body.patchTypes))
+    }
+    return try write([operation], about: .object(reference), request) { api, _, state in
       api.object(reference, in: state, status: .ok)
     }
   }
@@ -92,49 +97,27 @@ extension KeywayAPI {
     _ entity: String, _ id: String, _ keyPath: String, _ request: borrowing Request, _ target: Target
   ) throws(Problem) -> Answer {
     let reference = try reference(entity, id)
-    try refuseCollectionParameters(target, reference, keyPath)
+    try target.allowOnly("index")
+    if let indexes = try target.indexes() { return try replaceMembers(of: reference, keyPath, at: indexes, request) }
     let value = try Body.value(of: request)
-    let operation = Operation.set(reference, keyPath: keyPath, value)
-    return try write([operation], about: .keyPath(reference, keyPath), request) { api, _, state in
-      api.value(keyPath, of: reference, in: state)
-    }
+    return try writeValue(.set(reference, keyPath: keyPath, value), reference, keyPath, request)
   }
 
   func deleteKeyPath(
     _ entity: String, _ id: String, _ keyPath: String, _ request: borrowing Request, _ target: Target
   ) throws(Problem) -> Answer {
     let reference = try reference(entity, id)
-    try refuseCollectionParameters(target, reference, keyPath)
-    let operation = Operation.set(reference, keyPath: keyPath, .null)
+    try target.allowOnly("index", "object", "value")
+    if let removal = try removal(reference, keyPath, target) {
+      return try writeValue(removal, reference, keyPath, request)
+    }
+    // A to-many is never null: it is emptied.
+    let nothing: Value = store.schema.memberType(of: keyPath, from: reference) == nil ? .null : .array([])
+    let operation = Operation.set(reference, keyPath: keyPath, nothing)
     return try write([operation], about: .keyPath(reference, keyPath), request) { api, _, state in
       let response = api.value(keyPath, of: reference, in: state)
       return Response(status: .noContent, fields: [.eTag: response.fields[.eTag] ?? ""], body: [])
     }
-  }
-
-  /// Inserting wants a to-many, and this version's schemas have none.
-  func postKeyPath(
-    _ entity: String, _ id: String, _ keyPath: String, _ request: borrowing Request, _ target: Target
-  ) throws(Problem) -> Answer {
-    let reference = try reference(entity, id)
-    try target.allowOnly("index", "operation")
-    _ = try Body.value(of: request)
-    throw try notACollection(reference, keyPath)
-  }
-
-  private func refuseCollectionParameters(
-    _ target: Target, _ reference: Reference, _ keyPath: String
-  ) throws(Problem) {
-    try target.allowOnly("index", "object")
-    if !target.parameters.isEmpty { throw try notACollection(reference, keyPath) }
-  }
-
-  /// The problem of treating a key path as a to-many; throws what is wrong with the path before that.
-  private func notACollection(_ reference: Reference, _ keyPath: String) throws(Problem) -> Problem {
-    let state = store.snapshot.state
-    let record = try Problem.translating { () throws(ModelError) in try state.requireRecord(reference) }
-    _ = try resolve(keyPath, from: record.entity, of: reference)
-    return Problem(.notACollection, "'\(keyPath)' is no to-many", object: reference, keyPath: keyPath)
   }
 
   // MARK: The way of a write
@@ -145,6 +128,12 @@ extension KeywayAPI {
     _ operations: [Operation], about subject: Subject, _ request: borrowing Request,
     answer: @escaping @Sendable (KeywayAPI, Commit, borrowing ModelState) -> Response
   ) throws(Problem) -> Answer {
+    let size = operations.reduce(0) { $0 + $1.size }
+    guard size <= Self.maximumOperations else {
+      throw Problem(
+        .tooManyOperations,
+        "\(size) operations and objects made in place; a transaction has at most \(Self.maximumOperations)")
+    }
     let transaction = Transaction(
       operations, preconditions: try preconditions(of: request, about: subject), writer: try writer(of: request))
     let method = request.method
@@ -180,7 +169,7 @@ extension KeywayAPI {
     else { return problem.response }
     var revision = state.revision(of: reference)
     if case .keyPath(_, let text) = subject, let path = try? store.schema.resolve(text, from: record.entity) {
-      revision = state.revision(of: reference, along: path.keys)
+      revision = state.revision(of: reference, along: path)
     }
     return problem.with(.eTag, entityTag(revision)).response
   }
@@ -195,7 +184,12 @@ extension KeywayAPI {
       return []
     }
     var keyPath: String?
-    if case .keyPath(_, let text) = subject { keyPath = text }
+    if case .keyPath(_, let text) = subject {
+      // What cannot be written anyway is refused for that, whatever the conditions say (RFC 9110 §13.2.1): to look at a
+      // path through one to-many after the other could take the writer very long.
+      guard isWritable(text, of: reference) else { return [] }
+      keyPath = text
+    }
     var preconditions: [Precondition] = []
     if let text = request.header(.ifNoneMatch) {
       let condition = try EntityTagCondition(text, header: "If-None-Match")
@@ -216,6 +210,14 @@ extension KeywayAPI {
     return preconditions + [unchanged ?? .unchangedObject(reference, since: since)]
   }
 
+  /// Whether a key path is one of those that can be written: without an operator, and not through a to-many.
+  private func isWritable(_ keyPath: String, of reference: Reference) -> Bool {
+    guard let entity = store.schema.entity(named: reference.entity),
+      let path = try? store.schema.resolveObservable(keyPath, from: entity)
+    else { return false }
+    return path.operation == nil
+  }
+
   private func writer(of request: borrowing Request) throws(Problem) -> String? {
     guard let name = request.header(.keywayWriter) else { return nil }
     guard (1...128).contains(name.utf8.count), name.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
@@ -233,12 +235,12 @@ extension KeywayAPI {
     return Response(status: status, fields: [.contentType: Body.json, .eTag: entityTag(tag)], body: bytes)
   }
 
-  private func value(_ keyPath: String, of reference: Reference, in state: borrowing ModelState) -> Response {
+  func value(_ keyPath: String, of reference: Reference, in state: borrowing ModelState) -> Response {
     guard let record = state.record(reference), let path = try? store.schema.resolve(keyPath, from: record.entity)
     else { return Response(status: .ok, fields: [:], body: []) }
     var bytes: [UInt8] = []
-    state.value(of: reference, at: path.keys).appendJSON(to: &bytes)
-    let tag = entityTag(state.revision(of: reference, along: path.keys))
+    state.value(of: reference, at: path).appendJSON(to: &bytes)
+    let tag = entityTag(state.revision(of: reference, along: path))
     return Response(status: .ok, fields: [.contentType: Body.json, .eTag: tag], body: bytes)
   }
 }

@@ -2,7 +2,7 @@ internal import KeyValueModel
 
 /// Writes objects as the wire contract has them: `@ref`, `@revision`, and the keys, computed ones included.
 struct ObjectEncoder {
-  /// Which to-ones are written as the object that they name, and which of that object's in turn.
+  /// Which relationships are written as the objects that they name, and which of those objects' in turn.
   struct Expansion {
     var children: [Int: Expansion] = [:]
   }
@@ -11,15 +11,23 @@ struct ObjectEncoder {
   /// The keys to write; nil for all.
   var keys: Set<Int>?
   var expansion = Expansion()
+  /// How many objects more may be written in the place of references.
+  private var budget: AnswerBudget
 
-  /// The object as JSON, or `null` where it is not there.
-  func append(_ reference: Reference, to bytes: inout [UInt8]) {
-    append(reference, expansion, keys, to: &bytes)
+  /// An encoder of all keys of objects, references as they are.
+  init(state: ModelState) {
+    self.state = state
+    budget = AnswerBudget(RequestLimits())
   }
 
-  private func append(
+  /// The object as JSON, or `null` where it is not there. Throws `too-many-objects`.
+  mutating func append(_ reference: Reference, to bytes: inout [UInt8]) throws(Problem) {
+    try append(reference, expansion, keys, to: &bytes)
+  }
+
+  private mutating func append(
     _ reference: Reference, _ expansion: Expansion, _ keys: Set<Int>?, to bytes: inout [UInt8]
-  ) {
+  ) throws(Problem) {
     guard let record = state.record(reference) else {
       bytes.append(contentsOf: "null".utf8)
       return
@@ -38,21 +46,39 @@ struct ObjectEncoder {
       bytes.append(contentsOf: record.entity.keys[index].name.utf8)
       bytes.append(contentsOf: "\":".utf8)
       let value = state.value(of: record, reference, key: index)
-      if case .reference(let target) = value, let child = expansion.children[index] {
-        append(target, child, nil, to: &bytes)
+      if let child = expansion.children[index] {
+        try append(value, child, to: &bytes)
       } else {
         value.appendJSON(to: &bytes)
       }
     }
     bytes.append(UInt8(ascii: "}"))
   }
+
+  /// The objects that the value of a relationship names.
+  private mutating func append(
+    _ value: Value, _ expansion: Expansion, to bytes: inout [UInt8]
+  ) throws(Problem) {
+    if case .reference(let target) = value {
+      try budget.spend(1)
+      return try append(target, expansion, nil, to: &bytes)
+    }
+    guard let members = value.elements else { return value.appendJSON(to: &bytes) }
+    bytes.append(UInt8(ascii: "["))
+    for (index, member) in members.enumerated() {
+      if index > 0 { bytes.append(UInt8(ascii: ",")) }
+      try append(member, expansion, to: &bytes)
+    }
+    bytes.append(UInt8(ascii: "]"))
+  }
 }
 
 extension ObjectEncoder {
   /// An encoder for what `?keys=` and `?expand=` ask of objects of an entity. Throws `undefined-key` and, for an
-  /// expansion that is no to-one, `malformed-query`.
-  init(state: ModelState, entity: Entity, target: Target) throws(Problem) {
+  /// expansion that is no relationship, `malformed-query`.
+  init(state: ModelState, entity: Entity, target: Target, limits: RequestLimits) throws(Problem) {
     self.state = state
+    budget = AnswerBudget(limits)
     if let names = target.list("keys") {
       var keys: Set<Int> = []
       for name in names {
@@ -65,8 +91,8 @@ extension ObjectEncoder {
     }
     for text in target.list("expand") ?? [] {
       let path = try Problem.translating { () throws(ModelError) in try state.schema.resolve(text, from: entity) }
-      guard state.schema.leadsToObject(path, from: entity) else {
-        throw Problem(.malformedQuery, "expand: '\(text)' is no to-one relationship", keyPath: text)
+      guard path.operation == nil, path.type.namesObjects else {
+        throw Problem(.malformedQuery, "expand: '\(text)' is no relationship", keyPath: text)
       }
       expansion.add(path.keys[...])
     }
@@ -77,5 +103,16 @@ extension ObjectEncoder.Expansion {
   fileprivate mutating func add(_ path: ArraySlice<Int>) {
     guard let first = path.first else { return }
     children[first, default: Self()].add(path.dropFirst())
+  }
+}
+
+extension ValueType {
+  /// Whether its values are references, or lists of them.
+  fileprivate var namesObjects: Bool {
+    switch self {
+    case .object: true
+    case .list(let element): element.namesObjects
+    case .attribute: false
+    }
   }
 }

@@ -36,6 +36,7 @@ extension KeywayAPI {
   func metrics() -> Answer {
     let snapshot = store.snapshot
     let census = streams.census
+    let keys = idempotency.census
     let gauges: [(String, Double)] = [
       ("keyway_revision", Double(snapshot.revision)),
       ("keyway_objects", Double(snapshot.state.count)),
@@ -44,12 +45,19 @@ extension KeywayAPI {
       ("keyway_observations", Double(census.observations)),
       ("keyway_pending_bytes", Double(hub.pendingBytes)),
       ("keyway_queued_writes", Double(store.queuedWrites)),
+      ("keyway_idempotency_keys", Double(keys.keys)),
+      ("keyway_idempotency_bytes", Double(keys.bytes)),
     ]
     for (label, value) in gauges { Meter(label: label, factory: registry).set(value) }
     // Counted where it happens, and carried over here.
     requests.export(to: registry)
     registry.setTotal("keyway_commits_total", [], to: Double(snapshot.revision))
     registry.setTotal("keyway_notifications_total", [], to: Double(census.notifications))
+    for failures in store.schema.expressionFailures {
+      registry.setTotal(
+        "keyway_expression_failures_total", [("entity", failures.entity), ("key", failures.key)],
+        to: Double(failures.count))
+    }
     return .response(
       Response(
         status: .ok, fields: [.contentType: "text/plain; version=0.0.4; charset=utf-8"], body: registry.rendered()))

@@ -8,31 +8,54 @@ package enum Body {
   package static let json = "application/json"
   /// JSON merge patch (RFC 7396 §4).
   package static let mergePatch = "application/merge-patch+json"
+  /// JSON Patch (RFC 6902 §6).
+  package static let jsonPatch = "application/json-patch+json"
+  /// What an object can be patched with; `application/json` is taken for a merge patch.
+  package static let patchTypes = [json, mergePatch, jsonPatch]
+
+  /// The media type of a body, without its parameters, or `unsupported-media-type` where it is none of `types`.
+  package static func mediaType(of request: borrowing Request, among types: [String]) throws(Problem) -> String {
+    let given = request.header(.contentType)
+    let type = given?.split(separator: ";").first.map { $0.trimmingSpaces().lowercased() }
+    if let type, types.contains(type) { return type }
+    let list = types.joined(separator: ", ")
+    let reason = given.map { "'\($0)' is not" } ?? "there is no Content-Type, and it must be"
+    throw Problem(.unsupportedMediaType, "\(reason) one of \(list); with curl, use curl --json")
+      .with(types.contains(mergePatch) ? .acceptPatch : .accept, list)
+  }
+
+  /// How many levels of JSON a body has at most.
+  package static let depthLimit = 64
 
   /// The JSON value of a body. Throws `unsupported-media-type` unless its type is one of `types`, and `malformed-json`.
   package static func value(
-    of request: borrowing Request, types: [String] = [json]
+    of request: borrowing Request, types: [String] = [json], depthLimit: Int = depthLimit
   ) throws(Problem) -> Value {
-    let given = request.header(.contentType)
-    let type = given?.split(separator: ";").first.map { $0.trimmingSpaces().lowercased() }
-    guard let type, types.contains(type) else {
-      let list = types.joined(separator: ", ")
-      let reason = given.map { "'\($0)' is not" } ?? "there is no Content-Type, and it must be"
-      throw Problem(.unsupportedMediaType, "\(reason) one of \(list); with curl, use curl --json")
-        .with(types.contains(mergePatch) ? .acceptPatch : .accept, list)
-    }
+    _ = try mediaType(of: request, among: types)
     do throws(JSONError) {
-      return try Value(json: request.body())
+      return try Value(json: request.body(), depthLimit: depthLimit)
     } catch {
       throw Problem(.malformedJSON, error.description)
     }
   }
 
+  /// The JSON Patch of a body; what is none is `malformed-json`, since RFC 5789 §2.2 wants 400 for it.
+  package static func jsonPatch(of request: borrowing Request, operationLimit: Int) throws(Problem) -> JSONPatch {
+    // Its list and the operation stand around a value that may be as deep as any.
+    let body = try value(of: request, types: [jsonPatch], depthLimit: depthLimit + 2)
+    do throws(JSONPatchError) {
+      return try JSONPatch(body, operationLimit: operationLimit)
+    } catch {
+      let code: ProblemCode = error.kind == .tooManyOperations ? .tooManyOperations : .malformedJSON
+      throw Problem(code, "the JSON Patch: \(error.description)")
+    }
+  }
+
   /// The JSON object of a body; anything else is `invalid-value`.
   package static func object(
-    of request: borrowing Request, types: [String] = [json]
+    of request: borrowing Request, types: [String] = [json], depthLimit: Int = depthLimit
   ) throws(Problem) -> JSONObject {
-    guard case .object(let object) = try value(of: request, types: types) else {
+    guard case .object(let object) = try value(of: request, types: types, depthLimit: depthLimit) else {
       throw Problem(.invalidValue, "the body must be a JSON object")
     }
     return object

@@ -12,6 +12,10 @@ extension HTTPField.Name {
   package static let keywayCursor = named("Keyway-Cursor")
   /// `Keyway-Writer`: who writes.
   package static let keywayWriter = named("Keyway-Writer")
+  /// `Idempotency-Key`: makes a retried `POST` apply once.
+  package static let idempotencyKey = named("Idempotency-Key")
+  /// `Idempotency-Replayed`: on an answer that is given again to a retry.
+  package static let idempotencyReplayed = named("Idempotency-Replayed")
   /// `Last-Event-ID`: where a stream is to go on.
   package static let lastEventID = named("Last-Event-ID")
   /// `Accept-Patch` (RFC 5789 §3.1).

@@ -19,7 +19,8 @@ package struct Problem: Error, Sendable {
     self.detail = detail
     self.object = object?.text
     self.keyPath = keyPath
-    if code.status == .tooManyRequests || code.status == .serviceUnavailable { fields[.retryAfter] = "1" }
+    let passes = code.status == .tooManyRequests || code.status == .serviceUnavailable || code == .idempotencyKeyInUse
+    if passes { fields[.retryAfter] = "1" }
   }
 
   /// A refusal of the model.

@@ -17,6 +17,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
   case nullInKeyPath = "null-in-key-path"
   case deleteDenied = "delete-denied"
   case alreadyExists = "already-exists"
+  case idempotencyKeyInUse = "idempotency-key-in-use"
   case pageExpired = "page-expired"
   case staleRevision = "stale-revision"
   case contentTooLarge = "content-too-large"
@@ -29,9 +30,15 @@ package enum ProblemCode: String, CaseIterable, Sendable {
   case wrongEntity = "wrong-entity"
   case unbalancedBracket = "unbalanced-bracket"
   case notACollection = "not-a-collection"
+  case indexOutOfRange = "index-out-of-range"
+  case unobservableKeyPath = "unobservable-key-path"
+  case patchTestFailed = "patch-test-failed"
+  case malformedFilter = "malformed-filter"
+  case idempotencyKeyReused = "idempotency-key-reused"
   case tooManyCells = "too-many-cells"
   case tooManyKeyPaths = "too-many-key-paths"
   case tooManyOperations = "too-many-operations"
+  case tooManyObjects = "too-many-objects"
   case tooManyStreams = "too-many-streams"
   case overloaded
   case draining
@@ -40,20 +47,21 @@ package enum ProblemCode: String, CaseIterable, Sendable {
   /// The status of an answer with this problem (RFC 9110 §15, RFC 6585).
   package var status: HTTPResponse.Status {
     switch self {
-    case .malformedJSON, .malformedKeyPath, .malformedQuery, .malformedRequest: .badRequest
+    case .malformedJSON, .malformedKeyPath, .malformedFilter, .malformedQuery, .malformedRequest: .badRequest
     case .unknownEntity, .unknownObject, .undefinedKey, .unknownStream, .unknownCell, .notFound: .notFound
     case .methodNotAllowed: .methodNotAllowed
     case .notAcceptable: .notAcceptable
-    case .nullInKeyPath, .deleteDenied, .alreadyExists: .conflict
+    case .nullInKeyPath, .deleteDenied, .alreadyExists, .patchTestFailed, .idempotencyKeyInUse: .conflict
     case .pageExpired: .gone
     case .staleRevision: .preconditionFailed
     case .contentTooLarge: .contentTooLarge
     case .unsupportedMediaType: .unsupportedMediaType
     case .misdirectedRequest: .misdirectedRequest
     case .headersTooLarge: .requestHeaderFieldsTooLarge
-    case .invalidValue, .nullNotAllowed, .readOnlyKey, .wrongEntity, .unbalancedBracket, .notACollection:
+    case .invalidValue, .nullNotAllowed, .readOnlyKey, .wrongEntity, .unbalancedBracket, .notACollection,
+      .indexOutOfRange, .unobservableKeyPath, .idempotencyKeyReused:
       .unprocessableContent
-    case .tooManyCells, .tooManyKeyPaths, .tooManyOperations: .tooManyRequests
+    case .tooManyCells, .tooManyKeyPaths, .tooManyOperations, .tooManyObjects: .tooManyRequests
     case .tooManyStreams, .overloaded, .draining: .serviceUnavailable
     case .internalError: .internalServerError
     }
@@ -62,7 +70,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
   /// One sentence for whoever meets the problem; also the `title` (RFC 9457 §3.1.3).
   package var explanation: String {
     switch self {
-    case .malformedJSON: "The body is not one JSON value, or an object in it names a member twice."
+    case .malformedJSON: "The body is not one JSON value, names a member of an object twice, or is no JSON Patch."
     case .malformedKeyPath: "The key path does not follow the grammar: keys joined by dots, at most one operator."
     case .malformedQuery: "A query parameter or a header is unknown, double, or not of its form."
     case .malformedRequest: "The request cannot be understood as HTTP."
@@ -77,9 +85,10 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .nullInKeyPath: "A key path cannot be set through an object that is not there."
     case .deleteDenied: "A delete rule, or a reference that must not be null, forbids the deletion."
     case .alreadyExists: "There is an object of this reference already."
+    case .idempotencyKeyInUse: "A request with this Idempotency-Key is still under way; try again."
     case .pageExpired: "The state that the pages of this fetch show is no longer kept; fetch again."
     case .staleRevision: "What the request depends on has changed; the ETag header has the present version."
-    case .contentTooLarge: "The body is larger than request.bodyBytes."
+    case .contentTooLarge: "The body is larger than request.bodyBytes, or, with a key, than idempotency.bytes."
     case .unsupportedMediaType: "A body wants Content-Type: application/json; with curl, use curl --json."
     case .misdirectedRequest: "The Host is none of this server's names; see the setting names."
     case .headersTooLarge: "The request headers are larger than request.headerBytes."
@@ -88,10 +97,17 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .readOnlyKey: "The key is computed and cannot be set."
     case .wrongEntity: "The reference names an object of another entity than the relationship wants."
     case .unbalancedBracket: "A willChange has no didChange, or the other way round."
-    case .notACollection: "The operation wants a to-many and the key is none."
+    case .notACollection: "The operation wants a to-many, a set operation one without order; none is written through."
+    case .indexOutOfRange: "An index set names a place that is not there, one twice, or places of what has no order."
+    case .unobservableKeyPath: "The path goes on behind a to-many without an operator: it can be read, not observed."
+    case .patchTestFailed: "A test of the JSON Patch does not hold."
+    case .malformedFilter: "The filter is no CEL expression over the entity's keys, or no condition, or costs too much."
+    case .idempotencyKeyReused: "Another request had this Idempotency-Key; a new request wants a new one."
     case .tooManyCells: "A stream has at most streams.cells cells."
     case .tooManyKeyPaths: "An observation names at most streams.keyPaths key paths."
-    case .tooManyOperations: "A transaction has at most transactions.operations operations."
+    case .tooManyOperations:
+      "A transaction has at most transactions.operations operations, a JSON Patch patch.operations."
+    case .tooManyObjects: "An answer has at most answer.objects objects by expand, or of a to-many behind another."
     case .tooManyStreams: "The server has as many open streams as streams.maximum allows; try again later."
     case .overloaded: "The server has more to do than its limits allow; try again."
     case .draining: "The server is about to stop; try again."

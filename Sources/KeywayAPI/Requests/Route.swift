@@ -4,7 +4,7 @@ package import HTTPTypes
 package enum Route: Hashable, Sendable {
   case health, ready, metrics, status
   case entities, entity(String), problem(String)
-  case objects(String), object(String, String), keyPath(String, String, String)
+  case allObjects, objects(String), object(String, String), keyPath(String, String, String)
   case transactions
   case streams, stream(String), cells(String), cell(String, String)
 
@@ -23,6 +23,7 @@ package enum Route: Hashable, Sendable {
 
   private static func versioned(_ segments: [String]) -> Route? {
     switch (segments[1], segments.count) {
+    case ("objects", 2): .allObjects
     case ("objects", 3): .objects(segments[2])
     case ("objects", 4): .object(segments[2], segments[3])
     case ("objects", 5): .keyPath(segments[2], segments[3], segments[4])
@@ -42,7 +43,7 @@ package enum Route: Hashable, Sendable {
   /// The methods that it has, besides `HEAD` where it has `GET`, and `OPTIONS`.
   package var methods: [HTTPRequest.Method] {
     switch self {
-    case .health, .ready, .metrics, .status, .entities, .entity, .problem: [.get]
+    case .health, .ready, .metrics, .status, .entities, .entity, .problem, .allObjects: [.get]
     case .objects: [.get, .post]
     case .object: [.get, .put, .patch, .delete]
     case .keyPath: [.get, .put, .post, .delete]
@@ -62,6 +63,16 @@ package enum Route: Hashable, Sendable {
     }
   }
 
+  /// Whether its methods other than `GET` write to the model, and not to a stream.
+  package var isWritten: Bool {
+    switch self {
+    case .objects, .object, .keyPath, .transactions: true
+    case .health, .ready, .metrics, .status, .entities, .entity, .problem, .allObjects, .streams, .stream, .cells,
+      .cell:
+      false
+    }
+  }
+
   /// The value of an `Allow` header (RFC 9110 §10.2.1).
   package var allow: String {
     var names = methods.map(\.rawValue)
@@ -69,11 +80,21 @@ package enum Route: Hashable, Sendable {
     return (names + ["OPTIONS"]).joined(separator: ", ")
   }
 
+  /// The value of an `Accept-Patch` header (RFC 5789 §3.1); nil where there is no `PATCH`.
+  package var acceptPatch: String? {
+    switch self {
+    case .object: Body.patchTypes.joined(separator: ", ")
+    case .cell: [Body.json, Body.mergePatch].joined(separator: ", ")
+    default: nil
+    }
+  }
+
   /// The patterns of all paths: what metrics call them, never the paths themselves.
   package static let patterns = [
     "/healthz", "/readyz", "/metrics", "/v1/status", "/v1/entities", "/v1/entities/{Entity}", "/v1/problems/{code}",
-    "/v1/objects/{Entity}", "/v1/objects/{Entity}/{id}", "/v1/objects/{Entity}/{id}/{keyPath}", "/v1/transactions",
-    "/v1/streams", "/v1/streams/{stream}", "/v1/streams/{stream}/cells", "/v1/streams/{stream}/cells/{cell}",
+    "/v1/objects", "/v1/objects/{Entity}", "/v1/objects/{Entity}/{id}", "/v1/objects/{Entity}/{id}/{keyPath}",
+    "/v1/transactions", "/v1/streams", "/v1/streams/{stream}", "/v1/streams/{stream}/cells",
+    "/v1/streams/{stream}/cells/{cell}",
   ]
 
   /// Which of `patterns` is this resource's.
@@ -86,14 +107,15 @@ package enum Route: Hashable, Sendable {
     case .entities: 4
     case .entity: 5
     case .problem: 6
-    case .objects: 7
-    case .object: 8
-    case .keyPath: 9
-    case .transactions: 10
-    case .streams: 11
-    case .stream: 12
-    case .cells: 13
-    case .cell: 14
+    case .allObjects: 7
+    case .objects: 8
+    case .object: 9
+    case .keyPath: 10
+    case .transactions: 11
+    case .streams: 12
+    case .stream: 13
+    case .cells: 14
+    case .cell: 15
     }
   }
 }

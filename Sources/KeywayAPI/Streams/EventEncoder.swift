@@ -92,6 +92,9 @@ struct EventEncoder: Sendable {
     bytes.appendJSONString(observation.keyPath.text)
     bytes.append(contentsOf: ",\"kind\":\"\(change.kind.rawValue)\"".utf8)
     if change.isPrior { bytes.append(contentsOf: ",\"prior\":true".utf8) }
+    if let indexes = change.indexes {
+      append(.array(indexes.map { .integer(Int64($0)) }), named: ",\"indexes\":", to: &bytes)
+    }
     append(change.old, named: ",\"old\":", to: &bytes)
     append(change.new, named: ",\"new\":", to: &bytes)
     if let context = observation.context {

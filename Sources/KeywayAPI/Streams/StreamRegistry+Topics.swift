@@ -74,7 +74,7 @@ extension StreamRegistry {
       let entity = try schema.requireEntity(object.entity)
       guard let keyPaths else { return entity.display }
       var paths: [ModelKeyPath] = []
-      for text in keyPaths { paths.append(try schema.resolve(text, from: entity)) }
+      for text in keyPaths { paths.append(try schema.resolveObservable(text, from: entity)) }
       return paths
     }
     guard paths.count <= limits.keyPaths else {

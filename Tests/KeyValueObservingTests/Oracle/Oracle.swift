@@ -21,15 +21,17 @@ struct Oracle {
     static func < (left: Rank, right: Rank) -> Bool { (left.setting, left.depth) < (right.setting, right.depth) }
   }
 
-  private struct Bracket {
-    let object: String
-    let key: String
+  struct Bracket {
+    let link: Link
     var depth = 1
     let before: OracleWorld
     var priors: [Int] = []
   }
 
-  private struct Told {
+  typealias Link = OracleWorld.Link
+  typealias MemberChange = OracleWorld.MemberChange
+
+  struct Told {
     let watch: Watch
     let line: String
     var isRetracted = false
@@ -37,10 +39,10 @@ struct Oracle {
 
   var world: OracleWorld
   var watches: [Watch] = []
-  private var brackets: [Bracket] = []
-  private var told: [Told] = []
+  var brackets: [Bracket] = []
+  var told: [Told] = []
   /// What an observer saw last before a bracket began to hold something back from it.
-  private var seen: [Int: Value] = [:]
+  var seen: [Int: Value] = [:]
 
   init(schema: OracleSchema) {
     world = OracleWorld(schema: schema)
@@ -78,18 +80,17 @@ struct Oracle {
     let before = world
     try world.apply(operation)
     switch operation {
-    case .willChange(let object, let key): open(object.text, key)
-    case .didChange(let object, let key): try close(object.text, key)
+    case .willChange(let object, let key): open(Link(object: object.text, key: key))
+    case .didChange(let object, let key): try close(Link(object: object.text, key: key))
     default:
-      let settings = world.settings
+      let ways = OracleWays(before: before, after: world, open: Set(brackets.map(\.link)))
       for watch in watches where seen[watch.number] == nil {
-        let isHeldBack = before.links(watch.object, watch.path).contains { holdsBack($0, settings, before) }
+        let isHeldBack = before.links(watch.object, watch.path).contains(where: ways.holdsBack)
         if isHeldBack { seen[watch.number] = before.read(watch.object, path: watch.path) }
       }
       let present = self
-      notify(olds: before) { watch in
-        before.links(watch.object, watch.path)
-          .compactMap { present.rank($0, settings, before, owes: present.owes(watch)) }.min()
+      notify(olds: before, change: { present.seen[$0.number] == nil ? ways.memberChange($0) : nil }) { watch in
+        before.links(watch.object, watch.path).compactMap { ways.rank($0, owes: present.owes(watch)) }.min()
       }
     }
   }
@@ -98,71 +99,17 @@ struct Oracle {
 
   private func owes(_ watch: Watch) -> Bool { seen[watch.number].map { $0 != value(watch) } ?? false }
 
-  private func isOpen(_ link: (object: String, key: String)) -> Bool {
-    brackets.contains { $0.object == link.object && $0.key == link.key }
-  }
-
-  // MARK: Operations
-
-  /// How near the first setting is that makes a key notify, nil where none does.
-  private func rank(
-    _ link: (object: String, key: String), _ settings: [OracleWorld.Setting], _ before: OracleWorld, owes: Bool
-  ) -> Rank? {
-    guard let key = before.key(link.object, link.key), !isOpen(link) else { return nil }
-    guard !key.isStored else {
-      let index = settings.firstIndex { !$0.isSilent && $0.object == link.object && $0.key == link.key }
-      return index.map { Rank(setting: $0, depth: 0) }
-    }
-    if key.notifies == "manual" { return nil }
-    let isEqual = before.read(link.object, link.key) == world.read(link.object, link.key)
-    if key.notifies == "changed", isEqual, !owes { return nil }
-    return inputs(link, before).compactMap { rank($0, settings, before, owes: owes) }.min()
-      .map { Rank(setting: $0.setting, depth: $0.depth + 1) }
-  }
-
-  private func inputs(_ link: (object: String, key: String), _ world: OracleWorld) -> [(object: String, key: String)] {
-    world.schema.paths(OracleWorld.entity(link.object), link.key).flatMap { world.links(link.object, $0) }
-  }
-
-  private func touches(
-    _ link: (object: String, key: String), _ settings: [OracleWorld.Setting], _ before: OracleWorld
-  ) -> Bool {
-    if settings.contains(where: { $0.object == link.object && $0.key == link.key }) { return true }
-    return inputs(link, before).contains { touches($0, settings, before) }
-  }
-
-  private func holdsBack(
-    _ link: (object: String, key: String), _ settings: [OracleWorld.Setting], _ before: OracleWorld
-  ) -> Bool {
-    if isOpen(link), touches(link, settings, before) { return true }
-    return inputs(link, before).contains { holdsBack($0, settings, before) }
-  }
-
   // MARK: Brackets
 
-  private func bracketRank(
-    _ link: (object: String, key: String), _ bracket: (object: String, key: String), since before: OracleWorld?,
-    owes: Bool
-  ) -> Rank? {
-    if link == bracket { return Rank(setting: 0, depth: 0) }
-    guard let key = world.key(link.object, link.key), !key.isStored, !isOpen(link), key.notifies != "manual" else {
-      return nil
-    }
-    let isEqual = before.map { $0.read(link.object, link.key) == world.read(link.object, link.key) } ?? false
-    if key.notifies == "changed", isEqual, !owes { return nil }
-    return inputs(link, world).compactMap { bracketRank($0, bracket, since: before, owes: owes) }.min()
-      .map { Rank(setting: 0, depth: $0.depth + 1) }
-  }
-
-  private mutating func open(_ object: String, _ key: String) {
-    if let index = brackets.firstIndex(where: { $0.object == object && $0.key == key }) {
+  private mutating func open(_ link: Link) {
+    if let index = brackets.firstIndex(where: { $0.link == link }) {
       brackets[index].depth += 1
       return
     }
-    var bracket = Bracket(object: object, key: key, before: world)
+    var bracket = Bracket(link: link, before: world)
+    let ways = OracleWays(bracket: link, before: nil, after: world, open: Set(brackets.map(\.link)))
     let ranked = ranks { watch in
-      world.links(watch.object, watch.path)
-        .compactMap { bracketRank($0, (object, key), since: nil, owes: false) }.min()
+      world.links(watch.object, watch.path).compactMap { ways.bracketRank($0, owes: false) }.min()
     }
     for watch in ranked where watch.options.contains(.prior) {
       bracket.priors.append(told.count)
@@ -171,21 +118,22 @@ struct Oracle {
     brackets.append(bracket)
   }
 
-  private mutating func close(_ object: String, _ key: String) throws {
-    guard let index = brackets.firstIndex(where: { $0.object == object && $0.key == key }) else {
+  private mutating func close(_ link: Link) throws {
+    guard let index = brackets.firstIndex(where: { $0.link == link }) else {
       throw OracleWorld.Refused()
     }
     brackets[index].depth -= 1
     guard brackets[index].depth == 0 else { return }
     let bracket = brackets.remove(at: index)
-    let isSame = bracket.before.read(object, key) == world.read(object, key)
-    let isCalm = isSame && world.key(object, key)?.notifies == "changed"
+    let isSame = bracket.before.read(link.object, link.key) == world.read(link.object, link.key)
+    let isCalm = isSame && world.key(link.object, link.key)?.notifies == "changed"
+    let ways = OracleWays(bracket: link, before: bracket.before, after: world, open: Set(brackets.map(\.link)))
     let present = self
     let heard = notify(olds: world, withPriors: false) { watch in
       let owes = present.owes(watch)
       if isCalm, !owes { return nil }
       return present.world.links(watch.object, watch.path)
-        .compactMap { present.bracketRank($0, (object, key), since: bracket.before, owes: owes) }.min()
+        .compactMap { ways.bracketRank($0, owes: owes) }.min()
     }
     for prior in bracket.priors where !heard.contains(told[prior].watch.number) { told[prior].isRetracted = true }
   }
@@ -202,25 +150,36 @@ struct Oracle {
   }
 
   @discardableResult
-  private mutating func notify(olds: OracleWorld, withPriors: Bool = true, _ rank: (Watch) -> Rank?) -> Set<Int> {
+  private mutating func notify(
+    olds: OracleWorld, withPriors: Bool = true, change: (Watch) -> MemberChange? = { _ in nil },
+    _ rank: (Watch) -> Rank?
+  ) -> Set<Int> {
     let ranked = ranks(rank)
     let old = Dictionary(
       uniqueKeysWithValues: ranked.map { ($0.number, seen[$0.number] ?? olds.read($0.object, path: $0.path)) })
     if withPriors {
-      for watch in ranked where watch.options.contains(.prior) { tell(watch, old: old[watch.number], isPrior: true) }
+      for watch in ranked where watch.options.contains(.prior) {
+        tell(watch, old: old[watch.number], isPrior: true, change(watch))
+      }
     }
     for watch in ranked.reversed() {
-      tell(watch, old: old[watch.number], isPrior: false)
+      tell(watch, old: old[watch.number], isPrior: false, change(watch))
       seen[watch.number] = nil
     }
     return Set(ranked.map(\.number))
   }
 
-  private mutating func tell(_ watch: Watch, old: Value?, isPrior: Bool) {
+  private mutating func tell(_ watch: Watch, old: Value?, isPrior: Bool, _ change: MemberChange? = nil) {
     var line = (watch.cell.map { "[\($0)] " } ?? "") + "\(watch.object).\(watch.path.joined(separator: "."))"
+    if let change { line += " \(change.kind)" }
+    if let indexes = change?.indexes { line += " at \(indexes.map(String.init).joined(separator: ","))" }
     if isPrior { line += " prior" }
-    if watch.options.contains(.old), let old { line += " old=\(old.json)" }
-    if watch.options.contains(.new), !isPrior { line += " new=\(value(watch).json)" }
+    let hasOld = isPrior || change?.kind != "insertion"
+    let hasNew = !isPrior && change?.kind != "removal"
+    if watch.options.contains(.old), hasOld, let old = change.map({ .array($0.old) }) ?? old {
+      line += " old=\(old.json)"
+    }
+    if watch.options.contains(.new), hasNew { line += " new=\((change.map { .array($0.new) } ?? value(watch)).json)" }
     told.append(Told(watch: watch, line: line + " context=\(watch.number)"))
   }
 }

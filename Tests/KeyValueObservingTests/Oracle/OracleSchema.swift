@@ -3,10 +3,18 @@ import Seeding
 
 /// A schema as the oracle knows it: plain lists, from which the YAML for the production code is written.
 struct OracleSchema {
+  /// What a value is.
+  indirect enum Sort: Equatable {
+    case plain(String)
+    case object(String)
+    case list(Sort)
+  }
+
   struct Key {
     enum Kind {
-      case attribute(defaultValue: Int64?)
+      case attribute(String, defaultValue: Value?)
       case toOne(String, inverse: String?, rule: String)
+      case toMany(Sort, isOrdered: Bool, inverse: String?, rule: String)
       case computed([String])
     }
 
@@ -14,8 +22,19 @@ struct OracleSchema {
     var kind: Kind
     var notifies = "always"
     var isOptional = true
+    var isIndexed = false
 
     var isStored: Bool { if case .computed = kind { false } else { true } }
+    var isToMany: Bool { if case .toMany = kind { true } else { false } }
+    var isOrdered: Bool { if case .toMany(_, true, _, _) = kind { true } else { false } }
+
+    var relationship: (destination: String, inverse: String?, rule: String)? {
+      switch kind {
+      case .toOne(let destination, let inverse, let rule): (destination, inverse, rule)
+      case .toMany(.object(let destination), _, let inverse, let rule): (destination, inverse, rule)
+      default: nil
+      }
+    }
   }
 
   struct Entity {
@@ -27,6 +46,7 @@ struct OracleSchema {
   var entities: [Entity]
   /// By entity and key, once the schema is complete; looking up is most of what the oracle does.
   private var keysByName: [String: [String: Key]] = [:]
+  private var keyLists: [String: [Key]] = [:]
   private var pathsByName: [String: [String: [[String]]]] = [:]
 
   init(entities: [Entity]) {
@@ -37,6 +57,7 @@ struct OracleSchema {
 
   /// All keys, inherited first; one that is declared anew stands where it was.
   func keys(_ name: String) -> [Key] {
+    if let keys = keyLists[name] { return keys }
     guard let entity = entity(name) else { return [] }
     var keys = entity.parent.map(self.keys) ?? []
     for key in entity.ownKeys {
@@ -50,11 +71,12 @@ struct OracleSchema {
     return keys(entity).first { $0.name == name }
   }
 
-  private mutating func complete() {
+  mutating func complete() {
     for entity in entities {
       let keys = keys(entity.name)
       pathsByName[entity.name] = Dictionary(uniqueKeysWithValues: keys.map { ($0.name, paths(entity.name, $0.name)) })
       keysByName[entity.name] = Dictionary(uniqueKeysWithValues: keys.map { ($0.name, $0) })
+      keyLists[entity.name] = keys
     }
   }
 
@@ -76,17 +98,59 @@ struct OracleSchema {
     name == wanted || entity(name)?.parent.map { isKind($0, of: wanted) } == true
   }
 
-  /// Where a key leads by the schema alone.
-  func destination(_ entity: String, _ name: String) -> String? {
+  // MARK: What values are
+
+  /// What a key's value is, by the schema alone.
+  func sort(_ entity: String, _ name: String) -> Sort? {
     switch key(entity, name)?.kind {
-    case .toOne(let destination, _, _): return destination
-    case .computed(let path):
-      var current: String? = entity
-      for name in path { current = current.flatMap { destination($0, name) } }
-      return current
-    default: return nil
+    case .attribute(let type, _): .plain(type)
+    case .toOne(let destination, _, _): .object(destination)
+    case .toMany(let member, _, _, _): .list(member)
+    case .computed(let path): sort(entity, path: path)
+    case nil: nil
     }
   }
+
+  func sort(_ entity: String, path: [String]) -> Sort? {
+    var current: Sort = .object(entity)
+    for (index, name) in path.enumerated() {
+      if name.hasPrefix("@") {
+        guard case .list(let element) = current else { return nil }
+        return folded(name, element, Array(path[(index + 1)...]))
+      }
+      guard let next = behind(current, name) else { return nil }
+      current = next
+    }
+    return current
+  }
+
+  private func behind(_ sort: Sort, _ name: String) -> Sort? {
+    switch sort {
+    case .plain: nil
+    case .object(let entity): self.sort(entity, name)
+    case .list(let element): behind(element, name).map(Sort.list)
+    }
+  }
+
+  private func folded(_ operation: String, _ element: Sort, _ right: [String]) -> Sort? {
+    var member = element
+    if !right.isEmpty, right != ["self"] {
+      guard case .object(let entity) = element, let found = sort(entity, path: right) else { return nil }
+      member = found
+    }
+    switch operation {
+    case "@count": return .plain("integer")
+    // No sums of averages: binary fractions add up exactly in whatever order, thirds do not.
+    case "@avg": return .plain("average")
+    case "@sum", "@min", "@max": return member
+    case "@unionOfObjects", "@distinctUnionOfObjects": return .list(member)
+    default:
+      guard case .list = member else { return nil }
+      return member
+    }
+  }
+
+  // MARK: YAML
 
   var yaml: String {
     var text = "entities:\n"
@@ -94,88 +158,67 @@ struct OracleSchema {
       text += "  \(entity.name):\n"
       if let parent = entity.parent { text += "    extends: \(parent)\n" }
       text += "    keys:\(entity.ownKeys.isEmpty ? " {}" : "")\n"
-      for key in entity.ownKeys { text += "      \(key.name): {\(Self.words(key).joined(separator: ", "))}\n" }
+      for key in entity.ownKeys {
+        text += "      \(key.name): {\(words(key, of: entity.name).joined(separator: ", "))}\n"
+      }
     }
     return text
   }
 
-  private static func words(_ key: Key) -> [String] {
+  /// Whether a path comes by a date: one that goes through an expression comes out in UTC. A cycle, which the schema under
+  /// test is to refuse, does too.
+  private func readsDate(_ entity: String, _ path: [String], depth: Int = 0) -> Bool {
+    guard depth < 20 else { return true }
+    var owner = entity
+    for name in path where !name.hasPrefix("@") && name != "self" {
+      switch key(owner, name)?.kind {
+      case .attribute("date", _), .toMany(.plain("date"), _, _, _): return true
+      case .toOne(let destination, _, _), .toMany(.object(let destination), _, _, _): owner = destination
+      case .computed(let inner):
+        if readsDate(owner, inner, depth: depth + 1) { return true }
+        if case .object(let destination)? = sort(owner, name) { owner = destination }
+      default: break
+      }
+    }
+    return false
+  }
+
+  /// Every other computed key says in CEL what its path says, where CEL has a word for it: nothing that can be observed
+  /// may depend on which of the two it is.
+  private func expression(_ key: Key, _ path: [String], of entity: String) -> String? {
+    guard let number = key.name.last?.wholeNumberValue, number.isMultiple(of: 2) else { return nil }
+    if readsDate(entity, path) { return nil }
+    guard let position = path.firstIndex(where: { $0.hasPrefix("@") }) else {
+      return "this." + path.joined(separator: ".")
+    }
+    let list = "this." + path[..<position].joined(separator: ".")
+    let member = path[(position + 1)...]
+    if path[position] == "@count" { return "size(\(list))" }
+    guard let function = ["@sum": "sum", "@avg": "avg", "@min": "min", "@max": "max"][path[position]] else {
+      return nil
+    }
+    // A null on the way makes a member's value null for a key path, and fails in an expression.
+    guard member.count == 1, let name = member.first else { return nil }
+    return name == "self" ? "\(function)(\(list))" : "\(function)(\(list).map(m, m.\(name)))"
+  }
+
+  private func words(_ key: Key, of entity: String) -> [String] {
     var words: [String]
     switch key.kind {
-    case .attribute(let defaultValue):
-      words = ["type: integer"] + (defaultValue.map { ["default: \($0)"] } ?? [])
+    case .attribute(let type, let defaultValue):
+      words = ["type: \(type)"] + (defaultValue.map { ["default: \($0.json)"] } ?? [])
     case .toOne(let destination, let inverse, let rule):
       words = ["toOne: \(destination)", "delete: \(rule)"] + (inverse.map { ["inverse: \($0)"] } ?? [])
-    case .computed(let path): words = ["computed: \(path.joined(separator: "."))"]
+    case .toMany(.object(let destination), let isOrdered, let inverse, let rule):
+      words = ["toMany: \(destination)", "ordered: \(isOrdered)", "delete: \(rule)"]
+      if let inverse { words.append("inverse: \(inverse)") }
+    case .toMany(.plain(let type), let isOrdered, _, _): words = ["toMany: \(type)", "ordered: \(isOrdered)"]
+    case .toMany(.list, _, _, _): words = []
+    case .computed(let path):
+      words = ["computed: \"\(expression(key, path, of: entity) ?? path.joined(separator: "."))\""]
     }
     if !key.isOptional { words.append("optional: false") }
+    if key.isIndexed { words.append("indexed: true") }
     return words + ["notifies: \(key.notifies)"]
-  }
-}
-
-extension OracleSchema {
-  /// A schema of a few entities; with `modes` the words that its keys may have as `notifies`.
-  static func random(modes: [String], _ random: inout SplitMix64) -> OracleSchema {
-    var schema = OracleSchema(entities: [Entity(name: "A"), Entity(name: "B"), Entity(name: "C", parent: "A")])
-    func mode() -> String { modes.randomElement(using: &random) ?? "always" }
-    func name() -> String { ["A", "B", "C"].randomElement(using: &random) ?? "A" }
-    func rule() -> String {
-      ["nullify", "nullify", "nullify", "cascade", "deny"].randomElement(using: &random) ?? "nullify"
-    }
-
-    for index in 0..<3 {
-      for number in 0..<2 {
-        let initial: Int64? = Bool.random(using: &random) ? Int64(number) : nil
-        schema.entities[index].ownKeys.append(
-          Key(name: "n\(index)\(number)", kind: .attribute(defaultValue: initial), notifies: mode()))
-      }
-      var key = Key(name: "r\(index)", kind: .toOne(name(), inverse: nil, rule: rule()), notifies: mode())
-      key.isOptional = index == 2 ? Int.random(in: 0..<4, using: &random) > 0 : true
-      schema.entities[index].ownKeys.append(key)
-    }
-    schema.entities[0].ownKeys.append(
-      Key(name: "mate", kind: .toOne("A", inverse: "mate", rule: rule()), notifies: mode()))
-    let far = Int.random(in: 0..<2, using: &random)
-    let destination = schema.entities[far].name
-    schema.entities[1].ownKeys.append(
-      Key(name: "near", kind: .toOne(destination, inverse: "far", rule: rule()), notifies: mode()))
-    schema.entities[far].ownKeys.append(
-      Key(name: "far", kind: .toOne("B", inverse: "near", rule: rule()), notifies: mode()))
-    for number in 0..<6 {
-      let owner = Int.random(in: 0..<3, using: &random)
-      let path = schema.randomPath(schema.entities[owner].name, upTo: 3, &random)
-      schema.add(Key(name: "c\(number)", kind: .computed(path), notifies: mode()), to: owner)
-    }
-    // A subclass that declares a computed key anew.
-    for key in schema.entities[0].ownKeys where !key.isStored && Bool.random(using: &random) {
-      schema.add(
-        Key(name: key.name, kind: .computed(schema.randomPath("C", upTo: 3, &random)), notifies: mode()), to: 2)
-    }
-    schema.complete()
-    return schema
-  }
-
-  /// Adds a computed key unless that makes a schema that is refused: a cycle, for instance.
-  private mutating func add(_ key: Key, to entity: Int) {
-    var candidate = self
-    candidate.entities[entity].ownKeys.append(key)
-    if (try? Schema(yaml: candidate.yaml)) != nil { self = candidate }
-  }
-
-  /// A path that the schema allows.
-  func randomPath(_ entity: String, upTo length: Int, _ random: inout SplitMix64) -> [String] {
-    var path: [String] = []
-    var current: String? = entity
-    for step in 0..<Int.random(in: 1...length, using: &random) {
-      guard let owner = current else { break }
-      let names = keys(owner).map(\.name)
-      // Mostly on through objects, while there is a way.
-      let leading = names.filter { destination(owner, $0) != nil }
-      let pool = step < length - 1 && Bool.random(using: &random) && !leading.isEmpty ? leading : names
-      guard let name = pool.randomElement(using: &random) else { break }
-      path.append(name)
-      current = destination(owner, name)
-    }
-    return path
   }
 }

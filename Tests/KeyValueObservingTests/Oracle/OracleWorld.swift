@@ -1,21 +1,34 @@
 import KeyValueModel
-import OrderedCollections
 
-/// Every object of the oracle: dictionaries, copied as a whole whenever somebody wants to remember them.
+/// Every object of the oracle: dictionaries, copied as a whole whenever somebody wants to remember them. Collections are
+/// plain arrays, and everything is read anew.
 struct OracleWorld {
-  /// A key that an operation set.
-  struct Setting {
-    let object: String
-    let key: String
-    let isSilent: Bool
-  }
-
   struct Refused: Error {}
 
+  /// A key of an object.
+  struct Link: Hashable {
+    let object: String
+    let key: String
+  }
+
+  /// What was read since the last change, so that a test does not take minutes.
+  private final class Memory {
+    var values: [String: [String: Value]] = [:]
+  }
+
   let schema: OracleSchema
-  var objects: [String: [String: Value]] = [:]
+  var objects: [String: [String: Value]] = [:] {
+    didSet { memory = Memory() }
+  }
   /// What the operation under way has set, in order.
   var settings: [Setting] = []
+  /// The objects that the operation under way has made.
+  var made: Set<String> = []
+  private var memory = Memory()
+
+  init(schema: OracleSchema) {
+    self.schema = schema
+  }
 
   static func entity(_ object: String) -> String { String(object.prefix { $0 != "/" }) }
 
@@ -23,153 +36,148 @@ struct OracleWorld {
 
   func storedKeys(_ object: String) -> [OracleSchema.Key] { schema.keys(Self.entity(object)).filter(\.isStored) }
 
+  // MARK: Reading
+
   func target(_ object: String, _ key: String) -> String? {
     guard case .reference(let reference) = read(object, key) else { return nil }
     return reference.text
   }
 
+  func list(_ object: String, _ key: String) -> [Value] { objects[object]?[key]?.elements ?? [] }
+
   func read(_ object: String, _ name: String) -> Value {
     guard let values = objects[object] else { return .null }
-    if case .computed(let path) = key(object, name)?.kind { return read(object, path: path) }
-    return values[name] ?? .null
+    guard case .computed(let path) = key(object, name)?.kind else { return values[name] ?? .null }
+    if let known = memory.values[object]?[name] { return known }
+    let value = read(object, path: path)
+    memory.values[object, default: [:]][name] = value
+    return value
   }
 
   func read(_ object: String, path: [String]) -> Value {
+    if let position = path.firstIndex(where: { $0.hasPrefix("@") }) {
+      let collection = read(object, path: Array(path[..<position]))
+      guard let elements = collection.elements else { return .null }
+      let values = elements.map { read(member: $0, Array(path[(position + 1)...])) }
+      let value = OracleFold.value(of: path[position], over: values)
+      // A sum of numbers is a number, also where there are none.
+      if case .integer(let whole) = value, schema.sort(Self.entity(object), path: path) == .plain("number") {
+        return .number(Double(whole))
+      }
+      return value
+    }
     guard let name = path.first else { return .null }
-    guard path.count > 1 else { return read(object, name) }
-    return target(object, name).map { read($0, path: Array(path.dropFirst())) } ?? .null
+    let value = read(object, name)
+    return path.count > 1 ? read(behind: value, Array(path.dropFirst())) : value
   }
 
-  /// The (object, key) pairs that a path touches by itself.
-  func links(_ object: String, _ path: [String]) -> [(object: String, key: String)] {
+  private func read(behind value: Value, _ path: [String]) -> Value {
+    switch value {
+    case .reference(let next): read(next.text, path: path)
+    case .array(let elements): .array(elements.map { read(behind: $0, path) })
+    default: .null
+    }
+  }
+
+  private func read(member: Value, _ path: [String]) -> Value {
+    path.isEmpty || path == ["self"] ? member : read(behind: member, path)
+  }
+
+  /// The keys that a path touches by itself: also those of every member that it is worked out from.
+  func links(_ object: String, _ path: [String]) -> [Link] {
     guard let name = path.first else { return [] }
-    let rest = path.count > 1 ? target(object, name).map { links($0, Array(path.dropFirst())) } ?? [] : []
-    return [(object, name)] + rest
+    var rest = Array(path.dropFirst())
+    if rest.first?.hasPrefix("@") == true { rest.removeFirst() }
+    if rest == ["self"] { rest = [] }
+    return [Link(object: object, key: name)] + (rest.isEmpty ? [] : links(behind: read(object, name), rest))
   }
 
-  // MARK: Operations
+  private func links(behind value: Value, _ path: [String]) -> [Link] {
+    switch value {
+    case .reference(let next): links(next.text, path)
+    case .array(let elements): elements.flatMap { links(behind: $0, path) }
+    default: []
+    }
+  }
+}
 
-  /// What `operation` does; its settings are in `settings` afterwards.
-  mutating func apply(_ operation: KeyValueModel.Operation) throws {
-    settings = []
+/// The collection operators, over the members' values.
+enum OracleFold {
+  /// Moments that the dates of the tests name.
+  static let dates: [(text: String, moment: Int)] = [
+    ("2010-03-01T09:30:00+02:00", 1), ("2010-03-01T07:30:00Z", 1), ("2010-03-01T08:00:00Z", 2),
+    ("2010-03-01T00:00:00-09:00", 3), ("2010-03-01", 0),
+  ]
+
+  static func value(of operation: String, over values: [Value]) -> Value {
+    let present = values.filter { !$0.isNull }
     switch operation {
-    case .create(let object, let body): try create(object.text, body)
-    case .put(let object, let body): try put(object.text, body)
-    case .patch(let object, let body):
-      guard objects[object.text] != nil else { throw Refused() }
-      for name in body.members.keys { try assign(object.text, name, body[name] ?? .null) }
-    case .set(let object, let keyPath, let value):
-      let path = keyPath.split(separator: ".").map(String.init)
-      guard objects[object.text] != nil, let last = path.last else { throw Refused() }
-      var owner = object.text
-      for name in path.dropLast() {
-        guard let next = target(owner, name) else { throw Refused() }
-        owner = next
+    case "@count": return .integer(Int64(values.count))
+    case "@sum": return sum(values)
+    case "@avg":
+      guard !values.isEmpty else { return .null }
+      return .number((double(sum(values)) ?? 0) / Double(values.count))
+    case "@min": return present.min(by: precedes) ?? .null
+    case "@max": return present.max(by: precedes) ?? .null
+    case "@unionOfObjects": return .array(present)
+    case "@distinctUnionOfObjects": return .array(distinct(present))
+    case "@unionOfArrays": return .array(flat(values))
+    default: return .array(distinct(flat(values)))
+    }
+  }
+
+  private static func flat(_ values: [Value]) -> [Value] {
+    values.flatMap { $0.elements ?? [] }.filter { !$0.isNull }
+  }
+
+  private static func distinct(_ values: [Value]) -> [Value] {
+    values.reduce(into: []) { found, value in if !found.contains(value) { found.append(value) } }
+  }
+
+  /// The tests' fractions are binary ones, which add up exactly.
+  private static func sum(_ values: [Value]) -> Value {
+    var (whole, total) = (true, 0.0)
+    for value in values {
+      if case .number = value { whole = false }
+      total += double(value) ?? 0
+    }
+    return whole ? .integer(Int64(total)) : .number(total)
+  }
+
+  private static func double(_ value: Value) -> Double? {
+    switch value {
+    case .integer(let integer): Double(integer)
+    case .number(let number): number
+    default: nil
+    }
+  }
+
+  /// By number, by moment or by bytes; what is the same in that, by bytes.
+  private static func precedes(_ left: Value, _ right: Value) -> Bool {
+    if let left = double(left), let right = double(right) { return left < right }
+    if let leftMoment = moment(left), let rightMoment = moment(right), leftMoment != rightMoment {
+      return leftMoment < rightMoment
+    }
+    return Array(left.json.utf8).lexicographicallyPrecedes(Array(right.json.utf8))
+  }
+
+  private static func moment(_ value: Value) -> Int? {
+    guard case .string(let text) = value else { return nil }
+    return dates.first { $0.text == text }?.moment
+  }
+
+  /// The order of an unordered collection.
+  static func sorted(_ values: [Value]) -> [Value] {
+    values.sorted { left, right in
+      if let left = double(left), let right = double(right) { return left < right }
+      let texts = [left, right].map { value -> [UInt8] in
+        switch value {
+        case .string(let text): Array(text.utf8)
+        case .reference(let reference): Array(reference.text.utf8)
+        default: []
+        }
       }
-      try assign(owner, last, value)
-    case .delete(let object): try delete(object.text)
-    case .willChange(let object, _), .didChange(let object, _):
-      guard objects[object.text] != nil else { throw Refused() }
-    case .require: break
-    }
-  }
-
-  private func filling(_ key: OracleSchema.Key) -> Value {
-    if case .attribute(let value?) = key.kind { return .integer(value) }
-    return .null
-  }
-
-  private mutating func create(_ object: String, _ body: JSONObject) throws {
-    guard objects[object] == nil else { throw Refused() }
-    objects[object] = [:]
-    for key in storedKeys(object) {
-      if let value = body[key.name] {
-        try assign(object, key.name, value)
-      } else if read(object, key.name).isNull {
-        try assign(object, key.name, filling(key))
-      }
-    }
-  }
-
-  private mutating func put(_ object: String, _ body: JSONObject) throws {
-    guard let before = objects[object] else { return try create(object, body) }
-    for key in storedKeys(object) {
-      let old = before[key.name] ?? .null
-      if let value = body[key.name] {
-        try assign(object, key.name, value)
-      } else if old != filling(key), read(object, key.name) == old {
-        try assign(object, key.name, filling(key))
-      }
-    }
-  }
-
-  private mutating func store(_ object: String, _ key: OracleSchema.Key, _ value: Value) throws {
-    guard !value.isNull || key.isOptional else { throw Refused() }
-    let isEqual = read(object, key.name) == value
-    objects[object]?[key.name] = value
-    let isSilent = key.notifies == "manual" || (key.notifies == "changed" && isEqual)
-    settings.append(Setting(object: object, key: key.name, isSilent: isSilent))
-  }
-
-  private mutating func assign(_ object: String, _ name: String, _ value: Value) throws {
-    guard let key = key(object, name), key.isStored else { throw Refused() }
-    guard case .toOne(let destination, let inverse, _) = key.kind, case .string(let new) = value else {
-      let old = target(object, name)
-      try store(object, key, value)
-      if case .toOne(_, let inverse?, _) = key.kind, let old { try letGo(old, inverse, of: object) }
-      return
-    }
-    guard objects[new] != nil, schema.isKind(Self.entity(new), of: destination), let reference = Reference(new),
-      let owner = Reference(object)
-    else { throw Refused() }
-    let old = target(object, name)
-    try store(object, key, .reference(reference))
-    guard let inverse, old != new else { return }
-    if let old { try letGo(old, inverse, of: object) }
-    let rival = target(new, inverse)
-    if rival == object { return }
-    if let rival { try letGo(rival, name, of: new) }
-    if let far = self.key(new, inverse) { try store(new, far, .reference(owner)) }
-  }
-
-  private mutating func letGo(_ object: String, _ name: String, of partner: String) throws {
-    guard target(object, name) == partner, let key = key(object, name) else { return }
-    try store(object, key, .null)
-  }
-
-  private mutating func delete(_ object: String) throws {
-    guard objects[object] != nil else { throw Refused() }
-    var doomed = [object]
-    var next = 0
-    while next < doomed.count {
-      for (rule, target) in relationships(doomed[next]) where rule == "cascade" && !doomed.contains(target) {
-        doomed.append(target)
-      }
-      next += 1
-    }
-    for object in doomed {
-      guard relationships(object).allSatisfy({ $0.rule != "deny" || doomed.contains($0.target) }) else {
-        throw Refused()
-      }
-    }
-    for dead in doomed {
-      for other in objects.keys.sorted() where !doomed.contains(other) {
-        for key in storedKeys(other) where target(other, key.name) == dead { try store(other, key, .null) }
-      }
-    }
-    for dead in doomed {
-      for key in storedKeys(dead) {
-        let isSilent = key.notifies == "manual" || (key.notifies == "changed" && read(dead, key.name).isNull)
-        settings.append(Setting(object: dead, key: key.name, isSilent: isSilent))
-      }
-    }
-    for dead in doomed { objects[dead] = nil }
-  }
-
-  private func relationships(_ object: String) -> [(rule: String, target: String)] {
-    storedKeys(object).compactMap { key in
-      guard case .toOne(_, _, let rule) = key.kind, let target = target(object, key.name) else { return nil }
-      return (rule, target)
+      return texts[0].lexicographicallyPrecedes(texts[1])
     }
   }
 }

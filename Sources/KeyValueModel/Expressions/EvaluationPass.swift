@@ -1,0 +1,164 @@
+internal import Expressions
+
+/// One evaluation and all that it evaluates on the way: where it reads, and the last revision that it has read.
+///
+/// Sendable without a lock, because the expressions' values ask for it: a pass never leaves the call that makes it, and
+/// nothing of it is kept in what that call gives back.
+final class EvaluationPass: @unchecked Sendable {
+  let reader: any ObjectReader
+  private(set) var latest: Revision
+
+  init(reader: any ObjectReader, latest: Revision) {
+    self.reader = reader
+    self.latest = latest
+  }
+
+  /// The object of this name, noted as read.
+  func record(_ reference: Reference) -> ObjectRecord? {
+    let record = reader.record(reference)
+    if let record { latest = max(latest, record.revision) }
+    return record
+  }
+
+  /// The object at the end of a path of to-ones; of no keys, the one it starts from.
+  func object(behind keys: [Int], from reference: Reference) -> Reference? {
+    guard !keys.isEmpty else { return reference }
+    guard case .reference(let object) = reader.value(of: reference, at: keys[...], latest: &latest) else { return nil }
+    return object
+  }
+
+  /// The value of a key, as expressions have it.
+  func value(
+    ofKey key: Int, of record: ObjectRecord, _ reference: Reference, budget: inout EvaluationBudget
+  ) throws(EvaluationError) -> ExpressionValue {
+    let definition = record.entity.keys[key]
+    if case .computed(let computed) = definition.kind, case .expression(let expression)? = computed.formula {
+      // Within an expression a failed key is null, as it is for everybody else who reads it.
+      guard case .success(let value) = expression.evaluate(reference, record, self, budget: &budget) else {
+        if budget.remainingCost == 0 { throw .costLimitExceeded }
+        expression.noteFailure()
+        return .null
+      }
+      return value
+    }
+    try budget.spend()
+    let value = reader.value(of: record, reference, key: key, latest: &latest)
+    return expressionValue(of: value, type(of: definition))
+  }
+
+  /// What a collection folds into, each member's cost counted where nobody keeps the fold.
+  func value(
+    of fold: CollectionFold, _ owner: Reference, budget: inout EvaluationBudget
+  ) throws(EvaluationError) -> FoldedValue {
+    if let kept = reader.folded(fold, of: owner) { return kept }
+    guard case .expression(let member) = fold.element, let record = record(owner),
+      case .members(let list) = reader.value(of: record, owner, key: fold.key, latest: &latest)
+    else { return .value(.null) }
+    var running = RunningFold(fold)
+    for value in list {
+      try budget.spend()
+      let contribution = member.contribution(of: value, self, budget: &budget)
+      if budget.remainingCost == 0 { throw .costLimitExceeded }
+      running.insert(contribution)
+    }
+    return running.value
+  }
+
+  private func type(of key: Key) -> ValueType? {
+    switch key.kind {
+    case .attribute(let attribute): .attribute(attribute.type)
+    case .toOne(let toOne): .object(toOne.destination)
+    case .toMany(let toMany): .list(toMany.memberType)
+    case .computed(let computed): computed.type
+    }
+  }
+
+  // MARK: Values
+
+  /// A member of a collection, as expressions have it.
+  func expressionValue(ofMember member: Value) -> ExpressionValue {
+    expressionValue(of: member, nil)
+  }
+
+  /// A value of the model, as expressions have it: dates are timestamps, references the objects that they name.
+  func expressionValue(of value: Value, _ type: ValueType?) -> ExpressionValue {
+    switch value {
+    case .null: return .null
+    case .bool(let value): return .bool(value)
+    case .integer(let value): return type == .attribute(.number) ? .double(Double(value)) : .int(value)
+    case .number(let value): return .double(value)
+    case .string(let text):
+      if type == .attribute(.date), let instant = RFC3339Instant(text),
+        let timestamp = ExpressionTimestamp(seconds: instant.seconds, nanoseconds: instant.nanoseconds)
+      {
+        return .timestamp(timestamp)
+      }
+      return .string(text)
+    case .reference(let reference):
+      return record(reference).map { .object(ModelObject(reference, $0, self)) } ?? .null
+    case .array(let elements): return .list(elements.map { expressionValue(of: $0, type?.element) })
+    case .members(let list): return .lazyList(MemberSequence(list, type?.element, self))
+    case .object(let object):
+      let entries = object.members.map { (ExpressionValue.string($0.key), expressionValue(of: $0.value, nil)) }
+      return (try? ExpressionMap(entries)).map(ExpressionValue.map) ?? .null
+    }
+  }
+}
+
+/// An object as expressions read it.
+final class ModelObject: ExpressionObject {
+  let reference: Reference
+  private let record: ObjectRecord
+  private let pass: EvaluationPass
+
+  init(_ reference: Reference, _ record: ObjectRecord, _ pass: EvaluationPass) {
+    self.reference = reference
+    self.record = record
+    self.pass = pass
+  }
+
+  var typeName: String { record.entity.name }
+
+  var identity: String { reference.text }
+
+  func field(
+    named name: String, index: Int, budget: inout EvaluationBudget
+  ) throws(EvaluationError) -> ExpressionValue {
+    var key = index
+    if key < 0 {
+      guard let found = record.entity.indexOfKey(name) else {
+        throw EvaluationError(.noSuchKey, "\(record.entity.name) has no key '\(name)'")
+      }
+      key = found
+    }
+    return try pass.value(ofKey: key, of: record, reference, budget: &budget)
+  }
+}
+
+/// The members of a collection as expressions read them, one at a time.
+final class MemberSequence: ExpressionSequence {
+  private let list: MemberList
+  private let type: ValueType?
+  private let pass: EvaluationPass
+
+  init(_ list: MemberList, _ type: ValueType?, _ pass: EvaluationPass) {
+    self.list = list
+    self.type = type
+    self.pass = pass
+  }
+
+  var count: Int { list.count }
+
+  func element(at index: Int) throws(EvaluationError) -> ExpressionValue {
+    pass.expressionValue(of: list[index], type)
+  }
+
+  func contains(identity: String) -> Bool? {
+    switch type {
+    case .object: Reference(identity).map { list.contains(.reference($0)) } ?? false
+    // An object equals the text of its reference, so that it is found as such among texts.
+    case .attribute(.string), .attribute(.json): list.contains(.string(identity))
+    default: nil
+    }
+  }
+}

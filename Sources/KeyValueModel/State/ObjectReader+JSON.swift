@@ -1,0 +1,23 @@
+extension ObjectReader {
+  /// Appends an object as the wire contract has it, section 3: `@ref`, `@revision`, and all keys in the schema's order.
+  /// Gives the last revision that changed anything of it, which is its `ETag`.
+  @discardableResult
+  public func appendJSON(of reference: Reference, _ record: ObjectRecord, to bytes: inout [UInt8]) -> Revision {
+    var latest = record.revision
+    bytes.append(contentsOf: "{\"@ref\":\"".utf8)
+    bytes.append(contentsOf: reference.text.utf8)
+    bytes.append(contentsOf: "\",\"@revision\":".utf8)
+    bytes.appendDecimal(record.revision)
+    let layout = record.entity.layout
+    for (key, column) in layout.columns.enumerated() {
+      bytes.append(contentsOf: layout.names[Int(column.nameStart)..<Int(column.nameEnd)])
+      if column.storage >= 0 {
+        record.values[Int(column.storage)].appendJSON(to: &bytes)
+      } else {
+        value(of: record, reference, key: key, latest: &latest).appendJSON(to: &bytes)
+      }
+    }
+    bytes.append(UInt8(ascii: "}"))
+    return latest
+  }
+}

@@ -1,0 +1,14 @@
+/// Something that can be asked for objects: a state, or a past one seen through the changes since.
+public protocol ObjectReader {
+  /// The object of this name, nil where there is none.
+  func record(_ reference: Reference) -> ObjectRecord?
+
+  /// What a collection of an object folds into, where the reader keeps that up to date; nil where it has to be worked
+  /// out from the members, as most readers' has.
+  func folded(_ fold: CollectionFold, of owner: Reference) -> FoldedValue?
+}
+
+extension ObjectReader {
+  /// Nothing is kept.
+  public func folded(_ fold: CollectionFold, of owner: Reference) -> FoldedValue? { nil }
+}

@@ -1,0 +1,118 @@
+internal import Expressions
+
+/// A fold over members that come, go and change: each costs the same however many there are, or for the least and the
+/// greatest a logarithm of it. The order in which they came has no influence.
+package struct RunningFold: Sendable {
+  /// What one member adds.
+  package enum Contribution: Hashable, Sendable {
+    /// Nothing: a filter left it out.
+    case none
+    /// A value, null included.
+    case value(Value)
+    /// The expression failed.
+    case failure(String)
+  }
+
+  private let fold: CollectionFold
+  /// How many members add something.
+  private var count = 0
+  private var failures = 0
+  /// The last failure that came, for the message.
+  private var failure = ""
+  private var sum = DecimalSum()
+  /// How many of the values are not whole numbers of 64 bits.
+  private var fractions = 0
+  private var bag: ValueBag
+  private var truths = 0
+
+  /// A fold over no members.
+  package init(_ fold: CollectionFold) {
+    self.fold = fold
+    bag = ValueBag(order: fold.isOverDates ? .dates : .plain)
+  }
+
+  /// Takes a member in.
+  package mutating func insert(_ contribution: Contribution) {
+    switch contribution {
+    case .none: break
+    case .failure(let message):
+      failures += 1
+      failure = message
+    case .value(let value):
+      count += 1
+      switch fold.function {
+      case .count: break
+      case .sum, .average: add(value)
+      case .minimum, .maximum: if !value.isNull { bag.insert(value) }
+      case .all, .exists, .existsOne: if value == .bool(true) { truths += 1 }
+      }
+    }
+  }
+
+  /// Takes out a member that was taken in with the same contribution.
+  package mutating func remove(_ contribution: Contribution) {
+    switch contribution {
+    case .none: break
+    case .failure: failures -= 1
+    case .value(let value):
+      count -= 1
+      switch fold.function {
+      case .count: break
+      case .sum, .average: subtract(value)
+      case .minimum, .maximum: if !value.isNull { bag.remove(value) }
+      case .all, .exists, .existsOne: if value == .bool(true) { truths -= 1 }
+      }
+    }
+  }
+
+  private mutating func add(_ value: Value) {
+    switch value {
+    case .integer(let integer): sum.add(integer)
+    case .number(let number):
+      sum.add(number)
+      fractions += 1
+    default: break
+    }
+  }
+
+  private mutating func subtract(_ value: Value) {
+    switch value {
+    case .integer(let integer): sum.remove(integer)
+    case .number(let number):
+      sum.remove(number)
+      fractions -= 1
+    default: break
+    }
+  }
+
+  // MARK: The result
+
+  /// What the members fold into.
+  package var value: FoldedValue {
+    // One true member decides `exists`, and one false member `all`, whatever becomes of the others (CEL language
+    // definition, Macros).
+    if fold.function == .exists, truths > 0 { return .value(.bool(true)) }
+    if fold.function == .all, truths < count { return .value(.bool(false)) }
+    guard failures == 0 else { return .failure(failure) }
+    switch fold.function {
+    case .count: return .value(.integer(Int64(count)))
+    case .sum: return total
+    case .average: return .value(sum.average(count: count).map(Value.number) ?? .null)
+    case .minimum: return .value(bag.first ?? .null)
+    case .maximum: return .value(bag.last ?? .null)
+    case .all: return .value(.bool(true))
+    case .exists: return .value(.bool(false))
+    case .existsOne: return .value(.bool(truths == 1))
+    }
+  }
+
+  /// Whole as long as every value is, and may be.
+  private var total: FoldedValue {
+    if fractions == 0, !fold.isOverNumbers {
+      if let integer = sum.integerSum { return .value(.integer(integer)) }
+      if case .expression = fold.element { return .failure("the sum is over 64 bits") }
+    }
+    let total = sum.sum
+    return total.isFinite ? .value(.number(total)) : .failure("the sum is over the range of a double")
+  }
+}

@@ -1,0 +1,78 @@
+internal import OrderedCollections
+
+/// A JSON patch (RFC 6902): operations that change a document one after the other, or not at all.
+public struct JSONPatch: Sendable {
+  /// One operation, read and checked.
+  enum Operation: Sendable {
+    case add(JSONPointer, Value)
+    case remove(JSONPointer)
+    case replace(JSONPointer, Value)
+    case move(from: JSONPointer, to: JSONPointer)
+    case copy(from: JSONPointer, to: JSONPointer)
+    case test(JSONPointer, Value)
+  }
+
+  let operations: [Operation]
+
+  /// Reads a patch: an array of objects with the members that the operation in `op` asks for; others are ignored, as
+  /// RFC 6902 §4 demands. O(n) in the length of the paths.
+  ///
+  /// Throws `malformed` with the index of the first operation that is wrong, and `tooManyOperations`.
+  public init(_ value: Value, operationLimit: Int = 1000) throws(JSONPatchError) {
+    guard let elements = value.elements else {
+      throw JSONPatchError(kind: .malformed, operationIndex: nil, message: "a patch must be an array of operations")
+    }
+    guard elements.count <= operationLimit else {
+      let message = "a patch may have \(operationLimit) operations, not \(elements.count)"
+      throw JSONPatchError(kind: .tooManyOperations, operationIndex: nil, message: message)
+    }
+    var operations: [Operation] = []
+    operations.reserveCapacity(elements.count)
+    for (index, element) in elements.enumerated() {
+      operations.append(try JSONPatchReader(element, index: index).operation())
+    }
+    self.operations = operations
+  }
+
+  /// The document that the operations make of this one, which stays as it is. Removing the whole document leaves null.
+  ///
+  /// `nodeLimit` bounds the values, at any depth, of the document and of all that operations add and copy to it
+  /// together, whether it is removed later or not: this bounds the work as well as the result. `depthLimit` bounds the
+  /// nesting of what is added. Without the two, each `copy` could double the document.
+  ///
+  /// Throws the failure of the first operation that cannot be applied.
+  public func applied(
+    to document: Value, nodeLimit: Int = 1_000_000, depthLimit: Int = 64
+  ) throws(JSONPatchError) -> Value {
+    var application = JSONPatchApplication(document, nodeLimit: nodeLimit, depthLimit: depthLimit)
+    for operation in operations { try application.apply(operation) }
+    return application.document
+  }
+
+  /// The names of the document's members that the operations change, in the order in which they first do: those that
+  /// they write into, and those from which a `move` takes something; not those that `test` and `copy` only read. What
+  /// changes the whole document names none: see `touchesDocument`.
+  public var touchedMembers: [String] {
+    var names: OrderedSet<String> = []
+    for pointer in operations.flatMap(\.changedLocations) {
+      if let name = pointer.tokens.first { names.append(name) }
+    }
+    return Array(names)
+  }
+
+  /// Whether an operation replaces or removes the document as a whole.
+  public var touchesDocument: Bool {
+    operations.contains { $0.changedLocations.contains { $0.tokens.isEmpty } }
+  }
+}
+
+extension JSONPatch.Operation {
+  /// The locations that the operation changes, the source of a move first.
+  var changedLocations: [JSONPointer] {
+    switch self {
+    case .add(let path, _), .remove(let path), .replace(let path, _), .copy(_, let path): [path]
+    case .move(let source, let path): [source, path]
+    case .test: []
+    }
+  }
+}

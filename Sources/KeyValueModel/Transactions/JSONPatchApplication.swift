@@ -1,0 +1,179 @@
+internal import OrderedCollections
+
+/// The application of a JSON patch to one document. After a failure the document is not to be used.
+struct JSONPatchApplication {
+  /// The document as the operations so far have made it.
+  private(set) var document: Value
+  private var operationIndex = -1
+  private var nodes: Int
+  private let nodeLimit: Int
+  private let depthLimit: Int
+
+  /// What is done at a location.
+  enum Change {
+    case add(Value)
+    case replace(Value)
+    case remove
+
+    /// What the location holds afterwards, nil where it is gone.
+    var value: Value? {
+      switch self {
+      case .add(let value), .replace(let value): value
+      case .remove: nil
+      }
+    }
+  }
+
+  init(_ document: Value, nodeLimit: Int, depthLimit: Int) {
+    self.document = document
+    self.nodeLimit = nodeLimit
+    self.depthLimit = depthLimit
+    nodes = document.extent.nodes
+  }
+
+  /// Applies the next operation.
+  mutating func apply(_ operation: JSONPatch.Operation) throws(JSONPatchError) {
+    operationIndex += 1
+    switch operation {
+    case .add(let path, let value):
+      try admit(value, at: path)
+      _ = try change(path, .add(value))
+    case .remove(let path): _ = try change(path, .remove)
+    case .replace(let path, let value):
+      try admit(value, at: path)
+      _ = try change(path, .replace(value))
+    case .move(let source, let path):
+      let value = try self.value(at: source)
+      guard source != path else { return }
+      // The values move and do not become more, but they may come to lie deeper.
+      if path.tokens.count > source.tokens.count { try admit(depth: value.extent.depth, at: path) }
+      _ = try change(source, .remove)
+      _ = try change(path, .add(value))
+    case .copy(let source, let path):
+      let value = try self.value(at: source)
+      try admit(value, at: path)
+      _ = try change(path, .add(value))
+    case .test(let path, let expected):
+      guard try value(at: path).isSameJSON(as: expected) else {
+        throw error(.testFailed, "the value at the location is another one")
+      }
+    }
+  }
+
+  private func error(_ kind: JSONPatchError.Kind, _ message: String) -> JSONPatchError {
+    JSONPatchError(kind: kind, operationIndex: operationIndex, message: message)
+  }
+
+  // MARK: Limits
+
+  private mutating func admit(_ value: Value, at path: JSONPointer) throws(JSONPatchError) {
+    let extent = value.extent
+    try admit(depth: extent.depth, at: path)
+    nodes += extent.nodes
+    guard nodes <= nodeLimit else { throw error(.tooLarge, "the document becomes larger than \(nodeLimit) values") }
+  }
+
+  private func admit(depth: Int, at path: JSONPointer) throws(JSONPatchError) {
+    guard path.tokens.count + depth <= depthLimit else {
+      throw error(.tooLarge, "the document becomes nested deeper than \(depthLimit) levels")
+    }
+  }
+
+  // MARK: Looking
+
+  private func value(at path: JSONPointer) throws(JSONPatchError) -> Value {
+    var value = document
+    for token in path.tokens {
+      if case .object(let object) = value {
+        guard let member = object[token] else { throw missing(token) }
+        value = member
+      } else if let elements = value.elements {
+        value = elements[try place(token, in: elements, addingTo: false)]
+      } else {
+        throw missing(token)
+      }
+    }
+    return value
+  }
+
+  private func missing(_ token: String) -> JSONPatchError {
+    error(.missingLocation, "there is no '\(token)' where the path leads")
+  }
+
+  /// The place that a token names in an array; also the one behind the last, where something is to be added.
+  private func place(
+    _ token: String, in elements: [Value], addingTo isAddition: Bool
+  ) throws(JSONPatchError) -> Int {
+    switch JSONPointer.index(token) {
+    case .place(let place) where place < elements.count || (isAddition && place == elements.count): return place
+    case .end where isAddition: return elements.count
+    case .place, .end, .beyond: throw missing(token)
+    case .invalid: throw error(.invalidIndex, "'\(token)' is no index of an array")
+    }
+  }
+
+  // MARK: Changing
+
+  private mutating func change(_ path: JSONPointer, _ change: Change) throws(JSONPatchError) {
+    var document = Value.null
+    swap(&document, &self.document)
+    try self.change(&document, path.tokens[...], change)
+    self.document = document
+  }
+
+  private func change(
+    _ value: inout Value, _ tokens: ArraySlice<String>, _ change: Change
+  ) throws(JSONPatchError) {
+    guard let token = tokens.first else {
+      value = change.value ?? .null
+      return
+    }
+    // Taken out, so that what is inside is changed in place.
+    var container = Value.null
+    swap(&container, &value)
+    switch container {
+    case .object(var object):
+      container = .null
+      try self.change(&object, token, tokens.dropFirst(), change)
+      value = .object(object)
+    case .array(var elements):
+      container = .null
+      try self.change(&elements, token, tokens.dropFirst(), change)
+      value = .array(elements)
+    case .members(let list):
+      var elements = list.array
+      try self.change(&elements, token, tokens.dropFirst(), change)
+      value = .array(elements)
+    default: throw missing(token)
+    }
+  }
+
+  private func change(
+    _ object: inout JSONObject, _ token: String, _ rest: ArraySlice<String>, _ change: Change
+  ) throws(JSONPatchError) {
+    if rest.isEmpty, case .add(let value) = change {
+      object[token] = value
+      return
+    }
+    guard let index = object.members.index(forKey: token) else { throw missing(token) }
+    if rest.isEmpty, case .remove = change {
+      object.members.remove(at: index)
+    } else {
+      try self.change(&object.members.values[index], rest, change)
+    }
+  }
+
+  private func change(
+    _ elements: inout [Value], _ token: String, _ rest: ArraySlice<String>, _ change: Change
+  ) throws(JSONPatchError) {
+    switch change {
+    case .add(let value) where rest.isEmpty:
+      elements.insert(value, at: try place(token, in: elements, addingTo: true))
+    case .remove where rest.isEmpty:
+      elements.remove(at: try place(token, in: elements, addingTo: false))
+    default:
+      let place = try place(token, in: elements, addingTo: false)
+      try self.change(&elements[place], rest, change)
+    }
+  }
+}

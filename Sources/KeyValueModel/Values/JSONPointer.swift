@@ -1,0 +1,64 @@
+/// The way to a value inside a JSON document (RFC 6901): a member name or an array index for each level.
+struct JSONPointer: Hashable, Sendable {
+  /// The names and indices from the outermost inward, without escapes; none for the whole document.
+  let tokens: [String]
+
+  /// The pointer that a text says: empty, or each token behind a `/`, with `~1` for a slash and `~0` for a tilde in it.
+  /// Nil where it is no such text.
+  init?(_ text: String) {
+    guard !text.isEmpty else {
+      tokens = []
+      return
+    }
+    guard text.utf8.first == UInt8(ascii: "/") else { return nil }
+    var tokens: [String] = []
+    for part in text.utf8.dropFirst().split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
+      guard let token = Self.unescaped(part) else { return nil }
+      tokens.append(token)
+    }
+    self.tokens = tokens
+  }
+
+  /// Whether this is the way to something that contains what `other` leads to, and is not the same.
+  func isProperPrefix(of other: JSONPointer) -> Bool {
+    tokens.count < other.tokens.count && zip(tokens, other.tokens).allSatisfy { $0.utf8.elementsEqual($1.utf8) }
+  }
+
+  private static func unescaped(_ part: Substring.UTF8View) -> String? {
+    var bytes: [UInt8] = []
+    var rest = part[...]
+    while let byte = rest.popFirst() {
+      guard byte == UInt8(ascii: "~") else {
+        bytes.append(byte)
+        continue
+      }
+      switch rest.popFirst() {
+      case UInt8(ascii: "0"): bytes.append(UInt8(ascii: "~"))
+      case UInt8(ascii: "1"): bytes.append(UInt8(ascii: "/"))
+      default: return nil
+      }
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// What a token says as an index of an array.
+  enum Index: Hashable, Sendable {
+    /// A place.
+    case place(Int)
+    /// `-`, the place behind the last element.
+    case end
+    /// A number that no array reaches.
+    case beyond
+    /// Neither: signs, leading zeros, names.
+    case invalid
+  }
+
+  /// The token as an index of an array: digits without a leading zero, or `-`.
+  static func index(_ token: String) -> Index {
+    let digits = token.utf8
+    if digits.elementsEqual("-".utf8) { return .end }
+    guard let first = digits.first, digits.allSatisfy(\.isASCIIDigit) else { return .invalid }
+    guard first != UInt8(ascii: "0") || digits.count == 1 else { return .invalid }
+    return Int(token).map(Index.place) ?? .beyond
+  }
+}

@@ -1,0 +1,42 @@
+internal import HTTPServer
+internal import HTTPTypes
+internal import Locking
+
+/// The memory of idempotency keys behind its lock and with its clock.
+///
+/// `memory` is all that changes. Its lock is held for a look-up or a change of the tables, never while a request is
+/// carried out and never with another lock.
+package final class IdempotencyStore: Sendable {
+  private let memory: Locked<IdempotencyMemory>
+  private let now: @Sendable () -> UInt64
+
+  /// A store without keys. `now` gives seconds that only grow.
+  package init(limits: IdempotencyMemory.Limits, now: @escaping @Sendable () -> UInt64) {
+    memory = Locked(IdempotencyMemory(limits: limits))
+    self.now = now
+  }
+
+  /// How many keys are remembered, and the bytes of them.
+  var census: (keys: Int, bytes: Int) { memory.withLock { ($0.keyCount, $0.byteCount) } }
+
+  /// What to do with a request. The clock is read under the lock, so that it never seems to go back.
+  func begin(_ key: IdempotencyKey, _ fingerprint: RequestFingerprint) -> IdempotencyMemory.Finding {
+    memory.withLock { [now] in $0.begin(key, fingerprint, at: now()) }
+  }
+
+  /// The request of a key has its answer: a success is remembered, and anything else, which changed nothing, is not.
+  func end(_ key: IdempotencyKey, with response: Response) {
+    memory.withLock { [now] memory in
+      if response.status.kind == .successful {
+        memory.keep(response, for: key, at: now())
+      } else {
+        memory.abandon(key)
+      }
+    }
+  }
+
+  /// The request of a key was refused.
+  func abandon(_ key: IdempotencyKey) {
+    memory.withLock { $0.abandon(key) }
+  }
+}

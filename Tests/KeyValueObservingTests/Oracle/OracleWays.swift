@@ -1,0 +1,108 @@
+import KeyValueModel
+
+/// The ways by which an operation, or a bracket, reaches keys: followed one by one, and remembered for one operation.
+final class OracleWays {
+  typealias Link = OracleWorld.Link
+  typealias Rank = Oracle.Rank
+
+  private struct Question: Hashable {
+    let link: Link
+    let owes: Bool
+  }
+
+  private let bracket: Link?
+  private let before: OracleWorld?
+  private let after: OracleWorld
+  private let open: Set<Link>
+  private var ranks: [Question: Rank?] = [:]
+  private var roots: [Link: Set<Link>] = [:]
+  private var held: [Link: Bool] = [:]
+
+  init(bracket: Link? = nil, before: OracleWorld?, after: OracleWorld, open: Set<Link>) {
+    self.bracket = bracket
+    self.before = before
+    self.after = after
+    self.open = open
+  }
+
+  /// An operation is looked at as things stood before it, a bracket as they stand at its ends.
+  private var world: OracleWorld { bracket == nil ? before ?? after : after }
+
+  private func inputs(_ link: Link) -> [Link] {
+    world.schema.paths(OracleWorld.entity(link.object), link.key).flatMap { world.links(link.object, $0) }
+  }
+
+  // MARK: Operations
+
+  /// How near the first setting is that makes a key notify, nil where none does.
+  func rank(_ link: Link, owes: Bool) -> Rank? {
+    guard let key = world.key(link.object, link.key), !open.contains(link) else { return nil }
+    guard !key.isStored else {
+      let index = after.settings.firstIndex { !$0.isSilent && $0.object == link.object && $0.key == link.key }
+      return index.map { Rank(setting: $0, depth: 0) }
+    }
+    return computedRank(link, key, owes) { self.rank($0, owes: owes) }
+  }
+
+  private func computedRank(
+    _ link: Link, _ key: OracleSchema.Key, _ owes: Bool, _ inner: (Link) -> Rank?
+  ) -> Rank? {
+    if key.notifies == "manual" { return nil }
+    let question = Question(link: link, owes: owes)
+    if let known = ranks[question] { return known }
+    var rank = inputs(link).compactMap(inner).min().map { Rank(setting: $0.setting, depth: $0.depth + 1) }
+    if rank != nil, key.notifies == "changed", !owes, isEqual(link) { rank = nil }
+    ranks[question] = rank
+    return rank
+  }
+
+  private func isEqual(_ link: Link) -> Bool {
+    before.map { $0.read(link.object, link.key) == after.read(link.object, link.key) } ?? false
+  }
+
+  /// The stored keys that a key is worked out from.
+  private func storedKeys(_ link: Link) -> Set<Link> {
+    guard world.key(link.object, link.key)?.isStored == false else { return [link] }
+    if let known = roots[link] { return known }
+    let found = inputs(link).reduce(into: Set<Link>()) { $0.formUnion(storedKeys($1)) }
+    roots[link] = found
+    return found
+  }
+
+  private func touches(_ link: Link, _ setting: OracleWorld.Setting) -> Bool {
+    storedKeys(link).contains(Link(object: setting.object, key: setting.key))
+  }
+
+  /// Whether an open bracket keeps back what the operation does to a key.
+  func holdsBack(_ link: Link) -> Bool {
+    guard !open.isEmpty else { return false }
+    if let known = held[link] { return known }
+    let isOpen = open.contains(link) && after.settings.contains { touches(link, $0) }
+    let isHeld = isOpen || inputs(link).contains(where: holdsBack)
+    held[link] = isHeld
+    return isHeld
+  }
+
+  /// What became of the members, for an observation that ends at a collection of which nothing else was touched.
+  func memberChange(_ watch: Oracle.Watch) -> OracleWorld.MemberChange? {
+    guard after.settings.contains(where: { $0.change != nil }), let last = watch.path.last else { return nil }
+    var owner = watch.object
+    for name in watch.path.dropLast() {
+      guard let next = world.target(owner, name) else { return nil }
+      owner = next
+    }
+    let links = world.links(watch.object, watch.path)
+    let touching = after.settings.filter { setting in links.contains { touches($0, setting) } }
+    guard touching.count == 1, touching[0].object == owner, touching[0].key == last else { return nil }
+    return touching[0].change
+  }
+
+  // MARK: Brackets
+
+  /// How near the bracket's key is to a key that hears of it.
+  func bracketRank(_ link: Link, owes: Bool) -> Rank? {
+    if link == bracket { return Rank(setting: 0, depth: 0) }
+    guard let key = world.key(link.object, link.key), !key.isStored, !open.contains(link) else { return nil }
+    return computedRank(link, key, owes) { self.bracketRank($0, owes: owes) }
+  }
+}

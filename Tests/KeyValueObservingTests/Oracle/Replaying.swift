@@ -1,0 +1,52 @@
+import KeyValueModel
+
+@testable import KeyValueObserving
+
+extension OracleTests.Race {
+  /// Tells everything since the fork anew, in other portions and to an index that begins in the past: which must give the
+  /// same; and ends all observations.
+  mutating func finish() throws {
+    if let fork {
+      let commits = commits[fork.revision...]
+      try replay(fork.start, in: [commits], "at once")
+      let middle = Int.random(in: fork.revision...self.commits.count, using: &traffic.random)
+      try replay(fork.start, in: [commits[..<middle], commits[middle...]], "in two portions")
+      try replay(fresh(fork.start, in: PastState(before: commits, of: model.state)), in: [commits], "afresh")
+    }
+    for observer in 1...3 as ClosedRange<UInt64> { index.remove(ObserverID(observer)) }
+    try agree(index.count == 0 && index.linkCount == 0, "observations are left over")
+    let leftovers = StateInvariants.leftovers(in: index)
+    try agree(leftovers.isEmpty, "left over: \(leftovers)")
+  }
+
+  private func replay(_ start: ObserverIndex, in portions: [ArraySlice<Commit>], _ manner: String) throws {
+    guard let fork else { return }
+    var index = start
+    var lines: [[String]] = Array(repeating: [], count: commits.count + 1)
+    for portion in portions {
+      let present = states[portion.endIndex]
+      index.tell(portion, of: present) { lines[Int($0.revision)].append(Self.text($0)) }
+    }
+    try agree(lines.flatMap { $0.sorted() } == fork.lines, "replaying \(manner) tells something else")
+    try agree(index.count == fork.live.count, "replaying \(manner) ends other observations")
+    let broken = index.brokenInvariants(in: model.state)
+    try agree(broken.isEmpty, "replaying \(manner) leaves \(broken)")
+  }
+
+  /// An index of the same observations, registered anew.
+  private func fresh(_ index: ObserverIndex, in past: PastState) -> ObserverIndex {
+    var fresh = ObserverIndex()
+    var group: [ObserverIndex.Tracked] = []
+    func register() {
+      guard let first = group.first else { return }
+      fresh.add(group.map(\.observation), of: first.observer, cell: first.cell, in: past)
+      group = []
+    }
+    for (_, entry) in index.tracked.sorted(by: { $0.key < $1.key }) {
+      if entry.position == 0 { register() }
+      group.append(entry)
+    }
+    register()
+    return fresh
+  }
+}

@@ -4,6 +4,6 @@ internal import ArgumentParser
 struct BenchCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "bench",
-    abstract: "Measures a running server.",
-    subcommands: [BenchFanoutCommand.self])
+    abstract: "Measures a running server, or the model in this process.",
+    subcommands: [BenchFanoutCommand.self, BenchModelCommand.self])
 }

@@ -9,6 +9,7 @@ struct GetCommand: AsyncParsableCommand {
     discussion: """
       keyway get Account/1
       keyway get Account/1 owner.fullName
+      keyway get Department/1 employees.@sum.salary
       keyway get 'Employee?filter=salary > 1000&sort=-salary'
       keyway get /v1/status
       """)

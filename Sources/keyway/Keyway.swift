@@ -7,6 +7,6 @@ internal import ArgumentParser
     abstract: "Keeps model objects, serves them over REST, and tells every subscriber what changed.",
     subcommands: [
       ServeCommand.self, CheckCommand.self, GetCommand.self, SetCommand.self, WatchCommand.self, ImportCommand.self,
-      BenchCommand.self,
+      ExportCommand.self, BenchCommand.self,
     ])
 }

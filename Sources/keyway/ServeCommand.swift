@@ -85,9 +85,15 @@ struct ServeCommand: AsyncParsableCommand {
     configuration.streams.replayBytes = settings.streamsReplayBytes
     configuration.store.changesPerObserver = settings.streamsChangesPerEvent
     configuration.streams.heartbeatSeconds = settings.heartbeatSeconds
+    configuration.requests.patchOperations = settings.patchOperations
+    configuration.requests.answerObjects = settings.answerObjects
     configuration.pages.fetches = settings.fetchPages
     configuration.pages.seconds = UInt64(settings.fetchPageSeconds)
     configuration.pages.objects = settings.fetchLimit
+    configuration.pages.filterCost = settings.fetchFilterCost
+    configuration.idempotency.keys = settings.idempotencyKeys
+    configuration.idempotency.bytes = settings.idempotencyBytes
+    configuration.idempotency.seconds = UInt64(settings.idempotencySeconds)
     return configuration
   }
 }

@@ -36,9 +36,15 @@ struct Settings: Sendable {
   /// 0 means as many as there are cores.
   var streamsThreads = 0
   var writesQueued = 0
+  var patchOperations = 0
+  var answerObjects = 0
+  var fetchFilterCost = 0
   var fetchLimit = 0
   var fetchPages = 0
   var fetchPageSeconds = 0
+  var idempotencyKeys = 0
+  var idempotencyBytes = 0
+  var idempotencySeconds = 0
   var drainSeconds = 0
 
   /// Where each value comes from, by the name of the setting; what is not there is a default.

@@ -80,9 +80,26 @@ enum SettingsTable {
 
   private static let work = [
     SettingDefinition("writes.queued", .integer(\.writesQueued, 8192, 1...1_000_000), "writes that may wait"),
+    SettingDefinition(
+      "patch.operations", .integer(\.patchOperations, 1000, 1...1_000_000), "operations of a JSON Patch"),
+    SettingDefinition(
+      "answer.objects", .integer(\.answerObjects, 100_000, 1...10_000_000),
+      "objects of one answer by expand, or of a to-many behind another"),
+    SettingDefinition(
+      "fetch.filterCost", .integer(\.fetchFilterCost, 20_000_000, 1000...10_000_000_000),
+      "steps that the filter of one fetch may take"),
     SettingDefinition("fetch.limit", .integer(\.fetchLimit, 1000, 1...100_000), "the largest page of a fetch"),
     SettingDefinition("fetch.pages", .integer(\.fetchPages, 64, 1...100_000), "fetches kept for their next pages"),
     SettingDefinition("fetch.pageSeconds", .integer(\.fetchPageSeconds, 60, 1...86_400), "how long they are kept"),
+    SettingDefinition(
+      "idempotency.keys", .integer(\.idempotencyKeys, 10_000, 1...1_000_000),
+      "requests with an Idempotency-Key that are remembered"),
+    SettingDefinition(
+      "idempotency.bytes", .integer(\.idempotencyBytes, 16 << 20, 1 << 16...1 << 40),
+      "memory for them and their answers, in bytes"),
+    SettingDefinition(
+      "idempotency.seconds", .integer(\.idempotencySeconds, 86_400, 1...31_536_000),
+      "how long an answer is remembered for a retry"),
     SettingDefinition(
       "drain.seconds", .integer(\.drainSeconds, 8, 1...9), "how long a stop waits for streams and requests"),
   ]

@@ -11,6 +11,7 @@ struct WatchCommand: AsyncParsableCommand {
     discussion: """
       keyway watch Account/1
       keyway watch Account/1 balance,owner.fullName --options old,new
+      keyway watch Department/1 employees,employees.@count
       keyway watch 'Employee?filter=salary > 1000&sort=-salary' --json
 
       Comes back with the last event id after a lost connection; remarks about that go to standard error.

@@ -53,6 +53,6 @@ struct BrowserTests {
   /// The balances after the first state.
   private func news(_ events: [Value]) -> [Double] {
     events.filter { $0["stream"].whole == 0 && $0["event"].text == "change" && !$0["data"].has("initial") }
-      .flatMap { $0["data"]["changes"].elements }.compactMap { $0["new"].double }
+      .flatMap { $0["data"]["changes"].items }.compactMap { $0["new"].double }
   }
 }

@@ -14,6 +14,8 @@ struct CommandLineTests {
     let address = ["KEYWAY_SERVER": server.url]
     let get = try ChildProcess.keyway("get", "Account/1", "owner.lastName", environment: address)
     #expect(get.status == 0 && get.output == "\"Lovelace\"\n" && get.errors.isEmpty)
+    let sum = try ChildProcess.keyway("get", "Department/1", "employees.@sum.salary", environment: address)
+    #expect(sum.status == 0 && sum.output == "550\n", "\(sum.output)\(sum.errors)")
     let set = try ChildProcess.keyway("set", "Account/1", "balance", "-5", "--writer", "me", environment: address)
     #expect(set.status == 0 && set.output == "-5\n")
     let text = try ChildProcess.keyway("set", "Person/7", "lastName", "Byron King", environment: address)
@@ -61,7 +63,7 @@ struct CommandLineTests {
   func check() throws {
     let good = try ChildProcess.keyway("check", "Config/example/schema.yaml")
     #expect(good.status == 0)
-    #expect(good.output.hasPrefix("Config/example/schema.yaml: 7 entities, "))
+    #expect(good.output.hasPrefix("Config/example/schema.yaml: 10 entities, "))
     let file = FileManager.default.temporaryDirectory.appendingPathComponent("keyway-\(UUID().uuidString).yaml")
     defer { try? FileManager.default.removeItem(at: file) }
     try Data("entities:\n  A:\n    keys:\n      b: { type: colour }\n      c: { toOne: Z }\n".utf8).write(to: file)
@@ -89,6 +91,27 @@ struct CommandLineTests {
     #expect(events.map { $0["data"]["changes"][0]["new"].double } == [100] + (1...10).map(Double.init))
     #expect(events.map { $0["data"].has("initial") } == [true] + Array(repeating: false, count: 10))
     watch.send(SIGINT)
+    #expect(try watch.exitStatus() == 0)
+  }
+
+  @Test("watch prints the kinds and the indexes of what becomes of a to-many")
+  func watchCollection() throws {
+    let watch = try ChildProcess(
+      PackageFolder.keyway,
+      ["watch", "Department/1", "employees,employees.@count", "--count", "4", "--server", server.url])
+    _ = try watch.lines(2)
+    let employees = "/v1/objects/Department/1/employees"
+    try server.client.must("DELETE", employees + "?index=0")
+    try server.client.must("POST", employees + "?index=1", body: #""Employee/1""#)
+    try server.client.must(
+      "PUT", employees + "?index=0", body: #"{"@ref":"Employee/9","firstName":"a","lastName":"b"}"#)
+    let lines = try watch.lines(8).map { $0.replacing(/^[0-9:]{8} [a-z0-9]+-/, with: "") }
+    #expect(
+      lines.filter { $0.contains(" employees ") } == [
+        #"1 Department/1 employees ["Employee/1","Employee/2"]"#, #"2 Department/1 employees -[0] ["Employee/1"]"#,
+        #"3 Department/1 employees +[1] ["Employee/1"]"#,
+        #"4 Department/1 employees replaced[0] ["Employee/2"] → ["Employee/9"]"#,
+      ])
     #expect(try watch.exitStatus() == 0)
   }
 

@@ -10,18 +10,27 @@ struct FuzzTests {
     "/healthz", "/readyz", "/metrics", "/v1/status", "/v1/entities", "/v1/entities/Account", "/v1/problems/draining",
     "/v1/objects/Account", "/v1/objects/Account/1", "/v1/objects/Account/1/balance", "/v1/objects/Account/1/owner",
     "/v1/objects/Account/1/owner.lastName", "/v1/objects/Note/1/tags", "/v1/objects/Person/7/spouse",
-    "/v1/objects/Watch/1",
+    "/v1/objects/Watch/1", "/v1/objects/Department/1", "/v1/objects/Department/1?expand=employees.department",
+    "/v1/objects/Department/1/employees", "/v1/objects/Department/1/employees?index=0",
+    "/v1/objects/Department/1/employees?index=1,0", "/v1/objects/Department/1/employees?object=Employee/1",
+    "/v1/objects/Department/1/employees.@sum.salary", "/v1/objects/Department/1/employees.department.employees",
+    "/v1/objects/Note/1/labels", "/v1/objects/Note/1/labels?operation=union",
+    "/v1/objects/Note/1/labels?operation=set", "/v1/objects/Note/1/labels?value=%5B%22a%22%5D",
     "/v1/transactions", "/v1/streams", "/v1/streams/x", "/v1/streams/x/cells", "/v1/streams/x/cells/a",
   ]
   private static let words: [Value] = [
     .null, .bool(true), .integer(0), .integer(.max), .integer(-1), .number(0.5), .number(1e308), .string(""),
     .string("Account/1"), .string("Person/7"), .string("balance"), .string("set"), .string("create"), .string("delete"),
+    .string("Employee/1"), .string("Employee/2"), .string("insert"), .string("remove"), .string("replace"),
+    .string("employees"), .string("labels"), .string("add"), .string("move"), .string("copy"), .string("test"),
+    .string("/labels/-"), .string("/tags"), .string("/employees/0"), .string("/"),
     .string("owner"), .string("owner.lastName"), .string("x\u{0}\n\"\\ü🎹"),
     .string(String(repeating: "long", count: 300)),
   ]
   private static let names = [
     "operations", "op", "object", "keyPath", "value", "entity", "key", "revision", "cells", "a", "keyPaths", "options",
-    "visible", "context", "balance", "owner", "spouse", "@ref", "@revision", "lastName", "tags", "",
+    "index", "path", "from", "employees", "labels", "visible", "context", "balance", "owner", "spouse", "@ref",
+    "@revision", "lastName", "tags", "",
   ]
 
   private func json(_ depth: Int, _ generator: inout SplitMix64) -> Value {
@@ -59,12 +68,66 @@ struct FuzzTests {
     let server = try ServerProcess()
     for method in Self.methods {
       for target in Self.targets {
-        for _ in 0..<6 {
+        for round in 0..<6 {
           let body = json(5, &generator).json
-          let response = try server.client.send(method, target, ["Connection": "close"], body: body)
+          var headers = ["Connection": "close"]
+          if method == "PATCH", round > 2 { headers["Content-Type"] = "application/json-patch+json" }
+          let response = try server.client.send(method, target, headers, body: body)
           #expect(response.status < 500, "seed \(seed): \(method) \(target) \(body)\n\(response.text)")
         }
       }
+    }
+    try isWell(server)
+    #expect(try server.stop() == 0)
+  }
+
+  /// An operation of a transaction, or of a JSON Patch, whose members are of the right sort more often than not.
+  private func operation(isPatch: Bool, _ generator: inout SplitMix64) -> Value {
+    func one(_ texts: [String]) -> Value { .string(texts.randomElement(using: &generator) ?? "") }
+    var object = JSONObject()
+    if isPatch {
+      let paths = ["/labels", "/labels/0", "/labels/-", "/tags", "/tags/a", "/text", "", "/@ref", "/tags/a/0", "x"]
+      object["op"] = one(["add", "remove", "replace", "move", "copy", "test"])
+      object["path"] = one(paths)
+      object["from"] = one(paths)
+    } else {
+      object["op"] = one(["insert", "remove", "replace", "set", "willChange", "didChange"])
+      object["object"] = one(["Department/1", "Note/1", "Employee/1"])
+      object["keyPath"] = one(["employees", "labels", "department.employees", "department", "employees.department"])
+      object["key"] = one(["employees", "labels"])
+      if Bool.random(using: &generator) {
+        object["index"] = .array((0..<2).map { _ in .integer(.random(in: -1...3, using: &generator)) })
+      }
+    }
+    object["value"] = json(3, &generator)
+    if Bool.random(using: &generator) {
+      object["value"] = .array([
+        one(["a", "Employee/1", "Employee/2", "Employee/404"]), .object(["@ref": one(["Employee/9"])]),
+      ])
+    }
+    return .object(object)
+  }
+
+  @Test("Random operations of transactions and patches, nearly right: never a 5xx, and refused ones leave no trace")
+  func operations() throws {
+    let seed = UInt64.random(in: .min ... .max)
+    print("fuzz seed (operations): \(seed)")
+    var generator = SplitMix64(seed: seed)
+    let server = try ServerProcess()
+    for number in 0..<600 {
+      let isPatch = number.isMultiple(of: 2)
+      let count = Int.random(in: 1...3, using: &generator)
+      let operations = Value.array((0..<count).map { _ in operation(isPatch: isPatch, &generator) })
+      let before = try server.revision
+      let response =
+        if isPatch {
+          try server.client.send(
+            "PATCH", "/v1/objects/Note/1", ["Content-Type": "application/json-patch+json"], body: operations.json)
+        } else {
+          try server.client.send("POST", "/v1/transactions", body: Value.object(["operations": operations]).json)
+        }
+      #expect(response.status < 500, "seed \(seed): \(operations.json)\n\(response.text)")
+      #expect(try server.revision == before + (response.status == 200 ? 1 : 0), "seed \(seed): \(operations.json)")
     }
     try isWell(server)
     #expect(try server.stop() == 0)

@@ -17,7 +17,7 @@ struct HttpxTests {
   }
 
   private func news(_ events: [Value]) -> [String] {
-    events.flatMap { $0["data"]["changes"].elements }.map { $0["new"].json }
+    events.flatMap { $0["data"]["changes"].items }.map { $0["new"].json }
   }
 
   @Test("It reads a stream of key paths and a stream of an object to its gone")

@@ -35,7 +35,27 @@ struct ImportTests {
     let last = try server.client.json("/v1/objects/Quote/MSFT")
     #expect(last["price"].double == 28.8)
     #expect(last["date"].text == "2010-03-01")
-    #expect(try server.status["objects"].whole == 14)
+    #expect(try server.status["objects"].whole == 23)
+  }
+
+  @Test("Rows whose objects are there replace them, unless the import is told to fail or to skip them")
+  func conflicts() throws {
+    let server = try ServerProcess()
+    let file = FileManager.default.temporaryDirectory.appendingPathComponent("keyway-\(UUID().uuidString).csv")
+    try Data("symbol,price\nIBM,1\nNEW,2\n".utf8).write(to: file)
+    defer { try? FileManager.default.removeItem(at: file) }
+    func run(_ rule: String) throws -> (status: Int32, output: String, errors: String) {
+      try ChildProcess.keyway(
+        "import", file.path, "--entity", "Quote", "--id", "symbol", "--on-conflict", rule, "--server", server.url)
+    }
+    let failed = try run("fail")
+    #expect(failed.status == 1)
+    #expect(failed.errors.contains("\(file.path):2: Quote/IBM is there already"), "\(failed.errors)")
+    #expect(try run("skip").output.contains("skipped"))
+    #expect(try server.client.json("/v1/objects/Quote/IBM/price").double == 125.55)
+    #expect(try server.client.json("/v1/objects/Quote/NEW/price").double == 2)
+    #expect(try run("replace").output.hasPrefix("imported 2 rows in "))
+    #expect(try server.client.json("/v1/objects/Quote/IBM/price").double == 1)
   }
 
   @Test("A row that the server refuses ends the import with its file, line and reason")

@@ -19,12 +19,12 @@ struct VanishedClientTests {
     let status = try server.status
     #expect(status["streams"].whole == 5)
     #expect(status["cells"].whole == 2)
-    #expect(status["observations"].whole == 12)
+    #expect(status["observations"].whole == 11)
     curl.send(SIGKILL)
     for stream in streams + [cells] { stream.socket.reset() }
     #expect(try server.hasNoStreams())
     #expect(try server.status["cells"].whole == 0)
-    #expect(try server.client.json("/v1/streams")["streams"].elements.isEmpty)
+    #expect(try server.client.json("/v1/streams")["streams"].items.isEmpty)
   }
 
   @Test("300 subscribers come and go five times, and leave neither descriptors nor streams nor observations behind")

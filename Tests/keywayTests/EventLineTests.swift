@@ -23,6 +23,14 @@ struct EventLineTests {
         "change", #"{"changes":[{"object":"A/1","keyPath":"b","kind":"setting","prior":true,"old":null}]}"#,
         ["k-42 A/1 b will change null"]
       ),
+      (
+        "change",
+        #"{"changes":[{"object":"D/1","keyPath":"e","kind":"removal","prior":true,"indexes":[1],"old":["E/1"]},{"object":"D/1","keyPath":"e","kind":"replacement","indexes":[1],"old":["E/1"],"new":["E/2"]},{"object":"D/1","keyPath":"s","kind":"insertion","new":["a"]},{"object":"D/1","keyPath":"s","kind":"removal"}]}"#,
+        [
+          #"k-42 D/1 e will change -[1] ["E/1"]"#, #"k-42 D/1 e replaced[1] ["E/1"] → ["E/2"]"#, #"k-42 D/1 s + ["a"]"#,
+          "k-42 D/1 s - (removal)",
+        ]
+      ),
       ("gone", #"{"revision":42,"object":"Account/1"}"#, ["k-42 Account/1 gone"]),
       ("bye", #"{"reason":"shutdown"}"#, ["k-42 bye: shutdown"]),
       ("results", #"{"count":2,"objects":[{"@ref":"E/1"},{"@ref":"E/2"}]}"#, ["k-42 2 objects: E/1 E/2"]),

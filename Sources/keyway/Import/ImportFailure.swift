@@ -1,10 +1,30 @@
 /// The end of an import that stopped on the way.
-struct ImportFailure: Error, Hashable, Sendable, CustomStringConvertible {
+struct ImportFailure: Error, Sendable, CustomStringConvertible {
+  /// What became of the batch that was under way.
+  enum Fate: String, Hashable, Sendable {
+    /// None of it is in the store.
+    case notApplied = "was not applied"
+    /// It went in several transactions, and not all of them are in the store.
+    case appliedInPart = "was applied in part"
+    /// There was no answer.
+    case unknown = "may have been applied"
+  }
+
   /// The first line that failed.
   var cause: ImportError
   /// How many rows were written.
   var rows: Int
+  /// The batch that was under way, from 1, where there are batches.
+  var batch: (number: Int, fate: Fate)?
+  /// How many references were held back for objects further down, and are not set now.
+  var heldReferences = 0
 
   /// The cause, and what is in the store now.
-  var description: String { "\(cause)\nstopped; \(rows) rows had been imported" }
+  var description: String {
+    var text = "\(cause)\nstopped"
+    if let batch { text += " in batch \(batch.number), which \(batch.fate.rawValue)" }
+    text += "; \(rows) rows had been imported"
+    if heldReferences > 0 { text += "; references that were held back and are not set: \(heldReferences)" }
+    return text
+  }
 }

@@ -2,11 +2,12 @@ internal import Foundation
 
 /// What an import tells of its progress and its end.
 enum ImportSummary {
-  /// `imported 560 rows in 0.4 s (1,400/s)`
-  static func text(rows: Int, seconds: Double) -> String {
+  /// `imported 560 rows in 0.4 s (1,400/s)`, with what was skipped where something was.
+  static func text(rows: Int, skipped: Int = 0, seconds: Double) -> String {
     let rate = seconds > 0 ? Double(rows) / seconds : 0
-    return String(
+    let text = String(
       format: "imported %@ %@ in %.1f s (%@/s)", grouped(rows), rows == 1 ? "row" : "rows", seconds, grouped(Int(rate)))
+    return skipped == 0 ? text : text + ", skipped \(grouped(skipped))"
   }
 
   /// One line for a terminal: a bar of `width` cells, the share of the file, rows and rows per second.

@@ -14,11 +14,12 @@ struct Importer {
   let entity: String
   let plan: ImportPlan
   let workers: Int
+  var conflicts = ConflictRule.replace
 
   /// Imports all rows and tells `progress` after each round how many there are. Throws an `ImportFailure` with the first
   /// line of the file that cannot be read or that the server refuses; of the lines below it, none was begun afterwards.
-  func run(_ file: inout CSVFile, progress: (_ rows: Int, _ bytes: Int) -> Void) async throws -> Int {
-    var imported = 0
+  func run(_ file: inout CSVFile, progress: (_ rows: Int, _ bytes: Int) -> Void) async throws -> ImportTally {
+    var imported = ImportTally()
     var isAtEnd = false
     while !isAtEnd {
       var queues = [[ImportPlan.Row]](repeating: [], count: workers)
@@ -30,10 +31,11 @@ struct Importer {
         failure = error
       }
       let outcome = try await write(queues, file: file.name)
-      imported += outcome.rows
-      progress(imported, file.bytesRead)
+      imported.rows += outcome.tally.rows
+      imported.skipped += outcome.tally.skipped
+      progress(imported.rows, file.bytesRead)
       if let error = [outcome.failure, failure].compactMap(\.self).min(by: { $0.line < $1.line }) {
-        throw ImportFailure(cause: error, rows: imported)
+        throw ImportFailure(cause: error, rows: imported.rows)
       }
     }
     return imported
@@ -60,7 +62,7 @@ struct Importer {
   }
 
   private struct Outcome: Sendable {
-    var rows = 0
+    var tally = ImportTally()
     var failure: ImportError?
   }
 
@@ -73,7 +75,8 @@ struct Importer {
       }
       var total = Outcome()
       for try await outcome in group {
-        total.rows += outcome.rows
+        total.tally.rows += outcome.tally.rows
+        total.tally.skipped += outcome.tally.skipped
         total.failure = [total.failure, outcome.failure].compactMap(\.self).min { $0.line < $1.line }
       }
       return total
@@ -83,27 +86,35 @@ struct Importer {
   private func write(_ queue: [ImportPlan.Row], until end: Locked<Int>, file: String) async throws -> Outcome {
     var outcome = Outcome()
     for row in queue where row.line < end.withLock({ $0 }) {
-      guard let reason = try await write(row) else {
-        outcome.rows += 1
-        continue
+      switch try await write(row) {
+      case .written: outcome.tally.rows += 1
+      case .skipped: outcome.tally.skipped += 1
+      case .refused(let reason):
+        end.withLock { $0 = min($0, row.line) }
+        outcome.failure = ImportError(file: file, line: row.line, reason: reason)
+        return outcome
       }
-      end.withLock { $0 = min($0, row.line) }
-      outcome.failure = ImportError(file: file, line: row.line, reason: reason)
-      break
     }
     return outcome
   }
 
-  /// Writes one row; gives what is wrong where it cannot be written.
-  private func write(_ row: ImportPlan.Row) async throws -> String? {
+  private enum RowFate {
+    case written, skipped
+    case refused(String)
+  }
+
+  /// Writes one row; tells what is wrong where it cannot be written.
+  private func write(_ row: ImportPlan.Row) async throws -> RowFate {
     do {
       let body = Array(Value.object(row.object).json.utf8)
-      _ = try await client.send("PUT", "/v1/objects/\(entity)/\(row.id)", body: body)
-      return nil
+      let headers = conflicts == .replace ? [:] : ["If-None-Match": "*"]
+      _ = try await client.send("PUT", "/v1/objects/\(entity)/\(row.id)", body: body, headers: headers)
+      return .written
     } catch let error as Problem {
-      return error.description
+      guard error.status == 412 else { return .refused(error.description) }
+      return conflicts == .skip ? .skipped : .refused("\(entity)/\(row.id) is there already")
     } catch let error as ClientError {
-      return error.description
+      return .refused(error.description)
     }
   }
 }

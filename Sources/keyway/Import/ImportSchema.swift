@@ -1,0 +1,52 @@
+internal import KeyValueModel
+internal import KeywayClient
+internal import OrderedCollections
+
+/// What an import and an export have to know of the server's schema.
+struct ImportSchema: Sendable {
+  /// The keys of each entity by name, both in the order of the schema.
+  let entities: OrderedDictionary<String, OrderedDictionary<String, ImportKey>>
+
+  /// What `GET /v1/entities` answers; nil where it is something else.
+  init?(document: Value?) {
+    guard case .object(let document)? = document, case .object(let definitions)? = document["$defs"] else { return nil }
+    var entities: OrderedDictionary<String, OrderedDictionary<String, ImportKey>> = [:]
+    for case (let name, .object(let definition)) in definitions.members {
+      guard case .object(let properties)? = definition["properties"] else { return nil }
+      var keys: OrderedDictionary<String, ImportKey> = [:]
+      for case (let key, .object(let property)) in properties.members where !key.hasPrefix("@") {
+        keys[key] = ImportKey(schema: property)
+      }
+      entities[name] = keys
+    }
+    self.entities = entities
+  }
+
+  /// Asks a server for its schema.
+  static func fetch(_ client: KeywayClient) async throws -> ImportSchema {
+    let response = try await client.send("GET", "/v1/entities", headers: ["Accept": "application/json"])
+    guard let schema = ImportSchema(document: try? Value(json: response.body, depthLimit: JSONLine.depthLimit)) else {
+      throw Complaint("the server's schema cannot be read")
+    }
+    return schema
+  }
+
+  /// What a line leaves out, as a replacement sets it: each key's default. A relationship with an inverse is left to its
+  /// other side.
+  func missing(from row: ObjectLine) -> (values: JSONObject, documents: JSONObject) {
+    var values = JSONObject()
+    var documents = JSONObject()
+    let linked = Set(row.links.map(\.key))
+    for (name, key) in entities[row.reference.entity] ?? [:] where !linked.contains(name) && key.inverse == nil {
+      switch key.kind {
+      case .computed: break
+      case .document where row.documents[name] == nil: documents[name] = key.defaultValue
+      case .value where row.values[name] == nil: values[name] = key.defaultValue
+      case .toOne where row.values[name] == nil: values[name] = key.defaultValue
+      case .toMany where row.values[name] == nil: values[name] = key.defaultValue
+      case .document, .value, .toOne, .toMany: break
+      }
+    }
+    return (values, documents)
+  }
+}

@@ -1,0 +1,24 @@
+internal import KeyValueModel
+
+/// One object of a file of JSON lines, taken apart by the schema.
+struct ObjectLine: Hashable, Sendable {
+  /// The line, from 1.
+  var line: Int
+  /// How long it is.
+  var bytes = 0
+  /// The object.
+  var reference: Reference
+  /// The keys with values, and the relationships that name nobody.
+  var values = JSONObject()
+  /// The keys with any JSON value.
+  var documents = JSONObject()
+  /// The relationships that name somebody.
+  var links: [ImportLink] = []
+  /// Whether the object is there and is to be replaced.
+  var replaces = false
+
+  /// What it takes of a transaction, estimated from above: its own bytes, and an operation for each link.
+  var weight: Int {
+    links.reduce(bytes + 64) { $0 + 96 + reference.text.utf8.count + $1.targets.count * 2 + $1.key.utf8.count }
+  }
+}

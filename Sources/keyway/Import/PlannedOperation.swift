@@ -1,0 +1,36 @@
+internal import KeyValueModel
+
+/// One operation of a transaction, and the line that it comes from.
+struct PlannedOperation: Hashable, Sendable {
+  /// What is done.
+  enum Kind: Hashable, Sendable {
+    case create(JSONObject)
+    case patch(JSONObject)
+    case set(key: String, Value)
+  }
+
+  /// The line of the file.
+  var line: Int
+  /// The object that it writes to.
+  var object: Reference
+  /// What is done.
+  var kind: Kind
+
+  /// Whether it is the first of those that a line becomes: the object is there after it.
+  var isRow: Bool {
+    if case .set = kind { return false }
+    return true
+  }
+
+  /// As the server takes it.
+  var json: Value {
+    switch kind {
+    case .create(let value):
+      .object(["op": .string("create"), "object": .reference(object), "value": .object(value)])
+    case .patch(let value):
+      .object(["op": .string("patch"), "object": .reference(object), "value": .object(value)])
+    case .set(let key, let value):
+      .object(["op": .string("set"), "object": .reference(object), "keyPath": .string(key), "value": value])
+    }
+  }
+}

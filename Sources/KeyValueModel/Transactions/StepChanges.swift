@@ -63,11 +63,11 @@ struct StepChanges {
   }
 
   /// The changes in the order in which the keys were first touched, each key once: some to-ones are set twice, as when a
-  /// body names both sides of a relationship. A collection that ends as it began, without having been set, is not among
+  /// body names both sides of a relationship. Of such a one the first setting counts that is not silent. A collection that ends as it began, without having been set, is not among
   /// them.
   func finished() -> [Commit.KeyChange] {
     guard changes.count > 1 || !collections.isEmpty else { return changes }
-    var finished: [Commit.KeyChange] = []
+    var finished: [Commit.KeyChange?] = []
     var places: [Key: Int] = [:]
     finished.reserveCapacity(changes.count)
     places.reserveCapacity(changes.count)
@@ -79,13 +79,13 @@ struct StepChanges {
       }
       let key = Key(object: change.object, key: change.key)
       if let place = places[key] {
-        finished[place].isSilent = finished[place].isSilent && change.isSilent
-      } else {
-        places[key] = finished.count
-        finished.append(change)
+        guard finished[place]?.isSilent == true, !change.isSilent else { continue }
+        finished[place] = nil
       }
+      places[key] = finished.count
+      finished.append(change)
     }
-    return finished
+    return finished.compactMap(\.self)
   }
 }
 

@@ -117,6 +117,19 @@ struct CellTests {
     #expect(cell["told"].whole == 1)
   }
 
+  @Test(
+    "What an invisible cell was not told is not lost when its context or its options change",
+    arguments: [(#"{"context":"row 3"}"#, #"{"visible":true}"#), ("{}", #"{"options":["new"],"visible":true}"#)])
+  func changedWhileInvisible(_ change: String, _ show: String) throws {
+    try bind("a", #"{"object":"Account/1","keyPaths":["balance"],"options":["old","new"]}"#)
+    try bind("a", #"{"visible":false}"#, method: "PATCH")
+    try server.set("Account/1/balance", "5")
+    try bind("a", change, method: "PATCH")
+    #expect(try told().isEmpty)
+    try bind("a", show, method: "PATCH")
+    #expect(try told().flatMap(\.changes).map { $0["new"].double } == [5])
+  }
+
   @Test("A cell that is bound invisible gets its initial state when it becomes visible; a merged one counts from 1")
   func boundInvisible() throws {
     try bind("a", #"{"object":"Account/1","keyPaths":["balance"],"visible":false}"#)

@@ -69,10 +69,16 @@ extension StreamRegistry {
         return setVisibility(binding.isVisible, name, of: stream, publication, &told)
       }
     }
+    // What an invisible cell has not been told is not lost when only its options or its context change: it is told the
+    // state instead.
+    let former = stream.cells[name]
+    let isOwed = former?.isOwedInitial == true || former?.pending?.commits ?? 0 > 0
     publication.observers.remove(stream.observer, cell: name)
     stream.cells[name] = Cell(
       binding: binding, pending: binding.isVisible ? nil : PendingChanges(), told: stream.cells[name]?.told ?? 0)
-    told.initial += register(name, observations, of: stream, tellsInitial: true, &publication)
+    told.initial += register(
+      name, observations, of: stream, tellsInitial: true,
+      isForced: isOwed && former?.binding.object == binding.object, &publication)
   }
 
   /// A cell leaves the screen, or comes back and is told in one change what it missed.

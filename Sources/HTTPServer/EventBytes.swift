@@ -4,10 +4,14 @@
 package final class EventBytes: Sendable {
   let framed: [UInt8]
   let payload: Range<Int>
+  /// The position that the events belong to, as in `StreamHub.post(_:position:)`. A stream that misses them is reported
+  /// with it; nothing else looks at it.
+  package let position: UInt64
 
   /// Takes the text of whole events, blank lines included. An empty payload sends nothing: an empty chunk would end
   /// the response.
-  package init(_ payload: [UInt8]) {
+  package init(_ payload: [UInt8], position: UInt64 = 0) {
+    self.position = position
     guard !payload.isEmpty else {
       framed = []
       self.payload = 0..<0

@@ -1,11 +1,11 @@
 /// What a hub thread is told, in order.
 enum HubCommand: Sendable {
-  case open(StreamID, prelude: EventBytes, channel: ChannelID?)
+  case open(StreamID, prelude: EventBytes, channel: ChannelID?, overflow: OverflowPolicy)
   case takeOver(StreamID, Takeover)
   case abandon(StreamID)
   case deliver(Delivery)
-  /// Events for these were lost, because the thread is too far behind.
-  case overflow(HubTarget)
+  /// Events for these were lost, because the thread is too far behind; the first of them at the position.
+  case overflow(HubTarget, firstLost: UInt64)
   case position(UInt64)
   case drain
   /// Streams that have not ended are closed as they are.

@@ -1,7 +1,9 @@
 /// The commands that wait for a hub thread. Without any input or output of its own.
 ///
 /// Bounded: where more than `byteLimit` bytes of events wait, the target of a further event loses it, and its streams
-/// end as overflown, once the thread comes to the place in the order where the loss began.
+/// are lagging or end as overflown, once the thread comes to the place in the order where the loss began. What ends a
+/// stream or answers for what it missed is never lost, nor counted: there is one for each stream, nothing would repeat
+/// it, and answers that displaced events would only be followed by further answers.
 struct HubInbox {
   /// What the sender of a command has to do about the thread.
   enum Wake {
@@ -23,7 +25,7 @@ struct HubInbox {
   /// Adds what is not an event. `nil` once the inbox is closed: the command has no effect.
   mutating func append(_ command: HubCommand) -> Wake? {
     guard !isClosed else { return nil }
-    if case .open(_, _, let channel?) = command { losing.remove(.channel(channel)) }
+    if case .open(_, _, let channel?, _) = command { losing.remove(.channel(channel)) }
     commands.append(command)
     return wake()
   }
@@ -31,12 +33,22 @@ struct HubInbox {
   /// Adds a delivery; call `wake()` after the last one.
   mutating func append(_ delivery: Delivery) {
     guard !isClosed else { return }
-    guard losing.isEmpty && byteCount <= byteLimit else {
-      lose(delivery)
-      return
+    switch delivery {
+    case .channel(_, let event), .stream(_, let event):
+      if byteCount <= byteLimit {
+        byteCount += delivery.byteCount
+        commands.append(.deliver(delivery))
+      } else if losing.insert(HubTarget(delivery)).inserted {
+        commands.append(.overflow(HubTarget(delivery), firstLost: event.position))
+      }
+    case .endChannel, .endStream:
+      commands.append(.deliver(delivery))
+    case .catchUp(_, _, let isLast):
+      commands.append(.deliver(delivery))
+      // From here on the stream can miss something again, and has to hear of it like one that is opened here. Whose
+      // channel it is in only the thread knows; the other streams of a target do not mind hearing of a loss twice.
+      if isLast { losing.removeAll() }
     }
-    byteCount += delivery.byteCount
-    commands.append(.deliver(delivery))
   }
 
   /// The heartbeats behind this command name the position.
@@ -68,14 +80,5 @@ struct HubInbox {
     isClosed = true
     defer { commands = [] }
     return commands
-  }
-
-  private mutating func lose(_ delivery: Delivery) {
-    if byteCount <= byteLimit, !losing.contains(HubTarget(delivery)) {
-      byteCount += delivery.byteCount
-      commands.append(.deliver(delivery))
-    } else if losing.insert(HubTarget(delivery)).inserted {
-      commands.append(.overflow(HubTarget(delivery)))
-    }
   }
 }

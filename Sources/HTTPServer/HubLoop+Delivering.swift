@@ -19,6 +19,8 @@ extension HubLoop {
       guard let subscriber = subscribers[id] else { return }
       settle(subscriber.channel)
       end(subscriber, .ended, last: event)
+    case .catchUp(let id, let event, let isLast):
+      catchUp(id, event, isLast: isLast)
     }
   }
 
@@ -60,28 +62,36 @@ extension HubLoop {
     for event in batch {
       let alreadySent = min(sent, event.framed.count)
       sent -= alreadySent
-      if alreadySent < event.framed.count {
-        subscriber.queue.append(event, alreadySent: alreadySent)
+      if alreadySent > 0, alreadySent < event.framed.count {
+        changeQueue(of: subscriber) { $0.append(event, alreadySent: alreadySent) }
+      } else if alreadySent == 0 {
+        enqueue(event, for: subscriber)
       }
     }
-    worker.counters.addPending(subscriber.queue.byteCount)
     subscriber.progressSecond = now
+    // Only a send that is refused has the kernel say when there is room.
     flush(subscriber)
-    endIfOverflown(subscriber)
   }
 
-  /// Adds an event to a stream's own queue, to be sent at the end of the slice.
+  /// Adds an event to a stream's own queue, to be sent at the end of the slice; the stream misses it where too much
+  /// waits already.
   func enqueue(_ event: EventBytes, for subscriber: Subscriber) {
-    guard subscriber.ending == nil, event.count > 0 else { return }
+    guard subscriber.ending == nil, subscriber.lag == .none, event.count > 0 else { return }
+    if isTooMuch(event, for: subscriber) {
+      flush(subscriber)
+      // The socket may have turned out to be gone.
+      guard subscriber.ending == nil else { return }
+      if isTooMuch(event, for: subscriber) {
+        miss(event.position, by: subscriber)
+        return
+      }
+    }
     changeQueue(of: subscriber) { $0.append(event) }
-    if !subscriber.isBlocked, subscriber.queue.backlogByteCount > limits.pendingBytesPerStream { flush(subscriber) }
-    endIfOverflown(subscriber)
     touch(subscriber)
   }
 
-  private func endIfOverflown(_ subscriber: Subscriber) {
-    guard subscriber.queue.backlogByteCount > limits.pendingBytesPerStream else { return }
-    endAsOverflown(subscriber)
+  private func isTooMuch(_ event: EventBytes, for subscriber: Subscriber) -> Bool {
+    subscriber.queue.backlogByteCount(adding: event) > limits.pendingBytesPerStream
   }
 
   /// Changes a queue, and keeps the count of all pending bytes and the stream's clock right.
@@ -115,7 +125,7 @@ extension HubLoop {
         return
       }
     }
-    if let ending = subscriber.ending { doom(subscriber, ending) }
+    if let ending = subscriber.ending { doom(subscriber, ending) } else { askForCatchUp(subscriber) }
   }
 
   private static func join(_ batch: [EventBytes], byteCount: Int) -> [UInt8] {

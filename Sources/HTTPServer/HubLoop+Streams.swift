@@ -3,8 +3,12 @@ import Glibc
 
 /// The life of a stream, from its opening to its end.
 extension HubLoop {
-  func open(_ id: StreamID, _ prelude: EventBytes, _ channel: ChannelID?) {
-    let subscriber = Subscriber(id: id, now: now, takeoverSeconds: limits.requestSeconds)
+  /// How much of what the kernel took it may keep unsent. It asks for more at half of this, which is a slice, so that a
+  /// quick reader never waits for it.
+  private static let unsentByteCount: Int32 = 131_072
+
+  func open(_ id: StreamID, _ prelude: EventBytes, _ channel: ChannelID?, _ overflow: OverflowPolicy) {
+    let subscriber = Subscriber(id: id, overflow: overflow, now: now, takeoverSeconds: limits.requestSeconds)
     subscribers[id] = subscriber
     changeQueue(of: subscriber) { $0.append(prelude) }
     if let channel {
@@ -31,6 +35,8 @@ extension HubLoop {
     subscriber.admission = takeover.admission
     setOption(TCP_NODELAY, 1, level: Int32(IPPROTO_TCP), of: takeover.descriptor)
     setOption(SO_KEEPALIVE, 1, level: SOL_SOCKET, of: takeover.descriptor)
+    // What a slow reader has not taken shall wait here, where a catch-up can stand for it, rather than in the kernel.
+    setOption(TCP_NOTSENT_LOWAT, Self.unsentByteCount, level: Int32(IPPROTO_TCP), of: takeover.descriptor)
     // The kernel gives up on a peer that acknowledges nothing, a little later than the sweep does on one that reads
     // nothing: for the kernel they are the same, and which of the two it was should not be a matter of chance.
     let patience = Int32(clamping: (limits.stallSeconds + 5) * 1_000)
@@ -63,6 +69,7 @@ extension HubLoop {
   func end(_ subscriber: Subscriber, _ reason: StreamEnd, last event: EventBytes?) {
     guard subscriber.ending == nil, !subscriber.isDoomed else { return }
     leaveChannel(subscriber)
+    stopLagging(subscriber)
     subscriber.ending = reason
     let patience = Int32(clamping: limits.stallSeconds)
     // A stream that nobody took yet is either about to be taken, or never.
@@ -73,25 +80,6 @@ extension HubLoop {
       if subscriber.isAttached, subscriber.isChunked { queue.append(EventBytes.terminator) }
     }
     touch(subscriber)
-  }
-
-  func endAsOverflown(_ subscriber: Subscriber) {
-    guard subscriber.ending == nil else { return }
-    changeQueue(of: subscriber) { $0.dropUnsentEvents() }
-    end(subscriber, .overflow, last: delegate.farewell(.overflow))
-  }
-
-  func overflow(_ target: HubTarget) {
-    switch target {
-    case .channel(let id):
-      guard let channel = channels[id] else { return }
-      settle(channel)
-      for subscriber in channel.members { endAsOverflown(subscriber) }
-    case .stream(let id):
-      guard let subscriber = subscribers[id] else { return }
-      settle(subscriber.channel)
-      endAsOverflown(subscriber)
-    }
   }
 
   func drain() {
@@ -110,6 +98,7 @@ extension HubLoop {
   func doom(_ subscriber: Subscriber, _ reason: StreamEnd) {
     guard !subscriber.isDoomed else { return }
     leaveChannel(subscriber)
+    stopLagging(subscriber)
     subscriber.isDoomed = true
     subscriber.ending = reason
     doomed.append(subscriber)

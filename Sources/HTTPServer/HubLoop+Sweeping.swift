@@ -12,7 +12,8 @@ extension HubLoop {
         if now - subscriber.progressSecond >= limits.stallSeconds { doom(subscriber, .stalled) }
       } else if limits.lifetimeSeconds > 0, now - subscriber.openedSecond >= limits.lifetimeSeconds {
         end(subscriber, .lifetime, last: delegate.farewell(.lifetime))
-      } else if now - subscriber.progressSecond >= limits.heartbeatSeconds {
+      } else if subscriber.lag == .none, now - subscriber.progressSecond >= limits.heartbeatSeconds {
+        // A lagging stream gets none: the position would stand for what it has missed.
         let event = heartbeat ?? delegate.heartbeat(at: position)
         heartbeat = event
         enqueue(event, for: subscriber)

@@ -63,6 +63,7 @@ final class HubLoop {
     while !hasStopped {
       takeSlice()
       settleAll()
+      worker.settle(at: position)
       let timeout: Int32 = isCaughtUp ? Int32(1_000 - MonotonicClock.milliseconds % 1_000) : 0
       epoll.wait(milliseconds: timeout) { number, isGone in
         if number != Self.wakeNumber { socketChanged(StreamID(number), isGone: isGone) }
@@ -92,11 +93,11 @@ final class HubLoop {
 
   private func perform(_ command: HubCommand) {
     switch command {
-    case .open(let id, let prelude, let channel): open(id, prelude, channel)
+    case .open(let id, let prelude, let channel, let overflow): open(id, prelude, channel, overflow)
     case .takeOver(let id, let takeover): takeOver(id, takeover)
     case .abandon(let id): abandon(id)
     case .deliver(let delivery): deliver(delivery)
-    case .overflow(let target): overflow(target)
+    case .overflow(let target, let position): overflow(target, firstLost: position)
     case .position(let position): self.position = position
     case .drain: drain()
     case .cut: cut()
@@ -125,7 +126,7 @@ final class HubLoop {
     for command in rest {
       switch command {
       case .takeOver(_, let takeover): Glibc.close(takeover.descriptor)
-      case .open(let id, _, _):
+      case .open(let id, _, _, _):
         worker.counters.closeStream()
         delegate.streamEnded(id, .shutdown)
       default: break

@@ -1,5 +1,6 @@
 import Glibc
 import Locking
+import Synchronization
 
 /// What the rest of the program sees of one hub thread: its inbox, and the descriptor that wakes it.
 final class HubWorker: Sendable {
@@ -9,6 +10,8 @@ final class HubWorker: Sendable {
   let wakeDescriptor: WakeDescriptor?
   let counters: HubCounters
   private let inbox = Locked(HubInbox(byteLimit: HubWorker.inboxByteLimit))
+
+  private let settled = Atomic<UInt64>(0)
 
   init(counters: HubCounters) {
     wakeDescriptor = WakeDescriptor()
@@ -36,6 +39,14 @@ final class HubWorker: Sendable {
   /// Hands a socket over; closes it if there is nobody to take it.
   func takeOver(_ id: StreamID, _ takeover: Takeover) {
     if !send(.takeOver(id, takeover)) { Glibc.close(takeover.descriptor) }
+  }
+
+  /// The last position of which every event before it has been handed on, or dropped and reported. Any thread.
+  var settledPosition: UInt64 { settled.load(ordering: .acquiring) }
+
+  /// For the thread itself, at the end of a slice.
+  func settle(at position: UInt64) {
+    settled.store(position, ordering: .releasing)
   }
 
   /// For the thread itself: trades its empty backlog for what waits. It may sleep afterwards if that is nothing.

@@ -19,6 +19,11 @@ struct PendingQueue {
   /// the limit, and its reader is not slow for that.
   var backlogByteCount: Int { isEmpty ? 0 : byteCount - count(of: pieces[first]) + sentOfFirst }
 
+  /// What `backlogByteCount` will be when the event is added.
+  func backlogByteCount(adding event: EventBytes) -> Int {
+    isEmpty ? 0 : backlogByteCount + event.range(framed: isFramed).count
+  }
+
   /// Adds an event, of which `alreadySent` bytes have left; only the first piece may be cut like this.
   mutating func append(_ event: EventBytes, alreadySent: Int = 0) {
     assert(alreadySent == 0 || isEmpty)

@@ -2,7 +2,7 @@
 package enum StreamEnd: String, Sendable {
   /// The client closed its side, or its network went away, or it never took the stream.
   case clientGone
-  /// More waited for the reader than a stream may hold.
+  /// More waited for the reader than a stream may hold, and it was opened with `OverflowPolicy.disconnect`.
   case overflow
   /// The owner ended it.
   case ended

@@ -47,15 +47,27 @@ package final class StreamHub: Sendable {
   /// The number of bytes that wait in the program, not in the kernel, for slow readers. Any thread.
   package var pendingBytes: Int { counters.pendingBytes }
 
+  /// The number of open streams that miss events, until their owner has given them a catch-up. Any thread.
+  package var laggingStreams: Int { counters.laggingStreams }
+
+  /// The lowest position of those that the threads have come to: every event posted up to it has been handed to each of
+  /// its streams, or the stream was reported as lagging before. 0 while there is no thread, or nothing was posted with a
+  /// position; it reaches the last position posted as soon as the threads have nothing more to do, and stays as it is
+  /// once the hub has been stopped. Any thread.
+  package var settledPosition: UInt64 { workers.map(\.settledPosition).min() ?? 0 }
+
   /// Opens a stream, and has it join the channel. `prelude` is the text of whole events, sent right after the head of
   /// the response; whatever is posted for the stream or its channel from now on comes after it. The stream has to become
-  /// the answer to a request within `ServerLimits.requestSeconds`. Any thread.
-  package func open(prelude: [UInt8], channel: ChannelID?) throws(StreamHubError) -> EventStream {
+  /// the answer to a request within `ServerLimits.requestSeconds`. `overflow` says what becomes of it when its reader is
+  /// too slow. Any thread.
+  package func open(
+    prelude: [UInt8], channel: ChannelID?, overflow: OverflowPolicy = .coalesce
+  ) throws(StreamHubError) -> EventStream {
     guard !isDraining.load(ordering: .acquiring) else { throw .draining }
     guard counters.openStream(limit: limits.streams) else { throw .tooManyStreams }
     let id = StreamID(lastID.wrappingAdd(1, ordering: .relaxed).newValue)
     let worker = worker(of: id)
-    guard worker.send(.open(id, prelude: EventBytes(prelude), channel: channel)) else {
+    guard worker.send(.open(id, prelude: EventBytes(prelude), channel: channel, overflow: overflow)) else {
       counters.closeStream()
       throw .draining
     }

@@ -12,6 +12,10 @@ final class Subscriber {
   var isDoomed = false
   /// Why no more events are taken; the queue still has to be sent.
   var ending: StreamEnd?
+  /// Whether it misses events. Never while it is ending.
+  var lag = Lag.none
+  /// What becomes of it when too much waits.
+  let overflow: OverflowPolicy
   var channel: Channel?
   var indexInChannel: Int32 = 0
   var queue = PendingQueue()
@@ -22,8 +26,9 @@ final class Subscriber {
   /// When the wait ends for being taken over, or, once it is ending, for being flushed.
   var deadlineSecond: Int32
 
-  init(id: StreamID, now: Int32, takeoverSeconds: Int) {
+  init(id: StreamID, overflow: OverflowPolicy, now: Int32, takeoverSeconds: Int) {
     self.id = id
+    self.overflow = overflow
     openedSecond = now
     progressSecond = now
     deadlineSecond = now + Int32(clamping: takeoverSeconds)
@@ -32,5 +37,5 @@ final class Subscriber {
   var isAttached: Bool { descriptor >= 0 }
 
   /// Whether a broadcast may be sent without looking at the queue.
-  var isClear: Bool { isAttached && isChunked && queue.isEmpty && !isBlocked }
+  var isClear: Bool { isAttached && isChunked && queue.isEmpty && !isBlocked && lag == .none }
 }

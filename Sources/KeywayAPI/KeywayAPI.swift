@@ -183,6 +183,14 @@ package final class KeywayAPI: RequestHandler, StreamHubDelegate, Sendable {
     streams.farewell(reason.rawValue)
   }
 
+  /// Nothing yet: the stream is sent away once it has read what is queued.
+  package func streamLagged(_ id: StreamID, firstMissed position: UInt64) {}
+
+  /// Sends a stream away that has missed events; its client comes back and resumes.
+  package func streamCaughtUp(_ id: StreamID) {
+    hub.post([.endStream(id, streams.farewell("overflow"))], position: nil)
+  }
+
   /// Ends what the stream observed.
   package func streamEnded(_ id: StreamID, _ end: StreamEnd) {
     store.withPublication { streams.streamEnded(id, &$0) }

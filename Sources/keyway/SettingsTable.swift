@@ -70,7 +70,7 @@ enum SettingsTable {
       "streams.changesPerEvent", .integer(\.streamsChangesPerEvent, 100_000, 1...10_000_000),
       "notifications of one commit for one stream"),
     SettingDefinition(
-      "streams.stallSeconds", .integer(\.streamsStallSeconds, 20, 1...3600), "how long a reader may take nothing"),
+      "streams.stallSeconds", .integer(\.streamsStallSeconds, 120, 1...3600), "how long a reader may take nothing"),
     SettingDefinition(
       "streams.lifetimeSeconds", .integer(\.streamsLifetimeSeconds, 0, 0...31_536_000),
       "how long a stream may live; 0 for ever"),

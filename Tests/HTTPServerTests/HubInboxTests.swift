@@ -5,6 +5,21 @@ import Testing
 @Suite struct HubInboxTests {
   private let event = EventBytes([UInt8](repeating: 97, count: 100))
 
+  private func event(at position: UInt64) -> EventBytes {
+    EventBytes([UInt8](repeating: 97, count: 100), position: position)
+  }
+
+  /// What is said to be lost: the target, and the first position.
+  private func losses(_ commands: [HubCommand]) -> [String] {
+    commands.compactMap { command in
+      guard case .overflow(let target, let position) = command else { return nil }
+      return switch target {
+      case .channel(let id): "channel \(id.number) \(position)"
+      case .stream(let id): "stream \(id.number) \(position)"
+      }
+    }
+  }
+
   private func taken(_ inbox: inout HubInbox) -> [HubCommand] {
     var commands: [HubCommand] = []
     inbox.take(into: &commands)
@@ -33,7 +48,8 @@ import Testing
     inbox.append(.stream(StreamID(1), event))
     let commands = taken(&inbox)
     #expect(commands.count == 3)
-    guard case .deliver = commands[0], case .overflow(.channel) = commands[1], case .overflow(.stream) = commands[2]
+    guard case .deliver = commands[0], case .overflow(.channel, _) = commands[1],
+      case .overflow(.stream, _) = commands[2]
     else {
       Issue.record("unexpected commands: \(commands)")
       return
@@ -43,7 +59,7 @@ import Testing
   @Test func aStreamOpenedAfterALossLosesNothingUnnoticed() {
     var inbox = HubInbox(byteLimit: 50)
     for _ in 0..<3 { inbox.append(.channel(ChannelID(1), event)) }
-    _ = inbox.append(.open(StreamID(1), prelude: event, channel: ChannelID(1)))
+    _ = inbox.append(.open(StreamID(1), prelude: event, channel: ChannelID(1), overflow: .coalesce))
     inbox.append(.channel(ChannelID(1), event))
     let commands = taken(&inbox)
     #expect(commands.count == 4)
@@ -51,6 +67,45 @@ import Testing
       Issue.record("unexpected commands: \(commands)")
       return
     }
+  }
+
+  @Test func aLossNamesThePositionOfTheFirstEventThatIsLost() {
+    var inbox = HubInbox(byteLimit: 150)
+    for position in 1...5 as ClosedRange<UInt64> { inbox.append(.channel(ChannelID(1), event(at: position))) }
+    inbox.append(.stream(StreamID(1), event(at: 6)))
+    inbox.append(.channel(ChannelID(2), event(at: 7)))
+    inbox.append(.stream(StreamID(1), event(at: 8)))
+    #expect(losses(taken(&inbox)) == ["channel 1 3", "stream 1 6", "channel 2 7"])
+    inbox.append(.channel(ChannelID(1), event(at: 9)))
+    #expect(losses(taken(&inbox)).isEmpty)
+    for position in 10...12 as ClosedRange<UInt64> { inbox.append(.channel(ChannelID(1), event(at: position))) }
+    #expect(losses(taken(&inbox)) == ["channel 1 12"])
+  }
+
+  @Test func aFullInboxKeepsEndsAndCatchUps() {
+    var inbox = HubInbox(byteLimit: 50)
+    for position in 1...3 as ClosedRange<UInt64> { inbox.append(.channel(ChannelID(1), event(at: position))) }
+    inbox.append(.catchUp(StreamID(1), event, isLast: false))
+    inbox.append(.endStream(StreamID(2), event))
+    inbox.append(.endChannel(ChannelID(1), event))
+    let commands = taken(&inbox)
+    #expect(commands.count == 5)
+    guard case .deliver(.catchUp) = commands[2], case .deliver(.endStream) = commands[3],
+      case .deliver(.endChannel) = commands[4]
+    else {
+      Issue.record("unexpected commands: \(commands)")
+      return
+    }
+  }
+
+  @Test func aStreamThatIsCaughtUpAfterALossHearsOfTheNext() {
+    var inbox = HubInbox(byteLimit: 50)
+    for position in 1...3 as ClosedRange<UInt64> { inbox.append(.channel(ChannelID(1), event(at: position))) }
+    inbox.append(.catchUp(StreamID(1), event, isLast: false))
+    inbox.append(.channel(ChannelID(1), event(at: 4)))
+    inbox.append(.catchUp(StreamID(1), event, isLast: true))
+    inbox.append(.channel(ChannelID(1), event(at: 5)))
+    #expect(losses(taken(&inbox)) == ["channel 1 2", "channel 1 5"])
   }
 
   @Test func aClosedInboxRefuses() {

@@ -13,7 +13,7 @@ import Testing
   }
 
   @Test func aReaderThatStopsIsToldOfItsOverflowWhileOthersGoOn() async throws {
-    let test = try TestServer.streaming { $0.pendingBytesPerStream = 100_000 }
+    let test = try TestServer.streaming(overflow: .disconnect) { $0.pendingBytesPerStream = 100_000 }
     let slow = try subscribed(test, receiveBuffer: 4_096)
     let quick = try subscribed(test)
     // Three times what a kernel keeps for one socket.
@@ -28,6 +28,7 @@ import Testing
     test.post("still here\n\n")
     #expect(quick.read(until: "still here\n\n").hasSuffix("still here\n\n"))
     #expect(test.hub.pendingBytes == 0)
+    #expect(test.listener.misses.isEmpty && test.listener.questions.isEmpty && test.hub.laggingStreams == 0)
   }
 
   @Test func aReaderThatTakesNothingIsCut() async throws {

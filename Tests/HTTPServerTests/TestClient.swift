@@ -74,6 +74,15 @@ final class TestClient {
     return (head, take(min(count, received.count)))
   }
 
+  /// Reads one chunk of a response and gives its content, empty for the last; `nil` where the connection ended.
+  func readChunk() -> String? {
+    let line = read(until: "\r\n")
+    guard let size = Int(line.dropLast(1), radix: 16) else { return nil }
+    while received.count < size + 2, receive() {}
+    guard received.count >= size + 2 else { return nil }
+    return String(take(size + 2).dropLast(1))
+  }
+
   func readToEnd() -> String {
     while receive() {}
     return take(received.count)

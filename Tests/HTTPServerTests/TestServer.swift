@@ -33,11 +33,12 @@ final class TestServer: Sendable {
 
   /// A server whose `/` is a stream in channel 1 with the given prelude, and whose `/own` is a stream without channel.
   static func streaming(
-    prelude: String = "retry: 1\n\n", _ change: (inout ServerLimits) -> Void = { _ in }
+    prelude: String = "retry: 1\n\n", overflow: OverflowPolicy = .coalesce,
+    _ change: (inout ServerLimits) -> Void = { _ in }
   ) throws -> TestServer {
     try TestServer(limits: .with(change)) { request, hub in
       let channel = request.target == "/own" ? nil : ChannelID(1)
-      let stream = try hub.open(prelude: Array(prelude.utf8), channel: channel)
+      let stream = try hub.open(prelude: Array(prelude.utf8), channel: channel, overflow: overflow)
       return .stream(stream, fields: [.contentType: "text/event-stream"])
     }
   }
@@ -82,16 +83,27 @@ struct TestHandler: RequestHandler {
   }
 }
 
-/// Hears of the ends of streams, and lets a test wait for them.
+/// Hears of the ends of streams and of those that lag, and lets a test wait for them.
 final class HubListener: StreamHubDelegate {
   struct End: Equatable, Sendable {
     let id: StreamID
     let end: StreamEnd
   }
 
+  struct Miss: Equatable, Sendable {
+    let id: StreamID
+    let first: UInt64
+  }
+
   let ends: AsyncStream<End>
   private let told: AsyncStream<End>.Continuation
   private let all = Locked([End]())
+  private let allMisses = Locked([Miss]())
+  private let allQuestions = Locked([StreamID]())
+  /// What a test wants to be done on the hub thread.
+  private let onEnd = Locked<(@Sendable (StreamID) -> Void)?>(nil)
+  private let onMiss = Locked<(@Sendable (Miss) -> Void)?>(nil)
+  private let onQuestion = Locked<(@Sendable (StreamID) -> Void)?>(nil)
 
   init() {
     (ends, told) = AsyncStream.makeStream()
@@ -99,11 +111,35 @@ final class HubListener: StreamHubDelegate {
 
   var history: [End] { all.withLock { $0 } }
 
+  /// Every stream that began to lag, and from where.
+  var misses: [Miss] { allMisses.withLock { $0 } }
+
+  /// Every request for a catch-up.
+  var questions: [StreamID] { allQuestions.withLock { $0 } }
+
+  func whenEnded(_ body: @escaping @Sendable (StreamID) -> Void) { onEnd.withLock { $0 = body } }
+
+  func whenLagging(_ body: @escaping @Sendable (Miss) -> Void) { onMiss.withLock { $0 = body } }
+
+  func whenCaughtUp(_ body: @escaping @Sendable (StreamID) -> Void) { onQuestion.withLock { $0 = body } }
+
   func heartbeat(at position: UInt64) -> EventBytes { EventBytes(Array("event: heartbeat\nid: \(position)\n\n".utf8)) }
 
   func farewell(_ reason: StreamEnd) -> EventBytes { EventBytes(Array("event: bye\ndata: \(reason)\n\n".utf8)) }
 
+  func streamLagged(_ id: StreamID, firstMissed position: UInt64) {
+    let miss = Miss(id: id, first: position)
+    allMisses.withLock { $0.append(miss) }
+    onMiss.withLock { $0 }?(miss)
+  }
+
+  func streamCaughtUp(_ id: StreamID) {
+    allQuestions.withLock { $0.append(id) }
+    onQuestion.withLock { $0 }?(id)
+  }
+
   func streamEnded(_ id: StreamID, _ end: StreamEnd) {
+    onEnd.withLock { $0 }?(id)
     all.withLock { $0.append(End(id: id, end: end)) }
     told.yield(End(id: id, end: end))
   }

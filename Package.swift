@@ -123,7 +123,7 @@ let package = Package(
       name: "KeywayAPITests",
       dependencies: [
         "Seeding",
-        "HTTPServer", "KeyValueModel", "KeywayAPI", "Locking", "ModelStore", "WireTesting",
+        "HTTPServer", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "Locking", "ModelStore", "WireTesting",
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
       ],

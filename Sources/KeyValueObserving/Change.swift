@@ -25,8 +25,8 @@ public struct Change: Sendable {
   public let indexes: [Int]?
   /// The value before, where it was asked for; of a collection that is not set as a whole, the members that went.
   public var old: Value?
-  /// The whole value before, where `old` was asked for and is only a part of it.
-  package var wholeOld: Value?
+  /// The members that came or went, whatever was asked for; nil where the value was set.
+  package var touched: [Value]?
   /// The value after, where it was asked for; of a collection that is not set as a whole, the members that came; never on
   /// a prior notification.
   public let new: Value?

@@ -302,7 +302,7 @@ struct CommitTelling {
         old: options.contains(.old) && collection.kind != .insertion ? .array(collection.removed) : nil,
         new: options.contains(.new) && collection.kind != .removal ? .array(collection.inserted) : nil,
         isPrior: false)
-      change.wholeOld = options.contains(.old) ? old : nil
+      change.touched = collection.touched
     } else {
       change = Change(
         cell: entry.cell, observation: entry.observation, old: options.contains(.old) ? old : nil,
@@ -319,6 +319,14 @@ extension CommitTelling: ObjectReader {
   /// What is known of the watched collections.
   func folded(_ fold: CollectionFold, of owner: Reference) -> FoldedValue? {
     index.collections.folds.folded(fold, of: owner)
+  }
+}
+
+extension Commit.CollectionChange {
+  /// The members that came or went: mostly one of the two lists, which then is shared.
+  fileprivate var touched: [Value] {
+    if removed.isEmpty { return inserted }
+    return inserted.isEmpty ? removed : removed + inserted
   }
 }
 

@@ -1,23 +1,48 @@
 public import KeyValueModel
 
-/// What a cell that is off screen has not been told: remembered, not queued, so that it holds one entry for each
-/// observation however long nobody looks.
+/// What somebody has not been told of the observations of one object: a cell that is off screen, or a reader that is too
+/// slow. Remembered, not queued.
+///
+/// It holds one entry for each key path however long nobody looks: a count, and at most `memberLimit` names of members
+/// that came or went; besides that, what the observations showed in the beginning.
 public struct PendingChanges: Sendable {
   private struct Entry {
-    var count: Int
-    let change: Change
+    var count = 0
+    /// Every member that came or went; nil once the value was set, or when there are too many.
+    var touched: Set<Value>? = []
+
+    mutating func absorb(_ change: Change) {
+      count += 1
+      guard touched != nil else { return }
+      guard let members = change.touched else { return touched = nil }
+      touched?.formUnion(members)
+      if touched?.count ?? 0 > PendingChanges.memberLimit { touched = nil }
+    }
   }
 
+  /// The most members of one collection that are remembered to have come or gone. After more than that, the collection is
+  /// told as a whole.
+  public static var memberLimit: Int { 1_000 }
+
+  private let standing: Standing
   private var entries: [String: Entry] = [:]
   /// How many commits wait to be told.
   public private(set) var commits = 0
-  /// The cell's object, where it was deleted meanwhile.
+  /// The observed object, where it was deleted meanwhile.
   public private(set) var gone: Reference?
 
-  /// Nothing pending.
-  public init() {}
+  /// Nothing is pending yet: who has these observations, all of one object, was told what `reader` has.
+  public init(_ observations: [Observation], in reader: some ObjectReader) {
+    self.init(since: Standing(observations, in: reader))
+  }
 
-  /// Takes in what one commit would have told the cell.
+  /// Nothing is pending yet since that moment.
+  public init(since standing: Standing) {
+    self.standing = standing
+  }
+
+  /// Takes in what one commit would have told. It must be all of it: of an event that is overflown nothing can be
+  /// remembered.
   public mutating func absorb(_ changes: some Sequence<Change>, gone: Reference?) {
     commits += 1
     if let gone {
@@ -25,22 +50,43 @@ public struct PendingChanges: Sendable {
       entries = [:]
     }
     for change in changes where !change.isPrior {
-      let path = change.observation.keyPath.text
-      // The first change keeps its old value: what stood there before any of them.
-      entries[path, default: Entry(count: 0, change: change)].count += 1
+      entries[change.observation.keyPath.text, default: Entry()].absorb(change)
     }
   }
 
-  /// One change for each observation that has any, with the present value, in the order of `observations`.
+  /// One change for each observation that has any, in the order of `observations`, which are those of the beginning:
+  /// from what it showed then to what it is in `reader`.
+  ///
+  /// A to-many at the end of a path is told by the members that came, went or were replaced, where one kind can say that
+  /// and where these are fewer than the collection has now; otherwise, and wherever a path may lead elsewhere unseen, as
+  /// a setting of the whole. Everything else is a setting. That something happened is told also where everything is again
+  /// as it was. Costs what it tells and O(log n) for each member that came or went, not the length of the collection.
   public func coalesced(_ observations: [Observation], cell: String?, in reader: some ObjectReader) -> [Change] {
     observations.compactMap { observation in
       guard let entry = entries[observation.keyPath.text] else { return nil }
       // A path that the cell names twice was told as often.
       let copies = observations.count { $0.keyPath.text == observation.keyPath.text }
-      return Change(
-        cell: cell, observation: observation, old: entry.change.wholeOld ?? entry.change.old,
-        new: observation.options.contains(.new) ? observation.value(in: reader) : nil, isPrior: false,
-        coalesced: entry.count / copies)
+      var change = self.change(of: observation, entry, cell: cell, in: reader)
+      change.coalesced = entry.count / copies
+      return change
     }
+  }
+
+  private func change(
+    of observation: Observation, _ entry: Entry, cell: String?, in reader: some ObjectReader
+  ) -> Change {
+    let options = observation.options
+    guard let touched = entry.touched, let then = standing.members(of: observation),
+      let now = observation.followedMembers(in: reader),
+      let difference = MemberDifference(from: then, to: now, touched: touched)
+    else {
+      return Change(
+        cell: cell, observation: observation, old: options.contains(.old) ? standing.value(of: observation) : nil,
+        new: options.contains(.new) ? observation.value(in: reader) : nil, isPrior: false)
+    }
+    return Change(
+      cell: cell, observation: observation, kind: difference.kind, indexes: difference.indexes,
+      old: options.contains(.old) && difference.kind != .insertion ? .array(difference.removed) : nil,
+      new: options.contains(.new) && difference.kind != .removal ? .array(difference.inserted) : nil, isPrior: false)
   }
 }

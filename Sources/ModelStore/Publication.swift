@@ -12,6 +12,13 @@ package struct Publication {
   package internal(set) var history: History
   let limits: StoreLimits
 
+  /// The objects as they were at `revision`, nil where the history does not reach back so far. Costs what was written
+  /// since.
+  package func past(after revision: Revision) -> PastState? {
+    history.commits(after: revision, present: snapshot.revision)
+      .map { PastState(before: $0, of: snapshot.state) }
+  }
+
   /// Gives `receive` what an unbroken observer with these observations would have been told after `revision`, and gives
   /// back the groups that are left out because an object of theirs did not exist then; nil where the history does not
   /// reach back so far. `cells` names the groups of observations as `ObserverIndex.add` does.

@@ -139,7 +139,7 @@ struct CollectionStreamTests {
       ])
   }
 
-  @Test("A cell is told kinds and indexes; off screen it remembers, and gets one setting of the whole")
+  @Test("A cell is told kinds and indexes; off screen it remembers, and gets one change of each")
   func cells() throws {
     let stream = try server.client.stream("/v1/streams")
     let path = "/v1/streams/\(try #require(stream.next().json["stream"].text))/cells/a"
@@ -162,8 +162,8 @@ struct CollectionStreamTests {
       try stream.next().changes.map(\.json) == [
         #"{"cell":"a","object":"Department/1","keyPath":"employees","kind":"setting","old":["Employee/1","Employee/3"],"#
           + #""new":["Employee/3","Employee/4"],"context":"c","coalesced":2}"#,
-        #"{"cell":"a","object":"Department/1","keyPath":"tags","kind":"setting","old":["a","b"],"new":["a","b","c"],"#
-          + #""context":"c","coalesced":1}"#,
+        #"{"cell":"a","object":"Department/1","keyPath":"tags","kind":"insertion","new":["c"],"context":"c","#
+          + #""coalesced":1}"#,
       ])
   }
 
@@ -177,7 +177,7 @@ struct CollectionStreamTests {
     try server.client.must("PATCH", path, body: #"{"visible":true}"#)
     #expect(
       try stream.next().changes.map(\.json) == [
-        #"{"cell":"a","object":"Department/1","keyPath":"marks","kind":"setting","coalesced":1}"#
+        #"{"cell":"a","object":"Department/1","keyPath":"marks","kind":"insertion","indexes":[3],"coalesced":1}"#
       ])
   }
 

@@ -7,9 +7,9 @@ struct Cell {
   var binding: CellBinding
   /// What it observes; empty while it shows nothing.
   var observations: [Observation] = []
-  /// What it was not told while it was off screen; nil while it is on screen.
+  /// What it was not told while it was off screen or its stream suspended; nil while it is told everything.
   var pending: PendingChanges?
-  /// Whether it was bound off screen and is still owed its first state.
+  /// Whether it was bound while it was told nothing, and is still owed its first state.
   var isOwedInitial = false
   /// How many events it was told.
   var told = 0

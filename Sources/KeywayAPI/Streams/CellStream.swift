@@ -9,6 +9,8 @@ final class CellStream {
   let name: String
   let observer: ObserverID
   var cells: [String: Cell] = [:]
+  /// Whether its reader is too slow: no cell is told anything until it is resumed.
+  var isSuspended = false
 
   init(name: String, observer: ObserverID) {
     self.name = name
@@ -18,7 +20,8 @@ final class CellStream {
   /// How many observations its cells have.
   var observationCount: Int { cells.values.reduce(0) { $0 + $1.observations.count } }
 
-  /// Takes in what a commit did: cells off screen remember it, and what the others are to be told comes back.
+  /// Takes in what a commit did: cells off screen, and all of a suspended stream, remember it, and what the others are to
+  /// be told comes back.
   func sift(_ event: ObserverEvent) -> ObserverEvent? {
     let goneCells = Dictionary(grouping: event.gone, by: \.cell)
     var hidden: Set<String> = []

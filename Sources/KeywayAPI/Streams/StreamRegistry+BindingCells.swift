@@ -25,11 +25,11 @@ extension StreamRegistry {
         let kept = Set(parsed.map(\.0))
         for cell in stream.cells.keys where !kept.contains(cell) { end(cell, of: stream, &publication) }
       }
-      var told = Told()
+      var news = CellNews()
       for (cell, binding, observations) in prepared {
-        rebind(cell, to: binding, observations, of: stream, &publication, &told)
+        rebind(cell, to: binding, observations, of: stream, &publication, &news)
       }
-      return (told, Dictionary(uniqueKeysWithValues: parsed.map { ($0.0, describe($0.0, of: stream)) }))
+      return (news, Dictionary(uniqueKeysWithValues: parsed.map { ($0.0, describe($0.0, of: stream)) }))
     }
   }
 
@@ -40,33 +40,26 @@ extension StreamRegistry {
     try update(name, &publication) { stream, publication throws(Problem) in
       guard var binding = stream.cells[cell]?.binding else { throw Self.unknownCell(cell) }
       try binding.apply(body)
-      var told = Told()
+      var news = CellNews()
       // A cell that only comes into view may have lost its object meanwhile: it is told so.
       let isSameObject = binding.object == stream.cells[cell]?.binding.object
       let isGone = isSameObject && stream.cells[cell]?.pending?.gone != nil
       let observations = isGone ? [] : try observations(binding, publication.snapshot.state)
-      rebind(cell, to: binding, observations, of: stream, &publication, &told)
-      return (told, describe(cell, of: stream))
+      rebind(cell, to: binding, observations, of: stream, &publication, &news)
+      return (news, describe(cell, of: stream))
     }
-  }
-
-  /// What the cells of one request are told: first states, merged changes, and ends.
-  private struct Told {
-    var initial: [Change] = []
-    var coalesced: [Change] = []
-    var gone: [ObserverEvent.Gone] = []
   }
 
   /// Ends the old observations before it starts the new; the same binding again does nothing.
   private func rebind(
     _ name: String, to binding: CellBinding, _ observations: [Observation], of stream: CellStream,
-    _ publication: inout Publication, _ told: inout Told
+    _ publication: inout Publication, _ news: inout CellNews
   ) {
     if let present = stream.cells[name] {
       var withPresentVisibility = binding
       withPresentVisibility.isVisible = present.binding.isVisible
       if withPresentVisibility == present.binding {
-        return setVisibility(binding.isVisible, name, of: stream, publication, &told)
+        return setVisibility(binding.isVisible, name, of: stream, publication, &news)
       }
     }
     // What an invisible cell has not been told is not lost when only its options or its context change: it is told the
@@ -74,35 +67,26 @@ extension StreamRegistry {
     let former = stream.cells[name]
     let isOwed = former?.isOwedInitial == true || former?.pending?.commits ?? 0 > 0
     publication.observers.remove(stream.observer, cell: name)
-    stream.cells[name] = Cell(
-      binding: binding, pending: binding.isVisible ? nil : PendingChanges(), told: stream.cells[name]?.told ?? 0)
-    told.initial += register(
+    stream.cells[name] = Cell(binding: binding, told: former?.told ?? 0)
+    news.initial += register(
       name, observations, of: stream, tellsInitial: true,
       isForced: isOwed && former?.binding.object == binding.object, &publication)
   }
 
-  /// A cell leaves the screen, or comes back and is told in one change what it missed.
+  /// A cell leaves the screen, or comes back and is told in one change what it missed; a suspended stream is told that
+  /// later, with the rest.
   private func setVisibility(
     _ isVisible: Bool, _ name: String, of stream: CellStream, _ publication: borrowing Publication,
-    _ told: inout Told
+    _ news: inout CellNews
   ) {
     guard var cell = stream.cells[name], cell.binding.isVisible != isVisible else { return }
     defer { stream.cells[name] = cell }
     cell.binding.isVisible = isVisible
-    guard isVisible else {
-      cell.pending = PendingChanges()
-      return
+    if !isVisible {
+      cell.pause(in: publication.snapshot.state)
+    } else if !stream.isSuspended {
+      cell.resume(as: name, in: publication.snapshot.state, &news)
     }
-    let state = publication.snapshot.state
-    if let gone = cell.pending?.gone {
-      told.gone.append(.init(cell: name, object: gone))
-    } else if cell.isOwedInitial {
-      told.initial += cell.observations.map { $0.initialChange(cell: name, in: state) }
-    } else {
-      told.coalesced += cell.pending?.coalesced(cell.observations, cell: name, in: state) ?? []
-    }
-    cell.pending = nil
-    cell.isOwedInitial = false
   }
 
   private func describe(_ cell: String, of stream: CellStream) -> JSONObject {
@@ -117,25 +101,30 @@ extension StreamRegistry {
   /// Runs `body` on a stream and tells the stream what comes of it, as one revision: only the last event has an id.
   private func update<Result>(
     _ name: String, _ publication: inout Publication,
-    _ body: (CellStream, inout Publication) throws(Problem) -> (Told, Result)
+    _ body: (CellStream, inout Publication) throws(Problem) -> (CellNews, Result)
   ) throws(Problem) -> Result {
     try contents.withLock { contents throws(Problem) in
       let stream = try cellStream(name, contents)
-      let (told, result) = try body(stream, &publication)
-      let revision = publication.snapshot.revision
-      var bytes: [UInt8] = []
-      if !told.initial.isEmpty {
-        let isLast = told.coalesced.isEmpty && told.gone.isEmpty
-        encoder.appendChange(told.initial, revision: revision, isInitial: true, hasID: isLast, to: &bytes)
-        for cell in Set(told.initial.map { $0.cell ?? "" }) { stream.cells[cell]?.told += 1 }
-      }
-      let rest = ObserverEvent(
-        observer: stream.observer, revision: revision, writer: nil, changes: told.coalesced, gone: told.gone)
-      encoder.append(rest, to: &bytes)
-      stream.count(rest)
+      let (news, result) = try body(stream, &publication)
+      let bytes = encoded(news, of: stream, publication.snapshot.revision)
       if !bytes.isEmpty, let id = stream.id { hub.post([.stream(id, EventBytes(bytes))], position: nil) }
       return result
     }
+  }
+
+  /// The events that tell a stream's cells their news, counted as told; nothing where there are none.
+  func encoded(_ news: CellNews, of stream: CellStream, _ revision: Revision) -> [UInt8] {
+    var bytes: [UInt8] = []
+    if !news.initial.isEmpty {
+      let isLast = news.coalesced.isEmpty && news.gone.isEmpty
+      encoder.appendChange(news.initial, revision: revision, isInitial: true, hasID: isLast, to: &bytes)
+      for cell in Set(news.initial.map { $0.cell ?? "" }) { stream.cells[cell]?.told += 1 }
+    }
+    let rest = ObserverEvent(
+      observer: stream.observer, revision: revision, writer: nil, changes: news.coalesced, gone: news.gone)
+    encoder.append(rest, to: &bytes)
+    stream.count(rest)
+    return bytes
   }
 }
 

@@ -11,6 +11,8 @@ extension StreamRegistry {
     var cells: [(name: String, binding: CellBinding, observations: [Observation])] = []
     var resumption: Resumption
     var replayed: [ObserverEvent] = []
+    /// What the client has: the state before what is replayed.
+    var past: PastState
 
     /// Whether the cells are told the present state, rather than what they missed.
     var tellsPresent: Bool { if case .after = resumption { false } else { true } }
@@ -50,7 +52,8 @@ extension StreamRegistry {
     var beginning = Beginning(
       resumption: Resumption(
         cursor: cursor, epoch: encoder.epoch, oldest: publication.snapshot.oldestResumable,
-        present: publication.snapshot.revision))
+        present: publication.snapshot.revision),
+      past: PastState(before: EmptyCollection(), of: state))
     for (name, binding) in parsed {
       // An object that was there at the cursor may be gone by now: its cell is told so.
       let mayBeGone = !beginning.tellsPresent
@@ -74,6 +77,11 @@ extension StreamRegistry {
       for cell in beginning.cells { _ = try observations(cell.binding, state) }
       return beginning
     }
+    if !beginning.replayed.isEmpty, beginning.cells.contains(where: { !$0.binding.isVisible }),
+      let past = publication.past(after: revision)
+    {
+      beginning.past = past
+    }
     return beginning
   }
 
@@ -83,8 +91,9 @@ extension StreamRegistry {
   ) -> [UInt8] {
     let present = publication.snapshot.revision
     for cell in beginning.cells {
+      let isHidden = !cell.binding.isVisible
       stream.cells[cell.name] = Cell(
-        binding: cell.binding, pending: cell.binding.isVisible ? nil : PendingChanges())
+        binding: cell.binding, pending: isHidden ? PendingChanges(cell.observations, in: beginning.past) : nil)
     }
     var prelude = opening(stream, present)
     if case .reset(let reason) = beginning.resumption {
@@ -161,7 +170,8 @@ extension StreamRegistry {
     cell.observations = observations
     publication.observers.add(observations, of: stream.observer, cell: name, in: publication.snapshot.state)
     let wantsInitial = isForced || cell.binding.options.contains(.initial)
-    guard cell.binding.isVisible else {
+    guard cell.binding.isVisible, !stream.isSuspended else {
+      cell.pause(in: publication.snapshot.state)
       cell.isOwedInitial = tellsInitial && wantsInitial && !observations.isEmpty
       return []
     }

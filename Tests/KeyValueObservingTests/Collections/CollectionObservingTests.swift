@@ -202,19 +202,4 @@ struct CollectionObservingTests {
     bench.index.tell(CollectionOfOne(commit), of: bench.model.state) { told += lines($0) }
     #expect(told == ["Department/1.ranks old=[1,2,3] new=[9,1,2,3]"])
   }
-
-  @Test("An invisible cell is told one setting, from the whole collection before to the whole one now")
-  mutating func coalesced() throws {
-    try bench.observe("Department/1.ranks")
-    var pending = PendingChanges()
-    for line in ["insert Department/1 ranks [4]", "remove Department/1 ranks @0"] {
-      let event = try #require(try bench.apply([line])[1])
-      pending.absorb(event.changes, gone: nil)
-    }
-    let observation = try bench.observation("Department/1", "ranks")
-    #expect(
-      pending.coalesced([observation], cell: "c", in: bench.model.state).map(line) == [
-        "[c] Department/1.ranks old=[1,2,3] new=[2,3,4] coalesced=2"
-      ])
-  }
 }

@@ -1,0 +1,124 @@
+import KeyValueModel
+import KeyValueObserving
+import Seeding
+
+/// Random traffic, of which one observer of an object is told commit by commit, and two others, of the same key paths,
+/// all at once in the end: one of them old and new, the other what its random options ask for.
+struct CoalescingRace {
+  /// What one run of commits did to one of the key paths.
+  struct Course {
+    let path: [String]
+    /// The value in the beginning.
+    let before: Value
+    /// The value that somebody has who applies every change as it is told.
+    var followed: Value
+    var count = 0
+    var hasSetting = false
+  }
+
+  private static let watchful = ObserverID(1)
+  private static let away = ObserverID(2)
+  private static let choosy = ObserverID(3)
+
+  let schema: OracleSchema
+  /// Whether something may change in silence: then nobody who is told of the rest can know what there is.
+  let isManual: Bool
+  var oracle: Oracle
+  var traffic: RandomTraffic
+  var model: Model
+  var index = ObserverIndex()
+  var trail: [String] = []
+  /// How often each kind was told.
+  var kinds: [String: Int] = [:]
+
+  init(seed: UInt64, modes: [String]) throws {
+    var random = SplitMix64(seed: seed)
+    schema = Self.schema(modes, &random)
+    isManual = modes.contains("manual")
+    oracle = Oracle(schema: schema)
+    traffic = RandomTraffic(schema: schema, random: random)
+    model = Model(schema: try Schema(yaml: schema.yaml))
+    for _ in 0..<20 { _ = try commit() }
+  }
+
+  /// A random schema with collections that can grow longer than those of three objects.
+  private static func schema(_ modes: [String], _ random: inout SplitMix64) -> OracleSchema {
+    var entities = OracleSchema.random(modes: modes, &random).entities
+    for isOrdered in [true, false] {
+      let kind = OracleSchema.Key.Kind.toMany(.plain("integer"), isOrdered: isOrdered, inverse: nil, rule: "nullify")
+      entities[0].ownKeys.append(OracleSchema.Key(name: isOrdered ? "row" : "bag", kind: kind))
+    }
+    var schema = OracleSchema(entities: entities)
+    schema.complete()
+    return schema
+  }
+
+  /// A run of commits while nobody looks, and what is told of it.
+  mutating func run() throws {
+    guard let name = oracle.world.objects.keys.sorted().randomElement(using: &traffic.random) else {
+      _ = try commit()
+      return
+    }
+    var paths = paths(of: name)
+    let focus = try focus(paths, of: name)
+    // What is made room for may be gone.
+    guard oracle.world.objects[name] != nil else { return }
+    var courses: [String: Course] = [:]
+    for path in paths {
+      let value = oracle.world.read(name, path: path)
+      courses[path.joined(separator: ".")] = Course(path: path, before: value, followed: value)
+    }
+    let observed = try observations(courses.values.map(\.path), of: name, [.old, .new])
+    index.add(observed, of: Self.watchful, cell: "c", in: model.state)
+    // Some paths are named twice.
+    if let first = paths.first, Int.random(in: 0..<4, using: &traffic.random) == 0 { paths.append(first) }
+    let options = ObservingOptions(rawValue: UInt8.random(in: 0..<16, using: &traffic.random))
+    var absent: [ObserverID: (observations: [Observation], pending: PendingChanges)] = [:]
+    for (observer, options) in [Self.away: [.old, .new], Self.choosy: options] {
+      let observations = try observations(paths, of: name, options)
+      index.add(observations, of: observer, cell: "c", in: model.state)
+      absent[observer] = (observations, PendingChanges(observations, in: model.state))
+    }
+    trail.append("--- \(name) \(paths.map { $0.joined(separator: ".") }) \(options)")
+    for _ in 0..<Int.random(in: 1...(Bool.random(using: &traffic.random) ? 4 : 40), using: &traffic.random) {
+      let events = try commit(around: focus)
+      for (observer, event) in events {
+        absent[observer]?.pending.absorb(event.changes, gone: event.gone.first?.object)
+      }
+      for change in events[Self.watchful]?.changes ?? [] { try follow(change, &courses) }
+      if oracle.world.objects[name] == nil { break }
+    }
+    if let (observations, pending) = absent[Self.away], let (same, other) = absent[Self.choosy] {
+      try agree(pending.gone?.text == (oracle.world.objects[name] == nil ? name : nil), "gone differs")
+      let told = pending.coalesced(observations, cell: "c", in: model.state)
+      if pending.gone == nil { try compare(told, observations, courses) }
+      try compare(told, other.coalesced(same, cell: "c", in: model.state))
+    }
+    for observer in [Self.watchful, Self.away, Self.choosy] { index.remove(observer) }
+  }
+
+  private func observations(
+    _ paths: some Sequence<[String]>, of object: String, _ options: ObservingOptions
+  ) throws -> [Observation] {
+    guard let reference = Reference(object) else { return [] }
+    let entity = try model.state.requireRecord(reference).entity
+    return try paths.map { path in
+      let keyPath = try model.schema.resolveObservable(path.joined(separator: "."), from: entity)
+      return Observation(object: reference, keyPath: keyPath, options: options)
+    }
+  }
+
+  /// Applies a change as it is told.
+  private func follow(_ change: Change, _ courses: inout [String: Course]) throws {
+    let path = change.observation.keyPath.text
+    guard var course = courses[path] else { throw Difference(text: "nobody observes \(line(change))") }
+    course.count += 1
+    if change.kind == .setting { course.hasSetting = true }
+    if !isManual { course.followed = try Self.apply(change, to: course.followed) }
+    courses[path] = course
+  }
+
+  static func apply(_ change: Change, to value: Value) throws -> Value {
+    change.kind == .setting ? change.new ?? .null : .array(try Folding.apply(change, to: value))
+  }
+}

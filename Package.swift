@@ -98,7 +98,10 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "KeywayClientTests",
-      dependencies: ["Seeding", "KeywayClient", "Locking"],
+      dependencies: [
+        "Seeding", "KeyValueModel", "KeywayClient", "Locking",
+        .product(name: "OrderedCollections", package: "swift-collections"),
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "keywayTests",

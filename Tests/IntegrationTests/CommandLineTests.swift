@@ -52,7 +52,10 @@ struct CommandLineTests {
 
   @Test("A command line that is mistaken ends with the status of usage errors and says how it goes")
   func usage() throws {
-    for arguments in [["get"], ["frobnicate"], ["set", "Account/1", "balance"], ["serve", "--set", "x"]] {
+    for arguments in [
+      ["get"], ["frobnicate"], ["set", "Account/1", "balance"], ["serve", "--set", "x"],
+      ["watch", "Account/1", "--sort", "balance"],
+    ] {
       let outcome = try ChildProcess.run(PackageFolder.keyway, arguments)
       #expect(outcome.status == 64, "\(arguments)")
       #expect(outcome.errors.contains("Usage:"), "\(outcome.errors)")
@@ -63,7 +66,7 @@ struct CommandLineTests {
   func check() throws {
     let good = try ChildProcess.keyway("check", "Config/example/schema.yaml")
     #expect(good.status == 0)
-    #expect(good.output.hasPrefix("Config/example/schema.yaml: 10 entities, "))
+    #expect(good.output.hasPrefix("Config/example/schema.yaml: 11 entities, "))
     let file = FileManager.default.temporaryDirectory.appendingPathComponent("keyway-\(UUID().uuidString).yaml")
     defer { try? FileManager.default.removeItem(at: file) }
     try Data("entities:\n  A:\n    keys:\n      b: { type: colour }\n      c: { toOne: Z }\n".utf8).write(to: file)
@@ -113,6 +116,68 @@ struct CommandLineTests {
         #"4 Department/1 employees replaced[0] ["Employee/2"] → ["Employee/9"]"#,
       ])
     #expect(try watch.exitStatus() == 0)
+  }
+
+  @Test("watch --json of an entity prints the results of the query, and then what becomes of them")
+  func watchQuery() throws {
+    try makeAirports([
+      "AUS": ("Austin", "TX"), "DAL": ("Dallas", "TX"), "HOU": ("Houston", "TX"), "TUL": ("Tulsa", "OK"),
+    ])
+    let watch = try ChildProcess(
+      PackageFolder.keyway,
+      [
+        "watch", "Airport", "--filter", "state == 'TX'", "--sort", "city", "--limit", "2", "--json", "--count", "4",
+        "--server", server.url,
+      ])
+    let results = try #require(try watch.lines(1).map { try Value(json: $0) }.first)
+    #expect(results["event"].text == "results" && results["data"]["count"].whole == 2)
+    #expect(results["data"]["objects"].items.map { $0["@ref"].text } == ["Airport/AUS", "Airport/DAL"])
+    try makeAirports(["ABI": ("Abilene", "TX")])
+    try server.set("Airport/TUL/city", #""Aaa""#)
+    try server.set("Airport/ABI/state", #""OK""#)
+    try server.client.must("DELETE", "/v1/objects/Airport/AUS")
+    let contents = try watch.lines(4).dropFirst().map { try Value(json: $0) }
+    #expect(contents.map { $0["event"].text } == ["content", "content", "content"])
+    let changes = contents.map { content in
+      content["data"]["changes"].items.map { change in
+        let places = [change["index"], change["newIndex"]].map(\.json).joined(separator: " ")
+        return "\(change["type"].text ?? "") \(change["object"].text ?? "") \(places) \(change["reason"].text ?? "")"
+      }.sorted()
+    }
+    #expect(
+      changes == [
+        ["delete Airport/DAL 1 null left", "insert Airport/ABI null 0 created"],
+        ["delete Airport/ABI 0 null left", "insert Airport/DAL null 1 entered"],
+        ["delete Airport/AUS 0 null deleted", "insert Airport/HOU null 1 entered"],
+      ])
+    #expect(try watch.exitStatus() == 0)
+  }
+
+  @Test("watch of an entity with sections prints a line for each section and each change")
+  func watchSections() throws {
+    try makeAirports(["AUS": ("Austin", "TX"), "DAL": ("Dallas", "TX"), "TUL": ("Tulsa", "OK")])
+    let watch = try ChildProcess(
+      PackageFolder.keyway,
+      [
+        "watch", "Airport", "--sort", "city", "--section", "state", "--keys", "city,state", "--count", "2",
+        "--server", server.url,
+      ])
+    _ = try watch.lines(3)
+    try server.set("Airport/TUL/state", #""TX""#)
+    let lines = try watch.lines(5).map { $0.replacing(#/^[0-9:]{8} [a-z0-9]+-[0-9]+ /#, with: "") }
+    #expect(
+      lines == [
+        "3 objects in 2 sections", "OK (1): Airport/TUL", "TX (2): Airport/AUS Airport/DAL", "delete section OK 0",
+        #"move Airport/TUL [0,0] → [0,2] state "TX""#,
+      ])
+    #expect(try watch.exitStatus() == 0)
+  }
+
+  private func makeAirports(_ airports: KeyValuePairs<String, (city: String, state: String)>) throws {
+    for (iata, airport) in airports {
+      let body = #"{"iata":"\#(iata)","name":"Field","city":"\#(airport.city)","state":"\#(airport.state)"}"#
+      try server.client.must("PUT", "/v1/objects/Airport/\(iata)", body: body)
+    }
   }
 
   @Test("watch prints a line for each change, and ends with 0 after gone or after so many events")

@@ -38,6 +38,20 @@ struct ImportTests {
     #expect(try server.status["objects"].whole == 23)
   }
 
+  @Test("The airports of the example come in as they stand in the file, quotation marks and NA included")
+  func airports() throws {
+    let server = try ServerProcess()
+    let imported = try ChildProcess.keyway(
+      "import", PackageFolder.airports, "--entity", "Airport", "--id", "iata", "--server", server.url)
+    #expect(imported.status == 0, "\(imported.errors)")
+    #expect(imported.output.hasPrefix("imported 3,376 rows in "))
+    let airport = try server.client.json("/v1/objects/Airport/DBN")
+    #expect(airport["name"].text == #"W. H. "Bud" Barron"# && airport["latitude"].double == 32.56445806)
+    let nowhere = try server.client.json("/v1/objects/Airport?filter=state=='NA'&sort=country,-iata&keys=country")
+    #expect(nowhere["count"].whole == 12 && nowhere["objects"][0]["country"].text == "Federated States of Micronesia")
+    #expect(try server.client.json("/v1/objects/Airport?limit=1&keys=iata")["count"].whole == 3376)
+  }
+
   @Test("Rows whose objects are there replace them, unless the import is told to fail or to skip them")
   func conflicts() throws {
     let server = try ServerProcess()

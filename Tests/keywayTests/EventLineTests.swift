@@ -39,6 +39,19 @@ struct EventLineTests {
         #"{"changes":[{"type":"move","object":"E/5","index":2,"newIndex":0},{"type":"delete","object":"E/3","index":4,"reason":"left"}]}"#,
         ["k-42 move E/5 2 → 0", "k-42 delete E/3 4 (left)"]
       ),
+      (
+        "results",
+        #"{"count":3,"objects":[{"@ref":"E/1"},{"@ref":"E/2"},{"@ref":"E/3"}],"sections":[{"name":"CA","count":1},{"name":null,"count":2}]}"#,
+        ["k-42 3 objects in 2 sections", "k-42 CA (1): E/1", "k-42 null (2): E/2 E/3"]
+      ),
+      (
+        "content",
+        #"{"changes":[{"type":"insert","object":"E/5","newIndex":[1,0],"reason":"created"},{"type":"update","object":"E/6","index":[0,1],"newIndex":[0,0],"keys":["name"],"value":{"name":"x"}}],"sectionChanges":[{"type":"insert","name":"TX","newIndex":1},{"type":"delete","name":"CA","index":0}]}"#,
+        [
+          "k-42 insert section TX 1", "k-42 delete section CA 0", "k-42 insert E/5 [1,0] (created)",
+          #"k-42 update E/6 [0,1] → [0,0] name "x""#,
+        ]
+      ),
       ("other", "no json", ["k-42 other no json"]),
     ])
   func lines(event: String, data: String, expected: [String]) {
@@ -77,10 +90,28 @@ struct EventLineTests {
       ),
       (["Account/1", "--context", "a b"], "/v1/objects/Account/1?options=initial,old,new&context=a%20b"),
       (["Employee?filter=a/b"], "/v1/objects/Employee?filter=a/b"), (["/v1/streams"], "/v1/streams"),
+      (
+        [
+          "Airport", "--filter", "state == 'TX' && name != \"a+b\"", "--sort", "city,-name", "--limit", "20",
+          "--section", "state", "--keys", "city,name",
+        ],
+        "/v1/objects/Airport?filter=state%20%3D%3D%20'TX'%20%26%26%20name%20!%3D%20%22a%2Bb%22&sort=city,-name&limit=20&section=state&keys=city,name"
+      ),
+      (["Airport?sort=city", "--limit", "5"], "/v1/objects/Airport?sort=city&limit=5"),
     ])
   func watchPath(arguments: [String], expected: String) throws {
     let command = try WatchCommand.parse(arguments)
     #expect(command.path == expected)
     #expect(command.isOfOneObject == expected.contains("options="))
+  }
+
+  @Test(
+    "the options of a live query are refused for anything but an entity",
+    arguments: [
+      ["Account/1", "--filter", "true"], ["Account/1", "balance", "--limit", "5"], ["/v1/streams", "--sort", "a"],
+      ["Airport", "name", "--section", "state"], ["Airport", "--limit", "0"],
+    ])
+  func queryOptions(arguments: [String]) {
+    #expect(throws: (any Error).self) { try WatchCommand.parse(arguments) }
   }
 }

@@ -30,8 +30,8 @@ enum EventLine {
       switch event.event {
       case "change": objects(data["changes"]).map(change)
       case "results":
-        ["\(data["count"]?.json ?? "?") objects: " + objects(data["objects"]).map(name).joined(separator: " ")]
-      case "content": objects(data["changes"]).map(content)
+        results(data)
+      case "content": objects(data["sectionChanges"]).map(section) + objects(data["changes"]).map(content)
       case "gone": ["\(text(data["object"] ?? .null)) gone"]
       case "reset", "bye": ["\(event.event): \(text(data["reason"] ?? .null))"]
       default: ["\(event.event) \(event.data)"]
@@ -60,12 +60,37 @@ enum EventLine {
     return line
   }
 
-  /// One row's move in a live query: `move Employee/5 2 → 0`.
+  /// The rows of a live query: `2 objects: Employee/1 Employee/5`, with sections a line for each.
+  private static func results(_ data: JSONObject) -> [String] {
+    let count = "\(data["count"]?.json ?? "?") objects"
+    let names = objects(data["objects"]).map(name)
+    let sections = objects(data["sections"])
+    guard !sections.isEmpty else { return [count + ": " + names.joined(separator: " ")] }
+    var rest = names[...]
+    return ["\(count) in \(sections.count) sections"]
+      + sections.map { section in
+        var size = 0
+        if case .integer(let count)? = section["count"] { size = Int(clamping: max(0, count)) }
+        defer { rest = rest.dropFirst(size) }
+        return "\(text(section["name"] ?? .null)) (\(size)): " + rest.prefix(size).joined(separator: " ")
+      }
+  }
+
+  /// A section that comes or goes: `insert section TX 1`.
+  private static func section(_ change: JSONObject) -> String {
+    let words = [change["type"], .string("section"), change["name"], change["newIndex"] ?? change["index"]]
+    return words.compactMap { $0.map(text) }.joined(separator: " ")
+  }
+
+  /// What became of one row of a live query: `move Employee/5 2 → 0`, with the keys that are others now.
   private static func content(_ change: JSONObject) -> String {
     var line = [text(change["type"] ?? .null), text(change["object"] ?? .null)].joined(separator: " ")
     let places = [change["index"], change["newIndex"]].compactMap { $0?.json }
     if !places.isEmpty { line += " " + places.joined(separator: " → ") }
     if let reason = change["reason"] { line += " (\(text(reason)))" }
+    if case .array(let keys)? = change["keys"], case .object(let value)? = change["value"] {
+      for key in keys.map(text) { line += " \(key) \(value[key]?.json ?? "?")" }
+    }
     return line
   }
 
@@ -79,9 +104,5 @@ enum EventLine {
     }
   }
 
-  /// Strings without their quotation marks, all else as JSON.
-  private static func text(_ value: Value) -> String {
-    guard case .string(let text) = value else { return value.json }
-    return text
-  }
+  private static func text(_ value: Value) -> String { value.plainText }
 }

@@ -2,8 +2,19 @@ internal import Foundation
 
 /// Lines on standard output, each out at once: whoever reads from a pipe wants an event when it happens.
 enum StandardOutput {
+  /// Whether a person looks at it.
+  static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
+
+  /// Whether it is a terminal that obeys escape sequences.
+  static var isScreen: Bool { isTerminal && ProcessInfo.processInfo.environment["TERM"] != "dumb" }
+
+  /// Writes text as it stands.
+  static func write(_ text: String) {
+    FileHandle.standardOutput.write(Data(text.utf8))
+  }
+
   /// Writes a line, without a buffer in between.
   static func line(_ text: String) {
-    FileHandle.standardOutput.write(Data((text + "\n").utf8))
+    write(text + "\n")
   }
 }

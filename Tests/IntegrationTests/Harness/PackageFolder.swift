@@ -19,4 +19,5 @@ enum PackageFolder {
   static let schema = root + "/Config/example/schema.yaml"
   static let seed = root + "/Config/example/objects.jsonl"
   static let stocks = root + "/Config/example/stocks.csv"
+  static let airports = root + "/Config/example/airports.csv"
 }

@@ -39,6 +39,14 @@ final class ServerProcess {
 
   var status: Value { get throws { try client.json("/v1/status") } }
 
+  /// The cursor of the present state.
+  var cursor: String {
+    get throws {
+      let status = try status
+      return "\(status["epoch"].text ?? "")-\(status["revision"].whole ?? -1)"
+    }
+  }
+
   var revision: Int { get throws { try status["revision"].whole ?? -1 } }
 
   /// How many descriptors the process has open.

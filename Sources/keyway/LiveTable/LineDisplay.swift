@@ -1,0 +1,32 @@
+internal import Foundation
+internal import KeywayClient
+
+/// Events as lines on standard output, remarks about the connection on standard error.
+struct LineDisplay: WatchDisplay {
+  /// Whether an event is one line of JSON.
+  var isJSON: Bool
+  /// Whether heartbeats are shown too.
+  var showsHeartbeats: Bool
+
+  func show(_ event: ServerSentEvent) {
+    guard showsHeartbeats || event.event != "heartbeat" else { return }
+    let isTerminal = StandardOutput.isTerminal
+    if isJSON {
+      let line = EventLine.json(event)
+      return StandardOutput.line(isTerminal ? TerminalText.escaped(json: line) : line)
+    }
+    let time = EventLine.time(Date())
+    for line in EventLine.lines(event) {
+      StandardOutput.line("\(time) \(isTerminal ? TerminalText.clean(line, maximumScalars: .max) : line)")
+    }
+  }
+
+  func note(_ notice: EventStreamNotice) {
+    guard case .reconnecting(let reason, let delay) = notice else { return }
+    StandardError.line("keyway: \(reason); coming back in \(Double(delay) / 1000) s")
+  }
+
+  func redraw() {}
+
+  func end() {}
+}

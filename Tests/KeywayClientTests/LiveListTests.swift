@@ -1,0 +1,259 @@
+import KeyValueModel
+import OrderedCollections
+import Seeding
+import Testing
+
+@testable import KeywayClient
+
+@Suite("A live list") struct LiveListTests {
+  @Test("applying a content to the list before it gives the list after it", arguments: [nil, ["CA", "NM", "TX"]])
+  func applying(names: [String]?) throws {
+    var random = SplitMix64(seed: seed)
+    for objects in [1, 2, 3, 5, 8, 20] {
+      for _ in 0..<60 {
+        var before = NaiveList.random(objects: objects, names: names, using: &random)
+        var list = LiveList()
+        try list.apply(event("results", before.results(revision: 1)))
+        #expect(naive(list) == before, "seed \(seed)")
+        for revision in 2..<8 {
+          let after = NaiveList.random(objects: objects, names: names, using: &random)
+          let content = before.content(to: after, revision: revision, using: &random)
+          try list.apply(event("content", content))
+          #expect(naive(list) == after, "seed \(seed): \(content.json)")
+          #expect(list.revision == Int64(revision))
+          checkIndexes(list, isSectioned: names != nil)
+          before = after
+        }
+      }
+    }
+  }
+
+  @Test("a content with a mistake in it is refused and changes nothing, or is a consistent other one")
+  func mistakes() throws {
+    var random = SplitMix64(seed: seed)
+    var refused = 0
+    for round in 0..<3000 {
+      let names = round.isMultiple(of: 2) ? nil : ["CA", "NM", "TX"]
+      let before = NaiveList.random(objects: 6, names: names, using: &random)
+      let after = NaiveList.random(objects: 6, names: names, using: &random)
+      var list = LiveList()
+      try list.replace(results: before.results(revision: 1))
+      let untouched = list
+      let content = mistaken(before.content(to: after, revision: 2, using: &random), using: &random)
+      do {
+        try list.apply(event("content", content))
+        #expect(Set(list.rows.map(\.reference)) == list.references, "seed \(seed): \(content.json)")
+        #expect(list.rows.count == list.count, "seed \(seed): \(content.json)")
+        #expect(names == nil || list.sections.allSatisfy { !$0.isEmpty }, "seed \(seed): \(content.json)")
+      } catch {
+        refused += 1
+        #expect(list == untouched, "seed \(seed): \(content.json)")
+      }
+    }
+    #expect(refused > 1000)
+  }
+
+  static let contradictions: [(content: String, error: String)] = [
+    (#"[]"#, "content wants an object and is []"),
+    (#"{"count":3,"changes":[]}"#, "content, revision wants a whole number and is missing"),
+    (#"{"revision":4,"count":3,"changes":[]}"#, "content 4 is older than the list, which is of revision 5"),
+    (#"{"revision":6,"count":2,"changes":[]}"#, "content 6 says that there are 2 rows and there are 3"),
+    (
+      #"{"revision":6,"count":2,"changes":[{"type":"delete","object":"A/1","index":3}]}"#,
+      "content 6, changes[0] names row 3 of 3"
+    ),
+    (
+      #"{"revision":6,"count":2,"changes":[{"type":"delete","object":"A/1","index":1}]}"#,
+      "content 6, changes[0] names A/1 at 1, where A/2 is"
+    ),
+    (
+      #"{"revision":6,"count":2,"changes":[{"type":"delete","object":"A/1","index":-1}]}"#,
+      "content 6, changes[0], index wants an index and is -1"
+    ),
+    (
+      #"{"revision":6,"count":2,"changes":[{"type":"delete","object":"A/1","index":[0,0]}]}"#,
+      "content 6, changes[0], index wants an index and is [0,0]"
+    ),
+    (
+      #"{"revision":6,"count":4,"changes":[{"type":"insert","object":"A/1","newIndex":0,"value":{}}]}"#,
+      "content 6, changes[0] inserts A/1, which is in the list"
+    ),
+    (
+      #"{"revision":6,"count":4,"changes":[{"type":"insert","object":"A/4","newIndex":4,"value":{}}]}"#,
+      "content 6 names row 4 of 4"
+    ),
+    (
+      #"{"revision":6,"count":4,"changes":[{"type":"insert","object":"A/4","newIndex":0}]}"#,
+      "content 6, changes[0], value wants an object and is null"
+    ),
+    (
+      #"{"revision":6,"count":4,"changes":[{"type":"insert","object":"A/4","newIndex":0,"value":{"@ref":"A/5"}}]}"#,
+      #"content 6, changes[0], value.@ref wants A/4 and is "A/5""#
+    ),
+    (
+      #"{"revision":6,"count":5,"changes":[{"type":"insert","object":"A/4","newIndex":0,"value":{}},{"type":"insert","object":"A/5","newIndex":0,"value":{}}]}"#,
+      "content 6, changes[1] places a second row at 0"
+    ),
+    (
+      #"{"revision":6,"count":3,"changes":[{"type":"update","object":"A/1","index":0,"newIndex":1,"value":{}}]}"#,
+      "content 6, changes[0] names A/1 at 1, where A/2 is"
+    ),
+    (
+      #"{"revision":6,"count":3,"changes":[{"type":"update","object":"A/1","index":0,"newIndex":0,"value":{}},{"type":"delete","object":"A/1","index":0}]}"#,
+      "content 6, changes[1] names A/1 once more"
+    ),
+    (
+      #"{"revision":6,"count":3,"changes":[{"type":"turn","object":"A/1","index":0}]}"#,
+      #"content 6, changes[0], type wants insert, delete, move or update and is "turn""#
+    ),
+    (
+      #"{"revision":6,"count":3,"changes":[{"type":"delete","object":"one","index":0}]}"#,
+      #"content 6, changes[0], object wants a reference and is "one""#
+    ),
+  ]
+
+  @Test("a content that contradicts the list says what and where", arguments: contradictions)
+  func contradiction(content: String, error: String) throws {
+    var list = LiveList()
+    let results = #"{"revision":5,"count":3,"objects":[{"@ref":"A/1"},{"@ref":"A/2"},{"@ref":"A/3"}]}"#
+    try list.apply(ServerSentEvent(id: "", event: "results", data: results))
+    check(&list, "content", content, throws: error)
+  }
+
+  static let sectionContradictions: [(content: String, error: String)] = [
+    (
+      #"{"revision":6,"count":2,"changes":[{"type":"delete","object":"A/1","index":[0,0]}]}"#,
+      #"content 6: section "CA" at 0 has 0 rows"#
+    ),
+    (
+      #"{"revision":6,"count":2,"changes":[{"type":"delete","object":"A/1","index":0}]}"#,
+      "content 6, changes[0], index wants [section,row] and is 0"
+    ),
+    (
+      #"{"revision":6,"count":2,"changes":[{"type":"delete","object":"A/1","index":[2,0]}]}"#,
+      "content 6, changes[0] names section 2 of 2"
+    ),
+    (
+      #"{"revision":6,"count":3,"changes":[],"sectionChanges":[{"type":"delete","name":"CA","index":0}]}"#,
+      #"content 6, sectionChanges: section "CA" at 0 has 1 rows"#
+    ),
+    (
+      #"{"revision":6,"count":3,"changes":[],"sectionChanges":[{"type":"delete","name":"TX","index":0}]}"#,
+      #"content 6, sectionChanges names section "TX" at 0, where "CA" is"#
+    ),
+    (
+      #"{"revision":6,"count":3,"changes":[],"sectionChanges":[{"type":"insert","name":"NM","newIndex":3}]}"#,
+      "content 6, sectionChanges names section 3 of 2"
+    ),
+    (
+      #"{"revision":6,"count":3,"changes":[],"sectionChanges":[{"type":"insert","name":"NM","newIndex":1}]}"#,
+      #"content 6: section "NM" at 1 has 0 rows"#
+    ),
+    (
+      #"{"revision":6,"count":3,"changes":[],"sectionChanges":[{"type":"insert","name":"NM","newIndex":1},{"type":"insert","name":"NV","newIndex":1}]}"#,
+      "content 6, sectionChanges names section 1 once more"
+    ),
+  ]
+
+  @Test("so does one that contradicts the sections", arguments: sectionContradictions)
+  func sectionContradiction(content: String, error: String) throws {
+    var list = LiveList()
+    let results =
+      #"{"revision":5,"count":3,"objects":[{"@ref":"A/1"},{"@ref":"A/2"},{"@ref":"A/3"}],"sections":[{"name":"CA","count":1},{"name":"TX","count":2}]}"#
+    try list.apply(ServerSentEvent(id: "", event: "results", data: results))
+    check(&list, "content", content, throws: error)
+  }
+
+  @Test(
+    "results that contradict themselves are refused",
+    arguments: [
+      (#"{"revision":1,"count":2,"objects":[{"@ref":"A/1"}]}"#, "results 1 says that there are 2 rows and there are 1"),
+      (
+        #"{"revision":1,"count":2,"objects":[{"@ref":"A/1"},{"@ref":"A/1"}]}"#,
+        "results 1, objects[1] names A/1 once more"
+      ),
+      (
+        #"{"revision":1,"count":1,"objects":[{"@ref":"A/1"}],"sections":[]}"#,
+        "results 1, sections says that there are 0 rows and there are 1"
+      ),
+      (
+        #"{"revision":1,"count":1,"objects":[{"@ref":"A/1"}],"sections":[{"name":null,"count":2}]}"#,
+        "results 1, sections[0] says that there are 2 rows and there are 1"
+      ),
+      (#"{"revision":1,"#, "results wants JSON and is "),
+    ])
+  func results(data: String, error: String) {
+    var list = LiveList()
+    check(&list, "results", data, throws: error)
+  }
+
+  @Test("reset is followed by results, and nothing is applied in between")
+  func reset() throws {
+    var list = LiveList()
+    let content = #"{"revision":2,"count":0,"changes":[]}"#
+    check(&list, "content", content, throws: "content 2 came before the results that it changes")
+    try list.apply(event("results", NaiveList(sections: [.init(name: nil, rows: [])]).results(revision: 1)))
+    try list.apply(ServerSentEvent(id: "", event: "heartbeat", data: "{}"))
+    try list.apply(ServerSentEvent(id: "", event: "content", data: content))
+    try list.apply(ServerSentEvent(id: "", event: "reset", data: #"{"reason":"epoch","revision":1}"#))
+    #expect(!list.isCurrent)
+    check(&list, "content", content, throws: "content 2 came before the results that it changes")
+    try list.apply(event("results", NaiveList(sections: [.init(name: nil, rows: [])]).results(revision: 1)))
+    #expect(list.isCurrent && list.revision == 1)
+  }
+
+  // MARK: Helpers
+
+  private func check(_ list: inout LiveList, _ name: String, _ data: String, throws error: String) {
+    let before = list
+    let thrown = #expect(throws: LiveListError.self) {
+      try list.apply(ServerSentEvent(id: "", event: name, data: data))
+    }
+    #expect(thrown?.description.hasPrefix(error) == true, "\(thrown?.description ?? "nothing")")
+    #expect(list == before)
+  }
+
+  private func event(_ name: String, _ data: Value) -> ServerSentEvent {
+    ServerSentEvent(id: "k-1", event: name, data: data.json)
+  }
+
+  private func naive(_ list: LiveList) -> NaiveList {
+    NaiveList(
+      sections: list.sections.map { section in
+        NaiveList.Section(
+          name: section.name,
+          rows: section.map { NaiveList.Row(reference: $0.reference.text, value: .object($0.value)) })
+      })
+  }
+
+  private func checkIndexes(_ list: LiveList, isSectioned: Bool) {
+    #expect(list.rows.count == list.count && list.isSectioned == isSectioned)
+    for (section, part) in list.sections.enumerated() {
+      for (row, element) in part.enumerated() {
+        #expect(element.index == LiveIndex(section: isSectioned ? section : nil, row: row))
+      }
+    }
+  }
+
+  /// The content with one number, name or member changed.
+  private func mistaken(_ content: Value, using random: inout SplitMix64) -> Value {
+    switch content {
+    case .integer(let number): return .integer(number &+ ([-1, 1, 1 << 40].randomElement(using: &random) ?? 1))
+    case .string:
+      return .string(["A/0", "A/1", "A/9", "TX", "move", "delete"].randomElement(using: &random) ?? "")
+    case .array(var elements):
+      guard let index = elements.indices.randomElement(using: &random) else { return .array([.null]) }
+      switch Int.random(in: 0..<6, using: &random) {
+      case 0: elements.remove(at: index)
+      case 1: elements.append(elements[index])
+      default: elements[index] = mistaken(elements[index], using: &random)
+      }
+      return .array(elements)
+    case .object(var object):
+      guard let name = object.members.keys.randomElement(using: &random), let value = object[name] else { return .null }
+      object[name] = Int.random(in: 0..<8, using: &random) == 0 ? nil : mistaken(value, using: &random)
+      return .object(object)
+    default: return .null
+    }
+  }
+}

@@ -1,0 +1,51 @@
+import KeyValueModel
+import Seeding
+import Testing
+
+@testable import keyway
+
+@Suite("Text for a terminal") struct TerminalTextTests {
+  @Test(
+    "what commands a terminal becomes visible",
+    arguments: [
+      ("Ab Ż", "Ab Ż"), ("\u{1B}[2J", "␛[2J"), ("a\r\nb\tc\0", "a␍␊b␉c␀"), ("\u{7F}\u{9B}31m", "␡\u{FFFD}31m"),
+      ("\u{202E}abc\u{2066}\u{2028}", "\u{FFFD}abc\u{FFFD}\u{FFFD}"), ("a\u{200D}b", "ab"),
+      ("e\u{301}", "e\u{301}"), ("\u{301}", "\u{25CC}\u{301}"), ("\u{1F468}\u{200D}\u{1F469}", "\u{1F468}\u{1F469}"),
+    ])
+  func clean(text: String, expected: String) {
+    #expect(TerminalText.clean(text) == expected)
+  }
+
+  @Test(
+    "a text takes as many columns as its characters",
+    arguments: [
+      ("", 0), ("abc", 3), ("Żółć", 4), ("e\u{301}", 1), ("\u{301}", 0), ("東京", 4), ("한글", 4), ("👍🏽", 2), ("🇩🇪", 2),
+      ("☎️", 2), ("…", 1), ("Ｔ", 2),
+    ])
+  func width(text: String, expected: Int) {
+    #expect(TerminalText.width(text) == expected)
+  }
+
+  @Test(
+    "a text is padded or cut to the columns that there are",
+    arguments: [
+      ("abc", 5, false, "abc  "), ("abc", 5, true, "  abc"), ("abc", 3, false, "abc"), ("abcd", 3, false, "ab…"),
+      ("abc", 1, false, "…"), ("abc", 0, false, ""), ("東京", 3, false, "東…"), ("東京", 2, false, "… "),
+      ("12345", 4, true, "123…"), ("", 2, true, "  "),
+    ])
+  func fitted(text: String, columns: Int, isRightAligned: Bool, expected: String) {
+    #expect(TerminalText.fitted(text, columns: columns, isRightAligned: isRightAligned) == expected)
+  }
+
+  @Test("JSON is the same JSON after its characters are escaped for a terminal")
+  func json() throws {
+    var random = SplitMix64(seed: seed)
+    for _ in 0..<500 {
+      let value = Value.string(RandomText.text(using: &random))
+      let escaped = TerminalText.escaped(json: value.json)
+      #expect(!RandomText.commands(escaped), "seed \(seed)")
+      #expect(try Value(json: escaped) == value, "seed \(seed): \(escaped)")
+    }
+    #expect(TerminalText.escaped(json: "\"\u{9B}\u{E0041}\"") == #""\u009b\udb40\udc41""#)
+  }
+}

@@ -49,7 +49,10 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "KeyValueObserving",
-      dependencies: ["KeyValueModel"],
+      dependencies: [
+        "KeyValueModel",
+        .product(name: "DequeModule", package: "swift-collections"),
+      ],
       swiftSettings: strict),
     .target(
       name: "ModelStore",

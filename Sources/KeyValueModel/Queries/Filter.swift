@@ -5,8 +5,8 @@ package struct Filter: Sendable {
   /// The condition as it was written.
   package let text: String
   private let expression: KeyExpression
-  /// Indexed keys that must have a value for the condition to hold.
-  let equalities: [(key: Int, value: Value)]
+  /// Stored keys of the object that must have a value for the condition to hold.
+  package let equalities: [(key: Int, value: Value)]
 
   /// Compiles `text` for objects of `entity`. Throws where it is no expression over its keys, or no condition.
   package init(_ text: String, of entity: Entity, in schema: Schema) throws(KeyExpression.Mistake) {

@@ -1,7 +1,7 @@
 internal import Expressions
 
 extension KeyExpression {
-  /// The indexed keys that the expression compares with a constant, in a way that makes it false for all other values:
+  /// The stored keys that the expression compares with a constant, in a way that makes it false for all other values:
   /// `state == 'TX'` or `day == timestamp('2010-03-01T00:00:00Z')`, by itself or joined to other conditions by `&&`.
   func equalities(of entity: Entity) -> [(key: Int, value: Value)] {
     Self.equalities(in: root, entity)
@@ -19,7 +19,7 @@ extension KeyExpression {
   private static func equality(
     _ name: ExpressionNode, _ constant: ExpressionNode, _ entity: Entity
   ) -> (key: Int, value: Value)? {
-    guard let key = key(name, entity), entity.keys[key].isIndexed, let literal = Self.constant(constant),
+    guard let key = key(name, entity), entity.keys[key].storage != nil, let literal = Self.constant(constant),
       let value = Value(literal, as: nil)
     else { return nil }
     if value.isNull { return (key, .null) }
@@ -34,7 +34,7 @@ extension KeyExpression {
     }
   }
 
-  /// Whether an index finds everything that `==` takes for the same. It tells the JSON values 1 and 1.0 from each other;
+  /// Whether looking a value up finds everything that `==` takes for the same. It tells the JSON values 1 and 1.0 from each other;
   /// and `==` compares an integer with a double as doubles, of which beyond 2^53 one stands for several integers.
   private static func isFound(_ value: Value, under type: AttributeType) -> Bool {
     switch (type, value) {

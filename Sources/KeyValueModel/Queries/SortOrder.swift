@@ -7,24 +7,46 @@ package struct SortOrder: Sendable {
     package let path: ModelKeyPath
     /// Whether the greatest comes first.
     package let isDescending: Bool
-    let order: ValueOrder
+    /// How its values stand to one another.
+    package let order: ValueOrder
+
+    /// Reads one key path, ascending. Throws what is wrong with it; its values must be ones that have an order, which
+    /// lists have not.
+    package init(
+      _ text: String, isDescending: Bool = false, of entity: Entity, in schema: Schema
+    ) throws(ModelError) {
+      let path = try schema.resolve(text, from: entity)
+      guard path.type.element == nil else {
+        throw ModelError(.invalidValue, "'\(path.text)' is a list and has no order", keyPath: path.text)
+      }
+      self.path = path
+      self.isDescending = isDescending
+      order = path.type == .attribute(.date) ? .dates : .plain
+    }
+
+    /// What an object is ordered by, as `reader` has it.
+    package func value(of reference: Reference, in reader: some ObjectReader) -> ValueOrder.Key {
+      order.key(of: reader.value(of: reference, at: path))
+    }
   }
 
   /// The paths, the most important one first.
   package let keys: [Key]
 
-  /// Reads `-salary,name`. Throws `malformed-query` for an empty name, and what is wrong with a key path; values must be
-  /// ones that have an order, which lists have not.
+  /// The order of references.
+  package init() {
+    keys = []
+  }
+
+  /// Reads `-salary,name`. Throws what is wrong with a key path; values must be ones that have an order, which lists
+  /// have not.
   package init(_ text: String, of entity: Entity, in schema: Schema) throws(ModelError) {
     var keys: [Key] = []
     for name in text.split(separator: ",", omittingEmptySubsequences: false) {
       let isDescending = name.hasPrefix("-")
-      let path = try schema.resolve(String(isDescending ? name.dropFirst() : name), from: entity)
-      guard path.type.element == nil else {
-        throw ModelError(.invalidValue, "'\(path.text)' is a list and has no order", keyPath: path.text)
-      }
-      let order: ValueOrder = path.type == .attribute(.date) ? .dates : .plain
-      keys.append(Key(path: path, isDescending: isDescending, order: order))
+      keys.append(
+        try Key(
+          String(isDescending ? name.dropFirst() : name), isDescending: isDescending, of: entity, in: schema))
     }
     self.keys = keys
   }
@@ -34,11 +56,17 @@ package struct SortOrder: Sendable {
     /// The object.
     package let reference: Reference
     let values: [ValueOrder.Key]
+
+    /// Whether an object with the other rank stands at the same place: nothing that orders them differs.
+    package func isSame(as other: Rank) -> Bool {
+      guard reference == other.reference, values.count == other.values.count else { return false }
+      return zip(values, other.values).allSatisfy { $0.ordering(to: $1) == .same }
+    }
   }
 
   /// What the object is sorted by, as `reader` has it.
   package func rank(of reference: Reference, in reader: some ObjectReader) -> Rank {
-    Rank(reference: reference, values: keys.map { $0.order.key(of: reader.value(of: reference, at: $0.path)) })
+    Rank(reference: reference, values: keys.map { $0.value(of: reference, in: reader) })
   }
 
   /// Whether `left` comes before `right`.

@@ -76,7 +76,7 @@ extension Schema {
   }
 
   /// The entity that a key leads to, be it one object or the members of a collection; nil where its values are none.
-  func destination(of key: Key) -> Entity? {
+  package func destination(of key: Key) -> Entity? {
     guard case .object(let name)? = type(of: key)?.innermost else { return nil }
     return entity(named: name)
   }

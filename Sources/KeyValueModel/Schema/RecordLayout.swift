@@ -63,7 +63,7 @@ final class RecordLayout: Sendable {
 
 extension Key {
   /// What it holds, where it is an attribute.
-  fileprivate var attribute: Attribute? {
+  var attribute: Attribute? {
     if case .attribute(let attribute) = kind { return attribute }
     return nil
   }

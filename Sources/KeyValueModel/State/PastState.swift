@@ -24,6 +24,15 @@ public struct PastState: ObjectReader, Sendable {
     for (object, after) in step.writes { differences.note(object, after, replacing: true) }
   }
 
+  /// The references of an entity's objects, those of its subclasses included, in no order. O(n).
+  public func references(of entity: Entity) -> [Reference] {
+    var references = present.references(of: entity).filter { differences[$0] == nil }
+    for case (let reference, let record?) in differences.entries where record.entity.isKind(of: entity.name) {
+      references.append(reference)
+    }
+    return references
+  }
+
   /// What the objects are.
   public var schema: Schema { present.schema }
 }

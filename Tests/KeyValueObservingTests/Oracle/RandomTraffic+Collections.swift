@@ -58,7 +58,7 @@ extension RandomTraffic {
     var members: [NewMember] = []
     for _ in 0..<Int.random(in: 0..<4, using: &random) {
       if case .object(let entity) = sort, Int.random(in: 0..<5, using: &random) == 0 {
-        let free = (1...3).map { "\(entity)/\($0)" }.filter { world.objects[$0] == nil }
+        let free = (1...idCount).map { "\(entity)/\($0)" }.filter { world.objects[$0] == nil }
         guard let name = free.randomElement(using: &random), let reference = Reference(name) else { continue }
         members.append(.object(reference, body(name, world, rarely: true)))
         continue

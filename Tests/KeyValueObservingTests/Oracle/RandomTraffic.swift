@@ -5,8 +5,16 @@ import Seeding
 struct RandomTraffic {
   let schema: OracleSchema
   var random: SplitMix64
+  /// How many objects of an entity there may be.
+  let idCount: Int
 
-  private func names(_ entity: String) -> [String] { (1...3).map { "\(entity)/\($0)" } }
+  init(schema: OracleSchema, random: SplitMix64, idCount: Int = 3) {
+    self.schema = schema
+    self.random = random
+    self.idCount = idCount
+  }
+
+  private func names(_ entity: String) -> [String] { (1...idCount).map { "\(entity)/\($0)" } }
 
   mutating func object() -> String {
     names(["A", "A", "B", "C"].randomElement(using: &random) ?? "A").randomElement(using: &random) ?? "A/1"

@@ -1,0 +1,219 @@
+internal import DequeModule
+package import KeyValueModel
+
+/// The live queries, and who watches which. However many watch one, it is evaluated once.
+package struct LiveQueries: Sendable {
+  private struct Entry: Sendable {
+    var live: LiveQuery
+    var watchers: Set<QueryWatcher> = []
+    /// What it was before each of its last contents, as far as somebody may not have heard of these yet.
+    var recent: Deque<(revision: Revision, before: QueryResult)> = []
+    /// The last content of which that was forgotten.
+    var forgotten: Revision = 0
+  }
+
+  private var entries: [Int: Entry] = [:]
+  private var numbers: [Query: Int] = [:]
+  private var watched: [ObserverID: [String?: Int]] = [:]
+  private var routes = QueryRoutes()
+  private var nextNumber = 0
+  /// The contents whose results before are kept, oldest first.
+  private var recent: Deque<(revision: Revision, number: Int)> = []
+
+  /// The most that filtering may cost for one query and commit.
+  private let filterCost: Int
+  /// The most results before a content that are kept.
+  private let recentLimit: Int
+
+  /// No queries yet.
+  package init(filterCost: Int, recentLimit: Int) {
+    self.filterCost = filterCost
+    self.recentLimit = recentLimit
+  }
+
+  /// How many different queries there are.
+  package var count: Int { entries.count }
+
+  /// How many watchers there are.
+  package var watcherCount: Int { watched.values.reduce(0) { $0 + $1.count } }
+
+  /// How many things are kept for queries and their watchers: none where there are no watchers. For tests.
+  var census: Int { entries.count + numbers.count + watched.count + routes.count }
+
+  /// How many (key, row) pairs are followed for a query. For tests.
+  func linkCount(of query: Query) -> Int? { numbers[query].flatMap { entries[$0]?.live.linkCount } }
+
+  /// The rows of a query as they are; nil where nobody watches it.
+  package func result(of query: Query) -> QueryResult? {
+    numbers[query].flatMap { entries[$0]?.live.result }
+  }
+
+  /// The rows of a query as they were right before what a revision did; nil where that is no longer known.
+  package func result(of query: Query, before revision: Revision) -> QueryResult? {
+    guard let number = numbers[query], let entry = entries[number], revision > entry.forgotten else { return nil }
+    return entry.recent.first { $0.revision >= revision }?.before ?? entry.live.result
+  }
+
+  /// Has somebody watch a query that nobody watched, given its rows at the present.
+  package mutating func add(_ live: LiveQuery, watcher: QueryWatcher) {
+    if numbers[live.query] == nil {
+      let number = nextNumber
+      nextNumber += 1
+      numbers[live.query] = number
+      entries[number] = Entry(live: live)
+      routes.add(number, live.query, live.reach)
+    }
+    watch(live.query, watcher)
+  }
+
+  /// Has somebody watch a query that is watched already, in the place of what it watched before; false where it is not.
+  @discardableResult
+  package mutating func watch(_ query: Query, _ watcher: QueryWatcher) -> Bool {
+    guard let number = numbers[query] else { return false }
+    if let former = watched[watcher.observer]?[watcher.cell], former != number { remove(watcher) }
+    entries[number]?.watchers.insert(watcher)
+    watched[watcher.observer, default: [:]][watcher.cell] = number
+    return true
+  }
+
+  /// Ends what somebody watches, if anything. A query that nobody watches any more is forgotten.
+  package mutating func remove(_ watcher: QueryWatcher) {
+    guard let number = watched[watcher.observer]?.removeValue(forKey: watcher.cell) else { return }
+    if watched[watcher.observer]?.isEmpty == true { watched[watcher.observer] = nil }
+    entries[number]?.watchers.remove(watcher)
+    if entries[number]?.watchers.isEmpty == true { forget(number) }
+  }
+
+  /// Ends all that an observer watches.
+  package mutating func remove(_ observer: ObserverID) {
+    for cell in (watched[observer] ?? [:]).keys { remove(QueryWatcher(observer: observer, cell: cell)) }
+  }
+
+  private mutating func forget(_ number: Int) {
+    guard let entry = entries.removeValue(forKey: number) else { return }
+    numbers[entry.live.query] = nil
+    routes.remove(number, entry.live.query, entry.live.reach)
+  }
+
+  /// Forgets what the results were before contents up to a revision: everybody has heard of these, or said that not.
+  package mutating func settle(upTo revision: Revision) {
+    while let oldest = recent.first, oldest.revision <= revision || recent.count > recentLimit {
+      recent.removeFirst()
+      if entries[oldest.number]?.recent.first?.revision == oldest.revision {
+        entries[oldest.number]?.recent.removeFirst()
+        entries[oldest.number]?.forgotten = oldest.revision
+      }
+    }
+  }
+
+  // MARK: Telling
+
+  /// What consecutive commits do to the queries, each given to `receive`, those of one commit before those of the next.
+  /// `present` is the state after the last of `commits`.
+  package mutating func tell(
+    _ commits: some BidirectionalCollection<Commit>, of present: ModelState, receive: (QueryEvent) -> Void
+  ) {
+    guard !entries.isEmpty, !commits.isEmpty else { return }
+    // The state after the last commit is there; those between are seen from it.
+    var state = commits.count > 1 ? PastState(before: commits, of: present) : nil
+    for (index, commit) in zip(commits.indices, commits) {
+      for step in commit.steps { state?.apply(step) }
+      if let state, index != commits.indices.last {
+        tell(commit, after: state, receive: receive)
+      } else {
+        tell(commit, after: present, receive: receive)
+      }
+    }
+  }
+
+  private mutating func tell(_ commit: Commit, after state: some ObjectReader, receive: (QueryEvent) -> Void) {
+    let touches = touches(commit, after: state)
+    guard !touches.isEmpty else { return }
+    let created = Set(commit.before.lazy.filter { $0.record == nil }.map(\.object))
+    for number in touches.keys.sorted() {
+      guard let touch = touches[number], entries[number] != nil else { continue }
+      var cost = filterCost
+      do throws(ModelError) {
+        guard let content = try apply(touch, to: number, commit, created, after: state, cost: &cost) else { continue }
+        receive(event(number, commit, .content(content)))
+      } catch {
+        receive(event(number, commit, .failed(error)))
+        for watcher in entries[number]?.watchers ?? [] { remove(watcher) }
+      }
+    }
+  }
+
+  private func event(_ number: Int, _ commit: Commit, _ outcome: QueryEvent.Outcome) -> QueryEvent {
+    guard let entry = entries[number] else { preconditionFailure("a query that is not there was touched") }
+    return QueryEvent(
+      query: entry.live.query, revision: commit.revision, watchers: entry.watchers, outcome: outcome)
+  }
+
+  private mutating func apply(
+    _ touch: QueryTouch, to number: Int, _ commit: Commit, _ created: Set<Reference>, after state: some ObjectReader,
+    cost: inout Int
+  ) throws(ModelError) -> QueryContent? {
+    guard let before = entries[number]?.live.result else { return nil }
+    let changes = try entries[number]?.live.apply(touch, in: state, cost: &cost)
+    guard let (rows, sections) = changes, let count = entries[number]?.live.result.count,
+      !rows.isEmpty || !sections.isEmpty
+    else { return nil }
+    let content = QueryContent(
+      revision: commit.revision, writer: commit.writer, count: count,
+      changes: rows.map { $0.explained(in: state, isNew: created.contains) },
+      sectionChanges: sections)
+    entries[number]?.recent.append((commit.revision, before))
+    recent.append((commit.revision, number))
+    if recent.count > recentLimit { settle(upTo: 0) }
+    return content
+  }
+
+  // MARK: What a commit touches
+
+  private func touches(_ commit: Commit, after state: some ObjectReader) -> [Int: QueryTouch] {
+    var touches: [Int: QueryTouch] = [:]
+    var keysByObject: [Reference: Set<Int>] = [:]
+    for case .change(let changes) in commit.steps.lazy.map(\.kind) {
+      for change in changes { keysByObject[change.object, default: []].insert(change.key) }
+    }
+    for (object, before) in commit.before {
+      let after = state.record(object)
+      guard let entity = (after ?? before)?.entity else { continue }
+      routes.queries(of: entity, set: keysByObject[object] ?? [], before: before, after: after) { number in
+        touches[number, default: QueryTouch()].objects.insert(object)
+      }
+    }
+    appendChanges(commit, after: state, to: &touches)
+    return touches
+  }
+
+  /// Adds what was set to the touches of queries that read beyond their rows.
+  private func appendChanges(_ commit: Commit, after state: some ObjectReader, to touches: inout [Int: QueryTouch]) {
+    let entities = Dictionary(
+      commit.before.compactMap { object, before in (state.record(object) ?? before).map { (object, $0.entity) } },
+      uniquingKeysWith: { first, _ in first })
+    let reading = touches.filter { entries[$0.key]?.live.reach.isFar == true }
+    for case .change(let changes) in commit.steps.lazy.map(\.kind) {
+      for change in changes {
+        guard let entity = entities[change.object] else { continue }
+        var numbers = routes.queries(throughKey: change.key, of: entity)
+        for (number, touch) in reading where touch.objects.contains(change.object) { numbers.insert(number) }
+        for number in numbers { touches[number, default: QueryTouch()].changes.append(change) }
+      }
+    }
+  }
+}
+
+extension QueryChange {
+  /// The change with its reason, and with what its row shows besides the values.
+  func explained(in state: some ObjectReader, isNew: (Reference) -> Bool) -> QueryChange {
+    var change = self
+    switch kind {
+    case .delete: change.reason = state.record(object) == nil ? .deleted : .left
+    case .insert: change.reason = isNew(object) ? .created : .entered
+    case .move, .update: break
+    }
+    if row != nil { change.objectRevision = state.record(object)?.revision ?? 0 }
+    return change
+  }
+}

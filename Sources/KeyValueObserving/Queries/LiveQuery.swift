@@ -1,0 +1,120 @@
+package import KeyValueModel
+
+/// A query with its result, kept up to date commit by commit. A value that depends on nothing but the states that it is
+/// shown: whoever evaluates it anew at the same revision gets the same.
+///
+/// A commit costs what the objects that it touches cost, and for each row that changes a logarithm of their number.
+package struct LiveQuery: Sendable {
+  /// What is asked for.
+  package let query: Query
+  /// The rows as they are.
+  package private(set) var result: QueryResult
+  let reach: QueryReach
+  private var rows: [Reference: QueryRow] = [:]
+  private var paths = QueryPaths()
+
+  /// The query at one revision: of `candidates`, which are all objects that may meet the filter now, and, where it reads
+  /// beyond them, all that may do so before they are set themselves.
+  ///
+  /// `cost` is what filtering may still cost; throws `malformed-filter` where it does not suffice.
+  package init(
+    _ query: Query, candidates: some Sequence<Reference>, in reader: some ObjectReader, _ schema: Schema,
+    cost: inout Int
+  ) throws(ModelError) {
+    self.query = query
+    result = QueryResult(query)
+    reach = QueryReach(of: query, in: schema)
+    if reach.isFar {
+      for reference in candidates { follow(reference, in: reader) }
+      paths.settle(in: reader)
+    }
+    var sections = RankedTree<SectionOrder>()
+    for reference in candidates {
+      guard let row = try row(reference, in: reader, cost: &cost, section: { Self.shared($0, in: &sections) }) else {
+        continue
+      }
+      rows[reference] = row
+    }
+    result = QueryResult(query, rows: Array(rows.values))
+  }
+
+  private static func shared(_ section: QuerySection, in sections: inout RankedTree<SectionOrder>) -> QuerySection {
+    if let known = sections.element(for: section) { return known }
+    sections.insert(section)
+    return section
+  }
+
+  /// Takes in what a commit did, given the state after it; gives the changes of the window, without reasons.
+  mutating func apply(
+    _ touch: QueryTouch, in reader: some ObjectReader, cost: inout Int
+  ) throws(ModelError) -> (rows: [QueryChange], sections: [SectionChange]) {
+    var objects = touch.objects
+    if reach.isFar {
+      objects.formUnion(paths.update(touch.changes, in: reader))
+      for reference in objects { follow(reference, in: reader) }
+      paths.settle(in: reader)
+      paths.sweep()
+    }
+    let before = result
+    var candidates: [Reference: (old: QueryRow?, new: QueryRow?)] = [:]
+    for reference in objects {
+      let old = rows[reference]
+      let new = try row(reference, in: reader, cost: &cost, section: result.shared)
+      switch (old, new) {
+      case (nil, nil): continue
+      case (let old?, nil):
+        result.remove(old)
+      case (nil, let new?):
+        result.insert(new)
+      case (let old?, let new?):
+        if old.isInSamePlace(as: new) {
+          if old.shown == new.shown { continue }
+          result.replace(old, by: new)
+        } else {
+          result.remove(old)
+          result.insert(new)
+        }
+      }
+      rows[reference] = new
+      candidates[reference] = (old, new)
+    }
+    guard !candidates.isEmpty else { return ([], []) }
+    return QueryDifference(from: before, to: result, candidates: candidates).changes()
+  }
+
+  /// The row of an object as it is, nil where it is none.
+  private func row(
+    _ reference: Reference, in reader: some ObjectReader, cost: inout Int,
+    section shared: (QuerySection) -> QuerySection
+  ) throws(ModelError) -> QueryRow? {
+    guard let record = reader.record(reference), record.entity.isKind(of: query.entity.name) else { return nil }
+    guard reach.isFar else { return try row(reference, record, in: reader, &cost, shared) }
+    return try row(reference, record, in: paths.reader(over: reader), &cost, shared)
+  }
+
+  private func row(
+    _ reference: Reference, _ record: ObjectRecord, in reader: some ObjectReader, _ cost: inout Int,
+    _ shared: (QuerySection) -> QuerySection
+  ) throws(ModelError) -> QueryRow? {
+    if let filter = query.filter {
+      guard try filter.isMet(by: reference, in: reader, cost: &cost) else { return nil }
+    }
+    let section = query.section.map { shared(QuerySection($0.value(of: reference, in: reader))) }
+    return QueryRow(
+      entity: record.entity, section: section, order: query.order, rank: query.order.rank(of: reference, in: reader),
+      shown: query.shownKeys(of: record.entity).map { reader.value(of: record, reference, key: $0) })
+  }
+
+  /// Follows what an object is read through, as the paths lead now; nothing where the object's own keys decide that it
+  /// is no row.
+  private mutating func follow(_ reference: Reference, in reader: some ObjectReader) {
+    guard let record = reader.record(reference), record.entity.isKind(of: query.entity.name),
+      let own = reach.own[record.entity.index], own.isFar,
+      query.equalities.allSatisfy({ reader.value(of: record, reference, key: $0.key) == $0.value })
+    else { return paths.forget(reference) }
+    paths.follow(reference, record.entity, own, in: reader)
+  }
+
+  /// How many (key, row) pairs are followed. For tests.
+  var linkCount: Int { paths.linkCount }
+}

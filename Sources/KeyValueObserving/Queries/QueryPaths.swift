@@ -1,0 +1,91 @@
+internal import KeyValueModel
+
+/// What the rows of one query are read through: objects behind relationships, and what collections fold into.
+struct QueryPaths: Sendable {
+  private var membersByKey: [ObservedKey: Set<Reference>] = [:]
+  private var keysByMember: [Reference: [ObservedKey]] = [:]
+  private var collections = CollectionWatches()
+  /// Watches that have lost a row that depended on them.
+  private var orphans: Set<ObservedKey> = []
+
+  /// How many (key, row) pairs there are.
+  var linkCount: Int { membersByKey.values.reduce(0) { $0 + $1.count } + collections.linkCount }
+
+  /// A reader that knows what the collections fold into. Must be gone before anything here is changed: it is a copy.
+  func reader<Base: ObjectReader>(over base: Base) -> FoldingReader<Base> {
+    FoldingReader(base: base, watches: collections)
+  }
+
+  /// Follows what an object is read through, anew. What it holds itself is left out: whoever sets that names the object.
+  mutating func follow(_ member: Reference, _ entity: Entity, _ own: QueryReach.Own, in reader: some ObjectReader) {
+    let former = keysByMember.removeValue(forKey: member) ?? []
+    var keys: [ObservedKey] = []
+    for dependency in collections.dependencies(of: own.tree, from: member, entity, in: reader) {
+      let key = dependency.observedKey
+      if key.object == member, !key.isCollection, own.keys.contains(key.key) || entity.keys[key.key].storage == nil {
+        continue
+      }
+      keys.append(key)
+      membersByKey[key, default: []].insert(member)
+    }
+    if !keys.isEmpty { keysByMember[member] = keys }
+    unlink(member, from: former, but: keys)
+  }
+
+  /// Follows an object no longer.
+  mutating func forget(_ member: Reference) {
+    unlink(member, from: keysByMember.removeValue(forKey: member) ?? [], but: [])
+  }
+
+  private mutating func unlink(_ member: Reference, from keys: [ObservedKey], but kept: [ObservedKey]) {
+    for key in keys where !kept.contains(key) {
+      membersByKey[key]?.remove(member)
+      guard membersByKey[key]?.isEmpty == true else { continue }
+      membersByKey[key] = nil
+      if key.isCollection { orphans.insert(key) }
+    }
+  }
+
+  /// Takes in what a commit did to the collections, given the state after it; gives the objects that are read through
+  /// anything that it set. Their paths may lead elsewhere, and the folds hold again once they are settled.
+  mutating func update(_ changes: [Commit.KeyChange], in reader: some ObjectReader) -> Set<Reference> {
+    var members: Set<Reference> = []
+    var links: Set<CollectionWatches.Link> = []
+    var seen: Set<ObservedKey> = []
+    for change in changes {
+      let key = ObservedKey(object: change.object, key: change.key)
+      collect(key, &members, &links, &seen)
+      collections.touch(key)
+    }
+    for change in changes {
+      collections.update(
+        ObservedKey(object: change.object, key: change.key), change.collection, in: reader)
+    }
+    collections.rewire(links, in: reader)
+    return members
+  }
+
+  /// Who depends on a key, also by way of collections.
+  private func collect(
+    _ key: ObservedKey, _ members: inout Set<Reference>, _ links: inout Set<CollectionWatches.Link>,
+    _ seen: inout Set<ObservedKey>
+  ) {
+    guard seen.insert(key).inserted else { return }
+    if let dependents = membersByKey[key] { members.formUnion(dependents) }
+    for link in collections.links(dependingOn: key) {
+      links.insert(link)
+      collect(link.watch, &members, &links, &seen)
+    }
+    for watch in collections.watches(of: key) { collect(watch, &members, &links, &seen) }
+  }
+
+  /// Works out what the collections fold into.
+  mutating func settle(in reader: some ObjectReader) { collections.settle(in: reader) }
+
+  /// Ends the watches of collections that nobody depends on any more.
+  mutating func sweep() {
+    while let watch = orphans.popFirst() ?? collections.popOrphan() {
+      if membersByKey[watch] == nil { collections.end(watch) }
+    }
+  }
+}

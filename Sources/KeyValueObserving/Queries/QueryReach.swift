@@ -1,0 +1,69 @@
+internal import KeyValueModel
+
+/// Which keys of which entities can touch a query, from the schema alone.
+struct QueryReach: Sendable {
+  /// A key of the objects of one entity, subclasses not included.
+  struct EntityKey: Hashable, Sendable {
+    let entity: Int
+    let key: Int
+  }
+
+  /// What is read of the objects that may be rows, for each of the entities that they may be of.
+  struct Own: Sendable {
+    let tree: KeyTree
+    /// The stored keys of the object itself.
+    var keys: Set<Int> = []
+    /// Whether anything else is read: objects behind relationships, or what collections fold into.
+    var isFar = false
+  }
+
+  /// By the index of the entity.
+  private(set) var own: [Int: Own] = [:]
+  /// The keys of objects that rows are read through.
+  private(set) var far: Set<EntityKey> = []
+
+  init(of query: Query, in schema: Schema) {
+    for entity in schema.family(of: query.entity) {
+      var reads = Own(tree: query.reads(of: entity))
+      collectOwn(reads.tree, of: entity, schema, into: &reads)
+      own[entity.index] = reads
+    }
+  }
+
+  /// Whether anything but the rows' own keys is read.
+  var isFar: Bool { !far.isEmpty || own.values.contains(where: \.isFar) }
+
+  private mutating func collectOwn(_ tree: KeyTree, of entity: Entity, _ schema: Schema, into own: inout Own) {
+    for branch in tree.branches {
+      let key = entity.keys[branch.key]
+      if case .computed(let computed) = key.kind {
+        for inner in [computed.reads] + computed.inheritedReads {
+          collectOwn(inner, of: entity, schema, into: &own)
+        }
+      } else {
+        own.keys.insert(branch.key)
+        if key.isToMany, branch.fold != nil { own.isFar = true }
+      }
+      guard !branch.behind.isEmpty else { continue }
+      own.isFar = true
+      collectFar(branch.behind, behind: key, schema)
+    }
+  }
+
+  private mutating func collectFar(_ tree: KeyTree, behind key: Key, _ schema: Schema) {
+    guard let destination = schema.destination(of: key) else { return }
+    for entity in schema.family(of: destination) { collectFar(tree, of: entity, schema) }
+  }
+
+  private mutating func collectFar(_ tree: KeyTree, of entity: Entity, _ schema: Schema) {
+    for branch in tree.branches {
+      let key = entity.keys[branch.key]
+      if case .computed(let computed) = key.kind {
+        for inner in [computed.reads] + computed.inheritedReads { collectFar(inner, of: entity, schema) }
+      } else {
+        far.insert(EntityKey(entity: entity.index, key: branch.key))
+      }
+      if !branch.behind.isEmpty { collectFar(branch.behind, behind: key, schema) }
+    }
+  }
+}

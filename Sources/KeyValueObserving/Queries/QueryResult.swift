@@ -1,0 +1,101 @@
+package import KeyValueModel
+
+/// The rows of a live query at one revision. Persistent: a copy costs O(1), and shares all rows with the results before
+/// and after it that have not changed.
+package struct QueryResult: Sendable {
+  /// What was asked for.
+  package let query: Query
+  /// All rows that meet the filter, those outside of the window too.
+  private(set) var rows = RankedTree<RowOrder>()
+  private(set) var sections = RankedTree<SectionOrder>()
+
+  /// The result of a query that nothing meets.
+  init(_ query: Query) {
+    self.query = query
+  }
+
+  /// The result with these rows, in any order.
+  init(_ query: Query, rows: [QueryRow]) {
+    self.query = query
+    let sorted = rows.sorted { RowOrder.precedes(.row($0), .row($1)) }
+    self.rows = RankedTree(sorted: sorted)
+    guard query.section != nil else { return }
+    var sections: [QuerySection] = []
+    for case let section? in sorted.lazy.map(\.section) {
+      if let last = sections.last, last.ordering(to: section) == .same { continue }
+      sections.append(section)
+    }
+    self.sections = RankedTree(sorted: sections)
+  }
+
+  /// How many rows are in the window: as many as the query's limit allows.
+  package var count: Int { min(query.words.limit ?? .max, rows.count) }
+
+  /// The rows in the window, in order.
+  package var window: some Sequence<QueryRow> { rows.prefix(count) }
+
+  /// The sections of the window with the number of their rows, in order; nil where the query has none.
+  package var windowSections: [(name: Value, count: Int)]? {
+    guard query.section != nil else { return nil }
+    var found: [(name: Value, count: Int)] = []
+    var start = 0
+    let count = count
+    while start < count, let section = rows.element(at: start).section {
+      let end = min(count, end(of: section))
+      found.append((section.name, end - start))
+      start = end
+    }
+    return found
+  }
+
+  /// Where a row of this result stands in the window, nil where it is outside.
+  func rank(of row: QueryRow) -> Int? {
+    guard let rank = rows.rank(of: .row(row)), rank < count else { return nil }
+    return rank
+  }
+
+  /// The row at a place of the window.
+  func row(at rank: Int) -> QueryRow { rows.element(at: rank) }
+
+  /// What clients call the place of a row.
+  func position(of row: QueryRow, at rank: Int) -> RowPosition {
+    guard let section = row.section, let index = index(of: section) else { return .row(rank) }
+    return .sectioned(section: index, row: rank - rows.lowerBound(of: .start(section)))
+  }
+
+  /// Where a section stands, nil where the window has no row of it.
+  func windowIndex(of section: QuerySection) -> Int? {
+    rows.lowerBound(of: .start(section)) < count ? index(of: section) : nil
+  }
+
+  private func index(of section: QuerySection) -> Int? { sections.rank(of: section) }
+
+  private func end(of section: QuerySection) -> Int {
+    guard let index = index(of: section), index + 1 < sections.count else { return rows.count }
+    return rows.lowerBound(of: .start(sections.element(at: index + 1)))
+  }
+
+  /// The section of this name as its rows have it, so that they all have one; else `section` itself.
+  func shared(_ section: QuerySection) -> QuerySection { sections.element(for: section) ?? section }
+
+  // MARK: Changing
+
+  mutating func insert(_ row: QueryRow) {
+    rows.insert(row)
+    if let section = row.section { sections.insert(section) }
+  }
+
+  mutating func remove(_ row: QueryRow) {
+    guard let (rank, _) = rows.remove(.row(row)), let section = row.section else { return }
+    let neighbours = [rank - 1, rank].filter { rows.indices.contains($0) }
+    if !neighbours.contains(where: { QuerySection.isSame(rows.element(at: $0).section, section) }) {
+      sections.remove(section)
+    }
+  }
+
+  /// Puts a row in the place of another one of the same object that stands where it stands.
+  mutating func replace(_ row: QueryRow, by other: QueryRow) {
+    guard let rank = rows.rank(of: .row(row)) else { return }
+    rows.update(at: rank) { $0 = other }
+  }
+}

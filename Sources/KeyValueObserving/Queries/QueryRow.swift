@@ -1,0 +1,67 @@
+package import KeyValueModel
+
+/// An object in a live query's result: where it stands, and what is shown of it. Immutable, so that the result of one
+/// revision shares the rows of the one before.
+package final class QueryRow: Sendable {
+  /// The object.
+  package var reference: Reference { rank.reference }
+  /// What the object is.
+  package let entity: Entity
+  /// The section that it is in; nil where there are none.
+  package let section: QuerySection?
+  /// What it is ordered by within its section.
+  let rank: SortOrder.Rank
+  /// The values of the keys that are shown, in the order of `Query.shownKeys(of:)`.
+  package let shown: [Value]
+  private let order: SortOrder
+
+  init(entity: Entity, section: QuerySection?, order: SortOrder, rank: SortOrder.Rank, shown: [Value]) {
+    self.entity = entity
+    self.section = section
+    self.order = order
+    self.rank = rank
+    self.shown = shown
+  }
+
+  /// Whether it stands where another row of the same object stands, in results of one query.
+  func isInSamePlace(as other: QueryRow) -> Bool {
+    QuerySection.isSame(section, other.section) && rank.isSame(as: other.rank)
+  }
+
+  func precedes(_ other: QueryRow) -> Bool { order.precedes(rank, other.rank) }
+}
+
+/// Rows in the order of a result: by section, and within one by the query's order.
+enum RowOrder: RankedOrder {
+  /// What rows are found by.
+  enum Key: Sendable {
+    /// A row.
+    case row(QueryRow)
+    /// The place before the first row of a section.
+    case start(QuerySection)
+
+    fileprivate var section: QuerySection? {
+      switch self {
+      case .row(let row): row.section
+      case .start(let section): section
+      }
+    }
+  }
+
+  static func key(of element: QueryRow) -> Key { .row(element) }
+
+  static func precedes(_ left: Key, _ right: Key) -> Bool {
+    if let leftSection = left.section, let rightSection = right.section {
+      switch leftSection.ordering(to: rightSection) {
+      case .ascending: return true
+      case .descending: return false
+      case .same: break
+      }
+    }
+    switch (left, right) {
+    case (.row(let left), .row(let right)): return left.precedes(right)
+    case (.start, .row): return true
+    case (_, .start): return false
+    }
+  }
+}

@@ -1,0 +1,94 @@
+import KeyValueModel
+import Testing
+
+@testable import KeyValueObserving
+
+/// A model with live queries, and the shorthand that tests want.
+struct QueryBench {
+  var model: Model
+  var live: LiveQueries
+  private var clients: [Query: ClientList] = [:]
+
+  /// Departments and employees.
+  static let staff = """
+    entities:
+      Employee:
+        keys:
+          name:       { type: string }
+          salary:     { type: integer }
+          note:       { type: string }
+          code:       { type: string, notifies: manual }
+          department: { toOne: Department, inverse: staff }
+      Manager: { extends: Employee, keys: {} }
+      Department:
+        keys:
+          name:    { type: string }
+          budget:  { type: integer }
+          staff:   { toMany: Employee, inverse: department }
+          payroll: { computed: staff.@sum.salary }
+    """
+
+  init(_ yaml: String = staff, filterCost: Int = 1_000_000, _ lines: String...) throws {
+    model = Model(schema: try Schema(yaml: yaml))
+    live = LiveQueries(filterCost: filterCost, recentLimit: 100)
+    for line in lines { _ = try commit([line]) }
+  }
+
+  static func watcher(_ observer: UInt64 = 1, _ cell: String? = nil) -> QueryWatcher {
+    QueryWatcher(observer: ObserverID(observer), cell: cell)
+  }
+
+  func query(
+    _ entity: String, filter: String? = nil, sort: String? = nil, section: String? = nil, limit: Int? = nil,
+    keys: [String]? = nil
+  ) throws -> Query {
+    var words = Query.Words(entity: entity)
+    words.filter = filter
+    words.sort = sort
+    words.section = section
+    words.limit = limit
+    words.keys = keys
+    return try Query(words, in: model.schema)
+  }
+
+  /// Watches a query and gives it. One without `keys` shows names alone.
+  @discardableResult
+  mutating func watch(
+    _ entity: String = "Employee", filter: String? = nil, sort: String? = nil, section: String? = nil,
+    limit: Int? = nil, keys: [String] = ["name"], watcher: QueryWatcher = watcher()
+  ) throws -> Query {
+    let query = try query(entity, filter: filter, sort: sort, section: section, limit: limit, keys: keys)
+    let live = try LiveQuery(query, in: model.state, costLimit: 1_000_000)
+    self.live.add(live, watcher: watcher)
+    clients[query] = ClientList(live.result)
+    return query
+  }
+
+  /// Commits the operations together; gives the events. A client that applies them has what a fetch gives.
+  mutating func commit(_ lines: [String]) throws -> [QueryEvent] {
+    let commit = try model.commit(Transaction(try lines.map(operation), writer: "w"))
+    var events: [QueryEvent] = []
+    live.tell(CollectionOfOne(commit), of: model.state) { events.append($0) }
+    for event in events {
+      guard case .content(let content) = event.outcome else { continue }
+      try clients[event.query]?.apply(content, of: event.query)
+    }
+    for (query, client) in clients where live.result(of: query) != nil {
+      #expect(client.shows(try NaiveList(query, in: model.state)), "\(query.words)")
+    }
+    return events
+  }
+
+  /// Commits the operations together; gives what is told of all queries.
+  mutating func told(_ operations: String...) throws -> [String] {
+    try commit(operations).flatMap { event in
+      switch event.outcome {
+      case .content(let content): KeyValueObservingTests.lines(content)
+      case .failed(let error): ["failed \(error.code.rawValue)"]
+      }
+    }
+  }
+
+  /// The rows of a query, in order.
+  func rows(_ query: Query) -> [String] { live.result(of: query)?.window.map(\.reference.text) ?? [] }
+}

@@ -129,14 +129,15 @@ let package = Package(
       name: "KeywayAPITests",
       dependencies: [
         "Seeding",
-        "HTTPServer", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "Locking", "ModelStore", "WireTesting",
+        "HTTPServer", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayClient", "Locking", "ModelStore",
+        "WireTesting",
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: strict),
     .testTarget(
       name: "IntegrationTests",
-      dependencies: ["KeyValueModel", "Locking", "Seeding", "WireTesting", "keyway"],
+      dependencies: ["KeyValueModel", "KeywayClient", "Locking", "Seeding", "WireTesting", "keyway"],
       exclude: ["Scripts", "requirements.txt"],
       swiftSettings: strict),
     .testTarget(

@@ -18,6 +18,13 @@ public struct PendingChanges: Sendable {
       touched?.formUnion(members)
       if touched?.count ?? 0 > PendingChanges.memberLimit { touched = nil }
     }
+
+    mutating func merge(_ later: Entry) {
+      count += later.count
+      guard let members = later.touched else { return touched = nil }
+      touched?.formUnion(members)
+      if touched?.count ?? 0 > PendingChanges.memberLimit { touched = nil }
+    }
   }
 
   /// The most members of one collection that are remembered to have come or gone. After more than that, the collection is
@@ -52,6 +59,16 @@ public struct PendingChanges: Sendable {
     for change in changes where !change.isPrior {
       entries[change.observation.keyPath.text, default: Entry()].absorb(change)
     }
+  }
+
+  /// Takes in what was missed after it, by somebody with the same observations: as if all of it had been absorbed here.
+  public mutating func merge(_ later: PendingChanges) {
+    commits += later.commits
+    if let gone = later.gone {
+      self.gone = gone
+      entries = [:]
+    }
+    for (path, entry) in later.entries { entries[path, default: Entry()].merge(entry) }
   }
 
   /// One change for each observation that has any, in the order of `observations`, which are those of the beginning:

@@ -19,6 +19,9 @@ public struct Standing: Sendable {
     }
   }
 
+  /// Nothing is known.
+  public init() {}
+
   /// The value that an observation showed; nil where it was not kept.
   func value(of observation: Observation) -> Value? { values[observation.keyPath.text] }
 

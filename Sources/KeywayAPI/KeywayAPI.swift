@@ -1,3 +1,4 @@
+internal import Dispatch
 package import HTTPServer
 internal import HTTPTypes
 internal import KeyValueModel
@@ -26,6 +27,8 @@ package final class KeywayAPI: RequestHandler, StreamHubDelegate, Sendable {
   let requests = RequestMetrics()
   private let logger: Logger
   private let draining = Atomic(false)
+  /// Where slow readers are seen to, so that nobody else waits for it.
+  private let slowReaders = DispatchQueue(label: "keyway.slow-readers", qos: .utility)
 
   /// The API over a store and its streams. `makeID` gives a new object id at each call.
   package init(
@@ -175,7 +178,7 @@ package final class KeywayAPI: RequestHandler, StreamHubDelegate, Sendable {
 
   /// A `heartbeat` event; its id moves the client's cursor while nothing happens.
   package func heartbeat(at position: UInt64) -> EventBytes {
-    streams.heartbeat(at: position)
+    streams.heartbeat(at: StreamPosition(rawValue: position).revision)
   }
 
   /// The `bye` of a stream that the server ends.
@@ -183,12 +186,16 @@ package final class KeywayAPI: RequestHandler, StreamHubDelegate, Sendable {
     streams.farewell(reason.rawValue)
   }
 
-  /// Nothing yet: the stream is sent away once it has read what is queued.
-  package func streamLagged(_ id: StreamID, firstMissed position: UInt64) {}
+  /// Remembers what the stream has, so that it can be told in one what it misses from now on.
+  package func streamLagged(_ id: StreamID, firstMissed position: UInt64) {
+    streams.reportLag(id, firstMissed: position)
+    Counter(label: "keyway_lags_total", factory: registry).increment()
+    slowReaders.async { [self] in store.withPublication { streams.beginLag(id, &$0) } }
+  }
 
-  /// Sends a stream away that has missed events; its client comes back and resumes.
+  /// Tells the stream what it missed.
   package func streamCaughtUp(_ id: StreamID) {
-    hub.post([.endStream(id, streams.farewell("overflow"))], position: nil)
+    slowReaders.async { [self] in store.withPublication { streams.catchUp(id, &$0) }?() }
   }
 
   /// Ends what the stream observed.

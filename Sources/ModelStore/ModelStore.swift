@@ -32,7 +32,7 @@ package final class ModelStore: Sendable {
   /// What the objects are.
   package let schema: Schema
 
-  private let limits: StoreLimits
+  let limits: StoreLimits
   private let queue = Locked(Queue())
   private let writer = DispatchQueue(label: "keyway.writer", qos: .userInitiated)
   private let model: Locked<Model>
@@ -121,7 +121,9 @@ package final class ModelStore: Sendable {
       publication.observers.tell(
         commits, of: snapshot.state, changesPerObserver: limits.changesPerObserver
       ) { events.append($0) }
-      publisher.publish(events, upTo: snapshot.revision)
+      var queryEvents: [QueryEvent] = []
+      publication.queries.tell(commits, of: snapshot.state) { queryEvents.append($0) }
+      publication.queries.settle(upTo: publisher.publish(events, queryEvents, upTo: snapshot.revision))
     }
   }
 }

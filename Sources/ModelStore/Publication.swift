@@ -8,9 +8,24 @@ package struct Publication {
   package internal(set) var snapshot: Snapshot
   /// Who observes what.
   package var observers = ObserverIndex()
+  /// Which live queries there are, and who watches them.
+  package var queries: LiveQueries
   /// What was published before, as far as it is kept.
   package internal(set) var history: History
   let limits: StoreLimits
+
+  init(snapshot: Snapshot, history: History, limits: StoreLimits) {
+    self.snapshot = snapshot
+    self.history = history
+    self.limits = limits
+    queries = LiveQueries(
+      filterCost: limits.queryFilterCost, recentLimit: limits.historyRevisions, revision: snapshot.revision)
+  }
+
+  /// Whether there is room for the rows of one more live query: `queries.rows`.
+  package func hasRoom(for prepared: PreparedQuery) -> Bool {
+    queries.rowCount + prepared.rowCount <= limits.queryRows
+  }
 
   /// The objects as they were at `revision`, nil where the history does not reach back so far. Costs what was written
   /// since.

@@ -10,6 +10,13 @@ package struct StoreLimits: Sendable {
   /// `streams.changesPerEvent`.
   package var changesPerObserver = 100_000
 
+  /// The most that the filter of a live query may cost when it is opened. `fetch.filterCost`.
+  package var queryOpeningCost = 20_000_000
+  /// The most that the filter of a live query may cost for each commit. `queries.filterCost`.
+  package var queryFilterCost = 2_000_000
+  /// The most rows that all live queries may have together when one more is opened. `queries.rows`.
+  package var queryRows = 5_000_000
+
   /// The defaults.
   package init() {}
 }

@@ -5,5 +5,7 @@ struct BenchCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "bench",
     abstract: "Measures a running server, or the model in this process.",
-    subcommands: [BenchFanoutCommand.self, BenchModelCommand.self, BenchQueriesCommand.self])
+    subcommands: [
+      BenchFanoutCommand.self, BenchSlowReadersCommand.self, BenchModelCommand.self, BenchQueriesCommand.self,
+    ])
 }

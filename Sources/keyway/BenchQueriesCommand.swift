@@ -7,8 +7,9 @@ struct BenchQueriesCommand: ParsableCommand {
     abstract: "Times commits with live queries in this process, and how they grow with rows and with queries.",
     discussion: """
       First commits that move one row each, over results of 10, 1,000 and 100,000 rows: ordered by a key, and filtered and
-      ordered through a relationship. Then commits beside 1 and 10,000 queries that they do not touch. Several rounds; the
-      best counts. Beside each figure stands what the same commit costs without queries, which is not subtracted. The
+      ordered through a relationship. Then commits beside 1 and 10,000 queries that they do not touch, and commits that 1
+      and 1,000 streams of one query are told, until their bytes are handed to the threads of the sockets. Several rounds;
+      the best counts. Beside each figure stands what the same commit costs without queries, which is not subtracted. The
       ratio is of the largest number to the smallest.
       """)
 
@@ -24,6 +25,9 @@ struct BenchQueriesCommand: ParsableCommand {
   @Option(help: "The numbers of queries that are not touched, separated by commas.")
   var queries = "1,10000"
 
+  @Option(help: "The numbers of streams of one query, separated by commas.")
+  var watchers = "1,1000"
+
   @Flag(help: "Print the figures as one JSON object.")
   var json = false
 
@@ -34,12 +38,14 @@ struct BenchQueriesCommand: ParsableCommand {
     guard (1...100).contains(rounds) else { throw ValidationError("--rounds is between 1 and 100") }
     _ = try sizes(rows, "--rows", from: 10)
     _ = try sizes(queries, "--queries", from: 1)
+    _ = try sizes(watchers, "--watchers", from: 1)
   }
 
   func run() throws {
     let report = try QueryBenchmark(
       commits: commits, rounds: rounds, rowCounts: try sizes(rows, "--rows", from: 10),
-      queryCounts: try sizes(queries, "--queries", from: 1)
+      queryCounts: try sizes(queries, "--queries", from: 1),
+      watcherCounts: try sizes(watchers, "--watchers", from: 1)
     ).run()
     StandardOutput.line(json ? report.json : report.text)
   }

@@ -81,6 +81,10 @@ struct ServeCommand: AsyncParsableCommand {
     configuration.server.heartbeatSeconds = settings.heartbeatSeconds
     configuration.server.lifetimeSeconds = settings.streamsLifetimeSeconds
     configuration.streams.cells = settings.streamsCells
+    configuration.streams.queries = settings.queriesMaximum
+    configuration.store.queryRows = settings.queriesRows
+    configuration.store.queryFilterCost = settings.queriesFilterCost
+    configuration.store.queryOpeningCost = settings.fetchFilterCost
     configuration.streams.keyPaths = settings.streamsKeyPaths
     configuration.streams.replayBytes = settings.streamsReplayBytes
     configuration.store.changesPerObserver = settings.streamsChangesPerEvent

@@ -26,6 +26,9 @@ struct Settings: Sendable {
   var httpThreads = 0
   var streamsMaximum = 0
   var streamsCells = 0
+  var queriesMaximum = 0
+  var queriesRows = 0
+  var queriesFilterCost = 0
   var streamsKeyPaths = 0
   var streamsPendingBytes = 0
   var streamsReplayBytes = 0

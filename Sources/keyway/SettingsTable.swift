@@ -86,8 +86,16 @@ enum SettingsTable {
       "answer.objects", .integer(\.answerObjects, 100_000, 1...10_000_000),
       "objects of one answer by expand, or of a to-many behind another"),
     SettingDefinition(
+      "queries.maximum", .integer(\.queriesMaximum, 20_000, 1...10_000_000), "different live queries at a time"),
+    SettingDefinition(
+      "queries.rows", .integer(\.queriesRows, 5_000_000, 1000...1_000_000_000),
+      "rows of all live queries together, when one more is opened"),
+    SettingDefinition(
+      "queries.filterCost", .integer(\.queriesFilterCost, 2_000_000, 1000...10_000_000_000),
+      "steps that the filter of one live query may take for one commit"),
+    SettingDefinition(
       "fetch.filterCost", .integer(\.fetchFilterCost, 20_000_000, 1000...10_000_000_000),
-      "steps that the filter of one fetch may take"),
+      "steps that the filter of one fetch, or of a live query that is opened, may take"),
     SettingDefinition("fetch.limit", .integer(\.fetchLimit, 1000, 1...100_000), "the largest page of a fetch"),
     SettingDefinition("fetch.pages", .integer(\.fetchPages, 64, 1...100_000), "fetches kept for their next pages"),
     SettingDefinition("fetch.pageSeconds", .integer(\.fetchPageSeconds, 60, 1...86_400), "how long they are kept"),

@@ -32,7 +32,9 @@ struct WatchCommand: AsyncParsableCommand {
   @Option(help: "Of an entity: only the objects for which this expression holds.")
   var filter: String?
 
-  @Option(help: ArgumentHelp("Of an entity: the order, by key paths; -salary,name.", valueName: "key-paths"))
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp("Of an entity: the order, by key paths; -salary,name.", valueName: "key-paths"))
   var sort: String?
 
   @Option(help: ArgumentHelp("Of an entity: no more than the first so many objects.", valueName: "objects"))

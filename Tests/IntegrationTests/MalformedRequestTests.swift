@@ -70,7 +70,7 @@ struct MalformedRequestTests {
       line: "GET \(balance)", headers: ["Accept: application/json;q=0, text/event-stream;q=0"], status: 406,
       code: "not-acceptable"),
     Mistake(
-      line: "GET /v1/objects/Account", headers: ["Accept: text/event-stream"], status: 406, code: "not-acceptable",
+      line: "GET /v1/entities/Account", headers: ["Accept: text/event-stream"], status: 406, code: "not-acceptable",
       answer: ("Accept", "application/json")),
     Mistake(line: "GET \(balance)", headers: ["Host: evil.example"], status: 421, code: "misdirected-request"),
     Mistake(

@@ -16,11 +16,12 @@ struct SlowReaderTests {
   }
 
   @Test(
-    "It holds no more than its limit, the others get everything in order, and it is sent away, to come back unharmed")
+    "Where it asked for that, it is sent away at its limit, to come back unharmed; the others get everything in order")
   func overflowing() throws {
     let server = try ServerProcess(settings: ["streams.pendingBytes": "\(Self.limit)"])
     let fast = try server.client.stream(Self.target)
-    let slow = try server.client.stream(Self.target + "&context=slow", receiveBufferBytes: 4096)
+    let slow = try server.client.stream(
+      Self.target + "&context=slow&overflow=disconnect", receiveBufferBytes: 4096)
     let count = 1500
     var largest = 0
     for value in 1...count {
@@ -51,6 +52,41 @@ struct SlowReaderTests {
     let back = try server.client.stream(Self.target, ["Last-Event-ID": cursor])
     while told.last != count { told.append(try number(back.next())) }
     #expect(told == Array(1...count))
+  }
+
+  @Test("It holds no more than its limit, and when it reads again it is told in one change what it missed")
+  func coalescing() throws {
+    let server = try ServerProcess(settings: ["streams.pendingBytes": "\(Self.limit)"])
+    let fast = try server.client.stream(Self.target)
+    let target = Self.target.replacing("=new", with: "=old,new")
+    let slow = try server.client.stream(target + "&context=slow", receiveBufferBytes: 4096)
+    let count = 600
+    var largest = 0
+    for value in 1...count {
+      try server.set("Note/1/text", Self.text(value))
+      #expect(try number(fast.next()) == value)
+      if value.isMultiple(of: 20) { largest = max(largest, try server.status["pendingBytes"].whole ?? 0) }
+    }
+    #expect(largest <= Self.limit + 5 * 8500)
+    var last = 0
+    var merged = 0
+    while last < count {
+      let event = try slow.next()
+      let change = try #require(event.changes.first)
+      #expect(event.changes.count == 1)
+      if last > 0 || change["old"].text?.hasPrefix("0") == true {
+        #expect(change["old"].text?.prefix { $0 != " " } == "\(last)")
+      }
+      let covered = change["coalesced"].whole ?? 1
+      if change["coalesced"].whole != nil { merged += 1 }
+      #expect(number(event) == last + covered)
+      last = number(event)
+    }
+    #expect(merged >= 1)
+    try server.set("Note/1/text", Self.text(count + 1))
+    let next = try slow.next()
+    #expect(number(next) == count + 1)
+    #expect(next.changes.first?["coalesced"].whole == nil)
   }
 
   @Test("Where the history no longer reaches back to its id, it is told reset, and the state")

@@ -73,7 +73,7 @@ struct CellResumeTests {
     #expect(try [made.next(), made.next(), made.next()].map(\.name) == ["open", "reset", "change"])
   }
 
-  @Test("A cell that comes back hidden is told nothing until it is shown, and then from its cursor on")
+  @Test("A cell that comes back hidden is told nothing until it is shown, and then the state, whatever it had shown")
   func hidden() throws {
     let server = try TestServer()
     let cursor = "\(server.epoch)-\(try server.revision)"
@@ -84,9 +84,11 @@ struct CellResumeTests {
     let name = try #require(stream.next().json["stream"].text)
     try server.set("Account/1/balance", "2")
     try server.client.must("PATCH", "/v1/streams/\(name)/cells/a", body: #"{"visible":true}"#)
+    let event = try stream.next()
+    #expect(event.json["initial"] == .bool(true))
     #expect(
-      try stream.next().changes.map(\.json) == [
-        #"{"cell":"a","object":"Account/1","keyPath":"balance","kind":"setting","old":100,"new":2,"coalesced":2}"#
+      event.changes.map(\.json) == [
+        #"{"cell":"a","object":"Account/1","keyPath":"balance","kind":"setting","new":2}"#
       ])
   }
 }

@@ -21,6 +21,10 @@ struct CellStreamTests {
     try bind("off", "A/1", isVisible: false)
   }
 
+  private let encoder = EventEncoder(epoch: "test")
+
+  private var moment: Moment { Moment(reader: model.state, revision: model.revision) { _ in nil } }
+
   private func reference(_ text: String) throws -> Reference { try #require(Reference(text)) }
 
   private mutating func bind(_ name: String, _ object: String, isVisible: Bool = true) throws {
@@ -32,7 +36,7 @@ struct CellStreamTests {
       return Observation(object: reference, keyPath: keyPath, options: [.old, .new])
     }
     var cell = Cell(binding: try CellBinding(.object(body)), observations: observations)
-    if !isVisible { cell.pause(in: model.state) }
+    if !isVisible { cell.pause(at: moment) }
     stream.cells[name] = cell
     index.add(observations, of: stream.observer, cell: name, in: model.state)
   }
@@ -43,7 +47,7 @@ struct CellStreamTests {
     let commit = try model.commit(Transaction([operation]))
     var told: [String] = []
     index.tell(CollectionOfOne(commit), of: model.state) { event in
-      guard let sifted = stream.sift(event) else { return }
+      guard let sifted = stream.sift(StreamEvent(event)) else { return }
       told = sifted.changes.map(Self.line) + sifted.gone.map { "\($0.cell ?? "") gone" }
     }
     return told
@@ -56,7 +60,7 @@ struct CellStreamTests {
   }
 
   private func resume() -> [String] {
-    let news = stream.resume(in: model.state)
+    let news = stream.resume(at: moment, encoder)
     return news.initial.map { "initial \(Self.line($0))" } + news.coalesced.map(Self.line)
       + news.gone.map { "\($0.cell ?? "") gone" }
   }
@@ -64,7 +68,7 @@ struct CellStreamTests {
   @Test("A suspended stream is told nothing, and when it is resumed what its visible cells missed")
   mutating func suspending() throws {
     let object = try reference("A/1")
-    stream.suspend(in: model.state)
+    stream.suspend(at: moment)
     #expect(try commit(.set(object, keyPath: "x", .integer(2))).isEmpty)
     #expect(try commit(.insert(object, keyPath: "l", [.value(.integer(5))], at: nil)).isEmpty)
     #expect(try commit(.set(object, keyPath: "x", .integer(3))).isEmpty)
@@ -81,20 +85,20 @@ struct CellStreamTests {
   @Test("A cell that leaves the screen while its stream is suspended remembers from when it was told last")
   mutating func hiddenMeanwhile() throws {
     let object = try reference("A/1")
-    stream.suspend(in: model.state)
+    stream.suspend(at: moment)
     try commit(.set(object, keyPath: "x", .integer(2)))
     stream.cells["a"]?.binding.isVisible = false
-    stream.cells["a"]?.pause(in: model.state)
+    stream.cells["a"]?.pause(at: moment)
     #expect(resume() == [])
     try commit(.set(object, keyPath: "x", .integer(3)))
     var news = CellNews()
-    stream.cells["a"]?.resume(as: "a", in: model.state, &news)
+    stream.cells["a"]?.resume(as: "a", at: moment, encoder, &news)
     #expect(news.coalesced.map(Self.line) == ["a x setting old 1 new 3 2"])
   }
 
   @Test("A cell that is owed its first state is told that, and one that lost its object that it did")
   mutating func firstStateAndEnd() throws {
-    stream.suspend(in: model.state)
+    stream.suspend(at: moment)
     stream.cells["a"]?.isOwedInitial = true
     try commit(.set(try reference("A/1"), keyPath: "x", .integer(2)))
     #expect(try commit(.delete(try reference("A/2"))).isEmpty)
@@ -103,9 +107,9 @@ struct CellStreamTests {
 
   @Test("Suspending twice forgets nothing")
   mutating func twice() throws {
-    stream.suspend(in: model.state)
+    stream.suspend(at: moment)
     try commit(.set(try reference("A/2"), keyPath: "x", .integer(2)))
-    stream.suspend(in: model.state)
+    stream.suspend(at: moment)
     #expect(resume() == ["b x setting old 1 new 2 1"])
   }
 }

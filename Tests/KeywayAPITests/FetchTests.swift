@@ -65,13 +65,6 @@ struct FetchTests {
     }
   }
 
-  @Test("A fetch has only one form in this version: 406 says which")
-  func notAcceptable() throws {
-    let response = try filled(1).client.send("GET", "/v1/objects/Note", ["Accept": "text/event-stream"])
-    #expect(response.status == 406)
-    #expect(response["Accept"] == "application/json")
-  }
-
   @Test("limit has a bound, which holds where none is asked for")
   func limit() throws {
     let server = try filled(5) { $0.pages.objects = 4 }

@@ -22,8 +22,9 @@ final class Recorder: StorePublisher {
 
   var published: [Batch] { batches.withLock { $0 } }
 
-  func publish(_ events: [ObserverEvent], upTo revision: Revision) {
+  func publish(_ events: [ObserverEvent], _ queryEvents: [QueryEvent], upTo revision: Revision) -> Revision {
     batches.withLock { $0.append(Batch(events: events, upTo: revision)) }
+    return revision
   }
 }
 

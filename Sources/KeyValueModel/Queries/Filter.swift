@@ -7,6 +7,8 @@ package struct Filter: Sendable {
   private let expression: KeyExpression
   /// Stored keys of the object that must have a value for the condition to hold.
   package let equalities: [(key: Int, value: Value)]
+  /// Stored keys of the object that must not be under or over a value for the condition to hold.
+  package let bounds: [KeyBound]
 
   /// Compiles `text` for objects of `entity`. Throws where it is no expression over its keys, or no condition.
   package init(_ text: String, of entity: Entity, in schema: Schema) throws(KeyExpression.Mistake) {
@@ -17,6 +19,7 @@ package struct Filter: Sendable {
         line: 1, column: 1, message: "a filter is true or false, and this is \(expression.type.article)")
     }
     equalities = expression.equalities(of: entity)
+    bounds = expression.bounds(of: entity)
   }
 
   /// What it reads of each object.

@@ -76,6 +76,13 @@ package struct Query: Hashable, Sendable {
   /// Feeds what equality looks at.
   package func hash(into hasher: inout Hasher) { hasher.combine(words) }
 
+  /// Whether an object's own stored keys leave it open that it meets the filter.
+  package func mayBeMet(by record: ObjectRecord) -> Bool {
+    func value(_ key: Int) -> Value? { record.entity.keys[key].storage.map { record.values[$0] } }
+    return equalities.allSatisfy { value($0.key) == $0.value }
+      && filter?.bounds.allSatisfy { bound in value(bound.key).map(bound.allows) ?? true } ?? true
+  }
+
   /// The indexes of the keys that are shown of an object of `entity`.
   package func shownKeys(of entity: Entity) -> some Collection<Int> {
     keys ?? Array(entity.keys.indices)

@@ -60,7 +60,7 @@ package struct SortOrder: Sendable {
     /// Whether an object with the other rank stands at the same place: nothing that orders them differs.
     package func isSame(as other: Rank) -> Bool {
       guard reference == other.reference, values.count == other.values.count else { return false }
-      return zip(values, other.values).allSatisfy { $0.ordering(to: $1) == .same }
+      return values.indices.allSatisfy { values[$0].ordering(to: other.values[$0]) == .same }
     }
   }
 
@@ -71,11 +71,12 @@ package struct SortOrder: Sendable {
 
   /// Whether `left` comes before `right`.
   package func precedes(_ left: Rank, _ right: Rank) -> Bool {
-    for (key, (one, other)) in zip(keys, zip(left.values, right.values)) {
-      switch one.ordering(to: other) {
+    // No pairs are made: this is what a live query spends most of its time with.
+    for index in keys.indices {
+      switch left.values[index].ordering(to: right.values[index]) {
       case .same: continue
-      case .ascending: return !key.isDescending
-      case .descending: return key.isDescending
+      case .ascending: return !keys[index].isDescending
+      case .descending: return keys[index].isDescending
       }
     }
     return left.reference < right.reference

@@ -65,6 +65,11 @@ public struct ModelState: ObjectReader, Sendable {
     schema.family(of: entity).flatMap { Array(extents[$0.index]) }.sorted()
   }
 
+  /// The same in no order. O(n).
+  package func unorderedReferences(of entity: Entity) -> [Reference] {
+    schema.family(of: entity).flatMap { Array(extents[$0.index]) }
+  }
+
   /// The references of the objects of an entity, those of its subclasses included, whose indexed key has a value, in
   /// order; nil where the key is not indexed.
   public func references(of entity: Entity, whereKey key: Int, is value: Value) -> [Reference]? {

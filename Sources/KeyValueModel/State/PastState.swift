@@ -26,7 +26,7 @@ public struct PastState: ObjectReader, Sendable {
 
   /// The references of an entity's objects, those of its subclasses included, in no order. O(n).
   public func references(of entity: Entity) -> [Reference] {
-    var references = present.references(of: entity).filter { differences[$0] == nil }
+    var references = present.unorderedReferences(of: entity).filter { differences[$0] == nil }
     for case (let reference, let record?) in differences.entries where record.entity.isKind(of: entity.name) {
       references.append(reference)
     }

@@ -8,8 +8,10 @@ package struct LiveQueries: Sendable {
     var watchers: Set<QueryWatcher> = []
     /// What it was before each of its last contents, as far as somebody may not have heard of these yet.
     var recent: Deque<(revision: Revision, before: QueryResult)> = []
-    /// The last content of which that was forgotten.
-    var forgotten: Revision = 0
+    /// The last content of which that was forgotten; since when it is watched, while none is.
+    var forgotten: Revision
+    /// The last content; since when it is watched, while there was none.
+    var lastTouch: Revision
   }
 
   private var entries: [Int: Entry] = [:]
@@ -19,20 +21,26 @@ package struct LiveQueries: Sendable {
   private var nextNumber = 0
   /// The contents whose results before are kept, oldest first.
   private var recent: Deque<(revision: Revision, number: Int)> = []
+  /// The last commit that was told.
+  private var revision: Revision
 
   /// The most that filtering may cost for one query and commit.
   private let filterCost: Int
   /// The most results before a content that are kept.
   private let recentLimit: Int
 
-  /// No queries yet.
-  package init(filterCost: Int, recentLimit: Int) {
+  /// No queries yet, at a revision.
+  package init(filterCost: Int, recentLimit: Int, revision: Revision = 0) {
+    self.revision = revision
     self.filterCost = filterCost
     self.recentLimit = recentLimit
   }
 
   /// How many different queries there are.
   package var count: Int { entries.count }
+
+  /// How many rows they have together, those outside of windows too.
+  package private(set) var rowCount = 0
 
   /// How many watchers there are.
   package var watcherCount: Int { watched.values.reduce(0) { $0 + $1.count } }
@@ -54,14 +62,30 @@ package struct LiveQueries: Sendable {
     return entry.recent.first { $0.revision >= revision }?.before ?? entry.live.result
   }
 
+  /// How many contents there were from a revision on, as far as that is known.
+  package func contentCount(of query: Query, since revision: Revision) -> Int {
+    guard let number = numbers[query], let entry = entries[number] else { return 0 }
+    return entry.recent.count { $0.revision >= revision }
+  }
+
+  /// Whether nothing has become of a query's rows after a revision, as far as that is known.
+  package func isUntouched(_ query: Query, since revision: Revision) -> Bool {
+    guard let number = numbers[query], let entry = entries[number] else { return false }
+    return revision >= entry.lastTouch
+  }
+
+  /// A query as it is; nil where nobody watches it.
+  package func live(_ query: Query) -> LiveQuery? { numbers[query].flatMap { entries[$0]?.live } }
+
   /// Has somebody watch a query that nobody watched, given its rows at the present.
   package mutating func add(_ live: LiveQuery, watcher: QueryWatcher) {
     if numbers[live.query] == nil {
       let number = nextNumber
       nextNumber += 1
       numbers[live.query] = number
-      entries[number] = Entry(live: live)
+      entries[number] = Entry(live: live, forgotten: revision, lastTouch: revision)
       routes.add(number, live.query, live.reach)
+      rowCount += live.rowCount
     }
     watch(live.query, watcher)
   }
@@ -92,6 +116,7 @@ package struct LiveQueries: Sendable {
   private mutating func forget(_ number: Int) {
     guard let entry = entries.removeValue(forKey: number) else { return }
     numbers[entry.live.query] = nil
+    rowCount -= entry.live.rowCount
     routes.remove(number, entry.live.query, entry.live.reach)
   }
 
@@ -113,6 +138,7 @@ package struct LiveQueries: Sendable {
   package mutating func tell(
     _ commits: some BidirectionalCollection<Commit>, of present: ModelState, receive: (QueryEvent) -> Void
   ) {
+    revision = commits.last?.revision ?? revision
     guard !entries.isEmpty, !commits.isEmpty else { return }
     // The state after the last commit is there; those between are seen from it.
     var state = commits.count > 1 ? PastState(before: commits, of: present) : nil
@@ -154,14 +180,17 @@ package struct LiveQueries: Sendable {
     cost: inout Int
   ) throws(ModelError) -> QueryContent? {
     guard let before = entries[number]?.live.result else { return nil }
+    rowCount -= before.rowCount
+    defer { rowCount += entries[number]?.live.rowCount ?? 0 }
     let changes = try entries[number]?.live.apply(touch, in: state, cost: &cost)
     guard let (rows, sections) = changes, let count = entries[number]?.live.result.count,
       !rows.isEmpty || !sections.isEmpty
     else { return nil }
     let content = QueryContent(
-      revision: commit.revision, writer: commit.writer, count: count,
+      query: before.query, revision: commit.revision, writer: commit.writer, count: count,
       changes: rows.map { $0.explained(in: state, isNew: created.contains) },
       sectionChanges: sections)
+    entries[number]?.lastTouch = commit.revision
     entries[number]?.recent.append((commit.revision, before))
     recent.append((commit.revision, number))
     if recent.count > recentLimit { settle(upTo: 0) }

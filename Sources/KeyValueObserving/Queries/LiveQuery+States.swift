@@ -1,17 +1,23 @@
 package import KeyValueModel
 
 extension LiveQuery {
-  /// The query in a state. Throws `malformed-filter` where filtering costs more than `costLimit` in all.
+  /// The query in a state, which may cost so much.
   package init(_ query: Query, in state: ModelState, costLimit: Int) throws(ModelError) {
     var cost = costLimit
-    let candidates = query.filter.flatMap { state.candidates(of: query.entity, for: $0) }
-    try self.init(
-      query, candidates: candidates ?? state.references(of: query.entity), in: state, state.schema, cost: &cost)
+    try self.init(query, in: state, cost: &cost)
   }
 
-  /// The query in a state of the past. Throws `malformed-filter` where filtering costs more than `costLimit` in all.
-  package init(_ query: Query, in state: PastState, costLimit: Int) throws(ModelError) {
-    var cost = costLimit
+  /// The query in a state. `cost` is what it may cost, and is spent from; throws `malformed-filter` where that does not
+  /// suffice.
+  package init(_ query: Query, in state: ModelState, cost: inout Int) throws(ModelError) {
+    let candidates = query.filter.flatMap { state.candidates(of: query.entity, for: $0) }
+    try self.init(
+      query, candidates: candidates ?? state.unorderedReferences(of: query.entity), in: state, state.schema, cost: &cost
+    )
+  }
+
+  /// The query in a state of the past, likewise.
+  package init(_ query: Query, in state: PastState, cost: inout Int) throws(ModelError) {
     try self.init(
       query, candidates: state.references(of: query.entity), in: state, state.schema, cost: &cost)
   }

@@ -16,31 +16,33 @@ package struct LiveQuery: Sendable {
   /// The query at one revision: of `candidates`, which are all objects that may meet the filter now, and, where it reads
   /// beyond them, all that may do so before they are set themselves.
   ///
-  /// `cost` is what filtering may still cost; throws `malformed-filter` where it does not suffice.
+  /// `cost` is what it may still cost, in steps of the filter: an object that is looked at counts as one more, and a row
+  /// as ten. Throws `malformed-filter` where that does not suffice.
   package init(
     _ query: Query, candidates: some Sequence<Reference>, in reader: some ObjectReader, _ schema: Schema,
     cost: inout Int
   ) throws(ModelError) {
     self.query = query
-    result = QueryResult(query)
+    result = QueryResult(nothingOf: query)
     reach = QueryReach(of: query, in: schema)
     if reach.isFar {
       for reference in candidates { follow(reference, in: reader) }
       paths.settle(in: reader)
     }
-    var sections = RankedTree<SectionOrder>()
+    var sections: [Value: QuerySection] = [:]
     for reference in candidates {
-      guard let row = try row(reference, in: reader, cost: &cost, section: { Self.shared($0, in: &sections) }) else {
-        continue
-      }
-      rows[reference] = row
+      let row = try row(reference, in: reader, cost: &cost, section: { Self.shared($0, in: &sections) })
+      cost -= row == nil ? 1 : 11
+      guard cost >= 0 else { throw ModelError(.malformedFilter, "the query costs more than fetch.filterCost allows") }
+      if let row { rows[reference] = row }
     }
     result = QueryResult(query, rows: Array(rows.values))
   }
 
-  private static func shared(_ section: QuerySection, in sections: inout RankedTree<SectionOrder>) -> QuerySection {
-    if let known = sections.element(for: section) { return known }
-    sections.insert(section)
+  /// One section for all rows of it that are there at the beginning.
+  private static func shared(_ section: QuerySection, in sections: inout [Value: QuerySection]) -> QuerySection {
+    if let known = sections[section.name] { return known }
+    sections[section.name] = section
     return section
   }
 
@@ -109,11 +111,13 @@ package struct LiveQuery: Sendable {
   /// is no row.
   private mutating func follow(_ reference: Reference, in reader: some ObjectReader) {
     guard let record = reader.record(reference), record.entity.isKind(of: query.entity.name),
-      let own = reach.own[record.entity.index], own.isFar,
-      query.equalities.allSatisfy({ reader.value(of: record, reference, key: $0.key) == $0.value })
+      let own = reach.own[record.entity.index], own.isFar, query.mayBeMet(by: record)
     else { return paths.forget(reference) }
     paths.follow(reference, record.entity, own, in: reader)
   }
+
+  /// How many rows there are, those outside of the window too.
+  package var rowCount: Int { rows.count }
 
   /// How many (key, row) pairs are followed. For tests.
   var linkCount: Int { paths.linkCount }

@@ -12,10 +12,15 @@ extension QueryContent {
   ) {
     let (rows, sections) = QueryDifference(from: old, to: new).changes()
     self.init(
-      revision: now, writer: nil, count: new.count,
+      query: new.query, revision: now, writer: nil, count: new.count,
       changes: rows.map { change in
         change.explained(in: state) { state.record($0).map { $0.createdAt > then } ?? false }
       },
       sectionChanges: sections)
+  }
+
+  /// How many rows at the most turn one result into the other. Costs O(n) in nodes of the rows, not in rows.
+  package static func size(from old: QueryResult, to new: QueryResult) -> Int {
+    QueryDifference(from: old, to: new).size
   }
 }

@@ -4,6 +4,8 @@ package import KeyValueModel
 ///
 /// A class, so that many who watch one query share it, and know by its identity that they do.
 package final class QueryContent: Sendable {
+  /// The query whose list it is after.
+  package let query: Query
   /// The revision of the list after.
   package let revision: Revision
   /// Who wrote, where it was one who said so.
@@ -16,8 +18,10 @@ package final class QueryContent: Sendable {
   package let sectionChanges: [SectionChange]
 
   init(
-    revision: Revision, writer: String?, count: Int, changes: [QueryChange], sectionChanges: [SectionChange]
+    query: Query, revision: Revision, writer: String?, count: Int, changes: [QueryChange],
+    sectionChanges: [SectionChange]
   ) {
+    self.query = query
     self.revision = revision
     self.writer = writer
     self.count = count

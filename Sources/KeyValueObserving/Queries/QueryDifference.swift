@@ -34,7 +34,7 @@ struct QueryDifference {
   init(from old: QueryResult, to new: QueryResult) {
     var candidates: [Reference: (old: QueryRow?, new: QueryRow?)] = [:]
     if old.query == new.query {
-      let (former, present) = RankedTree<RowOrder>.unshared(old.rows, new.rows)
+      let (former, present) = QueryResult.unshared(old, new)
       for row in former { candidates[row.reference, default: (nil, nil)].old = row }
       for row in present { candidates[row.reference, default: (nil, nil)].new = row }
       candidates = candidates.filter { $0.value.old !== $0.value.new }
@@ -172,7 +172,7 @@ struct QueryDifference {
     var insertions: [(index: Int, section: QuerySection)] = []
     var deletions: [(index: Int, section: QuerySection)] = []
     let touched = named.filter { !$0.isKept }.flatMap { [$0.old?.section, $0.new?.section].compactMap { $0 } }
-      .sorted { SectionOrder.precedes($0, $1) }
+      .sorted { $0.ordering(to: $1) == .ascending }
     var last: QuerySection?
     for section in touched where last.map({ $0.ordering(to: section) != .same }) ?? true {
       last = section

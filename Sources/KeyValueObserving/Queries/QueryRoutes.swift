@@ -2,9 +2,9 @@ internal import KeyValueModel
 
 /// Finds the queries that a commit may touch without looking at the others.
 ///
-/// A query whose filter demands a value of a key, as `state == 'TX'` does, is found under that value: a commit of
-/// objects with other values does not meet it, however many such queries there are. Others are found under the keys
-/// that they read.
+/// A query whose filter demands a value of a key, as `state == 'TX'` does, is found under that value, and one that bounds
+/// a key, as `salary > 1000` does, under the bound: a commit of objects with other values does not meet it, however many
+/// such queries there are. All of them are found under the keys that they read alone.
 struct QueryRoutes {
   /// A key of an entity's objects and the value that it must have.
   private struct Demand: Hashable {
@@ -12,16 +12,33 @@ struct QueryRoutes {
     let value: Value
   }
 
+  /// A key of an entity's objects that is bounded on one side.
+  private struct BoundKey: Hashable {
+    let key: Int
+    let side: KeyBound.Side
+  }
+
+  /// How the queries of one entity's objects are found. Each is under one of these.
+  private enum Way {
+    case demand(Demand)
+    case bound(BoundKey, Value)
+    case keys
+  }
+
   /// The queries of one entity's objects, subclasses not included.
   private struct Table {
-    /// Those that demand a value, by one that they demand.
-    var demanding: [Demand: Set<Int>] = [:]
+    /// Those that demand a value, by one that they demand, and by each key that they read.
+    var demanding: [Demand: [Int: Set<Int>]] = [:]
     /// How many queries demand some value of a key.
     var demandedKeys: [Int: Int] = [:]
+    /// Those that bound a key, by each key that they read, and by one that they bound.
+    var bounded: [Int: [BoundKey: BoundedQueries]] = [:]
     /// The others, by each key that they read.
     var byKey: [Int: Set<Int>] = [:]
     /// The others, all of them.
     var undemanding: Set<Int> = []
+
+    var isEmpty: Bool { demanding.isEmpty && bounded.isEmpty && undemanding.isEmpty }
   }
 
   private var tables: [Int: Table] = [:]
@@ -31,14 +48,25 @@ struct QueryRoutes {
   /// How many entities and keys lead to some query. For tests.
   var count: Int { tables.count + far.count }
 
+  private static func way(to query: Query) -> Way {
+    if let (key, value) = query.equalities.first { return .demand(Demand(key: key, value: value)) }
+    if let bound = query.filter?.bounds.first { return .bound(BoundKey(key: bound.key, side: bound.side), bound.value) }
+    return .keys
+  }
+
   mutating func add(_ number: Int, _ query: Query, _ reach: QueryReach) {
     for key in reach.far { far[key, default: []].insert(number) }
     for (entity, own) in reach.own {
       var table = tables.removeValue(forKey: entity) ?? Table()
-      if let (key, value) = query.equalities.first {
-        table.demanding[Demand(key: key, value: value), default: []].insert(number)
-        table.demandedKeys[key, default: 0] += 1
-      } else {
+      switch Self.way(to: query) {
+      case .demand(let demand):
+        for key in own.keys { table.demanding[demand, default: [:]][key, default: []].insert(number) }
+        table.demandedKeys[demand.key, default: 0] += 1
+      case .bound(let bound, let value):
+        for key in own.keys {
+          table.bounded[key, default: [:]][bound, default: BoundedQueries()].insert(number, at: value)
+        }
+      case .keys:
         for key in own.keys { table.byKey[key, default: []].insert(number) }
         table.undemanding.insert(number)
       }
@@ -50,14 +78,22 @@ struct QueryRoutes {
     for key in reach.far { Self.remove(number, from: &far, key) }
     for (entity, own) in reach.own {
       guard var table = tables.removeValue(forKey: entity) else { continue }
-      if let (key, value) = query.equalities.first {
-        Self.remove(number, from: &table.demanding, Demand(key: key, value: value))
-        if let count = table.demandedKeys[key] { table.demandedKeys[key] = count > 1 ? count - 1 : nil }
-      } else {
+      switch Self.way(to: query) {
+      case .demand(let demand):
+        for key in own.keys { Self.remove(number, from: &table.demanding[demand, default: [:]], key) }
+        if table.demanding[demand]?.isEmpty == true { table.demanding[demand] = nil }
+        if let count = table.demandedKeys[demand.key] { table.demandedKeys[demand.key] = count > 1 ? count - 1 : nil }
+      case .bound(let bound, let value):
+        for key in own.keys {
+          table.bounded[key]?[bound]?.remove(number, at: value)
+          if table.bounded[key]?[bound]?.isEmpty == true { table.bounded[key]?[bound] = nil }
+          if table.bounded[key]?.isEmpty == true { table.bounded[key] = nil }
+        }
+      case .keys:
         for key in own.keys { Self.remove(number, from: &table.byKey, key) }
         table.undemanding.remove(number)
       }
-      if !table.demanding.isEmpty || !table.undemanding.isEmpty { tables[entity] = table }
+      if !table.isEmpty { tables[entity] = table }
     }
   }
 
@@ -72,12 +108,24 @@ struct QueryRoutes {
     of entity: Entity, set keys: Set<Int>, before: ObjectRecord?, after: ObjectRecord?, found: (Int) -> Void
   ) {
     guard let table = tables[entity.index] else { return }
-    for key in table.demandedKeys.keys {
-      guard let storage = entity.keys[key].storage else { continue }
-      let values = Set([before?.values[storage], after?.values[storage]].compactMap { $0 })
-      for value in values { table.demanding[Demand(key: key, value: value)]?.forEach(found) }
+    let isReplaced = before == nil || after == nil
+    func values(of key: Int) -> [Value] {
+      guard let storage = entity.keys[key].storage else { return [] }
+      return [before?.values[storage], after?.values[storage]].compactMap { $0 }
     }
-    if before == nil || after == nil {
+    for demanded in table.demandedKeys.keys {
+      for value in Set(values(of: demanded)) {
+        guard let queries = table.demanding[Demand(key: demanded, value: value)] else { continue }
+        // Whoever demands a value of a key reads the key.
+        for key in isReplaced ? [demanded] : keys { queries[key]?.forEach(found) }
+      }
+    }
+    for key in isReplaced ? Set(table.bounded.keys) : keys {
+      for (bound, queries) in table.bounded[key] ?? [:] where !isReplaced || bound.key == key {
+        queries.allowing(values(of: bound.key).filter { !$0.isNull }, on: bound.side, found)
+      }
+    }
+    if isReplaced {
       table.undemanding.forEach(found)
     } else {
       for key in keys { table.byKey[key]?.forEach(found) }

@@ -6,6 +6,7 @@ internal import ModelStore
 extension KeywayAPI {
   /// `GET /v1/objects/{Entity}`, all of them or those that meet a filter, in a sort order.
   func fetch(_ name: String, _ request: borrowing Request, _ target: Target) throws(Problem) -> Answer {
+    if try form(of: request) == .stream { return try openQuery(name, request, target) }
     let entity = try Problem.translating { () throws(ModelError) in try store.schema.requireEntity(name) }
     try target.allowOnly("filter", "sort", "limit", "page", "keys", "expand")
     let filter = try filter(target, entity)

@@ -26,8 +26,10 @@ extension KeywayAPI {
       "objects": .integer(Int64(snapshot.state.count)),
       "streams": .integer(Int64(census.streams)),
       "cells": .integer(Int64(census.cells)),
+      "queries": .integer(Int64(census.queries)),
       "observations": .integer(Int64(census.observations)),
       "pendingBytes": .integer(Int64(hub.pendingBytes)),
+      "lagging": .integer(Int64(hub.laggingStreams)),
       "draining": .bool(isDraining),
     ]
     return .response(json(body))
@@ -42,8 +44,10 @@ extension KeywayAPI {
       ("keyway_objects", Double(snapshot.state.count)),
       ("keyway_streams", Double(census.streams)),
       ("keyway_cells", Double(census.cells)),
+      ("keyway_queries", Double(census.queries)),
       ("keyway_observations", Double(census.observations)),
       ("keyway_pending_bytes", Double(hub.pendingBytes)),
+      ("keyway_lagging_streams", Double(hub.laggingStreams)),
       ("keyway_queued_writes", Double(store.queuedWrites)),
       ("keyway_idempotency_keys", Double(keys.keys)),
       ("keyway_idempotency_bytes", Double(keys.bytes)),

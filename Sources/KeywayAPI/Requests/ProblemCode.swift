@@ -40,6 +40,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
   case tooManyOperations = "too-many-operations"
   case tooManyObjects = "too-many-objects"
   case tooManyStreams = "too-many-streams"
+  case tooManyQueries = "too-many-queries"
   case overloaded
   case draining
   case internalError = "internal-error"
@@ -62,7 +63,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
       .indexOutOfRange, .unobservableKeyPath, .idempotencyKeyReused:
       .unprocessableContent
     case .tooManyCells, .tooManyKeyPaths, .tooManyOperations, .tooManyObjects: .tooManyRequests
-    case .tooManyStreams, .overloaded, .draining: .serviceUnavailable
+    case .tooManyStreams, .tooManyQueries, .overloaded, .draining: .serviceUnavailable
     case .internalError: .internalServerError
     }
   }
@@ -109,6 +110,8 @@ package enum ProblemCode: String, CaseIterable, Sendable {
       "A transaction has at most transactions.operations operations, a JSON Patch patch.operations."
     case .tooManyObjects: "An answer has at most answer.objects objects by expand, or of a to-many behind another."
     case .tooManyStreams: "The server has as many open streams as streams.maximum allows; try again later."
+    case .tooManyQueries:
+      "The server has as many live queries, or rows of them, as queries.maximum and queries.rows allow; try later."
     case .overloaded: "The server has more to do than its limits allow; try again."
     case .draining: "The server is about to stop; try again."
     case .internalError: "The server made a mistake; nothing was changed."

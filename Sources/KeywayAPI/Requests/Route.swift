@@ -58,7 +58,7 @@ package enum Route: Hashable, Sendable {
   /// Whether it can be read as a stream.
   package var hasStreams: Bool {
     switch self {
-    case .object, .keyPath, .streams: true
+    case .objects, .object, .keyPath, .streams: true
     default: false
     }
   }

@@ -4,8 +4,10 @@ internal import OrderedCollections
 
 /// What a client binds a cell to.
 struct CellBinding: Hashable, Sendable {
-  /// The object, nil for a cell that waits to be used again.
+  /// The object; nil for a cell that shows a live query, or waits to be used again.
   var object: Reference?
+  /// The live query; nil for a cell that shows an object, or waits to be used again.
+  var query: Query.Words?
   /// The key paths as registered; nil for the object's display keys.
   var keyPaths: [String]?
   /// What is told.
@@ -20,15 +22,21 @@ struct CellBinding: Hashable, Sendable {
     try apply(body)
   }
 
-  /// Changes what a body of `PATCH …/cells/{c}` names. Setting another object keeps everything else.
+  private static let memberNames =
+    "object, keyPaths, options, or entity, filter, sort, section, limit, keys; visible, context"
+
+  /// Changes what a body of `PATCH …/cells/{c}` names. Setting another object keeps everything else; a cell that is given
+  /// an object shows no query any more, and the other way round.
   mutating func apply(_ body: Value) throws(Problem) {
     guard case .object(let members) = body else {
-      throw Problem(.invalidValue, "a cell's binding is a JSON object with object, keyPaths, options, visible, context")
+      throw Problem(.invalidValue, "a cell's binding is a JSON object with \(Self.memberNames)")
     }
+    try applySubject(members)
     for name in members.members.keys {
       let value = members[name] ?? .null
       switch name {
-      case "object": object = try Self.reference(value)
+      case "object", "entity": break
+      case "filter", "sort", "section", "limit", "keys": try applyToQuery(name, value)
       case "keyPaths": keyPaths = value.isNull ? nil : try Self.strings(value, name)
       case "options": options = value.isNull ? [.new, .initial] : try Self.options(value)
       case "context":
@@ -38,19 +46,71 @@ struct CellBinding: Hashable, Sendable {
       case "visible":
         guard case .bool(let flag) = value else { throw Problem(.invalidValue, "visible is true or false") }
         isVisible = flag
-      case "entity", "filter", "sort", "section", "limit":
-        throw Problem(.invalidValue, "a cell shows one object; this version of Keyway has no live queries")
       default:
-        throw Problem(
-          .invalidValue, "'\(name)' is no member of a binding; it has object, keyPaths, options, visible, context")
+        throw Problem(.invalidValue, "'\(name)' is no member of a binding; it has \(Self.memberNames)")
       }
     }
     if keyPaths?.isEmpty == true { throw Problem(.invalidValue, "keyPaths wants at least one key path") }
+    if query != nil, keyPaths != nil || options != [.new, .initial] {
+      throw Problem(.invalidValue, "a live query has keys; keyPaths and options are for an object")
+    }
+  }
+
+  /// Takes in whether an object or a query is shown.
+  private mutating func applySubject(_ members: JSONObject) throws(Problem) {
+    if let value = members["object"] {
+      object = try Self.reference(value)
+      query = nil
+    }
+    guard let value = members["entity"] else { return }
+    guard let entity = try Self.string(value, "entity") else {
+      query = nil
+      return
+    }
+    guard members["object"] ?? .null == .null else {
+      throw Problem(.invalidValue, "a cell shows an object or a live query, and the binding names both")
+    }
+    if object != nil {
+      // What is left of another sort of binding means nothing to a query.
+      (object, keyPaths, options) = (nil, nil, [.new, .initial])
+    }
+    if query == nil { query = Query.Words(entity: entity) } else { query?.entity = entity }
+  }
+
+  private mutating func applyToQuery(_ name: String, _ value: Value) throws(Problem) {
+    guard query != nil else {
+      if value.isNull { return }
+      throw Problem(.invalidValue, "\(name) is for a live query, which names its entity")
+    }
+    switch name {
+    case "filter": query?.filter = try Self.string(value, name)
+    case "sort": query?.sort = try Self.string(value, name)
+    case "section": query?.section = try Self.string(value, name)
+    case "keys": query?.keys = value.isNull ? nil : try Self.strings(value, name)
+    default:
+      switch value {
+      case .null: query?.limit = nil
+      case .integer(let limit) where limit >= 1: query?.limit = Int(limit)
+      default: throw Problem(.invalidValue, "limit wants a whole number from 1")
+      }
+    }
   }
 
   /// The binding as JSON, with everything that was left out filled in.
   var described: JSONObject {
-    [
+    if let query {
+      return [
+        "entity": .string(query.entity),
+        "filter": query.filter.map(Value.string) ?? .null,
+        "sort": query.sort.map(Value.string) ?? .null,
+        "section": query.section.map(Value.string) ?? .null,
+        "limit": query.limit.map { .integer(Int64($0)) } ?? .null,
+        "keys": query.keys.map { .array($0.map(Value.string)) } ?? .null,
+        "visible": .bool(isVisible),
+        "context": context.map { .string($0.text) } ?? .null,
+      ]
+    }
+    return [
       "object": object.map(Value.reference) ?? .null,
       "keyPaths": keyPaths.map { .array($0.map(Value.string)) } ?? .null,
       "options": .array(options.optionNames.map(Value.string)),

@@ -6,6 +6,8 @@ struct CellNews {
   var initial: [Change] = []
   /// What they missed, merged.
   var coalesced: [Change] = []
+  /// First rows of live queries, and what became of them, merged.
+  var queries: [QueryNews] = []
   /// The objects that they lost.
   var gone: [ObserverEvent.Gone] = []
 }

@@ -17,12 +17,12 @@ final class CellStream {
     self.observer = observer
   }
 
-  /// How many observations its cells have.
-  var observationCount: Int { cells.values.reduce(0) { $0 + $1.observations.count } }
+  /// How many observations its cells have, a live query counted as one.
+  var observationCount: Int { cells.values.reduce(0) { $0 + $1.observations.count + ($1.query == nil ? 0 : 1) } }
 
   /// Takes in what a commit did: cells off screen, and all of a suspended stream, remember it, and what the others are to
   /// be told comes back.
-  func sift(_ event: ObserverEvent) -> ObserverEvent? {
+  func sift(_ event: StreamEvent) -> StreamEvent? {
     let goneCells = Dictionary(grouping: event.gone, by: \.cell)
     var hidden: Set<String> = []
     let hiddenChanges = Dictionary(grouping: event.changes.lazy.filter { self.isHidden($0.cell) }, by: \.cell)
@@ -33,26 +33,34 @@ final class CellStream {
       hidden.insert(name)
       cells[name]?.pending?.absorb(changes, gone: gone)
     }
-    let told = ObserverEvent(
-      observer: event.observer, revision: event.revision, writer: event.writer,
-      changes: event.changes.filter { !hidden.contains($0.cell ?? "") },
-      gone: event.gone.filter { !hidden.contains($0.cell ?? "") })
-    for gone in event.gone { empty(gone.cell ?? "") }
+    var told = StreamEvent(revision: event.revision, writer: event.writer)
+    told.changes = event.changes.filter { !hidden.contains($0.cell ?? "") }
+    told.gone = event.gone.filter { !hidden.contains($0.cell ?? "") }
+    for news in event.queries {
+      if isHidden(news.cell) {
+        cells[news.cell ?? ""]?.missed?.count += 1
+      } else {
+        told.queries.append(news)
+      }
+    }
+    for gone in event.gone { empty(gone.cell ?? "", of: gone.object, at: event.revision) }
     count(told)
-    return told.changes.isEmpty && told.gone.isEmpty ? nil : told
+    return told.isEmpty ? nil : told
   }
 
   private func isHidden(_ name: String?) -> Bool { name.map { cells[$0]?.pending != nil } ?? false }
 
   /// The object of a cell was deleted: it shows nothing.
-  private func empty(_ name: String) {
+  private func empty(_ name: String, of object: Reference, at revision: Revision) {
+    cells[name]?.lost = (object, .commit(revision))
     cells[name]?.binding.object = nil
     cells[name]?.observations = []
   }
 
-  /// Counts an event for the cells that it tells something.
-  func count(_ event: ObserverEvent) {
+  /// Counts an event for the cells that it tells something: one for the changes, one for each live query, one for an end.
+  func count(_ event: StreamEvent) {
     let names = Set(event.changes.map { $0.cell ?? "" }).union(event.gone.map { $0.cell ?? "" })
     for name in names { cells[name]?.told += 1 }
+    for news in event.queries { cells[news.cell ?? ""]?.told += 1 }
   }
 }

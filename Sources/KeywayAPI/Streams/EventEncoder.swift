@@ -51,12 +51,16 @@ struct EventEncoder: Sendable {
     }
   }
 
-  /// What one commit did: its changes, then the objects that it ended. Only the last block has an id, so that no half of
-  /// it can be resumed from.
-  func append(_ event: ObserverEvent, to bytes: inout [UInt8]) {
+  /// What one revision tells: changes, what became of queries, and then the objects that are gone. Only the last block has
+  /// an id, so that no half of it can be resumed from.
+  func append(_ event: StreamEvent, to bytes: inout [UInt8]) {
     if !event.changes.isEmpty {
-      appendChange(
-        event.changes, revision: event.revision, writer: event.writer, hasID: event.gone.isEmpty, to: &bytes)
+      let isLast = event.queries.isEmpty && event.gone.isEmpty
+      appendChange(event.changes, revision: event.revision, writer: event.writer, hasID: isLast, to: &bytes)
+    }
+    for (index, news) in event.queries.enumerated() {
+      let isLast = event.gone.isEmpty && index == event.queries.count - 1
+      append(news, revision: event.revision, writer: event.writer, hasID: isLast, to: &bytes)
     }
     for (index, gone) in event.gone.enumerated() {
       appendGone(
@@ -71,7 +75,7 @@ struct EventEncoder: Sendable {
     }
   }
 
-  private func appendHead(_ revision: Revision, _ writer: String?, _ bytes: inout [UInt8]) {
+  func appendHead(_ revision: Revision, _ writer: String?, _ bytes: inout [UInt8]) {
     bytes.append(contentsOf: "{\"revision\":".utf8)
     bytes.appendDecimal(revision)
     if let writer {

@@ -19,7 +19,7 @@ extension KeywayAPI {
   func openTopic(
     _ reference: Reference, keyPaths: [String]?, _ request: borrowing Request, _ target: Target
   ) throws(Problem) -> Answer {
-    try target.allowOnly("options", "context", "since")
+    try target.allowOnly("options", "context", "since", "overflow")
     var options: ObservingOptions = [.new, .initial]
     if let names = target.list("options") {
       options = try ObservingOptions(names: names == [""] ? [] : names, mistake: .malformedQuery)
@@ -27,7 +27,7 @@ extension KeywayAPI {
     let topic = StreamRegistry.TopicRequest(
       object: reference, keyPaths: keyPaths, options: options,
       context: try target["context"].map { text throws(Problem) in try EchoedText(text, mistake: .malformedQuery) },
-      cursor: cursor(of: request, target))
+      cursor: cursor(of: request, target), overflow: try overflow(target))
     try checkOpen()
     if request.method == .head {
       try store.withPublication { publication throws(Problem) in try streams.check(topic, publication) }
@@ -37,6 +37,58 @@ extension KeywayAPI {
       try streams.open(topic, &publication)
     }
     return .stream(stream, fields: Self.streamFields)
+  }
+
+  // MARK: A live query
+
+  /// The parameters of `GET /v1/objects/{Entity}` as a stream.
+  func openQuery(_ name: String, _ request: borrowing Request, _ target: Target) throws(Problem) -> Answer {
+    try target.allowOnly("filter", "sort", "section", "limit", "keys", "context", "since", "overflow")
+    var words = Query.Words(entity: name)
+    words.filter = target["filter"]
+    words.sort = target["sort"]
+    words.section = target["section"]
+    words.keys = target.list("keys")
+    if let text = target["limit"] {
+      guard let limit = Int(text), limit >= 1 else {
+        throw Problem(.malformedQuery, "limit is a whole number from 1")
+      }
+      words.limit = limit
+    }
+    let query = try Problem.translating { () throws(ModelError) in try Query(words, in: store.schema) }
+    let cursor = cursor(of: request, target)
+    let asked = StreamRegistry.QueryRequest(
+      query: query,
+      context: try target["context"].map { text throws(Problem) in try EchoedText(text, mistake: .malformedQuery) },
+      cursor: cursor, overflow: try overflow(target))
+    try checkOpen()
+    if request.method == .head { return .response(Response(status: .ok, fields: Self.streamFields)) }
+    let after = streams.resumedRevision(cursor, store.snapshot)
+    let prepared = try Problem.translating { () throws(ModelError) in try store.prepare([query], after: after) }[query]
+    var encoded: StreamRegistry.EncodedResults?
+    if after == nil {
+      let (result, snapshot) = store.withPublication { publication in
+        (publication.queries.result(of: query), publication.snapshot)
+      }
+      if let result {
+        encoded = streams.encodeResults(asked, result, snapshot)
+      } else if let prepared {
+        encoded = streams.encodeResults(asked, prepared)
+      }
+    }
+    let stream = try store.withPublication { publication throws(Problem) in
+      try streams.open(asked, prepared: prepared, encoded: encoded, &publication)
+    }
+    return .stream(stream, fields: Self.streamFields)
+  }
+
+  /// What becomes of a stream whose reader is slow: `?overflow=coalesce`, the default, or `disconnect`.
+  private func overflow(_ target: Target) throws(Problem) -> OverflowPolicy {
+    switch target["overflow"] {
+    case nil, "coalesce": return .coalesce
+    case "disconnect": return .disconnect
+    default: throw Problem(.malformedQuery, "overflow is coalesce or disconnect")
+    }
   }
 
   /// The header wins over the parameter, since a client that reconnects by itself can only set the header.
@@ -52,7 +104,7 @@ extension KeywayAPI {
   // MARK: Many cells
 
   func getStreams(_ request: borrowing Request, _ target: Target) throws(Problem) -> Answer {
-    try target.allowOnly("since")
+    try target.allowOnly("since", "overflow")
     if try form(of: request) == .json { return .response(json(streams.describeStreams())) }
     try checkOpen()
     if request.method == .head { return .response(Response(status: .ok, fields: Self.streamFields)) }
@@ -60,7 +112,7 @@ extension KeywayAPI {
   }
 
   func postStreams(_ request: borrowing Request, _ target: Target) throws(Problem) -> Answer {
-    try target.allowOnly("since")
+    try target.allowOnly("since", "overflow")
     // There is one form, and whoever uses `curl --json` asks for another: the header may be disregarded (RFC 9110
     // §12.5.1).
     let body = try Body.object(of: request)
@@ -72,10 +124,18 @@ extension KeywayAPI {
     _ cells: [String: Value], _ request: borrowing Request, _ target: Target
   ) throws(Problem) -> Answer {
     let cursor = cursor(of: request, target)
+    let overflow = try overflow(target)
+    let after = streams.resumedRevision(cursor, store.snapshot)
+    let prepared = try prepare(try streams.queries(in: cells, store.schema), after: after)
     let stream = try store.withPublication { publication throws(Problem) in
-      try streams.openCells(cells, cursor: cursor, &publication)
+      try streams.openCells(cells, cursor: cursor, overflow: overflow, prepared: prepared, &publication)
     }
     return .stream(stream, fields: Self.streamFields)
+  }
+
+  /// Evaluates the queries that a request names before anything is locked.
+  private func prepare(_ queries: Set<Query>, after: Revision? = nil) throws(Problem) -> [Query: PreparedQuery] {
+    try Problem.translating { () throws(ModelError) in try store.prepare(queries, after: after) }
   }
 
   /// The bindings of a body `{"cells":{…}}`.
@@ -113,8 +173,9 @@ extension KeywayAPI {
   func putCells(_ stream: String, _ request: borrowing Request, _ target: Target) throws(Problem) -> Answer {
     try target.allowOnly()
     let bindings = try Self.cells(of: try Body.object(of: request))
+    let prepared = try prepare(try streams.queries(in: bindings, store.schema))
     let cells = try store.withPublication { publication throws(Problem) in
-      try streams.bind(bindings, in: stream, replacingAll: true, &publication)
+      try streams.bind(bindings, in: stream, replacingAll: true, prepared: prepared, &publication)
     }
     var body = JSONObject()
     for (name, cell) in cells.sorted(by: { $0.key < $1.key }) { body[name] = .object(cell) }
@@ -126,8 +187,9 @@ extension KeywayAPI {
   ) throws(Problem) -> Answer {
     try target.allowOnly()
     let binding = try Body.value(of: request)
+    let prepared = try prepare(try streams.queries(in: [cell: binding], store.schema))
     let cells = try store.withPublication { publication throws(Problem) in
-      try streams.bind([cell: binding], in: stream, &publication)
+      try streams.bind([cell: binding], in: stream, prepared: prepared, &publication)
     }
     return .response(json(cells[cell] ?? [:]))
   }
@@ -137,10 +199,11 @@ extension KeywayAPI {
   ) throws(Problem) -> Answer {
     try target.allowOnly()
     let changes = try Body.value(of: request, types: [Body.json, Body.mergePatch])
+    let prepared = try prepare(try streams.query(patching: cell, in: stream, changes, store.schema))
     return .response(
       json(
         try store.withPublication { publication throws(Problem) in
-          try streams.patch(cell, in: stream, changes, &publication)
+          try streams.patch(cell, in: stream, changes, prepared: prepared, &publication)
         }))
   }
 }

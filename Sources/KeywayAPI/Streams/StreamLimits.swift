@@ -6,6 +6,8 @@ package struct StreamLimits: Sendable {
   package var keyPaths = 64
   /// The most bytes of missed events that a stream which resumes is sent. `streams.replayBytes`.
   package var replayBytes = 16 * 1024 * 1024
+  /// The most different live queries that are open. `queries.maximum`.
+  package var queries = 20_000
   /// Seconds between heartbeats, told in `open`. `heartbeat.seconds`.
   package var heartbeatSeconds = 15
 

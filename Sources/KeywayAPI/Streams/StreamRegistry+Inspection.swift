@@ -69,7 +69,8 @@ extension StreamRegistry {
   private func name(of id: StreamID, _ member: Member) -> String {
     switch member {
     case .cells(let stream): stream.name
-    case .topic(_, let secret), .over(_, let secret): "\(String(id.number, radix: 36))-\(String(secret, radix: 16))"
+    case .topic(_, let secret), .query(_, let secret), .over(_, let secret):
+      "\(String(id.number, radix: 36))-\(String(secret, radix: 16))"
     }
   }
 
@@ -81,9 +82,23 @@ extension StreamRegistry {
       body["count"] = .integer(Int64(stream.cells.count))
       body["observations"] = .integer(Int64(stream.observationCount))
     case .topic(let topic, _): describe(topic.key, observations: topic.observations.count, in: &body)
+    case .query(let topic, _): describe(topic.key, in: &body)
     case .over(let key, _): describe(key, observations: 0, in: &body)
     }
     return body
+  }
+
+  private func describe(_ key: QueryTopic.Key, in body: inout JSONObject) {
+    let words = key.query.words
+    body["kind"] = .string("query")
+    body["entity"] = .string(words.entity)
+    body["filter"] = words.filter.map(Value.string) ?? .null
+    body["sort"] = words.sort.map(Value.string) ?? .null
+    body["section"] = words.section.map(Value.string) ?? .null
+    body["limit"] = words.limit.map { .integer(Int64($0)) } ?? .null
+    body["keys"] = words.keys.map { .array($0.map(Value.string)) } ?? .null
+    body["context"] = key.context.map { .string($0.text) } ?? .null
+    body["observations"] = .integer(1)
   }
 
   private func describe(_ key: Topic.Key, observations: Int, in body: inout JSONObject) {

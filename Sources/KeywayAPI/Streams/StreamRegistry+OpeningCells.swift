@@ -8,11 +8,9 @@ package import ModelStore
 extension StreamRegistry {
   /// What a stream with cells begins with, worked out before anything is registered.
   private struct Beginning {
-    var cells: [(name: String, binding: CellBinding, observations: [Observation])] = []
+    var cells: [(name: String, binding: CellBinding, target: CellTarget)] = []
     var resumption: Resumption
-    var replayed: [ObserverEvent] = []
-    /// What the client has: the state before what is replayed.
-    var past: PastState
+    var replayed: [StreamEvent] = []
 
     /// Whether the cells are told the present state, rather than what they missed.
     var tellsPresent: Bool { if case .after = resumption { false } else { true } }
@@ -23,19 +21,23 @@ extension StreamRegistry {
   /// Opens a stream with these cells. Where `cursor` can be resumed, the cells on screen are told what they missed;
   /// otherwise all are told the present state. Throws what is wrong with a binding before anything is registered.
   package func openCells(
-    _ bindings: [String: Value], cursor: String?, _ publication: inout Publication
+    _ bindings: [String: Value], cursor: String?, overflow: OverflowPolicy, prepared: [Query: PreparedQuery],
+    _ publication: inout Publication
   ) throws(Problem) -> EventStream {
     try contents.withLock { contents throws(Problem) in
-      let beginning = try beginning(of: try parse(bindings), cursor: cursor, publication)
+      let beginning = try beginning(of: try parse(bindings), cursor: cursor, prepared, publication)
+      try hold(beginning.cells.map(\.target), &publication)
+      defer { publication.queries.remove(Self.holder) }
       let observer = contents.makeObserver()
       let name = StreamName(observer: observer, secret: (random(), random())).text
       let stream = CellStream(name: name, observer: observer)
       let prelude = begin(stream, beginning, &publication)
       let opened: EventStream
       do throws(Problem) {
-        opened = try openStream(prelude, nil)
+        opened = try openStream(prelude, nil, overflow: overflow)
       } catch {
         publication.observers.remove(observer)
+        publication.queries.remove(observer)
         throw error
       }
       stream.id = opened.id
@@ -46,43 +48,66 @@ extension StreamRegistry {
   }
 
   private func beginning(
-    of parsed: [(String, CellBinding)], cursor: String?, _ publication: borrowing Publication
+    of parsed: [(String, CellBinding)], cursor: String?, _ prepared: [Query: PreparedQuery],
+    _ publication: borrowing Publication
   ) throws(Problem) -> Beginning {
-    let state = publication.snapshot.state
     var beginning = Beginning(
       resumption: Resumption(
         cursor: cursor, epoch: encoder.epoch, oldest: publication.snapshot.oldestResumable,
-        present: publication.snapshot.revision),
-      past: PastState(before: EmptyCollection(), of: state))
+        present: publication.snapshot.revision))
     for (name, binding) in parsed {
       // An object that was there at the cursor may be gone by now: its cell is told so.
       let mayBeGone = !beginning.tellsPresent
-      beginning.cells.append((name, binding, try observations(binding, state, mayBeGone: mayBeGone)))
+      beginning.cells.append((name, binding, try target(of: binding, prepared, publication, mayBeGone: mayBeGone)))
     }
     guard case .after(let revision) = beginning.resumption else { return beginning }
-    var size = 0
-    let cells = beginning.cells.filter { !$0.observations.isEmpty }
-      .map { (name: Optional($0.name), observations: $0.observations) }
+    if let reset = try replay(after: revision, prepared, into: &beginning, publication) {
+      beginning.resumption = .reset(reset)
+      beginning.replayed = []
+      for cell in beginning.cells { _ = try target(of: cell.binding, prepared, publication) }
+    }
+    return beginning
+  }
+
+  /// What the cells were told after a revision; gives why they cannot be told, where that is so.
+  private func replay(
+    after revision: Revision, _ prepared: [Query: PreparedQuery], into beginning: inout Beginning,
+    _ publication: borrowing Publication
+  ) throws(Problem) -> Resumption.Reset? {
+    var events: [Revision: StreamEvent] = [:]
+    var isOverflown = false
+    let cells = beginning.cells.filter { !$0.target.observations.isEmpty }
+      .map { (name: Optional($0.name), observations: $0.target.observations) }
     let absent = publication.replay(cells, after: revision) { event in
-      if event.isOverflown { size = .max }
-      guard size <= limits.replayBytes else { return }
+      isOverflown = isOverflown || event.isOverflown
+      events[event.revision] = StreamEvent(event)
+    }
+    guard absent?.isEmpty == true else { return .compacted }
+    for index in beginning.cells.indices {
+      guard let query = beginning.cells[index].target.query else { continue }
+      let replayed = try Problem.translating { () throws(ModelError) in
+        try publication.replay(query, prepared[query], after: revision)
+      }
+      guard let replayed else { return .compacted }
+      beginning.cells[index].target.finished = replayed
+      for content in replayed.contents {
+        let news = QueryNews(
+          cell: beginning.cells[index].name, context: beginning.cells[index].binding.context?.text,
+          sort: .content(encoder.encoded(content)))
+        events[content.revision, default: StreamEvent(revision: content.revision, writer: content.writer)]
+          .queries.append(news)
+      }
+    }
+    beginning.replayed = events.values.sorted { $0.revision < $1.revision }
+    var size = 0
+    for event in beginning.replayed {
       var bytes: [UInt8] = []
       encoder.append(event, to: &bytes)
       size += bytes.count
-      beginning.replayed.append(event)
+      if size > limits.replayBytes { return .overflow }
     }
-    guard absent?.isEmpty == true, size <= limits.replayBytes else {
-      beginning.resumption = .reset(absent?.isEmpty == true ? .overflow : .compacted)
-      beginning.replayed = []
-      for cell in beginning.cells { _ = try observations(cell.binding, state) }
-      return beginning
-    }
-    if !beginning.replayed.isEmpty, beginning.cells.contains(where: { !$0.binding.isVisible }),
-      let past = publication.past(after: revision)
-    {
-      beginning.past = past
-    }
-    return beginning
+    if isOverflown { return .overflow }
+    return nil
   }
 
   /// Registers the cells and gives the bytes that the stream begins with.
@@ -91,9 +116,12 @@ extension StreamRegistry {
   ) -> [UInt8] {
     let present = publication.snapshot.revision
     for cell in beginning.cells {
-      let isHidden = !cell.binding.isVisible
-      stream.cells[cell.name] = Cell(
-        binding: cell.binding, pending: isHidden ? PendingChanges(cell.observations, in: beginning.past) : nil)
+      var entry = Cell(binding: cell.binding, observations: cell.target.observations, query: cell.target.query)
+      if !cell.binding.isVisible {
+        // It is owed everything: nobody knows which rows its client has, if any.
+        entry.pause(at: Moment(reader: publication.snapshot.state, revision: present) { _ in nil })
+      }
+      stream.cells[cell.name] = entry
     }
     var prelude = opening(stream, present)
     if case .reset(let reason) = beginning.resumption {
@@ -102,13 +130,14 @@ extension StreamRegistry {
     for event in beginning.replayed {
       if let told = stream.sift(event) { encoder.append(told, to: &prelude) }
     }
-    var initial: [Change] = []
-    for cell in beginning.cells where stream.cells[cell.name]?.binding.object != nil {
-      initial += register(
-        cell.name, cell.observations, of: stream, tellsInitial: beginning.tellsPresent, isForced: beginning.isReset,
-        &publication)
+    var news = CellNews()
+    for cell in beginning.cells {
+      guard let entry = stream.cells[cell.name], entry.binding.object != nil || entry.query != nil else { continue }
+      register(
+        cell.name, cell.target, of: stream, tellsInitial: beginning.tellsPresent, isForced: beginning.isReset,
+        &publication, &news)
     }
-    appendInitial(initial, stream, present, to: &prelude)
+    prelude += encoded(news, of: stream, present)
     return prelude
   }
 
@@ -122,14 +151,6 @@ extension StreamRegistry {
       data.appendJSON(to: &bytes)
     }
     return bytes
-  }
-
-  private func appendInitial(
-    _ changes: [Change], _ stream: CellStream, _ revision: Revision, to bytes: inout [UInt8]
-  ) {
-    guard !changes.isEmpty else { return }
-    encoder.appendChange(changes, revision: revision, isInitial: true, to: &bytes)
-    for name in Set(changes.map { $0.cell ?? "" }) { stream.cells[name]?.told += 1 }
   }
 
   func parse(_ bindings: [String: Value]) throws(Problem) -> [(String, CellBinding)] {
@@ -160,22 +181,34 @@ extension StreamRegistry {
       object, binding.keyPaths, options: binding.options, context: binding.context, state.schema)
   }
 
-  /// Begins a cell's observations and gives the changes of its first notification, if it gets one now.
+  /// Begins what a cell observes or watches, and adds its first state to the news, if it is told that now.
   func register(
-    _ name: String, _ observations: [Observation], of stream: CellStream, tellsInitial: Bool, isForced: Bool = false,
-    _ publication: inout Publication
-  ) -> [Change] {
-    guard var cell = stream.cells[name] else { return [] }
+    _ name: String, _ target: CellTarget, of stream: CellStream, tellsInitial: Bool, isForced: Bool = false,
+    _ publication: inout Publication, _ news: inout CellNews
+  ) {
+    guard var cell = stream.cells[name] else { return }
     defer { stream.cells[name] = cell }
-    cell.observations = observations
-    publication.observers.add(observations, of: stream.observer, cell: name, in: publication.snapshot.state)
-    let wantsInitial = isForced || cell.binding.options.contains(.initial)
-    guard cell.binding.isVisible, !stream.isSuspended else {
-      cell.pause(in: publication.snapshot.state)
-      cell.isOwedInitial = tellsInitial && wantsInitial && !observations.isEmpty
-      return []
+    cell.observations = target.observations
+    publication.observers.add(target.observations, of: stream.observer, cell: name, in: publication.snapshot.state)
+    cell.query = target.query
+    cell.refreshedAt = publication.snapshot.revision
+    if let query = target.query {
+      publication.watch(query, QueryWatcher(observer: stream.observer, cell: name), target.finished)
     }
-    guard tellsInitial, wantsInitial else { return [] }
-    return observations.map { $0.initialChange(cell: name, in: publication.snapshot.state) }
+    let showsSomething = !target.observations.isEmpty || target.query != nil
+    let wantsInitial = isForced || target.query != nil || cell.binding.options.contains(.initial)
+    guard cell.binding.isVisible, !stream.isSuspended else {
+      // Of a stream that goes on somewhere, nobody knows since when the client has not looked at this cell.
+      cell.isOwedInitial = showsSomething && (tellsInitial ? wantsInitial : true)
+      cell.pause(at: Moment(present: publication))
+      return
+    }
+    guard tellsInitial, wantsInitial else { return }
+    let state = publication.snapshot.state
+    news.initial += target.observations.map { $0.initialChange(cell: name, in: state) }
+    if let query = target.query, let result = publication.queries.result(of: query) {
+      news.queries.append(
+        QueryNews(cell: name, context: cell.binding.context?.text, sort: .results(result, state, isInitial: true)))
+    }
   }
 }

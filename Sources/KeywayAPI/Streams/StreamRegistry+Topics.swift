@@ -18,6 +18,8 @@ extension StreamRegistry {
     package let context: EchoedText?
     /// The cursor to go on from, as it came.
     package let cursor: String?
+    /// What becomes of it when its reader is slow.
+    package let overflow: OverflowPolicy
   }
 
   /// Opens a stream. Throws `unknown-object` and what is wrong with the key paths, before anything is registered, and
@@ -32,7 +34,7 @@ extension StreamRegistry {
       let topic = contents.topics[key] ?? Topic(key: key, observer: contents.makeObserver(), observations: observations)
       var prelude = Array(retryLine.utf8)
       let isOver = try appendBeginning(request, topic, publication, to: &prelude)
-      let stream = try openStream(prelude, exists && !isOver ? topic.channel : nil)
+      let stream = try openStream(prelude, exists && !isOver ? topic.channel : nil, overflow: request.overflow)
       if isOver {
         hub.post([.endStream(stream.id, nil)], position: nil)
         contents.streams[stream.id] = .over(key, secret: random())
@@ -49,9 +51,11 @@ extension StreamRegistry {
     }
   }
 
-  func openStream(_ prelude: [UInt8], _ channel: ChannelID?) throws(Problem) -> EventStream {
+  func openStream(
+    _ prelude: [UInt8], _ channel: ChannelID?, overflow: OverflowPolicy
+  ) throws(Problem) -> EventStream {
     do throws(StreamHubError) {
-      return try hub.open(prelude: prelude, channel: channel)
+      return try hub.open(prelude: prelude, channel: channel, overflow: overflow)
     } catch {
       switch error {
       case .tooManyStreams: throw Problem(.tooManyStreams, "as many streams are open as the server allows")
@@ -135,7 +139,7 @@ extension StreamRegistry {
       replay.isOver = replay.isOver || !event.gone.isEmpty
       replay.isOverflown = replay.isOverflown || event.isOverflown
       guard !replay.isOverflown else { return }
-      encoder.append(event, to: &replay.bytes)
+      encoder.append(StreamEvent(event), to: &replay.bytes)
       replay.isOverflown = replay.bytes.count > limits.replayBytes
     }
     if replay.isOverflown { replay.bytes = [] }

@@ -15,6 +15,8 @@ package final class StreamRegistry: StorePublisher, Sendable {
     var topicsByObserver: [ObserverID: Topic] = [:]
     var streams: [StreamID: Member] = [:]
     var cellStreams: [ObserverID: CellStream] = [:]
+    var queryTopics: [QueryTopic.Key: QueryTopic] = [:]
+    var queryTopicsByObserver: [ObserverID: QueryTopic] = [:]
     var nextObserver: UInt64 = 1
     var toldChanges: UInt64 = 0
 
@@ -28,6 +30,8 @@ package final class StreamRegistry: StorePublisher, Sendable {
   enum Member {
     /// One of the streams of a topic, and the secret part of its name.
     case topic(Topic, secret: UInt64)
+    /// One of the streams of a live query, and the secret part of its name.
+    case query(QueryTopic, secret: UInt64)
     /// A stream that only tells how its object ended: it observes nothing.
     case over(Topic.Key, secret: UInt64)
     /// A stream with cells.
@@ -40,6 +44,8 @@ package final class StreamRegistry: StorePublisher, Sendable {
     package var streams = 0
     /// Cells, bound or not.
     package var cells = 0
+    /// Different live queries that are watched.
+    package var queries = 0
     /// What is observed, each registration counted.
     package var observations = 0
     /// Changes told so far, each stream counted.
@@ -51,6 +57,8 @@ package final class StreamRegistry: StorePublisher, Sendable {
   let limits: StreamLimits
   let random: @Sendable () -> UInt64
   let contents = Locked(Contents())
+  /// Streams that have said that they miss events, and since which, before that is dealt with. Taken with no other lock.
+  let lagReports = Locked<[StreamID: StreamPosition]>([:])
 
   /// A registry without streams. `random` gives unguessable numbers: names of streams and the jitter of `retry:` come
   /// from it.
@@ -68,57 +76,84 @@ package final class StreamRegistry: StorePublisher, Sendable {
       census.streams = contents.streams.count
       census.notifications = contents.toldChanges
       for topic in contents.topics.values { census.observations += topic.members * topic.observations.count }
+      var queries: Set<Query> = []
+      for topic in contents.queryTopics.values {
+        census.observations += topic.members
+        queries.insert(topic.key.query)
+      }
       for stream in contents.cellStreams.values {
         census.cells += stream.cells.count
+        queries.formUnion(stream.cells.values.lazy.compactMap(\.query))
         census.observations += stream.observationCount
       }
+      census.queries = queries.count
       return census
     }
   }
 
   /// Tells the streams what a batch of commits did; see `StorePublisher`.
-  package func publish(_ events: [ObserverEvent], upTo revision: Revision) {
+  package func publish(
+    _ events: [ObserverEvent], _ queryEvents: [QueryEvent], upTo revision: Revision
+  ) -> Revision {
+    // Asked before the reports are looked at: whoever missed something up to here has said so by now.
+    let settled = StreamPosition(rawValue: hub.settledPosition).revision
+    let firstMissed = lagReports.withLock { $0.values.min() }
     let deliveries = contents.withLock { contents in
-      events.compactMap { delivery(of: $0, &contents) }
+      queryEvents.isEmpty
+        ? events.compactMap { delivery(of: $0, &contents) } : self.deliveries(of: events, queryEvents, &contents)
     }
-    hub.post(deliveries, position: revision)
+    hub.post(deliveries, position: StreamPosition.commit(revision).rawValue)
+    return min(settled, firstMissed?.lastTold ?? settled)
   }
 
-  private func delivery(of event: ObserverEvent, _ contents: inout Contents) -> Delivery? {
-    if let topic = contents.topicsByObserver[event.observer] {
-      contents.toldChanges += UInt64(event.changes.count * topic.members)
-      if event.isOverflown { return .endChannel(topic.channel, farewell("overflow")) }
-      let bytes = encoded(event)
-      guard !event.gone.isEmpty else { return .channel(topic.channel, bytes) }
-      forget(topic, &contents)
-      return .endChannel(topic.channel, bytes)
+  func delivery(of event: ObserverEvent, _ contents: inout Contents) -> Delivery? {
+    guard let topic = contents.topicsByObserver[event.observer] else {
+      guard let stream = contents.cellStreams[event.observer] else { return nil }
+      if event.isOverflown { return stream.id.map { .endStream($0, farewell("overflow")) } }
+      return delivery(of: StreamEvent(event), to: stream, &contents)
     }
-    guard let stream = contents.cellStreams[event.observer], let id = stream.id else { return nil }
-    if event.isOverflown { return .endStream(id, farewell("overflow")) }
-    guard let told = stream.sift(event) else {
-      return nil
-    }
-    contents.toldChanges += UInt64(told.changes.count)
+    contents.toldChanges += UInt64(event.changes.count * topic.members)
+    if event.isOverflown { return .endChannel(topic.channel, farewell("overflow")) }
+    topic.lagging.absorb(event)
+    let bytes = encoded(StreamEvent(event))
+    guard !event.gone.isEmpty else { return .channel(topic.channel, bytes) }
+    forget(topic, &contents)
+    return .endChannel(topic.channel, bytes)
+  }
+
+  /// What a commit tells a stream with cells.
+  func delivery(of event: StreamEvent, to stream: CellStream, _ contents: inout Contents) -> Delivery? {
+    guard let id = stream.id, let told = stream.sift(event) else { return nil }
+    contents.toldChanges += UInt64(told.changes.count + told.queries.count)
     return .stream(id, encoded(told))
   }
 
-  func encoded(_ event: ObserverEvent) -> EventBytes {
+  func encoded(_ event: StreamEvent) -> EventBytes {
     var bytes: [UInt8] = []
     encoder.append(event, to: &bytes)
-    return EventBytes(bytes)
+    return EventBytes(bytes, position: StreamPosition.commit(event.revision).rawValue)
   }
 
   /// A stream is over, whoever ended it: so are its cells and observations.
   package func streamEnded(_ id: StreamID, _ publication: inout Publication) {
+    lagReports.withLock { $0[id] = nil }
     contents.withLock { contents in
       switch contents.streams.removeValue(forKey: id) {
       case .topic(let topic, _):
         topic.members -= 1
+        topic.lagging.remove(id)
         guard topic.members == 0 else { return }
         publication.observers.remove(topic.observer)
         forget(topic, &contents)
+      case .query(let topic, _):
+        topic.members -= 1
+        topic.endLag(id)
+        guard topic.members == 0 else { return }
+        publication.queries.remove(topic.observer)
+        forget(topic, &contents)
       case .cells(let stream):
         publication.observers.remove(stream.observer)
+        publication.queries.remove(stream.observer)
         contents.cellStreams[stream.observer] = nil
       case .over, nil: return
       }
@@ -130,6 +165,12 @@ package final class StreamRegistry: StorePublisher, Sendable {
   private func forget(_ topic: Topic, _ contents: inout Contents) {
     contents.topicsByObserver[topic.observer] = nil
     if contents.topics[topic.key] === topic { contents.topics[topic.key] = nil }
+  }
+
+  /// The same for a live query.
+  func forget(_ topic: QueryTopic, _ contents: inout Contents) {
+    contents.queryTopicsByObserver[topic.observer] = nil
+    if contents.queryTopics[topic.key] === topic { contents.queryTopics[topic.key] = nil }
   }
 
   /// The line that tells a client how long to wait before it comes back, jittered so that a crowd does not come at once.

@@ -19,6 +19,8 @@ final class Topic {
   let observations: [Observation]
   /// How many streams there are.
   var members = 0
+  /// What those have missed whose readers are too slow.
+  var lagging = LaggingMembers()
   /// The first event as it was encoded for the last revision at which somebody came.
   var initialEvent: (revision: Revision, bytes: [UInt8])?
   /// What somebody missed who came back lately: a crowd that was cut off together comes back together.

@@ -29,6 +29,16 @@ struct Epoll: ~Copyable {
     try control(EPOLL_CTL_MOD, descriptor, EPOLLIN.rawValue, index)
   }
 
+  /// Adds a descriptor that waits for something to read.
+  func addForReading(_ descriptor: Int32, index: Int) throws(FanoutError) {
+    try control(EPOLL_CTL_ADD, descriptor, EPOLLIN.rawValue, index)
+  }
+
+  /// Nothing is told of the descriptor any more.
+  func remove(_ descriptor: Int32, index: Int) throws(FanoutError) {
+    try control(EPOLL_CTL_DEL, descriptor, 0, index)
+  }
+
   /// Calls `ready` with the index of each descriptor that something has happened to, after at most `milliseconds`.
   func wait(milliseconds: Int32, ready: (Int) throws(FanoutError) -> Void) throws(FanoutError) {
     let count = epoll_wait(descriptor, events.baseAddress, Int32(events.count), milliseconds)

@@ -20,32 +20,8 @@ struct FanoutPlan: Hashable, Sendable {
   var stallSeconds = 15
 
   /// The request of every subscriber.
-  var subscription: [UInt8] {
-    Array(
-      """
-      GET \(path)?options=new HTTP/1.1\r
-      Host: \(address.hostField)\r
-      Accept: text/event-stream\r
-      \r
-
-      """.utf8)
-  }
+  var subscription: [UInt8] { address.subscription(path) }
 
   /// The request that publishes the message with this number.
-  func publication(_ number: UInt64) -> [UInt8] {
-    let digits = String(number)
-    let zeros = String(repeating: "0", count: max(0, MessageScanner.digitCount - digits.count))
-    let mark = "@@\(zeros)\(digits)@"
-    let filling = String(repeating: "x", count: max(0, sizeBytes - mark.utf8.count))
-    let body = "\"\(mark)\(filling)\""
-    return Array(
-      """
-      PUT \(path) HTTP/1.1\r
-      Host: \(address.hostField)\r
-      Content-Type: application/json\r
-      Content-Length: \(body.utf8.count)\r
-      \r
-      \(body)
-      """.utf8)
-  }
+  func publication(_ number: UInt64) -> [UInt8] { address.publication(path, number, sizeBytes: sizeBytes) }
 }

@@ -27,7 +27,10 @@ struct FanoutSubscriber: Sendable {
   private var head: [UInt8] = []
   private var chunks: ChunkDecoder?
   private var scanner = MessageScanner()
-  private var last: UInt64 = 0
+  /// The number of the last message that came.
+  private(set) var last: UInt64 = 0
+  /// What it was told merged, where that is to be counted.
+  var coalesced: CoalescedScanner?
 
   /// Whether the server has ended the stream.
   var isAtEnd: Bool { chunks?.isAtEnd ?? false }
@@ -62,10 +65,17 @@ struct FanoutSubscriber: Sendable {
     var isValid = true
     if chunks == nil {
       scanner.scan(bytes, into: &numbers)
+      coalesced?.scan(bytes)
     } else {
       var scanner = scanner
-      isValid = chunks?.decode(bytes) { scanner.scan($0, into: &numbers) } ?? true
+      var coalesced = coalesced
+      isValid =
+        chunks?.decode(bytes) {
+          scanner.scan($0, into: &numbers)
+          coalesced?.scan($0)
+        } ?? true
       self.scanner = scanner
+      self.coalesced = coalesced
     }
     count(&numbers, from: known)
     guard isValid else { throw .badChunk }

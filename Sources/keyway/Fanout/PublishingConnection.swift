@@ -16,8 +16,9 @@ struct PublishingConnection: ~Copyable {
 
   deinit { close(descriptor) }
 
-  /// Sends a request and reads its answer, which has to be a 2xx.
-  func exchange(_ request: [UInt8]) throws(FanoutError) {
+  /// Sends a request and gives the body of its answer, which has to be a 2xx.
+  @discardableResult
+  func exchange(_ request: [UInt8]) throws(FanoutError) -> ArraySlice<UInt8> {
     var sent = 0
     while sent < request.count {
       let count = request[sent...].withUnsafeBytes {
@@ -26,10 +27,10 @@ struct PublishingConnection: ~Copyable {
       guard count > 0 else { throw FanoutError(call: "publish") }
       sent += count
     }
-    try readAnswer()
+    return try readAnswer()
   }
 
-  private func readAnswer() throws(FanoutError) {
+  private func readAnswer() throws(FanoutError) -> ArraySlice<UInt8> {
     var answer: [UInt8] = []
     var piece = [UInt8](repeating: 0, count: 16 << 10)
     while answer.count < Self.maximumAnswerBytes {
@@ -44,7 +45,7 @@ struct PublishingConnection: ~Copyable {
         throw FanoutError("a publication was answered: \(String(decoding: answer, as: UTF8.self))")
       }
       guard !head.isChunked else { throw FanoutError("the answer to a publication is chunked") }
-      if answer.count - end >= head.contentLength ?? 0 { return }
+      if answer.count - end >= head.contentLength ?? 0 { return answer[end...] }
     }
     throw FanoutError("the answer to a publication is larger than \(Self.maximumAnswerBytes) bytes")
   }

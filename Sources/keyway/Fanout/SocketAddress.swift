@@ -26,13 +26,17 @@ struct SocketAddress: Hashable, Sendable {
     bytes = [UInt8](UnsafeRawBufferPointer(start: address, count: Int(first.ai_addrlen)))
   }
 
-  /// A socket that is connected, or, where it is not to block, about to be.
-  func connect(isBlocking: Bool) throws(FanoutError) -> Int32 {
+  /// A socket that is connected, or, where it is not to block, about to be. `receiveBufferBytes` is what the kernel may
+  /// keep that was not read; nil for what it likes.
+  func connect(isBlocking: Bool, receiveBufferBytes: Int32? = nil) throws(FanoutError) -> Int32 {
     let kind = Int32(SOCK_STREAM.rawValue) | (isBlocking ? 0 : Int32(SOCK_NONBLOCK.rawValue))
     let descriptor = socket(family, kind, 0)
     guard descriptor >= 0 else { throw FanoutError(call: "socket") }
     var one: Int32 = 1
     setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
+    if var receiveBufferBytes {
+      setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &receiveBufferBytes, socklen_t(MemoryLayout<Int32>.size))
+    }
     let result = bytes.withUnsafeBytes { raw in
       raw.withMemoryRebound(to: sockaddr.self) { Glibc.connect(descriptor, $0.baseAddress, socklen_t(raw.count)) }
     }

@@ -7,6 +7,7 @@ struct QueryBenchmark {
   let rounds: Int
   let rowCounts: [Int]
   let queryCounts: [Int]
+  let watcherCounts: [Int]
 
   /// A query whose rows are moved one by one.
   enum Moving: String, CaseIterable {
@@ -17,6 +18,7 @@ struct QueryBenchmark {
   /// Queries that no commit touches.
   enum Untouched: String, CaseIterable {
     case otherValues = "untouched, equality filters on other values of the key that is set"
+    case otherRanges = "untouched, range filters of the key that is set, elsewhere"
     case otherKeys = "untouched, range filters on keys that are not set"
   }
 
@@ -43,7 +45,16 @@ struct QueryBenchmark {
       }
       report.growth.append(.init(subject: subject.rawValue, unit: "queries", figures: figures))
     }
-    // PLACE FOR EQUAL WATCHERS: 1 and 1,000 watchers of one query, to be timed at the level of streams.
+    let bare = try best { try WatcherBench(employees: Self.bystanderCount, streams: 0).time(commits: commits) }
+    let figures = try watcherCounts.map { count in
+      QueryBenchmarkReport.Figure(
+        count: count,
+        nanoseconds: try best {
+          try WatcherBench(employees: Self.bystanderCount, streams: count).time(commits: commits)
+        }, bareNanoseconds: bare)
+    }
+    report.growth.append(
+      .init(subject: "one row moves, equal watchers, encoded and handed over", unit: "streams", figures: figures))
     return report
   }
 
@@ -101,7 +112,12 @@ struct QueryBenchmark {
       var words = Query.Words(entity: "Employee")
       words.sort = "age"
       words.keys = ["age"]
-      words.filter = subject == .otherValues ? "state == 'other \(number)'" : "age > \(1000 + number)"
+      words.filter =
+        switch subject {
+        case .otherValues: "state == 'other \(number)'"
+        case .otherRanges: "salary > \(1_000_000_000 + number)"
+        case .otherKeys: "age > 0 && age > \(1000 + number)"
+        }
       try bench.watch(words, watcher: UInt64(number))
     }
     var moves = 0
@@ -112,7 +128,7 @@ struct QueryBenchmark {
       case .otherValues:
         let state = change / Self.bystanderCount % 2 == 0 ? "here" : "there"
         moves += try bench.commit(.set(employee, keyPath: "state", .string(state)))
-      case .otherKeys:
+      case .otherRanges, .otherKeys:
         moves += try bench.commit(.set(employee, keyPath: "salary", .integer(Int64(change))))
       }
     }

@@ -130,7 +130,8 @@ struct QueryRace {
     }
     try agree(ClientList(result).shows(list), "\(query.words)\nthe result is another than a fetch")
     let now = PastState(before: EmptyCollection(), of: model.state)
-    let fresh = try LiveQuery(query, in: now, costLimit: .max)
+    var cost = Int.max
+    let fresh = try LiveQuery(query, in: now, cost: &cost)
     let count = live.linkCount(of: query) ?? -1
     // An index of dates may have left out objects that need not be followed.
     let isExact = query.filter?.equalities.count ?? 0 == query.equalities.count

@@ -67,6 +67,35 @@ struct QueryReachTests {
     #expect(try bench.told("set A/1 x 5") == ["delete A/1 0 left"])
   }
 
+  @Test("a query that bounds a key is found where a value around the commit is within, and nowhere else")
+  func bounded() throws {
+    var bench = try QueryBench(
+      "entities: {A: {keys: {x: {type: integer}, y: {type: integer}}}}", "put A/1 {\"x\":5}")
+    let filters = ["x > 4", "x >= 5", "x > 5", "6 > x", "x < 5", "x <= 5", "x > 4 && y == 1", "x > 4 || y == 1"]
+    let queries = try filters.map { try bench.query("A", filter: $0, keys: ["x"]) }
+    var routes = QueryRoutes()
+    for (number, query) in queries.enumerated() {
+      routes.add(number, query, QueryReach(of: query, in: bench.model.schema))
+    }
+    let five = try bench.model.state.requireRecord(ref("A/1"))
+    _ = try bench.commit(["set A/1 x 9"])
+    let nine = try bench.model.state.requireRecord(ref("A/1"))
+    func found(_ keys: Set<Int>, _ before: ObjectRecord?, _ after: ObjectRecord?) -> Set<Int> {
+      var found: Set<Int> = []
+      routes.queries(of: five.entity, set: keys, before: before, after: after) { found.insert($0) }
+      return found
+    }
+    // A bound is met by what equals it, whatever the operator: that is for the filter to decide.
+    #expect(found([0], five, five) == [0, 1, 2, 3, 4, 5, 7])
+    #expect(found([0], nine, nine) == [0, 1, 2, 7])
+    #expect(found([0], five, nine) == [0, 1, 2, 3, 4, 5, 7])
+    #expect(found([1], nine, nine) == [7])
+    for (number, query) in queries.enumerated() {
+      routes.remove(number, query, QueryReach(of: query, in: bench.model.schema))
+    }
+    #expect(routes.count == 0)
+  }
+
   @Test("the routes of a commit lead to the queries of its values and keys alone")
   func routes() throws {
     var routes = QueryRoutes()
@@ -87,10 +116,12 @@ struct QueryReachTests {
     }
     let salary = try #require(record.entity.indexOfKey("salary"))
     let note = try #require(record.entity.indexOfKey("note"))
-    #expect(found([salary], before: record, after: record) == [0, 2])
+    // Neither has a salary: no bound of it allows them.
+    #expect(found([salary], before: record, after: record) == [0])
     #expect(found([note], before: other, after: other) == [1, 3])
-    #expect(found([], before: record, after: other) == [0, 1])
-    #expect(found([], before: nil, after: other) == [1, 2, 3])
+    #expect(found([note], before: record, after: other) == [0, 1, 3])
+    #expect(found([], before: record, after: record) == [])
+    #expect(found([], before: nil, after: other) == [1, 3])
     for (number, query) in queries.enumerated() { routes.remove(number, query, reaches[number]) }
     #expect(routes.count == 0)
   }

@@ -1,5 +1,3 @@
-package import KeyValueModel
-
 /// The rows of a live query at one revision. Persistent: a copy costs O(1), and shares all rows with the results before
 /// and after it that have not changed.
 package struct QueryResult: Sendable {
@@ -10,12 +8,12 @@ package struct QueryResult: Sendable {
   private(set) var sections = RankedTree<SectionOrder>()
 
   /// The result of a query that nothing meets.
-  init(_ query: Query) {
+  package init(nothingOf query: Query) {
     self.query = query
   }
 
   /// The result with these rows, in any order.
-  init(_ query: Query, rows: [QueryRow]) {
+  package init(_ query: Query, rows: [QueryRow]) {
     self.query = query
     let sorted = rows.sorted { RowOrder.precedes(.row($0), .row($1)) }
     self.rows = RankedTree(sorted: sorted)
@@ -30,6 +28,15 @@ package struct QueryResult: Sendable {
 
   /// How many rows are in the window: as many as the query's limit allows.
   package var count: Int { min(query.words.limit ?? .max, rows.count) }
+
+  /// How many rows there are, those outside of the window too.
+  package var rowCount: Int { rows.count }
+
+  /// The rows of the nodes that two results do not share, among them all that they do not have in common: see
+  /// `RankedTree.unshared`.
+  package static func unshared(_ left: QueryResult, _ right: QueryResult) -> (left: [QueryRow], right: [QueryRow]) {
+    RankedTree<RowOrder>.unshared(left.rows, right.rows)
+  }
 
   /// The rows in the window, in order.
   package var window: some Sequence<QueryRow> { rows.prefix(count) }
@@ -49,22 +56,22 @@ package struct QueryResult: Sendable {
   }
 
   /// Where a row of this result stands in the window, nil where it is outside.
-  func rank(of row: QueryRow) -> Int? {
+  package func rank(of row: QueryRow) -> Int? {
     guard let rank = rows.rank(of: .row(row)), rank < count else { return nil }
     return rank
   }
 
   /// The row at a place of the window.
-  func row(at rank: Int) -> QueryRow { rows.element(at: rank) }
+  package func row(at rank: Int) -> QueryRow { rows.element(at: rank) }
 
   /// What clients call the place of a row.
-  func position(of row: QueryRow, at rank: Int) -> RowPosition {
+  package func position(of row: QueryRow, at rank: Int) -> RowPosition {
     guard let section = row.section, let index = index(of: section) else { return .row(rank) }
     return .sectioned(section: index, row: rank - rows.lowerBound(of: .start(section)))
   }
 
   /// Where a section stands, nil where the window has no row of it.
-  func windowIndex(of section: QuerySection) -> Int? {
+  package func windowIndex(of section: QuerySection) -> Int? {
     rows.lowerBound(of: .start(section)) < count ? index(of: section) : nil
   }
 
@@ -76,16 +83,18 @@ package struct QueryResult: Sendable {
   }
 
   /// The section of this name as its rows have it, so that they all have one; else `section` itself.
-  func shared(_ section: QuerySection) -> QuerySection { sections.element(for: section) ?? section }
+  package func shared(_ section: QuerySection) -> QuerySection { sections.element(for: section) ?? section }
 
   // MARK: Changing
 
-  mutating func insert(_ row: QueryRow) {
+  /// Puts in a row of an object that has none.
+  package mutating func insert(_ row: QueryRow) {
     rows.insert(row)
     if let section = row.section { sections.insert(section) }
   }
 
-  mutating func remove(_ row: QueryRow) {
+  /// Takes a row out.
+  package mutating func remove(_ row: QueryRow) {
     guard let (rank, _) = rows.remove(.row(row)), let section = row.section else { return }
     let neighbours = [rank - 1, rank].filter { rows.indices.contains($0) }
     if !neighbours.contains(where: { QuerySection.isSame(rows.element(at: $0).section, section) }) {
@@ -94,7 +103,7 @@ package struct QueryResult: Sendable {
   }
 
   /// Puts a row in the place of another one of the same object that stands where it stands.
-  mutating func replace(_ row: QueryRow, by other: QueryRow) {
+  package mutating func replace(_ row: QueryRow, by other: QueryRow) {
     guard let rank = rows.rank(of: .row(row)) else { return }
     rows.update(at: rank) { $0 = other }
   }

@@ -34,8 +34,54 @@ extension KeyExpression {
     }
   }
 
-  /// Whether looking a value up finds everything that `==` takes for the same. It tells the JSON values 1 and 1.0 from each other;
-  /// and `==` compares an integer with a double as doubles, of which beyond 2^53 one stands for several integers.
+  /// The stored keys that the expression compares by size with a constant, in a way that makes it false beyond that:
+  /// `salary > 1000`, by itself or joined to other conditions by `&&`. Numbers and strings only.
+  func bounds(of entity: Entity) -> [KeyBound] { Self.bounds(in: root, entity) }
+
+  private static func bounds(in node: ExpressionNode, _ entity: Entity) -> [KeyBound] {
+    switch node.kind {
+    case .all(let operands): return operands.flatMap { bounds(in: $0, entity) }
+    case .binary(.greater, let left, let right), .binary(.greaterOrEqual, let left, let right):
+      return bounds(of: left, atLeast: right, entity)
+    case .binary(.less, let left, let right), .binary(.lessOrEqual, let left, let right):
+      return bounds(of: right, atLeast: left, entity)
+    default: return []
+    }
+  }
+
+  /// The bound of `greater >= less`, where one of them is a key and the other a constant.
+  private static func bounds(
+    of greater: ExpressionNode, atLeast less: ExpressionNode, _ entity: Entity
+  ) -> [KeyBound] {
+    if let key = boundKey(greater, entity), let value = boundValue(less, of: entity.keys[key]) {
+      return [KeyBound(key: key, side: .least, value: value)]
+    }
+    if let key = boundKey(less, entity), let value = boundValue(greater, of: entity.keys[key]) {
+      return [KeyBound(key: key, side: .greatest, value: value)]
+    }
+    return []
+  }
+
+  private static func boundKey(_ node: ExpressionNode, _ entity: Entity) -> Int? {
+    key(node, entity).flatMap { entity.keys[$0].storage == nil ? nil : $0 }
+  }
+
+  private static func boundValue(_ node: ExpressionNode, of key: Key) -> Value? {
+    guard case .attribute(let attribute) = key.kind, let literal = constant(node), let value = Value(literal, as: nil)
+    else { return nil }
+    switch (attribute.type, value) {
+    // Beyond 2^53 the language compares what it rounds, and the order of values does not.
+    case (.integer, .integer(let number)), (.number, .integer(let number)):
+      return number.magnitude < 1 << 53 ? value : nil
+    case (.integer, .number(let number)), (.number, .number(let number)):
+      return number.magnitude < 9_007_199_254_740_992 ? value : nil
+    case (.string, .string): return value
+    default: return nil
+    }
+  }
+
+  /// Whether looking a value up finds everything that `==` takes for the same. It tells the JSON values 1 and 1.0 from
+  /// each other; and `==` compares an integer with a double as doubles, of which beyond 2^53 one stands for several integers.
   private static func isFound(_ value: Value, under type: AttributeType) -> Bool {
     switch (type, value) {
     case (.json, .integer), (.json, .number): false

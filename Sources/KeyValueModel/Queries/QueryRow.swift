@@ -1,5 +1,3 @@
-package import KeyValueModel
-
 /// An object in a live query's result: where it stands, and what is shown of it. Immutable, so that the result of one
 /// revision shares the rows of the one before.
 package final class QueryRow: Sendable {
@@ -10,12 +8,13 @@ package final class QueryRow: Sendable {
   /// The section that it is in; nil where there are none.
   package let section: QuerySection?
   /// What it is ordered by within its section.
-  let rank: SortOrder.Rank
+  package let rank: SortOrder.Rank
   /// The values of the keys that are shown, in the order of `Query.shownKeys(of:)`.
   package let shown: [Value]
   private let order: SortOrder
 
-  init(entity: Entity, section: QuerySection?, order: SortOrder, rank: SortOrder.Rank, shown: [Value]) {
+  /// The row of an object.
+  package init(entity: Entity, section: QuerySection?, order: SortOrder, rank: SortOrder.Rank, shown: [Value]) {
     self.entity = entity
     self.section = section
     self.order = order
@@ -24,7 +23,7 @@ package final class QueryRow: Sendable {
   }
 
   /// Whether it stands where another row of the same object stands, in results of one query.
-  func isInSamePlace(as other: QueryRow) -> Bool {
+  package func isInSamePlace(as other: QueryRow) -> Bool {
     QuerySection.isSame(section, other.section) && rank.isSame(as: other.rank)
   }
 

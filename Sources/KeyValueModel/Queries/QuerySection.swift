@@ -1,18 +1,17 @@
-package import KeyValueModel
-
 /// A section of a live query's result: the rows that have one value for the key path that makes the sections.
 package final class QuerySection: Sendable {
   /// The value that its rows have in common.
   package var name: Value { key.value }
   private let key: ValueOrder.Key
 
-  init(_ key: ValueOrder.Key) {
+  /// The section of a value.
+  package init(_ key: ValueOrder.Key) {
     self.key = key
   }
 
   /// How it stands to another. Values that only have the same place in their order, as two ways to write one moment,
   /// make two sections.
-  func ordering(to other: QuerySection) -> Ordering {
+  package func ordering(to other: QuerySection) -> Ordering {
     if self === other { return .same }
     let ordering = key.ordering(to: other.key)
     guard case .same = ordering, name != other.name else { return ordering }
@@ -20,7 +19,7 @@ package final class QuerySection: Sendable {
   }
 
   /// Whether both are the same section, or neither is one.
-  static func isSame(_ left: QuerySection?, _ right: QuerySection?) -> Bool {
+  package static func isSame(_ left: QuerySection?, _ right: QuerySection?) -> Bool {
     switch (left, right) {
     case (let left?, let right?): left.ordering(to: right) == .same
     case (nil, nil): true

@@ -1,0 +1,39 @@
+/// The requests of the benchmarks.
+extension SocketAddress {
+  /// Subscribes to a key path: what is told from now on.
+  func subscription(_ path: String) -> [UInt8] {
+    Array(
+      """
+      GET \(path)?options=new HTTP/1.1\r
+      Host: \(hostField)\r
+      Accept: text/event-stream\r
+      \r
+
+      """.utf8)
+  }
+
+  /// Reads a resource as JSON.
+  func reading(_ path: String) -> [UInt8] { Array("GET \(path) HTTP/1.1\r\nHost: \(hostField)\r\n\r\n".utf8) }
+
+  /// Sets a key path to the message with this number.
+  func publication(_ path: String, _ number: UInt64, sizeBytes: Int) -> [UInt8] {
+    let digits = String(number)
+    let zeros = String(repeating: "0", count: max(0, MessageScanner.digitCount - digits.count))
+    let mark = "@@\(zeros)\(digits)@"
+    let filling = String(repeating: "x", count: max(0, sizeBytes - mark.utf8.count))
+    return setting(path, "\"\(mark)\(filling)\"")
+  }
+
+  /// Sets a key path, or makes an object.
+  func setting(_ path: String, _ json: String) -> [UInt8] {
+    Array(
+      """
+      PUT \(path) HTTP/1.1\r
+      Host: \(hostField)\r
+      Content-Type: application/json\r
+      Content-Length: \(json.utf8.count)\r
+      \r
+      \(json)
+      """.utf8)
+  }
+}

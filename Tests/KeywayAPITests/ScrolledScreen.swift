@@ -1,0 +1,111 @@
+import KeyValueModel
+import Seeding
+import WireTesting
+
+/// The model of a screen with cells: which object each shows, and what its stream is to be told of that.
+struct ScrolledScreen {
+  private struct Cell {
+    var object: Int
+    var isVisible = true
+    /// Whether it has been told nothing of its object yet.
+    var isNew = false
+    /// How often its object was written since it was hidden.
+    var missed = 0
+  }
+
+  private static let cellCount = 50
+
+  private let objects: Int
+  private var cells: [Int: Cell] = [:]
+  private var prices: [Int: Int] = [:]
+  private var expected: [String] = []
+
+  /// A screen over objects numbered below `objects`, whose first price is their number.
+  init(objects: Int) {
+    self.objects = objects
+  }
+
+  /// How many cells show an object, on screen or off.
+  var boundCount: Int { cells.count }
+
+  /// The cells on screen with what they show.
+  var shown: [(cell: String, object: String)] {
+    cells.filter(\.value.isVisible).map { ("c\($0.key)", "Item/\($0.value.object)") }
+  }
+
+  /// What is to have been told since the last call; in the order of telling, cells of one event by name.
+  mutating func takeExpected() -> [String] {
+    defer { expected = [] }
+    return expected
+  }
+
+  /// What an event tells, in the words of `takeExpected`.
+  func told(by event: WireEvent) -> [String] {
+    let sort = event.json.has("initial") ? "initial" : "change"
+    return event.changes.map { change in
+      let coalesced = change["coalesced"].whole.map { " of \($0)" } ?? ""
+      return "\(sort) \(change["cell"].text ?? "") \(change["object"].text ?? "") \(change["new"].json)\(coalesced)"
+    }.sorted()
+  }
+
+  /// Binds a random cell to a random object, now and then to the one that it shows already.
+  mutating func scroll(_ screen: CellScreen, _ random: inout SplitMix64) throws {
+    let number = Int.random(in: 0..<Self.cellCount, using: &random)
+    var cell = Cell(object: Int.random(in: 0..<objects, using: &random))
+    if let present = cells[number], Int.random(in: 0..<4, using: &random) == 0 { cell.object = present.object }
+    cell.isVisible = Int.random(in: 0..<4, using: &random) > 0
+    try screen.bind(
+      "c\(number)", #"{"object":"Item/\#(cell.object)","keyPaths":["price"],"visible":\#(cell.isVisible)}"#)
+    if let present = cells[number], present.object == cell.object { return setVisible(cell.isVisible, number) }
+    cell.isNew = true
+    cells[number] = cell
+    tellWhatIsOwed(number)
+  }
+
+  /// Hides or shows a random cell.
+  mutating func toggle(_ screen: CellScreen, _ random: inout SplitMix64) throws {
+    guard let number = cells.keys.sorted().randomElement(using: &random), let cell = cells[number] else { return }
+    try screen.patch("c\(number)", "{\"visible\":\(!cell.isVisible)}")
+    setVisible(!cell.isVisible, number)
+  }
+
+  /// Writes random objects in one commit, most of them such as cells show.
+  mutating func write(_ server: TestServer, _ random: inout SplitMix64) throws {
+    var written: [Int: Int] = [:]
+    for _ in 0..<Int.random(in: 1...4, using: &random) {
+      let bound = cells.values.map(\.object).sorted().randomElement(using: &random)
+      let object = Int.random(in: 0..<5, using: &random) == 0 ? nil : bound
+      written[object ?? Int.random(in: 0..<objects, using: &random)] = Int.random(in: 0..<1000, using: &random)
+    }
+    let operations = written.map { #"{"op":"set","object":"Item/\#($0)","keyPath":"price","value":\#($1)}"# }
+    try server.client.must("POST", "/v1/transactions", body: "{\"operations\":[\(operations.joined(separator: ","))]}")
+    var told: [String] = []
+    for (number, cell) in cells {
+      guard let price = written[cell.object] else { continue }
+      if cell.isVisible {
+        told.append("change c\(number) Item/\(cell.object) \(price)")
+      } else {
+        cells[number]?.missed += 1
+      }
+    }
+    expected += told.sorted()
+    prices.merge(written) { $1 }
+  }
+
+  private mutating func setVisible(_ isVisible: Bool, _ number: Int) {
+    cells[number]?.isVisible = isVisible
+    tellWhatIsOwed(number)
+  }
+
+  private mutating func tellWhatIsOwed(_ number: Int) {
+    guard let cell = cells[number], cell.isVisible else { return }
+    let price = prices[cell.object] ?? cell.object
+    if cell.isNew {
+      expected.append("initial c\(number) Item/\(cell.object) \(price)")
+    } else if cell.missed > 0 {
+      expected.append("change c\(number) Item/\(cell.object) \(price) of \(cell.missed)")
+    }
+    cells[number]?.isNew = false
+    cells[number]?.missed = 0
+  }
+}

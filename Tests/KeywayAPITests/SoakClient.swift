@@ -15,7 +15,7 @@ final class SoakClient {
   init(_ server: TestServer, isSlow: Bool = false) throws {
     self.server = server
     world = StaffWriter(server)
-    screen = try CellScreen(server, receiveBufferBytes: isSlow ? 4096 : nil)
+    screen = try CellScreen(server, receiveBufferBytes: isSlow ? 32_768 : nil)
     screen.markedObject = "Department/mark"
   }
 

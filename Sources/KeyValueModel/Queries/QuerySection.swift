@@ -1,12 +1,15 @@
+internal import OrderedCollections
+
 /// A section of a live query's result: the rows that have one value for the key path that makes the sections.
 package final class QuerySection: Sendable {
   /// The value that its rows have in common.
   package var name: Value { key.value }
   private let key: ValueOrder.Key
 
-  /// The section of a value.
+  /// The section of a value. Of JSON objects that are the same but for the order of their members, one stands for all,
+  /// so that its name does not depend on who came first.
   package init(_ key: ValueOrder.Key) {
-    self.key = key
+    self.key = key.value.hasMembers ? ValueOrder.plain.key(of: key.value.withMembersInOrder) : key
   }
 
   /// How it stands to another. Values that only have the same place in their order, as two ways to write one moment,
@@ -33,4 +36,28 @@ enum SectionOrder: RankedOrder {
   static func key(of element: QuerySection) -> QuerySection { element }
 
   static func precedes(_ left: QuerySection, _ right: QuerySection) -> Bool { left.ordering(to: right) == .ascending }
+}
+
+extension Value {
+  /// Whether there is a JSON object in it.
+  fileprivate var hasMembers: Bool {
+    switch self {
+    case .object: true
+    case .array(let elements): elements.contains(where: \.hasMembers)
+    default: false
+    }
+  }
+
+  /// The same value, the members of its objects in the order of their names.
+  fileprivate var withMembersInOrder: Value {
+    switch self {
+    case .object(let object):
+      var ordered = JSONObject()
+      let names = object.members.keys.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+      for name in names { ordered[name] = object[name]?.withMembersInOrder }
+      return .object(ordered)
+    case .array(let elements): return .array(elements.map(\.withMembersInOrder))
+    default: return self
+    }
+  }
 }

@@ -33,17 +33,33 @@ package struct SortOrder: Sendable {
   /// The paths, the most important one first.
   package let keys: [Key]
 
+  /// The most key paths of an order.
+  package static let maximumKeys = 32
+
   /// The order of references.
   package init() {
     keys = []
+  }
+
+  /// The same order within the values for another path.
+  package func within(_ section: Key) -> SortOrder { SortOrder([section] + keys) }
+
+  private init(_ keys: [Key]) {
+    self.keys = keys
   }
 
   /// Reads `-salary,name`. Throws what is wrong with a key path; values must be ones that have an order, which lists
   /// have not.
   package init(_ text: String, of entity: Entity, in schema: Schema) throws(ModelError) {
     var keys: [Key] = []
+    var seen: Set<Substring> = []
     for name in text.split(separator: ",", omittingEmptySubsequences: false) {
       let isDescending = name.hasPrefix("-")
+      // What is ordered by already has no say any more.
+      guard seen.insert(isDescending ? name.dropFirst() : name).inserted else { continue }
+      guard seen.count <= Self.maximumKeys else {
+        throw ModelError(.malformedKeyPath, "a sort has at most \(Self.maximumKeys) key paths")
+      }
       keys.append(
         try Key(
           String(isDescending ? name.dropFirst() : name), isDescending: isDescending, of: entity, in: schema))

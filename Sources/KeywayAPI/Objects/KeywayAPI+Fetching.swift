@@ -8,11 +8,14 @@ extension KeywayAPI {
   func fetch(_ name: String, _ request: borrowing Request, _ target: Target) throws(Problem) -> Answer {
     if try form(of: request) == .stream { return try openQuery(name, request, target) }
     let entity = try Problem.translating { () throws(ModelError) in try store.schema.requireEntity(name) }
-    try target.allowOnly("filter", "sort", "limit", "page", "keys", "expand")
+    // One URL, two ways to read it: what is for the stream alone does not hinder.
+    try target.allowOnly(
+      "filter", "sort", "section", "limit", "page", "keys", "expand", "context", "since", "overflow")
     let filter = try filter(target, entity)
     let order = try order(target, entity)
     // What names a fetch beside its entity; a line feed stands in none of them by itself.
-    let subject = ([name] + ["filter", "sort", "keys", "expand"].map { target[$0] ?? "" }).joined(separator: "\n")
+    let subject = ([name] + ["filter", "section", "sort", "keys", "expand"].map { target[$0] ?? "" })
+      .joined(separator: "\n")
     return try page(target, subject: subject) { state throws(Problem) in
       try Problem.translating { () throws(ModelError) in
         try state.fetch(entity, where: filter, by: order, costLimit: pages.limits.filterCost) {
@@ -34,8 +37,13 @@ extension KeywayAPI {
   }
 
   private func order(_ target: Target, _ entity: Entity) throws(Problem) -> SortOrder? {
-    guard let text = target["sort"] else { return nil }
-    return try Problem.translating { () throws(ModelError) in try SortOrder(text, of: entity, in: store.schema) }
+    try Problem.translating { () throws(ModelError) in
+      let order = try target["sort"].map { text throws(ModelError) in
+        try SortOrder(text, of: entity, in: store.schema)
+      }
+      guard let section = target["section"] else { return order }
+      return (order ?? SortOrder()).within(try SortOrder.Key(section, of: entity, in: store.schema))
+    }
   }
 
   /// `GET /v1/objects`: the objects of all entities, or of those that `entities` names and what extends them; entities

@@ -70,10 +70,8 @@ struct CellBinding: Hashable, Sendable {
     guard members["object"] ?? .null == .null else {
       throw Problem(.invalidValue, "a cell shows an object or a live query, and the binding names both")
     }
-    if object != nil {
-      // What is left of another sort of binding means nothing to a query.
-      (object, keyPaths, options) = (nil, nil, [.new, .initial])
-    }
+    // What is left of another sort of binding means nothing to a query.
+    if query == nil { (object, keyPaths, options) = (nil, nil, [.new, .initial]) }
     if query == nil { query = Query.Words(entity: entity) } else { query?.entity = entity }
   }
 
@@ -91,6 +89,7 @@ struct CellBinding: Hashable, Sendable {
       switch value {
       case .null: query?.limit = nil
       case .integer(let limit) where limit >= 1: query?.limit = Int(limit)
+      case .number(let limit) where limit >= 1 && limit < 9e15 && limit.rounded() == limit: query?.limit = Int(limit)
       default: throw Problem(.invalidValue, "limit wants a whole number from 1")
       }
     }

@@ -38,7 +38,12 @@ final class CellStream {
     told.gone = event.gone.filter { !hidden.contains($0.cell ?? "") }
     for news in event.queries {
       if isHidden(news.cell) {
-        cells[news.cell ?? ""]?.missed?.count += 1
+        if cells[news.cell ?? ""]?.missed != nil {
+          cells[news.cell ?? ""]?.missed?.count += 1
+        } else {
+          // It is owed everything: only the count is of interest.
+          cells[news.cell ?? ""]?.pending?.absorb([], gone: nil)
+        }
       } else {
         told.queries.append(news)
       }

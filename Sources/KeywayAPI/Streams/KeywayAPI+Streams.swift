@@ -63,6 +63,8 @@ extension KeywayAPI {
       cursor: cursor, overflow: try overflow(target))
     try checkOpen()
     if request.method == .head { return .response(Response(status: .ok, fields: Self.streamFields)) }
+    // A crowd that came and went must not be worked for.
+    guard !request.isAbandoned else { throw Problem(.overloaded, "the client has left") }
     let after = streams.resumedRevision(cursor, store.snapshot)
     let prepared = try Problem.translating { () throws(ModelError) in try store.prepare([query], after: after) }[query]
     var encoded: StreamRegistry.EncodedResults?

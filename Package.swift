@@ -20,11 +20,13 @@ let package = Package(
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
     .package(url: "https://github.com/attaswift/BigInt", from: "6.0.1"),
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
   ],
@@ -42,6 +44,7 @@ let package = Package(
       name: "KeyValueModel",
       dependencies: [
         "Expressions",
+        .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "HashTreeCollections", package: "swift-collections"),
         .product(name: "OrderedCollections", package: "swift-collections"),
         .product(name: "Yams", package: "Yams"),
@@ -55,9 +58,18 @@ let package = Package(
       ],
       swiftSettings: strict),
     .target(
+      name: "Journal",
+      dependencies: [
+        "Locking",
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "DequeModule", package: "swift-collections"),
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ],
+      swiftSettings: strict),
+    .target(
       name: "ModelStore",
       dependencies: [
-        "KeyValueModel", "KeyValueObserving", "Locking",
+        "Journal", "KeyValueModel", "KeyValueObserving", "Locking",
         .product(name: "DequeModule", package: "swift-collections"),
       ],
       swiftSettings: strict),
@@ -72,7 +84,7 @@ let package = Package(
     .target(
       name: "KeywayAPI",
       dependencies: [
-        "HTTPServer", "KeyValueModel", "KeyValueObserving", "Locking", "ModelStore",
+        "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "Locking", "ModelStore",
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Metrics", package: "swift-metrics"),
@@ -88,7 +100,7 @@ let package = Package(
     .executableTarget(
       name: "keyway",
       dependencies: [
-        "CLinux", "HTTPServer", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayClient", "Locking",
+        "CLinux", "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayClient", "Locking",
         "ModelStore",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Histogram", package: "hdrhistogram-swift"),
@@ -129,8 +141,8 @@ let package = Package(
       name: "KeywayAPITests",
       dependencies: [
         "Seeding",
-        "HTTPServer", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayClient", "Locking", "ModelStore",
-        "WireTesting",
+        "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayClient", "Locking",
+        "ModelStore", "WireTesting",
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
       ],
@@ -165,8 +177,12 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
+      name: "JournalTests",
+      dependencies: ["Journal", "Locking", "Seeding"],
+      swiftSettings: strict),
+    .testTarget(
       name: "ModelStoreTests",
-      dependencies: ["KeyValueModel", "KeyValueObserving", "Locking", "ModelStore"],
+      dependencies: ["Journal", "KeyValueModel", "KeyValueObserving", "Locking", "ModelStore", "Seeding"],
       swiftSettings: strict),
   ]
 )

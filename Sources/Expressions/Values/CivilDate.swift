@@ -1,10 +1,11 @@
 /// A day of the proleptic Gregorian calendar, to and from the number of days since 1970-01-01.
-struct CivilDate: Equatable {
-  let year: Int
+package struct CivilDate: Equatable {
+  /// From the year 0, which is 1 BC.
+  package let year: Int
   /// From 1.
-  let month: Int
+  package let month: Int
   /// From 1.
-  let day: Int
+  package let day: Int
 
   private static let daysPerEra = 146_097
   private static let daysBeforeEpoch = 719_468
@@ -16,7 +17,7 @@ struct CivilDate: Equatable {
   }
 
   /// The day that is `days` after 1970-01-01. Years count from March, so that a leap day is the last of its year.
-  init(daysSinceEpoch days: Int) {
+  package init(daysSinceEpoch days: Int) {
     let shifted = days + CivilDate.daysBeforeEpoch
     let era = (shifted >= 0 ? shifted : shifted - CivilDate.daysPerEra + 1) / CivilDate.daysPerEra
     let dayOfEra = shifted - era * CivilDate.daysPerEra

@@ -12,6 +12,8 @@ public final class Entity: Sendable {
   public let keys: [Key]
   /// The key paths that a cell observes that names none, with their resolution.
   public let display: [ModelKeyPath]
+  /// The key path of each key alone, by the key's index: what most requests name. Empty while a schema is compiled.
+  let keyPaths: [ModelKeyPath?]
   /// How many values an object's record has.
   public let storageCount: Int
 
@@ -28,7 +30,8 @@ public final class Entity: Sendable {
   private let indexesByName: [String: Int]
 
   init(
-    name: String, index: Int, parent: String?, lineage: Set<String>, keys: [Key], display: [ModelKeyPath]
+    name: String, index: Int, parent: String?, lineage: Set<String>, keys: [Key], display: [ModelKeyPath],
+    keyPaths: [ModelKeyPath?] = []
   ) {
     self.name = name
     self.index = index
@@ -36,6 +39,7 @@ public final class Entity: Sendable {
     self.lineage = lineage
     self.keys = keys
     self.display = display
+    self.keyPaths = keyPaths
     emptyValues = keys.compactMap { $0.storage == nil ? nil : $0.emptyValue }
     storageCount = emptyValues.count
     layout = RecordLayout(keys: keys)

@@ -54,7 +54,10 @@ extension Schema {
   /// Throws `malformed-key-path`, `undefined-key`, `not-a-collection` for an operator where there is no collection, and
   /// `invalid-value` for an operator that cannot take the members' values.
   public func resolve(_ text: String, from entity: Entity) throws(ModelError) -> ModelKeyPath {
-    try KeyPathResolution(schema: self, text: text, entity: entity).resolve()
+    if let index = entity.indexOfKey(text), index < entity.keyPaths.count, let path = entity.keyPaths[index] {
+      return path
+    }
+    return try KeyPathResolution(schema: self, text: text, entity: entity).resolve()
   }
 
   /// Resolves a key path that is to be observed: as `resolve`, and `unobservable-key-path` for one that goes on behind a

@@ -38,10 +38,15 @@ struct SchemaCompiler {
   mutating func entities(display: Bool, resolvedIn schema: Schema? = nil) -> [Entity] {
     drafts.enumerated().map { index, draft in
       var paths: [ModelKeyPath] = []
-      if display, let schema { paths = displayPaths(draft, schema.entities[index], schema) }
+      var keyPaths: [ModelKeyPath?] = []
+      if display, let schema {
+        let entity = schema.entities[index]
+        paths = displayPaths(draft, entity, schema)
+        keyPaths = entity.keys.map { try? schema.resolve($0.name, from: entity) }
+      }
       return Entity(
         name: draft.declaration.name.content, index: index, parent: draft.parent, lineage: Set(draft.lineage),
-        keys: draft.keys, display: paths)
+        keys: draft.keys, display: paths, keyPaths: keyPaths)
     }
   }
 

@@ -31,6 +31,13 @@ public struct ModelState: ObjectReader, Sendable {
     }
   }
 
+  /// A state of these objects, each named once, as they stood in another state of the same schema: what a store held when
+  /// it was written down. Their relationships are taken as they are; nothing is checked.
+  package init(restoring objects: some Sequence<(reference: Reference, record: ObjectRecord)>, schema: Schema) {
+    self.init(schema: schema)
+    for (reference, record) in objects { replace(reference, with: record) }
+  }
+
   /// What stands where a state was taken away, until it is put back: to be replaced, not to be used. Allocates nothing.
   init(placeholderFor schema: Schema) {
     self.schema = schema
@@ -38,6 +45,9 @@ public struct ModelState: ObjectReader, Sendable {
     extentVersions = []
     indexes = []
   }
+
+  /// Every object with its name, in no order, without a copy of them.
+  package var all: some Collection<(key: Reference, value: ObjectRecord)> { objects }
 
   /// How many objects there are.
   public var count: Int { objects.count }
@@ -69,6 +79,9 @@ public struct ModelState: ObjectReader, Sendable {
   package func unorderedReferences(of entity: Entity) -> [Reference] {
     schema.family(of: entity).flatMap { Array(extents[$0.index]) }
   }
+
+  /// The references of an entity's own objects, without those of its subclasses, in no order. O(n).
+  func ownReferences(of entity: Entity) -> [Reference] { Array(extents[entity.index]) }
 
   /// The references of the objects of an entity, those of its subclasses included, whose indexed key has a value, in
   /// order; nil where the key is not indexed.

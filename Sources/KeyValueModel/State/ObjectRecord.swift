@@ -11,4 +11,12 @@ public struct ObjectRecord: Sendable {
   public let createdAt: Revision
   /// The values of the stored keys, by `Key.storage`.
   public internal(set) var values: [Value]
+
+  /// An object as it stood. `values` has one for each stored key, in the order of `Key.storage`.
+  package init(entity: Entity, revision: Revision, createdAt: Revision, values: [Value]) {
+    self.entity = entity
+    self.revision = revision
+    self.createdAt = createdAt
+    self.values = values
+  }
 }

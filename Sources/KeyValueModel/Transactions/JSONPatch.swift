@@ -14,6 +14,9 @@ public struct JSONPatch: Sendable {
 
   let operations: [Operation]
 
+  /// A patch of operations that were read before.
+  init(operations: [Operation]) { self.operations = operations }
+
   /// Reads a patch: an array of objects with the members that the operation in `op` asks for; others are ignored, as
   /// RFC 6902 §4 demands. O(n) in the length of the paths.
   ///

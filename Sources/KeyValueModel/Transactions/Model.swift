@@ -3,11 +3,17 @@ public struct Model: Sendable {
   /// The objects as they stand.
   public private(set) var state: ModelState
   /// The last committed transaction.
-  public private(set) var revision: Revision = 0
+  public private(set) var revision: Revision
 
   /// A model without objects.
   public init(schema: Schema) {
-    state = ModelState(schema: schema)
+    self.init(state: ModelState(schema: schema), revision: 0)
+  }
+
+  /// A model as it stood at a revision.
+  public init(state: ModelState, revision: Revision) {
+    self.state = state
+    self.revision = revision
   }
 
   /// What the objects are.

@@ -3,14 +3,18 @@ internal import OrderedCollections
 /// A reader of JSON text (RFC 8259) that is stricter than Foundation's and exact: an object that names a member twice
 /// is refused, whole numbers keep all 64 bits, and nesting is bounded.
 struct JSONParser {
-  private let bytes: UnsafeBufferPointer<UInt8>
-  private var position = 0
+  let bytes: UnsafeBufferPointer<UInt8>
+  /// How many bytes have been read.
+  private(set) var position = 0
   private var depth = 0
   private let depthLimit: Int
+  /// Whether the text is one of the store's own, which have forms for what JSON cannot say: see `ExactTextMark`.
+  private let isExact: Bool
 
-  init(_ bytes: UnsafeBufferPointer<UInt8>, depthLimit: Int) {
+  init(_ bytes: UnsafeBufferPointer<UInt8>, depthLimit: Int, isExact: Bool = false) {
     self.bytes = bytes
     self.depthLimit = depthLimit
+    self.isExact = isExact
   }
 
   /// The one value of the text, with nothing but white space around it.
@@ -21,11 +25,11 @@ struct JSONParser {
     return value
   }
 
-  private func error(_ reason: String) -> JSONError {
+  func error(_ reason: String) -> JSONError {
     JSONError(reason: reason, offset: position)
   }
 
-  private mutating func skipWhiteSpace() {
+  mutating func skipWhiteSpace() {
     while position < bytes.count {
       switch bytes[position] {
       case 0x20, 0x0A, 0x0D, 0x09: position += 1
@@ -34,7 +38,7 @@ struct JSONParser {
     }
   }
 
-  private mutating func parseValue() throws(JSONError) -> Value {
+  mutating func parseValue() throws(JSONError) -> Value {
     skipWhiteSpace()
     guard position < bytes.count else { throw error("the text ends where a value should be") }
     switch bytes[position] {
@@ -69,6 +73,19 @@ struct JSONParser {
     return value
   }
 
+  /// Goes on by a byte, which must be there.
+  mutating func advance() { position += 1 }
+
+  /// Whether `byte` comes next.
+  func isNext(_ byte: UInt8) -> Bool { position < bytes.count && bytes[position] == byte }
+
+  /// Consumes `byte` if it comes next, or says false.
+  mutating func takes(_ byte: UInt8) -> Bool {
+    guard isNext(byte) else { return false }
+    position += 1
+    return true
+  }
+
   /// Consumes `byte` after white space, or says false.
   private mutating func consume(_ byte: UInt8) -> Bool {
     skipWhiteSpace()
@@ -87,7 +104,7 @@ struct JSONParser {
     }
   }
 
-  private mutating func parseObject() throws(JSONError) -> Value {
+  private mutating func parseObject(mayBeMarked: Bool = true) throws(JSONError) -> Value {
     var members: OrderedDictionary<String, Value> = [:]
     if consume(UInt8(ascii: "}")) { return .object(JSONObject(members)) }
     while true {
@@ -98,6 +115,11 @@ struct JSONParser {
       let start = position
       let name = try parseString()
       guard consume(UInt8(ascii: ":")) else { throw error("a ':' is missing") }
+      if isExact, mayBeMarked, members.isEmpty, name.hasExactTextMark {
+        let value = try parseMarked(name)
+        guard consume(UInt8(ascii: "}")) else { throw error("a '}' is missing") }
+        return value
+      }
       let value = try parseValue()
       guard members.updateValue(value, forKey: name) == nil else {
         throw JSONError(reason: "the member '\(name)' is there twice", offset: start)
@@ -106,12 +128,33 @@ struct JSONParser {
       guard consume(UInt8(ascii: ",")) else { throw error("a ',' or '}' is missing") }
     }
   }
+
+  /// The object that begins here, also where its first member looks like a mark.
+  mutating func parseMarkless() throws(JSONError) -> Value {
+    try nested { parser throws(JSONError) in try parser.parseObject(mayBeMarked: false) }
+  }
+
+  /// What stands in an exact text for something that JSON has no form for, behind its name.
+  private mutating func parseMarked(_ name: String) throws(JSONError) -> Value {
+    switch ExactTextMark(rawValue: name) {
+    case .reference: return .reference(try parseReference())
+    case .number:
+      let text = try parseQuoted()
+      guard let number = Double(text), !number.isFinite else { throw error("a marked number must not be finite") }
+      return .number(number)
+    case .members: return .members(try parseMarkedMembers())
+    case .object:
+      guard isNext(UInt8(ascii: "{")) else { throw error("a '{' is missing") }
+      return try parseMarkless()
+    case nil: throw error("'\(name)' marks nothing")
+    }
+  }
 }
 
 // MARK: - Strings
 
 extension JSONParser {
-  private mutating func parseString() throws(JSONError) -> String {
+  mutating func parseString() throws(JSONError) -> String {
     position += 1
     let start = position
     while position < bytes.count, bytes[position] != UInt8(ascii: "\""), bytes[position] != UInt8(ascii: "\\") {
@@ -218,11 +261,27 @@ extension JSONParser {
       throw error("a number must not begin with 0")
     }
     let isWhole = try !skipFractionAndExponent()
-    let text = String(decoding: bytes[start..<position], as: UTF8.self)
     // "-0" is a double: as a whole number it would lose its sign.
-    if isWhole, let integer = Int64(text), !(isNegative && integer == 0) { return .integer(integer) }
+    if isWhole, let integer = integer(bytes[firstDigit..<position], isNegative), !(isNegative && integer == 0) {
+      return .integer(integer)
+    }
+    let text = String(decoding: bytes[start..<position], as: UTF8.self)
     guard let number = Double(text), number.isFinite else { throw error("a number is beyond the range of a double") }
     return .number(number)
+  }
+
+  /// The whole number of these digits; nil where it has more than 64 bits.
+  private func integer(_ digits: Slice<UnsafeBufferPointer<UInt8>>, _ isNegative: Bool) -> Int64? {
+    // Collected below zero, where there is one number more.
+    var number: Int64 = 0
+    for digit in digits {
+      let (tens, isOver) = number.multipliedReportingOverflow(by: 10)
+      let (sum, isBeyond) = tens.subtractingReportingOverflow(Int64(digit - UInt8(ascii: "0")))
+      guard !isOver, !isBeyond else { return nil }
+      number = sum
+    }
+    guard !isNegative else { return number }
+    return number == .min ? nil : -number
   }
 
   private mutating func skipFractionAndExponent() throws(JSONError) -> Bool {

@@ -19,6 +19,22 @@ struct JSONPointer: Hashable, Sendable {
     self.tokens = tokens
   }
 
+  /// The text that says this pointer.
+  var text: String {
+    var text = ""
+    for token in tokens {
+      text += "/"
+      for scalar in token.unicodeScalars {
+        switch scalar {
+        case "~": text += "~0"
+        case "/": text += "~1"
+        default: text.unicodeScalars.append(scalar)
+        }
+      }
+    }
+    return text
+  }
+
   /// Whether this is the way to something that contains what `other` leads to, and is not the same.
   func isProperPrefix(of other: JSONPointer) -> Bool {
     tokens.count < other.tokens.count && zip(tokens, other.tokens).allSatisfy { $0.utf8.elementsEqual($1.utf8) }

@@ -36,6 +36,9 @@ public struct Reference: Hashable, Sendable, Comparable, CustomStringConvertible
   /// The part behind the slash.
   public var id: String { String(text[text.index(after: slash)...]) }
 
+  /// The part behind the slash, in place.
+  var idBytes: Substring.UTF8View { text[text.index(after: slash)...].utf8 }
+
   private var slash: String.Index { text.utf8.firstIndex(of: UInt8(ascii: "/")) ?? text.endIndex }
 
   /// The same as `text`.
@@ -43,7 +46,7 @@ public struct Reference: Hashable, Sendable, Comparable, CustomStringConvertible
 
   /// By the bytes of the whole name: the order in which equal sort keys and unordered members come.
   public static func < (left: Reference, right: Reference) -> Bool {
-    left.text.utf8.lexicographicallyPrecedes(right.text.utf8)
+    left.text.byteOrdering(to: right.text) == .ascending
   }
 
   private static func isEntityName(_ bytes: some Collection<UInt8>) -> Bool {

@@ -1,0 +1,76 @@
+/// The record of every committed transaction, in order, with snapshots from which a state can be made without all of
+/// them. It holds bytes and revisions and knows nothing of what they mean.
+///
+/// One writer appends, writes snapshots and compacts; anybody reads. Whatever a method has done when it returns survives
+/// the end of the process, and of the machine's power unless the journal was opened with relaxed durability; what it has
+/// not done when it throws or the process ends, it has not done at all.
+///
+/// Made to fit a log that is replicated as well: an append names the revision that it follows, and a reader can wait for
+/// what comes after a revision.
+public protocol Journal: AnyObject, Sendable {
+  /// What the journal is.
+  var identity: JournalIdentity { get }
+  /// How far it reaches.
+  var bounds: JournalBounds { get }
+  /// Whether it ends with the process, so that it needs no snapshots.
+  var isVolatile: Bool { get }
+
+  /// Appends records that follow on one another and on `expected`, all or none of them, with one sync. Throws
+  /// `unexpectedRevision` where `expected` is not the last revision, `refused` and `untrusted` when the disk fails.
+  func append(_ records: [JournalRecord], after expected: UInt64) throws(JournalError)
+
+  /// The records after a revision, oldest first: as many as there are, `limit` at most, and no more once they have come to
+  /// `bytes` in all, but at least one. Where there is none, waits for one as long as `waiting` says. Throws `compacted`
+  /// where they begin later, `damaged` where one is not what was written. Any thread; never waits for a disk that writes.
+  func records(
+    after revision: UInt64, limit: Int, bytes: Int, waiting: Duration
+  ) throws(JournalError) -> [JournalRecord]
+
+  /// The snapshots that can be used, newest first. One that cannot be read as a snapshot at all is `damaged` when it is
+  /// read, not here.
+  func snapshots() throws(JournalError) -> [JournalSnapshot]
+
+  /// Writes a snapshot of the state at a revision that the journal holds, as blocks of bytes until `next` gives nil.
+  /// Slow, and not in the way of `append`.
+  func writeSnapshot(
+    at revision: UInt64, milliseconds: Int64, _ next: () throws -> [UInt8]?
+  ) throws(JournalError)
+
+  /// Gives the blocks of a snapshot in order. Throws `damaged` where it is not what was written; then what was given
+  /// before is of no use.
+  func readSnapshot(_ snapshot: JournalSnapshot, _ receive: ([UInt8]) throws -> Void) throws
+
+  /// Forgets the records up to and with a revision, and the snapshots before it. Throws `invalid` where there is no
+  /// snapshot at the revision, unless the journal is volatile.
+  func compact(upTo revision: UInt64) throws(JournalError)
+
+  /// Begins anew under another schema, with the state that `next` gives: a snapshot of `revision`, the last one or one
+  /// more, before which everything is forgotten.
+  func rebase(
+    to revision: UInt64, schema: String, milliseconds: Int64, _ next: () throws -> [UInt8]?
+  ) throws(JournalError)
+
+  /// Reads everything back after `untrusted`, from the disk and not from memory, and takes away what was never
+  /// acknowledged. Throws what is still wrong.
+  func recover() throws(JournalError)
+
+  /// Does what keeps the files small and can wait until nobody does. To be called by the writer after it has answered.
+  func maintain()
+
+  /// Ends the use of the journal. Everything is synced; further calls throw `unusable`.
+  func close()
+}
+
+/// A state that was written down.
+public struct JournalSnapshot: Hashable, Sendable {
+  /// The last revision that is in it.
+  public let revision: UInt64
+  /// The digest of the chain of records at this revision.
+  public let digest: JournalDigest
+
+  /// A snapshot of a revision.
+  public init(revision: UInt64, digest: JournalDigest) {
+    self.revision = revision
+    self.digest = digest
+  }
+}

@@ -1,0 +1,283 @@
+internal import Foundation
+internal import GRDB
+
+/// The SQLite database of a journal: its tables, and what reads and writes them. Knows nothing of locks, marks and
+/// snapshots.
+struct JournalDatabase: Sendable {
+  /// The one row that says what the journal is and where its records begin.
+  struct Head: Hashable, Codable {
+    var epoch: String
+    var schema: String
+    var base: UInt64
+    var baseDigest: JournalDigest
+  }
+
+  /// What a database is opened for.
+  enum Mode {
+    /// A commit that is answered is on the disk.
+    case synced
+    /// A commit is in order, and on the disk a little later.
+    case relaxed
+    /// Somebody else may write.
+    case readOnly
+  }
+
+  private let pool: DatabasePool
+  private let path: String
+  /// GRDB has no answer for who reads a pool while it is closed: the connection is gone under him.
+  private let gate = UseGate()
+
+  /// Opens the database, and makes its tables where there are none. Throws `unusable` for one that a later version of
+  /// Keyway has made.
+  init(_ path: String, _ mode: Mode) throws(JournalError) {
+    self.path = path
+    do {
+      var configuration = Configuration()
+      configuration.label = "keyway.journal"
+      configuration.maximumReaderCount = 4
+      configuration.readonly = mode == .readOnly
+      pool = try DatabasePool(path: path, configuration: configuration)
+      if mode != .readOnly {
+        try pool.writeWithoutTransaction { db in
+          try db.execute(sql: "PRAGMA synchronous = \(mode == .synced ? "FULL" : "NORMAL")")
+          // Done by the writer once it has answered, see `checkpoint`.
+          try db.execute(sql: "PRAGMA wal_autocheckpoint = 0")
+        }
+      }
+      let migrator = Self.migrator
+      guard try pool.read({ try !migrator.hasBeenSuperseded($0) }) else {
+        throw JournalError.unusable("\(path): it was made by a later version of Keyway")
+      }
+      if mode != .readOnly { try migrator.migrate(pool) }
+    } catch {
+      throw Self.translated(error, path)
+    }
+  }
+
+  /// Every form that the tables have had, from the first on.
+  private static var migrator: DatabaseMigrator {
+    var migrator = DatabaseMigrator()
+    migrator.registerMigration("1: records and head") { db in
+      try db.execute(
+        sql: """
+          CREATE TABLE record (
+            revision INTEGER PRIMARY KEY, milliseconds INTEGER NOT NULL, digest INTEGER NOT NULL, body BLOB NOT NULL);
+          CREATE TABLE head (id INTEGER PRIMARY KEY CHECK (id = 1), content TEXT NOT NULL, digest INTEGER NOT NULL);
+          """)
+    }
+    return migrator
+  }
+
+  // MARK: Reading
+
+  /// The head, nil where there is none.
+  func head() throws(JournalError) -> Head? {
+    try reading { db in
+      guard let row = try Row.fetchOne(db, sql: "SELECT content, digest FROM head") else { return nil }
+      // Where the file is damaged anything may stand there, of any type.
+      guard let content = String.fromDatabaseValue(row[0]), let digest = Int64.fromDatabaseValue(row[1]),
+        JournalDigest.start.linked(to: Array(content.utf8)).value == UInt64(bitPattern: digest)
+      else {
+        throw JournalError.damaged(place: path, reason: "the head is not what was written")
+      }
+      return try JSONDecoder().decode(Head.self, from: Data(content.utf8))
+    }
+  }
+
+  /// The last revision, nil where there is no record.
+  func lastRevision() throws(JournalError) -> UInt64? {
+    try reading { db in
+      try Int64.fetchOne(db, sql: "SELECT max(revision) FROM record").map(UInt64.init(bitPattern:))
+    }
+  }
+
+  /// The digest that stands with a record, unchecked; nil where there is none.
+  func digest(at revision: UInt64) throws(JournalError) -> JournalDigest? {
+    try reading { db in
+      try Row.fetchOne(
+        db, sql: "SELECT digest FROM record WHERE revision = ?", arguments: [Int64(bitPattern: revision)]
+      ).flatMap { Int64.fromDatabaseValue($0[0]) }.map { JournalDigest(value: UInt64(bitPattern: $0)) }
+    }
+  }
+
+  /// Gives the records after a revision, as far as they follow on one another and on the digest there, until `receive` says
+  /// that it has enough. Throws `damaged` where one does not. Gives how far it came.
+  func read(
+    after revision: UInt64, _ digest: JournalDigest, through last: UInt64,
+    _ receive: (JournalRecord, JournalDigest) throws -> Bool
+  ) throws(JournalError) -> UInt64 {
+    try reading { db in
+      let rows = try Row.fetchCursor(
+        db.cachedStatement(
+          sql: """
+            SELECT revision, milliseconds, digest, body FROM record WHERE revision > ? AND revision <= ? ORDER BY revision
+            """), arguments: [Int64(bitPattern: revision), Int64(bitPattern: last)])
+      var (present, link) = (revision, digest)
+      while let row = try rows.next() {
+        let found = UInt64(bitPattern: row[0] as Int64)
+        guard found == present + 1 else { throw missing(present + 1) }
+        // Where the file is damaged anything may stand there, of any type.
+        guard let milliseconds = Int64.fromDatabaseValue(row[1]), let digest = Int64.fromDatabaseValue(row[2]) else {
+          throw changed(found)
+        }
+        let record = JournalRecord(
+          revision: found, milliseconds: milliseconds, body: try row.withUnsafeData(atIndex: 3) { Array($0 ?? Data()) })
+        link = link.linked(to: record)
+        guard link.value == UInt64(bitPattern: digest) else { throw changed(found) }
+        present = found
+        if try !receive(record, link) { return present }
+      }
+      guard present == last else { throw missing(present + 1) }
+      return present
+    }
+  }
+
+  private func changed(_ revision: UInt64) -> JournalError {
+    .damaged(place: "\(path), revision \(revision)", reason: "it is not what was written")
+  }
+
+  private func missing(_ revision: UInt64) -> JournalError {
+    .damaged(place: "\(path), revision \(revision)", reason: "it is missing")
+  }
+
+  private func reading<Result>(_ body: (Database) throws -> Result) throws(JournalError) -> Result {
+    try using { try $0.read(body) }
+  }
+
+  // MARK: Writing
+
+  /// Writes records with their digests, in one transaction with one sync.
+  func append(_ entries: [(record: JournalRecord, digest: JournalDigest)]) throws(JournalError) {
+    try using { pool in
+      try pool.writeWithoutTransaction { db in
+        // A single statement is a transaction of its own.
+        guard entries.count > 1 else { return try Self.insert(entries, db) }
+        // Prepared once, where GRDB's own would be compiled for every batch.
+        try db.cachedStatement(sql: "BEGIN IMMEDIATE TRANSACTION").execute()
+        do {
+          try Self.insert(entries, db)
+          try db.cachedStatement(sql: "COMMIT TRANSACTION").execute()
+        } catch {
+          if db.isInsideTransaction { try? db.rollback() }
+          throw error
+        }
+      }
+    }
+  }
+
+  /// How many records one statement writes, where there are as many: each execution has its price.
+  private static let rowsPerStatement = 16
+
+  private static func insert(
+    _ entries: [(record: JournalRecord, digest: JournalDigest)], _ db: Database
+  ) throws {
+    var rest = entries[...]
+    while !rest.isEmpty {
+      let count = rest.count >= rowsPerStatement ? rowsPerStatement : 1
+      let statement = try db.cachedStatement(sql: count == 1 ? singleInsertion : multipleInsertion)
+      var arguments: [(any DatabaseValueConvertible)?] = []
+      arguments.reserveCapacity(count * 4)
+      for (record, digest) in rest.prefix(count) {
+        arguments.append(Int64(bitPattern: record.revision))
+        arguments.append(record.milliseconds)
+        arguments.append(Int64(bitPattern: digest.value))
+        arguments.append(Data(record.body))
+      }
+      statement.setUncheckedArguments(StatementArguments(arguments))
+      try statement.execute()
+      rest = rest.dropFirst(count)
+    }
+  }
+
+  private static let singleInsertion = "INSERT INTO record (revision, milliseconds, digest, body) VALUES (?, ?, ?, ?)"
+  private static let multipleInsertion =
+    singleInsertion + String(repeating: ", (?, ?, ?, ?)", count: rowsPerStatement - 1)
+
+  /// Writes the head, and takes records away, in one transaction.
+  func write(_ head: Head, removingAfter last: UInt64? = nil, removingUpTo base: UInt64? = nil) throws(JournalError) {
+    try writing { db in
+      let encoder = JSONEncoder()
+      encoder.outputFormatting = .sortedKeys
+      let content = String(decoding: try encoder.encode(head), as: UTF8.self)
+      let digest = JournalDigest.start.linked(to: Array(content.utf8))
+      try db.execute(
+        sql: "INSERT OR REPLACE INTO head (id, content, digest) VALUES (1, ?, ?)",
+        arguments: [content, Int64(bitPattern: digest.value)])
+      if let last {
+        try db.execute(sql: "DELETE FROM record WHERE revision > ?", arguments: [Int64(bitPattern: last)])
+      }
+      if let base {
+        try db.execute(sql: "DELETE FROM record WHERE revision <= ?", arguments: [Int64(bitPattern: base)])
+      }
+    }
+  }
+
+  /// Takes away the oldest records up to a revision, as many as `limit`. False where there are none left.
+  func remove(upTo base: UInt64, limit: UInt64) throws(JournalError) -> Bool {
+    try writing { db in
+      guard let first = try Int64.fetchOne(db, sql: "SELECT min(revision) FROM record") else { return false }
+      let end = min(base, UInt64(bitPattern: first) + limit - 1)
+      try db.execute(sql: "DELETE FROM record WHERE revision <= ?", arguments: [Int64(bitPattern: end)])
+      return db.changesCount > 0 && end < base
+    }
+  }
+
+  /// Puts what the log has in its place in the database, so that the log is written from its beginning again.
+  func checkpoint() throws(JournalError) {
+    try using { try $0.writeWithoutTransaction { db in _ = try db.checkpoint(.passive) } }
+  }
+
+  /// Gives the room of records that were taken away back to the file system.
+  func shrink() throws(JournalError) {
+    try using { try $0.vacuum() }
+    try emptyLog()
+  }
+
+  /// Puts everything that the log has in its place, with a sync, and leaves the log empty: then the database is one file.
+  func emptyLog() throws(JournalError) {
+    try using { try $0.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) } }
+  }
+
+  /// Ends the use of the database, once everybody who uses it has come to an end.
+  func close() {
+    if gate.close() { try? pool.close() }
+  }
+
+  /// Does something with the pool while it cannot be closed.
+  private func using<Result>(_ body: (DatabasePool) throws -> Result) throws(JournalError) -> Result {
+    guard gate.enter() else { throw .refused("\(path): it is closed") }
+    defer { gate.leave() }
+    do {
+      return try body(pool)
+    } catch {
+      throw Self.translated(error, path)
+    }
+  }
+
+  private func writing<Result>(_ body: (Database) throws -> Result) throws(JournalError) -> Result {
+    try using { pool in
+      var result: Result?
+      try pool.writeWithoutTransaction { db in
+        try db.inTransaction(.immediate) {
+          result = try body(db)
+          return .commit
+        }
+      }
+      guard let result else { throw JournalError.untrusted("\(path): a transaction gave nothing") }
+      return result
+    }
+  }
+
+  private static func translated(_ error: any Error, _ path: String) -> JournalError {
+    if let error = error as? JournalError { return error }
+    guard let error = error as? DatabaseError else { return .untrusted("\(path): \(error)") }
+    let reason = error.message ?? "\(error.extendedResultCode)"
+    switch error.resultCode {
+    case .SQLITE_FULL, .SQLITE_READONLY, .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_NOMEM:
+      return .refused("\(path): \(reason)")
+    case .SQLITE_CORRUPT, .SQLITE_NOTADB: return .damaged(place: path, reason: reason)
+    case .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_AUTH: return .unusable("\(path): \(reason)")
+    default: return .untrusted("\(path): \(reason) (\(error.extendedResultCode.rawValue))")
+    }
+  }
+}

@@ -1,0 +1,179 @@
+internal import Glibc
+
+/// What can be read of a store's files, whatever has become of them. Changes nothing, and can be made while a server runs;
+/// then what is found may be half of before and half of after a compaction, so a problem counts only if it is found twice.
+public struct JournalInspection: Sendable {
+  /// Something that is not as it was written.
+  public struct Problem: Hashable, Sendable, CustomStringConvertible {
+    /// The file, with the revision or byte where that is known.
+    public let place: String
+    /// What is wrong there, as a clause.
+    public let reason: String
+
+    /// A problem of these parts.
+    public init(place: String, reason: String) {
+      self.place = place
+      self.reason = reason
+    }
+
+    init(_ error: JournalError, place: String) {
+      if case .damaged(let place, let reason) = error {
+        self.init(place: place, reason: reason)
+      } else {
+        self.init(place: place, reason: error.description)
+      }
+    }
+
+    /// Place and reason in a line.
+    public var description: String { "\(place): \(reason)" }
+  }
+
+  /// Where reading can begin: at the very beginning, or with a snapshot that is whole.
+  public struct Start: Sendable {
+    /// The revision of the state that it begins with.
+    public let revision: UInt64
+    /// Epoch and schema as they stand there.
+    public let identity: JournalIdentity
+    /// The snapshot with that state; nil where it is empty.
+    public let snapshot: StoredSnapshot?
+    let digest: JournalDigest
+  }
+
+  /// The directory.
+  public var directory: String { layout.directory }
+  // Stored: where both are worked out of the head each time, the optimizer of Swift 6.3 breaks off.
+  /// What the head says; nil where it cannot be read.
+  public let identity: JournalIdentity?
+  /// Where the records begin by the head; nil where it cannot be read.
+  public let base: UInt64?
+  /// The last revision of which there is a record, whole or not; the base where there is none.
+  public let last: UInt64
+  /// The last revision that is known to have been acknowledged; nil where that is not known.
+  public var acknowledged: UInt64? { mark?.revision }
+  /// The files of snapshots, oldest first.
+  public let snapshots: [StoredSnapshot]
+  /// Where reading can begin, earliest first.
+  public let starts: [Start]
+  /// What is wrong apart from the records, which `Reader` reads.
+  public private(set) var problems: [Problem] = []
+  /// The bytes of the database and its log.
+  public let databaseBytes: Int
+
+  let layout: JournalLayout
+  let database: JournalDatabase?
+  let head: JournalDatabase.Head?
+  let mark: AcknowledgedMark?
+
+  /// Reads head, mark and every snapshot of a directory. `schema` is the one that the records were written under, for a
+  /// store whose head is damaged and that has no snapshot. Throws `unusable` where there is no store.
+  public init(directory: String, schema: String? = nil) throws(JournalError) {
+    layout = JournalLayout(directory: directory)
+    guard SystemFile.exists(layout.database) || SystemFile.exists(layout.mark) else {
+      throw .unusable("\(directory): there is no store")
+    }
+    var problems: [Problem] = []
+    // In this order: a snapshot is written of what is acknowledged, and acknowledged is what the database has.
+    let snapshots = Self.snapshots(of: layout, &problems)
+    mark = Self.mark(of: layout, &problems)
+    (database, head) = Self.database(of: layout, &problems)
+    identity = head.map { JournalIdentity(epoch: $0.epoch, schema: $0.schema) }
+    base = head?.base
+    databaseBytes = SystemFile.size(of: layout.database) + SystemFile.size(of: layout.databaseLog)
+    var last = head?.base ?? 0
+    do throws(JournalError) {
+      last = max(last, try database?.lastRevision() ?? 0)
+    } catch {
+      problems.append(Problem(error, place: layout.database))
+    }
+    self.last = last
+    let (head, acknowledged) = (head, mark?.revision ?? 0)
+    self.snapshots = snapshots.map { snapshot in
+      var snapshot = snapshot
+      if let head { snapshot.fit(to: head, last: last, acknowledged: acknowledged) }
+      return snapshot
+    }
+    starts = Self.starts(head, self.snapshots, schema)
+    if starts.isEmpty {
+      problems.append(
+        Problem(place: layout.snapshots, reason: "there is no whole snapshot to begin with\(Self.from(head))"))
+    }
+    self.problems = problems
+  }
+
+  private static func from(_ head: JournalDatabase.Head?) -> String {
+    head.map { ", from revision \($0.base) on" } ?? ""
+  }
+
+  /// Ends the use of the database.
+  public func close() {
+    database?.close()
+  }
+
+  private static func snapshots(of layout: JournalLayout, _ problems: inout [Problem]) -> [StoredSnapshot] {
+    guard SystemFile.exists(layout.snapshots) else { return [] }
+    do throws(JournalError) {
+      return try SystemFile.names(in: layout.snapshots).compactMap { StoredSnapshot(name: $0, layout) }
+    } catch {
+      problems.append(Problem(error, place: layout.snapshots))
+      return []
+    }
+  }
+
+  private static func mark(of layout: JournalLayout, _ problems: inout [Problem]) -> AcknowledgedMark? {
+    // A server may write it just now: what is half of each is whole the next time.
+    for _ in 0..<3 {
+      if let file = try? SystemFile(layout.mark, O_RDONLY), let mark = try? AcknowledgedMark(contentsOf: file) {
+        return mark
+      }
+      usleep(1000)
+    }
+    let reason = SystemFile.exists(layout.mark) ? "it is not whole" : "it is missing"
+    problems.append(Problem(place: layout.mark, reason: "\(reason); how far the journal was acknowledged is not known"))
+    return nil
+  }
+
+  private static func database(
+    of layout: JournalLayout, _ problems: inout [Problem]
+  ) -> (JournalDatabase?, JournalDatabase.Head?) {
+    guard SystemFile.exists(layout.database) else {
+      problems.append(Problem(place: layout.database, reason: "it is missing"))
+      return (nil, nil)
+    }
+    var database: JournalDatabase?
+    do throws(JournalError) {
+      let found = try JournalDatabase(layout.database, .readOnly)
+      database = found
+      guard let head = try found.head() else {
+        throw .damaged(place: layout.database, reason: "the head is missing")
+      }
+      return (found, head)
+    } catch {
+      problems.append(Problem(error, place: layout.database))
+      return (database, nil)
+    }
+  }
+
+  private static func starts(
+    _ head: JournalDatabase.Head?, _ snapshots: [StoredSnapshot], _ schema: String?
+  ) -> [Start] {
+    var starts: [Start] = []
+    for snapshot in snapshots where snapshot.condition == .whole {
+      guard let header = snapshot.header else { continue }
+      let identity = JournalIdentity(epoch: header.epoch, schema: header.schema)
+      starts.append(
+        Start(revision: snapshot.revision, identity: identity, snapshot: snapshot, digest: header.digest))
+    }
+    let beginning: JournalIdentity?
+    if let head {
+      beginning = head.base == 0 ? JournalIdentity(epoch: head.epoch, schema: head.schema) : nil
+    } else {
+      beginning = starts.first?.identity ?? schema.map { JournalIdentity(epoch: "", schema: $0) }
+    }
+    // A snapshot of revision 0 is there where the store was begun anew when it was empty.
+    if let beginning, starts.first?.revision != 0 {
+      let digest = head?.baseDigest ?? .start
+      starts.insert(Start(revision: 0, identity: beginning, snapshot: nil, digest: digest), at: 0)
+    }
+    return starts
+  }
+}

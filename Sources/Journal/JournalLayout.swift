@@ -1,0 +1,28 @@
+/// Where a store's files are in its directory.
+struct JournalLayout: Sendable {
+  /// The directory.
+  let directory: String
+
+  /// Names the process that has the store.
+  var lock: String { "\(directory)/lock" }
+  /// The records, in an SQLite database.
+  var database: String { "\(directory)/journal.sqlite" }
+  /// What SQLite has written and not yet put in its place.
+  var databaseLog: String { "\(database)-wal" }
+  /// How far the records have been acknowledged.
+  var mark: String { "\(directory)/acknowledged" }
+  /// The snapshots.
+  var snapshots: String { "\(directory)/snapshots" }
+
+  /// The file of a snapshot.
+  func snapshot(_ revision: UInt64) -> String {
+    let digits = String(revision)
+    return "\(snapshots)/\(String(repeating: "0", count: max(0, 20 - digits.count)))\(digits).snapshot"
+  }
+
+  /// The revision that the name of a snapshot's file says; nil where it is no such name.
+  static func revision(ofSnapshot name: String) -> UInt64? {
+    guard name.hasSuffix(".snapshot") else { return nil }
+    return UInt64(name.dropLast(".snapshot".count))
+  }
+}

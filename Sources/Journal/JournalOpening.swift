@@ -1,0 +1,74 @@
+internal import Glibc
+
+/// What is found when a journal is opened: how far it reaches, after an end that was never acknowledged and is not whole
+/// has been cut off.
+struct JournalOpening {
+  private(set) var last: UInt64
+  private(set) var tip: JournalDigest
+  private(set) var remarks: [String] = []
+
+  /// Looks at the end of the journal. Throws `damaged` where something that was acknowledged is not there.
+  init(_ database: JournalDatabase, _ head: JournalDatabase.Head, _ layout: JournalLayout) throws(JournalError) {
+    last = max(head.base, try database.lastRevision() ?? head.base)
+    tip = head.baseDigest
+    guard let mark = try Self.mark(layout, &remarks) else {
+      // Nobody knows what was acknowledged: everything has to be as it was written.
+      tip = try Self.digest(at: last, database, head, layout)
+      return
+    }
+    guard mark.revision <= last else {
+      throw .damaged(
+        place: layout.database,
+        reason: "it ends with revision \(last), and \(mark.revision) was acknowledged")
+    }
+    // A mark from the base or before it was left by a power failure, and says no more than the base does.
+    let known = max(mark.revision, head.base)
+    tip = try Self.digest(at: known, database, head, layout)
+    if mark.revision > head.base, tip != mark.digest {
+      throw .damaged(
+        place: "\(layout.database), revision \(known)", reason: "it is not what was acknowledged")
+    }
+    try checkUnacknowledged(after: known, database, head)
+  }
+
+  /// What comes after the last acknowledged record is taken as far as it is whole.
+  private mutating func checkUnacknowledged(
+    after known: UInt64, _ database: JournalDatabase, _ head: JournalDatabase.Head
+  ) throws(JournalError) {
+    guard last > known else { return }
+    var (end, link) = (known, tip)
+    do throws(JournalError) {
+      _ = try database.read(after: known, tip, through: last) { record, digest in
+        (end, link) = (record.revision, digest)
+        return true
+      }
+    } catch {
+      guard case .damaged(let place, let reason) = error else { throw error }
+      remarks.append("cut off after revision \(end), which nobody was told of: \(place): \(reason)")
+      try database.write(head, removingAfter: end)
+    }
+    (last, tip) = (end, link)
+  }
+
+  private static func mark(
+    _ layout: JournalLayout, _ remarks: inout [String]
+  ) throws(JournalError) -> AcknowledgedMark? {
+    guard SystemFile.exists(layout.mark) else { return nil }
+    let file = try SystemFile(layout.mark, O_RDONLY)
+    let mark = try AcknowledgedMark(contentsOf: file)
+    if mark == nil {
+      remarks.append("\(layout.mark): it is not whole; how far the journal was acknowledged is not known")
+    }
+    return mark
+  }
+
+  private static func digest(
+    at revision: UInt64, _ database: JournalDatabase, _ head: JournalDatabase.Head, _ layout: JournalLayout
+  ) throws(JournalError) -> JournalDigest {
+    if revision == head.base { return head.baseDigest }
+    guard let digest = try database.digest(at: revision) else {
+      throw .damaged(place: "\(layout.database), revision \(revision)", reason: "it is missing")
+    }
+    return digest
+  }
+}

@@ -1,0 +1,51 @@
+internal import Glibc
+internal import Locking
+
+/// After a disk has failed.
+extension SQLiteJournal {
+  /// Closes the database and opens it anew, has the kernel forget what it remembers of the files, reads every record back,
+  /// and takes away what was written and never acknowledged.
+  public func recover() throws(JournalError) {
+    try upkeep.withLock { _ throws(JournalError) in try readBack() }
+  }
+
+  private func readBack() throws(JournalError) {
+    let (old, last, tip, isClosed) = state.withLock { ($0.database, $0.last, $0.tip, $0.isClosed) }
+    var head = state.withLock { $0.head }
+    guard !isClosed else { throw .unusable("the journal is closed") }
+    old.close()
+    for path in [layout.database, layout.databaseLog] { SystemFile.dropCache(of: path) }
+    let database = try JournalDatabase(layout.database, durability == .synced ? .synced : .relaxed)
+    do throws(JournalError) {
+      // A compaction whose sync failed may be there all the same: then the records have to lead from its base to the end.
+      guard let found = try database.head(), found.epoch == head.epoch, found.schema == head.schema,
+        (head.base...last).contains(found.base)
+      else {
+        throw .damaged(place: layout.database, reason: "the head is not what was written")
+      }
+      head = found
+      var link = head.baseDigest
+      _ = try database.read(after: head.base, link, through: last) { _, digest in
+        link = digest
+        return true
+      }
+      guard link == tip else {
+        throw .damaged(place: "\(layout.database), revision \(last)", reason: "it is not what was acknowledged")
+      }
+      // Also shows that the disk takes and syncs a write.
+      try database.write(head, removingAfter: last)
+    } catch {
+      state.withLock { state in
+        state.database = database
+        state.doubt = error.description
+      }
+      throw error
+    }
+    state.withLock { state in
+      state.database = database
+      state.head = head
+      state.doubt = nil
+      state.logPages = 0
+    }
+  }
+}

@@ -1,0 +1,149 @@
+internal import Foundation
+internal import Glibc
+
+/// A state in a file: what a journal's snapshots and backups are.
+///
+/// A line that names the format, then frames: the length of the content (four bytes, little-endian), the link of the chain
+/// of digests up to and with it (eight bytes), the content. The first frame is the header as JSON, an empty one is the last,
+/// and nothing follows it; so a file that is cut off anywhere, or has a byte changed anywhere, is found out.
+public struct SnapshotFile: Sendable {
+  /// What the file says of itself.
+  public struct Header: Hashable, Sendable, Codable {
+    /// The store that the state is of.
+    public let epoch: String
+    /// The last revision that is in it.
+    public let revision: UInt64
+    /// The digest of the journal's chain there.
+    public let digest: JournalDigest
+    /// When it was written, in milliseconds since 1970.
+    public let milliseconds: Int64
+    /// The text of the schema under which the objects stand.
+    public let schema: String
+  }
+
+  /// What it says of itself.
+  public let header: Header
+  let path: String
+
+  private static let magic = Array("keyway snapshot 1\n".utf8)
+  /// The largest content of a frame, in bytes: more is a length that was not written.
+  public static let maximumBlock = 256 * 1024 * 1024
+
+  /// Opens a file and reads its header. Throws `damaged` where that is not one, `refused` where it cannot be read.
+  public init(path: String) throws(JournalError) {
+    var frames = try FrameReader(path)
+    guard let content = try frames.next() else { throw .damaged(place: path, reason: "it has no header") }
+    do {
+      header = try JSONDecoder().decode(Header.self, from: Data(content))
+    } catch {
+      throw .damaged(place: path, reason: "its header is not one: \(error)")
+    }
+    self.path = path
+  }
+
+  /// Gives the blocks in order; what follows the last one, or is missing, is `damaged`.
+  public func read(_ receive: ([UInt8]) throws -> Void) throws {
+    var frames = try FrameReader(path)
+    _ = try frames.next()
+    while let block = try frames.next() { try receive(block) }
+  }
+
+  /// Writes a file under a name that is there only once it is whole and on the disk. Takes blocks until `next` gives nil.
+  public static func write(
+    _ header: Header, to path: String, _ next: () throws -> [UInt8]?
+  ) throws(JournalError) {
+    let draft = "\(path).draft"
+    do throws(JournalError) {
+      let file = try SystemFile(draft, O_WRONLY | O_CREAT | O_TRUNC)
+      try file.write(magic)
+      var digest = JournalDigest.start
+      try append(try encoded(header), to: file, &digest)
+      while let block = try taken(next) {
+        guard !block.isEmpty else { continue }
+        try append(block, to: file, &digest)
+      }
+      try append([], to: file, &digest)
+      try file.sync()
+      try SystemFile.rename(draft, to: path)
+      try SystemFile.syncDirectory(directory(of: path))
+    } catch {
+      try? SystemFile.remove(draft)
+      throw error
+    }
+  }
+
+  private static func encoded(_ header: Header) throws(JournalError) -> [UInt8] {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    do {
+      return Array(try encoder.encode(header))
+    } catch {
+      throw .invalid("a snapshot's header cannot be written: \(error)")
+    }
+  }
+
+  private static func taken(_ next: () throws -> [UInt8]?) throws(JournalError) -> [UInt8]? {
+    do {
+      return try next()
+    } catch {
+      throw .invalid("the state cannot be written down: \(error)")
+    }
+  }
+
+  private static func append(
+    _ content: [UInt8], to file: SystemFile, _ digest: inout JournalDigest
+  ) throws(JournalError) {
+    digest = digest.linked(to: content)
+    var frame: [UInt8] = []
+    frame.reserveCapacity(content.count + 12)
+    withUnsafeBytes(of: UInt32(content.count).littleEndian) { frame.append(contentsOf: $0) }
+    withUnsafeBytes(of: digest.value.littleEndian) { frame.append(contentsOf: $0) }
+    frame.append(contentsOf: content)
+    try file.write(frame)
+  }
+
+  private static func directory(of path: String) -> String {
+    guard let slash = path.lastIndex(of: "/") else { return "." }
+    return slash == path.startIndex ? "/" : String(path[..<slash])
+  }
+
+  /// Reads one frame after the other.
+  struct FrameReader {
+    private let file: SystemFile
+    private var digest = JournalDigest.start
+    private var offset: Int
+
+    init(_ path: String) throws(JournalError) {
+      file = try SystemFile(path, O_RDONLY)
+      guard try file.read(magic.count) == magic else {
+        throw .damaged(place: path, reason: "it does not begin as a snapshot of this version does")
+      }
+      offset = magic.count
+    }
+
+    /// The next content; nil at the end, which is where it should be.
+    mutating func next() throws(JournalError) -> [UInt8]? {
+      let head = try file.read(12)
+      guard head.count == 12 else { throw damaged("it ends") }
+      let (length, link) = head.withUnsafeBytes { bytes in
+        (
+          Int(UInt32(littleEndian: bytes.loadUnaligned(as: UInt32.self))),
+          UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: 4, as: UInt64.self))
+        )
+      }
+      let size = try file.size()
+      guard length <= maximumBlock, offset + 12 + length <= size else { throw damaged("a length is wrong, or it ends") }
+      let content = try file.read(length)
+      digest = digest.linked(to: content)
+      guard digest.value == link else { throw damaged("it is not what was written") }
+      offset += 12 + length
+      guard length == 0 else { return content }
+      guard offset == size else { throw damaged("something follows the end") }
+      return nil
+    }
+
+    private func damaged(_ reason: String) -> JournalError {
+      .damaged(place: "\(file.path), byte \(offset)", reason: reason)
+    }
+  }
+}

@@ -1,0 +1,38 @@
+internal import Foundation
+
+/// Keeps a resource from being closed while somebody uses it, and from being used afterwards.
+///
+/// Sendable although it holds a class that is not: `NSCondition` is its own lock, and guards both variables.
+final class UseGate: @unchecked Sendable {
+  private let condition = NSCondition()
+  private var users = 0
+  private var isClosed = false
+
+  /// Begins a use, to be ended by `leave`. False once it is closed: then there is none.
+  func enter() -> Bool {
+    condition.lock()
+    defer { condition.unlock() }
+    guard !isClosed else { return false }
+    users += 1
+    return true
+  }
+
+  /// Ends a use.
+  func leave() {
+    condition.lock()
+    users -= 1
+    condition.broadcast()
+    condition.unlock()
+  }
+
+  /// Lets nobody in from now on, and returns when everybody has left. False where it was closed already. Not to be called by
+  /// a user.
+  func close() -> Bool {
+    condition.lock()
+    defer { condition.unlock() }
+    guard !isClosed else { return false }
+    isClosed = true
+    while users > 0 { condition.wait() }
+    return true
+  }
+}

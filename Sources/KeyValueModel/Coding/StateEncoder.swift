@@ -1,0 +1,86 @@
+/// Writes the objects of a state as blocks of text, each of which can be read on its own.
+///
+/// A block is a JSON array with an element for each entity that it has objects of: the entity, the names of its stored keys,
+/// and for each object its id, the revision that last set a key, the revision that made it, and the values of the keys:
+/// `[["Account",["balance","owner"],[["1",12,3,100.0,"Person/7"],…]],…]`. Objects come in the order of the schema's entities
+/// and of their references, so that the same state makes the same blocks.
+package struct StateEncoder: Sendable {
+  private let state: ModelState
+  private let blockBytes: Int
+  /// The entity under way, by its index, and what is left of its objects.
+  private var entity = 0
+  private var references: ArraySlice<Reference> = []
+  private var isEntityBegun = false
+
+  /// A writer of the state's objects. A block ends with the object with which it reaches `blockBytes`; one with very long
+  /// values is not divided.
+  package init(_ state: ModelState, blockBytes: Int = 1 << 16) {
+    self.state = state
+    self.blockBytes = blockBytes
+  }
+
+  /// The next block, nil when all objects are written. O(n) in its length; the first of an entity's also sorts the
+  /// references of all its objects.
+  package mutating func nextBlock() -> [UInt8]? {
+    var bytes: [UInt8] = []
+    while bytes.count < blockBytes, findObjects() {
+      if bytes.isEmpty { bytes.reserveCapacity(blockBytes + blockBytes / 8) }
+      bytes.append(UInt8(ascii: bytes.isEmpty ? "[" : ","))
+      appendObjects(to: &bytes)
+    }
+    guard !bytes.isEmpty else { return nil }
+    bytes.append(UInt8(ascii: "]"))
+    return bytes
+  }
+
+  /// Goes on to an entity that has objects to be written; says whether there is one.
+  private mutating func findObjects() -> Bool {
+    while references.isEmpty {
+      if isEntityBegun { entity += 1 }
+      guard entity < state.schema.entities.count else { return false }
+      isEntityBegun = true
+      references = state.ownReferences(of: state.schema.entities[entity]).sorted()[...]
+    }
+    return true
+  }
+
+  private mutating func appendObjects(to bytes: inout [UInt8]) {
+    let entity = state.schema.entities[entity]
+    bytes.append(UInt8(ascii: "["))
+    bytes.appendJSONString(entity.name)
+    bytes.appendComma()
+    bytes.appendList(entity.storedKeys) { $1.appendJSONString($0.name) }
+    bytes.appendComma()
+    let columns = entity.storedKeys.map(StoredColumn.init)
+    var isFirst = true
+    // At least one, however much stands before it: a block that had none would not be the last.
+    while isFirst || bytes.count < blockBytes, let reference = references.popFirst() {
+      guard let record = state.record(reference) else { continue }
+      bytes.append(UInt8(ascii: isFirst ? "[" : ","))
+      isFirst = false
+      Self.append(reference, record, columns, to: &bytes)
+    }
+    bytes.append(contentsOf: isFirst ? "[]]".utf8 : "]]".utf8)
+  }
+
+  private static func append(
+    _ reference: Reference, _ record: ObjectRecord, _ columns: [StoredColumn], to bytes: inout [UInt8]
+  ) {
+    bytes.append(contentsOf: "[\"".utf8)
+    bytes.append(contentsOf: reference.idBytes)
+    bytes.append(contentsOf: "\",".utf8)
+    bytes.appendDecimal(record.revision)
+    bytes.appendComma()
+    bytes.appendDecimal(record.createdAt)
+    for (column, value) in zip(columns, record.values) {
+      bytes.appendComma()
+      column.append(value, to: &bytes)
+    }
+    bytes.append(UInt8(ascii: "]"))
+  }
+}
+
+extension Entity {
+  /// The keys that a record has values of, in the order in which it has them.
+  var storedKeys: [Key] { keys.filter { $0.storage != nil } }
+}

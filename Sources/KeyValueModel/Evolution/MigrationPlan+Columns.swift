@@ -1,0 +1,73 @@
+/// Where each value of a new record comes from.
+extension MigrationPlan {
+  mutating func column(_ index: Int, _ key: Key, of entity: Entity, _ position: Int) -> Column {
+    let declaring = new.declaringEntity(of: index, in: entity)
+    let conversion = mostSpecific(names.conversions, entity, key.name)
+    let site = MigrationSite(declaring, index, key)
+    let former = names.entities[position].storedKey(named: key.name)
+    let holder = former.map { highestHolder(of: $0, named: key.name, from: position) } ?? declaring.name
+    let place = "\(holder).\(key.name)"
+    let source = source(of: key, former, at: site, place, position, isConverted: conversion != nil)
+    var column = Column(key: key, site: site, source: source, place: place)
+    if case .carried(_, let before) = source {
+      if let conversion { column.conversion = (conversion.step, conversion.value) }
+      column.isVerbatim = conversion == nil && goesOverAsItIs(before, key)
+      column.isSettled = conversion == nil && isSettled(before, key)
+      // Another object may take its side of a relationship away.
+      let isKept = column.isVerbatim && !before.isOptional && key.relationship?.inverse == nil
+      column.mayLackValue = !key.isOptional && !key.isToMany && !isKept
+    } else {
+      column.mayLackValue = !key.isOptional && !key.isToMany
+      column.isSettled = key.relationship?.inverse == nil
+    }
+    if conversion != nil, case .carried = source {
+      for step in names.conversions where step.key == key.name && entity.isKind(of: step.entity) {
+        usedConversions.insert(step.step)
+      }
+    }
+    if let fill = mostSpecific(names.fills, entity, key.name), let value = fill.value,
+      let accepted = try? accepted(value, key)
+    {
+      column.fill = (fill.step, accepted)
+    }
+    return column
+  }
+
+  /// `former` is the index of the old key with the values.
+  private mutating func source(
+    of key: Key, _ former: Int?, at site: MigrationSite, _ place: String, _ position: Int, isConverted: Bool
+  ) -> Column.Source {
+    guard let former else { return .fresh }
+    let before = names.entities[position].entity.keys[former]
+    guard let storage = before.storage else { return .fresh }
+    guard !isConverted, let old = before.shape, let shape = key.shape, old != shape else {
+      return .carried(storage: storage, before)
+    }
+    let conflict = site.with(.shape, "\(old) becomes \(shape)", remedy: "`convert \(place)`")
+    add(conflict)
+    return .conflicting(storage: storage, conflict)
+  }
+
+  /// The topmost of the old ancestors with the key at an index that the new entity has as ancestors still: a step that
+  /// names it is for this entity too.
+  private func highestHolder(of index: Int, named name: String, from position: Int) -> String {
+    var highest = entities[position]
+    while let parent = highest.old.parent.flatMap(old.entity(named:)), parent.keys.indices.contains(index),
+      names.entities[parent.index].keys[index] == name, let new = entities[parent.index].new,
+      entities[position].new?.isKind(of: new.name) == true
+    {
+      highest = entities[parent.index]
+    }
+    return highest.name
+  }
+
+  /// The step for a key that names the lowest of the entities that it concerns; of several, the last.
+  private func mostSpecific(
+    _ steps: [EvolvingNames.KeyStep], _ entity: Entity, _ key: String
+  ) -> EvolvingNames.KeyStep? {
+    steps.filter { $0.key == key && entity.isKind(of: $0.entity) }
+      .max { (depth(of: $0.entity), $0.step) < (depth(of: $1.entity), $1.step) }
+  }
+
+  private func depth(of entity: String) -> Int { new.entity(named: entity)?.lineage.count ?? 0 }
+}

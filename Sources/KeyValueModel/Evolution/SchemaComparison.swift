@@ -1,0 +1,132 @@
+/// Finds the differences between two schemas and says each in a clause.
+struct SchemaComparison {
+  let plan: MigrationPlan
+
+  init(_ plan: MigrationPlan) { self.plan = plan }
+
+  /// All differences, in the order of the new schema; entities that are gone come last.
+  func changes() -> [SchemaChange] {
+    var changes: [SchemaChange] = []
+    for entity in plan.new.entities {
+      guard let source = plan.plan(for: entity) else {
+        changes.append(SchemaChange(entity: entity.name, key: nil, change: "is new"))
+        continue
+      }
+      changes += clauses(entity, source).map { SchemaChange(entity: entity.name, key: nil, change: $0) }
+      for index in declaredKeys(of: entity) {
+        let key = entity.keys[index]
+        let found = clauses(key, entity, source).map { SchemaChange(entity: entity.name, key: key.name, change: $0) }
+        changes += found
+      }
+      changes += goneKeys(entity, source)
+    }
+    for source in plan.entities where source.new == nil {
+      changes.append(SchemaChange(entity: source.name, key: nil, change: "is gone"))
+    }
+    return changes
+  }
+
+  // MARK: Entities
+
+  private func clauses(_ entity: Entity, _ source: MigrationPlan.EntityPlan) -> [String] {
+    var clauses: [String] = []
+    if source.old.name != entity.name { clauses.append("was \(source.old.name)") }
+    let parent = source.old.parent.map { name in plan.entities.first { $0.old.name == name }?.name ?? name }
+    if parent != entity.parent {
+      if let parent { clauses.append("no longer extends \(parent), whose fetches leave its objects out") }
+      if let parent = entity.parent { clauses.append("extends \(parent), whose fetches have its objects too") }
+    }
+    let (before, after) = (Self.declaredDisplay(of: source.old), Self.declaredDisplay(of: entity))
+    if before != after {
+      clauses.append("is displayed by \(after?.joined(separator: ", ") ?? "all keys that are not to-many")")
+    }
+    return clauses
+  }
+
+  /// What a cell shows that names no key path; nil where that is the default.
+  private static func declaredDisplay(of entity: Entity) -> [String]? {
+    let display = entity.display.map(\.text)
+    return display == entity.keys.filter { !$0.isToMany }.map(\.name) ? nil : display
+  }
+
+  /// The keys that an entity declares itself, computed ones that it declares anew included.
+  private func declaredKeys(of entity: Entity) -> [Int] {
+    let inherited = entity.parent.flatMap(plan.new.entity(named:))?.keys ?? []
+    return entity.keys.indices.filter { index in
+      guard index < inherited.count else { return true }
+      guard case .computed(let own) = entity.keys[index].kind, case .computed(let other) = inherited[index].kind else {
+        return false
+      }
+      return own.text != other.text
+    }
+  }
+
+  /// Keys of the old schema that the new one has not, where they were declared.
+  private func goneKeys(_ entity: Entity, _ source: MigrationPlan.EntityPlan) -> [SchemaChange] {
+    let names = plan.names.entities[source.old.index]
+    let inherited = source.old.parent.flatMap(plan.old.entity(named:))?.keys.count ?? 0
+    return source.old.keys.indices.compactMap { index in
+      let key = source.old.keys[index]
+      let name = names.keys[index] ?? key.name
+      guard entity.indexOfKey(name) == nil else { return nil }
+      // What the parent loses as well is said there.
+      if index < inherited, let parent = source.old.parent.flatMap(plan.old.entity(named:)),
+        plan.entities[parent.index].new.map({ $0.indexOfKey(name) == nil }) ?? false
+      {
+        return nil
+      }
+      return SchemaChange(
+        entity: entity.name, key: name, change: key.storage == nil ? "is gone; it was computed" : "is gone")
+    }
+  }
+
+  // MARK: Keys
+
+  private func clauses(_ key: Key, _ entity: Entity, _ source: MigrationPlan.EntityPlan) -> [String] {
+    let names = plan.names.entities[source.old.index]
+    let candidates = names.keys.indices.filter { names.keys[$0] == key.name }
+    let isSameSort: (Int) -> Bool = { (source.old.keys[$0].storage == nil) == (key.storage == nil) }
+    if let index = candidates.first(where: isSameSort) {
+      let before = source.old.keys[index]
+      let renaming = before.name == key.name ? [] : ["was \(before.name)"]
+      return renaming + KeyComparison(before, key, destinationName: destinationName(before)).clauses()
+    }
+    guard let other = candidates.first.map({ source.old.keys[$0] }) else { return [novelty(of: key)] }
+    return other.storage == nil
+      ? ["was computed and is stored now; what it was computed to be is not kept", novelty(of: key)]
+      : ["was stored and is computed now"]
+  }
+
+  /// Where a relationship led to, by the present name.
+  private func destinationName(_ key: Key) -> String? {
+    key.relationship.map { relationship in
+      plan.old.entity(named: relationship.destination).map { plan.entities[$0.index].name } ?? relationship.destination
+    }
+  }
+
+  /// What a key without old values begins with.
+  private func novelty(of key: Key) -> String {
+    switch key.kind {
+    case .computed: return "is new and computed"
+    case .attribute(let attribute):
+      if let value = attribute.defaultValue { return "is new, and \(value.json) in all objects" }
+      return key.isOptional ? "is new, and null in all objects" : "is new and must have a value"
+    case .toOne(let toOne):
+      if let source = source(of: toOne.destination, toOne.inverse) { return "is new, and filled from \(source)" }
+      return key.isOptional ? "is new, and null in all objects" : "is new and must have a value"
+    case .toMany(let toMany):
+      if let source = source(of: toMany.destination, toMany.inverse) { return "is new, and filled from \(source)" }
+      return "is new, and empty in all objects"
+    }
+  }
+
+  /// The other side of a relationship, where there are values.
+  private func source(of destination: String?, _ inverse: String?) -> String? {
+    guard let destination, let inverse, let entity = plan.new.entity(named: destination),
+      let storage = entity.indexOfKey(inverse).flatMap({ entity.keys[$0].storage }),
+      let column = plan.plan(for: entity)?.columns[storage]
+    else { return nil }
+    if case .fresh = column.source { return nil }
+    return "\(destination).\(inverse)"
+  }
+}

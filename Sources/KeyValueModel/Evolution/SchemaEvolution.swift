@@ -1,0 +1,35 @@
+/// The way from the schema under which data was written to the one under which it is to be used: what goes by itself, what
+/// stands in the way, and what steps do about that. Holds no data and changes none.
+package struct SchemaEvolution: Sendable {
+  /// The schema that the data has.
+  package var old: Schema { plan.old }
+  /// The schema that it is to have.
+  package var new: Schema { plan.new }
+  /// What the operator says is to be done.
+  package var steps: [MigrationStep] { plan.steps }
+  /// Every difference between the schemas, in the order of the new one; what is gone comes last.
+  package let changes: [SchemaChange]
+  let plan: MigrationPlan
+
+  /// Compares two schemas. O(keys), without any data.
+  package init(from old: Schema, to new: Schema, steps: [MigrationStep] = []) {
+    plan = MigrationPlan(from: old, to: new, steps: steps)
+    changes = SchemaComparison(plan).changes()
+  }
+
+  /// What stands in the way as far as the schemas tell: steps with mistakes, and what would stop any object that has a value
+  /// there. `migrated` looks at the objects: it leaves out what concerns none of them, and finds the values that break a
+  /// new constraint.
+  package var obstacles: [MigrationObstacle] { plan.mistakes + plan.conflicts.map(\.obstacle) }
+
+  /// The state of the old schema as one of the new, or why it cannot be. `state` stays as it is: a dry run is this without
+  /// a use of what it gives.
+  ///
+  /// Objects keep `createdAt` and, unless a step, a default or a far side that is filled in changes what they hold, their
+  /// revision; the others get `revision`, which must be greater than that of the state. O(n log n) in time; the new state
+  /// shares with the old one the values that have not changed.
+  package func migrated(_ state: ModelState, revision: Revision) throws(MigrationRefusal) -> Migration {
+    var migration = StateMigration(plan, state, revision: revision)
+    return try migration.run(changes: changes)
+  }
+}

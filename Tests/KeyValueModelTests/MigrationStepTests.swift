@@ -1,0 +1,80 @@
+import Testing
+
+@testable import KeyValueModel
+
+@Suite("Migration steps as text")
+struct MigrationStepTests {
+  @Test(
+    "A line is a step, and a step is a line",
+    arguments: [
+      ("rename A B", MigrationStep.renameEntity("A", to: "B")),
+      ("rename A.x y", .renameKey(entity: "A", key: "x", to: "y")),
+      ("drop A", .dropEntity("A")), ("drop A._x1", .dropKey(entity: "A", key: "_x1")),
+      ("convert A.x", .convert(entity: "A", key: "x", fallback: nil)),
+      ("convert A.x or null", .convert(entity: "A", key: "x", fallback: .null)),
+      ("convert A.x or \"a b\"", .convert(entity: "A", key: "x", fallback: .string("a b"))),
+      ("fill A.x {\"a\":[1,2.5]}", .fill(entity: "A", key: "x", .object(["a": .array([.integer(1), .number(2.5)])]))),
+    ])
+  func lines(line: String, step: MigrationStep) throws {
+    #expect(try MigrationStep(line) == step)
+    #expect(step.description == line)
+    #expect(try MigrationStep("  \t\(line.replacing(" ", with: "  ", maxReplacements: 1)) \r") == step)
+  }
+
+  @Test(
+    "What is none is refused with the reason",
+    arguments: [
+      ("", "is no migration step; there are rename Entity NEW"), ("remove A", "is no migration step"),
+      ("rename", "'' is neither an Entity nor"), ("drop A.b.c", "'A.b.c' is neither"), ("drop 1A", "'1A' is neither"),
+      ("drop A.", "'A.' is neither"), ("drop A.x-y", "'A.x-y' is neither"), ("drop A B", "nothing goes behind 'A'"),
+      ("rename A", "wants one new name"), ("rename A B C", "wants one new name"), ("rename A.x", "wants one new name"),
+      ("rename A B.c", "an entity's name is a letter"), ("rename A.x A.y", "the new name is a key alone"),
+      ("convert A", "'convert' wants an Entity.key, not 'A'"), ("convert A.x 1", "takes 'or' and a JSON value"),
+      ("convert A.x or", "'' is not JSON"), ("fill A 1", "'fill' wants an Entity.key"),
+      ("fill A.x EUR", "'EUR' is not JSON: not a JSON value; a text has quotation marks: \"EUR\""),
+      ("fill A.x", "'' is not JSON"), ("fill A.x null", "null fills nothing"),
+    ])
+  func refused(line: String, reason: String) throws {
+    let error = try #require(throws: MigrationStepError.self) { try MigrationStep(line) }
+    #expect(error.description.contains(reason), "\(error)")
+  }
+
+  @Test("A file has a step a line, with remarks")
+  func files() throws {
+    let text = "# from 1.2 to 1.3\n\nrename A B\r\n  drop B.x\n"
+    #expect(try MigrationStep.steps(inFile: text).map(\.description) == ["rename A B", "drop B.x"])
+    #expect(try MigrationStep.steps(inFile: "") == [])
+    let error = try #require(throws: MigrationStepError.self) { try MigrationStep.steps(inFile: "\n# a\ndrop 1") }
+    #expect(error.description.hasPrefix("line 3: 'drop 1'"))
+    let long = String(repeating: "\n", count: MigrationStep.maximumLines)
+    #expect(throws: MigrationStepError.self) { try MigrationStep.steps(inFile: long) }
+  }
+
+  @Test(
+    "A step that names what is not there, or a name that is taken, is an obstacle",
+    arguments: [
+      (["rename C D"], "step 'rename C D': the data has no entity 'C' at this step"),
+      (["rename A B"], "step 'rename A B': there is an entity 'B' already"),
+      (["drop A", "drop A.x"], "step 'drop A.x': the data has no entity 'A' at this step"),
+      (["rename A.z y"], "step 'rename A.z y': A has no key 'z' at this step"),
+      (["rename A.x y"], "step 'rename A.x y': A has a key 'y' already"),
+      (["rename A.x s"], "step 'rename A.x s': S has a key 's' already"),
+      (["drop A.c"], "step 'drop A.c': 'c' of A is computed; what is not stored wants no step"),
+      (["convert A.z"], "step 'convert A.z': A has no key 'z' at this step"),
+      (["convert A.gone"], "step 'convert A.gone': the new schema has no stored key 'gone' in A"),
+      (["fill A.z 1"], "step 'fill A.z 1': the new schema has no stored key 'z' in A"),
+      (["fill C.z 1"], "step 'fill C.z 1': the new schema has no entity 'C'"),
+      (["fill A.x 1"], "step 'fill A.x 1': the value wants a string and is a number"),
+      (["fill A.c 1"], "step 'fill A.c 1': the new schema has no stored key 'c' in A"),
+      (["fill A.m 1"], "step 'fill A.m 1': the value goes nowhere: 'm' is a collection, which is never null"),
+      (["fill A.b \"A/1\""], "step 'fill A.b \"A/1\"': the value is no reference to B"),
+    ])
+  func mistakes(steps: [String], sentence: String) throws {
+    let keys = "x: {type: string}, y: {type: string}, m: {toMany: string}, b: {toOne: B}, c: {computed: x}"
+    let bench = try EvolutionBench(
+      "A: {keys: {\(keys), gone: {type: string}}}, S: {extends: A, keys: {s: {type: string}}}, B: {}",
+      "A: {keys: {\(keys)}}, S: {extends: A, keys: {s: {type: string}}}, B: {}", steps: steps)
+    #expect(bench.evolution.obstacles.first?.description == sentence)
+    #expect(try bench.refusal() == [sentence])
+  }
+}

@@ -1,0 +1,197 @@
+import Seeding
+import Testing
+
+@testable import KeyValueModel
+
+@Suite("States as blocks of text")
+struct StateTextTests {
+  @Test("A state that comes back from its blocks is the same and behaves the same", arguments: 0..<10)
+  func random(round: Int) throws {
+    let seed = seed &+ UInt64(round)
+    var world = try RandomWorld(seed: seed)
+    var model = Model(schema: world.schema)
+    for number in 0..<45 {
+      let transaction = world.transaction(on: model)
+      _ = try model.commit(transaction)
+      guard number % 15 == 14 else { continue }
+      let place: Comment = "transaction \(number) of seed \(seed)\n\(world.yaml)"
+      let blockBytes = Int.random(in: 1...2_000, using: &world.random)
+      let restored = try Self.restored(model.state, blockBytes: blockBytes, &world.random)
+      var copy = Model(state: restored, revision: model.revision)
+      // Compared outside the macro, which would work out how long lists differ.
+      let isSame = portrayal(of: copy) == portrayal(of: model)
+      #expect(isSame, place)
+      #expect(
+        inconsistencies(in: restored, others: (world.references, [.null, .integer(1), .string("text 1")])) == [], place)
+      var original = model
+      for _ in 0..<15 {
+        let transaction = world.transaction(on: original)
+        let isSame = portrayal(of: try original.commit(transaction)) == portrayal(of: try copy.commit(transaction))
+        #expect(isSame, place)
+      }
+      let isSameAfter = portrayal(of: copy) == portrayal(of: original)
+      #expect(isSameAfter, place)
+    }
+  }
+
+  private static let yaml = """
+    entities:
+      Person:
+        keys:
+          name: {type: string}
+      Account:
+        keys:
+          title: {type: string}
+          doubled: {type: number, computed: balance * 2.0}
+          balance: {type: number}
+          count: {type: integer}
+          open: {type: boolean}
+          since: {type: date}
+          note: {type: json}
+          owner: {toOne: Person}
+          others: {toMany: Person, ordered: true}
+          tags: {toMany: string}
+    """
+
+  private static func example() throws -> ModelState {
+    var bench = try Bench(yaml)
+    try bench.create("Person/b")
+    try bench.create("Person/a", #"{"name":"Anna"}"#)
+    try bench.create(
+      "Account/1",
+      #"""
+      {"title":"Person/a","balance":100,"count":9223372036854775807,"open":true,"since":"2010-03-01","owner":"Person/a",
+       "note":{"@@object":[1,1.0,-0.0]},"others":["Person/b","Person/a"],"tags":["z","x"]}
+      """#)
+    try bench.create("Account/0")
+    try bench.set("Account/1", "open", "false")
+    return bench.model.state
+  }
+
+  @Test("A block has exactly this text")
+  func exactText() throws {
+    let blocks = Self.blocks(of: try Self.example())
+    let keys = #"["title","balance","count","open","since","note","owner","others","tags"]"#
+    let one =
+      #""Person/a",100.0,9223372036854775807,false,"2010-03-01",{"@@object":{"@@object":[1,1.0,-0.0]}},"Person/a","#
+    #expect(
+      blocks.map { String(decoding: $0, as: UTF8.self) } == [
+        #"[["Person",["name"],[["a",2,2,"Anna"],["b",1,1,null]]],["Account",\#(keys),["#
+          + #"["0",4,4,null,null,null,null,null,null,null,[],[]],"#
+          + #"["1",5,3,\#(one)["Person/b","Person/a"],["x","z"]]]]]"#
+      ])
+  }
+
+  @Test("Values come back in the form that they had")
+  func exactValues() throws {
+    let state = try Self.example()
+    var decoder = StateDecoder(schema: state.schema)
+    for block in Self.blocks(of: state, blockBytes: 1) { try decoder.decode(block) }
+    let record = try #require(decoder.finish().record(try ref("Account/1")))
+    let expected = try #require(state.record(try ref("Account/1")))
+    #expect("\(record.values)" == "\(expected.values)")
+    #expect(record.revision == 5 && record.createdAt == 3)
+  }
+
+  @Test("A state without objects has no blocks")
+  func empty() throws {
+    #expect(Self.blocks(of: ModelState(schema: try Schema(yaml: Self.yaml))).isEmpty)
+  }
+
+  @Test(
+    "What does not belong to the schema is refused, with its place",
+    arguments: [
+      (#"[]"#, "a '[' is missing (byte 1)"),
+      (#"[["Persons",["name"],[]]]"#, "the schema has no entity 'Persons' (byte 2)"),
+      (#"[["Person",["title"],[]]]"#, "Person has the keys name and not title (byte 11)"),
+      (#"[["Person",["name"],[["..",1,1,null]]]]"#, "'..' is no id (byte 22)"),
+      (#"[["Person",["name"],[["a",1,2,null]]]]"#, "Person/a was changed before it was made (byte 29)"),
+      (#"[["Person",["name"],[["a",1,1,5]]]]"#, "'name' wants a string and is a number (byte 30)"),
+      (#"[["Person",["name"],[["a",1,1]]]]"#, "a ',' is missing (byte 29)"),
+      (#"[["Person",["name"],[["a",1,1,null,1]]]]"#, "a ']' is missing (byte 34)"),
+      (#"[["Person",["name"],[["a",1,1,null]]]]]"#, "something follows the value (byte 38)"),
+      (#"[["Person",["name"],[["a",1,1,null],["a",1,1,null]]]]"#, "Person/a is there twice (byte 0)"),
+    ])
+  func refused(text: String, message: String) throws {
+    var decoder = StateDecoder(schema: try Schema(yaml: Self.yaml))
+    var caught: StoredTextError?
+    do throws(StoredTextError) {
+      try decoder.decode(Array(text.utf8))
+    } catch {
+      caught = error
+    }
+    #expect(caught?.description == message)
+  }
+
+  @Test("A block that is cut or has one bit changed is read or refused, never more")
+  func damage() throws {
+    let state = try Self.example()
+    for block in Self.blocks(of: state) {
+      for length in 0..<block.count {
+        let isRefused = (try? StateDecoder.records(of: Array(block.prefix(length)), schema: state.schema)) == nil
+        #expect(isRefused, "\(length) bytes")
+      }
+      for place in 0..<block.count * 8 {
+        var changed = block
+        changed[place / 8] ^= 1 << UInt8(place % 8)
+        var decoder = StateDecoder(schema: state.schema)
+        guard (try? decoder.decode(changed)) != nil else { continue }
+        // What was read can be written and read once more.
+        var again = StateDecoder(schema: state.schema)
+        for block in Self.blocks(of: decoder.finish()) { try again.decode(block) }
+      }
+    }
+  }
+
+  static func blocks(of state: ModelState, blockBytes: Int = 1 << 16) -> [[UInt8]] {
+    var encoder = StateEncoder(state, blockBytes: blockBytes)
+    var blocks: [[UInt8]] = []
+    while let block = encoder.nextBlock() { blocks.append(block) }
+    return blocks
+  }
+
+  /// What the blocks make when they come in a random order.
+  private static func restored(
+    _ state: ModelState, blockBytes: Int, _ random: inout SplitMix64
+  ) throws -> ModelState {
+    let blocks = blocks(of: state, blockBytes: blockBytes)
+    var decoder = StateDecoder(schema: state.schema)
+    for block in blocks.shuffled(using: &random) { try decoder.decode(block) }
+    let restored = decoder.finish()
+    let isSame = Self.blocks(of: restored, blockBytes: blockBytes) == blocks
+    #expect(isSame, "other blocks")
+    return restored
+  }
+}
+
+/// A commit as text: everything that there is in it.
+func portrayal(of commit: Commit) -> [String] {
+  var lines = ["revision \(commit.revision) by \(commit.writer ?? "nobody"): \(commit.results)"]
+  for (object, record) in commit.before { lines.append("\(object) was \(portrayal(of: record))") }
+  for step in commit.steps {
+    lines.append("\(step.kind)")
+    for (object, after) in step.writes { lines.append("\(object) becomes \(portrayal(of: after))") }
+  }
+  return lines
+}
+
+private func portrayal(of record: ObjectRecord?) -> String {
+  guard let record else { return "not there" }
+  var values: [UInt8] = []
+  Value.array(record.values).appendStoredText(.exact, to: &values)
+  return
+    "\(record.entity.name) @\(record.revision) from \(record.createdAt): \(String(decoding: values, as: UTF8.self))"
+}
+
+extension RandomWorld {
+  /// A transaction that can be applied.
+  mutating func transaction(on model: Model) -> Transaction {
+    var trial = model
+    var operations: [KeyValueModel.Operation] = []
+    for _ in 0..<Int.random(in: 1...7, using: &random) {
+      let operation = operation(on: trial.state)
+      if (try? trial.commit(Transaction([operation]))) != nil { operations.append(operation) }
+    }
+    return Transaction(operations, writer: Bool.random(using: &random) ? "somebody" : nil)
+  }
+}

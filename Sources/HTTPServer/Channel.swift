@@ -4,6 +4,9 @@ final class Channel {
   private(set) var members: [Subscriber] = []
   private(set) var batch: [EventBytes] = []
   private(set) var batchByteCount = 0
+  /// How far its members have been told, where the channel counts for itself; nil where it goes by what is posted to the
+  /// hub.
+  private(set) var position: UInt64?
 
   init(id: ChannelID) {
     self.id = id
@@ -30,7 +33,13 @@ final class Channel {
   func add(_ event: EventBytes) -> Bool {
     batch.append(event)
     batchByteCount += event.framed.count
+    if position != nil { move(to: event.position) }
     return batch.count == 1
+  }
+
+  /// Has the channel count for itself, and its members told as far as a position.
+  func move(to position: UInt64) {
+    self.position = max(self.position ?? 0, position)
   }
 
   func takeBatch() -> [EventBytes] {

@@ -1,3 +1,4 @@
+package import HTTPTypes
 internal import Synchronization
 
 /// The duty to answer one deferred request. Usable from any thread.
@@ -30,8 +31,28 @@ package final class Completion: Sendable {
   package func respond(_ response: Response) {
     guard !isAnswered.exchange(true, ordering: .acquiringAndReleasing) else { return }
     switch destination {
-    case .connection(let pending): pending.respond(response)
+    case .connection(let pending): pending.respond(.response(response))
     case .completion(let completion, let prepare): completion.respond(prepare(response))
+    }
+  }
+
+  /// Answers with status 200, these fields, and then the events of a stream that the server's hub opened. The first
+  /// answer counts: a stream that comes too late is abandoned.
+  package func become(_ stream: EventStream, fields: HTTPFields) {
+    let isFirst = !isAnswered.exchange(true, ordering: .acquiringAndReleasing)
+    switch destination {
+    case .connection(let pending):
+      if !isFirst || !pending.respond(.stream(stream, fields)) { stream.worker.send(.abandon(stream.id)) }
+    case .completion(let completion, _):
+      if isFirst { completion.become(stream, fields: fields) } else { stream.worker.send(.abandon(stream.id)) }
+    }
+  }
+
+  /// Whether the client has left while it waited: whoever is about to work long for it need not begin.
+  package var isAbandoned: Bool {
+    switch destination {
+    case .connection(let pending): pending.isAbandoned
+    case .completion(let completion, _): completion.isAbandoned
     }
   }
 

@@ -2,8 +2,8 @@ import CMicrohttpd
 import Glibc
 import Logging
 
-/// The thread that cuts connections whose clients are too slow with their requests, and closes gently those that were
-/// refused in the middle of one.
+/// The thread that cuts connections whose clients are too slow with their requests, closes gently those that were refused
+/// in the middle of one, and wakes libmicrohttpd for those that it sleeps on.
 final class ConnectionSweeper: Sendable {
   private static let intervalMilliseconds: Int32 = 250
   private static let lingeringMilliseconds: Int32 = 10
@@ -25,10 +25,14 @@ final class ConnectionSweeper: Sendable {
   }
 
   private static func run(_ context: ServerContext, until end: WakeDescriptor) {
+    var lastLook = MonotonicClock.milliseconds
     while !end.wait(milliseconds: context.lingering.isEmpty ? intervalMilliseconds : lingeringMilliseconds) {
       let now = MonotonicClock.milliseconds
       context.lingering.drain(now: now)
       let count = context.registry.cutOverdue(now: now)
+      let unread = now - lastLook < Int64(intervalMilliseconds) ? 0 : context.registry.wakeUnread()
+      if now - lastLook >= Int64(intervalMilliseconds) { lastLook = now }
+      if unread > 0 { context.logger.debug("woke unread connections", metadata: ["connections": "\(unread)"]) }
       if count > 0 { context.logger.debug("cut slow clients", metadata: ["connections": "\(count)"]) }
     }
     context.lingering.closeAll()

@@ -31,6 +31,9 @@ package final class EventBytes: Sendable {
   /// The number of bytes of the payload.
   package var count: Int { payload.count }
 
+  /// The text of the events.
+  package var text: ArraySlice<UInt8> { framed[payload] }
+
   /// What goes over the wire.
   func range(framed isFramed: Bool) -> Range<Int> { isFramed ? 0..<framed.count : payload }
 

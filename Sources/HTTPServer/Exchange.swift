@@ -16,7 +16,7 @@ struct Exchange: Equatable {
     case refuse(RequestFault)
     /// Hand the request to the handler.
     case handle
-    /// Send the answer that was deferred.
+    /// Send the answer that was deferred, or make a stream of the connection.
     case answerDeferred
     /// Let libmicrohttpd close its descriptor.
     case close
@@ -76,7 +76,7 @@ struct Exchange: Equatable {
       phase = .refusing(fault, discardedByteCount: discarded + byteCount)
       return discarded + byteCount > discardLimit ? .close : .discard
     case .suspended:
-      phase = .answered
+      phase = .handling
       return .answerDeferred
     case .begun, .handling, .answered, .handedOver:
       return .close

@@ -80,7 +80,7 @@ package final class HTTPServer: Sendable {
     if !rest.isEmpty {
       context.logger.warning("stopping while requests wait for their answers", metadata: ["requests": "\(rest.count)"])
       let response = context.handler.response(to: .draining)
-      for answer in rest { answer.respond(response) }
+      for answer in rest { answer.respond(.response(response)) }
     }
     // Some may be in the hands of threads that have answered and are about to resume the connection.
     while !context.pendingAnswers.isEmpty { SystemThread.pause(milliseconds: 1) }

@@ -1,6 +1,7 @@
 /// What a hub thread is told, in order.
 enum HubCommand: Sendable {
-  case open(StreamID, prelude: EventBytes, channel: ChannelID?, overflow: OverflowPolicy)
+  case open(
+    StreamID, prelude: EventBytes, channel: ChannelID?, overflow: OverflowPolicy, beginning: StreamBeginning = .posted)
   case takeOver(StreamID, Takeover)
   case abandon(StreamID)
   case deliver(Delivery)

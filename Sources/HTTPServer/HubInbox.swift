@@ -15,7 +15,8 @@ struct HubInbox {
   private var commands: [HubCommand] = []
   private var byteCount = 0
   private var losing: Set<HubTarget> = []
-  private var isAsleep = false
+  /// Whether the thread sleeps until it is woken.
+  private(set) var isAsleep = false
   private var isClosed = false
 
   init(byteLimit: Int) {
@@ -25,7 +26,7 @@ struct HubInbox {
   /// Adds what is not an event. `nil` once the inbox is closed: the command has no effect.
   mutating func append(_ command: HubCommand) -> Wake? {
     guard !isClosed else { return nil }
-    if case .open(_, _, let channel?, _) = command { losing.remove(.channel(channel)) }
+    if case .open(_, _, let channel?, _, _) = command { losing.remove(.channel(channel)) }
     commands.append(command)
     return wake()
   }

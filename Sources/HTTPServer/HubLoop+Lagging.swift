@@ -35,7 +35,12 @@ extension HubLoop {
     guard let subscriber = subscribers[id], subscriber.lag != .none else { return }
     settle(subscriber.channel)
     if let event { changeQueue(of: subscriber) { $0.append(event) } }
-    if isLast { stopLagging(subscriber) } else { subscriber.lag = .behind }
+    if isLast {
+      stopLagging(subscriber)
+      if let event, let channel = subscriber.channel, channel.position != nil { channel.move(to: event.position) }
+    } else {
+      subscriber.lag = .behind
+    }
     touch(subscriber)
   }
 

@@ -7,7 +7,10 @@ extension HubLoop {
   /// quick reader never waits for it.
   private static let unsentByteCount: Int32 = 131_072
 
-  func open(_ id: StreamID, _ prelude: EventBytes, _ channel: ChannelID?, _ overflow: OverflowPolicy) {
+  func open(
+    _ id: StreamID, _ prelude: EventBytes, _ channel: ChannelID?, _ overflow: OverflowPolicy,
+    _ beginning: StreamBeginning
+  ) {
     let subscriber = Subscriber(id: id, overflow: overflow, now: now, takeoverSeconds: limits.requestSeconds)
     subscribers[id] = subscriber
     changeQueue(of: subscriber) { $0.append(prelude) }
@@ -16,6 +19,15 @@ extension HubLoop {
       channels[channel] = group
       settle(group)
       group.join(subscriber)
+      switch beginning {
+      case .posted: break
+      case .position(let position): group.move(to: position)
+      case .behind: group.move(to: 0)
+      }
+    }
+    if beginning == .behind {
+      subscriber.lag = .behind
+      worker.counters.addLagging(1)
     }
     if isDraining { end(subscriber, .shutdown, last: delegate.farewell(.shutdown)) }
   }

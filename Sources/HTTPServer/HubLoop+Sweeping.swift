@@ -4,7 +4,7 @@ extension HubLoop {
     let second = MonotonicClock.seconds
     guard second != now else { return }
     now = second
-    var heartbeat: EventBytes?
+    var heartbeats: [UInt64: EventBytes] = [:]
     for subscriber in subscribers.values where !subscriber.isDoomed {
       if !subscriber.isAttached || subscriber.ending != nil {
         if now >= subscriber.deadlineSecond { doom(subscriber, subscriber.ending ?? .clientGone) }
@@ -14,8 +14,9 @@ extension HubLoop {
         end(subscriber, .lifetime, last: delegate.farewell(.lifetime))
       } else if subscriber.lag == .none, now - subscriber.progressSecond >= limits.heartbeatSeconds {
         // A lagging stream gets none: the position would stand for what it has missed.
-        let event = heartbeat ?? delegate.heartbeat(at: position)
-        heartbeat = event
+        let position = subscriber.channel?.position ?? position
+        let event = heartbeats[position] ?? delegate.heartbeat(at: position)
+        heartbeats[position] = event
         enqueue(event, for: subscriber)
       }
     }

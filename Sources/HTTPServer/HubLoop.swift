@@ -93,7 +93,8 @@ final class HubLoop {
 
   private func perform(_ command: HubCommand) {
     switch command {
-    case .open(let id, let prelude, let channel, let overflow): open(id, prelude, channel, overflow)
+    case .open(let id, let prelude, let channel, let overflow, let beginning):
+      open(id, prelude, channel, overflow, beginning)
     case .takeOver(let id, let takeover): takeOver(id, takeover)
     case .abandon(let id): abandon(id)
     case .deliver(let delivery): deliver(delivery)
@@ -126,7 +127,7 @@ final class HubLoop {
     for command in rest {
       switch command {
       case .takeOver(_, let takeover): Glibc.close(takeover.descriptor)
-      case .open(let id, _, _, _):
+      case .open(let id, _, _, _, _):
         worker.counters.closeStream()
         delegate.streamEnded(id, .shutdown)
       default: break

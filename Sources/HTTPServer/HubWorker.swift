@@ -26,12 +26,15 @@ final class HubWorker: Sendable {
     return true
   }
 
-  /// Any thread. Queues those of the deliveries that `isFor` picks, and the position, under one lock.
-  func post(_ batch: [Delivery], position: UInt64?, where isFor: (Delivery) -> Bool) {
+  /// Any thread. Queues those of the deliveries that `isFor` picks, and the position, under one lock. `isIdle` says that
+  /// no stream is open: then the thread learns of the position when it wakes for something else, and has settled it.
+  func post(_ batch: [Delivery], position: UInt64?, isIdle: Bool, where isFor: (Delivery) -> Bool) {
     let wake = inbox.withLock { inbox in
       for delivery in batch where isFor(delivery) { inbox.append(delivery) }
       if let position { inbox.append(position: position) }
-      return inbox.wake()
+      guard isIdle, batch.isEmpty, let position, inbox.isAsleep else { return inbox.wake() }
+      settle(at: position)
+      return .unneeded
     }
     if wake == .needed { wakeDescriptor?.wake() }
   }

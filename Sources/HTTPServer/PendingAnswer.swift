@@ -1,4 +1,6 @@
 import CMicrohttpd
+import Glibc
+import HTTPTypes
 import Locking
 
 /// The meeting point of a suspended connection and the thread that will have its answer.
@@ -6,9 +8,17 @@ import Locking
 /// `@unchecked Sendable` for the pointer alone: libmicrohttpd keeps a suspended connection until it is resumed, only the
 /// call that turns the state to `.answered` resumes it, and resuming is allowed from any thread.
 final class PendingAnswer: @unchecked Sendable {
+  /// What comes of the request.
+  enum Outcome {
+    /// This response.
+    case response(Response)
+    /// A stream, with the fields of its head.
+    case stream(EventStream, HTTPFields)
+  }
+
   private enum State {
     case open
-    case answered(Response)
+    case answered(Outcome)
     case taken
   }
 
@@ -22,25 +32,37 @@ final class PendingAnswer: @unchecked Sendable {
     self.all = all
   }
 
-  /// Stores the first answer and resumes the connection, which then belongs to its own thread again.
-  func respond(_ response: Response) {
+  /// Stores the first answer and resumes the connection, which then belongs to its own thread again. False where there
+  /// was one already.
+  @discardableResult
+  func respond(_ outcome: Outcome) -> Bool {
     let isFirst = state.withLock { state in
       guard case .open = state else { return false }
-      state = .answered(response)
+      state = .answered(outcome)
       return true
     }
-    guard isFirst else { return }
+    guard isFirst else { return false }
     MHD_resume_connection(connection)
     // Only now: a server that stops waits for this set, and must not find the connection suspended.
     all.remove(self)
+    return true
+  }
+
+  /// Whether the client has closed its side while it waited. Any thread.
+  var isAbandoned: Bool {
+    state.withLock { state in
+      // While it is open nobody resumes the connection, and so nobody closes its socket.
+      guard case .open = state else { return false }
+      return isClosedByPeer(connection)
+    }
   }
 
   /// The answer, once, for the thread of the connection.
-  func take() -> Response? {
+  func take() -> Outcome? {
     state.withLock { state in
-      guard case .answered(let response) = state else { return nil }
+      guard case .answered(let outcome) = state else { return nil }
       state = .taken
-      return response
+      return outcome
     }
   }
 }

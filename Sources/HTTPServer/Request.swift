@@ -39,13 +39,16 @@ package struct Request: ~Copyable {
   }
 
   /// Whether the client has closed its side by now: whoever is about to work long for it need not begin.
-  package var isAbandoned: Bool {
-    var byte: UInt8 = 0
-    return recv(keyway_connection_socket(connection), &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) == 0
-  }
+  package var isAbandoned: Bool { isClosedByPeer(connection) }
 
   /// The whole body, empty if there was none; at most `ServerLimits.bodyBytes`.
   package func body() -> [UInt8] { content }
+}
+
+/// Whether the client of a connection that is not closed has closed its side.
+func isClosedByPeer(_ connection: OpaquePointer) -> Bool {
+  var byte: UInt8 = 0
+  return recv(keyway_connection_socket(connection), &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) == 0
 }
 
 private struct HeaderSearch {

@@ -62,9 +62,23 @@ final class ServerContext: Sendable {
       connection.work()
       return handle(connection, mhdConnection, line)
     case .answerDeferred:
-      guard let response = connection.pendingAnswer?.take() else { return false }
-      return send(response, on: mhdConnection)
+      return answer(connection, mhdConnection, line)
     case .close:
+      return false
+    }
+  }
+
+  /// Gives a connection that was suspended what it waited for.
+  private func answer(_ connection: Connection, _ mhdConnection: OpaquePointer, _ line: RequestLine) -> Bool {
+    switch connection.pendingAnswer?.take() {
+    case .response(let response)?:
+      connection.exchange.answered()
+      return send(response, on: mhdConnection)
+    case .stream(let stream, let fields)?:
+      return handOver(
+        connection, mhdConnection, to: stream, fields,
+        method: HTTPRequest.Method(requestLine: line.method) ?? .get, version: HTTPVersion(line.version))
+    case nil:
       return false
     }
   }
@@ -98,7 +112,7 @@ final class ServerContext: Sendable {
       if pendingAnswers.insert(pending) {
         work(Completion(pending, handler: handler))
       } else {
-        pending.respond(handler.response(to: .draining))
+        pending.respond(.response(handler.response(to: .draining)))
       }
       return true
     case .stream(let stream, let fields):

@@ -59,15 +59,18 @@ package final class StreamHub: Sendable {
   /// Opens a stream, and has it join the channel. `prelude` is the text of whole events, sent right after the head of
   /// the response; whatever is posted for the stream or its channel from now on comes after it. The stream has to become
   /// the answer to a request within `ServerLimits.requestSeconds`. `overflow` says what becomes of it when its reader is
-  /// too slow. Any thread.
+  /// too slow, `beginning` what it has been told with the prelude. Any thread.
   package func open(
-    prelude: [UInt8], channel: ChannelID?, overflow: OverflowPolicy = .coalesce
+    prelude: [UInt8], channel: ChannelID?, overflow: OverflowPolicy = .coalesce,
+    beginning: StreamBeginning = .posted
   ) throws(StreamHubError) -> EventStream {
     guard !isDraining.load(ordering: .acquiring) else { throw .draining }
     guard counters.openStream(limit: limits.streams) else { throw .tooManyStreams }
     let id = StreamID(lastID.wrappingAdd(1, ordering: .relaxed).newValue)
     let worker = worker(of: id)
-    guard worker.send(.open(id, prelude: EventBytes(prelude), channel: channel, overflow: overflow)) else {
+    let command = HubCommand.open(
+      id, prelude: EventBytes(prelude), channel: channel, overflow: overflow, beginning: beginning)
+    guard worker.send(command) else {
       counters.closeStream()
       throw .draining
     }
@@ -78,8 +81,9 @@ package final class StreamHub: Sendable {
   /// from then on. Does not wait for any of it. Batches posted by several threads keep some order, the same for all
   /// streams of a hub thread; whoever needs one order posts from one thread. Any thread.
   package func post(_ batch: [Delivery], position: UInt64?) {
+    let isIdle = counters.openStreams == 0
     for (index, worker) in workers.enumerated() {
-      worker.post(batch, position: position) { delivery in
+      worker.post(batch, position: position, isIdle: isIdle) { delivery in
         switch HubTarget(delivery) {
         case .channel: true
         case .stream(let id): self.index(of: id) == index

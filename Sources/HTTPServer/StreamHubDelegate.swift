@@ -1,8 +1,8 @@
 /// What a hub asks of its owner, and tells it. Every call comes on a hub thread, without a lock held: it may post, but
 /// should not take long, because all streams of that thread wait.
 package protocol StreamHubDelegate: Sendable {
-  /// The event for streams that have been silent, naming the last position posted before it. Asked at most once a
-  /// second and thread.
+  /// The event for streams that have been silent, naming the last position posted before it, or the last of its channel
+  /// where that counts for itself. Asked at most once a second for each position and thread.
   func heartbeat(at position: UInt64) -> EventBytes
 
   /// The last event of a stream that ends for `overflow`, `lifetime` or `shutdown`; no other reason is asked about.

@@ -14,6 +14,7 @@ package final class KeywayAPI: RequestHandler, StreamHubDelegate, Sendable {
 
   let store: ModelStore
   let streams: StreamRegistry
+  let feed: JournalFeed
   let hub: StreamHub
   let pages: PageStore
   let idempotency: IdempotencyStore
@@ -27,17 +28,21 @@ package final class KeywayAPI: RequestHandler, StreamHubDelegate, Sendable {
   let requests = RequestMetrics()
   private let logger: Logger
   private let draining = Atomic(false)
+  /// Where those who come back wait for their streams, and those who open live queries.
+  let resumptions: OpeningQueue
+  let queryOpenings: OpeningQueue
   /// Where slow readers are seen to, so that nobody else waits for it.
   private let slowReaders = DispatchQueue(label: "keyway.slow-readers", qos: .utility)
 
   /// The API over a store and its streams. `makeID` gives a new object id at each call.
   package init(
-    store: ModelStore, streams: StreamRegistry, hub: StreamHub, pages: PageStore, idempotency: IdempotencyStore,
-    limits: RequestLimits, hosts: HostNames, registry: PrometheusRegistry, logger: Logger,
-    makeID: @escaping @Sendable () -> String
+    store: ModelStore, streams: StreamRegistry, feed: JournalFeed, hub: StreamHub, pages: PageStore,
+    idempotency: IdempotencyStore, limits: RequestLimits, hosts: HostNames, registry: PrometheusRegistry,
+    logger: Logger, makeID: @escaping @Sendable () -> String
   ) {
     self.store = store
     self.streams = streams
+    self.feed = feed
     self.hub = hub
     self.pages = pages
     self.idempotency = idempotency
@@ -46,6 +51,8 @@ package final class KeywayAPI: RequestHandler, StreamHubDelegate, Sendable {
     self.registry = registry
     self.logger = logger
     self.makeID = makeID
+    resumptions = OpeningQueue(label: "keyway.resumptions", limit: streams.limits.opening)
+    queryOpenings = OpeningQueue(label: "keyway.queries", limit: streams.limits.opening)
   }
 
   /// Whether the server is about to stop and takes no new work.
@@ -136,6 +143,7 @@ package final class KeywayAPI: RequestHandler, StreamHubDelegate, Sendable {
     default: break
     }
     guard !isDraining else { throw Problem(.draining, "the server is about to stop") }
+    try checkRecovered()
     if method == .post, route.isWritten { return try performOnce(route, request, target) }
     return try perform(route, method, request, target)
   }
@@ -159,6 +167,7 @@ package final class KeywayAPI: RequestHandler, StreamHubDelegate, Sendable {
     case (.keyPath(let entity, let id, let path), .post): return try postKeyPath(entity, id, path, request, target)
     case (.keyPath(let entity, let id, let path), _): return try deleteKeyPath(entity, id, path, request, target)
     case (.transactions, _): return try commitTransaction(request, target)
+    case (.journal, _): return try getJournal(request, target)
     case (.streams, .get): return try getStreams(request, target)
     case (.streams, _): return try postStreams(request, target)
     case (.stream(let name), .get): return try getStream(name, target)
@@ -188,18 +197,21 @@ package final class KeywayAPI: RequestHandler, StreamHubDelegate, Sendable {
 
   /// Remembers what the stream has, so that it can be told in one what it misses from now on.
   package func streamLagged(_ id: StreamID, firstMissed position: UInt64) {
-    streams.reportLag(id, firstMissed: position)
     Counter(label: "keyway_lags_total", factory: registry).increment()
+    if feed.beginLag(id, lastTold: StreamPosition(rawValue: position).lastTold) { return }
+    streams.reportLag(id, firstMissed: position)
     slowReaders.async { [self] in store.withPublication { streams.beginLag(id, &$0) } }
   }
 
   /// Tells the stream what it missed.
   package func streamCaughtUp(_ id: StreamID) {
+    if feed.catchUpLater(id) { return }
     slowReaders.async { [self] in store.withPublication { streams.catchUp(id, &$0) }?() }
   }
 
   /// Ends what the stream observed.
   package func streamEnded(_ id: StreamID, _ end: StreamEnd) {
+    feed.streamEnded(id)
     store.withPublication { streams.streamEnded(id, &$0) }
     Counter(label: "keyway_disconnects_total", dimensions: [("reason", end.rawValue)], factory: registry).increment()
     logger.debug("stream ended", metadata: ["stream": "\(id.number)", "reason": "\(end.rawValue)"])
@@ -235,8 +247,7 @@ extension KeywayAPI {
     of request: borrowing Request, available: [Negotiation.Form] = [.json, .stream]
   ) throws(Problem) -> Negotiation.Form {
     guard let form = Negotiation.form(request.header(.accept), available: available) else {
-      let types = available.map { $0 == .json ? "application/json" : "text/event-stream" }
-      throw notAcceptable(types.joined(separator: ", "))
+      throw notAcceptable(available.map(\.type).joined(separator: ", "))
     }
     return form
   }

@@ -1,4 +1,5 @@
 package import HTTPServer
+package import Journal
 package import KeyValueModel
 package import Logging
 package import ModelStore
@@ -35,32 +36,45 @@ package final class KeywayServer: Sendable {
 
   /// Where the objects are.
   package let store: ModelStore
+  private let schemaText: String?
   private let api: KeywayAPI
   private let hub: StreamHub
   private let http: HTTPServer
 
-  /// Starts serving an empty store; `prepare` may fill it before the first connection is taken. `now` gives the seconds,
-  /// which only grow, by which pages and idempotency keys age.
+  /// Starts serving the store of a journal; without one, an empty store in memory. One that has records is not ready
+  /// before `recover`; one that has none is filled by `prepare` before the first connection is taken. `schemaText` is the
+  /// text of the schema, to which a journal is taken that was written under another. `now` gives the seconds, which only
+  /// grow, by which pages and idempotency keys age.
   package init(
-    schema: Schema, configuration: Configuration, logger: Logger,
+    schema: Schema, schemaText: String? = nil, configuration: Configuration, logger: Logger,
+    journal: (any Journal)? = nil,
     prepare: (ModelStore) throws -> Void = { _ in },
     now: @escaping @Sendable () -> UInt64 = { Identifiers.monotonicSeconds }
   ) throws {
+    self.schemaText = schemaText
     let random: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
     let registry = PrometheusRegistry()
     hub = StreamHub(limits: configuration.server, logger: logger)
-    let epoch = Identifiers.makeEpoch(random: random())
+    let journal = journal ?? MemoryJournal(identity: JournalIdentity(epoch: Self.makeEpoch(), schema: ""))
+    let epoch = journal.identity.epoch
     let streams = StreamRegistry(hub: hub, epoch: epoch, limits: configuration.streams, random: random)
-    store = ModelStore(schema: schema, epoch: epoch, limits: configuration.store, publisher: streams)
+    let feed = JournalFeed(journal: journal, hub: hub, epoch: epoch)
+    store = ModelStore(
+      schema: schema, journal: journal, limits: configuration.store,
+      publisher: ServerPublisher(streams: streams, feed: feed),
+      now: { Int64(Identifiers.epochMilliseconds) })
     let pages = PageStore(limits: configuration.pages, now: now, random: random)
     api = KeywayAPI(
-      store: store, streams: streams, hub: hub, pages: pages,
+      store: store, streams: streams, feed: feed, hub: hub, pages: pages,
       idempotency: IdempotencyStore(limits: configuration.idempotency, now: now),
       limits: configuration.requests,
       hosts: HostNames(host: configuration.host, others: configuration.names, port: configuration.port),
       registry: registry, logger: logger,
       makeID: { Identifiers.makeUUIDv7(milliseconds: Identifiers.epochMilliseconds, random: (random(), random())) })
-    try prepare(store)
+    if journal.bounds.last == 0 {
+      _ = try store.recover(schemaText: schemaText)
+      try prepare(store)
+    }
     try hub.start(delegate: api)
     do {
       http = try HTTPServer(
@@ -69,6 +83,20 @@ package final class KeywayServer: Sendable {
     } catch {
       hub.stop()
       throw error
+    }
+  }
+
+  /// A random word that tells a new store's cursors from those of any other.
+  package static func makeEpoch() -> String {
+    Identifiers.makeEpoch(random: UInt64.random(in: .min ... .max))
+  }
+
+  /// Reads the journal, where there is something in it; meanwhile everything is answered `store-unavailable`. `report` is
+  /// told how far that has come. Gives what somebody should know; throws a `StoreError`.
+  package func recover(report: @escaping (RecoveryProgress) -> Void) throws -> [String] {
+    guard case .recovering = store.present else { return [] }
+    return try store.recover(schemaText: schemaText, report: report) { [api] attachments in
+      api.restore(attachments, at: Int64(Identifiers.epochMilliseconds))
     }
   }
 
@@ -85,5 +113,6 @@ package final class KeywayServer: Sendable {
     hub.drain(until: deadline - min(.seconds(1), budget / 2))
     http.stop(until: deadline)
     hub.stop()
+    store.close()
   }
 }

@@ -3,7 +3,10 @@ package import KeyValueModel
 
 /// The last commits, as far back as the limits allow: what somebody who was away can still be told exactly.
 package struct History: Sendable {
-  private var commits: Deque<Commit> = []
+  /// The commits themselves, to be read on while others write.
+  private(set) var commits = CommitList()
+  /// When each of them was made, in milliseconds since 1970, and the bytes that it takes.
+  private var accounts: Deque<(milliseconds: Int64, bytes: Int)> = []
   private var bytes = 0
   /// The last kept commit that touched an object.
   private var lastTouches: [Reference: Revision] = [:]
@@ -16,32 +19,50 @@ package struct History: Sendable {
   /// How many commits are kept.
   package var count: Int { commits.count }
 
+  /// About how many bytes they take.
+  package var byteCount: Int { bytes }
+
   /// The earliest revision from which one can go on, given the present one.
   package func oldestResumable(at present: Revision) -> Revision {
-    commits.first.map { $0.revision - 1 } ?? present
+    commits.oldest.map { $0.revision - 1 } ?? present
   }
 
   /// The commits after `revision`, oldest first, or nil where some of them are no longer kept.
   package func commits(after revision: Revision, present: Revision) -> [Commit]? {
-    guard revision >= oldestResumable(at: present), revision <= present else { return nil }
-    return Array(commits.suffix(Int(present - revision)))
+    commits.after(revision, present: present)
   }
 
   /// Adds the newest commit and drops the oldest while there are too many.
-  mutating func append(_ commit: Commit) {
+  mutating func append(_ commit: Commit, milliseconds: Int64) {
+    let size = commit.approximateBytes
     commits.append(commit)
-    bytes += commit.approximateBytes
+    accounts.append((milliseconds, size))
+    bytes += size
     for entry in commit.before { lastTouches[entry.object] = commit.revision }
-    while commits.count > limits.historyRevisions || bytes > limits.historyBytes, let oldest = commits.popFirst() {
-      bytes -= oldest.approximateBytes
-      for entry in oldest.before where lastTouches[entry.object] == oldest.revision {
-        lastTouches[entry.object] = nil
-      }
+    while commits.count > limits.historyRevisions || bytes > limits.historyBytes { dropOldest() }
+    trim(at: milliseconds)
+  }
+
+  /// Drops what has become too old. True where something was dropped.
+  @discardableResult
+  mutating func trim(at milliseconds: Int64) -> Bool {
+    guard limits.historySeconds > 0 else { return false }
+    let count = commits.count
+    let horizon = milliseconds - Int64(limits.historySeconds) * 1000
+    while let oldest = accounts.first, oldest.milliseconds < horizon { dropOldest() }
+    return commits.count < count
+  }
+
+  private mutating func dropOldest() {
+    guard let oldest = commits.popFirst(), let account = accounts.popFirst() else { return }
+    bytes -= account.bytes
+    for entry in oldest.before where lastTouches[entry.object] == oldest.revision {
+      lastTouches[entry.object] = nil
     }
   }
 
   /// Whether none of the objects was touched after `revision`, which is kept.
-  func isUntouched(_ objects: some Sequence<Reference>, after revision: Revision) -> Bool {
+  package func isUntouched(_ objects: some Sequence<Reference>, after revision: Revision) -> Bool {
     objects.allSatisfy { lastTouches[$0] ?? 0 <= revision }
   }
 }

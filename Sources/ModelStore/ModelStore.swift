@@ -1,24 +1,32 @@
 internal import Dispatch
+internal import Glibc
+package import Journal
 package import KeyValueModel
 internal import KeyValueObserving
 internal import Locking
 
 /// The single writer, and what it has published.
 ///
-/// Mutable state and who guards it: `queue` holds writes that wait, under its lock; `model` belongs to whichever block
+/// Mutable state and who guards it: `queue` holds writes that wait, under its lock; `writing` belongs to whichever block
 /// runs on the serial `writer` queue, and its lock is never waited for; `publication` holds what is published together
 /// with who is told, under its lock; `latest` is the published state once more, for readers, who must not wait until
-/// everybody has been told. Locks are taken in this order: model, publication, latest. `queue` is never held with another.
+/// everybody has been told; `condition` says whether it can be written. Locks are taken in this order: writing,
+/// publication, latest. `queue` and `condition` are never held with another.
 package final class ModelStore: Sendable {
   /// What becomes of a write: called on the writer right after the transaction was applied or refused, with the state
-  /// as this transaction left it. Gives what is to be done once the commit is durable and published.
+  /// as this transaction left it. Gives what is to be done once the commit is durable and published, or has come to
+  /// nothing because the journal could not take it.
   package typealias Conclusion =
     @Sendable (
       _ outcome: Result<Commit, ModelError>, _ state: borrowing ModelState
-    ) -> @Sendable () -> Void
+    ) -> @Sendable (StoreUnavailable?) -> Void
+
+  /// What is to be kept with a commit, in the journal; called on the writer with the state as the commit left it.
+  package typealias Attachment = @Sendable (_ commit: Commit, _ state: borrowing ModelState) -> [UInt8]
 
   private struct Submission: Sendable {
     let transaction: Transaction
+    let attachment: Attachment?
     let conclude: Conclusion
   }
 
@@ -27,34 +35,83 @@ package final class ModelStore: Sendable {
     var isScheduled = false
   }
 
-  /// The random word that tells this store's cursors from those of any other.
-  package let epoch: String
+  /// What the writer has.
+  struct Writing {
+    var model: Model
+    /// When the journal may be asked to read itself back again.
+    var nextRecovery = ContinuousClock.now
+    /// What the last batch was like, to tell how many may come for the next.
+    var lastBatchCount = 0
+    var lastSync = Duration.zero
+  }
+
+  /// Whether the store can be read and written.
+  package enum Condition: Hashable, Sendable {
+    /// It has not read its journal yet.
+    case recovering(RecoveryProgress)
+    /// All is well.
+    case serving
+    /// It can be read; what was written last was refused, for this reason.
+    case unavailable(String)
+  }
+
   /// What the objects are.
   package let schema: Schema
+  /// Where every commit is written down.
+  package let journal: any Journal
 
-  let limits: StoreLimits
+  package let limits: StoreLimits
+  /// Milliseconds since 1970.
+  let now: @Sendable () -> Int64
   private let queue = Locked(Queue())
-  private let writer = DispatchQueue(label: "keyway.writer", qos: .userInitiated)
-  private let model: Locked<Model>
+  let writer = DispatchQueue(label: "keyway.writer", qos: .userInitiated)
+  let writing: Locked<Writing>
   private let publication: Locked<Publication>
   private let latest: Locked<Snapshot>
+  let condition: Locked<Condition>
+  let keeper: JournalKeeper
   private let publisher: any StorePublisher
+  /// What was worked out for those who resume. Taken with no other lock but the publication's.
+  let missedCommits: Locked<Shelf<Revision, MissedCommits>>
+  let resumedQueries: Locked<Shelf<ResumedQueryKey, PreparedQuery>>
 
-  /// An empty store. `publisher` is told of each batch of commits.
-  package init(schema: Schema, epoch: String, limits: StoreLimits, publisher: any StorePublisher) {
-    self.epoch = epoch
+  /// A store without objects over a journal, which `recover` reads. `publisher` is told of each batch of commits; `now`
+  /// gives milliseconds since 1970.
+  package init(
+    schema: Schema, journal: any Journal, limits: StoreLimits, publisher: any StorePublisher,
+    now: @escaping @Sendable () -> Int64
+  ) {
     self.schema = schema
+    self.journal = journal
     self.limits = limits
     self.publisher = publisher
+    self.now = now
     let model = Model(schema: schema)
     let snapshot = Snapshot(state: model.state, revision: model.revision, oldestResumable: model.revision)
-    self.model = Locked(model)
+    writing = Locked(Writing(model: model))
     publication = Locked(Publication(snapshot: snapshot, history: History(limits: limits), limits: limits))
     latest = Locked(snapshot)
+    condition = Locked(journal.bounds.last == 0 ? .serving : .recovering(RecoveryProgress()))
+    keeper = JournalKeeper(journal: journal, limits: limits)
+    missedCommits = Locked(Shelf(weightLimit: limits.resumedRevisions))
+    resumedQueries = Locked(Shelf(weightLimit: limits.resumedRows))
   }
+
+  /// An empty store in memory.
+  package convenience init(schema: Schema, epoch: String, limits: StoreLimits, publisher: any StorePublisher) {
+    self.init(
+      schema: schema, journal: MemoryJournal(identity: JournalIdentity(epoch: epoch, schema: "")), limits: limits,
+      publisher: publisher, now: { Int64(time(nil)) * 1000 })
+  }
+
+  /// The random word that tells this store's cursors from those of any other.
+  package var epoch: String { journal.identity.epoch }
 
   /// The published state. Never waits for a write or for observers being told.
   package var snapshot: Snapshot { latest.withLock { $0 } }
+
+  /// Whether it can be read and written.
+  package var present: Condition { condition.withLock { $0 } }
 
   /// How many writes wait.
   package var queuedWrites: Int { queue.withLock { $0.waiting.count } }
@@ -68,12 +125,14 @@ package final class ModelStore: Sendable {
   }
 
   /// Hands a transaction to the writer. False where too many wait already: then nothing happens and `conclude` is never
-  /// called. Otherwise it is called exactly once, and what it gives is too.
-  package func submit(_ transaction: Transaction, conclude: @escaping Conclusion) -> Bool {
+  /// called. Otherwise it is called exactly once, and what it gives is too. What `attachment` gives is kept with the commit.
+  package func submit(
+    _ transaction: Transaction, attachment: Attachment? = nil, conclude: @escaping Conclusion
+  ) -> Bool {
     enum Admission { case refused, queued, first }
     let admission = queue.withLock { queue -> Admission in
       guard queue.waiting.count < limits.queuedWrites else { return .refused }
-      queue.waiting.append(Submission(transaction: transaction, conclude: conclude))
+      queue.waiting.append(Submission(transaction: transaction, attachment: attachment, conclude: conclude))
       if queue.isScheduled { return .queued }
       queue.isScheduled = true
       return .first
@@ -85,38 +144,105 @@ package final class ModelStore: Sendable {
   /// Takes everything that waits as one batch, until nothing does.
   private func writeAll() {
     while true {
+      gather()
       let batch = queue.withLock { queue -> [Submission] in
         defer { queue.waiting = [] }
         if queue.waiting.isEmpty { queue.isScheduled = false }
         return queue.waiting
       }
       if batch.isEmpty { return }
-      write(batch)
+      var rest = batch[...]
+      while !rest.isEmpty { write(&rest) }
+      journal.maintain()
     }
   }
 
-  private func write(_ batch: [Submission]) {
-    let actions = model.withLock { model in
+  /// Waits a little for those who are about to write again: a crowd that was answered together comes back together, and
+  /// whoever is first would have a sync of his own while all the others wait for the next (PostgreSQL's `commit_delay`).
+  /// A fraction of what a sync takes, and only where there was a crowd.
+  private func gather() {
+    let (expected, patience) = writing.withLock { ($0.lastBatchCount * 3 / 4, min($0.lastSync / 4, .milliseconds(1))) }
+    guard expected > 1, patience > .microseconds(100) else { return }
+    let deadline = ContinuousClock.now + patience
+    while queue.withLock({ (1..<expected).contains($0.waiting.count) }), .now < deadline { usleep(50) }
+  }
+
+  /// Commits as much of `rest` as goes into one batch, and takes it off.
+  private func write(_ rest: inout ArraySlice<Submission>) {
+    var actions: [@Sendable (StoreUnavailable?) -> Void] = []
+    let failure = writing.withLock { writing -> StoreUnavailable? in
       var commits: [Commit] = []
-      let actions = batch.map { submission in
-        let outcome = Result { () throws(ModelError) in try model.commit(submission.transaction) }
-        if case .success(let commit) = outcome { commits.append(commit) }
-        return submission.conclude(outcome, model.state)
+      var records: [JournalRecord] = []
+      var bytes = 0
+      let milliseconds = now()
+      let base = writing.model.revision
+      while let submission = rest.first, bytes < limits.batchBytes {
+        rest.removeFirst()
+        let outcome = Result { () throws(ModelError) in try writing.model.commit(submission.transaction) }
+        if case .success(let commit) = outcome {
+          commits.append(commit)
+          let record = JournalRecord(
+            submission.transaction, revision: commit.revision, milliseconds: milliseconds,
+            attachment: submission.attachment?(commit, writing.model.state))
+          bytes += record.body.count
+          records.append(record)
+        }
+        actions.append(submission.conclude(outcome, writing.model.state))
       }
-      publish(commits, model.state, model.revision)
-      return actions
+      writing.lastBatchCount = commits.count
+      guard !commits.isEmpty else { return nil }
+      do throws(JournalError) {
+        let start = ContinuousClock.now
+        try append(records, after: base, &writing)
+        writing.lastSync = .now - start
+      } catch {
+        // Nobody has seen any of it: what is published is what was there before.
+        let snapshot = self.snapshot
+        writing.model = Model(state: snapshot.state, revision: snapshot.revision)
+        condition.withLock { $0 = .unavailable(error.description) }
+        return StoreUnavailable(reason: error.description)
+      }
+      condition.withLock { $0 = .serving }
+      publish(commits, writing.model.state, writing.model.revision, milliseconds)
+      keeper.note(records: records.count, bytes: bytes, of: self)
+      return nil
     }
-    for action in actions { action() }
+    for action in actions { action(failure) }
   }
 
-  private func publish(_ commits: [Commit], _ state: ModelState, _ revision: Revision) {
-    guard !commits.isEmpty else { return }
+  /// Between two attempts to read a journal back that may have lost something.
+  private static let recoveryInterval = Duration.seconds(1)
+
+  /// Writes records down. Where the journal cannot be trusted, has it read itself back first.
+  private func append(
+    _ records: [JournalRecord], after base: Revision, _ writing: inout Writing
+  ) throws(JournalError) {
+    do throws(JournalError) {
+      try journal.append(records, after: base)
+    } catch {
+      guard case .untrusted = error, .now >= writing.nextRecovery else { throw error }
+      writing.nextRecovery = .now + Self.recoveryInterval
+      try journal.recover()
+      do throws(JournalError) {
+        try journal.append(records, after: base)
+      } catch {
+        // What may have reached the disk is refused to those who asked for it, so it must not be found at the next start.
+        if case .untrusted = error { try? journal.recover() }
+        throw error
+      }
+      // The next failure is another one, and is undone at once.
+      writing.nextRecovery = .now
+    }
+  }
+
+  private func publish(_ commits: [Commit], _ state: ModelState, _ revision: Revision, _ milliseconds: Int64) {
     publication.withLock { publication in
-      for commit in commits { publication.history.append(commit) }
+      for commit in commits { publication.history.append(commit, milliseconds: milliseconds) }
       let snapshot = Snapshot(
         state: state, revision: revision, oldestResumable: publication.history.oldestResumable(at: revision))
       publication.snapshot = snapshot
       latest.withLock { $0 = snapshot }
+      forgetResumed(at: revision)
       var events: [ObserverEvent] = []
       publication.observers.tell(
         commits, of: snapshot.state, changesPerObserver: limits.changesPerObserver
@@ -124,6 +250,32 @@ package final class ModelStore: Sendable {
       var queryEvents: [QueryEvent] = []
       publication.queries.tell(commits, of: snapshot.state) { queryEvents.append($0) }
       publication.queries.settle(upTo: publisher.publish(events, queryEvents, upTo: snapshot.revision))
+    }
+  }
+
+  /// Publishes what was recovered. Nobody observes yet.
+  func adopt(_ model: Model, _ history: History) {
+    writing.withLock { $0.model = model }
+    publication.withLock { publication in
+      let snapshot = Snapshot(
+        state: model.state, revision: model.revision, oldestResumable: history.oldestResumable(at: model.revision))
+      publication = Publication(snapshot: snapshot, history: history, limits: limits)
+      latest.withLock { $0 = snapshot }
+      // Before anybody can subscribe: heartbeats name this state, although nothing was committed yet.
+      publication.queries.settle(upTo: publisher.publish([], [], upTo: snapshot.revision))
+    }
+    condition.withLock { $0 = .serving }
+  }
+
+  /// Drops from the history what has become too old.
+  func trimHistory() {
+    publication.withLock { publication in
+      guard publication.history.trim(at: now()) else { return }
+      let snapshot = Snapshot(
+        state: publication.snapshot.state, revision: publication.snapshot.revision,
+        oldestResumable: publication.history.oldestResumable(at: publication.snapshot.revision))
+      publication.snapshot = snapshot
+      latest.withLock { $0 = snapshot }
     }
   }
 }

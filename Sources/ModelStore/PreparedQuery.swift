@@ -3,95 +3,103 @@ package import KeyValueObserving
 
 /// A live query that was evaluated while others wrote: to be brought to the present when it is watched.
 package struct PreparedQuery: Sendable {
-  /// The query as it was at `revision`.
-  var live: LiveQuery
+  private static let watcher = QueryWatcher(observer: ObserverID(0), cell: nil)
+
+  private let query: Query
+  /// The query alone, as it was at `revision`; none after a failure. Kept whole, because who took the query out to bring
+  /// it up would copy its rows.
+  private var queries: LiveQueries
   /// How far it has come.
-  var revision: Revision
-  /// What was published when it was evaluated.
-  package let snapshot: Snapshot
+  package private(set) var revision: Revision
+  /// What was published when it was evaluated, or last brought up.
+  package private(set) var snapshot: Snapshot
   /// What it was at the cursor that somebody resumes from; nil where nobody does.
-  package fileprivate(set) var past: QueryResult?
+  package let past: QueryResult?
   /// What became of it since then.
-  package fileprivate(set) var contents: [QueryContent] = []
+  package private(set) var contents: [QueryContent] = []
   /// Why it cannot be told what became of it: its filter came to cost too much on the way.
-  package fileprivate(set) var failure: ModelError?
+  package private(set) var failure: ModelError?
+
+  init(
+    _ live: LiveQuery, at revision: Revision, _ snapshot: Snapshot, isPast: Bool = false, limits: StoreLimits
+  ) {
+    query = live.query
+    queries = LiveQueries(filterCost: limits.queryFilterCost, recentLimit: 0)
+    queries.add(live, watcher: Self.watcher)
+    self.revision = revision
+    self.snapshot = snapshot
+    past = isPast ? live.result : nil
+  }
+
+  /// The query as it is; nil after a failure.
+  var live: LiveQuery? { queries.live(query) }
 
   /// How many rows it has, those outside of the window too.
-  package var rowCount: Int { live.rowCount }
+  package var rowCount: Int { queries.rowCount }
 
   /// Its rows.
-  package var result: QueryResult { live.result }
+  package var result: QueryResult { queries.result(of: query) ?? QueryResult(nothingOf: query) }
 
-  /// Goes on to the state after some commits, which follow on what it has seen.
-  mutating func bringUp(through commits: [Commit], to present: ModelState, limits: StoreLimits) {
+  /// Goes on to the snapshot after some commits, which follow on what it has seen; `before` is the state before them,
+  /// where it is known.
+  mutating func bringUp(through commits: [Commit], to snapshot: Snapshot, from before: PastState? = nil) {
     guard let last = commits.last, failure == nil else { return }
-    var queries = LiveQueries(filterCost: limits.queryFilterCost, recentLimit: 0)
-    let query = live.query
-    queries.add(live, watcher: QueryWatcher(observer: ObserverID(0), cell: nil))
-    queries.tell(commits, of: present) { event in
+    queries.tell(commits, of: snapshot.state, from: before) { event in
       switch event.outcome {
       case .content(let content): contents.append(content)
       case .failed(let error): failure = error
       }
     }
-    if let live = queries.live(query) { self.live = live }
     revision = last.revision
+    self.snapshot = snapshot
   }
 }
 
 extension ModelStore {
-  /// Evaluates queries that nobody watches yet, without holding anything up; with a cursor, from its revision on, for
-  /// somebody who resumes there. Throws `malformed-filter` where they cost more than `fetch.filterCost` together.
-  package func prepare(
-    _ queries: some Collection<Query>, after cursor: Revision? = nil
-  ) throws(ModelError) -> [Query: PreparedQuery] {
+  /// Evaluates queries that nobody watches yet, without holding anything up. Throws `malformed-filter` where they cost
+  /// more than `fetch.filterCost` together.
+  package func prepare(_ queries: some Collection<Query>) throws(ModelError) -> [Query: PreparedQuery] {
     guard !queries.isEmpty else { return [:] }
-    typealias Basis = (snapshot: Snapshot, commits: [Commit]?, unwatched: Set<Query>)
     let wanted = Set(queries)
-    let basis: Basis = withPublication { publication in
-      let snapshot = publication.snapshot
-      guard let cursor, let commits = publication.history.commits(after: cursor, present: snapshot.revision) else {
-        return (snapshot, nil, wanted.filter { publication.queries.result(of: $0) == nil })
-      }
-      return (snapshot, commits, wanted.filter { !publication.queries.isUntouched($0, since: cursor) })
+    let (snapshot, unwatched) = withPublication { publication in
+      (publication.snapshot, wanted.filter { publication.queries.result(of: $0) == nil })
     }
     var prepared: [Query: PreparedQuery] = [:]
     var cost = limits.queryOpeningCost
-    for query in basis.unwatched {
-      let present = basis.snapshot.state
-      guard let commits = basis.commits, let cursor else {
-        let live = try LiveQuery(query, in: present, cost: &cost)
-        prepared[query] = PreparedQuery(live: live, revision: basis.snapshot.revision, snapshot: basis.snapshot)
-        continue
-      }
-      let past = PastState(before: commits, of: present)
-      let live = try LiveQuery(query, in: past, cost: &cost)
-      var entry = PreparedQuery(live: live, revision: cursor, snapshot: basis.snapshot, past: live.result)
-      entry.bringUp(through: commits, to: present, limits: limits)
-      prepared[query] = entry
+    for query in unwatched {
+      let live = try LiveQuery(query, in: snapshot.state, cost: &cost)
+      prepared[query] = PreparedQuery(live, at: snapshot.revision, snapshot, limits: limits)
     }
     return prepared
   }
 }
 
 extension Publication {
+  /// Brings a query that was prepared a moment ago to the present, where it stands: a copy would be one of all its rows.
+  /// Does nothing where that was too long ago.
+  package func bringUp(_ prepared: inout [Query: PreparedQuery], _ query: Query) {
+    guard let revision = prepared[query]?.revision,
+      let commits = history.commits(after: revision, present: snapshot.revision)
+    else { return }
+    prepared[query]?.bringUp(through: commits, to: snapshot)
+  }
+
   /// Brings a query to the present that was prepared a moment ago; evaluates it here and now where it was not, or where
   /// that was too long ago. Throws `malformed-filter` where filtering costs more than `fetch.filterCost`.
   package func finish(_ query: Query, _ prepared: PreparedQuery?) throws(ModelError) -> PreparedQuery {
     if var prepared, let commits = history.commits(after: prepared.revision, present: snapshot.revision) {
-      prepared.bringUp(through: commits, to: snapshot.state, limits: limits)
+      prepared.bringUp(through: commits, to: snapshot)
       if let failure = prepared.failure { throw failure }
       return prepared
     }
     var cost = limits.queryOpeningCost
     return PreparedQuery(
-      live: try LiveQuery(query, in: snapshot.state, cost: &cost),
-      revision: snapshot.revision, snapshot: snapshot)
+      try LiveQuery(query, in: snapshot.state, cost: &cost), at: snapshot.revision, snapshot, limits: limits)
   }
 
   /// Has somebody watch a query, which has been finished under this lock where nobody watches it.
   package mutating func watch(_ query: Query, _ watcher: QueryWatcher, _ finished: PreparedQuery?) {
-    if !queries.watch(query, watcher), let finished { queries.add(finished.live, watcher: watcher) }
+    if !queries.watch(query, watcher), let live = finished?.live { queries.add(live, watcher: watcher) }
   }
 }
 
@@ -107,14 +115,11 @@ extension Publication {
       return finished.past == nil ? nil : finished
     }
     if queries.isUntouched(query, since: revision), let live = queries.live(query) {
-      return PreparedQuery(live: live, revision: snapshot.revision, snapshot: snapshot, past: live.result)
+      return PreparedQuery(live, at: snapshot.revision, snapshot, isPast: true, limits: limits)
     }
-    guard let commits = history.commits(after: revision, present: snapshot.revision) else { return nil }
-    let past = PastState(before: commits, of: snapshot.state)
+    guard let missed = MissedCommits(after: revision, basis) else { return nil }
     var cost = limits.queryOpeningCost
-    let live = try LiveQuery(query, in: past, cost: &cost)
-    var replayed = PreparedQuery(live: live, revision: revision, snapshot: snapshot, past: live.result)
-    replayed.bringUp(through: commits, to: snapshot.state, limits: limits)
+    let replayed = try PreparedQuery(query, missed, limits: limits, cost: &cost)
     if let failure = replayed.failure { throw failure }
     return replayed
   }

@@ -12,7 +12,7 @@ package struct Publication {
   package var queries: LiveQueries
   /// What was published before, as far as it is kept.
   package internal(set) var history: History
-  let limits: StoreLimits
+  package let limits: StoreLimits
 
   init(snapshot: Snapshot, history: History, limits: StoreLimits) {
     self.snapshot = snapshot
@@ -46,18 +46,13 @@ package struct Publication {
     let objects = Set(cells.flatMap(\.observations).flatMap { $0.objects(in: snapshot.state) })
     let exist = objects.allSatisfy { snapshot.state.record($0) != nil }
     if exist, history.isUntouched(objects, after: revision) { return [] }
-    guard let commits = history.commits(after: revision, present: snapshot.revision) else { return nil }
-    let past = PastState(before: commits, of: snapshot.state)
-    var index = ObserverIndex()
-    var absent: [String?] = []
-    for cell in cells {
-      if cell.observations.contains(where: { past.record($0.object) == nil }) {
-        absent.append(cell.name)
-      } else {
-        index.add(cell.observations, of: ObserverID(0), cell: cell.name, in: past)
-      }
-    }
-    index.tell(commits, of: snapshot.state, changesPerObserver: limits.changesPerObserver, receive: receive)
-    return absent
+    guard let missed = MissedCommits(after: revision, basis) else { return nil }
+    return Replay(cells, missed, changesPerObserver: limits.changesPerObserver, receive: receive).absent
+  }
+
+  /// Whether nothing has become of objects after a revision that can be resumed.
+  package func isUntouched(_ objects: Set<Reference>, after revision: Revision) -> Bool {
+    revision >= snapshot.oldestResumable && revision <= snapshot.revision
+      && history.isUntouched(objects, after: revision)
   }
 }

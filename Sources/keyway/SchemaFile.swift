@@ -6,7 +6,10 @@ internal import KeyValueModel
 enum SchemaFile {
   /// The schema of a file. What is wrong is written to standard error, one mistake a line, before the command ends with
   /// status 1.
-  static func load(_ path: String) throws -> Schema {
+  static func load(_ path: String) throws -> Schema { try loadWithText(path).schema }
+
+  /// The same with the text of the file.
+  static func loadWithText(_ path: String) throws -> (schema: Schema, text: String) {
     let text: String
     do {
       text = try String(contentsOfFile: path, encoding: .utf8)
@@ -14,7 +17,7 @@ enum SchemaFile {
       throw Complaint("\(path): cannot be read: \(error.localizedDescription)")
     }
     do throws(SchemaError) {
-      return try Schema(yaml: text)
+      return (try Schema(yaml: text), text)
     } catch {
       throw Complaint(error.rendered(file: path))
     }

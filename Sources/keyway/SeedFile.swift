@@ -21,7 +21,7 @@ enum SeedFile {
       operations.append(try operation(line, place: "\(path):\(index + 1)"))
       lines.append(index + 1)
     }
-    if let error = commit(operations, to: store) {
+    if let error = try commit(operations, to: store) {
       throw Complaint("\(path):\(lines[error.operation ?? 0]): \(error.detail)")
     }
   }
@@ -37,14 +37,19 @@ enum SeedFile {
     }
   }
 
-  private static func commit(_ operations: [KeyValueModel.Operation], to store: ModelStore) -> ModelError? {
+  private static func commit(_ operations: [KeyValueModel.Operation], to store: ModelStore) throws -> ModelError? {
     let failure = Locked<ModelError?>(nil)
+    let refusal = Locked<StoreUnavailable?>(nil)
     let done = DispatchSemaphore(value: 0)
     _ = store.submit(Transaction(operations)) { outcome, _ in
       if case .failure(let error) = outcome { failure.withLock { $0 = error } }
-      return { _ = done.signal() }
+      return { unavailable in
+        refusal.withLock { $0 = unavailable }
+        done.signal()
+      }
     }
     done.wait()
+    if let refusal = refusal.withLock({ $0 }) { throw Complaint(refusal.reason) }
     return failure.withLock { $0 }
   }
 }

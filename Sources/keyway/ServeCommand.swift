@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import Foundation
 internal import Glibc
 internal import HTTPServer
+internal import Journal
 internal import KeyValueModel
 internal import KeywayAPI
 internal import Logging
@@ -22,21 +23,26 @@ struct ServeCommand: AsyncParsableCommand {
       print(settings.rendered(), terminator: "")
       return
     }
-    guard settings.store == "memory" else {
-      throw Complaint("store: '\(settings.store)': this version of Keyway keeps its objects in memory only")
-    }
     let logger = Self.logger(settings)
     for warning in settings.warnings { logger.warning("\(warning)") }
-    let schema = try SchemaFile.load(settings.schema)
-    let server = try KeywayServer(schema: schema, configuration: Self.configuration(settings), logger: logger) {
+    let (schema, text) = try SchemaFile.loadWithText(settings.schema)
+    let journal = try settings.openJournal(schema: text)
+    for remark in journal.remarks { logger.warning("\(remark)") }
+    let server = try KeywayServer(
+      schema: schema, schemaText: text, configuration: Self.configuration(settings), logger: logger,
+      journal: journal.journal
+    ) {
       if let seed = settings.seedFile { try SeedFile.load(seed, into: $0) }
     }
-    let service = ServerService(server: server, drainSeconds: settings.drainSeconds, logger: logger) {
+    let service = ServerService(
+      server: server, directory: settings.store, drainSeconds: settings.drainSeconds, logger: logger
+    ) {
       logger.notice(
         "serving",
         metadata: [
           "url": "http://\(settings.host.contains(":") ? "[\(settings.host)]" : settings.host):\(server.port)",
-          "schema": "\(settings.schema)", "objects": "\(server.store.snapshot.state.count)",
+          "schema": "\(settings.schema)", "store": "\(settings.store)",
+          "objects": "\(server.store.snapshot.state.count)",
           "epoch": "\(server.store.epoch)",
         ])
     }
@@ -59,7 +65,8 @@ struct ServeCommand: AsyncParsableCommand {
     }
   }
 
-  private static func configuration(_ settings: Settings) -> KeywayServer.Configuration {
+  /// The configuration of a server that the settings ask for.
+  static func configuration(_ settings: Settings) -> KeywayServer.Configuration {
     var configuration = KeywayServer.Configuration()
     configuration.host = settings.host
     configuration.port = UInt16(clamping: settings.port)
@@ -67,6 +74,13 @@ struct ServeCommand: AsyncParsableCommand {
     configuration.store.queuedWrites = settings.writesQueued
     configuration.store.historyRevisions = settings.historyRevisions
     configuration.store.historyBytes = settings.historyBytes
+    configuration.store.historySeconds = settings.historySeconds
+    configuration.store.snapshotRevisions = settings.snapshotRevisions
+    configuration.store.snapshotBytes = settings.snapshotBytes
+    configuration.store.batchBytes = settings.writesBatchBytes
+    configuration.store.resumedRevisions = settings.resumeRevisions
+    configuration.store.resumedRows = settings.resumeRows
+    configuration.streams.resumedBytes = settings.resumeBytes
     configuration.server.connections = settings.connectionsMaximum
     configuration.server.connectionsPerAddress = settings.connectionsPerAddress
     configuration.server.headerBytes = settings.requestHeaderBytes
@@ -80,6 +94,7 @@ struct ServeCommand: AsyncParsableCommand {
     configuration.server.stallSeconds = settings.streamsStallSeconds
     configuration.server.heartbeatSeconds = settings.heartbeatSeconds
     configuration.server.lifetimeSeconds = settings.streamsLifetimeSeconds
+    configuration.streams.opening = settings.streamsOpening
     configuration.streams.cells = settings.streamsCells
     configuration.streams.queries = settings.queriesMaximum
     configuration.store.queryRows = settings.queriesRows
@@ -91,6 +106,8 @@ struct ServeCommand: AsyncParsableCommand {
     configuration.streams.heartbeatSeconds = settings.heartbeatSeconds
     configuration.requests.patchOperations = settings.patchOperations
     configuration.requests.answerObjects = settings.answerObjects
+    configuration.requests.journalRecords = settings.journalRecords
+    configuration.requests.journalBytes = settings.journalBytes
     configuration.pages.fetches = settings.fetchPages
     configuration.pages.seconds = UInt64(settings.fetchPageSeconds)
     configuration.pages.objects = settings.fetchLimit
@@ -105,17 +122,36 @@ struct ServeCommand: AsyncParsableCommand {
 /// The server as a service: it runs until the group shuts down, and drains then.
 private struct ServerService: Service {
   let server: KeywayServer
+  /// Where the store is.
+  let directory: String
   let drainSeconds: Int
   let logger: Logger
   /// Says that the server serves. Whoever reads that may stop it, so it is not said before signals are waited for.
   let announce: @Sendable () -> Void
 
   func run() async throws {
-    announce()
-    // Comes back when the group shuts down; the server serves on threads of its own.
-    try? await gracefulShutdown()
+    try await cancelWhenGracefulShutdown { try await recover() }
+    if !Task.isShuttingDownGracefully {
+      announce()
+      // Comes back when the group shuts down; the server serves on threads of its own.
+      try? await gracefulShutdown()
+    }
     endAnyway()
     server.drain(seconds: drainSeconds)
+  }
+
+  /// Has the server read its journal, on a thread of its own, and comes back when it has, or when the server is to stop.
+  private func recover() async throws {
+    let log = RecoveryLog(logger)
+    let (outcomes, continuation) = AsyncStream.makeStream(of: Result<[String], any Error>.self)
+    Thread.detachNewThread { [server] in
+      continuation.yield(Result { try server.recover(report: log.note) })
+      continuation.finish()
+    }
+    for await outcome in outcomes {
+      let remarks = try StoreAdvice.giving(for: directory, outcome.get)
+      for remark in remarks { logger.warning("\(remark)") }
+    }
   }
 
   /// Ends the program within the second after the drain should have ended it, whatever holds it up: a thread that is

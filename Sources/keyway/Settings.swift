@@ -16,6 +16,16 @@ struct Settings: Sendable {
   var heartbeatSeconds = 0
   var historyRevisions = 0
   var historyBytes = 0
+  /// 0 means for as long as there is room.
+  var historySeconds = 0
+  var snapshotRevisions = 0
+  var snapshotBytes = 0
+  /// `synced` or `relaxed`.
+  var durability = ""
+  var durabilityWindow = 0
+  var resumeRevisions = 0
+  var resumeRows = 0
+  var resumeBytes = 0
   var connectionsMaximum = 0
   var connectionsPerAddress = 0
   var requestHeaderBytes = 0
@@ -25,6 +35,7 @@ struct Settings: Sendable {
   /// 0 means as many as there are cores.
   var httpThreads = 0
   var streamsMaximum = 0
+  var streamsOpening = 0
   var streamsCells = 0
   var queriesMaximum = 0
   var queriesRows = 0
@@ -39,8 +50,11 @@ struct Settings: Sendable {
   /// 0 means as many as there are cores.
   var streamsThreads = 0
   var writesQueued = 0
+  var writesBatchBytes = 0
   var patchOperations = 0
   var answerObjects = 0
+  var journalRecords = 0
+  var journalBytes = 0
   var fetchFilterCost = 0
   var fetchLimit = 0
   var fetchPages = 0

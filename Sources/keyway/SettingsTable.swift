@@ -30,11 +30,33 @@ enum SettingsTable {
     SettingDefinition(
       "seed", .text(\.seed, "auto", choices: []),
       "objects of an empty store, JSON lines: a path, none, or auto for the example's with the example schema"),
-    SettingDefinition("store", .text(\.store, "memory", choices: []), "where objects are kept: memory"),
+    SettingDefinition(
+      "store", .text(\.store, "keyway-data", choices: []), "the directory where objects are kept, or memory"),
+    SettingDefinition(
+      "durability", .text(\.durability, "synced", choices: ["synced", "relaxed"]),
+      "synced: a write is answered once it is on the disk; relaxed: up to durabilityWindow earlier"),
+    SettingDefinition(
+      "durabilityWindow.milliseconds", .integer(\.durabilityWindow, 100, 1...60_000),
+      "with durability relaxed, what a power failure may take, in milliseconds"),
     SettingDefinition(
       "history.revisions", .integer(\.historyRevisions, 10_000, 1...10_000_000), "revisions kept for coming back"),
     SettingDefinition(
       "history.bytes", .integer(\.historyBytes, 64 << 20, 1 << 16...1 << 40), "memory for them, in bytes"),
+    SettingDefinition(
+      "history.seconds", .integer(\.historySeconds, 86_400, 0...31_536_000), "how long they are kept; 0 for ever"),
+    SettingDefinition(
+      "snapshot.revisions", .integer(\.snapshotRevisions, 100_000, 10...100_000_000),
+      "revisions after which all objects are written down anew"),
+    SettingDefinition(
+      "snapshot.bytes", .integer(\.snapshotBytes, 256 << 20, 1 << 16...1 << 40),
+      "bytes of the journal after which they are"),
+    SettingDefinition(
+      "resume.revisions", .integer(\.resumeRevisions, 50_000, 0...100_000_000),
+      "revisions kept ready for those who come back to the same one"),
+    SettingDefinition(
+      "resume.bytes", .integer(\.resumeBytes, 32 << 20, 0...1 << 40), "missed events kept for the next, in bytes"),
+    SettingDefinition(
+      "resume.rows", .integer(\.resumeRows, 200_000, 0...1_000_000_000), "rows of live queries kept for the next"),
   ]
 
   private static let connections = [
@@ -57,6 +79,9 @@ enum SettingsTable {
   private static let streams = [
     SettingDefinition("heartbeat.seconds", .integer(\.heartbeatSeconds, 15, 1...3600), "silence before a heartbeat"),
     SettingDefinition("streams.maximum", .integer(\.streamsMaximum, 12_000, 1...1_000_000), "streams at a time"),
+    SettingDefinition(
+      "streams.opening", .integer(\.streamsOpening, 12_000, 1...1_000_000),
+      "streams that wait to be opened: those that resume, and live queries, each"),
     SettingDefinition("streams.cells", .integer(\.streamsCells, 1000, 1...100_000), "cells of a stream"),
     SettingDefinition(
       "streams.keyPaths", .integer(\.streamsKeyPaths, 64, 1...10_000), "key paths of a cell or a request"),
@@ -81,10 +106,17 @@ enum SettingsTable {
   private static let work = [
     SettingDefinition("writes.queued", .integer(\.writesQueued, 8192, 1...1_000_000), "writes that may wait"),
     SettingDefinition(
+      "writes.batchBytes", .integer(\.writesBatchBytes, 8 << 20, 1 << 16...1 << 30),
+      "bytes of the writes that are committed with one sync"),
+    SettingDefinition(
       "patch.operations", .integer(\.patchOperations, 1000, 1...1_000_000), "operations of a JSON Patch"),
     SettingDefinition(
       "answer.objects", .integer(\.answerObjects, 100_000, 1...10_000_000),
       "objects of one answer by expand, or of a to-many behind another"),
+    SettingDefinition(
+      "journal.records", .integer(\.journalRecords, 10_000, 1...1_000_000), "transactions of one answer of the journal"),
+    SettingDefinition(
+      "journal.bytes", .integer(\.journalBytes, 16 << 20, 4096...1 << 30), "bytes of such an answer"),
     SettingDefinition(
       "queries.maximum", .integer(\.queriesMaximum, 20_000, 1...10_000_000), "different live queries at a time"),
     SettingDefinition(

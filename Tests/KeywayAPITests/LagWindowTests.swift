@@ -28,7 +28,7 @@ struct LagWindowTests {
     let done = DispatchSemaphore(value: 0)
     let isTaken = store.submit(Transaction(operations)) { outcome, _ in
       if case .failure(let error) = outcome { Issue.record(error) }
-      return { done.signal() }
+      return { _ in done.signal() }
     }
     #expect(isTaken)
     done.wait()

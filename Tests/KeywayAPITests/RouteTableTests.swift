@@ -16,6 +16,7 @@ struct RouteTableTests {
     ("/v1/objects/Account/1", "GET, HEAD, PUT, PATCH, DELETE, OPTIONS"),
     ("/v1/objects/Account/1/balance", "GET, HEAD, PUT, POST, DELETE, OPTIONS"),
     ("/v1/transactions", "POST, OPTIONS"),
+    ("/v1/journal", "GET, HEAD, OPTIONS"),
     ("/v1/streams", "GET, HEAD, POST, OPTIONS"),
     ("/v1/streams/x", "GET, HEAD, DELETE, OPTIONS"),
     ("/v1/streams/x/cells", "GET, HEAD, PUT, DELETE, OPTIONS"),
@@ -59,7 +60,7 @@ struct RouteTableTests {
   @Test("HEAD of a stream answers its headers and opens nothing")
   func headOfStream() throws {
     let server = try TestServer()
-    for target in ["/v1/objects/Account/1", "/v1/objects/Account/1/balance", "/v1/streams"] {
+    for target in ["/v1/objects/Account/1", "/v1/objects/Account/1/balance", "/v1/streams", "/v1/journal"] {
       let head = try server.client.send("HEAD", target, ["Accept": "text/event-stream"])
       #expect(head.status == 200)
       #expect(head["Content-Type"] == "text/event-stream; charset=utf-8")

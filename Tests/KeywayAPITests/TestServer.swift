@@ -1,4 +1,5 @@
 import HTTPServer
+import Journal
 import KeyValueModel
 import KeywayAPI
 import Logging
@@ -13,7 +14,7 @@ final class TestServer {
   var client: WireClient { WireClient(port: server.port, keepingAlive: self) }
 
   init(
-    schema: String = Fixture.schema, objects: [(String, String)] = Fixture.objects,
+    schema: String = Fixture.schema, objects: [(String, String)] = Fixture.objects, journal: (any Journal)? = nil,
     _ configure: (inout KeywayServer.Configuration) -> Void = { _ in }, now: (@Sendable () -> UInt64)? = nil
   ) throws {
     var configuration = KeywayServer.Configuration()
@@ -24,8 +25,9 @@ final class TestServer {
     let schema = try Schema(yaml: schema)
     server =
       if let now {
-        try KeywayServer(schema: schema, configuration: configuration, logger: logger, now: now)
-      } else { try KeywayServer(schema: schema, configuration: configuration, logger: logger) }
+        try KeywayServer(schema: schema, configuration: configuration, logger: logger, journal: journal, now: now)
+      } else { try KeywayServer(schema: schema, configuration: configuration, logger: logger, journal: journal) }
+    _ = try server.recover { _ in }
     for (reference, body) in objects { try client.must("PUT", "/v1/objects/\(reference)", body: body) }
   }
 

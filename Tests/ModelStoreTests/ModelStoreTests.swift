@@ -51,7 +51,7 @@ struct ModelStoreTests {
         let seen = Reference("Account/1").flatMap { state.record($0)?.values[0].json } ?? "?"
         let revision = (try? outcome.get().revision).map { "\($0)" } ?? "failed"
         concluded.withLock { $0.append("\(revision) \(seen)") }
-        return { concluded.withLock { $0.append("after \(revision)") } }
+        return { _ in concluded.withLock { $0.append("after \(revision)") } }
       }
       #expect(isAccepted)
     }
@@ -80,7 +80,7 @@ struct ModelStoreTests {
     func submit() -> Bool {
       bench.store.submit(Transaction([])) { _, _ in
         concluded.withLock { $0 += 1 }
-        return {}
+        return { _ in }
       }
     }
     #expect((submit(), submit(), submit(), submit(), submit()) == (true, true, true, false, false))

@@ -51,7 +51,7 @@ struct ReplayTests {
       }
       let outcome = await withCheckedContinuation { continuation in
         let isAccepted = bench.store.submit(Transaction(operations, writer: "w\(revision)")) { outcome, _ in
-          { continuation.resume(returning: outcome) }
+          { _ in continuation.resume(returning: outcome) }
         }
         #expect(isAccepted)
       }

@@ -56,7 +56,7 @@ struct StoreBench {
   func write(_ operations: KeyValueModel.Operation...) async -> Result<Commit, ModelError>? {
     await withCheckedContinuation { continuation in
       let isAccepted = store.submit(Transaction(operations, writer: "w")) { outcome, _ in
-        { continuation.resume(returning: outcome) }
+        { _ in continuation.resume(returning: outcome) }
       }
       if !isAccepted { continuation.resume(returning: nil) }
     }
@@ -91,7 +91,7 @@ final class Gate: Sendable {
     let isAccepted = store.submit(Transaction([])) { [self] _, _ in
       reached.signal()
       semaphore.wait()
-      return {}
+      return { _ in }
     }
     #expect(isAccepted)
     reached.wait()

@@ -105,6 +105,24 @@ package struct IdempotencyMemory: Sendable {
     while byteCount > limits.bytes { forgetOldest() }
   }
 
+  /// Remembers the answer to a request of an earlier life, given `age` seconds ago; to be called before any request comes,
+  /// for the oldest answer first. One that is too old, or there already, is passed over.
+  package mutating func restore(
+    _ answer: Response, for key: IdempotencyKey, _ fingerprint: RequestFingerprint, age: UInt64, at now: UInt64
+  ) {
+    guard age < limits.seconds, entries[key] == nil else { return }
+    let cost = Self.overheadBytes + key.text.utf8.count + fingerprint.byteCount + Self.byteCount(of: answer)
+    guard cost <= limits.bytes else { return }
+    while entries.count >= limits.keys || byteCount + cost > limits.bytes { forgetOldest() }
+    // The clock of the earlier life may have gone back: nobody expires before those that were answered earlier.
+    var expiry = now + limits.seconds - age
+    if let last = answered.last, case .answered(_, let latest)? = entries[last]?.state { expiry = max(expiry, latest) }
+    entries[key] = Entry(
+      fingerprint: fingerprint, byteCount: cost, state: .answered(Self.trimmed(answer), expiry: expiry))
+    answered.append(key)
+    byteCount += cost
+  }
+
   /// The request of a key that is under way changed nothing: whoever sends it again is the first again.
   package mutating func abandon(_ key: IdempotencyKey) {
     guard let entry = endUnderWay(key) else { return }

@@ -35,6 +35,15 @@ package final class IdempotencyStore: Sendable {
     }
   }
 
+  /// Remembers answers that were kept with their commits, oldest first, each so many seconds old.
+  func restore(_ answers: [(answer: KeptAnswer, age: UInt64)]) {
+    memory.withLock { [now] memory in
+      for (answer, age) in answers {
+        memory.restore(answer.response, for: answer.key, answer.fingerprint, age: age, at: now())
+      }
+    }
+  }
+
   /// The request of a key was refused.
   func abandon(_ key: IdempotencyKey) {
     memory.withLock { $0.abandon(key) }

@@ -1,12 +1,22 @@
 internal import HTTPServer
 internal import HTTPTypes
 internal import Metrics
+internal import ModelStore
 
 /// `Idempotency-Key`: makes a retried `POST` apply once (draft-ietf-httpapi-idempotency-key-header).
 ///
 /// It stands around every `POST` that writes, between the routes and what they do, which knows nothing of it: a retry is
 /// recognised before anything is looked up that may have changed since, and every answer passes by here on its way out.
 extension KeywayAPI {
+  /// Remembers the answers that were kept with commits; `now` is in milliseconds since 1970.
+  func restore(_ attachments: [StoredAttachment], at now: Int64) {
+    idempotency.restore(
+      attachments.compactMap { attachment in
+        guard let answer = KeptAnswer(attachment.bytes) else { return nil }
+        return (answer, UInt64(max(0, now - attachment.milliseconds)) / 1000)
+      })
+  }
+
   /// Carries out a `POST` that writes, or gives the answer again that it was given before.
   func performOnce(_ route: Route, _ request: borrowing Request, _ target: Target) throws(Problem) -> Answer {
     guard let header = request.header(.idempotencyKey) else { return try perform(route, .post, request, target) }

@@ -12,7 +12,7 @@ package struct RequestFingerprint: Equatable, Sendable {
   /// How many bytes it holds.
   package var byteCount: Int { bytes.count }
 
-  private let bytes: [UInt8]
+  let bytes: [UInt8]
 
   /// The fingerprint of a request that arrived.
   package init(_ request: borrowing Request) {
@@ -22,6 +22,11 @@ package struct RequestFingerprint: Equatable, Sendable {
     }
     let head = "\(request.method.rawValue) \(request.target)\n"
     self.init(head: head + fields.map { "\($0.name.rawName): \($0.value)\n" }.joined() + "\n", body: request.body())
+  }
+
+  /// A fingerprint that was written down.
+  init(bytes: [UInt8]) {
+    self.bytes = bytes
   }
 
   /// A head, whose end can be told from the body, and a body.

@@ -141,24 +141,42 @@ extension KeywayAPI {
       requests.count(method, subject.route, status: response.status.code)
       completion.respond(response)
     }
+    let written: @Sendable (Commit, borrowing ModelState) -> Response = { [self] commit, state in
+      var response = answer(self, commit, state)
+      response.fields[.keywayCursor] = cursor(commit.revision)
+      return response
+    }
+    let attachment = try attachment(of: request, written)
     return .deferred { [self] completion in
-      let isAccepted = store.submit(transaction) { [self] outcome, state in
+      let isAccepted = store.submit(transaction, attachment: attachment) { [self] outcome, state in
         let response: Response
         switch outcome {
         case .success(let commit):
-          var written = answer(self, commit, state)
-          written.fields[.keywayCursor] = cursor(commit.revision)
-          response = written
+          response = written(commit, state)
         case .failure(var error):
           // The model names the operation only where there are several; a transaction of one has an index too.
           if case .transaction = subject, operations.count == 1 { error.operation = 0 }
           response = refusal(error, about: subject, state)
         }
-        return { respond(completion, response) }
+        return { failure in
+          respond(completion, failure.map { Problem(.storeUnavailable, $0.reason).response } ?? response)
+        }
       }
       if !isAccepted {
         respond(completion, Problem(.overloaded, "too many writes wait; try again").response)
       }
+    }
+  }
+
+  /// What is kept with the commit of a `POST` with an `Idempotency-Key`: its answer, for retries after a restart.
+  private func attachment(
+    of request: borrowing Request, _ written: @escaping @Sendable (Commit, borrowing ModelState) -> Response
+  ) throws(Problem) -> ModelStore.Attachment? {
+    guard request.method == .post, let header = request.header(.idempotencyKey) else { return nil }
+    let key = try IdempotencyKey(header)
+    let fingerprint = RequestFingerprint(request)
+    return { commit, state in
+      KeptAnswer(key: key, fingerprint: fingerprint, response: written(commit, state)).text
     }
   }
 
@@ -183,6 +201,7 @@ extension KeywayAPI {
       }
       return []
     }
+    guard request.header(.ifMatch) != nil || request.header(.ifNoneMatch) != nil else { return [] }
     var keyPath: String?
     if case .keyPath(_, let text) = subject {
       // What cannot be written anyway is refused for that, whatever the conditions say (RFC 9110 §13.2.1): to look at a

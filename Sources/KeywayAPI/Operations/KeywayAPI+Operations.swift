@@ -1,5 +1,6 @@
 internal import HTTPServer
 internal import HTTPTypes
+internal import Journal
 internal import KeyValueModel
 internal import Metrics
 internal import ModelStore
@@ -12,7 +13,15 @@ extension KeywayAPI {
 
   func readiness() throws(Problem) -> Answer {
     guard !isDraining else { throw Problem(.draining, "the server is about to stop") }
+    try checkRecovered()
     return .response(json(Array("{\"status\":\"ready\"}".utf8)))
+  }
+
+  /// Throws `store-unavailable`, with how far it has come, while the store reads its journal.
+  func checkRecovered() throws(Problem) {
+    if case .recovering(let progress) = store.present {
+      throw Problem(.storeUnavailable, "the store is being read: \(progress)")
+    }
   }
 
   func status() -> Answer {
@@ -31,8 +40,32 @@ extension KeywayAPI {
       "pendingBytes": .integer(Int64(hub.pendingBytes)),
       "lagging": .integer(Int64(hub.laggingStreams)),
       "draining": .bool(isDraining),
+      "store": .object(storeStatus),
     ]
     return .response(json(body))
+  }
+
+  /// What there is to say of the store's journal and disk.
+  private var storeStatus: JSONObject {
+    let bounds = store.journal.bounds
+    var status: JSONObject = [
+      "condition": .string("serving"),
+      "journal": .object([
+        "base": .integer(Int64(bounds.base)), "last": .integer(Int64(bounds.last)),
+        "snapshot": .integer(Int64(store.snapshotRevision)),
+      ]),
+    ]
+    switch store.present {
+    case .serving: break
+    case .recovering(let progress):
+      status["condition"] = .string("recovering")
+      status["reason"] = .string(progress.description)
+    case .unavailable(let reason):
+      status["condition"] = .string("unavailable")
+      status["reason"] = .string(reason)
+    }
+    if let failure = store.snapshotFailure { status["snapshotFailure"] = .string(failure) }
+    return status
   }
 
   func metrics() -> Answer {

@@ -16,6 +16,8 @@ package enum Body {
   /// The media type of a body, without its parameters, or `unsupported-media-type` where it is none of `types`.
   package static func mediaType(of request: borrowing Request, among types: [String]) throws(Problem) -> String {
     let given = request.header(.contentType)
+    // What nearly everybody sends is taken as it stands.
+    if let given, types.contains(given) { return given }
     let type = given?.split(separator: ";").first.map { $0.trimmingSpaces().lowercased() }
     if let type, types.contains(type) { return type }
     let list = types.joined(separator: ", ")

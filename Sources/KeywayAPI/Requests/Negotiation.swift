@@ -1,13 +1,20 @@
-/// Content negotiation (RFC 9110 §12.5.1) between the two ways to read a resource.
+/// Content negotiation (RFC 9110 §12.5.1) between the ways to read a resource.
 package enum Negotiation {
-  /// JSON as a whole, or a stream that keeps it up to date.
-  package enum Form: Sendable {
-    case json
-    case stream
+  /// JSON as a whole or in lines, or a stream that keeps it up to date.
+  package enum Form: String, Sendable {
+    case json = "application/json"
+    case lines = "application/x-ndjson"
+    case stream = "text/event-stream"
+
+    /// Its media type.
+    package var type: String { rawValue }
+
+    /// The range of all types that begin like it.
+    fileprivate var family: String { self == .stream ? "text/*" : "application/*" }
   }
 
-  /// The form that an `Accept` header prefers among `available`; nil where it allows none of them. JSON wins a tie, and
-  /// a type that is named wins over a range.
+  /// The form that an `Accept` header prefers among `available`; nil where it allows none of them. What is available first
+  /// wins a tie, and a type that is named wins over a range.
   package static func form(_ accept: String?, available: [Form]) -> Form? {
     guard let accept, accept != "*/*", !accept.isEmpty else { return available.first }
     var best: (form: Form, rank: (Double, Int))?
@@ -21,13 +28,11 @@ package enum Negotiation {
 
   /// How much the most precise range that covers `form` wants it.
   private static func rank(of form: Form, in accept: String) -> (quality: Double, precision: Int)? {
-    let type = form == .json ? "application/json" : "text/event-stream"
-    let family = form == .json ? "application/*" : "text/*"
     var found: (quality: Double, precision: Int)?
     for range in accept.split(separator: ",") {
       let parts = range.split(separator: ";").map { $0.trimmingSpaces().lowercased() }
       guard let name = parts.first else { continue }
-      let precision = name == type ? 2 : name == family ? 1 : name == "*/*" ? 0 : -1
+      let precision = name == form.type ? 2 : name == form.family ? 1 : name == "*/*" ? 0 : -1
       guard precision >= 0, precision > found?.precision ?? -1 else { continue }
       let weight = parts.dropFirst().first { $0.hasPrefix("q=") }.flatMap { Double($0.dropFirst(2)) }
       found = (weight ?? 1, precision)

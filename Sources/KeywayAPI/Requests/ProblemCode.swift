@@ -19,6 +19,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
   case alreadyExists = "already-exists"
   case idempotencyKeyInUse = "idempotency-key-in-use"
   case pageExpired = "page-expired"
+  case unusableCursor = "unusable-cursor"
   case staleRevision = "stale-revision"
   case contentTooLarge = "content-too-large"
   case unsupportedMediaType = "unsupported-media-type"
@@ -43,6 +44,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
   case tooManyQueries = "too-many-queries"
   case overloaded
   case draining
+  case storeUnavailable = "store-unavailable"
   case internalError = "internal-error"
 
   /// The status of an answer with this problem (RFC 9110 §15, RFC 6585).
@@ -53,7 +55,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .methodNotAllowed: .methodNotAllowed
     case .notAcceptable: .notAcceptable
     case .nullInKeyPath, .deleteDenied, .alreadyExists, .patchTestFailed, .idempotencyKeyInUse: .conflict
-    case .pageExpired: .gone
+    case .pageExpired, .unusableCursor: .gone
     case .staleRevision: .preconditionFailed
     case .contentTooLarge: .contentTooLarge
     case .unsupportedMediaType: .unsupportedMediaType
@@ -63,7 +65,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
       .indexOutOfRange, .unobservableKeyPath, .idempotencyKeyReused:
       .unprocessableContent
     case .tooManyCells, .tooManyKeyPaths, .tooManyOperations, .tooManyObjects: .tooManyRequests
-    case .tooManyStreams, .tooManyQueries, .overloaded, .draining: .serviceUnavailable
+    case .tooManyStreams, .tooManyQueries, .overloaded, .draining, .storeUnavailable: .serviceUnavailable
     case .internalError: .internalServerError
     }
   }
@@ -88,6 +90,8 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .alreadyExists: "There is an object of this reference already."
     case .idempotencyKeyInUse: "A request with this Idempotency-Key is still under way; try again."
     case .pageExpired: "The state that the pages of this fetch show is no longer kept; fetch again."
+    case .unusableCursor:
+      "The journal cannot go on from this cursor: too old, of another store, from the future, or none. Read all objects."
     case .staleRevision: "What the request depends on has changed; the ETag header has the present version."
     case .contentTooLarge: "The body is larger than request.bodyBytes, or, with a key, than idempotency.bytes."
     case .unsupportedMediaType: "A body wants Content-Type: application/json; with curl, use curl --json."
@@ -114,6 +118,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
       "The server has as many live queries, or rows of them, as queries.maximum and queries.rows allow; try later."
     case .overloaded: "The server has more to do than its limits allow; try again."
     case .draining: "The server is about to stop; try again."
+    case .storeUnavailable: "The store is not ready yet, or its disk takes no writes; nothing was changed. Try again."
     case .internalError: "The server made a mistake; nothing was changed."
     }
   }

@@ -5,6 +5,10 @@ package struct RequestLimits: Sendable {
   /// The most objects that one answer may have in the place of references, or members that it may read of a second
   /// to-many behind the first: the ways that lead to each count, and they multiply. `answer.objects`.
   package var answerObjects = 100_000
+  /// The most transactions of one answer of the journal. `journal.records`.
+  package var journalRecords = 10_000
+  /// The most bytes of one answer of the journal, where that is more than one transaction. `journal.bytes`.
+  package var journalBytes = 16 * 1024 * 1024
 
   /// The defaults.
   package init() {}

@@ -5,7 +5,7 @@ package enum Route: Hashable, Sendable {
   case health, ready, metrics, status
   case entities, entity(String), problem(String)
   case allObjects, objects(String), object(String, String), keyPath(String, String, String)
-  case transactions
+  case transactions, journal
   case streams, stream(String), cells(String), cell(String, String)
 
   /// The resource under a path, nil where there is none.
@@ -28,6 +28,7 @@ package enum Route: Hashable, Sendable {
     case ("objects", 4): .object(segments[2], segments[3])
     case ("objects", 5): .keyPath(segments[2], segments[3], segments[4])
     case ("transactions", 2): .transactions
+    case ("journal", 2): .journal
     case ("streams", 2): .streams
     case ("streams", 3): .stream(segments[2])
     case ("streams", 4) where segments[3] == "cells": .cells(segments[2])
@@ -43,7 +44,7 @@ package enum Route: Hashable, Sendable {
   /// The methods that it has, besides `HEAD` where it has `GET`, and `OPTIONS`.
   package var methods: [HTTPRequest.Method] {
     switch self {
-    case .health, .ready, .metrics, .status, .entities, .entity, .problem, .allObjects: [.get]
+    case .health, .ready, .metrics, .status, .entities, .entity, .problem, .allObjects, .journal: [.get]
     case .objects: [.get, .post]
     case .object: [.get, .put, .patch, .delete]
     case .keyPath: [.get, .put, .post, .delete]
@@ -58,7 +59,7 @@ package enum Route: Hashable, Sendable {
   /// Whether it can be read as a stream.
   package var hasStreams: Bool {
     switch self {
-    case .objects, .object, .keyPath, .streams: true
+    case .objects, .object, .keyPath, .streams, .journal: true
     default: false
     }
   }
@@ -67,8 +68,8 @@ package enum Route: Hashable, Sendable {
   package var isWritten: Bool {
     switch self {
     case .objects, .object, .keyPath, .transactions: true
-    case .health, .ready, .metrics, .status, .entities, .entity, .problem, .allObjects, .streams, .stream, .cells,
-      .cell:
+    case .health, .ready, .metrics, .status, .entities, .entity, .problem, .allObjects, .journal, .streams, .stream,
+      .cells, .cell:
       false
     }
   }
@@ -94,7 +95,7 @@ package enum Route: Hashable, Sendable {
     "/healthz", "/readyz", "/metrics", "/v1/status", "/v1/entities", "/v1/entities/{Entity}", "/v1/problems/{code}",
     "/v1/objects", "/v1/objects/{Entity}", "/v1/objects/{Entity}/{id}", "/v1/objects/{Entity}/{id}/{keyPath}",
     "/v1/transactions", "/v1/streams", "/v1/streams/{stream}", "/v1/streams/{stream}/cells",
-    "/v1/streams/{stream}/cells/{cell}",
+    "/v1/streams/{stream}/cells/{cell}", "/v1/journal",
   ]
 
   /// Which of `patterns` is this resource's.
@@ -116,6 +117,7 @@ package enum Route: Hashable, Sendable {
     case .stream: 13
     case .cells: 14
     case .cell: 15
+    case .journal: 16
     }
   }
 }

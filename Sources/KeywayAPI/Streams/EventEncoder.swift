@@ -1,3 +1,4 @@
+internal import HTTPServer
 internal import KeyValueModel
 internal import KeyValueObserving
 
@@ -73,6 +74,22 @@ struct EventEncoder: Sendable {
     append("reset", id: nil, to: &bytes) { bytes in
       bytes.append(contentsOf: "{\"reason\":\"\(reason.rawValue)\",\"revision\":\(revision)}".utf8)
     }
+  }
+
+  /// A `heartbeat` event: nothing happened, and the cursor is this revision's.
+  func appendHeartbeat(at revision: Revision, to bytes: inout [UInt8]) {
+    append("heartbeat", id: revision, to: &bytes) { bytes in
+      bytes.append(contentsOf: "{\"revision\":\(revision)}".utf8)
+    }
+  }
+
+  /// A `bye` event, to be posted.
+  func farewell(_ reason: String) -> EventBytes {
+    var bytes: [UInt8] = []
+    append("bye", id: nil, to: &bytes) { bytes in
+      bytes.append(contentsOf: "{\"reason\":\"\(reason)\"}".utf8)
+    }
+    return EventBytes(bytes)
   }
 
   func appendHead(_ revision: Revision, _ writer: String?, _ bytes: inout [UInt8]) {

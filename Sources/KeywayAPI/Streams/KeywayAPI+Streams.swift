@@ -33,10 +33,45 @@ extension KeywayAPI {
       try store.withPublication { publication throws(Problem) in try streams.check(topic, publication) }
       return .response(Response(status: .ok, fields: Self.streamFields))
     }
-    let stream = try store.withPublication { publication throws(Problem) in
-      try streams.open(topic, &publication)
+    guard topic.cursor != nil else {
+      return .stream(try streams.open(topic, in: store), fields: Self.streamFields)
     }
-    return .stream(stream, fields: Self.streamFields)
+    return try opening(in: resumptions, request, target) { api throws(Problem) in
+      try api.streams.open(topic, in: api.store)
+    }
+  }
+
+  // MARK: Waiting to be opened
+
+  /// Answers with a stream that waits for its turn to be opened.
+  private func opening(
+    in queue: OpeningQueue, _ request: borrowing Request, _ target: Target,
+    _ open: @escaping @Sendable (KeywayAPI) throws(Problem) -> EventStream
+  ) throws(Problem) -> Answer {
+    let method = request.method
+    let route = Route(target.segments)
+    return .deferred { [self] completion in
+      let respond = { @Sendable [requests] (problem: Problem) in
+        let response = problem.response
+        requests.count(method, route, status: response.status.code)
+        completion.respond(response)
+      }
+      let isTaken = queue.submit { [self] in
+        // A crowd that came and went must not be worked for.
+        guard !completion.isAbandoned else {
+          return respond(Problem(.overloaded, "the client has left"))
+        }
+        do throws(Problem) {
+          if isDraining { throw Problem(.draining, "the server is about to stop") }
+          let stream = try open(self)
+          requests.count(method, route, status: 200)
+          completion.become(stream, fields: Self.streamFields)
+        } catch {
+          respond(error)
+        }
+      }
+      if !isTaken { respond(Problem(.overloaded, "too many streams wait to be opened; try again")) }
+    }
   }
 
   // MARK: A live query
@@ -63,29 +98,32 @@ extension KeywayAPI {
       cursor: cursor, overflow: try overflow(target))
     try checkOpen()
     if request.method == .head { return .response(Response(status: .ok, fields: Self.streamFields)) }
-    // A crowd that came and went must not be worked for.
-    guard !request.isAbandoned else { throw Problem(.overloaded, "the client has left") }
-    let after = streams.resumedRevision(cursor, store.snapshot)
-    let prepared = try Problem.translating { () throws(ModelError) in try store.prepare([query], after: after) }[query]
-    var encoded: StreamRegistry.EncodedResults?
-    if after == nil {
-      let (result, snapshot) = store.withPublication { publication in
-        (publication.queries.result(of: query), publication.snapshot)
-      }
-      if let result {
-        encoded = streams.encodeResults(asked, result, snapshot)
-      } else if let prepared {
-        encoded = streams.encodeResults(asked, prepared)
-      }
+    return try opening(in: queryOpenings, request, target) { api throws(Problem) in try api.open(asked) }
+  }
+
+  /// Evaluates a live query, where nobody watches it, and opens a stream of it.
+  private func open(_ asked: StreamRegistry.QueryRequest) throws(Problem) -> EventStream {
+    let query = asked.query
+    if let after = streams.resumedRevision(asked.cursor, store.snapshot) {
+      return try streams.resume(asked, after: after, in: store)
     }
-    let stream = try store.withPublication { publication throws(Problem) in
+    let prepared = try prepare([query])[query]
+    var encoded: StreamRegistry.EncodedResults?
+    let (result, snapshot) = store.withPublication { publication in
+      (publication.queries.result(of: query), publication.snapshot)
+    }
+    if let result {
+      encoded = streams.encodeResults(asked, result, snapshot)
+    } else if let prepared {
+      encoded = streams.encodeResults(asked, prepared)
+    }
+    return try store.withPublication { publication throws(Problem) in
       try streams.open(asked, prepared: prepared, encoded: encoded, &publication)
     }
-    return .stream(stream, fields: Self.streamFields)
   }
 
   /// What becomes of a stream whose reader is slow: `?overflow=coalesce`, the default, or `disconnect`.
-  private func overflow(_ target: Target) throws(Problem) -> OverflowPolicy {
+  func overflow(_ target: Target) throws(Problem) -> OverflowPolicy {
     switch target["overflow"] {
     case nil, "coalesce": return .coalesce
     case "disconnect": return .disconnect
@@ -94,7 +132,7 @@ extension KeywayAPI {
   }
 
   /// The header wins over the parameter, since a client that reconnects by itself can only set the header.
-  private func cursor(of request: borrowing Request, _ target: Target) -> String? {
+  func cursor(of request: borrowing Request, _ target: Target) -> String? {
     // An EventSource that has no id yet sends none; an empty one means the same.
     request.header(.lastEventID).flatMap { $0.isEmpty ? nil : $0 } ?? target["since"]
   }
@@ -127,17 +165,18 @@ extension KeywayAPI {
   ) throws(Problem) -> Answer {
     let cursor = cursor(of: request, target)
     let overflow = try overflow(target)
-    let after = streams.resumedRevision(cursor, store.snapshot)
-    let prepared = try prepare(try streams.queries(in: cells, store.schema), after: after)
-    let stream = try store.withPublication { publication throws(Problem) in
-      try streams.openCells(cells, cursor: cursor, overflow: overflow, prepared: prepared, &publication)
+    guard !cells.isEmpty else {
+      return .stream(
+        try streams.openCells(cells, cursor: cursor, overflow: overflow, in: store), fields: Self.streamFields)
     }
-    return .stream(stream, fields: Self.streamFields)
+    return try opening(in: cursor == nil ? queryOpenings : resumptions, request, target) { api throws(Problem) in
+      try api.streams.openCells(cells, cursor: cursor, overflow: overflow, in: api.store)
+    }
   }
 
   /// Evaluates the queries that a request names before anything is locked.
-  private func prepare(_ queries: Set<Query>, after: Revision? = nil) throws(Problem) -> [Query: PreparedQuery] {
-    try Problem.translating { () throws(ModelError) in try store.prepare(queries, after: after) }
+  private func prepare(_ queries: Set<Query>) throws(Problem) -> [Query: PreparedQuery] {
+    try Problem.translating { () throws(ModelError) in try store.prepare(queries) }
   }
 
   /// The bindings of a body `{"cells":{…}}`.

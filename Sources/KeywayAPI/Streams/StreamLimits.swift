@@ -6,8 +6,14 @@ package struct StreamLimits: Sendable {
   package var keyPaths = 64
   /// The most bytes of missed events that a stream which resumes is sent. `streams.replayBytes`.
   package var replayBytes = 16 * 1024 * 1024
+  /// The most bytes of missed events that are kept, besides those being sent, for the next who resume alike.
+  /// `resume.bytes`.
+  package var resumedBytes = 32 * 1024 * 1024
   /// The most different live queries that are open. `queries.maximum`.
   package var queries = 20_000
+  /// The most streams that wait to be opened because their beginning takes work: those that resume, and live queries, each.
+  /// `streams.opening`.
+  package var opening = 12_000
   /// Seconds between heartbeats, told in `open`. `heartbeat.seconds`.
   package var heartbeatSeconds = 15
 

@@ -36,20 +36,12 @@ extension StreamRegistry {
   }
 
   /// A `bye` event.
-  package func farewell(_ reason: String) -> EventBytes {
-    var bytes: [UInt8] = []
-    encoder.append("bye", id: nil, to: &bytes) { bytes in
-      bytes.append(contentsOf: "{\"reason\":\"\(reason)\"}".utf8)
-    }
-    return EventBytes(bytes)
-  }
+  package func farewell(_ reason: String) -> EventBytes { encoder.farewell(reason) }
 
   /// A `heartbeat` event.
   package func heartbeat(at revision: Revision) -> EventBytes {
     var bytes: [UInt8] = []
-    encoder.append("heartbeat", id: revision, to: &bytes) { bytes in
-      bytes.append(contentsOf: "{\"revision\":\(revision)}".utf8)
-    }
+    encoder.appendHeartbeat(at: revision, to: &bytes)
     return EventBytes(bytes)
   }
 
@@ -69,7 +61,7 @@ extension StreamRegistry {
   private func name(of id: StreamID, _ member: Member) -> String {
     switch member {
     case .cells(let stream): stream.name
-    case .topic(_, let secret), .query(_, let secret), .over(_, let secret):
+    case .topic(_, let secret), .query(_, let secret), .over(_, let secret), .journal(let secret):
       "\(String(id.number, radix: 36))-\(String(secret, radix: 16))"
     }
   }
@@ -84,6 +76,9 @@ extension StreamRegistry {
     case .topic(let topic, _): describe(topic.key, observations: topic.observations.count, in: &body)
     case .query(let topic, _): describe(topic.key, in: &body)
     case .over(let key, _): describe(key, observations: 0, in: &body)
+    case .journal:
+      body["kind"] = .string("journal")
+      body["observations"] = .integer(0)
     }
     return body
   }

@@ -34,7 +34,7 @@ extension StreamRegistry {
         topic.beginLag(id, missed: missed)
       case .cells(let stream):
         suspend(stream, firstMissed, publication)
-      case .over, nil: return
+      case .over, .journal, nil: return
       }
     }
   }
@@ -115,7 +115,7 @@ extension StreamRegistry {
         let revision = publication.snapshot.revision
         post(
           encoded(stream.resume(at: Moment(present: publication), encoder), of: stream, revision), to: id, at: revision)
-      case .over, nil: break
+      case .over, .journal, nil: break
       }
       return nil
     }

@@ -10,7 +10,8 @@ extension StreamRegistry {
   private struct Beginning {
     var cells: [(name: String, binding: CellBinding, target: CellTarget)] = []
     var resumption: Resumption
-    var replayed: [StreamEvent] = []
+    /// The cells as they are after what they missed, and that, encoded; nil where they are told no such thing.
+    var replayed: (cells: [String: Cell], bytes: [UInt8])?
 
     /// Whether the cells are told the present state, rather than what they missed.
     var tellsPresent: Bool { if case .after = resumption { false } else { true } }
@@ -24,8 +25,19 @@ extension StreamRegistry {
     _ bindings: [String: Value], cursor: String?, overflow: OverflowPolicy, prepared: [Query: PreparedQuery],
     _ publication: inout Publication
   ) throws(Problem) -> EventStream {
-    try contents.withLock { contents throws(Problem) in
-      let beginning = try beginning(of: try parse(bindings), cursor: cursor, prepared, publication)
+    var resumed = ResumedCells()
+    resumed.prepared = prepared
+    return try openCells(try parse(bindings), cursor: cursor, overflow: overflow, &resumed, &publication)
+  }
+
+  /// The same, with what was worked out before for a client that comes back.
+  func openCells(
+    _ parsed: [(String, CellBinding)], cursor: String?, overflow: OverflowPolicy, _ resumed: inout ResumedCells,
+    _ publication: inout Publication
+  ) throws(Problem) -> EventStream {
+    for query in resumed.prepared.keys { publication.bringUp(&resumed.prepared, query) }
+    return try contents.withLock { contents throws(Problem) in
+      let beginning = try beginning(of: parsed, cursor: cursor, &resumed, publication)
       try hold(beginning.cells.map(\.target), &publication)
       defer { publication.queries.remove(Self.holder) }
       let observer = contents.makeObserver()
@@ -48,7 +60,7 @@ extension StreamRegistry {
   }
 
   private func beginning(
-    of parsed: [(String, CellBinding)], cursor: String?, _ prepared: [Query: PreparedQuery],
+    of parsed: [(String, CellBinding)], cursor: String?, _ resumed: inout ResumedCells,
     _ publication: borrowing Publication
   ) throws(Problem) -> Beginning {
     var beginning = Beginning(
@@ -58,56 +70,78 @@ extension StreamRegistry {
     for (name, binding) in parsed {
       // An object that was there at the cursor may be gone by now: its cell is told so.
       let mayBeGone = !beginning.tellsPresent
-      beginning.cells.append((name, binding, try target(of: binding, prepared, publication, mayBeGone: mayBeGone)))
+      beginning.cells.append(
+        (name, binding, try target(of: binding, resumed.prepared, publication, mayBeGone: mayBeGone)))
     }
     guard case .after(let revision) = beginning.resumption else { return beginning }
-    if let reset = try replay(after: revision, prepared, into: &beginning, publication) {
+    if let reset = try replay(after: revision, &resumed, into: &beginning, publication) {
       beginning.resumption = .reset(reset)
-      beginning.replayed = []
-      for cell in beginning.cells { _ = try target(of: cell.binding, prepared, publication) }
+      for cell in beginning.cells { _ = try target(of: cell.binding, resumed.prepared, publication) }
+    } else {
+      beginning.replayed = (resumed.cells, resumed.bytes)
     }
     return beginning
   }
 
   /// What the cells were told after a revision; gives why they cannot be told, where that is so.
   private func replay(
-    after revision: Revision, _ prepared: [Query: PreparedQuery], into beginning: inout Beginning,
+    after revision: Revision, _ resumed: inout ResumedCells, into beginning: inout Beginning,
     _ publication: borrowing Publication
   ) throws(Problem) -> Resumption.Reset? {
-    var events: [Revision: StreamEvent] = [:]
-    var isOverflown = false
-    let cells = beginning.cells.filter { !$0.target.observations.isEmpty }
-      .map { (name: Optional($0.name), observations: $0.target.observations) }
-    let absent = publication.replay(cells, after: revision) { event in
-      isOverflown = isOverflown || event.isOverflown
-      events[event.revision] = StreamEvent(event)
-    }
-    guard absent?.isEmpty == true else { return .compacted }
+    let snapshot = publication.snapshot
+    if resumed.cells.isEmpty { resumed.cells = cells(beginning.cells, snapshot) }
+    let isUntouched = resumed.objects.map { publication.isUntouched($0, after: revision) } ?? false
+    if !isUntouched, !bringUp(&resumed, beginning, after: revision, publication) { return .compacted }
     for index in beginning.cells.indices {
       guard let query = beginning.cells[index].target.query else { continue }
       let replayed = try Problem.translating { () throws(ModelError) in
-        try publication.replay(query, prepared[query], after: revision)
+        try publication.replay(query, resumed.prepared[query], after: revision)
       }
       guard let replayed else { return .compacted }
       beginning.cells[index].target.finished = replayed
-      for content in replayed.contents {
-        let news = QueryNews(
-          cell: beginning.cells[index].name, context: beginning.cells[index].binding.context?.text,
-          sort: .content(encoder.encoded(content)))
-        events[content.revision, default: StreamEvent(revision: content.revision, writer: content.writer)]
-          .queries.append(news)
+    }
+    let sources = beginning.cells.map { ($0.name, $0.binding, $0.target.finished?.contents ?? []) }
+    resumed.encode(sources, upTo: snapshot.revision, encoder, byteLimit: limits.replayBytes)
+    return resumed.isOverflown || resumed.byteCount > limits.replayBytes ? .overflow : nil
+  }
+
+  /// Brings what was missed of objects to the present; false where it is not known, or an object did not exist then.
+  private func bringUp(
+    _ resumed: inout ResumedCells, _ beginning: Beginning, after revision: Revision,
+    _ publication: borrowing Publication
+  ) -> Bool {
+    let snapshot = publication.snapshot
+    let changesPerObserver = publication.limits.changesPerObserver
+    if let known = resumed.replay {
+      resumed.bringUp(
+        through: publication.history.commits(after: known.revision, present: snapshot.revision), to: snapshot,
+        changesPerObserver: changesPerObserver)
+    } else if let missed = MissedCommits(after: revision, publication.basis) {
+      resumed.begin(
+        observed(beginning.cells.map { ($0.name, $0.target) }), missed, changesPerObserver: changesPerObserver)
+    }
+    return resumed.replay.map { $0.revision == snapshot.revision && $0.absent.isEmpty } ?? false
+  }
+
+  /// What cells observe of objects, as `Replay` takes it.
+  func observed(_ cells: [(name: String, target: CellTarget)]) -> [(name: String?, observations: [Observation])] {
+    cells.filter { !$0.target.observations.isEmpty }.map { ($0.name, $0.target.observations) }
+  }
+
+  /// The cells before they are told anything.
+  func cells(
+    _ cells: [(name: String, binding: CellBinding, target: CellTarget)], _ snapshot: Snapshot
+  ) -> [String: Cell] {
+    var entries: [String: Cell] = [:]
+    for cell in cells {
+      var entry = Cell(binding: cell.binding, observations: cell.target.observations, query: cell.target.query)
+      if !cell.binding.isVisible {
+        // It is owed everything: nobody knows which rows its client has, if any.
+        entry.pause(at: Moment(reader: snapshot.state, revision: snapshot.revision) { _ in nil })
       }
+      entries[cell.name] = entry
     }
-    beginning.replayed = events.values.sorted { $0.revision < $1.revision }
-    var size = 0
-    for event in beginning.replayed {
-      var bytes: [UInt8] = []
-      encoder.append(event, to: &bytes)
-      size += bytes.count
-      if size > limits.replayBytes { return .overflow }
-    }
-    if isOverflown { return .overflow }
-    return nil
+    return entries
   }
 
   /// Registers the cells and gives the bytes that the stream begins with.
@@ -115,21 +149,12 @@ extension StreamRegistry {
     _ stream: CellStream, _ beginning: Beginning, _ publication: inout Publication
   ) -> [UInt8] {
     let present = publication.snapshot.revision
-    for cell in beginning.cells {
-      var entry = Cell(binding: cell.binding, observations: cell.target.observations, query: cell.target.query)
-      if !cell.binding.isVisible {
-        // It is owed everything: nobody knows which rows its client has, if any.
-        entry.pause(at: Moment(reader: publication.snapshot.state, revision: present) { _ in nil })
-      }
-      stream.cells[cell.name] = entry
-    }
+    stream.cells = beginning.replayed?.cells ?? cells(beginning.cells, publication.snapshot)
     var prelude = opening(stream, present)
     if case .reset(let reason) = beginning.resumption {
       encoder.appendReset(reason, revision: present, to: &prelude)
     }
-    for event in beginning.replayed {
-      if let told = stream.sift(event) { encoder.append(told, to: &prelude) }
-    }
+    prelude += beginning.replayed?.bytes ?? []
     var news = CellNews()
     for cell in beginning.cells {
       guard let entry = stream.cells[cell.name], entry.binding.object != nil || entry.query != nil else { continue }

@@ -61,12 +61,24 @@ extension StreamRegistry {
   package func open(
     _ request: QueryRequest, prepared: PreparedQuery?, encoded: EncodedResults?, _ publication: inout Publication
   ) throws(Problem) -> EventStream {
-    try contents.withLock { contents throws(Problem) in
+    var resumed = ResumedQuery()
+    resumed.prepared[request.query] = prepared
+    return try open(request, &resumed, encoded: encoded, &publication)
+  }
+
+  /// The same, with what was worked out before for a client that comes back.
+  func open(
+    _ request: QueryRequest, _ resumed: inout ResumedQuery, encoded: EncodedResults?, _ publication: inout Publication
+  ) throws(Problem) -> EventStream {
+    // Where it stands: a copy would be one of all rows.
+    if resumed.prepared[request.query] != nil { publication.bringUp(&resumed.prepared, request.query) }
+    let resumed = resumed
+    return try contents.withLock { contents throws(Problem) in
       let key = QueryTopic.Key(query: request.query, context: request.context)
       let topic = contents.queryTopics[key] ?? QueryTopic(key: key, observer: contents.makeObserver())
       var prelude = Array(retryLine.utf8)
-      var live = try finish(request.query, prepared, publication)
-      try appendBeginning(request, topic, &live, prepared, encoded, publication, to: &prelude)
+      var live = try finish(request.query, resumed.prepared[request.query], publication)
+      try appendBeginning(request, topic, &live, resumed, encoded, publication, to: &prelude)
       let stream = try openStream(prelude, topic.channel, overflow: request.overflow)
       if topic.members == 0 {
         publication.watch(request.query, QueryWatcher(observer: topic.observer, cell: nil), live)
@@ -81,7 +93,7 @@ extension StreamRegistry {
 
   /// Appends what the stream is told before anything new happens.
   private func appendBeginning(
-    _ request: QueryRequest, _ topic: QueryTopic, _ live: inout PreparedQuery?, _ prepared: PreparedQuery?,
+    _ request: QueryRequest, _ topic: QueryTopic, _ live: inout PreparedQuery?, _ resumed: ResumedQuery,
     _ encoded: EncodedResults?, _ publication: borrowing Publication, to prelude: inout [UInt8]
   ) throws(Problem) {
     let snapshot = publication.snapshot
@@ -90,11 +102,14 @@ extension StreamRegistry {
       cursor: request.cursor, epoch: encoder.epoch, oldest: snapshot.oldestResumable, present: present)
     if case .after(let revision) = resumption {
       let replayed = try Problem.translating { () throws(ModelError) in
-        try publication.replay(request.query, prepared, after: revision)
+        try publication.replay(request.query, resumed.prepared[request.query], after: revision)
       }
       if let replayed {
         if live != nil { live = replayed }
-        let bytes = replayed.contents.flatMap { self.bytes(of: $0, request.context) }
+        var bytes = resumed.bytes
+        for content in replayed.contents.dropFirst(resumed.encoded) {
+          bytes += self.bytes(of: content, request.context)
+        }
         guard bytes.count > limits.replayBytes else {
           prelude += bytes.isEmpty ? [UInt8(ascii: "\n")] : bytes
           return
@@ -133,6 +148,15 @@ extension StreamRegistry {
     let news = QueryNews(cell: nil, context: context?.text, sort: .content(encoder.encoded(content)))
     encoder.append(news, revision: content.revision, writer: content.writer, to: &bytes)
     return bytes
+  }
+
+  /// Encodes what was missed, as far as it is known. Takes no lock.
+  func encode(_ request: QueryRequest, _ resumed: inout ResumedQuery) {
+    guard let contents = resumed.prepared[request.query]?.contents else { return }
+    for content in contents.dropFirst(resumed.encoded) where resumed.bytes.count <= limits.replayBytes {
+      resumed.bytes += bytes(of: content, request.context)
+      resumed.encoded += 1
+    }
   }
 
   // MARK: Telling

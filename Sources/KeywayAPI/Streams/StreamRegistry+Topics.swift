@@ -25,15 +25,21 @@ extension StreamRegistry {
   /// Opens a stream. Throws `unknown-object` and what is wrong with the key paths, before anything is registered, and
   /// `too-many-streams`.
   package func open(_ request: TopicRequest, _ publication: inout Publication) throws(Problem) -> EventStream {
+    var resumed = ResumedTopic()
+    return try open(request, &resumed, &publication)
+  }
+
+  /// The same, with what was worked out before for a client that comes back.
+  func open(
+    _ request: TopicRequest, _ resumed: inout ResumedTopic, _ publication: inout Publication
+  ) throws(Problem) -> EventStream {
     try contents.withLock { contents throws(Problem) in
       let observations = try observations(request, publication.snapshot.state.schema)
-      let key = Topic.Key(
-        object: request.object, keyPaths: observations.map(\.keyPath.text), options: request.options,
-        context: request.context)
+      let key = Topic.Key(request, observations)
       let exists = publication.snapshot.state.record(request.object) != nil
       let topic = contents.topics[key] ?? Topic(key: key, observer: contents.makeObserver(), observations: observations)
       var prelude = Array(retryLine.utf8)
-      let isOver = try appendBeginning(request, topic, publication, to: &prelude)
+      let isOver = try appendBeginning(request, topic, &resumed, publication, to: &prelude)
       let stream = try openStream(prelude, exists && !isOver ? topic.channel : nil, overflow: request.overflow)
       if isOver {
         hub.post([.endStream(stream.id, nil)], position: nil)
@@ -54,8 +60,15 @@ extension StreamRegistry {
   func openStream(
     _ prelude: [UInt8], _ channel: ChannelID?, overflow: OverflowPolicy
   ) throws(Problem) -> EventStream {
+    try Self.translating { () throws(StreamHubError) in
+      try hub.open(prelude: prelude, channel: channel, overflow: overflow)
+    }
+  }
+
+  /// What `body` gives, or the hub's refusal as a problem.
+  static func translating(_ body: () throws(StreamHubError) -> EventStream) throws(Problem) -> EventStream {
     do throws(StreamHubError) {
-      return try hub.open(prelude: prelude, channel: channel, overflow: overflow)
+      return try body()
     } catch {
       switch error {
       case .tooManyStreams: throw Problem(.tooManyStreams, "as many streams are open as the server allows")
@@ -64,7 +77,7 @@ extension StreamRegistry {
     }
   }
 
-  private func observations(_ request: TopicRequest, _ schema: Schema) throws(Problem) -> [Observation] {
+  func observations(_ request: TopicRequest, _ schema: Schema) throws(Problem) -> [Observation] {
     try observations(
       request.object, request.keyPaths, options: request.options, context: request.context, schema)
   }
@@ -95,18 +108,24 @@ extension StreamRegistry {
     let key = Topic.Key(object: request.object, keyPaths: [], options: request.options, context: request.context)
     var unread: [UInt8] = []
     let topic = Topic(key: key, observer: ObserverID(0), observations: observations)
-    _ = try appendBeginning(request, topic, publication, to: &unread)
+    var resumed = ResumedTopic()
+    _ = try appendBeginning(request, topic, &resumed, publication, to: &unread)
   }
 
   /// Appends what the stream is told before anything new happens. True where that ends with the object's end.
   private func appendBeginning(
-    _ request: TopicRequest, _ topic: Topic, _ publication: borrowing Publication, to prelude: inout [UInt8]
+    _ request: TopicRequest, _ topic: Topic, _ resumed: inout ResumedTopic, _ publication: borrowing Publication,
+    to prelude: inout [UInt8]
   ) throws(Problem) -> Bool {
     let present = publication.snapshot.revision
     var resumption = Resumption(
       cursor: request.cursor, epoch: encoder.epoch, oldest: publication.snapshot.oldestResumable, present: present)
     if case .after(let revision) = resumption {
-      if let replay = replay(topic, after: revision, publication) {
+      if isUntouched(topic, &resumed, after: revision, publication) {
+        prelude.append(UInt8(ascii: "\n"))
+        return false
+      }
+      if let replay = replay(topic, &resumed, after: revision, publication) {
         if !replay.isOverflown {
           prelude += replay.bytes.isEmpty ? [UInt8(ascii: "\n")] : replay.bytes
           return replay.isOver
@@ -128,24 +147,30 @@ extension StreamRegistry {
     return false
   }
 
-  /// What the topic was told after `revision`, nil where the object did not exist then.
+  /// Whether the topic was told nothing after `revision`: what was not touched since then is now what it was then.
+  private func isUntouched(
+    _ topic: Topic, _ resumed: inout ResumedTopic, after revision: Revision, _ publication: borrowing Publication
+  ) -> Bool {
+    if resumed.objects == nil { resumed.objects = objects(read: topic.observations, publication.snapshot.state) }
+    return resumed.objects.map { publication.isUntouched($0, after: revision) } ?? false
+  }
+
+  /// What the topic was told after `revision`, nil where the object did not exist then, or that is not known any more.
   private func replay(
-    _ topic: Topic, after revision: Revision, _ publication: borrowing Publication
-  ) -> Topic.Replay? {
-    let present = publication.snapshot.revision
-    if let replay = topic.replay, replay.after == revision, replay.present == present { return replay }
-    var replay = Topic.Replay(after: revision, present: present)
-    let absent = publication.replay([(nil, topic.observations)], after: revision) { event in
-      replay.isOver = replay.isOver || !event.gone.isEmpty
-      replay.isOverflown = replay.isOverflown || event.isOverflown
-      guard !replay.isOverflown else { return }
-      encoder.append(StreamEvent(event), to: &replay.bytes)
-      replay.isOverflown = replay.bytes.count > limits.replayBytes
+    _ topic: Topic, _ resumed: inout ResumedTopic, after revision: Revision, _ publication: borrowing Publication
+  ) -> TopicReplay? {
+    let snapshot = publication.snapshot
+    let changesPerObserver = publication.limits.changesPerObserver
+    if let known = resumed.replay {
+      let commits = publication.history.commits(after: known.revision, present: snapshot.revision)
+      resumed.replay?.bringUp(through: commits, to: snapshot, changesPerObserver: changesPerObserver)
+    } else {
+      resumed.replay = MissedCommits(after: revision, publication.basis).map {
+        TopicReplay(
+          topic.observations, $0, encoder, changesPerObserver: changesPerObserver, byteLimit: limits.replayBytes)
+      }
     }
-    if replay.isOverflown { replay.bytes = [] }
-    guard absent?.isEmpty == true else { return nil }
-    topic.replay = replay
-    return replay
+    return resumed.replay.flatMap { $0.revision == snapshot.revision && !$0.isAbsent ? $0 : nil }
   }
 
   private func initialEvent(_ topic: Topic, _ snapshot: Snapshot) -> [UInt8] {

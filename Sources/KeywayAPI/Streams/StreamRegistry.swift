@@ -36,6 +36,8 @@ package final class StreamRegistry: StorePublisher, Sendable {
     case over(Topic.Key, secret: UInt64)
     /// A stream with cells.
     case cells(CellStream)
+    /// A stream that follows the journal: `JournalFeed` knows how far.
+    case journal(secret: UInt64)
   }
 
   /// How many streams, cells and observations there are.
@@ -59,6 +61,9 @@ package final class StreamRegistry: StorePublisher, Sendable {
   let contents = Locked(Contents())
   /// Streams that have said that they miss events, and since which, before that is dealt with. Taken with no other lock.
   let lagReports = Locked<[StreamID: StreamPosition]>([:])
+  /// What streams of one object were told that ended, for those that come back. Taken with no other lock but the
+  /// publication's.
+  let replays: Locked<Shelf<TopicReplay.Key, TopicReplay>>
 
   /// A registry without streams. `random` gives unguessable numbers: names of streams and the jitter of `retry:` come
   /// from it.
@@ -67,6 +72,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
     self.limits = limits
     self.random = random
     encoder = EventEncoder(epoch: epoch)
+    replays = Locked(Shelf(weightLimit: limits.resumedBytes))
   }
 
   /// Counts everything.
@@ -97,6 +103,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
   ) -> Revision {
     // Asked before the reports are looked at: whoever missed something up to here has said so by now.
     let settled = StreamPosition(rawValue: hub.settledPosition).revision
+    forgetReplays(at: revision)
     let firstMissed = lagReports.withLock { $0.values.min() }
     let deliveries = contents.withLock { contents in
       queryEvents.isEmpty
@@ -155,7 +162,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
         publication.observers.remove(stream.observer)
         publication.queries.remove(stream.observer)
         contents.cellStreams[stream.observer] = nil
-      case .over, nil: return
+      case .over, .journal, nil: return
       }
     }
   }

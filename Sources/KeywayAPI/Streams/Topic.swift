@@ -6,7 +6,7 @@ internal import KeyValueObserving
 /// for all of them, and still each of them hears everything.
 final class Topic {
   /// What makes two streams the same to the observers.
-  struct Key: Hashable {
+  struct Key: Hashable, Sendable {
     let object: Reference
     let keyPaths: [String]
     let options: ObservingOptions
@@ -23,24 +23,19 @@ final class Topic {
   var lagging = LaggingMembers()
   /// The first event as it was encoded for the last revision at which somebody came.
   var initialEvent: (revision: Revision, bytes: [UInt8])?
-  /// What somebody missed who came back lately: a crowd that was cut off together comes back together.
-  var replay: Replay?
-
-  /// What was told between two revisions, encoded.
-  struct Replay {
-    let after: Revision
-    let present: Revision
-    var bytes: [UInt8] = []
-    /// Whether it ends with the object's end.
-    var isOver = false
-    /// Whether it is longer than it may be; then `bytes` is of no use.
-    var isOverflown = false
-  }
-
   init(key: Key, observer: ObserverID, observations: [Observation]) {
     self.key = key
     self.observer = observer
     channel = ChannelID(observer.rawValue)
     self.observations = observations
+  }
+}
+
+extension Topic.Key {
+  /// The key of what a request asks for.
+  init(_ request: StreamRegistry.TopicRequest, _ observations: [Observation]) {
+    self.init(
+      object: request.object, keyPaths: observations.map(\.keyPath.text), options: request.options,
+      context: request.context)
   }
 }

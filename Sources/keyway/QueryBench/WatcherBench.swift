@@ -62,7 +62,7 @@ struct WatcherBench {
       let isLast = index == transactions.count - 1
       let isTaken = store.submit(transaction) { outcome, _ in
         if case .failure(let error) = outcome { fatalError("a benchmark's own transaction failed: \(error)") }
-        return { if isLast { done.signal() } }
+        return { _ in if isLast { done.signal() } }
       }
       precondition(isTaken, "the queue of a benchmark has no limit")
     }

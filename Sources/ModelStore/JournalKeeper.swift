@@ -1,0 +1,104 @@
+internal import Dispatch
+internal import Journal
+internal import KeyValueModel
+internal import Locking
+
+/// Keeps a journal short: writes the state down from time to time, and has the journal forget what nobody needs for
+/// starting or for resuming.
+///
+/// The work is done on one serial queue, and `account` is all that changes, under its lock, which is held with no other.
+final class JournalKeeper: Sendable {
+  private struct Account {
+    /// What was appended since the last snapshot.
+    var records = 0
+    var bytes = 0
+    var isScheduled = false
+    /// The newest snapshot.
+    var snapshot: Revision = 0
+    var failure: String?
+  }
+
+  private let journal: any Journal
+  private let limits: StoreLimits
+  private let account = Locked(Account())
+  private let queue = DispatchQueue(label: "keyway.journal.keeper", qos: .utility)
+
+  init(journal: any Journal, limits: StoreLimits) {
+    self.journal = journal
+    self.limits = limits
+  }
+
+  /// Why the last snapshot could not be written; nil where all is well.
+  var failure: String? { account.withLock { $0.failure } }
+
+  /// The newest snapshot; 0 where there is none.
+  var snapshotRevision: Revision { account.withLock { $0.snapshot } }
+
+  /// Begins with what the journal has. From then on the store's history is trimmed by age, too.
+  func start(_ store: ModelStore) {
+    let bounds = journal.bounds
+    let snapshot = (try? journal.snapshots().first?.revision) ?? bounds.base
+    account.withLock { account in
+      account.snapshot = snapshot
+      account.records = Int(bounds.last - min(snapshot, bounds.last))
+    }
+    trimLater(store)
+  }
+
+  /// Trims the history every second, for as long as there is a store.
+  private func trimLater(_ store: ModelStore) {
+    queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak store] in
+      guard let store else { return }
+      store.trimHistory()
+      self.trimLater(store)
+    }
+  }
+
+  /// Records were appended. Called on the writer.
+  func note(records: Int, bytes: Int, of store: ModelStore) {
+    let isDue = account.withLock { account -> Bool in
+      account.records += records
+      account.bytes += bytes
+      guard account.records >= limits.snapshotRevisions || account.bytes >= limits.snapshotBytes else { return false }
+      defer { account.isScheduled = true }
+      return !account.isScheduled
+    }
+    if isDue { queue.async { [weak store] in store.map(self.keep) } }
+  }
+
+  /// Writes the published state down and has the journal forget what came before the history.
+  private func keep(_ store: ModelStore) {
+    let snapshot = store.snapshot
+    let counted = account.withLock { ($0.records, $0.bytes) }
+    do throws(JournalError) {
+      if !journal.isVolatile {
+        var encoder = StateEncoder(snapshot.state)
+        try journal.writeSnapshot(at: snapshot.revision, milliseconds: store.now()) { encoder.nextBlock() }
+      }
+      try compact(upTo: snapshot.oldestResumable)
+      account.withLock { account in
+        account.records -= counted.0
+        account.bytes -= counted.1
+        account.snapshot = snapshot.revision
+        account.isScheduled = false
+        account.failure = nil
+      }
+    } catch {
+      // The journal is as it was, only longer. Not tried again before as much has come once more.
+      account.withLock { account in
+        account.records = 0
+        account.bytes = 0
+        account.isScheduled = false
+        account.failure = error.description
+      }
+    }
+  }
+
+  /// Forgets what neither a start nor somebody who resumes needs: a start has to make the history again, so it begins with
+  /// a snapshot from before it.
+  private func compact(upTo oldest: Revision) throws(JournalError) {
+    if journal.isVolatile { return try journal.compact(upTo: oldest) }
+    guard let base = try journal.snapshots().first(where: { $0.revision <= oldest })?.revision else { return }
+    try journal.compact(upTo: base)
+  }
+}

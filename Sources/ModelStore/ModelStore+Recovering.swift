@@ -1,0 +1,74 @@
+internal import Dispatch
+internal import Journal
+package import KeyValueModel
+internal import Locking
+
+extension ModelStore {
+  /// Reads the journal, once, before the first write; then the store serves. Gives what somebody should know. Throws what
+  /// stands in the way; then the store is of no use.
+  ///
+  /// `schemaText` is the text of the store's schema. Where the journal was written under one that says something else, its
+  /// objects are taken to this one, in a revision of its own; what cannot go on is told by `StoreError.schema`, and nothing
+  /// has changed. Without a text, the journal's is taken to be this one. `restore` gets what was kept with the commits that
+  /// can be resumed, oldest first, before anybody can write.
+  package func recover(
+    schemaText: String? = nil, report: @escaping (RecoveryProgress) -> Void = { _ in },
+    restore: ([StoredAttachment]) -> Void = { _ in }
+  ) throws(StoreError) -> [String] {
+    if let schemaText, StoreMigration.isDue(journal, to: schemaText) {
+      return try migrate(to: schemaText, report)
+    }
+    guard journal.bounds.last > 0 else {
+      keeper.start(self)
+      condition.withLock { $0 = .serving }
+      return []
+    }
+    let condition = condition
+    let recovery = Recovery(journal, schema: schema, limits: limits) { progress in
+      condition.withLock { $0 = .recovering(progress) }
+      report(progress)
+    }
+    let outcome = try recovery.run()
+    restore(outcome.attachments)
+    adopt(outcome.model, outcome.history)
+    keeper.start(self)
+    return outcome.remarks
+  }
+
+  /// Has the journal begin anew under the store's schema.
+  private func migrate(
+    to text: String, _ report: @escaping (RecoveryProgress) -> Void
+  ) throws(StoreError) -> [String] {
+    guard journal.bounds.last > 0 else {
+      // There is nothing that could not go on, and nobody who has seen anything.
+      try StoreError.of { () throws(JournalError) in
+        try journal.rebase(to: 0, schema: text, milliseconds: now()) { nil }
+      }
+      keeper.start(self)
+      condition.withLock { $0 = .serving }
+      return []
+    }
+    let condition = condition
+    let migration = try StoreMigration(journal, to: schema, text: text) { progress in
+      condition.withLock { $0 = .recovering(progress) }
+      report(progress)
+    }
+    try migration.write(to: journal, milliseconds: now())
+    adopt(Model(state: migration.state, revision: migration.revision), History(limits: limits))
+    keeper.start(self)
+    return migration.remarks
+      + ["the schema is another than the store's; its objects go on under it with revision \(migration.revision)"]
+      + migration.report.changes.map { "the schema has changed: \($0)" }
+  }
+
+  /// The revision of the newest snapshot; 0 where there is none.
+  package var snapshotRevision: Revision { keeper.snapshotRevision }
+
+  /// Why the last snapshot could not be written; nil where all is well.
+  package var snapshotFailure: String? { keeper.failure }
+
+  /// Ends the use of the journal, once the last write has been answered.
+  package func close() {
+    writer.sync { journal.close() }
+  }
+}

@@ -1,0 +1,171 @@
+internal import Dispatch
+package import Journal
+package import KeyValueModel
+internal import Locking
+
+/// Makes a state and its history from a journal: a snapshot, and the transactions since, carried out again by the code that
+/// carried them out first.
+package struct Recovery {
+  /// What a journal came to.
+  package struct Outcome {
+    /// The objects and their revision.
+    package var model: Model
+    /// The last commits, for those who resume.
+    package var history: History
+    /// What somebody should know: snapshots that could not be read.
+    package var remarks: [String]
+    /// What was kept with these commits, oldest first.
+    package var attachments: [StoredAttachment]
+  }
+
+  private let journal: any Journal
+  private let schema: Schema
+  private let limits: StoreLimits
+  private let report: (RecoveryProgress) -> Void
+  private var progress = RecoveryProgress()
+  private var remarks: [String] = []
+
+  /// How many records are read at a time, and their bytes: the next ones are read while these are carried out.
+  private static let chunkRecords = 4096
+  private static let chunkBytes = 8 * 1024 * 1024
+
+  /// A recovery of a journal whose records were written under `schema`. `report` is told of progress now and then.
+  package init(
+    _ journal: any Journal, schema: Schema, limits: StoreLimits, report: @escaping (RecoveryProgress) -> Void = { _ in }
+  ) {
+    self.journal = journal
+    self.schema = schema
+    self.limits = limits
+    self.report = report
+  }
+
+  /// Reads everything up to `last`, or up to the end. Throws what is damaged, and where.
+  package consuming func run(through last: Revision? = nil) throws(StoreError) -> Outcome {
+    let end = last ?? journal.bounds.last
+    var model = try base(for: end)
+    var history = History(limits: limits)
+    progress.recordsInAll = Int(end - model.revision)
+    report(progress)
+    // What is older would be dropped again at once.
+    let firstKept = end > Revision(limits.historyRevisions) ? end - Revision(limits.historyRevisions) : 0
+    var attachments: [StoredAttachment] = []
+    var next = Chunk(of: journal, after: model.revision, through: end)
+    while model.revision < end {
+      let records = try next.wait()
+      guard let newest = records.last?.record.revision else {
+        throw .replay(revision: model.revision + 1, reason: "it is missing")
+      }
+      if newest < end { next = Chunk(of: journal, after: newest, through: end) }
+      for (record, transaction) in records {
+        let commit = try carryOut(transaction, record.revision, &model)
+        guard record.revision > firstKept else { continue }
+        history.append(commit, milliseconds: record.milliseconds)
+        if let attachment = record.attachment {
+          attachments.append(StoredAttachment(milliseconds: record.milliseconds, bytes: attachment))
+        }
+      }
+      progress.records += records.count
+      report(progress)
+    }
+    return Outcome(model: model, history: history, remarks: remarks, attachments: attachments)
+  }
+
+  private func carryOut(
+    _ transaction: Transaction, _ revision: Revision, _ model: inout Model
+  ) throws(StoreError) -> Commit {
+    do throws(ModelError) {
+      return try model.commit(transaction)
+    } catch {
+      throw .replay(revision: revision, reason: error.detail)
+    }
+  }
+
+  // MARK: The snapshot
+
+  /// The state to begin with: the newest from which the whole history can be made again, or else the oldest.
+  private mutating func base(for end: Revision) throws(StoreError) -> Model {
+    let bounds = journal.bounds
+    let snapshots = try Self.reading { () throws(JournalError) in try journal.snapshots() }.filter {
+      $0.revision <= end
+    }
+    let wanted = end > Revision(limits.historyRevisions) ? end - Revision(limits.historyRevisions) : 0
+    // Newest first; one that is too new is better than one that is damaged.
+    let candidates = snapshots.filter { $0.revision <= wanted } + snapshots.filter { $0.revision > wanted }.reversed()
+    for snapshot in candidates {
+      if bounds.base == 0, snapshot.revision > wanted { continue }
+      do {
+        return try read(snapshot)
+      } catch {
+        remarks.append("the snapshot of revision \(snapshot.revision) is of no use: \(error)")
+        progress.objects = 0
+      }
+    }
+    guard bounds.base == 0 else {
+      let reason = remarks.last ?? "there is none"
+      throw .journal(.damaged(place: "snapshots", reason: "no snapshot from revision \(bounds.base) on: \(reason)"))
+    }
+    return Model(schema: schema)
+  }
+
+  private mutating func read(_ snapshot: JournalSnapshot) throws -> Model {
+    var decoder = StateDecoder(schema: schema)
+    try journal.readSnapshot(snapshot) { block in
+      let objects = try StateDecoder.records(of: block, schema: schema)
+      try decoder.insert(objects)
+      progress.objects += objects.count
+      report(progress)
+    }
+    return Model(state: decoder.finish(), revision: snapshot.revision)
+  }
+
+  private static func reading<Result>(
+    _ body: () throws(JournalError) -> Result
+  ) throws(StoreError) -> Result {
+    do throws(JournalError) {
+      return try body()
+    } catch {
+      throw .journal(error)
+    }
+  }
+}
+
+extension Recovery {
+  /// Records that are read and understood on another thread.
+  private struct Chunk {
+    typealias Entry = (record: JournalRecord, transaction: Transaction)
+
+    private let group = DispatchGroup()
+    private let outcome = Locked<Result<[Entry], StoreError>>(.success([]))
+
+    init(of journal: any Journal, after revision: Revision, through last: Revision) {
+      let outcome = outcome
+      DispatchQueue.global(qos: .userInitiated).async(group: group) {
+        let result = Result { () throws(StoreError) in try Self.read(journal, after: revision, through: last) }
+        outcome.withLock { $0 = result }
+      }
+    }
+
+    func wait() throws(StoreError) -> [Entry] {
+      group.wait()
+      return try outcome.withLock { $0 }.get()
+    }
+
+    private static func read(
+      _ journal: any Journal, after revision: Revision, through last: Revision
+    ) throws(StoreError) -> [Entry] {
+      let records = try Recovery.reading { () throws(JournalError) in
+        try journal.records(after: revision, limit: chunkRecords, bytes: chunkBytes, waiting: .zero)
+      }
+      var entries: [Entry] = []
+      entries.reserveCapacity(records.count)
+      for record in records where record.revision <= last {
+        do throws(StoredTextError) {
+          entries.append((record, try record.transaction()))
+        } catch {
+          throw .replay(revision: record.revision, reason: "\(error)")
+        }
+      }
+      return entries
+    }
+  }
+}

@@ -1,0 +1,42 @@
+package import KeyValueModel
+package import KeyValueObserving
+
+/// What an unbroken observer would have been told after a revision, as far as it has been told by now. Worked out while
+/// others write, and brought up to the present when the observer is registered. A value that depends on nothing but the
+/// commits that it is shown.
+package struct Replay: Sendable {
+  /// The last revision that was told.
+  package private(set) var revision: Revision
+  /// The groups that are left out because an object of theirs did not exist at the revision that was resumed from.
+  package private(set) var absent: [String?] = []
+  private var index = ObserverIndex()
+
+  /// Tells what was missed. `cells` names the groups of observations as `ObserverIndex.add` does; `changesPerObserver` is
+  /// as for `ObserverIndex.tell`.
+  package init(
+    _ cells: [(name: String?, observations: [Observation])], _ missed: MissedCommits, changesPerObserver: Int,
+    receive: (ObserverEvent) -> Void
+  ) {
+    revision = missed.snapshot.revision
+    for cell in cells {
+      if cell.observations.contains(where: { missed.past.record($0.object) == nil }) {
+        absent.append(cell.name)
+      } else {
+        index.add(cell.observations, of: ObserverID(0), cell: cell.name, in: missed.past)
+      }
+    }
+    index.tell(
+      missed.commits, of: missed.snapshot.state, from: missed.past, changesPerObserver: changesPerObserver,
+      receive: receive)
+  }
+
+  /// Tells what the commits did that follow on the last that was told, and led to `present`.
+  package mutating func bringUp(
+    through commits: [Commit], to present: ModelState, changesPerObserver: Int, receive: (ObserverEvent) -> Void
+  ) {
+    guard let last = commits.last else { return }
+    assert(commits.first?.revision == revision + 1)
+    index.tell(commits, of: present, changesPerObserver: changesPerObserver, receive: receive)
+    revision = last.revision
+  }
+}

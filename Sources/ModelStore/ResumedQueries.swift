@@ -1,0 +1,68 @@
+package import KeyValueModel
+internal import KeyValueObserving
+internal import Locking
+
+/// What makes the work for two who resume a live query the same.
+struct ResumedQueryKey: Hashable, Sendable {
+  let query: Query
+  let after: Revision
+}
+
+extension PreparedQuery {
+  /// A query as it was at a revision, with what became of it since. Throws `malformed-filter` where it costs more than
+  /// `cost`, which is spent from.
+  init(_ query: Query, _ missed: MissedCommits, limits: StoreLimits, cost: inout Int) throws(ModelError) {
+    let live = try LiveQuery(query, in: missed.past, cost: &cost)
+    self.init(live, at: missed.after, missed.snapshot, isPast: true, limits: limits)
+    bringUp(through: missed.commits, to: missed.snapshot, from: missed.past)
+  }
+}
+
+extension ModelStore {
+  /// How many revisions old what is kept for those who resume may become: it keeps the objects of its time alive.
+  private static let resumedAge: Revision = 1000
+
+  /// Prepares queries for somebody who resumes after a revision, or brings up to the basis what was prepared: what they
+  /// were then, and what became of them since. What was prepared for another and given back is used. Leaves out those of
+  /// which that is no longer known. Throws `malformed-filter` where they cost more than `fetch.filterCost` together.
+  package func prepare(
+    _ queries: some Collection<Query>, after revision: Revision, _ basis: Basis,
+    _ prepared: inout [Query: PreparedQuery]
+  ) throws(ModelError) {
+    var cost = limits.queryOpeningCost
+    for query in Set(queries) {
+      let key = ResumedQueryKey(query: query, after: revision)
+      let known = prepared.removeValue(forKey: query) ?? resumedQueries.withLock { $0.take(key) }
+      if var entry = known, entry.revision >= basis.snapshot.revision || basis.commits(after: entry.revision) != nil {
+        bringUp(&entry, to: basis)
+        prepared[query] = entry
+      } else if let missed = missed(after: revision, basis) {
+        var entry = try PreparedQuery(query, missed, limits: limits, cost: &cost)
+        bringUp(&entry, to: basis)
+        prepared[query] = entry
+      }
+    }
+  }
+
+  private func bringUp(_ entry: inout PreparedQuery, to basis: Basis) {
+    guard entry.revision < basis.snapshot.revision, let commits = basis.commits(after: entry.revision) else { return }
+    entry.bringUp(through: commits, to: basis.snapshot)
+  }
+
+  /// Keeps what was prepared for somebody who resumed after a revision for the next who do, for a while. Not what is
+  /// watched now: who writes would copy its rows.
+  package func giveBack(_ prepared: [Query: PreparedQuery], after revision: Revision) {
+    for (query, entry) in prepared where entry.failure == nil && entry.past != nil {
+      let key = ResumedQueryKey(query: query, after: revision)
+      let weight = entry.rowCount + entry.contents.reduce(1) { $0 + $1.changes.count }
+      resumedQueries.withLock { $0.put(entry, for: key, at: entry.revision, weight: weight) }
+    }
+  }
+
+  /// Keeps nothing any longer that is old by now.
+  func forgetResumed(at present: Revision) {
+    guard present > Self.resumedAge else { return }
+    missedCommits.withLock { $0.forget(before: present - Self.resumedAge) }
+    resumedQueries.withLock { $0.forget(before: present - Self.resumedAge) }
+  }
+}

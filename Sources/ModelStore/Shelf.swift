@@ -1,0 +1,80 @@
+package import KeyValueModel
+
+/// Work that was done for one and saves the next the same: results of a short life, each of a revision and a weight.
+/// Bounded by the weight of all; the oldest make room.
+///
+/// What is shared as it is, is looked up; what whoever uses it changes, is taken, and put back afterwards: so it has one
+/// owner at a time, and of one key there are as many results as were in use at once.
+package struct Shelf<Key: Hashable & Sendable, Item: Sendable>: Sendable {
+  private struct Entry: Sendable {
+    let key: Key
+    let item: Item
+    let revision: Revision
+    let weight: Int
+  }
+
+  private let weightLimit: Int
+  private var entries: [UInt64: Entry] = [:]
+  private var numbers: [Key: [UInt64]] = [:]
+  /// No entry has a smaller number.
+  private var oldest: UInt64 = 0
+  private var next: UInt64 = 0
+  /// What all that is kept weighs.
+  package private(set) var weight = 0
+
+  /// An empty shelf for so much.
+  package init(weightLimit: Int) {
+    self.weightLimit = weightLimit
+  }
+
+  /// How many results are kept.
+  package var count: Int { entries.count }
+
+  /// The latest result of a key; it stays.
+  package func item(for key: Key) -> Item? {
+    numbers[key]?.last.flatMap { entries[$0]?.item }
+  }
+
+  /// The latest result of a key; it is kept no longer.
+  package mutating func take(_ key: Key) -> Item? {
+    guard let number = numbers[key]?.last else { return nil }
+    return remove(number)?.item
+  }
+
+  /// Keeps a result, which is of a revision, unless it alone weighs more than all may.
+  package mutating func put(_ item: Item, for key: Key, at revision: Revision, weight: Int) {
+    guard weight <= weightLimit else { return }
+    entries[next] = Entry(key: key, item: item, revision: revision, weight: weight)
+    numbers[key, default: []].append(next)
+    self.weight += weight
+    next += 1
+    while self.weight > weightLimit { removeOldest() }
+  }
+
+  /// Keeps nothing of revisions before this one any longer; what younger results came before is kept with them.
+  package mutating func forget(before revision: Revision) {
+    while let entry = oldestEntry(), entry.revision < revision { removeOldest() }
+  }
+
+  private mutating func oldestEntry() -> Entry? {
+    while oldest < next {
+      if let entry = entries[oldest] { return entry }
+      oldest += 1
+    }
+    return nil
+  }
+
+  private mutating func removeOldest() {
+    guard oldestEntry() != nil else { return }
+    remove(oldest)
+  }
+
+  @discardableResult
+  private mutating func remove(_ number: UInt64) -> Entry? {
+    guard let entry = entries.removeValue(forKey: number) else { return nil }
+    weight -= entry.weight
+    numbers[entry.key]?.removeAll { $0 == number }
+    if numbers[entry.key]?.isEmpty == true { numbers[entry.key] = nil }
+    return entry
+  }
+}

@@ -1,0 +1,51 @@
+package import Journal
+package import KeyValueModel
+
+/// The objects of a store under another schema than the one that they were written under.
+package struct StoreMigration {
+  /// The objects under the new schema.
+  package let state: ModelState
+  /// The revision that the migration makes: one more than the last one, so that whoever saw the objects as they were before
+  /// gets all of them anew.
+  package let revision: Revision
+  /// What it does.
+  package let report: MigrationReport
+  /// What somebody should know: snapshots that could not be read.
+  package let remarks: [String]
+  private let text: String
+
+  /// Whether a journal was written under another schema than a text says, comments and layout apart.
+  package static func isDue(_ journal: any Journal, to text: String) -> Bool {
+    Schema.fingerprint(ofYAML: journal.identity.schema) != Schema.fingerprint(ofYAML: text)
+  }
+
+  /// Reads a journal under its own schema and takes its objects to another, whose text is `text`. Changes nothing in the
+  /// journal. Throws `schema` with what stands in the way.
+  package init(
+    _ journal: any Journal, to schema: Schema, text: String, steps: [MigrationStep] = [],
+    report progress: @escaping (RecoveryProgress) -> Void = { _ in }
+  ) throws(StoreError) {
+    let stored = try Schema(stored: journal.identity)
+    let outcome = try Recovery(journal, schema: stored, limits: .withoutHistory, report: progress).run()
+    let evolution = SchemaEvolution(from: stored, to: schema, steps: steps)
+    revision = outcome.model.revision + 1
+    remarks = outcome.remarks
+    self.text = text
+    do throws(MigrationRefusal) {
+      let migration = try evolution.migrated(outcome.model.state, revision: revision)
+      state = migration.state
+      report = migration.report
+    } catch {
+      let rest = error.count - error.obstacles.count
+      throw .schema(error.obstacles.map(\.description) + (rest > 0 ? ["and \(rest) more"] : []))
+    }
+  }
+
+  /// Has the journal begin anew with the migrated objects. Whatever interrupts it, the journal is the old one or the new one.
+  package func write(to journal: any Journal, milliseconds: Int64) throws(StoreError) {
+    try StoreError.of { () throws(JournalError) in
+      var encoder = StateEncoder(state)
+      try journal.rebase(to: revision, schema: text, milliseconds: milliseconds) { encoder.nextBlock() }
+    }
+  }
+}

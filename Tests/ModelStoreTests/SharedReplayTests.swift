@@ -1,0 +1,138 @@
+import KeyValueModel
+import KeyValueObserving
+import ModelStore
+import Seeding
+import Testing
+
+@Suite("Resuming while others write")
+struct SharedReplayTests {
+  private static let schema = """
+    entities:
+      Account:
+        keys:
+          balance: {type: integer}
+          peer: {toOne: Account}
+          peerBalance: {computed: peer.balance}
+    """
+
+  /// Accounts that are made, changed, paired and deleted at random.
+  private func write(_ bench: StoreBench, _ random: inout SplitMix64) async throws {
+    let account = try ref("Account/\(Int.random(in: 0..<4, using: &random))")
+    let other = "Account/\(Int.random(in: 0..<4, using: &random))"
+    switch Int.random(in: 0..<6, using: &random) {
+    case 0: await bench.write(.delete(account))
+    case 1, 2: await bench.write(.put(account, ["balance": .integer(Int64.random(in: 0..<9, using: &random))]))
+    case 3: await bench.write(.set(account, keyPath: "peer", .string(other)))
+    default:
+      let balance = Value.integer(Int64.random(in: 0..<9, using: &random))
+      await bench.write(.set(account, keyPath: "balance", balance), .set(account, keyPath: "balance", .integer(7)))
+    }
+  }
+
+  @Test("However the commits are cut up, and whoever shares them, the same is told")
+  func pieces() async throws {
+    var random = SplitMix64(seed: seed)
+    let bench = try StoreBench(Self.schema)
+    for number in 0..<4 { await bench.write(.create(try ref("Account/\(number)"), [:])) }
+    var bases: [Basis] = []
+    for _ in 0..<150 {
+      bases.append(bench.store.withPublication(\.basis))
+      try await write(bench, &random)
+    }
+    let last = bench.store.withPublication(\.basis)
+    let paths = ["balance", "peer", "peer.balance", "peerBalance"]
+    let cells = try (0..<4).map { number in
+      (Optional("\(number)"), try paths.map { try bench.observation("Account/\(number)", $0, [.old, .new, .prior]) })
+    }
+    for _ in 0..<60 {
+      let first = try #require(bases.randomElement(using: &random))
+      let after = Revision.random(in: 0...first.snapshot.revision, using: &random)
+      let whole = try #require(bench.store.withPublication { $0.replay(cells, after: after) })
+      var events: [ObserverEvent] = []
+      let missed = try #require(bench.store.missed(after: after, first))
+      var replay = Replay(cells, missed, changesPerObserver: .max) { events.append($0) }
+      while replay.revision < last.snapshot.revision {
+        let next = bases.filter { $0.snapshot.revision > replay.revision }.randomElement(using: &random) ?? last
+        let commits = try #require(next.commits(after: replay.revision))
+        replay.bringUp(through: commits, to: next.snapshot.state, changesPerObserver: .max) { events.append($0) }
+        #expect(replay.revision == next.snapshot.revision)
+      }
+      #expect(events.map(line) == whole.events.map(line), "seed \(seed), after \(after)")
+      #expect(replay.absent == whole.absent, "seed \(seed), after \(after)")
+    }
+  }
+
+  @Test("What happened after a revision is shared by those who ask at about the same time, as long as it may be kept")
+  func sharing() async throws {
+    let bench = try StoreBench { $0.resumedRevisions = 100 }
+    let account = try ref("Account/1")
+    await bench.write(.create(account, [:]))
+    for number in 0..<20 as Range<Int64> { await bench.write(.set(account, keyPath: "balance", .integer(number))) }
+    let basis = bench.store.withPublication(\.basis)
+    let missed = try #require(bench.store.missed(after: 5, basis))
+    #expect(missed.commits.map(\.revision) == Array(6...21))
+    await bench.write(.set(account, keyPath: "balance", .integer(-1)))
+    #expect(bench.store.missed(after: 5, bench.store.withPublication(\.basis)) === missed)
+    #expect(bench.store.missed(after: 6, basis) !== missed)
+    for revision in 7...20 as ClosedRange<Revision> { _ = bench.store.missed(after: revision, basis) }
+    #expect(bench.store.missed(after: 5, basis) !== missed, "others have taken its place")
+    for number in 0..<100 as Range<Int64> { await bench.write(.set(account, keyPath: "balance", .integer(number))) }
+    let later = try #require(bench.store.missed(after: 20, bench.store.withPublication(\.basis)))
+    #expect(later.snapshot.revision == bench.store.snapshot.revision, "it was too far behind")
+    #expect(bench.store.missed(after: 200, basis) == nil)
+  }
+
+  @Test("A basis shows the commits of its moment, whatever is written and forgotten after it")
+  func basis() async throws {
+    let bench = try StoreBench { $0.historyRevisions = 150 }
+    let account = try ref("Account/1")
+    await bench.write(.create(account, [:]))
+    var bases: [Basis] = []
+    for number in 0..<400 {
+      bases.append(bench.store.withPublication(\.basis))
+      await bench.write(.set(account, keyPath: "balance", .integer(Int64(number))))
+    }
+    for basis in bases {
+      let present = basis.snapshot.revision
+      let oldest = present > 150 ? present - 150 : 0
+      #expect(basis.snapshot.oldestResumable == oldest)
+      #expect(basis.commits(after: oldest)?.map(\.revision) == Array(oldest + 1..<present + 1))
+      #expect(basis.commits(after: present)?.isEmpty == true)
+      #expect(basis.commits(after: present + 1) == nil)
+      if oldest > 0 { #expect(basis.commits(after: oldest - 1) == nil) }
+      let middle = (oldest + present) / 2
+      #expect(basis.commits(after: middle)?.map(\.revision) == Array(middle + 1..<present + 1))
+    }
+  }
+
+  @Test("A query that is prepared for one, given back and brought up for the next is what it is when evaluated anew")
+  func queries() async throws {
+    var random = SplitMix64(seed: seed)
+    let bench = try StoreBench(Self.schema)
+    var words = Query.Words(entity: "Account")
+    words.filter = "balance > 3"
+    words.sort = "-balance"
+    words.limit = 2
+    let query = try Query(words, in: bench.store.schema)
+    var shared: [Query: PreparedQuery] = [:]
+    try bench.store.prepare([query], after: 0, bench.store.withPublication(\.basis), &shared)
+    for _ in 0..<100 {
+      for _ in 0..<Int.random(in: 0..<4, using: &random) { try await write(bench, &random) }
+      let basis = bench.store.withPublication(\.basis)
+      bench.store.giveBack(shared, after: 0)
+      shared = [:]
+      try bench.store.prepare([query], after: 0, basis, &shared)
+      let (known, missed) = (try #require(shared[query]), try #require(MissedCommits(after: 0, basis)))
+      #expect(known.revision == basis.snapshot.revision)
+      let anew = try #require(
+        try bench.store.withPublication { publication throws(ModelError) in
+          try publication.replay(query, nil, after: 0)
+        })
+      #expect(missed.commits.count == Int(known.revision))
+      #expect(known.contents.map(\.revision) == anew.contents.map(\.revision), "seed \(seed)")
+      #expect(known.contents.map(\.changes.count) == anew.contents.map(\.changes.count), "seed \(seed)")
+      #expect(known.result.window.map(\.reference) == anew.result.window.map(\.reference), "seed \(seed)")
+      #expect(known.rowCount == anew.rowCount, "seed \(seed)")
+    }
+  }
+}

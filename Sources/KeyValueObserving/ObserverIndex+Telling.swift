@@ -1,6 +1,9 @@
 public import KeyValueModel
 
 extension ObserverIndex {
+  /// More objects than these are not looked for in commits.
+  private static let objectsLookedFor = 64
+
   /// What consecutive commits tell the observers: a function of the states before and after, the commits and what is
   /// registered. Live delivery and the replay for somebody who was away are this one function.
   ///
@@ -10,9 +13,12 @@ extension ObserverIndex {
   /// `changesPerObserver` is the most notifications of one commit for one observer, priors counted, those included that
   /// are not told in the end because a bracket turns out silent or the object is deleted. One more and they are dropped,
   /// nothing is evaluated for that observer for the rest of the commit, and its event is overflown.
+  ///
+  /// `past` is the state before them, where the caller has it; then it is taken that few observe and many commits touch
+  /// nothing that they read, and these are passed over.
   public mutating func tell(
-    _ commits: some BidirectionalCollection<Commit>, of present: ModelState, changesPerObserver: Int = .max,
-    receive: (ObserverEvent) -> Void
+    _ commits: some BidirectionalCollection<Commit>, of present: ModelState, from past: PastState? = nil,
+    changesPerObserver: Int = .max, receive: (ObserverEvent) -> Void
   ) {
     guard let first = commits.first, count > 0 else { return }
     // With a prior, a plain commit tells two changes.
@@ -22,12 +28,32 @@ extension ObserverIndex {
     }
     // The telling must be the only owner of the index while it changes it.
     var telling = CommitTelling(
-      taking: &self, state: PastState(before: commits, of: present), changesPerObserver: changesPerObserver)
+      taking: &self, state: past ?? PastState(before: commits, of: present), changesPerObserver: changesPerObserver)
+    var objects = past == nil ? nil : telling.objectsRead(atMost: Self.objectsLookedFor)
     for commit in commits {
       // Observations end here, but none begins: where there is none, there is nobody left to tell.
       guard telling.index.count > 0 else { break }
+      if let objects, !commit.before.contains(where: { objects.contains($0.object) }) {
+        for step in commit.steps { telling.state.apply(step) }
+        continue
+      }
       telling.events(of: commit).forEach(receive)
+      if objects != nil { objects = telling.objectsRead(atMost: Self.objectsLookedFor) }
     }
     telling.giveBack(to: &self)
+  }
+}
+
+extension CommitTelling {
+  /// The objects that the observed values are read through at the moment, nil where they are more than `limit`. A commit
+  /// that touches none of them tells nobody anything, and leaves what everybody depends on as it is.
+  fileprivate func objectsRead(atMost limit: Int) -> Set<Reference>? {
+    guard index.tracked.count <= limit else { return nil }
+    var objects: Set<Reference> = []
+    for entry in index.tracked.values {
+      objects.formUnion(entry.observation.objects(in: state))
+      guard objects.count <= limit else { return nil }
+    }
+    return objects
   }
 }

@@ -6,6 +6,7 @@ struct BenchCommand: AsyncParsableCommand {
     commandName: "bench",
     abstract: "Measures a running server, or the model in this process.",
     subcommands: [
-      BenchFanoutCommand.self, BenchSlowReadersCommand.self, BenchModelCommand.self, BenchQueriesCommand.self,
+      BenchFanoutCommand.self, BenchSlowReadersCommand.self, BenchReconnectCommand.self, BenchModelCommand.self,
+      BenchQueriesCommand.self, BenchDurableCommand.self, BenchRecoveryCommand.self, BenchCrashCommand.self,
     ])
 }

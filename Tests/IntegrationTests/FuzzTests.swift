@@ -16,7 +16,7 @@ struct FuzzTests {
     "/v1/objects/Department/1/employees.@sum.salary", "/v1/objects/Department/1/employees.department.employees",
     "/v1/objects/Note/1/labels", "/v1/objects/Note/1/labels?operation=union",
     "/v1/objects/Note/1/labels?operation=set", "/v1/objects/Note/1/labels?value=%5B%22a%22%5D",
-    "/v1/transactions", "/v1/streams", "/v1/streams/x", "/v1/streams/x/cells", "/v1/streams/x/cells/a",
+    "/v1/transactions", "/v1/journal", "/v1/streams", "/v1/streams/x", "/v1/streams/x/cells", "/v1/streams/x/cells/a",
   ]
   private static let words: [Value] = [
     .null, .bool(true), .integer(0), .integer(.max), .integer(-1), .number(0.5), .number(1e308), .string(""),

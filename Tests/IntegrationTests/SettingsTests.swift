@@ -80,14 +80,14 @@ struct SettingsTests {
     #expect(variable.status != 0 && variable.errors.contains("KEYWAY_PORT: port is -1"), "\(variable.errors)")
     let unknown = try ChildProcess.keyway("serve", "--set", "colour=red")
     #expect(unknown.status != 0 && unknown.errors.contains("colour"), "\(unknown.errors)")
-    let store = try ChildProcess.keyway("serve", "--store", "somewhere", "--port", "0")
-    #expect(store.status != 0 && store.errors.contains("memory"), "\(store.errors)")
+    let store = try ChildProcess.keyway("serve", "--store", "/proc/nowhere", "--port", "0")
+    #expect(store.status != 0 && store.errors.contains("/proc/nowhere"), "\(store.errors)")
   }
 
   @Test("A port that is taken is an error and no second server")
   func takenPort() throws {
     let server = try ServerProcess()
-    let second = try ChildProcess.keyway("serve", "--port", "\(server.port)")
+    let second = try ChildProcess.keyway("serve", "--store", "memory", "--port", "\(server.port)")
     #expect(second.status == 1)
     #expect(second.errors.contains("\(server.port)"), "\(second.errors)")
     #expect(try server.client.send("GET", "/healthz").status == 200)
@@ -95,7 +95,8 @@ struct SettingsTests {
 
   @Test("The log can be JSON, one object a line, and still says where the server is")
   func jsonLog() throws {
-    let child = try ChildProcess(PackageFolder.keyway, ["serve", "--port", "0", "--set", "log.format=json"])
+    let child = try ChildProcess(
+      PackageFolder.keyway, ["serve", "--port", "0", "--store", "memory", "--set", "log.format=json"])
     #expect(Deadline().awaits { child.errors.contains("http://127.0.0.1:") })
     child.send(SIGTERM)
     #expect(try child.exitStatus() == 0)

@@ -134,14 +134,15 @@ package struct LiveQueries: Sendable {
   // MARK: Telling
 
   /// What consecutive commits do to the queries, each given to `receive`, those of one commit before those of the next.
-  /// `present` is the state after the last of `commits`.
+  /// `present` is the state after the last of `commits`, `past` that before the first, where the caller has it.
   package mutating func tell(
-    _ commits: some BidirectionalCollection<Commit>, of present: ModelState, receive: (QueryEvent) -> Void
+    _ commits: some BidirectionalCollection<Commit>, of present: ModelState, from past: PastState? = nil,
+    receive: (QueryEvent) -> Void
   ) {
     revision = commits.last?.revision ?? revision
     guard !entries.isEmpty, !commits.isEmpty else { return }
     // The state after the last commit is there; those between are seen from it.
-    var state = commits.count > 1 ? PastState(before: commits, of: present) : nil
+    var state = commits.count > 1 ? past ?? PastState(before: commits, of: present) : nil
     for (index, commit) in zip(commits.indices, commits) {
       for step in commit.steps { state?.apply(step) }
       if let state, index != commits.indices.last {

@@ -13,6 +13,8 @@ struct Audience: ~Copyable {
     var receiveBufferBytes: Int32?
     /// Whether it counts what it is told merged.
     var countsCoalesced = false
+    /// Whether it keeps the ID to go on from.
+    var keepsID = false
   }
 
   /// How many connections may be under way at once: less than a listen queue takes.
@@ -55,13 +57,46 @@ struct Audience: ~Copyable {
         descriptors.append(descriptor)
         var subscriber = FanoutSubscriber()
         if seat.countsCoalesced { subscriber.coalesced = CoalescedScanner() }
+        if seat.keepsID { subscriber.ids = EventIDScanner() }
         subscribers.append(subscriber)
         try epoll.addForWriting(descriptor, index: descriptors.count - 1)
       }
       try wait(milliseconds: 200)
-      for index in ready { try advance(index, request: seats[index].request) }
+      for index in ready { try advance(index, request: seats[index].request) { _, _, _ in } }
       guard MonotonicClock.now() < deadline else {
         throw FanoutError("only \(openCount) of \(seats.count) subscribers were served in \(Self.connectSeconds) s")
+      }
+    }
+  }
+
+  /// Cuts all connections.
+  mutating func cut() {
+    for index in descriptors.indices where descriptors[index] >= 0 { close(descriptors[index]) }
+    for index in subscribers.indices { subscribers[index].disconnect() }
+    descriptors = []
+    openCount = 0
+  }
+
+  /// Connects everybody again who was cut, so many at once, each with the request of its index; returns when all have
+  /// been answered. `receive` is as for `pump`.
+  mutating func reopen(
+    atOnce: Int, _ request: (_ index: Int, borrowing FanoutSubscriber) -> [UInt8],
+    receive: (_ index: Int, _ numbers: [UInt64], _ now: UInt64) -> Void
+  ) throws(FanoutError) {
+    let deadline = MonotonicClock.now() + UInt64(Self.connectSeconds) * 1_000_000_000
+    while openCount < subscribers.count {
+      while descriptors.count < subscribers.count, descriptors.count - openCount < atOnce {
+        descriptors.append(try address.connect(isBlocking: false))
+        try epoll.addForWriting(descriptors[descriptors.count - 1], index: descriptors.count - 1)
+      }
+      try wait(milliseconds: 200)
+      for index in ready where subscribers[index].isOpen { try read(index, receive: receive) }
+      for index in ready where !subscribers[index].isOpen {
+        try advance(
+          index, request: subscribers[index].hasAsked ? [] : request(index, subscribers[index]), receive: receive)
+      }
+      guard MonotonicClock.now() < deadline else {
+        throw FanoutError("only \(openCount) of \(subscribers.count) were served again in \(Self.connectSeconds) s")
       }
     }
   }
@@ -101,7 +136,9 @@ struct Audience: ~Copyable {
   }
 
   /// Sends the request of a subscriber that has just been connected, or reads what there is.
-  private mutating func advance(_ index: Int, request: [UInt8]) throws(FanoutError) {
+  private mutating func advance(
+    _ index: Int, request: [UInt8], receive: (_ index: Int, _ numbers: [UInt64], _ now: UInt64) -> Void
+  ) throws(FanoutError) {
     guard subscribers[index].hasAsked else {
       var code: Int32 = 0
       var length = socklen_t(MemoryLayout<Int32>.size)
@@ -118,7 +155,7 @@ struct Audience: ~Copyable {
       return try epoll.waitForReading(descriptors[index], index: index)
     }
     let wasOpen = subscribers[index].isOpen
-    try read(index) { _, _, _ in }
+    try read(index, receive: receive)
     if !wasOpen, subscribers[index].isOpen { openCount += 1 }
     guard descriptors[index] >= 0 else { throw FanoutError("the server closed a subscriber's connection early") }
   }

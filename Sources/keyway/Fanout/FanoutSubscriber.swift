@@ -31,12 +31,22 @@ struct FanoutSubscriber: Sendable {
   private(set) var last: UInt64 = 0
   /// What it was told merged, where that is to be counted.
   var coalesced: CoalescedScanner?
+  /// The ID to go on from, where that is to be kept.
+  var ids: EventIDScanner?
 
   /// Whether the server has ended the stream.
   var isAtEnd: Bool { chunks?.isAtEnd ?? false }
 
   /// Nothing with a number up to `number` counts as a delivery any more: it is of an earlier run.
   mutating func expectNumbers(above number: UInt64) { last = number }
+
+  /// Its connection is cut; what it was told it knows.
+  mutating func disconnect() {
+    (hasAsked, isOpen) = (false, false)
+    head = []
+    chunks = nil
+    scanner = MessageScanner()
+  }
 
   /// Takes what was read from the socket and appends the numbers that count as deliveries.
   mutating func take(_ bytes: UnsafeBufferPointer<UInt8>, into numbers: inout [UInt64]) throws(Failure) {
@@ -66,16 +76,20 @@ struct FanoutSubscriber: Sendable {
     if chunks == nil {
       scanner.scan(bytes, into: &numbers)
       coalesced?.scan(bytes)
+      ids?.scan(bytes)
     } else {
       var scanner = scanner
-      var coalesced = coalesced
+      var coalesced = coalesced.take()
+      var ids = ids.take()
       isValid =
         chunks?.decode(bytes) {
           scanner.scan($0, into: &numbers)
           coalesced?.scan($0)
+          ids?.scan($0)
         } ?? true
       self.scanner = scanner
       self.coalesced = coalesced
+      self.ids = ids
     }
     count(&numbers, from: known)
     guard isValid else { throw .badChunk }

@@ -7,13 +7,14 @@ final class ServerProcess {
   let child: ChildProcess
   let port: UInt16
 
-  /// Serves the example, unless `arguments` say otherwise.
+  /// Serves the example from memory, unless `arguments` say otherwise.
   init(
     _ arguments: String..., settings: [String: String] = [:], environment: [String: String] = [:]
   ) throws {
     let flags = settings.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] }
+    let store = arguments.contains("--store") ? [] : ["--store", "memory"]
     let child = try ChildProcess(
-      PackageFolder.keyway, ["serve", "--port", "0"] + arguments + flags, environment: environment)
+      PackageFolder.keyway, ["serve", "--port", "0"] + store + arguments + flags, environment: environment)
     var found: UInt16?
     _ = Deadline().awaits {
       found = Self.port(in: child.errors)

@@ -1,0 +1,38 @@
+internal import ArgumentParser
+internal import Foundation
+internal import Journal
+internal import KeywayAPI
+
+/// Which store a command is about: what `serve` would take.
+struct StoreOptions: ParsableArguments {
+  @Option(help: ArgumentHelp("The directory of the store (default: keyway-data).", valueName: "dir"))
+  var store: String?
+
+  @Option(help: ArgumentHelp("A configuration file (YAML), as for serve.", valueName: "file"))
+  var config: String?
+
+  /// The settings that hold for a server that is started in the same way. Throws where it would keep nothing on disk.
+  func load(schema: String? = nil) throws -> Settings {
+    let named = [("store", store), ("schema", schema)]
+    let flags = named.compactMap { name, value in value.map { SettingFlag(name, $0) } }
+    let settings = try Settings.load(
+      configFile: config, flags: flags, environment: ProcessInfo.processInfo.environment)
+    guard settings.store != "memory" else { throw Complaint("a store in memory has no files; name one with --store") }
+    return settings
+  }
+
+  /// Opens the journal of a store that is there, for nobody else to use meanwhile. Throws a `Complaint`.
+  static func open(_ directory: String) throws -> SQLiteJournal {
+    guard SQLiteJournal.exists(inDirectory: directory) else { throw Complaint("\(directory): there is no store") }
+    let journal = try StoreAdvice.giving(for: directory) {
+      try SQLiteJournal(directory: directory, durability: .synced) {
+        JournalIdentity(epoch: KeywayServer.makeEpoch(), schema: "")
+      }
+    }
+    for remark in journal.remarks { StandardError.line("keyway: \(remark)") }
+    return journal
+  }
+
+  /// Milliseconds since 1970.
+  static var now: Int64 { Int64(Date().timeIntervalSince1970 * 1000) }
+}

@@ -1,0 +1,56 @@
+internal import ArgumentParser
+internal import Journal
+internal import KeywayAPI
+internal import ModelStore
+
+/// `keyway store restore`: a store of a backup.
+struct StoreRestoreCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "restore",
+    abstract: "Makes a store of a backup.",
+    discussion: """
+      keyway store restore keyway-2026-11-21.backup --store keyway-data
+
+      The store has the objects, the revision and the schema of the backup, and another epoch, so that every client gets
+      all objects anew. The backup is read through before anything is written.
+      """)
+
+  @Argument(help: ArgumentHelp("The backup.", valueName: "file"))
+  var file: String
+
+  @Flag(help: "Replace a store with records; its files are moved into a directory replaced-… within the store's.")
+  var replace = false
+
+  @Option(
+    help: ArgumentHelp(
+      "A schema that the backup has to be of; keyway store migrate takes a store to another.", valueName: "file"))
+  var schema: String?
+
+  @OptionGroup var options: StoreOptions
+
+  func run() throws {
+    let directory = try options.load().store
+    let text = try schema.map { try SchemaFile.loadWithText($0).text }
+    let restored: StoreRestoration
+    do throws(StoreError) {
+      restored = try StoreRestoration.run(
+        file, to: directory, schema: text, epoch: KeywayServer.makeEpoch(), replacing: replace,
+        milliseconds: StoreOptions.now)
+    } catch {
+      throw Complaint(Self.complaint(error))
+    }
+    if let aside = restored.movedAside { StandardOutput.line("the store that was there: \(aside)") }
+    StandardOutput.line(
+      "\(directory): \(VerificationText.count(restored.objects, "object")) at revision \(restored.source.revision) "
+        + "of \(restored.source.epoch); the epoch is \(restored.epoch) now")
+  }
+
+  private static func complaint(_ error: StoreError) -> String {
+    switch error {
+    case .journal(.invalid(let reason)): "\(reason); --replace moves it aside"
+    case .journal(let error): "\(error)"
+    case .schema(let reasons): reasons.joined(separator: "\n")
+    case .replay, .storedSchema: "\(error)"
+    }
+  }
+}

@@ -1,0 +1,172 @@
+import Foundation
+import KeyValueModel
+import Seeding
+import Testing
+import WireTesting
+
+@Suite("A disk that fails")
+struct FaultTests {
+  /// A server on such a disk, with one counter, and what was acknowledged of it.
+  private final class World {
+    let folder: TemporaryFolder
+    let disk: FaultyDisk
+    let server: DurableServer
+    /// The value and the revision that were acknowledged last.
+    private(set) var value = 0
+    private(set) var revision = 0
+    /// What the last refusal said.
+    private(set) var refusal = ""
+
+    init(settings: [String: String] = [:]) throws {
+      folder = try TemporaryFolder()
+      disk = try FaultyDisk(directory: folder.file("store"))
+      let schema = try folder.write(
+        "entities:\n  Counter:\n    keys:\n      value: { type: integer }\n      text: { type: string }\n",
+        to: "schema.yaml")
+      server = try DurableServer(
+        schema: schema, store: disk.directory,
+        settings: settings.merging(["heartbeat.seconds": "1"]) { given, _ in given }, environment: disk.environment)
+      #expect(try write() == 201)
+    }
+
+    /// Sets the counter to the next value; gives the status, or nil where the server ended before it answered.
+    @discardableResult
+    func write() throws -> Int? {
+      // Longer than a page, so that half of it is neither the one nor the other.
+      let text = String(repeating: "x", count: 6000)
+      let answer = try? server.client.send(
+        "PUT", "/v1/objects/Counter/1", body: #"{"value":\#(value + 1),"text":"\#(text)"}"#)
+      guard let answer else { return nil }
+      if answer.status == 200 || answer.status == 201 {
+        value += 1
+        let cursor = try #require(answer["Keyway-Cursor"])
+        let told = try #require(cursor.split(separator: "-").last.flatMap { Int($0) })
+        #expect(told == revision + 1, "a write that was refused has used a revision")
+        revision = told
+      } else {
+        #expect(answer.status == 503)
+        #expect(answer.problem == "store-unavailable", "\(answer.text)")
+        #expect(answer["Retry-After"] != nil)
+        refusal = answer.json["detail"].text ?? ""
+      }
+      return answer.status
+    }
+
+    /// What is there is what was acknowledged.
+    func check(_ note: Comment) throws {
+      let object = try server.client.json("/v1/objects/Counter/1")
+      #expect(object["value"].whole == value, note)
+      #expect(object["@revision"].whole == revision, note)
+      #expect(try server.revision == revision, note)
+    }
+
+    /// After an end that left a write without an answer: it was done wholly, or not at all.
+    func settle(_ note: Comment) throws {
+      let object = try server.client.json("/v1/objects/Counter/1")
+      let isDone = object["value"].whole == value + 1
+      if isDone { (value, revision) = (value + 1, revision + 1) }
+      try check(note)
+    }
+
+    func stream(since cursor: String? = nil) throws -> WireStream {
+      var headers: [String: String] = [:]
+      headers["Last-Event-ID"] = cursor
+      return try server.client.stream("/v1/objects/Counter/1/value?options=initial,old,new", headers)
+    }
+
+    /// Waits until writes are taken again.
+    func resumes() throws -> Bool {
+      try Deadline(seconds: 30).awaits { try write() == 200 }
+    }
+  }
+
+  @Test(
+    "While it fails, writes are store-unavailable and nobody is told; reads and streams go on, and so do writes after it",
+    arguments: FaultyDisk.Fault.survivable)
+  func unavailable(_ fault: FaultyDisk.Fault) throws {
+    let world = try World()
+    try world.write()
+    let stream = try world.stream()
+    let first = try stream.next()
+    #expect(first.changes.first?["new"].whole == world.value)
+    try world.disk.set(fault)
+    for _ in 0..<5 { #expect(try world.write() == 503) }
+    try world.check("\(fault)")
+    let other = try world.stream()
+    #expect(try other.next().changes == first.changes)
+    #expect(try world.server.client.send("GET", "/healthz").status == 200)
+    // A heartbeat comes, and names no more than was acknowledged; `next` passes over it.
+    let heartbeat = try #require(try stream.block())
+    #expect(heartbeat.name == "heartbeat")
+    #expect(heartbeat.json["revision"].whole == world.revision)
+    try world.disk.set(.none)
+    let resumes = try world.resumes()
+    #expect(resumes, "\(world.refusal)")
+    let told = try stream.next()
+    #expect(told.json["revision"].whole == world.revision)
+    #expect(told.changes.first?["old"].whole == world.value - 1)
+    #expect(told.changes.first?["new"].whole == world.value)
+    try world.check("\(fault)")
+    try world.server.restart()
+    try world.check("\(fault), then killed")
+    let resumed = try world.stream(since: first.id)
+    #expect(try resumed.next().withoutRetry == told)
+  }
+
+  @Test(
+    "What was refused is not there after the process is killed while the disk still fails",
+    arguments: FaultyDisk.Fault.survivable)
+  func killed(_ fault: FaultyDisk.Fault) throws {
+    let world = try World()
+    try world.write()
+    try world.disk.set(fault)
+    for _ in 0..<3 { #expect(try world.write() == 503) }
+    try world.server.end(SIGKILL)
+    try world.disk.set(.none)
+    try world.server.start()
+    try world.check("\(fault)")
+    #expect(try world.write() == 200)
+  }
+
+  @Test(
+    "A write that was torn, or not synced, when the process was killed is there wholly or not at all",
+    arguments: [FaultyDisk.Fault.torn, .killedBeforeSync])
+  func torn(_ fault: FaultyDisk.Fault) throws {
+    let world = try World()
+    for _ in 0..<8 {
+      for _ in 0..<3 { try world.write() }
+      try world.disk.set(fault)
+      #expect(try world.write() == nil)
+      #expect(try world.server.process.child.exitStatus() == 128 + SIGKILL)
+      try world.disk.set(.none)
+      try world.server.start()
+      try world.settle("\(fault)")
+    }
+  }
+
+  /// How many faults there are: `KEYWAY_FAULT_ROUNDS` for a longer run.
+  private static let rounds = ProcessInfo.processInfo.environment["KEYWAY_FAULT_ROUNDS"].flatMap { Int($0) } ?? 30
+
+  @Test("Faults that come and go at random, with kills between them, take nothing that was acknowledged")
+  func random() throws {
+    var random = SplitMix64(seed: seed)
+    // Snapshots and compaction have to live with it as well.
+    let world = try World(settings: ["snapshot.revisions": "10", "history.revisions": "20"])
+    for round in 0..<Self.rounds {
+      let fault = FaultyDisk.Fault.allCases.randomElement(using: &random) ?? .none
+      for _ in 0..<Int.random(in: 1...15, using: &random) { try world.write() }
+      try world.disk.set(fault)
+      var isUp = true
+      for _ in 0..<Int.random(in: 1...4, using: &random) where isUp { isUp = try world.write() != nil }
+      let isKilled = isUp && Int.random(in: 0..<3, using: &random) == 0
+      if isKilled { try world.server.end(SIGKILL) }
+      if !isUp { _ = try world.server.process.child.exitStatus() }
+      try world.disk.set(.none)
+      if isKilled || !isUp { try world.server.start() }
+      let note: Comment = "seed \(seed), round \(round), \(fault), killed: \(isKilled), ended: \(!isUp)"
+      if isUp { try world.check(note) } else { try world.settle(note) }
+      let resumes = try world.resumes()
+      #expect(resumes, "\(note): \(world.refusal)")
+    }
+  }
+}

@@ -1,0 +1,62 @@
+import Foundation
+import WireTesting
+
+/// A disk that fails on demand, for the processes that are started with its `environment`: see Scripts/faults.c.
+final class FaultyDisk {
+  /// How it fails.
+  enum Fault: String, CaseIterable {
+    case none = "-"
+    case full = "F"
+    /// Full in the middle of a write.
+    case fullHalfway = "H"
+    case readOnly = "R"
+    case writeError = "W"
+    case syncError = "S"
+    /// Of the log alone.
+    case logSyncError = "L"
+    /// Half of a write, then the process is killed.
+    case torn = "T"
+    /// The process is killed before it syncs.
+    case killedBeforeSync = "K"
+
+    /// Those that a process lives to see the end of.
+    static let survivable = [Fault.full, .fullHalfway, .readOnly, .writeError, .syncError, .logSyncError]
+  }
+
+  private let folder: TemporaryFolder
+  private let control: FileHandle
+  /// The directory whose files it has.
+  let directory: String
+
+  /// A disk that works, under a directory that it makes.
+  init(directory: String) throws {
+    self.directory = directory
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    folder = try TemporaryFolder()
+    let compilers =
+      ["/usr/bin/clang", "/usr/bin/cc", "/opt/swift/usr/bin/clang"]
+      + (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map { "\($0)/clang" }
+    guard let compiler = compilers.first(where: { FileManager.default.isExecutableFile(atPath: $0) }) else {
+      throw ChildProcess.Failure(description: "there is no C compiler; Swift on Linux needs one, too")
+    }
+    let result = try ChildProcess.run(
+      compiler,
+      ["-shared", "-fPIC", "-O1", "-o", folder.file("faults.so"), PackageFolder.script("faults.c"), "-ldl"])
+    guard result.status == 0 else { throw ChildProcess.Failure(description: result.errors) }
+    _ = try folder.write(String(repeating: Fault.none.rawValue, count: 4096), to: "control")
+    control = try FileHandle(forUpdating: URL(fileURLWithPath: folder.file("control")))
+  }
+
+  /// For the processes that have it.
+  var environment: [String: String] {
+    [
+      "LD_PRELOAD": folder.file("faults.so"), "FAULTS_CONTROL": folder.file("control"), "FAULTS_DIRECTORY": directory,
+    ]
+  }
+
+  /// From now on it fails so.
+  func set(_ fault: Fault) throws {
+    try control.seek(toOffset: 0)
+    try control.write(contentsOf: Data(fault.rawValue.utf8))
+  }
+}

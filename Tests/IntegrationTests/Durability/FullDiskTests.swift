@@ -1,0 +1,97 @@
+import Foundation
+import KeyValueModel
+import Testing
+import WireTesting
+
+@Suite("A disk that is full, and one that is read-only")
+struct FullDiskTests {
+  /// A file system in memory, as long as this object is there.
+  private final class SmallDisk {
+    private let folder: TemporaryFolder
+    var path: String { folder.path }
+
+    init(kilobytes: Int) throws {
+      folder = try TemporaryFolder()
+      try Self.mount("-t", "tmpfs", "-o", "size=\(kilobytes)k", "tmpfs", folder.path)
+    }
+
+    deinit { _ = try? ChildProcess.run("/usr/bin/umount", ["-l", folder.path]) }
+
+    func remount(_ option: String) throws { try Self.mount("-o", "remount,\(option)", folder.path) }
+
+    private static func mount(_ arguments: String...) throws {
+      let result = try ChildProcess.run("/usr/bin/mount", arguments)
+      guard result.status == 0 else { throw ChildProcess.Failure(description: "mount \(arguments): \(result.errors)") }
+    }
+
+    /// Whether file systems may be mounted here: it takes a superuser, and not every container has one.
+    static let isPossible = (try? SmallDisk(kilobytes: 64)) != nil
+  }
+
+  private static let schema = "entities:\n  Note:\n    keys:\n      text: { type: string }\n"
+
+  /// A note of a length at which the disk is full soon.
+  private func put(_ number: Int, _ server: DurableServer) throws -> WireResponse {
+    let text = "\(number)" + String(repeating: "x", count: 20_000)
+    return try server.client.send("PUT", "/v1/objects/Note/\(number)", body: #"{"text":"\#(text)"}"#)
+  }
+
+  @Test(
+    "A full disk refuses writes and nothing else, until there is room again; nothing acknowledged is lost",
+    .enabled(if: SmallDisk.isPossible, "file systems cannot be mounted here"))
+  func full() throws {
+    let folder = try TemporaryFolder()
+    let disk = try SmallDisk(kilobytes: 6000)
+    let ballast = disk.path + "/ballast"
+    try Data(repeating: 1, count: 3 << 20).write(to: URL(fileURLWithPath: ballast))
+    let server = try DurableServer(
+      schema: folder.write(Self.schema, to: "schema.yaml"), store: disk.path + "/store",
+      // Each snapshot wants room of its own.
+      settings: ["heartbeat.seconds": "1", "snapshot.revisions": "20"])
+    var count = 0
+    var refusal: WireResponse?
+    while refusal == nil, count < 1000 {
+      let answer = try put(count, server)
+      if answer.status == 201 { count += 1 } else { refusal = answer }
+    }
+    #expect(refusal?.status == 503)
+    #expect(refusal?.problem == "store-unavailable")
+    #expect(refusal?["Retry-After"] != nil)
+    #expect(try server.revision == count)
+    #expect(try server.client.send("GET", "/v1/objects/Note/0").status == 200)
+    let stream = try server.client.stream("/v1/objects/Note/0/text?options=initial")
+    #expect(try stream.next().json["revision"].whole == count)
+    // Also where it ends without room.
+    try server.restart()
+    #expect(try server.revision == count)
+    try FileManager.default.removeItem(atPath: ballast)
+    let resumes = try Deadline(seconds: 30).awaits { try put(count, server).status == 201 }
+    #expect(resumes)
+    try server.restart()
+    #expect(try server.revision == count + 1)
+    for number in 0...count {
+      let text = try server.client.json("/v1/objects/Note/\(number)/text").text
+      #expect(text?.hasPrefix("\(number)x") == true)
+    }
+  }
+
+  @Test(
+    "A store on a read-only disk is refused with its name, and is as it was when the disk can be written again",
+    .enabled(if: SmallDisk.isPossible, "file systems cannot be mounted here"))
+  func readOnly() throws {
+    let folder = try TemporaryFolder()
+    let disk = try SmallDisk(kilobytes: 6000)
+    let schema = try folder.write(Self.schema, to: "schema.yaml")
+    let server = try DurableServer(schema: schema, store: disk.path + "/store")
+    for number in 0..<5 { #expect(try put(number, server).status == 201) }
+    try server.end(SIGKILL)
+    try disk.remount("ro")
+    let refused = try ChildProcess.keyway("serve", "--port", "0", "--schema", schema, "--store", server.store)
+    #expect(refused.status != 0)
+    #expect(refused.errors.contains(server.store), "\(refused.errors)")
+    try disk.remount("rw")
+    try server.start()
+    #expect(try server.revision == 5)
+    #expect(try put(5, server).status == 201)
+  }
+}

@@ -1,0 +1,102 @@
+import Foundation
+import KeyValueModel
+import WireTesting
+
+/// A folder with a store of accounts between which money goes to and fro, so that the sum of all balances is always the same.
+final class TransferStore {
+  static let accounts = 8
+  static let start = 100
+
+  static let schema = """
+    entities:
+      Account:
+        keys:
+          balance: { type: integer, default: 0 }
+          note: { type: string }
+
+    """
+
+  let folder = FileManager.default.temporaryDirectory.appendingPathComponent("keyway-store-\(UUID().uuidString)").path
+
+  init() throws {
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    try write("schema.yaml", Self.schema)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+  func file(_ name: String) -> String { "\(folder)/\(name)" }
+
+  func write(_ name: String, _ text: String) throws { try Data(text.utf8).write(to: URL(fileURLWithPath: file(name))) }
+
+  func bytes(_ name: String) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: file(name))) }
+
+  /// Names in a folder that begin in some way.
+  func names(_ prefix: String, in directory: String) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: file(directory)).filter { $0.hasPrefix(prefix) }.sorted()
+  }
+
+  /// Changes a byte of the last text of this kind in a file.
+  func damage(_ name: String, at text: String) throws {
+    var bytes = try bytes(name)
+    guard let range = bytes.range(of: Data(text.utf8), options: .backwards) else {
+      throw ChildProcess.Failure(description: "\(text) does not stand in \(name)")
+    }
+    bytes[range.lowerBound] ^= 1
+    try bytes.write(to: URL(fileURLWithPath: file(name)))
+  }
+
+  func serve(
+    _ store: String = "store", schema: String = "schema.yaml", settings: [String: String] = [:]
+  ) throws -> ServerProcess {
+    let all = settings.merging(["seed": "none"]) { given, _ in given }
+    return try ServerProcess("--store", file(store), "--schema", file(schema), settings: all)
+  }
+
+  /// `keyway store …` on a store of the folder, to its end.
+  func keyway(_ arguments: String..., store: String = "store") throws -> (
+    status: Int32, output: String, errors: String
+  ) {
+    try ChildProcess.run(PackageFolder.keyway, ["store"] + arguments + ["--store", file(store)])
+  }
+
+  // MARK: Transfers
+
+  /// Makes the accounts, in one transaction.
+  static func fill(_ server: ServerProcess) throws {
+    let operations = (1...accounts).map { number in
+      Value.object([
+        "op": .string("create"), "object": .string("Account/\(number)"),
+        "value": .object(["balance": .integer(Int64(start))]),
+      ])
+    }
+    try commit(operations, server)
+  }
+
+  /// Moves an amount, and keeps what the balances are then.
+  static func transfer(
+    _ server: ServerProcess, _ balances: inout [Int], from: Int, to: Int, _ amount: Int
+  ) throws -> Int {
+    balances[from] -= amount
+    balances[to] += amount
+    return try commit(
+      [from, to].map { index in
+        .object([
+          "op": .string("set"), "object": .string("Account/\(index + 1)"), "keyPath": .string("balance"),
+          "value": .integer(Int64(balances[index])),
+        ])
+      }, server)
+  }
+
+  @discardableResult
+  private static func commit(_ operations: [Value], _ server: ServerProcess) throws -> Int {
+    let body = Value.object(["operations": .array(operations)]).json
+    return try server.client.must("POST", "/v1/transactions", body: body).json["revision"].whole ?? -1
+  }
+
+  /// The balances as a server has them.
+  static func balances(_ server: ServerProcess) throws -> [Int] {
+    try server.client.json("/v1/objects/Account?limit=100")["objects"].items
+      .sorted { ($0["@ref"].text ?? "") < ($1["@ref"].text ?? "") }.map { $0["balance"].whole ?? .min }
+  }
+}

@@ -20,7 +20,6 @@ let package = Package(
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
-    .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
@@ -35,6 +34,9 @@ let package = Package(
     .systemLibrary(name: "CMicrohttpd", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
     // The second, for the command's load generator and importer: epoll and strptime, which Swift's Glibc module lacks.
     .systemLibrary(name: "CLinux"),
+    // The third: SHA-256 of nettle, which libmicrohttpd's GnuTLS brings along.
+    .systemLibrary(name: "CNettle", providers: [.apt(["nettle-dev"])]),
+    .target(name: "Digests", dependencies: ["CNettle"], swiftSettings: strict),
     .target(name: "Locking", swiftSettings: strict),
     .target(
       name: "Expressions",
@@ -43,8 +45,7 @@ let package = Package(
     .target(
       name: "KeyValueModel",
       dependencies: [
-        "Expressions",
-        .product(name: "Crypto", package: "swift-crypto"),
+        "Digests", "Expressions",
         .product(name: "HashTreeCollections", package: "swift-collections"),
         .product(name: "OrderedCollections", package: "swift-collections"),
         .product(name: "Yams", package: "Yams"),
@@ -60,8 +61,7 @@ let package = Package(
     .target(
       name: "Journal",
       dependencies: [
-        "Locking",
-        .product(name: "Crypto", package: "swift-crypto"),
+        "Digests", "Locking",
         .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "GRDB", package: "GRDB.swift"),
       ],

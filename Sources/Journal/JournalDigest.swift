@@ -1,4 +1,4 @@
-internal import Crypto
+internal import Digests
 
 /// A link of a chain of digests: it stands for everything up to where it was made, in order. Two journals with the same
 /// digest at a revision have the same records up to there.
@@ -18,8 +18,8 @@ public struct JournalDigest: Hashable, Sendable, Codable {
   public func linked(to bytes: [UInt8]) -> JournalDigest {
     var hash = SHA256()
     hash.update(value)
-    bytes.withUnsafeBytes { hash.update(bufferPointer: $0) }
-    return JournalDigest(hash)
+    hash.update(bytes)
+    return JournalDigest(&hash)
   }
 
   /// The next link for a record: its revision, time and body.
@@ -28,17 +28,11 @@ public struct JournalDigest: Hashable, Sendable, Codable {
     hash.update(value)
     hash.update(record.revision)
     hash.update(UInt64(bitPattern: record.milliseconds))
-    record.body.withUnsafeBytes { hash.update(bufferPointer: $0) }
-    return JournalDigest(hash)
+    hash.update(record.body)
+    return JournalDigest(&hash)
   }
 
-  private init(_ hash: SHA256) {
+  private init(_ hash: inout SHA256) {
     value = hash.finalize().withUnsafeBytes { UInt64(littleEndian: $0.loadUnaligned(as: UInt64.self)) }
-  }
-}
-
-extension SHA256 {
-  fileprivate mutating func update(_ number: UInt64) {
-    withUnsafeBytes(of: number.littleEndian) { update(bufferPointer: $0) }
   }
 }

@@ -1,4 +1,4 @@
-internal import Crypto
+internal import Digests
 internal import Yams
 
 extension Schema {
@@ -43,7 +43,7 @@ extension SHA256 {
   }
 
   fileprivate mutating func update(_ text: String, kind: String) {
-    update(data: Array("\(kind)\(text.utf8.count):\(text)".utf8))
+    update(Array("\(kind)\(text.utf8.count):\(text)".utf8))
   }
 }
 

@@ -4,7 +4,7 @@ internal import Synchronization
 /// The duty to answer one deferred request. Usable from any thread.
 package final class Completion: Sendable {
   private enum Destination {
-    case connection(PendingAnswer)
+    case connection(DeferredResponse)
     case completion(Completion, @Sendable (Response) -> Response)
   }
 
@@ -12,7 +12,7 @@ package final class Completion: Sendable {
   private let handler: any RequestHandler
   private let isAnswered = Atomic(false)
 
-  init(_ pending: PendingAnswer, handler: any RequestHandler) {
+  init(_ pending: DeferredResponse, handler: any RequestHandler) {
     destination = .connection(pending)
     self.handler = handler
   }

@@ -9,21 +9,21 @@ import Synchronization
 final class Connection: @unchecked Sendable {
   /// libmicrohttpd's descriptor; valid as long as the connection is registered.
   let descriptor: Int32
-  let admission: Admission
+  let slot: ConnectionSlot
   var registryIndex = 0
 
   var exchange: Exchange
   var target: String?
   var body: [UInt8] = []
-  var pendingAnswer: PendingAnswer?
+  var pendingAnswer: DeferredResponse?
   private var isFirstRequest = true
 
   private let deadline: Atomic<Int64>
   private let busy = Atomic<Bool>(false)
 
-  init(descriptor: Int32, admission: Admission, limits: ServerLimits) {
+  init(descriptor: Int32, slot: ConnectionSlot, limits: ServerLimits) {
     self.descriptor = descriptor
-    self.admission = admission
+    self.slot = slot
     exchange = Exchange(bodyLimit: limits.bodyBytes)
     deadline = Atomic(MonotonicClock.milliseconds + Int64(limits.requestSeconds) * 1_000)
   }

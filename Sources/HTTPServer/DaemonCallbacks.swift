@@ -1,7 +1,7 @@
 import CMicrohttpd
 import Glibc
 
-// What libmicrohttpd calls, on its own threads. `context` is the ServerContext that the HTTPServer keeps until the
+// What libmicrohttpd calls, on its own threads. `context` is the ServerContext that the Server keeps until the
 // daemon has stopped; a socket context is a Connection, retained from its STARTED to its CLOSED notification.
 
 private func server(_ context: UnsafeMutableRawPointer) -> ServerContext {
@@ -16,7 +16,7 @@ func acceptConnection(
   _ context: UnsafeMutableRawPointer?, _ address: UnsafePointer<sockaddr>?, _ length: socklen_t
 ) -> MHD_Result {
   guard let context else { return .NO }
-  return server(context).census.hasRoom(for: ClientAddress(address)) ? .YES : .NO
+  return server(context).limiter.hasRoom(for: ClientAddress(address)) ? .YES : .NO
 }
 
 func connectionChanged(

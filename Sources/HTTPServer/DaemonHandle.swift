@@ -4,7 +4,7 @@ import Glibc
 /// A running libmicrohttpd daemon.
 ///
 /// `@unchecked Sendable`: the pointer is constant, and `quiesce` and `stop` are each called once, in this order, by the
-/// one call of `HTTPServer.stop(until:)` that counts.
+/// one call of `Server.stop(until:)` that counts.
 final class DaemonHandle: @unchecked Sendable {
   private let daemon: OpaquePointer
   /// Kept until the daemon has stopped: its callbacks get an unretained pointer.

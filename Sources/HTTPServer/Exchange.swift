@@ -12,7 +12,7 @@ struct Exchange: Equatable {
     case keep
     /// Forget the bytes.
     case discard
-    /// Answer with the response to this fault.
+    /// HandlerResponse with the response to this fault.
     case refuse(RequestFault)
     /// Hand the request to the handler.
     case handle
@@ -30,7 +30,7 @@ struct Exchange: Equatable {
     case handling
     case suspended
     case answered
-    case handedOver
+    case handedOff
   }
 
   private(set) var phase = Phase.begun
@@ -78,7 +78,7 @@ struct Exchange: Equatable {
     case .suspended:
       phase = .handling
       return .answerDeferred
-    case .begun, .handling, .answered, .handedOver:
+    case .begun, .handling, .answered, .handedOff:
       return .close
     }
   }
@@ -96,9 +96,9 @@ struct Exchange: Equatable {
   }
 
   /// The hub has a descriptor of its own for the connection.
-  mutating func handedOver() {
+  mutating func handedOff() {
     assert(phase == .handling)
-    phase = .handedOver
+    phase = .handedOff
   }
 
   private func tooLarge(_ byteCount: Int) -> RequestFault? {

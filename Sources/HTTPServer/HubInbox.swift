@@ -1,7 +1,7 @@
 /// The commands that wait for a hub thread. Without any input or output of its own.
 ///
 /// Bounded: where more than `byteLimit` bytes of events wait, the target of a further event loses it, and its streams
-/// are lagging or end as overflown, once the thread comes to the place in the order where the loss began. What ends a
+/// are lagging or end as overflowed, once the thread comes to the place in the order where the loss began. What ends a
 /// stream or answers for what it missed is never lost, nor counted: there is one for each stream, nothing would repeat
 /// it, and answers that displaced events would only be followed by further answers.
 struct HubInbox {

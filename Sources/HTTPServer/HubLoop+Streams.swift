@@ -32,30 +32,30 @@ extension HubLoop {
     if isDraining { end(subscriber, .shutdown, last: delegate.farewell(.shutdown)) }
   }
 
-  func takeOver(_ id: StreamID, _ takeover: Takeover) {
+  func takeOver(_ id: StreamID, _ handoff: SocketHandoff) {
     guard let subscriber = subscribers[id], !subscriber.isAttached, !subscriber.isDoomed,
-      epoll.add(takeover.descriptor, number: id.number, forInput: false)
+      epoll.add(handoff.descriptor, number: id.number, forInput: false)
     else {
-      Glibc.close(takeover.descriptor)
+      Glibc.close(handoff.descriptor)
       abandon(id)
       return
     }
     // The channel's events until now belong into the queue, behind the prelude.
     settle(subscriber.channel)
-    subscriber.descriptor = takeover.descriptor
-    subscriber.isChunked = takeover.isChunked
-    subscriber.admission = takeover.admission
-    setOption(TCP_NODELAY, 1, level: Int32(IPPROTO_TCP), of: takeover.descriptor)
-    setOption(SO_KEEPALIVE, 1, level: SOL_SOCKET, of: takeover.descriptor)
+    subscriber.descriptor = handoff.descriptor
+    subscriber.isChunked = handoff.isChunked
+    subscriber.slot = handoff.slot
+    setOption(TCP_NODELAY, 1, level: Int32(IPPROTO_TCP), of: handoff.descriptor)
+    setOption(SO_KEEPALIVE, 1, level: SOL_SOCKET, of: handoff.descriptor)
     // What a slow reader has not taken shall wait here, where a catch-up can stand for it, rather than in the kernel.
-    setOption(TCP_NOTSENT_LOWAT, Self.unsentByteCount, level: Int32(IPPROTO_TCP), of: takeover.descriptor)
+    setOption(TCP_NOTSENT_LOWAT, Self.unsentByteCount, level: Int32(IPPROTO_TCP), of: handoff.descriptor)
     // The kernel gives up on a peer that acknowledges nothing, a little later than the sweep does on one that reads
     // nothing: for the kernel they are the same, and which of the two it was should not be a matter of chance.
     let patience = Int32(clamping: (limits.stallSeconds + 5) * 1_000)
-    setOption(TCP_USER_TIMEOUT, patience, level: Int32(IPPROTO_TCP), of: takeover.descriptor)
+    setOption(TCP_USER_TIMEOUT, patience, level: Int32(IPPROTO_TCP), of: handoff.descriptor)
     changeQueue(of: subscriber) { queue in
-      queue.begin(with: takeover.head, framed: takeover.isChunked)
-      if subscriber.ending != nil, takeover.isChunked { queue.append(EventBytes.terminator) }
+      queue.begin(with: handoff.head, framed: handoff.isChunked)
+      if subscriber.ending != nil, handoff.isChunked { queue.append(EventBytes.terminator) }
     }
     subscriber.progressSecond = now
     touch(subscriber)
@@ -138,7 +138,7 @@ extension HubLoop {
     }
     worker.counters.addPending(-subscriber.queue.byteCount)
     subscriber.queue = PendingQueue()
-    subscriber.admission = nil
+    subscriber.slot = nil
     worker.counters.closeStream()
     delegate.streamEnded(subscriber.id, subscriber.ending ?? .ended)
   }

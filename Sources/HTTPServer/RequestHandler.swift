@@ -2,7 +2,7 @@
 package protocol RequestHandler: Sendable {
   /// Answers a request. Called once for every request that arrived whole, on one of the server's threads and on several
   /// of them at once; while it works, the other connections of that thread wait.
-  func handle(_ request: borrowing Request) -> Answer
+  func handle(_ request: borrowing Request) -> HandlerResponse
 
   /// The response to a request that never becomes one for `handle`, or that comes away from there without its answer.
   /// On any thread; the same patience.

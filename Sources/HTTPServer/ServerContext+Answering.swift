@@ -29,7 +29,7 @@ extension ServerContext {
   ///
   /// Better than a suspended connection, which keeps its whole memory, and which libmicrohttpd visits whenever any other
   /// connection of its thread is resumed.
-  func handOver(
+  func handOff(
     _ connection: Connection, _ mhdConnection: OpaquePointer, to stream: EventStream, _ fields: HTTPFields,
     method: HTTPRequest.Method, version: HTTPVersion
   ) -> Bool {
@@ -45,12 +45,12 @@ extension ServerContext {
       connection.exchange.answered()
       return send(handler.response(to: .overloaded), on: mhdConnection)
     }
-    connection.exchange.handedOver()
+    connection.exchange.handedOff()
     stream.worker.takeOver(
       stream.id,
-      Takeover(
+      SocketHandoff(
         descriptor: descriptor, isChunked: version == .http11, head: StreamHead.bytes(fields, version: version),
-        admission: connection.admission))
+        slot: connection.slot))
     return false
   }
 

@@ -9,10 +9,10 @@ final class ServerContext: Sendable {
   let hub: StreamHub
   let handler: any RequestHandler
   let logger: Logger
-  let census: ConnectionCensus
+  let limiter: ConnectionLimiter
   let registry = ConnectionRegistry()
   let lingering = LingeringCloses()
-  let pendingAnswers = PendingAnswers()
+  let pendingAnswers = DeferredResponses()
   let isDraining = Atomic<Bool>(false)
 
   init(limits: ServerLimits, hub: StreamHub, handler: any RequestHandler, logger: Logger) {
@@ -20,11 +20,11 @@ final class ServerContext: Sendable {
     self.hub = hub
     self.handler = handler
     self.logger = logger
-    census = ConnectionCensus(limit: limits.connections, limitPerAddress: limits.connectionsPerAddress)
+    limiter = ConnectionLimiter(limit: limits.connections, limitPerAddress: limits.connectionsPerAddress)
   }
 
   func connectionOpened(descriptor: Int32, address: ClientAddress) -> Connection {
-    let connection = Connection(descriptor: descriptor, admission: census.admit(address), limits: limits)
+    let connection = Connection(descriptor: descriptor, slot: limiter.admit(address), limits: limits)
     registry.insert(connection)
     return connection
   }
@@ -75,7 +75,7 @@ final class ServerContext: Sendable {
       connection.exchange.answered()
       return send(response, on: mhdConnection)
     case .stream(let stream, let fields)?:
-      return handOver(
+      return handOff(
         connection, mhdConnection, to: stream, fields,
         method: HTTPRequest.Method(requestLine: line.method) ?? .get, version: HTTPVersion(line.version))
     case nil:
@@ -106,7 +106,7 @@ final class ServerContext: Sendable {
       return send(response, on: mhdConnection)
     case .deferred(let work):
       connection.exchange.suspended()
-      let pending = PendingAnswer(connection: mhdConnection, all: pendingAnswers)
+      let pending = DeferredResponse(connection: mhdConnection, all: pendingAnswers)
       connection.pendingAnswer = pending
       MHD_suspend_connection(mhdConnection)
       if pendingAnswers.insert(pending) {
@@ -116,7 +116,7 @@ final class ServerContext: Sendable {
       }
       return true
     case .stream(let stream, let fields):
-      return handOver(connection, mhdConnection, to: stream, fields, method: method, version: version)
+      return handOff(connection, mhdConnection, to: stream, fields, method: method, version: version)
     }
   }
 }

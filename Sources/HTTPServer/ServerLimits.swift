@@ -20,7 +20,7 @@ package struct ServerLimits: Sendable {
   package var streams = 12_000
   /// Threads that write to event streams; 0 means as many as there are cores.
   package var streamThreads = 0
-  /// What may wait for one slow reader before its stream turns to lagging, or is ended as overflown.
+  /// What may wait for one slow reader before its stream turns to lagging, or is ended as overflowed.
   package var pendingBytesPerStream = 262_144
   /// How long a stream may make no progress, or take to read its last events, before it is cut. A reader may well look
   /// away for a while: what waits for it is bounded.

@@ -19,7 +19,7 @@ final class Subscriber {
   var channel: Channel?
   var indexInChannel: Int32 = 0
   var queue = PendingQueue()
-  var admission: Admission?
+  var slot: ConnectionSlot?
   let openedSecond: Int32
   /// When bytes last left, or began to wait.
   var progressSecond: Int32

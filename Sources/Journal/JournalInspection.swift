@@ -62,7 +62,7 @@ public struct JournalInspection: Sendable {
   let layout: JournalLayout
   let database: JournalDatabase?
   let head: JournalDatabase.Head?
-  let mark: AcknowledgedMark?
+  let mark: DurableWatermark?
 
   /// Reads head, mark and every snapshot of a directory. `schema` is the one that the records were written under, for a
   /// store whose head is damaged and that has no snapshot. Throws `unusable` where there is no store.
@@ -119,10 +119,10 @@ public struct JournalInspection: Sendable {
     }
   }
 
-  private static func mark(of layout: JournalLayout, _ problems: inout [Problem]) -> AcknowledgedMark? {
+  private static func mark(of layout: JournalLayout, _ problems: inout [Problem]) -> DurableWatermark? {
     // A server may write it just now: what is half of each is whole the next time.
     for _ in 0..<3 {
-      if let file = try? SystemFile(layout.mark, O_RDONLY), let mark = try? AcknowledgedMark(contentsOf: file) {
+      if let file = try? SystemFile(layout.mark, O_RDONLY), let mark = try? DurableWatermark(contentsOf: file) {
         return mark
       }
       usleep(1000)

@@ -52,10 +52,10 @@ struct JournalOpening {
 
   private static func mark(
     _ layout: JournalLayout, _ remarks: inout [String]
-  ) throws(JournalError) -> AcknowledgedMark? {
+  ) throws(JournalError) -> DurableWatermark? {
     guard SystemFile.exists(layout.mark) else { return nil }
     let file = try SystemFile(layout.mark, O_RDONLY)
-    let mark = try AcknowledgedMark(contentsOf: file)
+    let mark = try DurableWatermark(contentsOf: file)
     if mark == nil {
       remarks.append("\(layout.mark): it is not whole; how far the journal was acknowledged is not known")
     }

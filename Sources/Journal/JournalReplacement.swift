@@ -116,7 +116,7 @@ struct JournalReplacement {
   }
 
   /// Puts everything in its place, and says that all of it is acknowledged.
-  mutating func swap(mark: AcknowledgedMark) throws(JournalError) {
+  mutating func swap(mark: DurableWatermark) throws(JournalError) {
     try SystemFile.syncDirectory(layout.directory)
     try renameDatabase()
     try renameSnapshots()

@@ -16,9 +16,9 @@ final class LogFlusher: Sendable {
   /// Whose file it is.
   struct Target: Sendable {
     /// What a sync that begins now will have on the disk.
-    let position: @Sendable () -> AcknowledgedMark?
+    let position: @Sendable () -> DurableWatermark?
     /// What a sync had on the disk; nil where it failed.
-    let settle: @Sendable (AcknowledgedMark?) -> Void
+    let settle: @Sendable (DurableWatermark?) -> Void
   }
 
   init(path: String, milliseconds: Int) {

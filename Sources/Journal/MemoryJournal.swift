@@ -3,7 +3,7 @@ internal import Locking
 
 /// A journal in memory: it ends with the process. For stores that are to begin anew each time, and as the simplest thing
 /// that does what a journal has to.
-public final class MemoryJournal: Journal {
+public final class MemoryJournal: TransactionJournal {
   private struct Contents {
     var identity: JournalIdentity
     var base: UInt64 = 0
@@ -36,7 +36,7 @@ public final class MemoryJournal: Journal {
   /// Whether it ends with the process.
   public var isVolatile: Bool { true }
 
-  /// See `Journal.append(_:after:)`.
+  /// See `TransactionJournal.append(_:after:)`.
   public func append(_ records: [JournalRecord], after expected: UInt64) throws(JournalError) {
     try contents.withLock { contents throws(JournalError) in
       guard !contents.isClosed else { throw JournalError.unusable("the journal is closed") }
@@ -52,7 +52,7 @@ public final class MemoryJournal: Journal {
     arrivals.announce(expected + UInt64(records.count))
   }
 
-  /// See `Journal.records(after:limit:bytes:waiting:)`.
+  /// See `TransactionJournal.records(after:limit:bytes:waiting:)`.
   public func records(
     after revision: UInt64, limit: Int, bytes: Int, waiting: Duration
   ) throws(JournalError) -> [JournalRecord] {
@@ -72,12 +72,12 @@ public final class MemoryJournal: Journal {
     }
   }
 
-  /// See `Journal.snapshots()`.
+  /// See `TransactionJournal.snapshots()`.
   public func snapshots() -> [JournalSnapshot] {
     contents.withLock { $0.snapshots.map(\.snapshot).sorted { $0.revision > $1.revision } }
   }
 
-  /// See `Journal.writeSnapshot(at:milliseconds:_:)`.
+  /// See `TransactionJournal.writeSnapshot(at:milliseconds:_:)`.
   public func writeSnapshot(
     at revision: UInt64, milliseconds: Int64, _ next: () throws -> [UInt8]?
   ) throws(JournalError) {
@@ -91,14 +91,14 @@ public final class MemoryJournal: Journal {
     }
   }
 
-  /// See `Journal.readSnapshot(_:_:)`.
+  /// See `TransactionJournal.readSnapshot(_:_:)`.
   public func readSnapshot(_ snapshot: JournalSnapshot, _ receive: ([UInt8]) throws -> Void) throws {
     let blocks = contents.withLock { $0.snapshots.first { $0.snapshot == snapshot }?.blocks }
     guard let blocks else { throw JournalError.invalid("there is no such snapshot of revision \(snapshot.revision)") }
     for block in blocks { try receive(block) }
   }
 
-  /// See `Journal.compact(upTo:)`.
+  /// See `TransactionJournal.compact(upTo:)`.
   public func compact(upTo revision: UInt64) throws(JournalError) {
     try contents.withLock { contents throws(JournalError) in
       guard revision > contents.base else { return }
@@ -112,7 +112,7 @@ public final class MemoryJournal: Journal {
     }
   }
 
-  /// See `Journal.rebase(to:schema:milliseconds:_:)`.
+  /// See `TransactionJournal.rebase(to:schema:milliseconds:_:)`.
   public func rebase(
     to revision: UInt64, schema: String, milliseconds: Int64, _ next: () throws -> [UInt8]?
   ) throws(JournalError) {
@@ -130,12 +130,12 @@ public final class MemoryJournal: Journal {
     }
   }
 
-  /// See `Journal.recover()`.
+  /// See `TransactionJournal.recover()`.
   public func recover() {}
-  /// See `Journal.maintain()`.
+  /// See `TransactionJournal.maintain()`.
   public func maintain() {}
 
-  /// See `Journal.close()`.
+  /// See `TransactionJournal.close()`.
   public func close() {
     contents.withLock { $0.isClosed = true }
     arrivals.announce(.max)

@@ -14,7 +14,7 @@ extension SQLiteJournal {
   public static func acknowledgedRevision(inDirectory directory: String) -> UInt64? {
     let layout = JournalLayout(directory: directory)
     for _ in 0..<3 {
-      if let file = try? SystemFile(layout.mark, O_RDONLY), let mark = try? AcknowledgedMark(contentsOf: file) {
+      if let file = try? SystemFile(layout.mark, O_RDONLY), let mark = try? DurableWatermark(contentsOf: file) {
         return mark.revision
       }
       // A server may write it just now.

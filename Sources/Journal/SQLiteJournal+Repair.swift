@@ -28,7 +28,7 @@ extension SQLiteJournal {
     let identity = isNewEpoch ? JournalIdentity(epoch: newEpoch(), schema: start.identity.schema) : start.identity
     try replacement.prepare(inspection, start, reader, identity)
     inspection.close()
-    try replacement.swap(mark: AcknowledgedMark(revision: until, digest: reader.digest))
+    try replacement.swap(mark: DurableWatermark(revision: until, digest: reader.digest))
     return JournalRepair(
       identity: identity, bounds: JournalBounds(base: start.revision, last: until),
       previousLast: max(inspection.last, inspection.acknowledged ?? 0),

@@ -64,7 +64,7 @@ extension SQLiteJournal {
       throw .untrusted("\(layout.database): its log was not put in its place")
     }
     let mark = try SystemFile(layout.mark, O_RDWR | O_CREAT)
-    AcknowledgedMark(revision: source.revision, digest: digest).write(to: mark)
+    DurableWatermark(revision: source.revision, digest: digest).write(to: mark)
     for path in [layout.mark, layout.database] { try SystemFile(path, O_RDWR).sync() }
     try SystemFile.syncDirectory(layout.directory)
   }

@@ -3,7 +3,7 @@ internal import Locking
 
 /// Snapshots: files beside the database.
 extension SQLiteJournal {
-  /// See `Journal.snapshots()`.
+  /// See `TransactionJournal.snapshots()`.
   public func snapshots() throws(JournalError) -> [JournalSnapshot] {
     let (database, head, last) = state.withLock { ($0.database, $0.head, $0.last) }
     var found: [JournalSnapshot] = []
@@ -21,7 +21,7 @@ extension SQLiteJournal {
     return found
   }
 
-  /// See `Journal.writeSnapshot(at:milliseconds:_:)`.
+  /// See `TransactionJournal.writeSnapshot(at:milliseconds:_:)`.
   public func writeSnapshot(
     at revision: UInt64, milliseconds: Int64, _ next: () throws -> [UInt8]?
   ) throws(JournalError) {
@@ -35,12 +35,12 @@ extension SQLiteJournal {
     try SnapshotFile.write(header, to: layout.snapshot(revision), next)
   }
 
-  /// See `Journal.readSnapshot(_:_:)`.
+  /// See `TransactionJournal.readSnapshot(_:_:)`.
   public func readSnapshot(_ snapshot: JournalSnapshot, _ receive: ([UInt8]) throws -> Void) throws {
     try SnapshotFile(path: layout.snapshot(snapshot.revision)).read(receive)
   }
 
-  /// See `Journal.rebase(to:schema:milliseconds:_:)`.
+  /// See `TransactionJournal.rebase(to:schema:milliseconds:_:)`.
   public func rebase(
     to revision: UInt64, schema: String, milliseconds: Int64, _ next: () throws -> [UInt8]?
   ) throws(JournalError) {
@@ -71,7 +71,7 @@ extension SQLiteJournal {
       state.last = revision
       state.tip = digest
     }
-    if let mark { AcknowledgedMark(revision: revision, digest: digest).write(to: mark) }
+    if let mark { DurableWatermark(revision: revision, digest: digest).write(to: mark) }
     try removeSnapshots { $0 < revision }
   }
 

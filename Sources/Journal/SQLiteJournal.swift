@@ -6,7 +6,7 @@ internal import Locking
 ///
 /// `state` is all that changes, under its lock, which is held for a look and never while a disk works: the writer alone
 /// changes it. Lock order: none is held with another.
-public final class SQLiteJournal: Journal {
+public final class SQLiteJournal: TransactionJournal {
   /// When records are on the disk.
   public enum Durability: Hashable, Sendable {
     /// Before `append` returns.
@@ -87,7 +87,7 @@ public final class SQLiteJournal: Journal {
       let opening = try JournalOpening(database, head, layout)
       remarks = opening.remarks
       let mark = try SystemFile(layout.mark, O_RDWR | O_CREAT)
-      AcknowledgedMark(revision: opening.last, digest: opening.tip).write(to: mark)
+      DurableWatermark(revision: opening.last, digest: opening.tip).write(to: mark)
       self.mark = mark
       state = Locked(State(database: database, head: head, last: opening.last, tip: opening.tip))
     } catch {
@@ -141,7 +141,7 @@ public final class SQLiteJournal: Journal {
 
   // MARK: Records
 
-  /// See `Journal.append(_:after:)`.
+  /// See `TransactionJournal.append(_:after:)`.
   public func append(_ records: [JournalRecord], after expected: UInt64) throws(JournalError) {
     let (database, last, tip) = try usable()
     guard last == expected else { throw .unexpectedRevision(expected: expected, last: last) }
@@ -165,12 +165,12 @@ public final class SQLiteJournal: Journal {
     if let flusher {
       flusher.note()
     } else if let mark {
-      AcknowledgedMark(revision: end, digest: digest).write(to: mark)
+      DurableWatermark(revision: end, digest: digest).write(to: mark)
     }
     arrivals.announce(end)
   }
 
-  /// See `Journal.records(after:limit:bytes:waiting:)`.
+  /// See `TransactionJournal.records(after:limit:bytes:waiting:)`.
   public func records(
     after revision: UInt64, limit: Int, bytes: Int, waiting: Duration
   ) throws(JournalError) -> [JournalRecord] {
@@ -204,7 +204,7 @@ public final class SQLiteJournal: Journal {
 
   // MARK: Upkeep
 
-  /// See `Journal.maintain()`.
+  /// See `TransactionJournal.maintain()`.
   public func maintain() {
     guard let (database, _, _) = try? usable() else { return }
     guard state.withLock({ $0.logPages > Self.logPageLimit }) else { return }
@@ -213,7 +213,7 @@ public final class SQLiteJournal: Journal {
     state.withLock { $0.logPages = 0 }
   }
 
-  /// See `Journal.compact(upTo:)`.
+  /// See `TransactionJournal.compact(upTo:)`.
   public func compact(upTo revision: UInt64) throws(JournalError) {
     try upkeep.withLock { _ throws(JournalError) in
       try noting { () throws(JournalError) in try removeRecords(upTo: revision) }
@@ -255,21 +255,21 @@ public final class SQLiteJournal: Journal {
     try usable().0.shrink()
   }
 
-  private var present: AcknowledgedMark { state.withLock { AcknowledgedMark(revision: $0.last, digest: $0.tip) } }
+  private var present: DurableWatermark { state.withLock { DurableWatermark(revision: $0.last, digest: $0.tip) } }
 
   /// What was written up to there has been synced; with nil, syncing has failed.
-  private func settle(_ position: AcknowledgedMark?) {
+  private func settle(_ position: DurableWatermark?) {
     if let position, let mark { return position.write(to: mark) }
     state.withLock { $0.doubt = "\(layout.databaseLog): cannot be synced" }
   }
 
-  /// See `Journal.close()`.
+  /// See `TransactionJournal.close()`.
   public func close() {
     flusher?.stop()
-    let closed = state.withLock { state -> (JournalDatabase, AcknowledgedMark?)? in
+    let closed = state.withLock { state -> (JournalDatabase, DurableWatermark?)? in
       guard !state.isClosed else { return nil }
       state.isClosed = true
-      return (state.database, state.doubt == nil ? AcknowledgedMark(revision: state.last, digest: state.tip) : nil)
+      return (state.database, state.doubt == nil ? DurableWatermark(revision: state.last, digest: state.tip) : nil)
     }
     guard let (database, position) = closed else { return }
     database.close()

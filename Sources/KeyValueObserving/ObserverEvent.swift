@@ -39,18 +39,18 @@ public struct ObserverEvent: Sendable {
   public let gone: [Gone]
   /// Whether the commit did more to what the observer observes than anybody wants to hear: then `changes` is empty, and
   /// the observer knows that it has to look for itself. Its observations go on.
-  public let isOverflown: Bool
+  public let hasOverflowed: Bool
 
   /// What one commit did to what `observer` observes.
   public init(
     observer: ObserverID, revision: Revision, writer: String?, changes: [Change], gone: [Gone],
-    isOverflown: Bool = false
+    hasOverflowed: Bool = false
   ) {
     self.observer = observer
     self.revision = revision
     self.writer = writer
     self.changes = changes
     self.gone = gone
-    self.isOverflown = isOverflown
+    self.hasOverflowed = hasOverflowed
   }
 }

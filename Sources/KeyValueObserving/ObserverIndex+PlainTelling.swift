@@ -1,6 +1,6 @@
 internal import KeyValueModel
 
-/// The commonest of all commits, told without the machinery of `CommitTelling`: they do nothing that needs it.
+/// The commonest of all commits, told without the machinery of `CommitNotifier`: they do nothing that needs it.
 extension ObserverIndex {
   /// What a plain commit tells.
   enum PlainTelling {

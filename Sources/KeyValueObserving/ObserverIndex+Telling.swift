@@ -12,7 +12,7 @@ extension ObserverIndex {
   ///
   /// `changesPerObserver` is the most notifications of one commit for one observer, priors counted, those included that
   /// are not told in the end because a bracket turns out silent or the object is deleted. One more and they are dropped,
-  /// nothing is evaluated for that observer for the rest of the commit, and its event is overflown.
+  /// nothing is evaluated for that observer for the rest of the commit, and its event is overflowed.
   ///
   /// `past` is the state before them, where the caller has it; then it is taken that few observe and many commits touch
   /// nothing that they read, and these are passed over.
@@ -27,7 +27,7 @@ extension ObserverIndex {
       return
     }
     // The telling must be the only owner of the index while it changes it.
-    var telling = CommitTelling(
+    var telling = CommitNotifier(
       taking: &self, state: past ?? PastState(before: commits, of: present), changesPerObserver: changesPerObserver)
     var objects = past == nil ? nil : telling.objectsRead(atMost: Self.objectsLookedFor)
     for commit in commits {
@@ -44,7 +44,7 @@ extension ObserverIndex {
   }
 }
 
-extension CommitTelling {
+extension CommitNotifier {
   /// The objects that the observed values are read through at the moment, nil where they are more than `limit`. A commit
   /// that touches none of them tells nobody anything, and leaves what everybody depends on as it is.
   fileprivate func objectsRead(atMost limit: Int) -> Set<Reference>? {

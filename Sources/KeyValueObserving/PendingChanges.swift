@@ -31,7 +31,7 @@ public struct PendingChanges: Sendable {
   /// told as a whole.
   public static var memberLimit: Int { 1_000 }
 
-  private let standing: Standing
+  private let standing: DeliveredValues
   private var entries: [String: Entry] = [:]
   /// How many commits wait to be told.
   public private(set) var commits = 0
@@ -40,15 +40,15 @@ public struct PendingChanges: Sendable {
 
   /// Nothing is pending yet: who has these observations, all of one object, was told what `reader` has.
   public init(_ observations: [Observation], in reader: some ObjectReader) {
-    self.init(since: Standing(observations, in: reader))
+    self.init(since: DeliveredValues(observations, in: reader))
   }
 
   /// Nothing is pending yet since that moment.
-  public init(since standing: Standing) {
+  public init(since standing: DeliveredValues) {
     self.standing = standing
   }
 
-  /// Takes in what one commit would have told. It must be all of it: of an event that is overflown nothing can be
+  /// Takes in what one commit would have told. It must be all of it: of an event that is overflowed nothing can be
   /// remembered.
   public mutating func absorb(_ changes: some Sequence<Change>, gone: Reference?) {
     commits += 1

@@ -12,7 +12,7 @@ package final class KeywayAPI: RequestHandler, StreamHubDelegate, Sendable {
   /// The version of the server.
   package static let version = "0.1.0"
 
-  let store: ModelStore
+  let store: Store
   let streams: StreamRegistry
   let feed: JournalFeed
   let hub: StreamHub
@@ -36,7 +36,7 @@ package final class KeywayAPI: RequestHandler, StreamHubDelegate, Sendable {
 
   /// The API over a store and its streams. `makeID` gives a new object id at each call.
   package init(
-    store: ModelStore, streams: StreamRegistry, feed: JournalFeed, hub: StreamHub, pages: PageStore,
+    store: Store, streams: StreamRegistry, feed: JournalFeed, hub: StreamHub, pages: PageStore,
     idempotency: IdempotencyStore, limits: RequestLimits, hosts: HostNames, registry: PrometheusRegistry,
     logger: Logger, makeID: @escaping @Sendable () -> String
   ) {
@@ -66,9 +66,9 @@ package final class KeywayAPI: RequestHandler, StreamHubDelegate, Sendable {
   // MARK: RequestHandler
 
   /// Answers a request; the one place that catches problems.
-  package func handle(_ request: borrowing Request) -> Answer {
+  package func handle(_ request: borrowing Request) -> HandlerResponse {
     var route: Route?
-    let answer: Answer
+    let answer: HandlerResponse
     do throws(Problem) {
       answer = try self.route(request, &route)
     } catch {
@@ -97,7 +97,7 @@ package final class KeywayAPI: RequestHandler, StreamHubDelegate, Sendable {
     }
   }
 
-  private func count(_ answer: Answer, _ method: HTTPRequest.Method, _ route: Route?) {
+  private func count(_ answer: HandlerResponse, _ method: HTTPRequest.Method, _ route: Route?) {
     switch answer {
     case .response(let response): requests.count(method, route, status: response.status.code)
     case .stream: requests.count(method, route, status: 200)
@@ -105,7 +105,7 @@ package final class KeywayAPI: RequestHandler, StreamHubDelegate, Sendable {
     }
   }
 
-  private func route(_ request: borrowing Request, _ found: inout Route?) throws(Problem) -> Answer {
+  private func route(_ request: borrowing Request, _ found: inout Route?) throws(Problem) -> HandlerResponse {
     if let host = request.header(.hostName), !hosts.contains(host) {
       throw Problem(.misdirectedRequest, "'\(host)' is none of this server's names")
     }
@@ -129,7 +129,7 @@ package final class KeywayAPI: RequestHandler, StreamHubDelegate, Sendable {
 
   private func dispatch(
     _ route: Route, _ method: HTTPRequest.Method, _ request: borrowing Request, _ target: Target
-  ) throws(Problem) -> Answer {
+  ) throws(Problem) -> HandlerResponse {
     switch route {
     case .health: return health()
     case .ready: return try readiness()
@@ -151,7 +151,7 @@ package final class KeywayAPI: RequestHandler, StreamHubDelegate, Sendable {
   /// Does what a request asks for, where it is neither for operators nor refused.
   func perform(
     _ route: Route, _ method: HTTPRequest.Method, _ request: borrowing Request, _ target: Target
-  ) throws(Problem) -> Answer {
+  ) throws(Problem) -> HandlerResponse {
     switch (route, method) {
     case (.entities, _): return entities()
     case (.entity(let name), _): return try entity(name)

@@ -35,11 +35,11 @@ package final class KeywayServer: Sendable {
   }
 
   /// Where the objects are.
-  package let store: ModelStore
+  package let store: Store
   private let schemaText: String?
   private let api: KeywayAPI
   private let hub: StreamHub
-  private let http: HTTPServer
+  private let http: Server
 
   /// Starts serving the store of a journal; without one, an empty store in memory. One that has records is not ready
   /// before `recover`; one that has none is filled by `prepare` before the first connection is taken. `schemaText` is the
@@ -47,8 +47,8 @@ package final class KeywayServer: Sendable {
   /// grow, by which pages and idempotency keys age.
   package init(
     schema: Schema, schemaText: String? = nil, configuration: Configuration, logger: Logger,
-    journal: (any Journal)? = nil,
-    prepare: (ModelStore) throws -> Void = { _ in },
+    journal: (any TransactionJournal)? = nil,
+    prepare: (Store) throws -> Void = { _ in },
     now: @escaping @Sendable () -> UInt64 = { Identifiers.monotonicSeconds }
   ) throws {
     self.schemaText = schemaText
@@ -59,7 +59,7 @@ package final class KeywayServer: Sendable {
     let epoch = journal.identity.epoch
     let streams = StreamRegistry(hub: hub, epoch: epoch, limits: configuration.streams, random: random)
     let feed = JournalFeed(journal: journal, hub: hub, epoch: epoch)
-    store = ModelStore(
+    store = Store(
       schema: schema, journal: journal, limits: configuration.store,
       publisher: ServerPublisher(streams: streams, feed: feed),
       now: { Int64(Identifiers.epochMilliseconds) })
@@ -77,7 +77,7 @@ package final class KeywayServer: Sendable {
     }
     try hub.start(delegate: api)
     do {
-      http = try HTTPServer(
+      http = try Server(
         host: configuration.host, port: configuration.port, limits: configuration.server, hub: hub, handler: api,
         logger: logger)
     } catch {

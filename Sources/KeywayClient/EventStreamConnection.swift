@@ -11,7 +11,7 @@ internal import FoundationNetworking
 /// Mutable are the transfer of the present attempt, its parser and the events not yet taken, all guarded by the actor;
 /// one consumer at a time.
 package actor EventStreamConnection {
-  private let client: KeywayClient
+  private let client: Client
   private let path: String
   private let endsAfterGone: Bool
   private let silenceSeconds: Double
@@ -26,7 +26,7 @@ package actor EventStreamConnection {
 
   /// A stream of `path`. `silenceSeconds` without a byte count as a lost connection: several of the server's heartbeats.
   package init(
-    _ client: KeywayClient, path: String, lastEventID: String = "", endsAfterGone: Bool = false,
+    _ client: Client, path: String, lastEventID: String = "", endsAfterGone: Bool = false,
     policy: ReconnectionPolicy = ReconnectionPolicy(), silenceSeconds: Double = 60,
     notify: @escaping @Sendable (EventStreamNotice) -> Void = { _ in }
   ) {

@@ -28,7 +28,7 @@ final class EventStreamTransfer: NSObject, URLSessionDataDelegate {
       bufferingPolicy: .bufferingOldest(Self.maximumWaitingChunks))
     self.server = server
     super.init()
-    let configuration = KeywayClient.configuration(timeoutSeconds: silenceSeconds, connections: 1)
+    let configuration = Client.configuration(timeoutSeconds: silenceSeconds, connections: 1)
     let session = URLSession(configuration: configuration, delegate: self, delegateQueue: nil)
     self.session.withLock { $0 = session }
     session.dataTask(with: request).resume()
@@ -55,7 +55,7 @@ final class EventStreamTransfer: NSObject, URLSessionDataDelegate {
     _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
     completionHandler: @escaping (URLSession.ResponseDisposition) -> Void
   ) {
-    yield(.response(KeywayClient.response(response, body: [])))
+    yield(.response(Client.response(response, body: [])))
     completionHandler(.allow)
   }
 
@@ -65,7 +65,7 @@ final class EventStreamTransfer: NSObject, URLSessionDataDelegate {
 
   func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
     guard let error else { return continuation.finish() }
-    let reason = (error as? URLError).map(KeywayClient.reason) ?? error.localizedDescription
+    let reason = (error as? URLError).map(Client.reason) ?? error.localizedDescription
     continuation.finish(throwing: ClientError.unreachable(server: server, reason: reason))
   }
 

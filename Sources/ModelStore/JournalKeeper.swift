@@ -18,12 +18,12 @@ final class JournalKeeper: Sendable {
     var failure: String?
   }
 
-  private let journal: any Journal
+  private let journal: any TransactionJournal
   private let limits: StoreLimits
   private let account = Locked(Account())
   private let queue = DispatchQueue(label: "keyway.journal.keeper", qos: .utility)
 
-  init(journal: any Journal, limits: StoreLimits) {
+  init(journal: any TransactionJournal, limits: StoreLimits) {
     self.journal = journal
     self.limits = limits
   }
@@ -35,7 +35,7 @@ final class JournalKeeper: Sendable {
   var snapshotRevision: Revision { account.withLock { $0.snapshot } }
 
   /// Begins with what the journal has. From then on the store's history is trimmed by age, too.
-  func start(_ store: ModelStore) {
+  func start(_ store: Store) {
     let bounds = journal.bounds
     let snapshot = (try? journal.snapshots().first?.revision) ?? bounds.base
     account.withLock { account in
@@ -46,7 +46,7 @@ final class JournalKeeper: Sendable {
   }
 
   /// Trims the history every second, for as long as there is a store.
-  private func trimLater(_ store: ModelStore) {
+  private func trimLater(_ store: Store) {
     queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak store] in
       guard let store else { return }
       store.trimHistory()
@@ -55,7 +55,7 @@ final class JournalKeeper: Sendable {
   }
 
   /// Records were appended. Called on the writer.
-  func note(records: Int, bytes: Int, of store: ModelStore) {
+  func note(records: Int, bytes: Int, of store: Store) {
     let isDue = account.withLock { account -> Bool in
       account.records += records
       account.bytes += bytes
@@ -67,7 +67,7 @@ final class JournalKeeper: Sendable {
   }
 
   /// Writes the published state down and has the journal forget what came before the history.
-  private func keep(_ store: ModelStore) {
+  private func keep(_ store: Store) {
     let snapshot = store.snapshot
     let counted = account.withLock { ($0.records, $0.bytes) }
     do throws(JournalError) {

@@ -14,28 +14,28 @@ package final class MissedCommits: Sendable {
   package let past: PastState
 
   /// What happened after a revision; nil where some of it is not kept. Costs what was written since.
-  package init?(after revision: Revision, _ basis: Basis) {
-    guard let commits = basis.commits(after: revision) else { return nil }
+  package init?(after revision: Revision, _ publishedHistory: PublishedHistory) {
+    guard let commits = publishedHistory.commits(after: revision) else { return nil }
     after = revision
-    snapshot = basis.snapshot
+    snapshot = publishedHistory.snapshot
     self.commits = commits
-    past = PastState(before: commits, of: basis.snapshot.state)
+    past = PastState(before: commits, of: publishedHistory.snapshot.state)
   }
 }
 
-extension ModelStore {
+extension Store {
   /// How many revisions shared results may be behind: whoever uses them goes through the rest by himself.
   private static let sharedLag: Revision = 64
 
   /// What happened after a revision up to about the basis, be it a little before or after it: shared by those who ask for
   /// the same at about the same time. Nil where the history does not reach back so far.
-  package func missed(after revision: Revision, _ basis: Basis) -> MissedCommits? {
+  package func missed(after revision: Revision, _ publishedHistory: PublishedHistory) -> MissedCommits? {
     if let known = missedCommits.withLock({ $0.item(for: revision) }),
-      known.snapshot.revision + Self.sharedLag >= basis.snapshot.revision
+      known.snapshot.revision + Self.sharedLag >= publishedHistory.snapshot.revision
     {
       return known
     }
-    guard let missed = MissedCommits(after: revision, basis) else { return nil }
+    guard let missed = MissedCommits(after: revision, publishedHistory) else { return nil }
     missedCommits.withLock { shelf in
       _ = shelf.take(revision)
       shelf.put(missed, for: revision, at: missed.snapshot.revision, weight: missed.commits.count + 1)

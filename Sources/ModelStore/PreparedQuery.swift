@@ -55,7 +55,7 @@ package struct PreparedQuery: Sendable {
   }
 }
 
-extension ModelStore {
+extension Store {
   /// Evaluates queries that nobody watches yet, without holding anything up. Throws `malformed-filter` where they cost
   /// more than `fetch.filterCost` together.
   package func prepare(_ queries: some Collection<Query>) throws(ModelError) -> [Query: PreparedQuery] {
@@ -117,7 +117,7 @@ extension Publication {
     if queries.isUntouched(query, since: revision), let live = queries.live(query) {
       return PreparedQuery(live, at: snapshot.revision, snapshot, isPast: true, limits: limits)
     }
-    guard let missed = MissedCommits(after: revision, basis) else { return nil }
+    guard let missed = MissedCommits(after: revision, publishedHistory) else { return nil }
     var cost = limits.queryOpeningCost
     let replayed = try PreparedQuery(query, missed, limits: limits, cost: &cost)
     if let failure = replayed.failure { throw failure }

@@ -2,7 +2,7 @@ package import KeyValueModel
 package import KeyValueObserving
 
 /// What is published, and who is told: the two change together, so that between reading a state and observing what comes
-/// after it nothing can be lost or doubled. Reached through `ModelStore.withPublication` alone.
+/// after it nothing can be lost or doubled. Reached through `Store.withPublication` alone.
 package struct Publication {
   /// The published state.
   package internal(set) var snapshot: Snapshot
@@ -46,7 +46,7 @@ package struct Publication {
     let objects = Set(cells.flatMap(\.observations).flatMap { $0.objects(in: snapshot.state) })
     let exist = objects.allSatisfy { snapshot.state.record($0) != nil }
     if exist, history.isUntouched(objects, after: revision) { return [] }
-    guard let missed = MissedCommits(after: revision, basis) else { return nil }
+    guard let missed = MissedCommits(after: revision, publishedHistory) else { return nil }
     return Replay(cells, missed, changesPerObserver: limits.changesPerObserver, receive: receive).absent
   }
 

@@ -18,7 +18,7 @@ package struct Recovery {
     package var attachments: [StoredAttachment]
   }
 
-  private let journal: any Journal
+  private let journal: any TransactionJournal
   private let schema: Schema
   private let limits: StoreLimits
   private let report: (RecoveryProgress) -> Void
@@ -31,7 +31,8 @@ package struct Recovery {
 
   /// A recovery of a journal whose records were written under `schema`. `report` is told of progress now and then.
   package init(
-    _ journal: any Journal, schema: Schema, limits: StoreLimits, report: @escaping (RecoveryProgress) -> Void = { _ in }
+    _ journal: any TransactionJournal, schema: Schema, limits: StoreLimits,
+    report: @escaping (RecoveryProgress) -> Void = { _ in }
   ) {
     self.journal = journal
     self.schema = schema
@@ -137,7 +138,7 @@ extension Recovery {
     private let group = DispatchGroup()
     private let outcome = Locked<Result<[Entry], StoreError>>(.success([]))
 
-    init(of journal: any Journal, after revision: Revision, through last: Revision) {
+    init(of journal: any TransactionJournal, after revision: Revision, through last: Revision) {
       let outcome = outcome
       DispatchQueue.global(qos: .userInitiated).async(group: group) {
         let result = Result { () throws(StoreError) in try Self.read(journal, after: revision, through: last) }
@@ -151,7 +152,7 @@ extension Recovery {
     }
 
     private static func read(
-      _ journal: any Journal, after revision: Revision, through last: Revision
+      _ journal: any TransactionJournal, after revision: Revision, through last: Revision
     ) throws(StoreError) -> [Entry] {
       let records = try Recovery.reading { () throws(JournalError) in
         try journal.records(after: revision, limit: chunkRecords, bytes: chunkBytes, waiting: .zero)

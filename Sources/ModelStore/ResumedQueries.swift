@@ -18,7 +18,7 @@ extension PreparedQuery {
   }
 }
 
-extension ModelStore {
+extension Store {
   /// How many revisions old what is kept for those who resume may become: it keeps the objects of its time alive.
   private static let resumedAge: Revision = 1000
 
@@ -26,27 +26,31 @@ extension ModelStore {
   /// were then, and what became of them since. What was prepared for another and given back is used. Leaves out those of
   /// which that is no longer known. Throws `malformed-filter` where they cost more than `fetch.filterCost` together.
   package func prepare(
-    _ queries: some Collection<Query>, after revision: Revision, _ basis: Basis,
+    _ queries: some Collection<Query>, after revision: Revision, _ publishedHistory: PublishedHistory,
     _ prepared: inout [Query: PreparedQuery]
   ) throws(ModelError) {
     var cost = limits.queryOpeningCost
     for query in Set(queries) {
       let key = ResumedQueryKey(query: query, after: revision)
       let known = prepared.removeValue(forKey: query) ?? resumedQueries.withLock { $0.take(key) }
-      if var entry = known, entry.revision >= basis.snapshot.revision || basis.commits(after: entry.revision) != nil {
-        bringUp(&entry, to: basis)
+      if var entry = known,
+        entry.revision >= publishedHistory.snapshot.revision || publishedHistory.commits(after: entry.revision) != nil
+      {
+        bringUp(&entry, to: publishedHistory)
         prepared[query] = entry
-      } else if let missed = missed(after: revision, basis) {
+      } else if let missed = missed(after: revision, publishedHistory) {
         var entry = try PreparedQuery(query, missed, limits: limits, cost: &cost)
-        bringUp(&entry, to: basis)
+        bringUp(&entry, to: publishedHistory)
         prepared[query] = entry
       }
     }
   }
 
-  private func bringUp(_ entry: inout PreparedQuery, to basis: Basis) {
-    guard entry.revision < basis.snapshot.revision, let commits = basis.commits(after: entry.revision) else { return }
-    entry.bringUp(through: commits, to: basis.snapshot)
+  private func bringUp(_ entry: inout PreparedQuery, to publishedHistory: PublishedHistory) {
+    guard entry.revision < publishedHistory.snapshot.revision,
+      let commits = publishedHistory.commits(after: entry.revision)
+    else { return }
+    entry.bringUp(through: commits, to: publishedHistory.snapshot)
   }
 
   /// Keeps what was prepared for somebody who resumed after a revision for the next who do, for a while. Not what is

@@ -74,7 +74,9 @@ struct BenchDurableCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    guard let executable = Bundle.main.executablePath else { throw Complaint("this program does not know its file") }
+    guard let executable = Bundle.main.executablePath else {
+      throw CommandFailure("this program does not know its file")
+    }
     var plan = DurablePlan(directory: directory, keywayExecutable: executable, schema: schema)
     plan.peers = peers
     plan.rounds = rounds

@@ -22,7 +22,7 @@ struct ClientOptions: ParsableArguments {
   }
 
   /// A client of that server with at most `connections` connections.
-  func client(connections: Int = 6) throws -> KeywayClient {
-    try KeywayClient(server: address, timeoutSeconds: timeout, connections: connections)
+  func client(connections: Int = 6) throws -> Client {
+    try Client(server: address, timeoutSeconds: timeout, connections: connections)
   }
 }

@@ -40,7 +40,7 @@ struct ExportCommand: AsyncParsableCommand {
         let tally = try await Self.write(exporter, to: output)
         StandardOutput.line(ExportSummary.text(tally, seconds: start.elapsedSeconds))
       } catch is CancellationError {
-        throw Complaint("interrupted; \(output) is as it was")
+        throw CommandFailure("interrupted; \(output) is as it was")
       }
     }
   }
@@ -49,7 +49,7 @@ struct ExportCommand: AsyncParsableCommand {
     do {
       _ = try await exporter.run { try FileHandle.standardOutput.write(contentsOf: Data($0)) }
     } catch let problem as Problem where problem.status == 410 {
-      throw Complaint("\(problem)\nwhat was written is not whole: \(Self.advice)")
+      throw CommandFailure("\(problem)\nwhat was written is not whole: \(Self.advice)")
     }
   }
 
@@ -63,7 +63,7 @@ struct ExportCommand: AsyncParsableCommand {
         try file.commit()
         return tally
       } catch let problem as Problem where problem.status == 410 {
-        guard attempt < attempts else { throw Complaint("\(problem)\nnothing was written: \(advice)") }
+        guard attempt < attempts else { throw CommandFailure("\(problem)\nnothing was written: \(advice)") }
         StandardError.line("keyway: \(problem); beginning anew")
         try file.restart()
         attempt += 1

@@ -14,18 +14,18 @@ enum SchemaFile {
     do {
       text = try String(contentsOfFile: path, encoding: .utf8)
     } catch {
-      throw Complaint("\(path): cannot be read: \(error.localizedDescription)")
+      throw CommandFailure("\(path): cannot be read: \(error.localizedDescription)")
     }
     do throws(SchemaError) {
       return (try Schema(yaml: text), text)
     } catch {
-      throw Complaint(error.rendered(file: path))
+      throw CommandFailure(error.rendered(file: path))
     }
   }
 }
 
 /// Why a command ends with status 1, as the text that it writes to standard error.
-struct Complaint: Error, CustomStringConvertible {
+struct CommandFailure: Error, CustomStringConvertible {
   let description: String
 
   init(_ description: String) {

@@ -6,13 +6,13 @@ internal import ModelStore
 
 /// The objects that an empty store begins with: JSON lines, each an object with its `@ref`, in one transaction.
 enum SeedFile {
-  /// Creates the objects of a file. Throws a `Complaint` with file and line; then nothing was created.
-  static func load(_ path: String, into store: ModelStore) throws {
+  /// Creates the objects of a file. Throws a `CommandFailure` with file and line; then nothing was created.
+  static func load(_ path: String, into store: Store) throws {
     let text: String
     do {
       text = try String(contentsOfFile: path, encoding: .utf8)
     } catch {
-      throw Complaint("\(path): cannot be read: \(error.localizedDescription)")
+      throw CommandFailure("\(path): cannot be read: \(error.localizedDescription)")
     }
     var operations: [KeyValueModel.Operation] = []
     var lines: [Int] = []
@@ -22,7 +22,7 @@ enum SeedFile {
       lines.append(index + 1)
     }
     if let error = try commit(operations, to: store) {
-      throw Complaint("\(path):\(lines[error.operation ?? 0]): \(error.detail)")
+      throw CommandFailure("\(path):\(lines[error.operation ?? 0]): \(error.detail)")
     }
   }
 
@@ -33,11 +33,11 @@ enum SeedFile {
       else { throw JSONError(reason: "a line is an object with its @ref", offset: 0) }
       return .create(reference, object)
     } catch {
-      throw Complaint("\(place): \(error)")
+      throw CommandFailure("\(place): \(error)")
     }
   }
 
-  private static func commit(_ operations: [KeyValueModel.Operation], to store: ModelStore) throws -> ModelError? {
+  private static func commit(_ operations: [KeyValueModel.Operation], to store: Store) throws -> ModelError? {
     let failure = Locked<ModelError?>(nil)
     let refusal = Locked<StoreUnavailable?>(nil)
     let done = DispatchSemaphore(value: 0)
@@ -49,7 +49,7 @@ enum SeedFile {
       }
     }
     done.wait()
-    if let refusal = refusal.withLock({ $0 }) { throw Complaint(refusal.reason) }
+    if let refusal = refusal.withLock({ $0 }) { throw CommandFailure(refusal.reason) }
     return failure.withLock { $0 }
   }
 }

@@ -53,8 +53,8 @@ import Testing
     var exchange = Exchange(bodyLimit: 10)
     _ = exchange.headerArrived(RequestHeader())
     _ = exchange.continued(byteCount: 0)
-    exchange.handedOver()
+    exchange.handedOff()
     #expect(exchange.continued(byteCount: 0) == .close)
-    #expect(exchange.phase == .handedOver)
+    #expect(exchange.phase == .handedOff)
   }
 }

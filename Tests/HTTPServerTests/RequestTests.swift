@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(1))) struct RequestTests {
   /// Answers with what it was asked.
-  private static let echo: @Sendable (borrowing Request, StreamHub) -> Answer = { request, _ in
+  private static let echo: @Sendable (borrowing Request, StreamHub) -> HandlerResponse = { request, _ in
     let body = String(decoding: request.body(), as: UTF8.self)
     let text =
       "\(request.method.rawValue) \(request.target) \(request.header(HTTPField.Name("X-A") ?? .accept) ?? "-") \(body)"

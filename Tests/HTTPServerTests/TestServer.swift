@@ -7,19 +7,19 @@ import Logging
 /// A server and its hub on a free port of the loopback interface, for the time of one test.
 final class TestServer: Sendable {
   let hub: StreamHub
-  let server: HTTPServer
+  let server: Server
   let listener = HubListener()
 
   init(
     host: String = "127.0.0.1", limits: ServerLimits = .with { _ in },
-    answer: @escaping @Sendable (borrowing Request, StreamHub) throws -> Answer = { _, _ in
+    answer: @escaping @Sendable (borrowing Request, StreamHub) throws -> HandlerResponse = { _, _ in
       .response(Response(status: .ok))
     }
   ) throws {
     let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     hub = StreamHub(limits: limits, logger: logger)
     try hub.start(delegate: listener)
-    server = try HTTPServer(
+    server = try Server(
       host: host, port: 0, limits: limits, hub: hub, handler: TestHandler(hub: hub, answer: answer), logger: logger)
   }
 
@@ -61,9 +61,9 @@ extension ServerLimits {
 
 struct TestHandler: RequestHandler {
   let hub: StreamHub
-  let answer: @Sendable (borrowing Request, StreamHub) throws -> Answer
+  let answer: @Sendable (borrowing Request, StreamHub) throws -> HandlerResponse
 
-  func handle(_ request: borrowing Request) -> Answer {
+  func handle(_ request: borrowing Request) -> HandlerResponse {
     do {
       return try answer(request, hub)
     } catch {

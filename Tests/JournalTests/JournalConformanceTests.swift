@@ -21,7 +21,7 @@ struct JournalConformanceTests {
 
     var testDescription: String { kind.rawValue }
 
-    func open() throws -> any Journal {
+    func open() throws -> any TransactionJournal {
       switch kind {
       case .memory: MemoryJournal(identity: identity)
       case .sqlite: try JournalTests.open(directory)
@@ -30,7 +30,7 @@ struct JournalConformanceTests {
     }
 
     /// The journal as it is after its end and a new beginning.
-    func reopen(_ journal: any Journal) throws -> any Journal {
+    func reopen(_ journal: any TransactionJournal) throws -> any TransactionJournal {
       guard kind != .memory else { return journal }
       journal.close()
       return try open()

@@ -31,7 +31,7 @@ func record(_ revision: UInt64, _ text: String? = nil) -> JournalRecord {
 
 func records(_ revisions: ClosedRange<UInt64>) -> [JournalRecord] { revisions.map { record($0) } }
 
-extension Journal {
+extension TransactionJournal {
   /// Everything after a revision.
   func all(after revision: UInt64 = 0) throws(JournalError) -> [JournalRecord] {
     try records(after: revision, limit: .max, bytes: .max, waiting: .zero)

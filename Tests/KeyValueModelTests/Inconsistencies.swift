@@ -5,9 +5,9 @@
 func inconsistencies(
   in state: ModelState, others: (references: [Reference], values: [Value]) = ([], [])
 ) -> [String] {
-  let census = Census(state)
-  return census.faults + census.brokenRelationships() + census.brokenReferrers(others.references)
-    + census.brokenIndexes(others.values) + census.brokenLists()
+  let counts = Census(state)
+  return counts.faults + counts.brokenRelationships() + counts.brokenReferrers(others.references)
+    + counts.brokenIndexes(others.values) + counts.brokenLists()
 }
 
 /// The objects of a state, found through the extents.

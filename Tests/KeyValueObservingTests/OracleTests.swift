@@ -123,8 +123,8 @@ extension OracleTests.Race {
     }
     for observer in Set(events.keys).union(budgeted.keys) {
       let (free, bound) = (events[observer], budgeted[observer])
-      if bound?.isOverflown == true {
-        try agree(bound?.changes.isEmpty == true, "an overflown event has changes")
+      if bound?.hasOverflowed == true {
+        try agree(bound?.changes.isEmpty == true, "an overflowed event has changes")
         try agree(bound?.gone ?? [] == free?.gone ?? [], "budget \(budget): gone differs")
       } else {
         try agree(bound.map(lines) == free.map(lines), "budget \(budget): something else is told")

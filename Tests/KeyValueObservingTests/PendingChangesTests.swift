@@ -219,7 +219,7 @@ struct PendingChangesTests {
       (["x", "other.x", "sum", "list.@sum.self"], [.new], 0), (["x", "x"], [.old], 1), (["list"], [], 1),
     ] as [([String], ObservingOptions, Int)] {
       let reader = Counting(base: bench.model.state)
-      _ = Standing(try paths.map { try bench.observation("A/1", $0, options) }, in: reader)
+      _ = DeliveredValues(try paths.map { try bench.observation("A/1", $0, options) }, in: reader)
       #expect(reader.reads.count == count, "\(paths)")
     }
   }

@@ -2,7 +2,7 @@ import Journal
 import Locking
 
 /// A journal in memory that cannot always be read.
-final class FaultyJournal: Journal {
+final class FaultyJournal: TransactionJournal {
   struct Faults {
     /// A record that is not what was written.
     var damaged: UInt64?

@@ -16,14 +16,14 @@ struct IndexedFilterTests {
           day: { type: date, indexed: true }
           isListed: { type: boolean, indexed: true }
           info: { type: json, indexed: true }
-          shelf: { toOne: Shelf, inverse: items, indexed: true }
+          shelf: { toOne: BoundedCache, inverse: items, indexed: true }
           weight: { type: number }
           loose: { type: string }
       SpecialItem:
         extends: Item
         keys:
           note: { type: string }
-      Shelf:
+      BoundedCache:
         keys:
           items: { toMany: Item, inverse: shelf }
     """
@@ -35,12 +35,12 @@ struct IndexedFilterTests {
 
   init() throws {
     server = try TestServer(schema: Self.schema, objects: []) { $0.pages.filterCost = Self.cost }
-    var operations = (0..<150).map { #"{"op":"create","object":"Shelf/\#($0)","value":{}}"# }
+    var operations = (0..<150).map { #"{"op":"create","object":"BoundedCache/\#($0)","value":{}}"# }
     for index in 0..<400 {
       let entity = index % 2 == 0 ? "Item" : "SpecialItem"
       var value = #""code":"c\#(index / 3)","number":\#(index / 3),"price":\#(index / 3).5,"weight":\#(index)"#
       value += #","day":"\#(Self.day(index / 3))","info":\#(index / 3)"#
-      value += #","shelf":"Shelf/\#(index / 3)","isListed":\#(index != 7),"loose":"c\#(index / 3)""#
+      value += #","shelf":"BoundedCache/\#(index / 3)","isListed":\#(index != 7),"loose":"c\#(index / 3)""#
       // Three have nothing at all.
       if index >= 397 { value = #""weight":\#(index)"# }
       operations.append(#"{"op":"create","object":"\#(entity)/\#(index)","value":{\#(value)}}"#)
@@ -72,7 +72,7 @@ struct IndexedFilterTests {
   static let indexed: [(filter: String, found: [String])] = [
     ("code == 'c5'", threeOfFive), ("'c5' == code", threeOfFive), ("this.code == 'c5'", threeOfFive),
     ("number == 5", threeOfFive), ("info == 'five'", []), ("number == 5.0", threeOfFive), ("number == 5u", threeOfFive),
-    ("price == 5.5", threeOfFive), ("shelf == 'Shelf/5'", threeOfFive),
+    ("price == 5.5", threeOfFive), ("shelf == 'BoundedCache/5'", threeOfFive),
     ("isListed == false", ["SpecialItem/7"]),
     ("day == timestamp('2000-06-01T00:00:00Z')", threeOfFive),
     ("timestamp('2000-06-01T01:00:00+01:00') == day", threeOfFive),
@@ -80,12 +80,12 @@ struct IndexedFilterTests {
     ("day == timestamp(959817600)", threeOfFive),
     ("code == null", nothing), ("shelf == null", nothing), ("day == null", nothing), ("null == number", nothing),
     ("isListed == null", nothing), ("info == null", nothing),
-    ("code == 'none'", []), ("number == -1", []), ("shelf == 'Shelf/404'", []),
+    ("code == 'none'", []), ("number == -1", []), ("shelf == 'BoundedCache/404'", []),
     ("day == timestamp('1900-01-01T00:00:00Z')", []), ("shelf == 'Item/5'", []),
     ("weight == 16.0 && code == 'c5'", ["Item/16"]),
     ("code == 'c5' && weight > 15.0 && true", ["Item/16", "SpecialItem/17"]),
     ("isListed == true && code == 'c5'", threeOfFive),
-    ("shelf == 'Shelf/5' && number == 5 && 1.0 / weight > 0.0", threeOfFive),
+    ("shelf == 'BoundedCache/5' && number == 5 && 1.0 / weight > 0.0", threeOfFive),
     ("(weight > 0.0 && (price == 5.5 && weight < 17.0))", ["Item/16", "SpecialItem/15"]),
     ("code == 'c5' && code == 'c6'", []),
     ("day == timestamp('2000-06-01T00:00:00Z') && weight == 17.0", ["SpecialItem/17"]),
@@ -146,12 +146,12 @@ struct IndexedFilterTests {
 
   @Test("An index on a to-one follows the other side: members that come and go, and a shelf that is deleted")
   func inverse() throws {
-    try server.client.must("POST", "/v1/objects/Shelf/5/items", body: #""Item/398""#)
-    #expect(try found("shelf == 'Shelf/5'") == ["Item/16", "Item/398", "SpecialItem/15", "SpecialItem/17"])
-    try server.client.must("DELETE", "/v1/objects/Shelf/5/items?object=SpecialItem/15")
-    #expect(try found("shelf == 'Shelf/5'") == ["Item/16", "Item/398", "SpecialItem/17"])
-    try server.client.must("DELETE", "/v1/objects/Shelf/5")
-    #expect(try found("shelf == 'Shelf/5'").isEmpty)
+    try server.client.must("POST", "/v1/objects/BoundedCache/5/items", body: #""Item/398""#)
+    #expect(try found("shelf == 'BoundedCache/5'") == ["Item/16", "Item/398", "SpecialItem/15", "SpecialItem/17"])
+    try server.client.must("DELETE", "/v1/objects/BoundedCache/5/items?object=SpecialItem/15")
+    #expect(try found("shelf == 'BoundedCache/5'") == ["Item/16", "Item/398", "SpecialItem/17"])
+    try server.client.must("DELETE", "/v1/objects/BoundedCache/5")
+    #expect(try found("shelf == 'BoundedCache/5'").isEmpty)
     #expect(try found("shelf == null").count == 6)
   }
 
@@ -182,7 +182,7 @@ struct IndexedFilterTests {
       let number = Int.random(in: 0..<12, using: &random)
       let reference = number % 2 == 0 ? "Item/r\(number)" : "SpecialItem/r\(number)"
       let code = ["null", #""a""#, #""b""#].randomElement(using: &random) ?? "null"
-      let shelf = ["null", #""Shelf/1""#, #""Shelf/2""#].randomElement(using: &random) ?? "null"
+      let shelf = ["null", #""BoundedCache/1""#, #""BoundedCache/2""#].randomElement(using: &random) ?? "null"
       if Int.random(in: 0..<4, using: &random) == 0 {
         try server.client.send("DELETE", "/v1/objects/\(reference)")
       } else {
@@ -191,7 +191,7 @@ struct IndexedFilterTests {
       }
     }
     let all = try server.client.json("/v1/objects/Item?limit=1000")["objects"].items
-    for (key, name) in [("code", "a"), ("code", "b"), ("shelf", "Shelf/1"), ("shelf", "Shelf/2")] {
+    for (key, name) in [("code", "a"), ("code", "b"), ("shelf", "BoundedCache/1"), ("shelf", "BoundedCache/2")] {
       let expected = all.filter { $0[key].text == name }.compactMap { $0["@ref"].text }
       #expect(try found("\(key) == '\(name)'") == expected, "\(key) \(name), seed \(seed)")
     }

@@ -14,13 +14,13 @@ import Testing
 @Suite("A stream with cells that lags before anybody knows")
 struct LagWindowTests {
   private let registry: StreamRegistry
-  private let store: ModelStore
+  private let store: Store
 
   init() throws {
     let schema = try Schema(yaml: "entities: {A: {keys: {x: {type: integer}}}}")
     let hub = StreamHub(limits: ServerLimits(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     registry = StreamRegistry(hub: hub, epoch: "test", limits: StreamLimits()) { 7 }
-    store = ModelStore(schema: schema, epoch: "test", limits: StoreLimits(), publisher: registry)
+    store = Store(schema: schema, epoch: "test", limits: StoreLimits(), publisher: registry)
   }
 
   @discardableResult

@@ -24,7 +24,7 @@ struct LaggingMembersTests {
         expected[id] = nil
       default:
         guard expected[id] == nil else { continue }
-        members.add(id, missed: PendingChanges(since: Standing()))
+        members.add(id, missed: PendingChanges(since: DeliveredValues()))
         expected[id] = 0
       }
       #expect(members.segmentCount <= expected.count, "seed \(seed)")

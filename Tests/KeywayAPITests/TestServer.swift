@@ -14,7 +14,8 @@ final class TestServer {
   var client: WireClient { WireClient(port: server.port, keepingAlive: self) }
 
   init(
-    schema: String = Fixture.schema, objects: [(String, String)] = Fixture.objects, journal: (any Journal)? = nil,
+    schema: String = Fixture.schema, objects: [(String, String)] = Fixture.objects,
+    journal: (any TransactionJournal)? = nil,
     _ configure: (inout KeywayServer.Configuration) -> Void = { _ in }, now: (@Sendable () -> UInt64)? = nil
   ) throws {
     var configuration = KeywayServer.Configuration()

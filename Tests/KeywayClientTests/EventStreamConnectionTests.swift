@@ -12,7 +12,7 @@ struct EventStreamConnectionTests {
     _ server: ScriptedServer, lastEventID: String = "", endsAfterGone: Bool = false
   ) async throws -> [ServerSentEvent] {
     let connection = EventStreamConnection(
-      try KeywayClient(server: server.address), path: "/v1/objects/Account/1", lastEventID: lastEventID,
+      try Client(server: server.address), path: "/v1/objects/Account/1", lastEventID: lastEventID,
       endsAfterGone: endsAfterGone, policy: ReconnectionPolicy(baseMilliseconds: 1, maximumMilliseconds: 10))
     var events: [ServerSentEvent] = []
     for try await event in connection.events { events.append(event) }
@@ -78,7 +78,7 @@ struct EventStreamConnectionTests {
   @Test("ends when the task around it is cancelled, also between two attempts")
   func cancelled() async throws {
     let server = try ScriptedServer([Self.head + "data: a\n\n"])
-    let client = try KeywayClient(server: server.address)
+    let client = try Client(server: server.address)
     let (started, signal) = AsyncStream<Void>.makeStream()
     let task = Task {
       let connection = EventStreamConnection(

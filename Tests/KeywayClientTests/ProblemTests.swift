@@ -43,6 +43,6 @@ struct ProblemTests {
 
   @Test("an address that is no server is refused", arguments: ["", "127.0.0.1:8080", "ftp://host", "http://"])
   func server(_ address: String) {
-    #expect(throws: ClientError.invalidServer(address)) { try KeywayClient(server: address) }
+    #expect(throws: ClientError.invalidServer(address)) { try Client(server: address) }
   }
 }

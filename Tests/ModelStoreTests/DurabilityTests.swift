@@ -14,13 +14,13 @@ struct DurabilityTests {
   private struct Bench {
     let journal: FailingJournal
     let recorder = Recorder()
-    let store: ModelStore
+    let store: Store
 
     init(_ journal: FailingJournal = FailingJournal(), _ change: (inout StoreLimits) -> Void = { _ in }) throws {
       var limits = StoreLimits()
       change(&limits)
       self.journal = journal
-      store = ModelStore(
+      store = Store(
         schema: try Schema(yaml: accounts), journal: journal, limits: limits, publisher: recorder, now: { 1_000 })
       #expect(try store.recover().isEmpty)
     }

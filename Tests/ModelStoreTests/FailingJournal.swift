@@ -2,7 +2,7 @@ import Journal
 import Locking
 
 /// A journal whose disk fails when it is told to.
-final class FailingJournal: Journal {
+final class FailingJournal: TransactionJournal {
   struct Faults {
     /// What the next appends throw.
     var append: JournalError?
@@ -14,10 +14,10 @@ final class FailingJournal: Journal {
     var hold: (@Sendable () -> Void)?
   }
 
-  let base: any Journal
+  let base: any TransactionJournal
   let faults = Locked(Faults())
 
-  init(_ base: any Journal = MemoryJournal(identity: JournalIdentity(epoch: "test", schema: ""))) {
+  init(_ base: any TransactionJournal = MemoryJournal(identity: JournalIdentity(epoch: "test", schema: ""))) {
     self.base = base
   }
 

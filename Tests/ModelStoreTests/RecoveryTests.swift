@@ -29,15 +29,15 @@ struct RecoveryTests {
     """
 
   private struct Bench {
-    let journal: any Journal
+    let journal: any TransactionJournal
     let recorder = Recorder()
-    let store: ModelStore
+    let store: Store
 
-    init(_ journal: any Journal, _ change: (inout StoreLimits) -> Void = { _ in }) throws {
+    init(_ journal: any TransactionJournal, _ change: (inout StoreLimits) -> Void = { _ in }) throws {
       var limits = StoreLimits()
       change(&limits)
       self.journal = journal
-      store = ModelStore(
+      store = Store(
         schema: try Schema(yaml: RecoveryTests.yaml), journal: journal, limits: limits, publisher: recorder,
         now: { 1_000 })
       #expect(try store.recover().isEmpty)
@@ -102,7 +102,7 @@ struct RecoveryTests {
   }
 
   /// What somebody would be told who resumes from each revision that can be resumed.
-  private func history(of store: ModelStore, _ names: [String]) throws -> [String] {
+  private func history(of store: Store, _ names: [String]) throws -> [String] {
     let entity = try #require(store.schema.entities.first)
     let paths = try ["balance", "twice", "peer.balance", "others", "exact"].map {
       try store.schema.resolve($0, from: entity)
@@ -170,7 +170,7 @@ struct RecoveryTests {
     let reopened = try self.journal(folder)
     var limits = StoreLimits()
     limits.historyRevisions = 1
-    let store = ModelStore(
+    let store = Store(
       schema: try Schema(yaml: Self.yaml), journal: reopened, limits: limits, publisher: Recorder(), now: { 0 })
     let remarks = try store.recover()
     #expect(remarks.count == 1 && remarks.allSatisfy { $0.contains("snapshot of revision 50") }, "\(remarks)")

@@ -34,12 +34,12 @@ struct SharedReplayTests {
     var random = SplitMix64(seed: seed)
     let bench = try StoreBench(Self.schema)
     for number in 0..<4 { await bench.write(.create(try ref("Account/\(number)"), [:])) }
-    var bases: [Basis] = []
+    var bases: [PublishedHistory] = []
     for _ in 0..<150 {
-      bases.append(bench.store.withPublication(\.basis))
+      bases.append(bench.store.withPublication(\.publishedHistory))
       try await write(bench, &random)
     }
-    let last = bench.store.withPublication(\.basis)
+    let last = bench.store.withPublication(\.publishedHistory)
     let paths = ["balance", "peer", "peer.balance", "peerBalance"]
     let cells = try (0..<4).map { number in
       (Optional("\(number)"), try paths.map { try bench.observation("Account/\(number)", $0, [.old, .new, .prior]) })
@@ -68,40 +68,40 @@ struct SharedReplayTests {
     let account = try ref("Account/1")
     await bench.write(.create(account, [:]))
     for number in 0..<20 as Range<Int64> { await bench.write(.set(account, keyPath: "balance", .integer(number))) }
-    let basis = bench.store.withPublication(\.basis)
-    let missed = try #require(bench.store.missed(after: 5, basis))
+    let publishedHistory = bench.store.withPublication(\.publishedHistory)
+    let missed = try #require(bench.store.missed(after: 5, publishedHistory))
     #expect(missed.commits.map(\.revision) == Array(6...21))
     await bench.write(.set(account, keyPath: "balance", .integer(-1)))
-    #expect(bench.store.missed(after: 5, bench.store.withPublication(\.basis)) === missed)
-    #expect(bench.store.missed(after: 6, basis) !== missed)
-    for revision in 7...20 as ClosedRange<Revision> { _ = bench.store.missed(after: revision, basis) }
-    #expect(bench.store.missed(after: 5, basis) !== missed, "others have taken its place")
+    #expect(bench.store.missed(after: 5, bench.store.withPublication(\.publishedHistory)) === missed)
+    #expect(bench.store.missed(after: 6, publishedHistory) !== missed)
+    for revision in 7...20 as ClosedRange<Revision> { _ = bench.store.missed(after: revision, publishedHistory) }
+    #expect(bench.store.missed(after: 5, publishedHistory) !== missed, "others have taken its place")
     for number in 0..<100 as Range<Int64> { await bench.write(.set(account, keyPath: "balance", .integer(number))) }
-    let later = try #require(bench.store.missed(after: 20, bench.store.withPublication(\.basis)))
+    let later = try #require(bench.store.missed(after: 20, bench.store.withPublication(\.publishedHistory)))
     #expect(later.snapshot.revision == bench.store.snapshot.revision, "it was too far behind")
-    #expect(bench.store.missed(after: 200, basis) == nil)
+    #expect(bench.store.missed(after: 200, publishedHistory) == nil)
   }
 
-  @Test("A basis shows the commits of its moment, whatever is written and forgotten after it")
-  func basis() async throws {
+  @Test("A publishedHistory shows the commits of its moment, whatever is written and forgotten after it")
+  func publishedHistory() async throws {
     let bench = try StoreBench { $0.historyRevisions = 150 }
     let account = try ref("Account/1")
     await bench.write(.create(account, [:]))
-    var bases: [Basis] = []
+    var bases: [PublishedHistory] = []
     for number in 0..<400 {
-      bases.append(bench.store.withPublication(\.basis))
+      bases.append(bench.store.withPublication(\.publishedHistory))
       await bench.write(.set(account, keyPath: "balance", .integer(Int64(number))))
     }
-    for basis in bases {
-      let present = basis.snapshot.revision
+    for publishedHistory in bases {
+      let present = publishedHistory.snapshot.revision
       let oldest = present > 150 ? present - 150 : 0
-      #expect(basis.snapshot.oldestResumable == oldest)
-      #expect(basis.commits(after: oldest)?.map(\.revision) == Array(oldest + 1..<present + 1))
-      #expect(basis.commits(after: present)?.isEmpty == true)
-      #expect(basis.commits(after: present + 1) == nil)
-      if oldest > 0 { #expect(basis.commits(after: oldest - 1) == nil) }
+      #expect(publishedHistory.snapshot.oldestResumable == oldest)
+      #expect(publishedHistory.commits(after: oldest)?.map(\.revision) == Array(oldest + 1..<present + 1))
+      #expect(publishedHistory.commits(after: present)?.isEmpty == true)
+      #expect(publishedHistory.commits(after: present + 1) == nil)
+      if oldest > 0 { #expect(publishedHistory.commits(after: oldest - 1) == nil) }
       let middle = (oldest + present) / 2
-      #expect(basis.commits(after: middle)?.map(\.revision) == Array(middle + 1..<present + 1))
+      #expect(publishedHistory.commits(after: middle)?.map(\.revision) == Array(middle + 1..<present + 1))
     }
   }
 
@@ -115,15 +115,15 @@ struct SharedReplayTests {
     words.limit = 2
     let query = try Query(words, in: bench.store.schema)
     var shared: [Query: PreparedQuery] = [:]
-    try bench.store.prepare([query], after: 0, bench.store.withPublication(\.basis), &shared)
+    try bench.store.prepare([query], after: 0, bench.store.withPublication(\.publishedHistory), &shared)
     for _ in 0..<100 {
       for _ in 0..<Int.random(in: 0..<4, using: &random) { try await write(bench, &random) }
-      let basis = bench.store.withPublication(\.basis)
+      let publishedHistory = bench.store.withPublication(\.publishedHistory)
       bench.store.giveBack(shared, after: 0)
       shared = [:]
-      try bench.store.prepare([query], after: 0, basis, &shared)
-      let (known, missed) = (try #require(shared[query]), try #require(MissedCommits(after: 0, basis)))
-      #expect(known.revision == basis.snapshot.revision)
+      try bench.store.prepare([query], after: 0, publishedHistory, &shared)
+      let (known, missed) = (try #require(shared[query]), try #require(MissedCommits(after: 0, publishedHistory)))
+      #expect(known.revision == publishedHistory.snapshot.revision)
       let anew = try #require(
         try bench.store.withPublication { publication throws(ModelError) in
           try publication.replay(query, nil, after: 0)

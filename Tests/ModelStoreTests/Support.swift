@@ -43,12 +43,12 @@ func line(_ event: ObserverEvent) -> String {
 /// A store with a recorder, and waiting writes.
 struct StoreBench {
   let recorder = Recorder()
-  let store: ModelStore
+  let store: Store
 
   init(_ yaml: String = accounts, _ change: (inout StoreLimits) -> Void = { _ in }) throws {
     var limits = StoreLimits()
     change(&limits)
-    store = ModelStore(schema: try Schema(yaml: yaml), epoch: "test", limits: limits, publisher: recorder)
+    store = Store(schema: try Schema(yaml: yaml), epoch: "test", limits: limits, publisher: recorder)
   }
 
   /// Writes and waits for the answer, which comes after publication; nil where the store is overloaded.
@@ -87,7 +87,7 @@ final class Gate: Sendable {
   private let reached = DispatchSemaphore(value: 0)
 
   /// Blocks the writer in the conclusion of an empty transaction, and waits until it is there.
-  func close(_ store: ModelStore) {
+  func close(_ store: Store) {
     let isAccepted = store.submit(Transaction([])) { [self] _, _ in
       reached.signal()
       semaphore.wait()

@@ -116,9 +116,9 @@ struct UpkeepTests {
     #expect(report.problems.isEmpty && report.identity?.epoch == "bbbb" && report.goodThrough == 5)
   }
 
-  private func store(_ folder: Folder, _ yaml: String) throws -> (ModelStore, SQLiteJournal) {
+  private func store(_ folder: Folder, _ yaml: String) throws -> (Store, SQLiteJournal) {
     let journal = try folder.journalInTime()
-    let store = ModelStore(
+    let store = Store(
       schema: try Schema(yaml: yaml), journal: journal, limits: StoreLimits(), publisher: Recorder(), now: { 5 })
     return (store, journal)
   }

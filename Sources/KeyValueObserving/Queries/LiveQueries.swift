@@ -46,7 +46,7 @@ package struct LiveQueries: Sendable {
   package var watcherCount: Int { watched.values.reduce(0) { $0 + $1.count } }
 
   /// How many things are kept for queries and their watchers: none where there are no watchers. For tests.
-  var census: Int { entries.count + numbers.count + watched.count + routes.count }
+  var counts: Int { entries.count + numbers.count + watched.count + routes.count }
 
   /// How many (key, row) pairs are followed for a query. For tests.
   func linkCount(of query: Query) -> Int? { numbers[query].flatMap { entries[$0]?.live.linkCount } }

@@ -17,7 +17,7 @@ package final class IdempotencyStore: Sendable {
   }
 
   /// How many keys are remembered, and the bytes of them.
-  var census: (keys: Int, bytes: Int) { memory.withLock { ($0.keyCount, $0.byteCount) } }
+  var counts: (keys: Int, bytes: Int) { memory.withLock { ($0.keyCount, $0.byteCount) } }
 
   /// What to do with a request. The clock is read under the lock, so that it never seems to go back.
   func begin(_ key: IdempotencyKey, _ fingerprint: RequestFingerprint) -> IdempotencyMemory.Finding {
@@ -36,7 +36,7 @@ package final class IdempotencyStore: Sendable {
   }
 
   /// Remembers answers that were kept with their commits, oldest first, each so many seconds old.
-  func restore(_ answers: [(answer: KeptAnswer, age: UInt64)]) {
+  func restore(_ answers: [(answer: StoredResponse, age: UInt64)]) {
     memory.withLock { [now] memory in
       for (answer, age) in answers {
         memory.restore(answer.response, for: answer.key, answer.fingerprint, age: age, at: now())

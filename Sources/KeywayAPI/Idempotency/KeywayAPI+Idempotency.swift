@@ -12,20 +12,20 @@ extension KeywayAPI {
   func restore(_ attachments: [StoredAttachment], at now: Int64) {
     idempotency.restore(
       attachments.compactMap { attachment in
-        guard let answer = KeptAnswer(attachment.bytes) else { return nil }
+        guard let answer = StoredResponse(attachment.bytes) else { return nil }
         return (answer, UInt64(max(0, now - attachment.milliseconds)) / 1000)
       })
   }
 
   /// Carries out a `POST` that writes, or gives the answer again that it was given before.
-  func performOnce(_ route: Route, _ request: borrowing Request, _ target: Target) throws(Problem) -> Answer {
+  func performOnce(_ route: Route, _ request: borrowing Request, _ target: Target) throws(Problem) -> HandlerResponse {
     guard let header = request.header(.idempotencyKey) else { return try perform(route, .post, request, target) }
     let key = try IdempotencyKey(header)
     if let response = try begin(key, RequestFingerprint(request)) {
       Counter(label: "keyway_idempotency_replays_total", factory: registry).increment()
       return .response(response)
     }
-    let answer: Answer
+    let answer: HandlerResponse
     do throws(Problem) {
       answer = try perform(route, .post, request, target)
     } catch {
@@ -56,7 +56,7 @@ extension KeywayAPI {
   }
 
   /// The answer, with the key's fate tied to what comes of it, whether or not there is still a client to hear of it.
-  private func watched(_ answer: Answer, _ key: IdempotencyKey) -> Answer {
+  private func watched(_ answer: HandlerResponse, _ key: IdempotencyKey) -> HandlerResponse {
     switch answer {
     case .response(let response):
       idempotency.end(key, with: response)

@@ -40,7 +40,7 @@ extension JournalRecord {
   }
 }
 
-extension Journal {
+extension TransactionJournal {
   /// The records after a revision and up to another, as `records(after:limit:bytes:waiting:)` gives them: what is written
   /// down and not yet published is not told.
   func records(

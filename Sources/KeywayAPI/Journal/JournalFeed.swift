@@ -31,7 +31,7 @@ package final class JournalFeed: Sendable {
   /// The channel of all followers; a registry numbers its own from 1.
   static let channel = ChannelID(0)
 
-  let journal: any Journal
+  let journal: any TransactionJournal
   let hub: StreamHub
   let encoder: EventEncoder
   let state = Locked(State())
@@ -44,7 +44,7 @@ package final class JournalFeed: Sendable {
   private let isReaderWoken = Atomic(false)
 
   /// A feed that nobody follows yet.
-  package init(journal: any Journal, hub: StreamHub, epoch: String) {
+  package init(journal: any TransactionJournal, hub: StreamHub, epoch: String) {
     self.journal = journal
     self.hub = hub
     encoder = EventEncoder(epoch: epoch)

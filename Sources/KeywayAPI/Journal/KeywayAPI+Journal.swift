@@ -10,7 +10,7 @@ extension KeywayAPI {
   private static let chunkRecords = 512
   private static let chunkBytes = 1 << 20
 
-  func getJournal(_ request: borrowing Request, _ target: Target) throws(Problem) -> Answer {
+  func getJournal(_ request: borrowing Request, _ target: Target) throws(Problem) -> HandlerResponse {
     try target.allowOnly("since", "limit", "overflow")
     let form = try form(of: request, available: [.lines, .stream])
     return form == .lines ? try journalLines(target) : try openJournal(request, target)
@@ -18,7 +18,7 @@ extension KeywayAPI {
 
   // MARK: As a stream
 
-  private func openJournal(_ request: borrowing Request, _ target: Target) throws(Problem) -> Answer {
+  private func openJournal(_ request: borrowing Request, _ target: Target) throws(Problem) -> HandlerResponse {
     let overflow = try overflow(target)
     if request.method == .head { return .response(Response(status: .ok, fields: Self.streamFields)) }
     let stream = try streams.openFollower(of: feed, cursor(of: request, target), overflow: overflow) {
@@ -29,7 +29,7 @@ extension KeywayAPI {
 
   // MARK: As lines
 
-  private func journalLines(_ target: Target) throws(Problem) -> Answer {
+  private func journalLines(_ target: Target) throws(Problem) -> HandlerResponse {
     let limit = try journalLimit(target)
     let present = store.snapshot.revision
     let cursor = target["since"]

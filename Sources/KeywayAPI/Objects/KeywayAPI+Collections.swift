@@ -7,7 +7,7 @@ extension KeywayAPI {
   /// `POST …/{toMany}?index=0,2` or `?operation=union`; without either, members are appended.
   func postKeyPath(
     _ entity: String, _ id: String, _ keyPath: String, _ request: borrowing Request, _ target: Target
-  ) throws(Problem) -> Answer {
+  ) throws(Problem) -> HandlerResponse {
     let reference = try reference(entity, id)
     try target.allowOnly("index", "operation")
     try target.allowOneOf("index", "operation")
@@ -28,7 +28,7 @@ extension KeywayAPI {
   /// `PUT …/{toMany}?index=1`: one member, or an array of as many as there are places.
   func replaceMembers(
     of reference: Reference, _ keyPath: String, at indexes: [Int], _ request: borrowing Request
-  ) throws(Problem) -> Answer {
+  ) throws(Problem) -> HandlerResponse {
     let members = try newMembers(try Body.value(of: request), reference, keyPath)
     return try writeValue(.replace(reference, keyPath: keyPath, at: indexes, members), reference, keyPath, request)
   }
@@ -52,7 +52,7 @@ extension KeywayAPI {
   /// Does one operation on a key path and answers with its value as written.
   func writeValue(
     _ operation: Operation, _ reference: Reference, _ keyPath: String, _ request: borrowing Request
-  ) throws(Problem) -> Answer {
+  ) throws(Problem) -> HandlerResponse {
     try write([operation], about: .keyPath(reference, keyPath), request) { api, _, state in
       api.value(keyPath, of: reference, in: state)
     }

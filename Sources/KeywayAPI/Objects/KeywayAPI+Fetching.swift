@@ -5,7 +5,7 @@ internal import ModelStore
 /// Objects by the page: those of one entity, or all of them.
 extension KeywayAPI {
   /// `GET /v1/objects/{Entity}`, all of them or those that meet a filter, in a sort order.
-  func fetch(_ name: String, _ request: borrowing Request, _ target: Target) throws(Problem) -> Answer {
+  func fetch(_ name: String, _ request: borrowing Request, _ target: Target) throws(Problem) -> HandlerResponse {
     if try form(of: request) == .stream { return try openQuery(name, request, target) }
     let entity = try Problem.translating { () throws(ModelError) in try store.schema.requireEntity(name) }
     // One URL, two ways to read it: what is for the stream alone does not hinder.
@@ -48,7 +48,7 @@ extension KeywayAPI {
 
   /// `GET /v1/objects`: the objects of all entities, or of those that `entities` names and what extends them; entities
   /// in the order of the schema, the objects of each in that of their references.
-  func fetchAll(_ request: borrowing Request, _ target: Target) throws(Problem) -> Answer {
+  func fetchAll(_ request: borrowing Request, _ target: Target) throws(Problem) -> HandlerResponse {
     try target.allowOnly("limit", "page", "entities")
     var entities = store.schema.entities
     if let names = target.list("entities") {
@@ -77,7 +77,7 @@ extension KeywayAPI {
   private func page(
     _ target: Target, subject: String, references: (ModelState) throws(Problem) -> [Reference],
     encoder: (ModelState) throws(Problem) -> ObjectEncoder
-  ) throws(Problem) -> Answer {
+  ) throws(Problem) -> HandlerResponse {
     let limit = try limit(target)
     var word: String?
     let fetch: PageStore.Fetch

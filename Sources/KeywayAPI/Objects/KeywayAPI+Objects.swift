@@ -17,7 +17,7 @@ extension KeywayAPI {
 
   func getObject(
     _ entity: String, _ id: String, _ request: borrowing Request, _ target: Target
-  ) throws(Problem) -> Answer {
+  ) throws(Problem) -> HandlerResponse {
     let reference = try reference(entity, id)
     if try form(of: request) == .stream {
       return try openTopic(reference, keyPaths: nil, request, target)
@@ -41,7 +41,7 @@ extension KeywayAPI {
 
   func getKeyPath(
     _ entity: String, _ id: String, _ text: String, _ request: borrowing Request, _ target: Target
-  ) throws(Problem) -> Answer {
+  ) throws(Problem) -> HandlerResponse {
     let reference = try reference(entity, id)
     let texts = text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
     if try form(of: request) == .stream {
@@ -51,7 +51,7 @@ extension KeywayAPI {
     let snapshot = store.snapshot
     let record = try Problem.translating { () throws(ModelError) in try snapshot.state.requireRecord(reference) }
     var paths: [ModelKeyPath] = []
-    var budget = AnswerBudget(limits)
+    var budget = ResponseBudget(limits)
     for text in texts {
       let path = try resolve(text, from: record.entity, of: reference)
       try budget.spend(on: path, of: reference, in: snapshot.state)
@@ -86,7 +86,7 @@ extension KeywayAPI {
       .matchesWeakly(Cursor(epoch: store.epoch, revision: revision))
   }
 
-  private func notModified(_ tag: Revision, _ snapshot: Snapshot) -> Answer {
+  private func notModified(_ tag: Revision, _ snapshot: Snapshot) -> HandlerResponse {
     .response(
       Response(
         status: .notModified,

@@ -13,7 +13,7 @@ extension KeywayAPI {
   /// They come on top of those of a body, so that what a `PUT` of a key takes, a transaction takes.
   static let envelopeLevels = 4
 
-  func commitTransaction(_ request: borrowing Request, _ target: Target) throws(Problem) -> Answer {
+  func commitTransaction(_ request: borrowing Request, _ target: Target) throws(Problem) -> HandlerResponse {
     try target.allowOnly()
     let body = try Body.object(of: request, depthLimit: Body.depthLimit + Self.envelopeLevels)
     guard case .array(let elements)? = body["operations"], body.members.count == 1 else {

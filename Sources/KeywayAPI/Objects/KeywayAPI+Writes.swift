@@ -34,7 +34,8 @@ extension KeywayAPI {
 
   // MARK: Objects
 
-  func createObject(_ entity: String, _ request: borrowing Request, _ target: Target) throws(Problem) -> Answer {
+  func createObject(_ entity: String, _ request: borrowing Request, _ target: Target) throws(Problem) -> HandlerResponse
+  {
     try Problem.translating { () throws(ModelError) in _ = try store.schema.requireEntity(entity) }
     try target.allowOnly()
     let body = try Body.object(of: request)
@@ -50,7 +51,7 @@ extension KeywayAPI {
 
   func putObject(
     _ entity: String, _ id: String, _ request: borrowing Request, _ target: Target
-  ) throws(Problem) -> Answer {
+  ) throws(Problem) -> HandlerResponse {
     try Problem.translating { () throws(ModelError) in _ = try store.schema.requireEntity(entity) }
     guard let reference = Reference(entity: entity, id: id) else {
       throw Problem(.invalidValue, "'\(id)' is no id: those have 1 to 128 of A-Z a-z 0-9 . _ ~ -")
@@ -67,7 +68,7 @@ extension KeywayAPI {
 
   func patchObject(
     _ entity: String, _ id: String, _ request: borrowing Request, _ target: Target
-  ) throws(Problem) -> Answer {
+  ) throws(Problem) -> HandlerResponse {
     let reference = try reference(entity, id)
     try target.allowOnly()
     let operation: Operation
@@ -83,7 +84,7 @@ extension KeywayAPI {
 
   func deleteObject(
     _ entity: String, _ id: String, _ request: borrowing Request, _ target: Target
-  ) throws(Problem) -> Answer {
+  ) throws(Problem) -> HandlerResponse {
     let reference = try reference(entity, id)
     try target.allowOnly()
     return try write([.delete(reference)], about: .object(reference), request) { _, _, _ in
@@ -95,7 +96,7 @@ extension KeywayAPI {
 
   func putKeyPath(
     _ entity: String, _ id: String, _ keyPath: String, _ request: borrowing Request, _ target: Target
-  ) throws(Problem) -> Answer {
+  ) throws(Problem) -> HandlerResponse {
     let reference = try reference(entity, id)
     try target.allowOnly("index")
     if let indexes = try target.indexes() { return try replaceMembers(of: reference, keyPath, at: indexes, request) }
@@ -105,7 +106,7 @@ extension KeywayAPI {
 
   func deleteKeyPath(
     _ entity: String, _ id: String, _ keyPath: String, _ request: borrowing Request, _ target: Target
-  ) throws(Problem) -> Answer {
+  ) throws(Problem) -> HandlerResponse {
     let reference = try reference(entity, id)
     try target.allowOnly("index", "object", "value")
     if let removal = try removal(reference, keyPath, target) {
@@ -127,7 +128,7 @@ extension KeywayAPI {
   func write(
     _ operations: [Operation], about subject: Subject, _ request: borrowing Request,
     answer: @escaping @Sendable (KeywayAPI, Commit, borrowing ModelState) -> Response
-  ) throws(Problem) -> Answer {
+  ) throws(Problem) -> HandlerResponse {
     let size = operations.reduce(0) { $0 + $1.size }
     guard size <= Self.maximumOperations else {
       throw Problem(
@@ -171,12 +172,12 @@ extension KeywayAPI {
   /// What is kept with the commit of a `POST` with an `Idempotency-Key`: its answer, for retries after a restart.
   private func attachment(
     of request: borrowing Request, _ written: @escaping @Sendable (Commit, borrowing ModelState) -> Response
-  ) throws(Problem) -> ModelStore.Attachment? {
+  ) throws(Problem) -> Store.Attachment? {
     guard request.method == .post, let header = request.header(.idempotencyKey) else { return nil }
     let key = try IdempotencyKey(header)
     let fingerprint = RequestFingerprint(request)
     return { commit, state in
-      KeptAnswer(key: key, fingerprint: fingerprint, response: written(commit, state)).text
+      StoredResponse(key: key, fingerprint: fingerprint, response: written(commit, state)).text
     }
   }
 

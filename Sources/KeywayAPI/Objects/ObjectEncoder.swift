@@ -12,12 +12,12 @@ struct ObjectEncoder {
   var keys: Set<Int>?
   var expansion = Expansion()
   /// How many objects more may be written in the place of references.
-  private var budget: AnswerBudget
+  private var budget: ResponseBudget
 
   /// An encoder of all keys of objects, references as they are.
   init(state: ModelState) {
     self.state = state
-    budget = AnswerBudget(RequestLimits())
+    budget = ResponseBudget(RequestLimits())
   }
 
   /// The object as JSON, or `null` where it is not there. Throws `too-many-objects`.
@@ -78,7 +78,7 @@ extension ObjectEncoder {
   /// expansion that is no relationship, `malformed-query`.
   init(state: ModelState, entity: Entity, target: Target, limits: RequestLimits) throws(Problem) {
     self.state = state
-    budget = AnswerBudget(limits)
+    budget = ResponseBudget(limits)
     if let names = target.list("keys") {
       var keys: Set<Int> = []
       for name in names {

@@ -7,11 +7,11 @@ internal import ModelStore
 
 /// What operators ask: alive, ready, status, metrics; and the pages that explain problems and schema.
 extension KeywayAPI {
-  func health() -> Answer {
+  func health() -> HandlerResponse {
     .response(json(Array("{\"status\":\"alive\"}".utf8)))
   }
 
-  func readiness() throws(Problem) -> Answer {
+  func readiness() throws(Problem) -> HandlerResponse {
     guard !isDraining else { throw Problem(.draining, "the server is about to stop") }
     try checkRecovered()
     return .response(json(Array("{\"status\":\"ready\"}".utf8)))
@@ -24,19 +24,19 @@ extension KeywayAPI {
     }
   }
 
-  func status() -> Answer {
+  func status() -> HandlerResponse {
     let snapshot = store.snapshot
-    let census = streams.census
+    let counts = streams.counts
     let body: JSONObject = [
       "version": .string(KeywayAPI.version),
       "epoch": .string(store.epoch),
       "revision": .integer(Int64(snapshot.revision)),
       "oldest": .string(cursor(snapshot.oldestResumable)),
       "objects": .integer(Int64(snapshot.state.count)),
-      "streams": .integer(Int64(census.streams)),
-      "cells": .integer(Int64(census.cells)),
-      "queries": .integer(Int64(census.queries)),
-      "observations": .integer(Int64(census.observations)),
+      "streams": .integer(Int64(counts.streams)),
+      "cells": .integer(Int64(counts.cells)),
+      "queries": .integer(Int64(counts.queries)),
+      "observations": .integer(Int64(counts.observations)),
       "pendingBytes": .integer(Int64(hub.pendingBytes)),
       "lagging": .integer(Int64(hub.laggingStreams)),
       "draining": .bool(isDraining),
@@ -68,17 +68,17 @@ extension KeywayAPI {
     return status
   }
 
-  func metrics() -> Answer {
+  func metrics() -> HandlerResponse {
     let snapshot = store.snapshot
-    let census = streams.census
-    let keys = idempotency.census
+    let counts = streams.counts
+    let keys = idempotency.counts
     let gauges: [(String, Double)] = [
       ("keyway_revision", Double(snapshot.revision)),
       ("keyway_objects", Double(snapshot.state.count)),
-      ("keyway_streams", Double(census.streams)),
-      ("keyway_cells", Double(census.cells)),
-      ("keyway_queries", Double(census.queries)),
-      ("keyway_observations", Double(census.observations)),
+      ("keyway_streams", Double(counts.streams)),
+      ("keyway_cells", Double(counts.cells)),
+      ("keyway_queries", Double(counts.queries)),
+      ("keyway_observations", Double(counts.observations)),
       ("keyway_pending_bytes", Double(hub.pendingBytes)),
       ("keyway_lagging_streams", Double(hub.laggingStreams)),
       ("keyway_queued_writes", Double(store.queuedWrites)),
@@ -89,7 +89,7 @@ extension KeywayAPI {
     // Counted where it happens, and carried over here.
     requests.export(to: registry)
     registry.setTotal("keyway_commits_total", [], to: Double(snapshot.revision))
-    registry.setTotal("keyway_notifications_total", [], to: Double(census.notifications))
+    registry.setTotal("keyway_notifications_total", [], to: Double(counts.notifications))
     for failures in store.schema.expressionFailures {
       registry.setTotal(
         "keyway_expression_failures_total", [("entity", failures.entity), ("key", failures.key)],
@@ -100,16 +100,16 @@ extension KeywayAPI {
         status: .ok, fields: [.contentType: "text/plain; version=0.0.4; charset=utf-8"], body: registry.rendered()))
   }
 
-  func entities() -> Answer {
+  func entities() -> HandlerResponse {
     .response(json(JSONSchema.document(of: store.schema)))
   }
 
-  func entity(_ name: String) throws(Problem) -> Answer {
+  func entity(_ name: String) throws(Problem) -> HandlerResponse {
     let entity = try Problem.translating { () throws(ModelError) in try store.schema.requireEntity(name) }
     return .response(json(JSONSchema.document(of: entity)))
   }
 
-  func explanation(of code: String) throws(Problem) -> Answer {
+  func explanation(of code: String) throws(Problem) -> HandlerResponse {
     guard let code = ProblemCode(rawValue: code) else { throw Problem(.notFound, "there is no problem '\(code)'") }
     let body: JSONObject = [
       "type": .string("/v1/problems/\(code.rawValue)"),

@@ -18,7 +18,7 @@ extension KeywayAPI {
 
   func openTopic(
     _ reference: Reference, keyPaths: [String]?, _ request: borrowing Request, _ target: Target
-  ) throws(Problem) -> Answer {
+  ) throws(Problem) -> HandlerResponse {
     try target.allowOnly("options", "context", "since", "overflow")
     var options: ObservingOptions = [.new, .initial]
     if let names = target.list("options") {
@@ -47,7 +47,7 @@ extension KeywayAPI {
   private func opening(
     in queue: OpeningQueue, _ request: borrowing Request, _ target: Target,
     _ open: @escaping @Sendable (KeywayAPI) throws(Problem) -> EventStream
-  ) throws(Problem) -> Answer {
+  ) throws(Problem) -> HandlerResponse {
     let method = request.method
     let route = Route(target.segments)
     return .deferred { [self] completion in
@@ -77,7 +77,7 @@ extension KeywayAPI {
   // MARK: A live query
 
   /// The parameters of `GET /v1/objects/{Entity}` as a stream.
-  func openQuery(_ name: String, _ request: borrowing Request, _ target: Target) throws(Problem) -> Answer {
+  func openQuery(_ name: String, _ request: borrowing Request, _ target: Target) throws(Problem) -> HandlerResponse {
     try target.allowOnly("filter", "sort", "section", "limit", "keys", "context", "since", "overflow")
     var words = Query.Words(entity: name)
     words.filter = target["filter"]
@@ -143,7 +143,7 @@ extension KeywayAPI {
 
   // MARK: Many cells
 
-  func getStreams(_ request: borrowing Request, _ target: Target) throws(Problem) -> Answer {
+  func getStreams(_ request: borrowing Request, _ target: Target) throws(Problem) -> HandlerResponse {
     try target.allowOnly("since", "overflow")
     if try form(of: request) == .json { return .response(json(streams.describeStreams())) }
     try checkOpen()
@@ -151,7 +151,7 @@ extension KeywayAPI {
     return try openCells([:], request, target)
   }
 
-  func postStreams(_ request: borrowing Request, _ target: Target) throws(Problem) -> Answer {
+  func postStreams(_ request: borrowing Request, _ target: Target) throws(Problem) -> HandlerResponse {
     try target.allowOnly("since", "overflow")
     // There is one form, and whoever uses `curl --json` asks for another: the header may be disregarded (RFC 9110
     // §12.5.1).
@@ -162,7 +162,7 @@ extension KeywayAPI {
 
   private func openCells(
     _ cells: [String: Value], _ request: borrowing Request, _ target: Target
-  ) throws(Problem) -> Answer {
+  ) throws(Problem) -> HandlerResponse {
     let cursor = cursor(of: request, target)
     let overflow = try overflow(target)
     guard !cells.isEmpty else {
@@ -187,23 +187,23 @@ extension KeywayAPI {
     return Dictionary(uniqueKeysWithValues: cells.members.map { ($0.key, $0.value) })
   }
 
-  func getStream(_ name: String, _ target: Target) throws(Problem) -> Answer {
+  func getStream(_ name: String, _ target: Target) throws(Problem) -> HandlerResponse {
     try target.allowOnly()
     return .response(json(try streams.describeStream(name)))
   }
 
-  func deleteStream(_ name: String, _ target: Target) throws(Problem) -> Answer {
+  func deleteStream(_ name: String, _ target: Target) throws(Problem) -> HandlerResponse {
     try target.allowOnly()
     try streams.endStream(name)
     return .response(Response(status: .noContent))
   }
 
-  func getCells(_ stream: String, _ cell: String?, _ target: Target) throws(Problem) -> Answer {
+  func getCells(_ stream: String, _ cell: String?, _ target: Target) throws(Problem) -> HandlerResponse {
     try target.allowOnly()
     return .response(json(try streams.describeCells(stream, cell: cell)))
   }
 
-  func deleteCells(_ stream: String, _ cell: String?, _ target: Target) throws(Problem) -> Answer {
+  func deleteCells(_ stream: String, _ cell: String?, _ target: Target) throws(Problem) -> HandlerResponse {
     try target.allowOnly()
     try store.withPublication { publication throws(Problem) in
       try streams.endCells(stream, cell: cell, &publication)
@@ -211,7 +211,7 @@ extension KeywayAPI {
     return .response(Response(status: .noContent))
   }
 
-  func putCells(_ stream: String, _ request: borrowing Request, _ target: Target) throws(Problem) -> Answer {
+  func putCells(_ stream: String, _ request: borrowing Request, _ target: Target) throws(Problem) -> HandlerResponse {
     try target.allowOnly()
     let bindings = try Self.cells(of: try Body.object(of: request))
     let prepared = try prepare(try streams.queries(in: bindings, store.schema))
@@ -225,7 +225,7 @@ extension KeywayAPI {
 
   func putCell(
     _ stream: String, _ cell: String, _ request: borrowing Request, _ target: Target
-  ) throws(Problem) -> Answer {
+  ) throws(Problem) -> HandlerResponse {
     try target.allowOnly()
     let binding = try Body.value(of: request)
     let prepared = try prepare(try streams.queries(in: [cell: binding], store.schema))
@@ -237,7 +237,7 @@ extension KeywayAPI {
 
   func patchCell(
     _ stream: String, _ cell: String, _ request: borrowing Request, _ target: Target
-  ) throws(Problem) -> Answer {
+  ) throws(Problem) -> HandlerResponse {
     try target.allowOnly()
     let changes = try Body.value(of: request, types: [Body.json, Body.mergePatch])
     let prepared = try prepare(try streams.query(patching: cell, in: stream, changes, store.schema))

@@ -17,7 +17,7 @@ struct LaggingMembers {
     let number: Int
     /// How many begin with it: at least one, so that there are never more segments than members.
     var members = 1
-    var told = PendingChanges(since: Standing())
+    var told = PendingChanges(since: DeliveredValues())
   }
 
   private var members: [StreamID: Member] = [:]

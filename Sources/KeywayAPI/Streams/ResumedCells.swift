@@ -16,7 +16,7 @@ struct ResumedCells {
   /// The same, told, as far as it is not encoded.
   private var events: [ObserverEvent] = []
   /// Whether one commit did more than a stream is told.
-  private(set) var isOverflown = false
+  private(set) var hasOverflowed = false
   /// The cells after what is encoded was told to them; those off screen remember it.
   var cells: [String: Cell] = [:]
   /// What those on screen were told, encoded, up to `encodedRevision`.
@@ -43,7 +43,7 @@ struct ResumedCells {
   }
 
   private mutating func take(_ told: [ObserverEvent]) {
-    isOverflown = isOverflown || told.contains(where: \.isOverflown)
+    hasOverflowed = hasOverflowed || told.contains(where: \.hasOverflowed)
     events += told
   }
 

@@ -201,7 +201,7 @@ extension StreamRegistry {
   /// Watches queries while the cells of one request change hands, so that none is forgotten in between.
   static let holder = ObserverID(0)
 
-  /// The queries that bindings name, for `ModelStore.prepare`. Throws what is wrong with any of them.
+  /// The queries that bindings name, for `Store.prepare`. Throws what is wrong with any of them.
   package func queries(in bindings: [String: Value], _ schema: Schema) throws(Problem) -> Set<Query> {
     var queries: Set<Query> = []
     for (_, binding) in try parse(bindings) {
@@ -211,7 +211,7 @@ extension StreamRegistry {
     return queries
   }
 
-  /// The query that a cell would show after a `PATCH`, for `ModelStore.prepare`.
+  /// The query that a cell would show after a `PATCH`, for `Store.prepare`.
   package func query(
     patching cell: String, in name: String, _ body: Value, _ schema: Schema
   ) throws(Problem) -> Set<Query> {

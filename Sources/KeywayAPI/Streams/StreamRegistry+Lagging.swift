@@ -47,7 +47,7 @@ extension StreamRegistry {
     var missed = PendingChanges(topic.observations, in: past)
     var isComplete = true
     let absent = publication.replay([(nil, topic.observations)], after: lastTold) { event in
-      isComplete = isComplete && !event.isOverflown
+      isComplete = isComplete && !event.hasOverflowed
       missed.absorb(event.changes, gone: nil)
     }
     return absent?.isEmpty == true && isComplete ? missed : nil
@@ -79,7 +79,7 @@ extension StreamRegistry {
       .map { (name: Optional($0.key), observations: $0.value.observations) }
     var events: [ObserverEvent] = []
     let absent = publication.replay(cells, after: lastTold) { events.append($0) }
-    guard let absent, !events.contains(where: \.isOverflown) else { return suspendUnknown(stream, publication) }
+    guard let absent, !events.contains(where: \.hasOverflowed) else { return suspendUnknown(stream, publication) }
     for event in events {
       for (name, changes) in Dictionary(grouping: event.changes, by: { $0.cell ?? "" }) {
         stream.cells[name]?.pending?.absorb(changes, gone: nil)

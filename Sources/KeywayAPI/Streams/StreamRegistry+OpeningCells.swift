@@ -102,7 +102,7 @@ extension StreamRegistry {
     }
     let sources = beginning.cells.map { ($0.name, $0.binding, $0.target.finished?.contents ?? []) }
     resumed.encode(sources, upTo: snapshot.revision, encoder, byteLimit: limits.replayBytes)
-    return resumed.isOverflown || resumed.byteCount > limits.replayBytes ? .overflow : nil
+    return resumed.hasOverflowed || resumed.byteCount > limits.replayBytes ? .overflow : nil
   }
 
   /// Brings what was missed of objects to the present; false where it is not known, or an object did not exist then.
@@ -116,7 +116,7 @@ extension StreamRegistry {
       resumed.bringUp(
         through: publication.history.commits(after: known.revision, present: snapshot.revision), to: snapshot,
         changesPerObserver: changesPerObserver)
-    } else if let missed = MissedCommits(after: revision, publication.basis) {
+    } else if let missed = MissedCommits(after: revision, publication.publishedHistory) {
       resumed.begin(
         observed(beginning.cells.map { ($0.name, $0.target) }), missed, changesPerObserver: changesPerObserver)
     }

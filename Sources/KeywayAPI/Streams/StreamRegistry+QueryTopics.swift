@@ -29,7 +29,7 @@ extension StreamRegistry {
   /// Results of more rows than this are encoded before anything is locked.
   private static let rowsUnderLock = 1000
 
-  /// The revision after which a stream goes on, where its cursor can be resumed: for `ModelStore.prepare`.
+  /// The revision after which a stream goes on, where its cursor can be resumed: for `Store.prepare`.
   package func resumedRevision(_ cursor: String?, _ snapshot: Snapshot) -> Revision? {
     let resumption = Resumption(
       cursor: cursor, epoch: encoder.epoch, oldest: snapshot.oldestResumable, present: snapshot.revision)
@@ -186,7 +186,7 @@ extension StreamRegistry {
       }
     }
     for event in events {
-      if var told = cellEvents[event.observer]?.removeValue(forKey: event.revision), !event.isOverflown {
+      if var told = cellEvents[event.observer]?.removeValue(forKey: event.revision), !event.hasOverflowed {
         told.changes = event.changes
         told.gone = event.gone
         cellEvents[event.observer]?[event.revision] = told

@@ -12,7 +12,7 @@ extension StreamRegistry {
     /// The stream.
     case opened(EventStream)
     /// Too much has been written: more is to be worked out without the lock first, up to here.
-    case postponed(Basis)
+    case postponed(PublishedHistory)
   }
 
   /// So many attempts are made; the last takes the lock for as long as it needs.
@@ -24,8 +24,8 @@ extension StreamRegistry {
 
   /// Tries to open a stream until it is; `attempt` runs under the publication's lock, `prepare` between two attempts.
   func open(
-    in store: ModelStore, _ attempt: (_ publication: inout Publication, _ isLast: Bool) throws(Problem) -> Attempt,
-    prepare: (Basis) throws(Problem) -> Void
+    in store: Store, _ attempt: (_ publication: inout Publication, _ isLast: Bool) throws(Problem) -> Attempt,
+    prepare: (PublishedHistory) throws(Problem) -> Void
   ) throws(Problem) -> EventStream {
     var number = 1
     while true {
@@ -33,7 +33,7 @@ extension StreamRegistry {
       let outcome = try store.withPublication { publication throws(Problem) in try attempt(&publication, isLast) }
       switch outcome {
       case .opened(let stream): return stream
-      case .postponed(let basis): try prepare(basis)
+      case .postponed(let publishedHistory): try prepare(publishedHistory)
       }
       number += 1
     }
@@ -47,7 +47,7 @@ extension StreamRegistry {
   // MARK: One object
 
   /// Opens a stream of one object. Throws as `open(_:_:)` does.
-  package func open(_ request: TopicRequest, in store: ModelStore) throws(Problem) -> EventStream {
+  package func open(_ request: TopicRequest, in store: Store) throws(Problem) -> EventStream {
     let snapshot = store.snapshot
     guard let after = resumedRevision(request.cursor, snapshot) else {
       return try store.withPublication { publication throws(Problem) in try open(request, &publication) }
@@ -59,19 +59,22 @@ extension StreamRegistry {
     resumed.objects = objects(read: observations, snapshot.state)
     defer { if let replay = resumed.replay { keep(replay, for: key) } }
     return try open(in: store) { publication, isLast throws(Problem) in
-      guard isLast || canOpen(after, resumed, publication) else { return .postponed(publication.basis) }
+      guard isLast || canOpen(after, resumed, publication) else { return .postponed(publication.publishedHistory) }
       return .opened(try open(request, &resumed, &publication))
-    } prepare: { basis in
+    } prepare: { publishedHistory in
       if resumed.replay == nil { resumed.replay = replays.withLock { $0.take(key) } }
       // One that cannot be brought up any more is of no use.
-      if let known = resumed.replay?.revision, known < basis.snapshot.oldestResumable { resumed.replay = nil }
-      if resumed.replay == nil, let missed = store.missed(after: after, basis) {
+      if let known = resumed.replay?.revision, known < publishedHistory.snapshot.oldestResumable {
+        resumed.replay = nil
+      }
+      if resumed.replay == nil, let missed = store.missed(after: after, publishedHistory) {
         resumed.replay = TopicReplay(
           observations, missed, encoder, changesPerObserver: changesPerObserver, byteLimit: limits.replayBytes)
       }
       if let known = resumed.replay {
         resumed.replay?.bringUp(
-          through: basis.commits(after: known.revision), to: basis.snapshot, changesPerObserver: changesPerObserver)
+          through: publishedHistory.commits(after: known.revision), to: publishedHistory.snapshot,
+          changesPerObserver: changesPerObserver)
       }
     }
   }
@@ -103,7 +106,7 @@ extension StreamRegistry {
 
   /// Opens a stream of a live query. Throws as `open(_:prepared:encoded:_:)` does.
   package func resume(
-    _ request: QueryRequest, after: Revision, in store: ModelStore
+    _ request: QueryRequest, after: Revision, in store: Store
   ) throws(Problem) -> EventStream {
     let query = request.query
     var resumed = ResumedQuery()
@@ -113,12 +116,12 @@ extension StreamRegistry {
       let canOpen =
         isLast || after < publication.snapshot.oldestResumable || publication.queries.isUntouched(query, since: after)
         || resumed.prepared[query].map { Self.isNear($0.revision, publication) } ?? false
-      guard canOpen else { return .postponed(publication.basis) }
+      guard canOpen else { return .postponed(publication.publishedHistory) }
       isHandedOver = publication.queries.result(of: query) == nil
       return .opened(try open(request, &resumed, encoded: nil, &publication))
-    } prepare: { basis throws(Problem) in
+    } prepare: { publishedHistory throws(Problem) in
       try Problem.translating { () throws(ModelError) in
-        try store.prepare([query], after: after, basis, &resumed.prepared)
+        try store.prepare([query], after: after, publishedHistory, &resumed.prepared)
       }
       encode(request, &resumed)
     }
@@ -128,7 +131,7 @@ extension StreamRegistry {
 
   /// Opens a stream with cells. Throws as `openCells(_:cursor:overflow:prepared:_:)` does.
   package func openCells(
-    _ bindings: [String: Value], cursor: String?, overflow: OverflowPolicy, in store: ModelStore
+    _ bindings: [String: Value], cursor: String?, overflow: OverflowPolicy, in store: Store
   ) throws(Problem) -> EventStream {
     let queries = try queries(in: bindings, store.schema)
     let snapshot = store.snapshot
@@ -148,18 +151,20 @@ extension StreamRegistry {
     defer { store.giveBack(resumed.prepared.filter { watched.contains($0.key) }, after: after) }
     return try open(in: store) { publication, isLast throws(Problem) in
       touched = Touched(resumed, queries, after: after, publication)
-      guard isLast || touched.canOpen(resumed, after: after, publication) else { return .postponed(publication.basis) }
+      guard isLast || touched.canOpen(resumed, after: after, publication) else {
+        return .postponed(publication.publishedHistory)
+      }
       watched = queries.filter { publication.queries.result(of: $0) != nil }
       return .opened(try openCells(parsed, cursor: cursor, overflow: overflow, &resumed, &publication))
-    } prepare: { basis throws(Problem) in
+    } prepare: { publishedHistory throws(Problem) in
       try Problem.translating { () throws(ModelError) in
-        try store.prepare(touched.queries, after: after, basis, &resumed.prepared)
+        try store.prepare(touched.queries, after: after, publishedHistory, &resumed.prepared)
       }
-      if touched.areObjects { bringUp(&resumed, cells, after: after, basis, in: store) }
+      if touched.areObjects { bringUp(&resumed, cells, after: after, publishedHistory, in: store) }
       let sources = cells.map { cell in
         (cell.name, cell.binding, cell.target.query.flatMap { resumed.prepared[$0]?.contents } ?? [])
       }
-      resumed.encode(sources, upTo: basis.snapshot.revision, encoder, byteLimit: limits.replayBytes)
+      resumed.encode(sources, upTo: publishedHistory.snapshot.revision, encoder, byteLimit: limits.replayBytes)
     }
   }
 
@@ -194,15 +199,16 @@ extension StreamRegistry {
 
   private func bringUp(
     _ resumed: inout ResumedCells, _ cells: [(name: String, binding: CellBinding, target: CellTarget)],
-    after: Revision, _ basis: Basis, in store: ModelStore
+    after: Revision, _ publishedHistory: PublishedHistory, in store: Store
   ) {
     let changesPerObserver = store.limits.changesPerObserver
-    if resumed.replay == nil, let missed = store.missed(after: after, basis) {
+    if resumed.replay == nil, let missed = store.missed(after: after, publishedHistory) {
       resumed.begin(observed(cells.map { ($0.name, $0.target) }), missed, changesPerObserver: changesPerObserver)
     }
     if let replay = resumed.replay {
       resumed.bringUp(
-        through: basis.commits(after: replay.revision), to: basis.snapshot, changesPerObserver: changesPerObserver)
+        through: publishedHistory.commits(after: replay.revision), to: publishedHistory.snapshot,
+        changesPerObserver: changesPerObserver)
     }
   }
 

@@ -126,7 +126,7 @@ extension StreamRegistry {
         return false
       }
       if let replay = replay(topic, &resumed, after: revision, publication) {
-        if !replay.isOverflown {
+        if !replay.hasOverflowed {
           prelude += replay.bytes.isEmpty ? [UInt8(ascii: "\n")] : replay.bytes
           return replay.isOver
         }
@@ -165,7 +165,7 @@ extension StreamRegistry {
       let commits = publication.history.commits(after: known.revision, present: snapshot.revision)
       resumed.replay?.bringUp(through: commits, to: snapshot, changesPerObserver: changesPerObserver)
     } else {
-      resumed.replay = MissedCommits(after: revision, publication.basis).map {
+      resumed.replay = MissedCommits(after: revision, publication.publishedHistory).map {
         TopicReplay(
           topic.observations, $0, encoder, changesPerObserver: changesPerObserver, byteLimit: limits.replayBytes)
       }

@@ -41,7 +41,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
   }
 
   /// How many streams, cells and observations there are.
-  package struct Census: Hashable, Sendable {
+  package struct Counts: Hashable, Sendable {
     /// Open streams of every sort.
     package var streams = 0
     /// Cells, bound or not.
@@ -63,7 +63,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
   let lagReports = Locked<[StreamID: StreamPosition]>([:])
   /// What streams of one object were told that ended, for those that come back. Taken with no other lock but the
   /// publication's.
-  let replays: Locked<Shelf<TopicReplay.Key, TopicReplay>>
+  let replays: Locked<BoundedCache<TopicReplay.Key, TopicReplay>>
 
   /// A registry without streams. `random` gives unguessable numbers: names of streams and the jitter of `retry:` come
   /// from it.
@@ -72,28 +72,28 @@ package final class StreamRegistry: StorePublisher, Sendable {
     self.limits = limits
     self.random = random
     encoder = EventEncoder(epoch: epoch)
-    replays = Locked(Shelf(weightLimit: limits.resumedBytes))
+    replays = Locked(BoundedCache(weightLimit: limits.resumedBytes))
   }
 
   /// Counts everything.
-  package var census: Census {
+  package var counts: Counts {
     contents.withLock { contents in
-      var census = Census()
-      census.streams = contents.streams.count
-      census.notifications = contents.toldChanges
-      for topic in contents.topics.values { census.observations += topic.members * topic.observations.count }
+      var counts = Counts()
+      counts.streams = contents.streams.count
+      counts.notifications = contents.toldChanges
+      for topic in contents.topics.values { counts.observations += topic.members * topic.observations.count }
       var queries: Set<Query> = []
       for topic in contents.queryTopics.values {
-        census.observations += topic.members
+        counts.observations += topic.members
         queries.insert(topic.key.query)
       }
       for stream in contents.cellStreams.values {
-        census.cells += stream.cells.count
+        counts.cells += stream.cells.count
         queries.formUnion(stream.cells.values.lazy.compactMap(\.query))
-        census.observations += stream.observationCount
+        counts.observations += stream.observationCount
       }
-      census.queries = queries.count
-      return census
+      counts.queries = queries.count
+      return counts
     }
   }
 
@@ -116,11 +116,11 @@ package final class StreamRegistry: StorePublisher, Sendable {
   func delivery(of event: ObserverEvent, _ contents: inout Contents) -> Delivery? {
     guard let topic = contents.topicsByObserver[event.observer] else {
       guard let stream = contents.cellStreams[event.observer] else { return nil }
-      if event.isOverflown { return stream.id.map { .endStream($0, farewell("overflow")) } }
+      if event.hasOverflowed { return stream.id.map { .endStream($0, farewell("overflow")) } }
       return delivery(of: StreamEvent(event), to: stream, &contents)
     }
     contents.toldChanges += UInt64(event.changes.count * topic.members)
-    if event.isOverflown { return .endChannel(topic.channel, farewell("overflow")) }
+    if event.hasOverflowed { return .endChannel(topic.channel, farewell("overflow")) }
     topic.lagging.absorb(event)
     let bytes = encoded(StreamEvent(event))
     guard !event.gone.isEmpty else { return .channel(topic.channel, bytes) }

@@ -18,7 +18,7 @@ struct TopicReplay: Sendable {
   /// Whether it ends with the object's end.
   private(set) var isOver = false
   /// Whether it is longer than it may be; then there are no bytes.
-  private(set) var isOverflown = false
+  private(set) var hasOverflowed = false
 
   /// What was missed.
   init(
@@ -52,11 +52,11 @@ struct TopicReplay: Sendable {
   private mutating func take(_ events: [ObserverEvent]) {
     for event in events {
       isOver = isOver || !event.gone.isEmpty
-      isOverflown = isOverflown || event.isOverflown
-      guard !isOverflown else { break }
+      hasOverflowed = hasOverflowed || event.hasOverflowed
+      guard !hasOverflowed else { break }
       encoder.append(StreamEvent(event), to: &bytes)
-      isOverflown = bytes.count > byteLimit
+      hasOverflowed = bytes.count > byteLimit
     }
-    if isOverflown { bytes = [] }
+    if hasOverflowed { bytes = [] }
   }
 }

@@ -15,14 +15,14 @@ package struct StoreMigration {
   private let text: String
 
   /// Whether a journal was written under another schema than a text says, comments and layout apart.
-  package static func isDue(_ journal: any Journal, to text: String) -> Bool {
+  package static func isDue(_ journal: any TransactionJournal, to text: String) -> Bool {
     Schema.fingerprint(ofYAML: journal.identity.schema) != Schema.fingerprint(ofYAML: text)
   }
 
   /// Reads a journal under its own schema and takes its objects to another, whose text is `text`. Changes nothing in the
   /// journal. Throws `schema` with what stands in the way.
   package init(
-    _ journal: any Journal, to schema: Schema, text: String, steps: [MigrationStep] = [],
+    _ journal: any TransactionJournal, to schema: Schema, text: String, steps: [MigrationStep] = [],
     report progress: @escaping (RecoveryProgress) -> Void = { _ in }
   ) throws(StoreError) {
     let stored = try Schema(stored: journal.identity)
@@ -42,7 +42,7 @@ package struct StoreMigration {
   }
 
   /// Has the journal begin anew with the migrated objects. Whatever interrupts it, the journal is the old one or the new one.
-  package func write(to journal: any Journal, milliseconds: Int64) throws(StoreError) {
+  package func write(to journal: any TransactionJournal, milliseconds: Int64) throws(StoreError) {
     try StoreError.of { () throws(JournalError) in
       var encoder = StateEncoder(state)
       try journal.rebase(to: revision, schema: text, milliseconds: milliseconds) { encoder.nextBlock() }

@@ -13,12 +13,14 @@ final class ExportFile {
     self.path = target.path
     var status = stat()
     if stat(target.path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
-      throw Complaint("\(path): is no regular file; without --output an export goes to standard output")
+      throw CommandFailure("\(path): is no regular file; without --output an export goes to standard output")
     }
     let name = ".\(target.lastPathComponent).\(UUID().uuidString.prefix(8)).part"
     temporaryPath = target.deletingLastPathComponent().appendingPathComponent(name).path
     let descriptor = open(temporaryPath, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
-    guard descriptor >= 0 else { throw Complaint("\(path): cannot be written: \(String(cString: strerror(errno)))") }
+    guard descriptor >= 0 else {
+      throw CommandFailure("\(path): cannot be written: \(String(cString: strerror(errno)))")
+    }
     handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
   }
 
@@ -31,7 +33,7 @@ final class ExportFile {
     do {
       try handle.write(contentsOf: Data(bytes))
     } catch {
-      throw Complaint("\(path): cannot be written: \(error.localizedDescription)")
+      throw CommandFailure("\(path): cannot be written: \(error.localizedDescription)")
     }
   }
 
@@ -44,7 +46,7 @@ final class ExportFile {
   func commit() throws {
     try handle.synchronize()
     guard rename(temporaryPath, path) == 0 else {
-      throw Complaint("\(path): cannot be written: \(String(cString: strerror(errno)))")
+      throw CommandFailure("\(path): cannot be written: \(String(cString: strerror(errno)))")
     }
     isFinished = true
   }

@@ -12,7 +12,7 @@ struct Exporter {
     var revision: Int64 = 0
   }
 
-  let client: KeywayClient
+  let client: Client
   /// The entities to export, with what extends them; none for all.
   let entities: [String]
   let schema: ImportSchema
@@ -43,7 +43,7 @@ struct Exporter {
     let response = try await client.send("GET", path, headers: ["Accept": "application/json"])
     guard case .object(let body)? = try? Value(json: response.body, depthLimit: JSONLine.depthLimit),
       case .array(let objects)? = body["objects"], case .integer(let revision)? = body["revision"]
-    else { throw Complaint("the server does not answer \(path) with objects") }
+    else { throw CommandFailure("the server does not answer \(path) with objects") }
     guard case .string(let next)? = body["next"] else { return (objects, revision, nil) }
     return (objects, revision, next)
   }

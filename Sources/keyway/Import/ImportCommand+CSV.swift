@@ -15,7 +15,7 @@ extension ImportCommand {
   }
 
   /// What the header and the schema make of the file.
-  private func plan(_ table: inout CSVFile, _ entity: String, client: KeywayClient) async throws -> ImportPlan {
+  private func plan(_ table: inout CSVFile, _ entity: String, client: Client) async throws -> ImportPlan {
     guard let header = try table.next() else { throw ImportError(file: file, line: 0, reason: "the file is empty") }
     let response = try await client.send("GET", ResourcePath.path("/v1/entities/" + entity))
     guard case .object(let schema)? = try? Value(json: response.body) else {

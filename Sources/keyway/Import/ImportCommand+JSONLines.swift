@@ -15,7 +15,7 @@ extension ImportCommand {
   }
 
   /// Whether a server has no objects, so that nobody has to ask for each.
-  private static func isEmpty(_ client: KeywayClient) async throws -> Bool {
+  private static func isEmpty(_ client: Client) async throws -> Bool {
     let response = try await client.send("GET", "/v1/status")
     guard case .object(let status)? = try? Value(json: response.body) else { return false }
     return status["objects"] == .integer(0)

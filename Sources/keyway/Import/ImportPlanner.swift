@@ -9,8 +9,8 @@ internal import OrderedCollections
 /// Knows nothing of the server but what it is told.
 struct ImportPlanner: Sendable {
   private let limits: ImportLimits
-  private var rows = WaitingRoom<Reference, ObjectLine>()
-  private var links = WaitingRoom<ImportLink.Name, ImportLink>()
+  private var rows = DependencyQueue<Reference, ObjectLine>()
+  private var links = DependencyQueue<ImportLink.Name, ImportLink>()
   private var heldBytes = 0
 
   init(limits: ImportLimits = ImportLimits()) {

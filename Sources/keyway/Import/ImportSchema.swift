@@ -23,10 +23,10 @@ struct ImportSchema: Sendable {
   }
 
   /// Asks a server for its schema.
-  static func fetch(_ client: KeywayClient) async throws -> ImportSchema {
+  static func fetch(_ client: Client) async throws -> ImportSchema {
     let response = try await client.send("GET", "/v1/entities", headers: ["Accept": "application/json"])
     guard let schema = ImportSchema(document: try? Value(json: response.body, depthLimit: JSONLine.depthLimit)) else {
-      throw Complaint("the server's schema cannot be read")
+      throw CommandFailure("the server's schema cannot be read")
     }
     return schema
   }

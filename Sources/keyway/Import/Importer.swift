@@ -10,7 +10,7 @@ struct Importer {
   /// How many rows a worker gets in a round: many, so that waiting for the slowest costs little.
   static let rowsPerWorker = 128
 
-  let client: KeywayClient
+  let client: Client
   let entity: String
   let plan: ImportPlan
   let workers: Int

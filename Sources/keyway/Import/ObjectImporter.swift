@@ -7,7 +7,7 @@ internal import OrderedCollections
 /// Of the file it holds one batch, and of the batches before it what `ImportPlanner` holds back. A batch is one
 /// transaction, or several where what was held back and is set now makes it too large for one.
 struct ObjectImporter {
-  let client: KeywayClient
+  let client: Client
   let reader: ObjectLineReader
   let limits: ImportLimits
   let conflicts: ConflictRule
@@ -21,7 +21,7 @@ struct ObjectImporter {
 
   /// An importer into a server that is empty, or not.
   init(
-    client: KeywayClient, reader: ObjectLineReader, limits: ImportLimits, conflicts: ConflictRule, isEmpty: Bool
+    client: Client, reader: ObjectLineReader, limits: ImportLimits, conflicts: ConflictRule, isEmpty: Bool
   ) {
     self.client = client
     self.reader = reader

@@ -4,7 +4,7 @@ internal import KeywayClient
 /// Asks a server which objects are there.
 enum PresenceCheck {
   /// Those of `references` that are there, by a `HEAD` of each, several at a time.
-  static func present(_ references: Set<Reference>, on client: KeywayClient) async throws -> Set<Reference> {
+  static func present(_ references: Set<Reference>, on client: Client) async throws -> Set<Reference> {
     var rest = references.sorted()[...]
     return try await withThrowingTaskGroup(of: (Reference, Bool).self) { group in
       var present: Set<Reference> = []
@@ -22,7 +22,7 @@ enum PresenceCheck {
     }
   }
 
-  private static func isThere(_ reference: Reference, on client: KeywayClient) async throws -> Bool {
+  private static func isThere(_ reference: Reference, on client: Client) async throws -> Bool {
     let response = try await client.request("HEAD", "/v1/objects/\(reference)")
     switch response.status {
     case 200: return true

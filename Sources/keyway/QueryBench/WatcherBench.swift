@@ -8,7 +8,7 @@ internal import ModelStore
 /// A store with streams of one live query, as a server has them, but without sockets: what a commit costs until its
 /// content is handed to the threads that write to sockets.
 struct WatcherBench {
-  private let store: ModelStore
+  private let store: Store
   private let hub: StreamHub
   private let employees: [Reference]
 
@@ -22,7 +22,7 @@ struct WatcherBench {
     var limits = StoreLimits()
     limits.queuedWrites = .max
     let schema = try Schema(yaml: Self.schema)
-    store = ModelStore(schema: schema, epoch: "bench", limits: limits, publisher: registry)
+    store = Store(schema: schema, epoch: "bench", limits: limits, publisher: registry)
     employees = (0..<count).compactMap { Reference(entity: "Employee", id: String($0)) }
     try write(
       [

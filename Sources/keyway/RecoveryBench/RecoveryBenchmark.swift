@@ -39,7 +39,7 @@ struct RecoveryBenchmark {
     let journalBytes = try Self.bytes(of: store)
     let measurement = try RecoveryMeasurement(json: try output(of: ["bench", "recovery", "--measure", store]))
     guard measurement.objects == objects, measurement.records == records else {
-      throw Complaint("the store came back with \(measurement.objects) objects and \(measurement.records) records")
+      throw CommandFailure("the store came back with \(measurement.objects) objects and \(measurement.records) records")
     }
     return .init(measurement: measurement, snapshotBytes: snapshotBytes, journalBytes: journalBytes)
   }
@@ -73,7 +73,7 @@ struct RecoveryBenchmark {
   }
 
   private func reference(_ number: Int) throws -> Reference {
-    guard let reference = Reference(entity: "Item", id: "\(number)") else { throw Complaint("no reference") }
+    guard let reference = Reference(entity: "Item", id: "\(number)") else { throw CommandFailure("no reference") }
     return reference
   }
 
@@ -94,7 +94,7 @@ struct RecoveryBenchmark {
     try process.run()
     let text = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
     process.waitUntilExit()
-    guard process.terminationStatus == 0 else { throw Complaint("the store could not be read") }
+    guard process.terminationStatus == 0 else { throw CommandFailure("the store could not be read") }
     return text.trimmingCharacters(in: .whitespacesAndNewlines)
   }
 

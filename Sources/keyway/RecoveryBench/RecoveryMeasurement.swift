@@ -35,7 +35,7 @@ struct RecoveryMeasurement {
   /// What another process has measured.
   init(json text: String) throws {
     let value = try Value(json: text)
-    guard case .object(let members) = value else { throw Complaint("no measurement: \(text)") }
+    guard case .object(let members) = value else { throw CommandFailure("no measurement: \(text)") }
     func number(_ name: String) -> Double {
       switch members[name] {
       case .integer(let whole): Double(whole)

@@ -31,12 +31,12 @@ enum StoreAdvice {
     }
   }
 
-  /// Does something with a store; an error becomes a `Complaint` that says what helps.
+  /// Does something with a store; an error becomes a `CommandFailure` that says what helps.
   static func giving<Result>(for directory: String, _ body: () throws -> Result) throws -> Result {
     do {
       return try body()
     } catch let error where error is StoreError || error is JournalError {
-      throw Complaint(text(error, directory: directory))
+      throw CommandFailure(text(error, directory: directory))
     }
   }
 }

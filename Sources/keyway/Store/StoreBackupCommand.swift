@@ -26,7 +26,7 @@ struct StoreBackupCommand: ParsableCommand {
   func run() throws {
     let directory = try options.load().store
     guard force || !FileManager.default.fileExists(atPath: file) else {
-      throw Complaint("\(file): there is such a file already; --force replaces it")
+      throw CommandFailure("\(file): there is such a file already; --force replaces it")
     }
     let start = ContinuousClock.now
     let backup = try StoreAdvice.giving(for: directory) {

@@ -48,7 +48,7 @@ struct StoreMigrateCommand: ParsableCommand {
           return try StoreMigration(journal, to: schema, text: text, steps: steps)
         } catch {
           guard case .schema = error else { throw error }
-          throw Complaint("\(directory): \(error)\nNothing was changed.")
+          throw CommandFailure("\(directory): \(error)\nNothing was changed.")
         }
       }
     }
@@ -74,14 +74,14 @@ struct StoreMigrateCommand: ParsableCommand {
         do {
           all = try MigrationStep.steps(inFile: String(contentsOfFile: steps, encoding: .utf8))
         } catch let error as MigrationStepError {
-          throw Complaint("\(steps): \(error)")
+          throw CommandFailure("\(steps): \(error)")
         } catch {
-          throw Complaint("\(steps): cannot be read: \(error.localizedDescription)")
+          throw CommandFailure("\(steps): cannot be read: \(error.localizedDescription)")
         }
       }
       return all + (try step.map { text in try MigrationStep(text) })
     } catch let error as MigrationStepError {
-      throw Complaint("\(error)")
+      throw CommandFailure("\(error)")
     }
   }
 }

@@ -17,13 +17,15 @@ struct StoreOptions: ParsableArguments {
     let flags = named.compactMap { name, value in value.map { SettingFlag(name, $0) } }
     let settings = try Settings.load(
       configFile: config, flags: flags, environment: ProcessInfo.processInfo.environment)
-    guard settings.store != "memory" else { throw Complaint("a store in memory has no files; name one with --store") }
+    guard settings.store != "memory" else {
+      throw CommandFailure("a store in memory has no files; name one with --store")
+    }
     return settings
   }
 
-  /// Opens the journal of a store that is there, for nobody else to use meanwhile. Throws a `Complaint`.
+  /// Opens the journal of a store that is there, for nobody else to use meanwhile. Throws a `CommandFailure`.
   static func open(_ directory: String) throws -> SQLiteJournal {
-    guard SQLiteJournal.exists(inDirectory: directory) else { throw Complaint("\(directory): there is no store") }
+    guard SQLiteJournal.exists(inDirectory: directory) else { throw CommandFailure("\(directory): there is no store") }
     let journal = try StoreAdvice.giving(for: directory) {
       try SQLiteJournal(directory: directory, durability: .synced) {
         JournalIdentity(epoch: KeywayServer.makeEpoch(), schema: "")

@@ -35,7 +35,7 @@ struct StoreRepairCommand: ParsableCommand {
         try StoreVerification.run(directory: directory, schema: text)
       }
       StandardOutput.write(VerificationText.text(report, directory: directory))
-      throw Complaint("nothing was changed; --until says up to which revision the store is to be kept")
+      throw CommandFailure("nothing was changed; --until says up to which revision the store is to be kept")
     }
     let repair: JournalRepair
     do throws(JournalError) {
@@ -43,7 +43,7 @@ struct StoreRepairCommand: ParsableCommand {
         directory: directory, until: until, milliseconds: StoreOptions.now, schema: text,
         newEpoch: KeywayServer.makeEpoch)
     } catch {
-      throw Complaint("\(error)")
+      throw CommandFailure("\(error)")
     }
     for line in Self.lines(repair) { StandardOutput.line(line) }
   }

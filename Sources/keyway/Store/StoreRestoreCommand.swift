@@ -37,7 +37,7 @@ struct StoreRestoreCommand: ParsableCommand {
         file, to: directory, schema: text, epoch: KeywayServer.makeEpoch(), replacing: replace,
         milliseconds: StoreOptions.now)
     } catch {
-      throw Complaint(Self.complaint(error))
+      throw CommandFailure(Self.complaint(error))
     }
     if let aside = restored.movedAside { StandardOutput.line("the store that was there: \(aside)") }
     StandardOutput.line(

@@ -189,7 +189,7 @@ struct QueryRace {
   func checkCount() throws {
     try agree(live.count == lists.count, "\(live.count) queries, not \(lists.count)")
     try agree(live.watcherCount == watchers.count, "\(live.watcherCount) watchers, not \(watchers.count)")
-    try agree(!watchers.isEmpty || live.census == 0, "\(live.census) things are left")
+    try agree(!watchers.isEmpty || live.counts == 0, "\(live.counts) things are left")
   }
 
   /// After the last watcher nothing is kept.

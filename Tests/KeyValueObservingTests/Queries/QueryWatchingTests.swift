@@ -30,7 +30,7 @@ struct QueryWatchingTests {
     #expect(try bench.commit(["create Employee/2"]).flatMap(\.watchers).map(\.cell) == ["b"])
     bench.live.remove(ObserverID(1))
     #expect(bench.live.watcherCount == 0)
-    #expect(bench.live.census == 0)
+    #expect(bench.live.counts == 0)
     #expect(try bench.commit(["create Employee/3"]).isEmpty)
   }
 
@@ -60,7 +60,7 @@ struct QueryWatchingTests {
     #expect(bench.live.count == 1 && bench.live.watcherCount == 1)
     #expect(try bench.told("set Department/1 budget 2") == ["update Department/1 0>0 budget"])
     bench.live.remove(ObserverID(2))
-    #expect(bench.live.census == 0)
+    #expect(bench.live.counts == 0)
   }
 
   @Test("what a result was before a commit is known until it is settled, or too much is kept")

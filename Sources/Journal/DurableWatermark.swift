@@ -6,7 +6,7 @@ internal import Glibc
 /// cut off had not been acknowledged; where acknowledged frames were damaged later, it is a loss. This tells the two
 /// apart: what it names was on the disk before it was written, so a journal that ends before it has lost something. After a
 /// power failure it may lag behind the journal, and says nothing then.
-struct AcknowledgedMark {
+struct DurableWatermark {
   /// The last acknowledged revision.
   let revision: UInt64
   /// The digest of the chain of records there.

@@ -2,7 +2,7 @@ internal import KeyValueModel
 
 /// Works out what one commit tells each observer, operation by operation, walking from the state before to the state
 /// after. Knows nothing but these states and the index.
-struct CommitTelling {
+struct CommitNotifier {
   /// A notification, with what it takes to put it in its place and to take it back.
   struct Notification {
     let id: ObserverIndex.TrackedID
@@ -39,8 +39,8 @@ struct CommitTelling {
   /// The most notifications of one commit that are collected for one observer.
   let changesPerObserver: Int
   /// Who has been told more than that in this commit.
-  var overflown: Set<ObserverID> = []
-  /// What the overflown observe of what this commit has touched: not in the index for the rest of it.
+  var overflowed: Set<ObserverID> = []
+  /// What the overflowed observe of what this commit has touched: not in the index for the rest of it.
   var unwired: [ObserverIndex.TrackedID] = []
   var brackets: [ObservedKey: Bracket] = [:]
   /// What was written since the first of the open brackets.
@@ -77,8 +77,8 @@ struct CommitTelling {
       endOverflow()
       index.sweep()
     }
-    let isSimple = gone.isEmpty && overflown.isEmpty
-    let observers = isSimple ? Set(notifications.keys) : Set(notifications.keys).union(gone.keys).union(overflown)
+    let isSimple = gone.isEmpty && overflowed.isEmpty
+    let observers = isSimple ? Set(notifications.keys) : Set(notifications.keys).union(gone.keys).union(overflowed)
     return observers.compactMap { observer in
       let changes = (notifications[observer] ?? []).lazy.filter { !$0.isRetracted }.map(\.change)
       let ended = gone[observer] ?? []
@@ -86,8 +86,8 @@ struct CommitTelling {
       let event = ObserverEvent(
         observer: observer, revision: commit.revision, writer: commit.writer,
         changes: changes.filter { !isGone.contains(.init(cell: $0.cell, object: $0.observation.object)) },
-        gone: ended, isOverflown: overflown.contains(observer))
-      return event.changes.isEmpty && event.gone.isEmpty && !event.isOverflown ? nil : event
+        gone: ended, hasOverflowed: overflowed.contains(observer))
+      return event.changes.isEmpty && event.gone.isEmpty && !event.hasOverflowed ? nil : event
     }
   }
 
@@ -312,7 +312,7 @@ struct CommitTelling {
   }
 }
 
-extension CommitTelling: ObjectReader {
+extension CommitNotifier: ObjectReader {
   /// The object as it stands between the operations told and those to be told.
   func record(_ reference: Reference) -> ObjectRecord? { state.record(reference) }
 
@@ -341,9 +341,9 @@ extension Change.Kind {
   }
 }
 
-extension [ObserverIndex.TrackedID: CommitTelling.Trigger] {
+extension [ObserverIndex.TrackedID: CommitNotifier.Trigger] {
   /// Keeps the first reason that an observation has to hear of an operation.
-  mutating func merge(_ trigger: CommitTelling.Trigger, for id: ObserverIndex.TrackedID) {
+  mutating func merge(_ trigger: CommitNotifier.Trigger, for id: ObserverIndex.TrackedID) {
     guard var present = self[id] else {
       self[id] = trigger
       return

@@ -3,7 +3,7 @@ internal import Journal
 package import KeyValueModel
 internal import Locking
 
-extension ModelStore {
+extension Store {
   /// Reads the journal, once, before the first write; then the store serves. Gives what somebody should know. Throws what
   /// stands in the way; then the store is of no use.
   ///

@@ -7,7 +7,7 @@ import Locking
 ///
 /// `@unchecked Sendable` for the pointer alone: libmicrohttpd keeps a suspended connection until it is resumed, only the
 /// call that turns the state to `.answered` resumes it, and resuming is allowed from any thread.
-final class PendingAnswer: @unchecked Sendable {
+final class DeferredResponse: @unchecked Sendable {
   /// What comes of the request.
   enum Outcome {
     /// This response.
@@ -24,10 +24,10 @@ final class PendingAnswer: @unchecked Sendable {
 
   private let state = Locked(State.open)
   private let connection: OpaquePointer
-  private let all: PendingAnswers
+  private let all: DeferredResponses
 
   /// Made for a connection that is about to be suspended; leaves `all` when it is resumed.
-  init(connection: OpaquePointer, all: PendingAnswers) {
+  init(connection: OpaquePointer, all: DeferredResponses) {
     self.connection = connection
     self.all = all
   }

@@ -9,7 +9,7 @@ import Synchronization
 /// Requests that libmicrohttpd itself finds malformed while it parses them (a bad request line, more header lines than
 /// `ServerLimits.headerBytes` hold, a missing `Host`) are answered by it, with its own page and status 400, 414, 431
 /// or 505; the handler never hears of them.
-package final class HTTPServer: Sendable {
+package final class Server: Sendable {
   /// The port it listens on, also where port 0 was asked for.
   package let port: UInt16
   private let context: ServerContext
@@ -47,7 +47,7 @@ package final class HTTPServer: Sendable {
   }
 
   /// The number of open TCP connections, event streams included. Any thread.
-  package var openConnections: Int { context.census.count }
+  package var openConnections: Int { context.limiter.count }
 
   /// Stops: no new connection is accepted, requests under way are waited for, every response says that the connection
   /// closes, and the rest is closed. Shortly before the deadline deferred requests are answered with the fault

@@ -1,33 +1,33 @@
 /// The budget: how much one commit may tell one observer, and those that it has told too much.
-extension CommitTelling {
+extension CommitNotifier {
   /// Whether an observer may be told one thing more in this commit. If not, all that it would be told is dropped.
   mutating func hasRoom(for observer: ObserverID) -> Bool {
-    guard !overflown.contains(observer) else { return false }
+    guard !overflowed.contains(observer) else { return false }
     guard notifications[observer]?.count ?? 0 >= changesPerObserver else { return true }
-    overflown.insert(observer)
+    overflowed.insert(observer)
     notifications[observer] = nil
     return false
   }
 
   /// The observations that depend on a key and whose observers still listen.
   ///
-  /// Those of an overflown observer are taken out of the index when they are met, so that none is met twice; nobody
+  /// Those of an overflowed observer are taken out of the index when they are met, so that none is met twice; nobody
   /// needs them before the end of the commit.
   mutating func listeners(to key: ObservedKey) -> Set<ObserverIndex.TrackedID> {
     let ids = index.ids(dependingOn: key)
-    guard !overflown.isEmpty else { return ids }
-    let deaf = ids.filter { id in index.tracked[id].map { overflown.contains($0.observer) } ?? false }
+    guard !overflowed.isEmpty else { return ids }
+    let deaf = ids.filter { id in index.tracked[id].map { overflowed.contains($0.observer) } ?? false }
     guard !deaf.isEmpty else { return ids }
     for id in deaf { index.unwire(id) }
     unwired.append(contentsOf: deaf)
     return ids.subtracting(deaf)
   }
 
-  /// Puts back what overflown observers observe, as the paths lead by now; the next commit has a budget of its own.
+  /// Puts back what overflowed observers observe, as the paths lead by now; the next commit has a budget of its own.
   mutating func endOverflow() {
     for id in unwired { index.rewire(id, in: state) }
     if !unwired.isEmpty { index.collections.settle(in: state) }
     unwired.removeAll()
-    overflown.removeAll()
+    overflowed.removeAll()
   }
 }

@@ -7,7 +7,7 @@
 ///
 /// Made to fit a log that is replicated as well: an append names the revision that it follows, and a reader can wait for
 /// what comes after a revision.
-public protocol Journal: AnyObject, Sendable {
+public protocol TransactionJournal: AnyObject, Sendable {
   /// What the journal is.
   var identity: JournalIdentity { get }
   /// How far it reaches.

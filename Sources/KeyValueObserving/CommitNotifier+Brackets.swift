@@ -1,7 +1,7 @@
 internal import KeyValueModel
 
 /// Brackets: what is told at the outermost `didChange`, and what is taken back.
-extension CommitTelling {
+extension CommitNotifier {
   mutating func open(_ key: ObservedKey) {
     if brackets[key] != nil {
       brackets[key]?.depth += 1
@@ -65,7 +65,7 @@ extension CommitTelling {
 
 // MARK: - Computed keys that keep silent
 
-extension CommitTelling {
+extension CommitNotifier {
   func notifying(_ key: ObservedKey) -> Key.Notifying {
     // An object that is not there, because it is about to be made again, keeps silent like any of its kind.
     let entity = state.record(key.object)?.entity ?? state.schema.entity(named: key.object.entity)

@@ -5,7 +5,7 @@ internal import FoundationNetworking
 ///
 /// A value that can be shared freely: what it holds never changes, and the connections belong to the URL session, which
 /// keeps them alive between requests.
-package struct KeywayClient: Sendable {
+package struct Client: Sendable {
   /// Where the server is: scheme, host and port, perhaps the beginning of a path.
   package let server: URL
   /// How long an answer may take.

@@ -4,7 +4,7 @@ internal import KeyValueModel
 
 /// The answer to a request with an `Idempotency-Key`, as it is kept with its commit: so that a retry after a restart finds
 /// it exactly where what it did is found too.
-struct KeptAnswer {
+struct StoredResponse {
   let key: IdempotencyKey
   let fingerprint: RequestFingerprint
   let response: Response

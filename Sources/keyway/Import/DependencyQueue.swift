@@ -1,7 +1,7 @@
 internal import KeyValueModel
 
 /// Things that wait until objects are there. Each is given out once: when the last object that it waits for has come.
-struct WaitingRoom<Name: Hashable & Sendable, Item: Sendable>: Sendable {
+struct DependencyQueue<Name: Hashable & Sendable, Item: Sendable>: Sendable {
   private struct Entry: Sendable {
     let item: Item
     let weight: Int

@@ -2,7 +2,7 @@ package import KeyValueModel
 
 /// What is published at one moment, with the commits that led there. Taken in no time under the publication's lock, and
 /// read while others write.
-package struct Basis: Sendable {
+package struct PublishedHistory: Sendable {
   /// What is published.
   package let snapshot: Snapshot
   private let commits: CommitList
@@ -20,5 +20,5 @@ package struct Basis: Sendable {
 
 extension Publication {
   /// What is published now.
-  package var basis: Basis { Basis(snapshot: snapshot, commits: history.commits) }
+  package var publishedHistory: PublishedHistory { PublishedHistory(snapshot: snapshot, commits: history.commits) }
 }

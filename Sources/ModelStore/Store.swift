@@ -12,7 +12,7 @@ internal import Locking
 /// with who is told, under its lock; `latest` is the published state once more, for readers, who must not wait until
 /// everybody has been told; `condition` says whether it can be written. Locks are taken in this order: writing,
 /// publication, latest. `queue` and `condition` are never held with another.
-package final class ModelStore: Sendable {
+package final class Store: Sendable {
   /// What becomes of a write: called on the writer right after the transaction was applied or refused, with the state
   /// as this transaction left it. Gives what is to be done once the commit is durable and published, or has come to
   /// nothing because the journal could not take it.
@@ -58,7 +58,7 @@ package final class ModelStore: Sendable {
   /// What the objects are.
   package let schema: Schema
   /// Where every commit is written down.
-  package let journal: any Journal
+  package let journal: any TransactionJournal
 
   package let limits: StoreLimits
   /// Milliseconds since 1970.
@@ -72,13 +72,13 @@ package final class ModelStore: Sendable {
   let keeper: JournalKeeper
   private let publisher: any StorePublisher
   /// What was worked out for those who resume. Taken with no other lock but the publication's.
-  let missedCommits: Locked<Shelf<Revision, MissedCommits>>
-  let resumedQueries: Locked<Shelf<ResumedQueryKey, PreparedQuery>>
+  let missedCommits: Locked<BoundedCache<Revision, MissedCommits>>
+  let resumedQueries: Locked<BoundedCache<ResumedQueryKey, PreparedQuery>>
 
   /// A store without objects over a journal, which `recover` reads. `publisher` is told of each batch of commits; `now`
   /// gives milliseconds since 1970.
   package init(
-    schema: Schema, journal: any Journal, limits: StoreLimits, publisher: any StorePublisher,
+    schema: Schema, journal: any TransactionJournal, limits: StoreLimits, publisher: any StorePublisher,
     now: @escaping @Sendable () -> Int64
   ) {
     self.schema = schema
@@ -93,8 +93,8 @@ package final class ModelStore: Sendable {
     latest = Locked(snapshot)
     condition = Locked(journal.bounds.last == 0 ? .serving : .recovering(RecoveryProgress()))
     keeper = JournalKeeper(journal: journal, limits: limits)
-    missedCommits = Locked(Shelf(weightLimit: limits.resumedRevisions))
-    resumedQueries = Locked(Shelf(weightLimit: limits.resumedRows))
+    missedCommits = Locked(BoundedCache(weightLimit: limits.resumedRevisions))
+    resumedQueries = Locked(BoundedCache(weightLimit: limits.resumedRows))
   }
 
   /// An empty store in memory.
@@ -129,16 +129,16 @@ package final class ModelStore: Sendable {
   package func submit(
     _ transaction: Transaction, attachment: Attachment? = nil, conclude: @escaping Conclusion
   ) -> Bool {
-    enum Admission { case refused, queued, first }
-    let admission = queue.withLock { queue -> Admission in
+    enum ConnectionSlot { case refused, queued, first }
+    let slot = queue.withLock { queue -> ConnectionSlot in
       guard queue.waiting.count < limits.queuedWrites else { return .refused }
       queue.waiting.append(Submission(transaction: transaction, attachment: attachment, conclude: conclude))
       if queue.isScheduled { return .queued }
       queue.isScheduled = true
       return .first
     }
-    if admission == .first { writer.async { self.writeAll() } }
-    return admission != .refused
+    if slot == .first { writer.async { self.writeAll() } }
+    return slot != .refused
   }
 
   /// Takes everything that waits as one batch, until nothing does.

@@ -5,7 +5,7 @@ public import KeyValueModel
 ///
 /// That is the value where `old` was asked for, and the members where the path ends at a to-many, which are shared and
 /// not copied. Of everything else nothing is read.
-public struct Standing: Sendable {
+public struct DeliveredValues: Sendable {
   private var values: [String: Value] = [:]
 
   /// What `observations`, all of one object, show as `reader` has it. A path that is named twice is kept once.

@@ -5,7 +5,7 @@ package import KeyValueModel
 ///
 /// What is shared as it is, is looked up; what whoever uses it changes, is taken, and put back afterwards: so it has one
 /// owner at a time, and of one key there are as many results as were in use at once.
-package struct Shelf<Key: Hashable & Sendable, Item: Sendable>: Sendable {
+package struct BoundedCache<Key: Hashable & Sendable, Item: Sendable>: Sendable {
   private struct Entry: Sendable {
     let key: Key
     let item: Item

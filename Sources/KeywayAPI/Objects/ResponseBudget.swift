@@ -2,7 +2,7 @@ internal import KeyValueModel
 
 /// How many objects one answer may still be made of, where a request can multiply them: by `expand`, and by key paths that
 /// lead through one to-many after another (`employees.department.employees…`).
-struct AnswerBudget {
+struct ResponseBudget {
   private let limit: Int
   private var left: Int
 

@@ -1,7 +1,7 @@
 package import HTTPTypes
 
 /// What a handler makes of a request.
-package enum Answer: Sendable {
+package enum HandlerResponse: Sendable {
   /// The response, now.
   case response(Response)
   /// The response, or the stream, later. The closure is called once, on the thread of the request and after the connection

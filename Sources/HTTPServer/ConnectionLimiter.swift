@@ -1,7 +1,7 @@
 import Locking
 
 /// Counts the open TCP connections, in all and for each client address, event streams included.
-final class ConnectionCensus: Sendable {
+final class ConnectionLimiter: Sendable {
   private struct Counts {
     var total = 0
     var byAddress: [ClientAddress: Int] = [:]
@@ -25,14 +25,14 @@ final class ConnectionCensus: Sendable {
     }
   }
 
-  /// Counts a connection until the admission is released. Threads that accept at the same moment may pass the limit by
+  /// Counts a connection until the slot is released. Threads that accept at the same moment may pass the limit by
   /// one each.
-  func admit(_ address: ClientAddress) -> Admission {
+  func admit(_ address: ClientAddress) -> ConnectionSlot {
     counts.withLock { counts in
       counts.total += 1
       counts.byAddress[address, default: 0] += 1
     }
-    return Admission(census: self, address: address)
+    return ConnectionSlot(limiter: self, address: address)
   }
 
   func leave(_ address: ClientAddress) {

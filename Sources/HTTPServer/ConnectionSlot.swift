@@ -1,15 +1,15 @@
 /// The place that one TCP connection takes among those allowed. It goes from libmicrohttpd's connection to the event
 /// stream it becomes, and is free again when the last of them lets go.
-final class Admission: Sendable {
-  private let census: ConnectionCensus
+final class ConnectionSlot: Sendable {
+  private let limiter: ConnectionLimiter
   private let address: ClientAddress
 
-  init(census: ConnectionCensus, address: ClientAddress) {
-    self.census = census
+  init(limiter: ConnectionLimiter, address: ClientAddress) {
+    self.limiter = limiter
     self.address = address
   }
 
   deinit {
-    census.leave(address)
+    limiter.leave(address)
   }
 }

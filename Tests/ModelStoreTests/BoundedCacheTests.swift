@@ -6,7 +6,7 @@ import Testing
 struct ShelfTests {
   @Test("Who takes a result is its only owner, and of a key there are as many as were put back")
   func taking() {
-    var shelf = Shelf<String, Int>(weightLimit: 10)
+    var shelf = BoundedCache<String, Int>(weightLimit: 10)
     shelf.put(1, for: "a", at: 1, weight: 1)
     shelf.put(2, for: "a", at: 1, weight: 1)
     #expect(shelf.item(for: "a") == 2)
@@ -17,7 +17,7 @@ struct ShelfTests {
 
   @Test("The oldest make room, and what alone is too heavy is not kept")
   func room() {
-    var shelf = Shelf<Int, Int>(weightLimit: 10)
+    var shelf = BoundedCache<Int, Int>(weightLimit: 10)
     for number in 0..<8 { shelf.put(number, for: number, at: 1, weight: 3) }
     #expect((0..<8).map { shelf.item(for: $0) } == [nil, nil, nil, nil, nil, 5, 6, 7])
     shelf.put(9, for: 9, at: 1, weight: 11)
@@ -27,7 +27,7 @@ struct ShelfTests {
 
   @Test("What is of too early a revision is forgotten")
   func age() {
-    var shelf = Shelf<Int, Int>(weightLimit: 100)
+    var shelf = BoundedCache<Int, Int>(weightLimit: 100)
     for number in 0..<10 { shelf.put(number, for: number, at: UInt64(number), weight: 1) }
     shelf.forget(before: 7)
     #expect((0..<10).filter { shelf.item(for: $0) != nil } == [7, 8, 9])
@@ -36,7 +36,7 @@ struct ShelfTests {
   @Test("Whatever is put and taken, it never weighs more than it may, and gives only what was put")
   func random() {
     var random = SplitMix64(seed: seed)
-    var shelf = Shelf<Int, (key: Int, weight: Int)>(weightLimit: 50)
+    var shelf = BoundedCache<Int, (key: Int, weight: Int)>(weightLimit: 50)
     var revision: UInt64 = 0
     for _ in 0..<5000 {
       let key = Int.random(in: 0..<6, using: &random)

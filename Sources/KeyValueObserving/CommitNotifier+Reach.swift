@@ -1,7 +1,7 @@
 internal import KeyValueModel
 
 /// Who depends on a key: observations, and those that read it through watched collections.
-extension CommitTelling {
+extension CommitNotifier {
   /// An observation that a key reaches, by one of the ways.
   struct Reached {
     let id: ObserverIndex.TrackedID

@@ -84,7 +84,7 @@ let package = Package(
     .target(
       name: "KeywayAPI",
       dependencies: [
-        "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "Locking", "ModelStore",
+        "Digests", "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "Locking", "ModelStore",
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Metrics", package: "swift-metrics"),

@@ -56,17 +56,20 @@ package final class StreamHub: Sendable {
   /// once the hub has been stopped. Any thread.
   package var settledPosition: UInt64 { workers.map(\.settledPosition).min() ?? 0 }
 
-  /// Opens a stream, and has it join the channel. `prelude` is the text of whole events, sent right after the head of
+  /// A name for a stream that will be opened, so that its prelude can speak of it. Any thread.
+  package func reserveID() -> StreamID { StreamID(lastID.wrappingAdd(1, ordering: .relaxed).newValue) }
+
+  /// Opens a stream under a reserved name, and has it join the channel. `prelude` is the text of whole events, sent right after the head of
   /// the response; whatever is posted for the stream or its channel from now on comes after it. The stream has to become
   /// the answer to a request within `ServerLimits.requestSeconds`. `overflow` says what becomes of it when its reader is
   /// too slow, `beginning` what it has been told with the prelude. Any thread.
   package func open(
-    prelude: [UInt8], channel: ChannelID?, overflow: OverflowPolicy = .coalesce,
+    _ reserved: StreamID? = nil, prelude: [UInt8], channel: ChannelID?, overflow: OverflowPolicy = .coalesce,
     beginning: StreamBeginning = .posted
   ) throws(StreamHubError) -> EventStream {
     guard !isDraining.load(ordering: .acquiring) else { throw .draining }
     guard counters.openStream(limit: limits.streams) else { throw .tooManyStreams }
-    let id = StreamID(lastID.wrappingAdd(1, ordering: .relaxed).newValue)
+    let id = reserved ?? reserveID()
     let worker = worker(of: id)
     let command = HubCommand.open(
       id, prelude: EventBytes(prelude), channel: channel, overflow: overflow, beginning: beginning)

@@ -8,13 +8,16 @@ package import ModelStore
 internal import Synchronization
 
 /// The wire contract: routes requests to the model and streams, and turns every mistake into its problem.
-package final class KeywayAPI: RequestHandler, StreamHubDelegate, Sendable {
+package final class KeywayAPI: RequestHandler, Sendable {
   /// The version of the server.
   package static let version = "0.1.0"
 
   let store: Store
   let streams: StreamRegistry
-  let feed: JournalFeed
+  let objectStreams: ObjectStreams
+  let queryStreams: QueryStreams
+  let cellStreams: CellStreams
+  let journalStreams: JournalStreams
   let hub: StreamHub
   let pages: PageStore
   let idempotency: IdempotencyStore
@@ -31,18 +34,20 @@ package final class KeywayAPI: RequestHandler, StreamHubDelegate, Sendable {
   /// Where those who come back wait for their streams, and those who open live queries.
   let resumptions: OpeningQueue
   let queryOpenings: OpeningQueue
-  /// Where slow readers are seen to, so that nobody else waits for it.
-  private let slowReaders = DispatchQueue(label: "keyway.slow-readers", qos: .utility)
 
   /// The API over a store and its streams. `makeID` gives a new object id at each call.
   package init(
-    store: Store, streams: StreamRegistry, feed: JournalFeed, hub: StreamHub, pages: PageStore,
+    store: Store, streams: StreamRegistry, objectStreams: ObjectStreams,
+    journalStreams: JournalStreams, hub: StreamHub, pages: PageStore,
     idempotency: IdempotencyStore, limits: RequestLimits, hosts: HostNames, registry: PrometheusRegistry,
     logger: Logger, makeID: @escaping @Sendable () -> String
   ) {
     self.store = store
     self.streams = streams
-    self.feed = feed
+    self.objectStreams = objectStreams
+    self.journalStreams = journalStreams
+    queryStreams = QueryStreams(streams)
+    cellStreams = CellStreams(streams)
     self.hub = hub
     self.pages = pages
     self.idempotency = idempotency
@@ -51,8 +56,8 @@ package final class KeywayAPI: RequestHandler, StreamHubDelegate, Sendable {
     self.registry = registry
     self.logger = logger
     self.makeID = makeID
-    resumptions = OpeningQueue(label: "keyway.resumptions", limit: streams.limits.opening)
-    queryOpenings = OpeningQueue(label: "keyway.queries", limit: streams.limits.opening)
+    resumptions = OpeningQueue(label: "keyway.resumptions", limit: streams.services.limits.opening)
+    queryOpenings = OpeningQueue(label: "keyway.queries", limit: streams.services.limits.opening)
   }
 
   /// Whether the server is about to stop and takes no new work.
@@ -181,40 +186,6 @@ package final class KeywayAPI: RequestHandler, StreamHubDelegate, Sendable {
     case (.cell(let stream, let cell), _): return try deleteCells(stream, cell, target)
     default: throw Problem(.notFound, "nothing is served under this path")
     }
-  }
-
-  // MARK: StreamHubDelegate
-
-  /// A `heartbeat` event; its id moves the client's cursor while nothing happens.
-  package func heartbeat(at position: UInt64) -> EventBytes {
-    streams.heartbeat(at: StreamPosition(rawValue: position).revision)
-  }
-
-  /// The `bye` of a stream that the server ends.
-  package func farewell(_ reason: StreamEnd) -> EventBytes {
-    streams.farewell(reason.rawValue)
-  }
-
-  /// Remembers what the stream has, so that it can be told in one what it misses from now on.
-  package func streamLagged(_ id: StreamID, firstMissed position: UInt64) {
-    Counter(label: "keyway_lags_total", factory: registry).increment()
-    if feed.beginLag(id, lastTold: StreamPosition(rawValue: position).lastTold) { return }
-    streams.reportLag(id, firstMissed: position)
-    slowReaders.async { [self] in store.withPublication { streams.beginLag(id, &$0) } }
-  }
-
-  /// Tells the stream what it missed.
-  package func streamCaughtUp(_ id: StreamID) {
-    if feed.catchUpLater(id) { return }
-    slowReaders.async { [self] in store.withPublication { streams.catchUp(id, &$0) }?() }
-  }
-
-  /// Ends what the stream observed.
-  package func streamEnded(_ id: StreamID, _ end: StreamEnd) {
-    feed.streamEnded(id)
-    store.withPublication { streams.streamEnded(id, &$0) }
-    Counter(label: "keyway_disconnects_total", dimensions: [("reason", end.rawValue)], factory: registry).increment()
-    logger.debug("stream ended", metadata: ["stream": "\(id.number)", "reason": "\(end.rawValue)"])
   }
 }
 

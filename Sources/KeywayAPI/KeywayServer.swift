@@ -57,15 +57,18 @@ package final class KeywayServer: Sendable {
     hub = StreamHub(limits: configuration.server, logger: logger)
     let journal = journal ?? MemoryJournal(identity: JournalIdentity(epoch: Self.makeEpoch(), schema: ""))
     let epoch = journal.identity.epoch
-    let streams = StreamRegistry(hub: hub, epoch: epoch, limits: configuration.streams, random: random)
-    let feed = JournalFeed(journal: journal, hub: hub, epoch: epoch)
+    let services = StreamServices(hub: hub, epoch: epoch, limits: configuration.streams, random: random)
+    let streams = StreamRegistry(services)
+    let objectStreams = ObjectStreams(streams)
+    let feed = JournalFeed(journal: journal, services: services)
     store = Store(
       schema: schema, journal: journal, limits: configuration.store,
-      publisher: ServerPublisher(streams: streams, feed: feed),
+      publisher: ServerPublisher(streams: streams, objects: objectStreams, feed: feed),
       now: { Int64(Identifiers.epochMilliseconds) })
     let pages = PageStore(limits: configuration.pages, now: now, random: random)
     api = KeywayAPI(
-      store: store, streams: streams, feed: feed, hub: hub, pages: pages,
+      store: store, streams: streams, objectStreams: objectStreams,
+      journalStreams: JournalStreams(streams, feed), hub: hub, pages: pages,
       idempotency: IdempotencyStore(limits: configuration.idempotency, now: now),
       limits: configuration.requests,
       hosts: HostNames(host: configuration.host, others: configuration.names, port: configuration.port),
@@ -75,7 +78,8 @@ package final class KeywayServer: Sendable {
       _ = try store.recover(schemaText: schemaText)
       try prepare(store)
     }
-    try hub.start(delegate: api)
+    try hub.start(
+      delegate: StreamMonitor(store: store, streams: streams, metrics: registry, logger: logger))
     do {
       http = try Server(
         host: configuration.host, port: configuration.port, limits: configuration.server, hub: hub, handler: api,

@@ -24,20 +24,20 @@ extension KeywayAPI {
     if let names = target.list("options") {
       options = try ObservingOptions(names: names == [""] ? [] : names, mistake: .malformedQuery)
     }
-    let topic = StreamRegistry.TopicRequest(
+    let topic = ObjectStreamRequest(
       object: reference, keyPaths: keyPaths, options: options,
       context: try target["context"].map { text throws(Problem) in try EchoedText(text, mistake: .malformedQuery) },
       cursor: cursor(of: request, target), overflow: try overflow(target))
     try checkOpen()
     if request.method == .head {
-      try store.withPublication { publication throws(Problem) in try streams.check(topic, publication) }
+      try objectStreams.check(topic, in: store)
       return .response(Response(status: .ok, fields: Self.streamFields))
     }
     guard topic.cursor != nil else {
-      return .stream(try streams.open(topic, in: store), fields: Self.streamFields)
+      return .stream(try objectStreams.open(topic, in: store), fields: Self.streamFields)
     }
     return try opening(in: resumptions, request, target) { api throws(Problem) in
-      try api.streams.open(topic, in: api.store)
+      try api.objectStreams.open(topic, in: api.store)
     }
   }
 
@@ -92,33 +92,14 @@ extension KeywayAPI {
     }
     let query = try Problem.translating { () throws(ModelError) in try Query(words, in: store.schema) }
     let cursor = cursor(of: request, target)
-    let asked = StreamRegistry.QueryRequest(
+    let asked = QueryStreamRequest(
       query: query,
       context: try target["context"].map { text throws(Problem) in try EchoedText(text, mistake: .malformedQuery) },
       cursor: cursor, overflow: try overflow(target))
     try checkOpen()
     if request.method == .head { return .response(Response(status: .ok, fields: Self.streamFields)) }
-    return try opening(in: queryOpenings, request, target) { api throws(Problem) in try api.open(asked) }
-  }
-
-  /// Evaluates a live query, where nobody watches it, and opens a stream of it.
-  private func open(_ asked: StreamRegistry.QueryRequest) throws(Problem) -> EventStream {
-    let query = asked.query
-    if let after = streams.resumedRevision(asked.cursor, store.snapshot) {
-      return try streams.resume(asked, after: after, in: store)
-    }
-    let prepared = try prepare([query])[query]
-    var encoded: StreamRegistry.EncodedResults?
-    let (result, snapshot) = store.withPublication { publication in
-      (publication.queries.result(of: query), publication.snapshot)
-    }
-    if let result {
-      encoded = streams.encodeResults(asked, result, snapshot)
-    } else if let prepared {
-      encoded = streams.encodeResults(asked, prepared)
-    }
-    return try store.withPublication { publication throws(Problem) in
-      try streams.open(asked, prepared: prepared, encoded: encoded, &publication)
+    return try opening(in: queryOpenings, request, target) { api throws(Problem) in
+      try api.queryStreams.open(asked, in: api.store)
     }
   }
 
@@ -167,16 +148,11 @@ extension KeywayAPI {
     let overflow = try overflow(target)
     guard !cells.isEmpty else {
       return .stream(
-        try streams.openCells(cells, cursor: cursor, overflow: overflow, in: store), fields: Self.streamFields)
+        try cellStreams.open(cells, cursor: cursor, overflow: overflow, in: store), fields: Self.streamFields)
     }
     return try opening(in: cursor == nil ? queryOpenings : resumptions, request, target) { api throws(Problem) in
-      try api.streams.openCells(cells, cursor: cursor, overflow: overflow, in: api.store)
+      try api.cellStreams.open(cells, cursor: cursor, overflow: overflow, in: api.store)
     }
-  }
-
-  /// Evaluates the queries that a request names before anything is locked.
-  private func prepare(_ queries: Set<Query>) throws(Problem) -> [Query: PreparedQuery] {
-    try Problem.translating { () throws(ModelError) in try store.prepare(queries) }
   }
 
   /// The bindings of a body `{"cells":{…}}`.
@@ -200,51 +176,39 @@ extension KeywayAPI {
 
   func getCells(_ stream: String, _ cell: String?, _ target: Target) throws(Problem) -> HandlerResponse {
     try target.allowOnly()
-    return .response(json(try streams.describeCells(stream, cell: cell)))
+    return .response(json(try cellStreams.describe(cell, in: stream)))
   }
 
   func deleteCells(_ stream: String, _ cell: String?, _ target: Target) throws(Problem) -> HandlerResponse {
     try target.allowOnly()
-    try store.withPublication { publication throws(Problem) in
-      try streams.endCells(stream, cell: cell, &publication)
-    }
+    try cellStreams.end(cell, in: stream, store)
     return .response(Response(status: .noContent))
   }
 
   func putCells(_ stream: String, _ request: borrowing Request, _ target: Target) throws(Problem) -> HandlerResponse {
     try target.allowOnly()
+    try cellStreams.require(stream)
     let bindings = try Self.cells(of: try Body.object(of: request))
-    let prepared = try prepare(try streams.queries(in: bindings, store.schema))
-    let cells = try store.withPublication { publication throws(Problem) in
-      try streams.bind(bindings, in: stream, replacingAll: true, prepared: prepared, &publication)
-    }
-    var body = JSONObject()
-    for (name, cell) in cells.sorted(by: { $0.key < $1.key }) { body[name] = .object(cell) }
-    return .response(json(["cells": .object(body)]))
+    return .response(
+      json(["cells": .object(try cellStreams.bind(bindings, in: stream, replacingAll: true, store))]))
   }
 
   func putCell(
     _ stream: String, _ cell: String, _ request: borrowing Request, _ target: Target
   ) throws(Problem) -> HandlerResponse {
     try target.allowOnly()
-    let binding = try Body.value(of: request)
-    let prepared = try prepare(try streams.queries(in: [cell: binding], store.schema))
-    let cells = try store.withPublication { publication throws(Problem) in
-      try streams.bind([cell: binding], in: stream, prepared: prepared, &publication)
-    }
-    return .response(json(cells[cell] ?? [:]))
+    try cellStreams.require(stream)
+    let bound = try cellStreams.bind([cell: try Body.value(of: request)], in: stream, store)
+    guard case .object(let body)? = bound[cell] else { return .response(json([:])) }
+    return .response(json(body))
   }
 
   func patchCell(
     _ stream: String, _ cell: String, _ request: borrowing Request, _ target: Target
   ) throws(Problem) -> HandlerResponse {
     try target.allowOnly()
+    _ = try cellStreams.describe(cell, in: stream)
     let changes = try Body.value(of: request, types: [Body.json, Body.mergePatch])
-    let prepared = try prepare(try streams.query(patching: cell, in: stream, changes, store.schema))
-    return .response(
-      json(
-        try store.withPublication { publication throws(Problem) in
-          try streams.patch(cell, in: stream, changes, prepared: prepared, &publication)
-        }))
+    return .response(json(try cellStreams.patch(cell, in: stream, changes, store)))
   }
 }

@@ -1,6 +1,6 @@
-internal import KeyValueModel
-internal import KeyValueObserving
-internal import OrderedCollections
+import KeyValueModel
+import KeyValueObserving
+import OrderedCollections
 
 /// What a client binds a cell to.
 struct CellBinding: Hashable, Sendable {
@@ -95,27 +95,23 @@ struct CellBinding: Hashable, Sendable {
     }
   }
 
-  /// The binding as JSON, with everything that was left out filled in.
-  var described: JSONObject {
+  /// Adds the binding as JSON, with everything that was left out filled in.
+  func describe(in body: inout JSONObject) {
     if let query {
-      return [
-        "entity": .string(query.entity),
-        "filter": query.filter.map(Value.string) ?? .null,
-        "sort": query.sort.map(Value.string) ?? .null,
-        "section": query.section.map(Value.string) ?? .null,
-        "limit": query.limit.map { .integer(Int64($0)) } ?? .null,
-        "keys": query.keys.map { .array($0.map(Value.string)) } ?? .null,
-        "visible": .bool(isVisible),
-        "context": context.map { .string($0.text) } ?? .null,
-      ]
+      query.describe(in: &body)
+    } else {
+      body["object"] = object.map(Value.reference) ?? .null
+      body["keyPaths"] = keyPaths.map { .array($0.map(Value.string)) } ?? .null
+      body["options"] = .array(options.optionNames.map(Value.string))
     }
-    return [
-      "object": object.map(Value.reference) ?? .null,
-      "keyPaths": keyPaths.map { .array($0.map(Value.string)) } ?? .null,
-      "options": .array(options.optionNames.map(Value.string)),
-      "visible": .bool(isVisible),
-      "context": context.map { .string($0.text) } ?? .null,
-    ]
+    body["visible"] = .bool(isVisible)
+    body["context"] = context.map { .string($0.text) } ?? .null
+  }
+
+  /// Whether a `PATCH` says what a cell is to show, be it nothing.
+  static func namesObject(_ body: Value) -> Bool {
+    guard case .object(let members) = body else { return false }
+    return members["object"] != nil
   }
 
   private static func reference(_ value: Value) throws(Problem) -> Reference? {

@@ -1,71 +1,71 @@
-internal import HTTPServer
-internal import KeyValueModel
-internal import KeyValueObserving
+import HTTPServer
+import KeyValueModel
+import KeyValueObserving
+import ModelStore
 
 /// A stream with cells: one observer whose observations come and go.
-final class CellStream {
-  /// Known once the hub has opened the stream, before anybody else can find it.
-  var id: StreamID?
-  let name: String
+final class CellStream: CommitReceiver {
+  let id: StreamID
   let observer: ObserverID
-  var cells: [String: Cell] = [:]
-  /// Whether its reader is too slow: no cell is told anything until it is resumed.
-  var isSuspended = false
+  let services: StreamServices
+  var cells: CellSet
 
-  init(name: String, observer: ObserverID) {
-    self.name = name
+  init(id: StreamID, observer: ObserverID, cells: CellSet = CellSet(), services: StreamServices) {
+    self.id = id
     self.observer = observer
+    self.cells = cells
+    self.services = services
   }
 
-  /// How many observations its cells have, a live query counted as one.
-  var observationCount: Int { cells.values.reduce(0) { $0 + $1.observations.count + ($1.query == nil ? 0 : 1) } }
+  var observationCount: Int { cells.observationCount }
+  var queries: [Query] { cells.cells.values.compactMap(\.query) }
 
-  /// Takes in what a commit did: cells off screen, and all of a suspended stream, remember it, and what the others are to
-  /// be told comes back.
-  func sift(_ event: StreamEvent) -> StreamEvent? {
-    let goneCells = Dictionary(grouping: event.gone, by: \.cell)
-    var hidden: Set<String> = []
-    let hiddenChanges = Dictionary(grouping: event.changes.lazy.filter { self.isHidden($0.cell) }, by: \.cell)
-    for (name, cell) in cells where cell.pending != nil {
-      let changes = hiddenChanges[name] ?? []
-      let gone = goneCells[name]?.first?.object
-      guard !changes.isEmpty || gone != nil else { continue }
-      hidden.insert(name)
-      cells[name]?.pending?.absorb(changes, gone: gone)
-    }
-    var told = StreamEvent(revision: event.revision, writer: event.writer)
-    told.changes = event.changes.filter { !hidden.contains($0.cell ?? "") }
-    told.gone = event.gone.filter { !hidden.contains($0.cell ?? "") }
-    for news in event.queries {
-      if isHidden(news.cell) {
-        if cells[news.cell ?? ""]?.missed != nil {
-          cells[news.cell ?? ""]?.missed?.count += 1
-        } else {
-          // It is owed everything: only the count is of interest.
-          cells[news.cell ?? ""]?.pending?.absorb([], gone: nil)
-        }
-      } else {
-        told.queries.append(news)
-      }
-    }
-    for gone in event.gone { empty(gone.cell ?? "", of: gone.object, at: event.revision) }
-    count(told)
-    return told.isEmpty ? nil : told
+  func context(ofCell cell: String?) -> String? { cell.flatMap { cells[$0]?.binding.context?.text } }
+
+  func delivery(of event: StreamEvent, _ contents: inout StreamRegistry.Contents) -> Delivery? {
+    guard let visible = cells.visiblePart(of: event) else { return nil }
+    services.countNotifications(visible.changes.count + visible.queries.count)
+    return .stream(id, services.encoder.bytes(of: visible))
   }
 
-  private func isHidden(_ name: String?) -> Bool { name.map { cells[$0]?.pending != nil } ?? false }
-
-  /// The object of a cell was deleted: it shows nothing.
-  private func empty(_ name: String, of object: Reference, at revision: Revision) {
-    cells[name]?.lost = (object, .commit(revision))
-    cells[name]?.binding.object = nil
-    cells[name]?.observations = []
+  func overflow(_ contents: inout StreamRegistry.Contents) -> Delivery? {
+    .endStream(id, services.encoder.farewell(.overflow))
   }
 
-  /// Counts an event for the cells that it tells something: one for the changes, one for each live query, one for an end.
-  func count(_ event: StreamEvent) {
-    let names = Set(event.changes.map { $0.cell ?? "" }).union(event.gone.map { $0.cell ?? "" })
-    for name in names { cells[name]?.told += 1 }
-    for news in event.queries { cells[news.cell ?? ""]?.told += 1 }
+  func end(_ id: StreamID, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication) {
+    unregister(&publication)
+    contents.receivers[observer] = nil
+  }
+
+  /// Ends what all cells observe and watch.
+  func unregister(_ publication: inout Publication) {
+    publication.observers.remove(observer)
+    publication.queries.remove(observer)
+  }
+
+  // MARK: Describing
+
+  func describe(in body: inout JSONObject) {
+    body["kind"] = .string("cells")
+    body["count"] = .integer(Int64(cells.count))
+    body["observations"] = .integer(Int64(observationCount))
+  }
+
+  func describeDetails(in body: inout JSONObject) { body["cells"] = .object(describeCells(cells.sorted.map(\.key))) }
+
+  /// The cells of these names as `GET` shows them, in the order given.
+  func describeCells(_ names: [String]) -> JSONObject {
+    var body = JSONObject()
+    for name in names { body[name] = cells[name].map { .object($0.described(as: name)) } }
+    return body
+  }
+
+  /// One cell as `GET` shows it. Throws `unknown-cell`.
+  func describeCell(_ name: String) throws(Problem) -> JSONObject { try require(name).described(as: name) }
+
+  /// A cell. Throws `unknown-cell`.
+  func require(_ name: String) throws(Problem) -> Cell {
+    guard let cell = cells[name] else { throw Problem(.unknownCell, "the stream has no cell '\(name)'") }
+    return cell
   }
 }

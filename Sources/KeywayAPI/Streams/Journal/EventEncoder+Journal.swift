@@ -1,7 +1,7 @@
-internal import HTTPServer
-internal import Journal
-internal import KeyValueModel
-internal import ModelStore
+import HTTPServer
+import Journal
+import KeyValueModel
+import ModelStore
 
 /// What a stream of the journal is told.
 extension EventEncoder {

@@ -1,6 +1,6 @@
-internal import DequeModule
-internal import HTTPServer
-internal import KeyValueModel
+import DequeModule
+import HTTPServer
+import KeyValueModel
 
 /// The last events of a feed as they were told, for followers who are a little behind: a crowd that comes back together
 /// need not read the journal again, each for itself.

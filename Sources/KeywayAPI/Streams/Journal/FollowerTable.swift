@@ -1,7 +1,7 @@
-internal import HTTPServer
-internal import KeyValueModel
+import HTTPServer
+import KeyValueModel
 
-/// Who follows the journal, and how far each has been told. Without any input or output of its own.
+/// The streams that follow the journal, and how far each has been notified. Without any input or output of its own.
 ///
 /// A follower is with the others, who have been told up to the front; or behind; or ahead of them, for a moment: it came
 /// with a cursor, or at a present, that the reader has not come to. One that is ahead and has asked waits.
@@ -19,8 +19,6 @@ struct FollowerTable {
   private(set) var front: Revision = 0
 
   var isEmpty: Bool { places.isEmpty }
-
-  func contains(_ id: StreamID) -> Bool { places[id] != nil }
 
   /// The present, before the first follower comes; where there are some, the front is theirs.
   mutating func begin(at present: Revision) {
@@ -40,11 +38,9 @@ struct FollowerTable {
     }
   }
 
-  /// A follower misses what comes after a revision. False where there is no such follower.
-  mutating func beginLag(_ id: StreamID, lastTold: Revision) -> Bool {
-    guard places[id] != nil else { return false }
-    places[id] = .elsewhere(told: lastTold)
-    return true
+  /// A follower misses what comes after a revision. Does nothing where there is no such follower.
+  mutating func beginLag(_ id: StreamID, lastNotified: Revision) {
+    if places[id] != nil { places[id] = .elsewhere(told: lastNotified) }
   }
 
   /// The others have been told up to a revision. Gives those who need wait no longer.

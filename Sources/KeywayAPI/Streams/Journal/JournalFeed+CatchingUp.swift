@@ -1,22 +1,14 @@
-internal import Dispatch
-internal import HTTPServer
-internal import Journal
-internal import KeyValueModel
-internal import Locking
+import Dispatch
+import HTTPServer
+import Journal
+import KeyValueModel
+import Locking
 
 /// Followers who are behind. The hub asks for what each has missed, once it has sent what came before.
 extension JournalFeed {
-  /// A stream misses what comes after a revision. False where it does not follow the journal.
-  func beginLag(_ id: StreamID, lastTold: Revision) -> Bool {
-    state.withLock { $0.table.beginLag(id, lastTold: lastTold) }
-  }
-
-  /// A stream that lags is to be told what it has missed. False where it does not follow the journal.
-  @discardableResult
-  func catchUpLater(_ id: StreamID) -> Bool {
-    guard state.withLock({ $0.table.contains(id) }) else { return false }
+  /// Sends a stream that lags what it has missed, in its turn.
+  func catchUpLater(_ id: StreamID) {
     catchUps.async { self.catchUp(id) }
-    return true
   }
 
   /// Tells a stream the next piece of what it has missed, or that there is nothing.
@@ -72,7 +64,7 @@ extension JournalFeed {
   private func giveUp(_ error: JournalError, on id: StreamID, at told: Revision) {
     state.withLock { state in
       guard state.table.revisionToGoOnFrom(id) == told else { return }
-      guard error.isLasting else { return hub.post([.endStream(id, encoder.farewell("shutdown"))], position: nil) }
+      guard error.isLasting else { return hub.post([.endStream(id, encoder.farewell(.shutdown))], position: nil) }
       let front = state.table.front
       let reset = encoder.reset(.compacted, at: front, position: StreamPosition.commit(front).rawValue)
       post(reset, to: id, upTo: front, &state)

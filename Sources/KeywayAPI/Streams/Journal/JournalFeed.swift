@@ -1,9 +1,9 @@
-internal import Dispatch
-package import HTTPServer
-package import Journal
-internal import KeyValueModel
-internal import Locking
-internal import Synchronization
+import Dispatch
+import HTTPServer
+import Journal
+import KeyValueModel
+import Locking
+import Synchronization
 
 /// Tells the journal, transaction by transaction, to everybody who follows it.
 ///
@@ -15,7 +15,7 @@ internal import Synchronization
 /// `state` is all that changes, under its lock, which is also held while something is posted, so that what is posted
 /// comes in order; never while the journal is read. It may be taken while that of a registry is held, and the store's
 /// published state may be asked for within.
-package final class JournalFeed: Sendable {
+final class JournalFeed: Sendable {
   struct State {
     var table = FollowerTable()
     var tail = FeedTail(byteLimit: JournalFeed.tailBytes)
@@ -32,8 +32,7 @@ package final class JournalFeed: Sendable {
   static let channel = ChannelID(0)
 
   let journal: any TransactionJournal
-  let hub: StreamHub
-  let encoder: EventEncoder
+  let services: StreamServices
   let state = Locked(State())
   /// Where those who are behind are seen to, one after the other.
   let catchUps = DispatchQueue(label: "keyway.journal.catch-ups", qos: .utility)
@@ -44,20 +43,20 @@ package final class JournalFeed: Sendable {
   private let isReaderWoken = Atomic(false)
 
   /// A feed that nobody follows yet.
-  package init(journal: any TransactionJournal, hub: StreamHub, epoch: String) {
+  init(journal: any TransactionJournal, services: StreamServices) {
     self.journal = journal
-    self.hub = hub
-    encoder = EventEncoder(epoch: epoch)
+    self.services = services
   }
+
+  var hub: StreamHub { services.hub }
+  var encoder: EventEncoder { services.encoder }
 
   // MARK: Following
 
-  /// Opens a stream that goes on from a cursor, or from the present. `prelude` begins its first block; `present` gives
-  /// the published revision, and is asked once.
-  func open(
-    _ cursor: String?, prelude: [UInt8], overflow: OverflowPolicy, present: () -> Revision
-  ) throws(StreamHubError) -> EventStream {
-    try state.withLock { state throws(StreamHubError) in
+  /// Opens a stream that goes on from a cursor, or from the present. `present` gives the published revision, and is asked
+  /// once. Throws `too-many-streams` and `draining`.
+  func open(_ cursor: String?, overflow: OverflowPolicy, present: () -> Revision) throws(Problem) -> EventStream {
+    try state.withLock { state throws(Problem) in
       // Before the present is asked for: what is published after that wakes the reader.
       isFollowed.store(true, ordering: .sequentiallyConsistent)
       defer { isFollowed.store(!state.table.isEmpty, ordering: .sequentiallyConsistent) }
@@ -65,19 +64,19 @@ package final class JournalFeed: Sendable {
       state.table.begin(at: present)
       let resumption = Resumption(
         cursor: cursor, epoch: encoder.epoch, oldest: journal.bounds.base, present: present)
-      var bytes = prelude
+      var bytes = services.retryLine
       var told = present
       switch resumption {
       case .fresh: encoder.appendHeartbeat(at: present, to: &bytes)
       case .after(let revision):
         told = revision
-        bytes.append(UInt8(ascii: "\n"))
+        bytes += EventEncoder.emptyBlock
       case .reset(let reason):
         encoder.appendReset(reason, revision: present, to: &bytes)
         encoder.appendHeartbeat(at: present, to: &bytes)
       }
       let isBehind = told != state.table.front
-      let stream = try hub.open(
+      let stream = try services.open(
         prelude: bytes, channel: Self.channel, overflow: overflow,
         beginning: isBehind ? .behind : .position(StreamPosition.commit(told).rawValue))
       state.table.add(stream.id, toldUpTo: told)
@@ -87,8 +86,8 @@ package final class JournalFeed: Sendable {
     }
   }
 
-  /// A stream is over. Does nothing for one that does not follow the journal.
-  func streamEnded(_ id: StreamID) {
+  /// A stream is over.
+  func remove(_ id: StreamID) {
     state.withLock { state in
       state.table.remove(id)
       guard state.table.isEmpty else { return }
@@ -146,7 +145,7 @@ package final class JournalFeed: Sendable {
     let ready = state.withLock { state -> [StreamID] in
       guard !state.table.isEmpty, state.table.front == front else { return [] }
       guard isForEver else {
-        hub.post([.endChannel(Self.channel, encoder.farewell("shutdown"))], position: nil)
+        hub.post([.endChannel(Self.channel, encoder.farewell(.shutdown))], position: nil)
         return []
       }
       state.tail.removeAll()

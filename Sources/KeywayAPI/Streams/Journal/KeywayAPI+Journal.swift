@@ -21,9 +21,7 @@ extension KeywayAPI {
   private func openJournal(_ request: borrowing Request, _ target: Target) throws(Problem) -> HandlerResponse {
     let overflow = try overflow(target)
     if request.method == .head { return .response(Response(status: .ok, fields: Self.streamFields)) }
-    let stream = try streams.openFollower(of: feed, cursor(of: request, target), overflow: overflow) {
-      store.snapshot.revision
-    }
+    let stream = try journalStreams.open(cursor(of: request, target), overflow: overflow, in: store)
     return .stream(stream, fields: Self.streamFields)
   }
 

@@ -1,6 +1,6 @@
-internal import KeyValueObserving
+import KeyValueObserving
 
-/// What became of a live query's rows, encoded: all of a `content` event but its head, which is each watcher's own.
+/// What became of a live query's rows, encoded: all of a `content` event but its head, which differs between watchers.
 struct EncodedContent {
   /// What became of the rows.
   let content: QueryContent

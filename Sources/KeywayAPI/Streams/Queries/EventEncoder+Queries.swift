@@ -1,20 +1,31 @@
-internal import KeyValueModel
-internal import KeyValueObserving
+import KeyValueModel
+import KeyValueObserving
+import ModelStore
 
-/// The events of live queries: `results` and `content` (the wire contract, section 5).
+/// The events of live queries: `results` and `content` (the specification, section 5).
 extension EventEncoder {
+  /// The present rows, as the first event of a stream.
+  func initialEvent(_ result: QueryResult, _ context: EchoedText?, _ snapshot: Snapshot) -> [UInt8] {
+    var bytes: [UInt8] = []
+    let notification = QueryNotification(
+      cell: nil, context: context?.text, body: .results(result, snapshot.state, isInitial: true))
+    append(notification, revision: snapshot.revision, to: &bytes)
+    return bytes
+  }
+
   /// A `results` or `content` event.
   func append(
-    _ news: QueryNews, revision: Revision, writer: String? = nil, hasID: Bool = true, to bytes: inout [UInt8]
+    _ notification: QueryNotification, revision: Revision, writer: String? = nil, hasID: Bool = true,
+    to bytes: inout [UInt8]
   ) {
-    let isContent = if case .content = news.sort { true } else { false }
+    let isContent = if case .content = notification.body { true } else { false }
     append(isContent ? "content" : "results", id: hasID ? revision : nil, to: &bytes) { bytes in
       appendHead(revision, writer, &bytes)
-      if case .results(_, _, isInitial: true) = news.sort { bytes.append(contentsOf: ",\"initial\":true".utf8) }
-      appendText(news.cell, named: ",\"cell\":", to: &bytes)
-      appendText(news.context, named: ",\"context\":", to: &bytes)
-      if let coalesced = news.coalesced { bytes.append(contentsOf: ",\"coalesced\":\(coalesced)".utf8) }
-      switch news.sort {
+      if case .results(_, _, isInitial: true) = notification.body { bytes.append(contentsOf: ",\"initial\":true".utf8) }
+      appendText(notification.cell, named: ",\"cell\":", to: &bytes)
+      appendText(notification.context, named: ",\"context\":", to: &bytes)
+      if let coalesced = notification.coalesced { bytes.append(contentsOf: ",\"coalesced\":\(coalesced)".utf8) }
+      switch notification.body {
       case .results(let result, let state, _): append(result, in: state, to: &bytes)
       case .content(let content): bytes.append(contentsOf: content.bytes)
       }
@@ -41,7 +52,7 @@ extension EventEncoder {
     bytes.append(UInt8(ascii: "]"))
   }
 
-  /// What `content` says of the rows, encoded once for all who are told it.
+  /// What `content` says of the rows, encoded once for all that receive it.
   func encoded(_ content: QueryContent) -> EncodedContent {
     var bytes: [UInt8] = []
     append(content, to: &bytes)

@@ -1,35 +1,36 @@
-internal import KeyValueModel
-internal import KeyValueObserving
+import KeyValueModel
+import KeyValueObserving
 
-/// What somebody has not been told of a live query: remembered as the rows that he has, whatever becomes of them.
+/// What a stream or a cell has missed of a live query: remembered as the rows that its client has, whatever becomes of
+/// them.
 struct MissedContents {
-  /// The rows that he has.
+  /// The rows that the client has.
   let shown: QueryResult
   /// The revision of these rows.
   let since: Revision
-  /// How many contents he has missed.
+  /// How many contents were missed.
   var count = 0
-  /// Whether nobody knows any more which rows he has: he is told all.
+  /// Whether it is no longer known which rows the client has: it receives all.
   var isUnknown = false
 
-  /// Differences of fewer rows than this are told as such even where the whole is shorter.
+  /// A difference of at most so many rows is sent as one even where the whole result is shorter.
   private static let wholeThreshold = 100
 
-  /// One content from what he has to what there is in `state`, or all rows where these are far fewer; nil
-  /// where there is nothing to tell.
-  func news(
+  /// One content from what the client has to what there is in `state`, or all rows where these are far fewer; nil
+  /// where nothing was missed.
+  func notification(
     cell: String?, context: String?, to result: QueryResult, in state: any ObjectReader, at revision: Revision,
     _ encoder: EventEncoder
-  ) -> QueryNews? {
+  ) -> QueryNotification? {
     if isUnknown {
-      return QueryNews(cell: cell, context: context, sort: .results(result, state, isInitial: true))
+      return QueryNotification(cell: cell, context: context, body: .results(result, state, isInitial: true))
     }
     guard count > 0 || result.query != shown.query else { return nil }
     let content = QueryContent(from: shown, at: since, to: result, in: state, at: revision)
     let isWhole = content.changes.count > max(result.count, Self.wholeThreshold)
-    return QueryNews(
+    return QueryNotification(
       cell: cell, context: context,
-      sort: isWhole ? .results(result, state, isInitial: false) : .content(encoder.encoded(content)),
+      body: isWhole ? .results(result, state, isInitial: false) : .content(encoder.encoded(content)),
       coalesced: max(1, count))
   }
 }

@@ -1,13 +1,13 @@
-internal import KeyValueModel
-internal import KeyValueObserving
-internal import ModelStore
+import KeyValueModel
+import KeyValueObserving
+import ModelStore
 
-/// What the streams of a topic were told after a revision, encoded: for those who come back. Brought up to the present
-/// when a stream is opened, and kept for the next: a crowd that was cut off together comes back together.
-struct TopicReplay: Sendable {
+/// What the streams of a topic were sent after a revision, encoded, for streams that resume there. Brought up to the
+/// present when a stream is opened, and kept for the next.
+struct ObjectReplay: Sendable {
   /// What makes two replays the same.
   struct Key: Hashable, Sendable {
-    let topic: Topic.Key
+    let topic: ObjectTopic.Key
     let after: Revision
   }
 

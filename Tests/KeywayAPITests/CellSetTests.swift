@@ -5,10 +5,11 @@ import Testing
 @testable import KeywayAPI
 
 @Suite("Streams of slow readers")
-struct CellStreamTests {
+struct CellSetTests {
   private var model: Model
   private var index = ObserverIndex()
-  private let stream = CellStream(name: "s", observer: ObserverID(1))
+  private var cells = CellSet()
+  private let observer = ObserverID(1)
 
   init() throws {
     model = Model(schema: try Schema(yaml: "entities: {A: {keys: {x: {type: integer}, l: {toMany: integer}}}}"))
@@ -23,7 +24,7 @@ struct CellStreamTests {
 
   private let encoder = EventEncoder(epoch: "test")
 
-  private var moment: Moment { Moment(reader: model.state, revision: model.revision) { _ in nil } }
+  private var present: DeliveredState { DeliveredState(reader: model.state, revision: model.revision) { _ in nil } }
 
   private func reference(_ text: String) throws -> Reference { try #require(Reference(text)) }
 
@@ -36,9 +37,9 @@ struct CellStreamTests {
       return Observation(object: reference, keyPath: keyPath, options: [.old, .new])
     }
     var cell = Cell(binding: try CellBinding(.object(body)), observations: observations)
-    if !isVisible { cell.pause(at: moment) }
-    stream.cells[name] = cell
-    index.add(observations, of: stream.observer, cell: name, in: model.state)
+    if !isVisible { cell.pause(at: present) }
+    cells[name] = cell
+    index.add(observations, of: observer, cell: name, in: model.state)
   }
 
   /// Commits one operation, and gives what the stream is told at once.
@@ -47,8 +48,8 @@ struct CellStreamTests {
     let commit = try model.commit(Transaction([operation]))
     var told: [String] = []
     index.tell(CollectionOfOne(commit), of: model.state) { event in
-      guard let sifted = stream.sift(StreamEvent(event)) else { return }
-      told = sifted.changes.map(Self.line) + sifted.gone.map { "\($0.cell ?? "") gone" }
+      guard let visible = cells.visiblePart(of: StreamEvent(event)) else { return }
+      told = visible.changes.map(Self.line) + visible.gone.map { "\($0.cell ?? "") gone" }
     }
     return told
   }
@@ -59,57 +60,59 @@ struct CellStreamTests {
     return "\(change.cell ?? "") \(change.observation.keyPath.text) \(change.kind)\(old)\(new)\(merged)"
   }
 
-  private func resume() -> [String] {
-    let news = stream.resume(at: moment, encoder)
-    return news.initial.map { "initial \(Self.line($0))" } + news.coalesced.map(Self.line)
-      + news.gone.map { "\($0.cell ?? "") gone" }
+  private mutating func catchUp() -> [String] {
+    let update = cells.catchUp(to: present, encoder)
+    return update.initial.map { "initial \(Self.line($0))" } + update.coalesced.map(Self.line)
+      + update.gone.map { "\($0.cell ?? "") gone" }
   }
 
-  @Test("A suspended stream is told nothing, and when it is resumed what its visible cells missed")
+  @Test("A suspended stream is told nothing, and when it catches up what its visible cells missed")
   mutating func suspending() throws {
     let object = try reference("A/1")
-    stream.suspend(at: moment)
+    cells.suspend(at: present)
     #expect(try commit(.set(object, keyPath: "x", .integer(2))).isEmpty)
     #expect(try commit(.insert(object, keyPath: "l", [.value(.integer(5))], at: nil)).isEmpty)
     #expect(try commit(.set(object, keyPath: "x", .integer(3))).isEmpty)
-    let cell = try #require(stream.cells["a"]?.described(as: "a"))
+    let cell = try #require(cells["a"]?.described(as: "a"))
     #expect(cell["pending"] == .integer(3))
     #expect(cell["visible"] == .bool(true))
-    #expect(resume() == ["a x setting old 1 new 3 2", "a l insertion new [5] 1"])
-    #expect(stream.cells["a"]?.pending == nil)
-    #expect(stream.cells["off"]?.pending?.commits == 3)
+    #expect(catchUp() == ["a x setting old 1 new 3 2", "a l insertion new [5] 1"])
+    #expect(cells["a"]?.pending == nil)
+    #expect(cells["off"]?.pending?.commits == 3)
     #expect(try commit(.set(object, keyPath: "x", .integer(4))) == ["a x setting old 3 new 4"])
-    #expect(resume() == [])
+    #expect(catchUp() == [])
   }
 
   @Test("A cell that leaves the screen while its stream is suspended remembers from when it was told last")
   mutating func hiddenMeanwhile() throws {
     let object = try reference("A/1")
-    stream.suspend(at: moment)
+    cells.suspend(at: present)
     try commit(.set(object, keyPath: "x", .integer(2)))
-    stream.cells["a"]?.binding.isVisible = false
-    stream.cells["a"]?.pause(at: moment)
-    #expect(resume() == [])
+    cells["a"]?.binding.isVisible = false
+    let present = present
+    cells["a"]?.pause(at: present)
+    #expect(catchUp() == [])
     try commit(.set(object, keyPath: "x", .integer(3)))
-    var news = CellNews()
-    stream.cells["a"]?.resume(as: "a", at: moment, encoder, &news)
-    #expect(news.coalesced.map(Self.line) == ["a x setting old 1 new 3 2"])
+    var update = CellUpdate()
+    let now = self.present
+    cells["a"]?.resume(as: "a", at: now, encoder, &update)
+    #expect(update.coalesced.map(Self.line) == ["a x setting old 1 new 3 2"])
   }
 
   @Test("A cell that is owed its first state is told that, and one that lost its object that it did")
   mutating func firstStateAndEnd() throws {
-    stream.suspend(at: moment)
-    stream.cells["a"]?.isOwedInitial = true
+    cells.suspend(at: present)
+    cells["a"]?.isOwedInitial = true
     try commit(.set(try reference("A/1"), keyPath: "x", .integer(2)))
     #expect(try commit(.delete(try reference("A/2"))).isEmpty)
-    #expect(resume() == ["initial a x setting new 2", "initial a l setting new [1,2,3,4]", "b gone"])
+    #expect(catchUp() == ["initial a x setting new 2", "initial a l setting new [1,2,3,4]", "b gone"])
   }
 
   @Test("Suspending twice forgets nothing")
   mutating func twice() throws {
-    stream.suspend(at: moment)
+    cells.suspend(at: present)
     try commit(.set(try reference("A/2"), keyPath: "x", .integer(2)))
-    stream.suspend(at: moment)
-    #expect(resume() == ["b x setting old 1 new 2 1"])
+    cells.suspend(at: present)
+    #expect(catchUp() == ["b x setting old 1 new 2 1"])
   }
 }

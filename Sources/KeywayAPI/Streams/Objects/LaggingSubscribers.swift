@@ -1,23 +1,22 @@
-internal import HTTPServer
-internal import KeyValueModel
-internal import KeyValueObserving
+import HTTPServer
+import KeyValueObserving
 
-/// The streams of one topic whose readers are too slow, with what each has missed. What is told is taken in once for all
-/// of them: whoever begins to lag begins a new segment, unless nothing was told since the last one began, and in the end
+/// The streams of one topic whose readers are too slow, with what each has missed. An event is taken in once for all of
+/// them: a stream that begins to lag begins a new segment, unless no event came since the last one began, and in the end
 /// has missed all segments since.
-struct LaggingMembers {
+struct LaggingSubscribers {
   private struct Member {
     /// What it missed before its first segment.
     var missed: PendingChanges?
     let firstSegment: Int
   }
 
-  /// What was told between one beginning to lag and the next.
+  /// What came between one beginning to lag and the next.
   private struct Segment {
     let number: Int
     /// How many begin with it: at least one, so that there are never more segments than members.
     var members = 1
-    var told = PendingChanges(since: DeliveredValues())
+    var missed = PendingChanges(since: DeliveredValues())
   }
 
   private var members: [StreamID: Member] = [:]
@@ -25,20 +24,20 @@ struct LaggingMembers {
   private var segments: [Segment] = []
   private var nextSegment = 0
 
-  /// How many runs of what was told are kept apart: never more than there are members.
+  /// How many segments are kept apart: never more than there are members.
   var segmentCount: Int { segments.count }
 
-  /// Takes in what the topic is told.
-  mutating func absorb(_ event: ObserverEvent) {
+  /// Takes in what one commit did to what the topic observes.
+  mutating func absorb(_ changes: [Change]) {
     guard let last = segments.indices.last else { return }
-    segments[last].told.absorb(event.changes, gone: nil)
+    segments[last].missed.absorb(changes, gone: nil)
   }
 
   /// A stream begins to lag. `missed` is what it has missed until now; nil where that is not known, and it will have to
-  /// be told everything anew.
+  /// receive the whole state anew.
   mutating func add(_ id: StreamID, missed: PendingChanges?) {
     remove(id)
-    if let last = segments.indices.last, segments[last].told.commits == 0 {
+    if let last = segments.indices.last, segments[last].missed.commits == 0 {
       segments[last].members += 1
       members[id] = Member(missed: missed, firstSegment: segments[last].number)
     } else {
@@ -53,9 +52,9 @@ struct LaggingMembers {
     guard let member = members.removeValue(forKey: id), let index = index(of: member.firstSegment) else { return }
     segments[index].members -= 1
     guard segments[index].members == 0 else { return }
-    // Who began before it goes on missing what it has.
+    // A stream that began before it goes on missing what it has.
     let segment = segments.remove(at: index)
-    if index > 0 { segments[index - 1].told.merge(segment.told) }
+    if index > 0 { segments[index - 1].missed.merge(segment.missed) }
   }
 
   /// Whether a stream lags.
@@ -66,7 +65,7 @@ struct LaggingMembers {
     guard let member = members[id], var missed = member.missed, let first = index(of: member.firstSegment) else {
       return nil
     }
-    for segment in segments[first...] { missed.merge(segment.told) }
+    for segment in segments[first...] { missed.merge(segment.missed) }
     return missed
   }
 

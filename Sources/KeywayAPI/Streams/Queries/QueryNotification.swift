@@ -1,10 +1,9 @@
-internal import KeyValueModel
-internal import KeyValueObserving
+import KeyValueModel
+import KeyValueObserving
 
-/// What a stream, or one of its cells, is told of a live query.
-struct QueryNews {
-  /// The sort.
-  enum Sort {
+/// What a stream, or one of its cells, receives of a live query: a `results` or a `content` event.
+struct QueryNotification {
+  enum Body {
     /// All rows, as they are in a state.
     case results(QueryResult, any ObjectReader, isInitial: Bool)
     /// What became of them.
@@ -13,10 +12,9 @@ struct QueryNews {
 
   /// The cell, nil where the stream is of nothing else.
   let cell: String?
-  /// What the client gave to be given back.
+  /// What the client wants to be given back.
   let context: String?
-  /// What is told.
-  let sort: Sort
+  let body: Body
   /// How many contents were merged into it, where it stands for some.
   var coalesced: Int?
 }

@@ -37,7 +37,7 @@ package final class KeywayServer: Sendable {
   /// Where the objects are.
   package let store: Store
   private let schemaText: String?
-  private let api: KeywayAPI
+  private let api: RequestRouter
   private let hub: StreamHub
   private let http: Server
 
@@ -64,7 +64,7 @@ package final class KeywayServer: Sendable {
       publisher: ServerPublisher(streams: streams, feed: feed),
       now: { Int64(Identifiers.epochMilliseconds) })
     let pages = PageStore(limits: configuration.pages, now: now, random: random)
-    api = KeywayAPI(
+    api = RequestRouter(
       store: store, streams: streams, feed: feed, hub: hub, pages: pages,
       idempotency: IdempotencyStore(limits: configuration.idempotency, now: now),
       limits: configuration.requests,

@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// Words that name stores and objects, and the clocks that they are made from.
 enum Identifiers {

@@ -37,7 +37,7 @@ package final class KeywayServer: Sendable {
   /// Where the objects are.
   package let store: Store
   private let schemaText: String?
-  private let api: KeywayAPI
+  private let api: RequestRouter
   private let hub: StreamHub
   private let http: Server
 
@@ -58,17 +58,14 @@ package final class KeywayServer: Sendable {
     let journal = journal ?? MemoryJournal(identity: JournalIdentity(epoch: Self.makeEpoch(), schema: ""))
     let epoch = journal.identity.epoch
     let services = StreamServices(hub: hub, epoch: epoch, limits: configuration.streams, random: random)
-    let streams = StreamRegistry(services)
-    let objectStreams = ObjectStreams(streams)
-    let feed = JournalFeed(journal: journal, services: services)
+    let streams = Streams(services, journal: journal)
     store = Store(
       schema: schema, journal: journal, limits: configuration.store,
-      publisher: ServerPublisher(streams: streams, objects: objectStreams, feed: feed),
+      publisher: streams,
       now: { Int64(Identifiers.epochMilliseconds) })
     let pages = PageStore(limits: configuration.pages, now: now, random: random)
-    api = KeywayAPI(
-      store: store, streams: streams, objectStreams: objectStreams,
-      journalStreams: JournalStreams(streams, feed), hub: hub, pages: pages,
+    api = RequestRouter(
+      store: store, streams: streams, hub: hub, pages: pages,
       idempotency: IdempotencyStore(limits: configuration.idempotency, now: now),
       limits: configuration.requests,
       hosts: HostNames(host: configuration.host, others: configuration.names, port: configuration.port),
@@ -79,7 +76,7 @@ package final class KeywayServer: Sendable {
       try prepare(store)
     }
     try hub.start(
-      delegate: StreamMonitor(store: store, streams: streams, metrics: registry, logger: logger))
+      delegate: StreamMonitor(store: store, streams: streams.registry, metrics: registry, logger: logger))
     do {
       http = try Server(
         host: configuration.host, port: configuration.port, limits: configuration.server, hub: hub, handler: api,

@@ -1,6 +1,6 @@
-internal import DequeModule
+import DequeModule
 package import HTTPServer
-internal import HTTPTypes
+import HTTPTypes
 
 /// What is known of requests that came with an `Idempotency-Key`: a state machine without lock, clock or socket.
 ///

@@ -1,6 +1,7 @@
-internal import HTTPServer
-internal import HTTPTypes
-internal import Locking
+import HTTPServer
+import HTTPTypes
+import Locking
+import ModelStore
 
 /// The memory of idempotency keys behind its lock and with its clock.
 ///
@@ -35,11 +36,13 @@ package final class IdempotencyStore: Sendable {
     }
   }
 
-  /// Remembers answers that were kept with their commits, oldest first, each so many seconds old.
-  func restore(_ answers: [(answer: StoredResponse, age: UInt64)]) {
+  /// Remembers the responses that were kept with commits, oldest first; `present` is in milliseconds since 1970.
+  func restore(_ attachments: [StoredAttachment], at present: Int64) {
     memory.withLock { [now] memory in
-      for (answer, age) in answers {
-        memory.restore(answer.response, for: answer.key, answer.fingerprint, age: age, at: now())
+      for attachment in attachments {
+        guard let stored = StoredResponse(attachment.bytes) else { continue }
+        let age = UInt64(max(0, present - attachment.milliseconds)) / 1000
+        memory.restore(stored.response, for: stored.key, stored.fingerprint, age: age, at: now())
       }
     }
   }

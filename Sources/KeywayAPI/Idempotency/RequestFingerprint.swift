@@ -1,5 +1,5 @@
 package import HTTPServer
-internal import HTTPTypes
+import HTTPTypes
 
 /// What makes two requests the same: everything of a write that its outcome depends on.
 ///

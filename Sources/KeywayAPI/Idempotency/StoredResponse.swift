@@ -1,6 +1,6 @@
-internal import HTTPServer
-internal import HTTPTypes
-internal import KeyValueModel
+import HTTPServer
+import HTTPTypes
+import KeyValueModel
 
 /// The answer to a request with an `Idempotency-Key`, as it is kept with its commit: so that a retry after a restart finds
 /// it exactly where what it did is found too.

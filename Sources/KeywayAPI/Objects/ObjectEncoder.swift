@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// Writes objects as the wire contract has them: `@ref`, `@revision`, and the keys, computed ones included.
 struct ObjectEncoder {

@@ -1,6 +1,6 @@
-internal import DequeModule
-internal import KeyValueModel
-internal import Locking
+import DequeModule
+import KeyValueModel
+import Locking
 
 /// The fetches that somebody may ask the next page of. All pages show one state, so that state is kept: for a while, and
 /// for so many fetches; the oldest make room. A page that is no longer kept is `page-expired`.

@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// How many objects one answer may still be made of, where a request can multiply them: by `expand`, and by key paths that
 /// lead through one to-many after another (`employees.department.employees…`).

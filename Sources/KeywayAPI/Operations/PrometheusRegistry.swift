@@ -1,6 +1,6 @@
 package import CoreMetrics
-internal import Locking
-internal import Synchronization
+import Locking
+import Synchronization
 
 /// The backend of swift-metrics: keeps what was counted and writes it in the Prometheus text format, version 0.0.4.
 ///
@@ -40,12 +40,19 @@ package final class PrometheusRegistry: MetricsFactory {
   }
 
   private let families = Locked<[String: Family]>([:])
+  private let collectors = Locked<[@Sendable (PrometheusRegistry) -> Void]>([])
 
   /// A registry of nothing.
   package init() {}
 
+  /// Has `collector` called before each rendering, to write down what is counted elsewhere.
+  func collect(_ collector: @escaping @Sendable (PrometheusRegistry) -> Void) {
+    collectors.withLock { $0.append(collector) }
+  }
+
   /// Everything, one family after the other in the order of names.
   package func rendered() -> [UInt8] {
+    for collector in collectors.withLock({ $0 }) { collector(self) }
     var text = ""
     let families = families.withLock { $0 }
     for (name, family) in families.sorted(by: { $0.key < $1.key }) {
@@ -59,7 +66,7 @@ package final class PrometheusRegistry: MetricsFactory {
     return Array(text.utf8)
   }
 
-  /// Sets a counter to a total that somebody else counted.
+  /// Sets a counter to a total that is counted elsewhere.
   func setTotal(_ name: String, _ dimensions: [(String, String)], to total: Double) {
     series(name, dimensions, type: "counter").set(total)
   }

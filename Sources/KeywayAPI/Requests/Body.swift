@@ -1,5 +1,5 @@
 package import HTTPServer
-internal import HTTPTypes
+import HTTPTypes
 package import KeyValueModel
 
 /// Reading bodies: what they must be, before what they say is looked at.

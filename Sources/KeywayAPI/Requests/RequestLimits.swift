@@ -1,5 +1,7 @@
 /// What one request may ask for.
 package struct RequestLimits: Sendable {
+  /// The most operations of one transaction, objects that are made in place included. `transactions.operations`.
+  package var transactionOperations = 10_000
   /// The most operations of a JSON Patch. `patch.operations`.
   package var patchOperations = 1000
   /// The most objects that one answer may have in the place of references, or members that it may read of a second

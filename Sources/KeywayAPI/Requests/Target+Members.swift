@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// The parameters that name members of a to-many.
 extension Target {

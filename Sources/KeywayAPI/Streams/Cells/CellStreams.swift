@@ -22,9 +22,12 @@ package struct CellStreams: Sendable {
       CellStreamOpening(parsed, cursor: cursor, overflow: overflow, in: store, services), in: store)
   }
 
-  /// Throws `unknown-stream` where no stream with cells is open under a name.
-  package func require(_ name: String) throws(Problem) {
-    try registry.contents.withLock { contents throws(Problem) in _ = try stream(name, contents) }
+  /// Throws `unknown-stream` where no stream with cells is open under a name, and `unknown-cell`.
+  package func require(_ name: String, _ cell: String? = nil) throws(Problem) {
+    try registry.contents.withLock { contents throws(Problem) in
+      let stream = try stream(name, contents)
+      if let cell { _ = try stream.require(cell) }
+    }
   }
 
   /// Binds cells of an open stream to what the bodies say, and, with `replacingAll`, ends its other cells: all or nothing.

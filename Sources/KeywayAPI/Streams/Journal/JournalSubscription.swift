@@ -34,6 +34,9 @@ package struct JournalStreams: Sendable {
     self.feed = feed
   }
 
+  /// Everything up to a revision is published. Any thread; costs next to nothing.
+  func commitsWerePublished(upTo revision: Revision) { feed.commitsWerePublished(upTo: revision) }
+
   /// Opens a stream that goes on from a cursor, or from the present. Throws `too-many-streams` and `draining`.
   package func open(_ cursor: String?, overflow: OverflowPolicy, in store: Store) throws(Problem) -> EventStream {
     try registry.contents.withLock { contents throws(Problem) in

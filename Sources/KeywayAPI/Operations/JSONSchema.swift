@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// The schema as JSON Schema (draft 2020-12), for clients that validate or generate.
 ///

@@ -1,14 +1,13 @@
-internal import HTTPServer
-internal import KeyValueModel
-internal import ModelStore
+import HTTPServer
+import KeyValueModel
+import ModelStore
 
-/// To-many key paths: inserting, removing, replacing, set operations.
-extension KeywayAPI {
+/// To-many key paths: inserting, removing, set operations.
+extension KeyPathHandlers {
   /// `POST …/{toMany}?index=0,2` or `?operation=union`; without either, members are appended.
-  func postKeyPath(
-    _ entity: String, _ id: String, _ keyPath: String, _ request: borrowing Request, _ target: Target
-  ) throws(Problem) -> HandlerResponse {
-    let reference = try reference(entity, id)
+  func post(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let (reference, keyPath) = (try context.reference(in: store.schema), context[.keyPath])
+    let target = context.target
     try target.allowOnly("index", "operation")
     try target.allowOneOf("index", "operation")
     let indexes = try target.indexes()
@@ -16,21 +15,12 @@ extension KeywayAPI {
     let body = try Body.value(of: request)
     guard let mutation else {
       let members = try newMembers(body, reference, keyPath)
-      return try writeValue(.insert(reference, keyPath: keyPath, members, at: indexes), reference, keyPath, request)
+      return try write(.insert(reference, keyPath: keyPath, members, at: indexes), reference, keyPath, request)
     }
     // The other two make nothing: an object in their body is no member.
     let mayMake = mutation == .union || mutation == .set
     let members = mayMake ? try newMembers(body, reference, keyPath) : MemberReader.values(body).map(NewMember.value)
-    let operation = Operation.mutateSet(reference, keyPath: keyPath, mutation, members)
-    return try writeValue(operation, reference, keyPath, request)
-  }
-
-  /// `PUT …/{toMany}?index=1`: one member, or an array of as many as there are places.
-  func replaceMembers(
-    of reference: Reference, _ keyPath: String, at indexes: [Int], _ request: borrowing Request
-  ) throws(Problem) -> HandlerResponse {
-    let members = try newMembers(try Body.value(of: request), reference, keyPath)
-    return try writeValue(.replace(reference, keyPath: keyPath, at: indexes, members), reference, keyPath, request)
+    return try write(.mutateSet(reference, keyPath: keyPath, mutation, members), reference, keyPath, request)
   }
 
   /// `DELETE …/{toMany}` with `?index=0,2`, `?object=Employee/3` or, for values, `?value="a"`; nil without any of them.
@@ -49,22 +39,12 @@ extension KeywayAPI {
     return nil
   }
 
-  /// Does one operation on a key path and answers with its value as written.
-  func writeValue(
-    _ operation: Operation, _ reference: Reference, _ keyPath: String, _ request: borrowing Request
-  ) throws(Problem) -> HandlerResponse {
-    try write([operation], about: .keyPath(reference, keyPath), request) { api, _, state in
-      api.value(keyPath, of: reference, in: state)
-    }
-  }
-
-  private func newMembers(_ body: Value, _ reference: Reference, _ keyPath: String) throws(Problem) -> [NewMember] {
-    try Problem.translating { () throws(ModelError) in
-      do throws(ModelError) {
-        return try MemberReader(keyPath, of: reference, in: store.schema, makeID: makeID).newMembers(body)
-      } catch {
-        throw ModelError(error.code, error.detail, object: reference, keyPath: keyPath)
-      }
+  /// The members that a body names, or has made.
+  func newMembers(_ body: Value, _ reference: Reference, _ keyPath: String) throws(Problem) -> [NewMember] {
+    do throws(ModelError) {
+      return try MemberReader(keyPath, of: reference, in: store.schema, makeID: makeID).newMembers(body)
+    } catch {
+      throw Problem(ModelError(error.code, error.detail, object: reference, keyPath: keyPath))
     }
   }
 

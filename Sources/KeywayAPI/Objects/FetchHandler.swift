@@ -1,12 +1,23 @@
-internal import HTTPServer
-internal import KeyValueModel
-internal import ModelStore
+import HTTPServer
+import KeyValueModel
+import ModelStore
 
 /// Objects by the page: those of one entity, or all of them.
-extension KeywayAPI {
+struct FetchHandler: Sendable {
+  let store: Store
+  let pages: PageStore
+  let limits: RequestLimits
+  private let extents = ExtentCache()
+
+  init(store: Store, pages: PageStore, limits: RequestLimits) {
+    self.store = store
+    self.pages = pages
+    self.limits = limits
+  }
+
   /// `GET /v1/objects/{Entity}`, all of them or those that meet a filter, in a sort order.
-  func fetch(_ name: String, _ request: borrowing Request, _ target: Target) throws(Problem) -> HandlerResponse {
-    if try form(of: request) == .stream { return try openQuery(name, request, target) }
+  func fetch(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let (name, target) = (context[.entity], context.target)
     let entity = try Problem.translating { () throws(ModelError) in try store.schema.requireEntity(name) }
     // One URL, two ways to read it: what is for the stream alone does not hinder.
     try target.allowOnly(
@@ -48,7 +59,8 @@ extension KeywayAPI {
 
   /// `GET /v1/objects`: the objects of all entities, or of those that `entities` names and what extends them; entities
   /// in the order of the schema, the objects of each in that of their references.
-  func fetchAll(_ request: borrowing Request, _ target: Target) throws(Problem) -> HandlerResponse {
+  func fetchAll(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let target = context.target
     try target.allowOnly("limit", "page", "entities")
     var entities = store.schema.entities
     if let names = target.list("entities") {
@@ -103,7 +115,7 @@ extension KeywayAPI {
       bytes.append(contentsOf: ",\"next\":\"\(word).\(end)\"".utf8)
     }
     bytes.append(UInt8(ascii: "}"))
-    return .response(json(bytes, at: fetch.revision, tag: nil))
+    return .response(.json(bytes, cursor: store.cursor(fetch.revision)))
   }
 
   private func limit(_ target: Target) throws(Problem) -> Int {

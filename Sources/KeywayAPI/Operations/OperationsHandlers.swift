@@ -1,37 +1,55 @@
-internal import HTTPServer
-internal import HTTPTypes
-internal import Journal
-internal import KeyValueModel
-internal import Metrics
-internal import ModelStore
+import HTTPServer
+import HTTPTypes
+import Journal
+import KeyValueModel
+import Metrics
+import ModelStore
 
-/// What operators ask: alive, ready, status, metrics; and the pages that explain problems and schema.
-extension KeywayAPI {
-  func health() -> HandlerResponse {
-    .response(json(Array("{\"status\":\"alive\"}".utf8)))
+/// What operators ask: alive, ready, status, metrics; and the pages that explain problems.
+struct OperationsHandlers: Sendable {
+  /// The version of the server.
+  private static let version = "0.1.0"
+
+  let store: Store
+  let streams: StreamRegistry
+  let hub: StreamHub
+  let idempotency: IdempotencyStore
+  let readiness: Readiness
+  let registry: PrometheusRegistry
+
+  /// `/healthz`: the process answers.
+  func health(_ request: borrowing Request, _ context: RequestContext) -> HandlerResponse {
+    .response(.json(["status": .string("alive")]))
   }
 
-  func readiness() throws(Problem) -> HandlerResponse {
-    guard !isDraining else { throw Problem(.draining, "the server is about to stop") }
-    try checkRecovered()
-    return .response(json(Array("{\"status\":\"ready\"}".utf8)))
+  /// `/readyz`: it takes requests, or a problem that says why it does not.
+  func ready(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    try readiness.check()
+    return .response(.json(["status": .string("ready")]))
   }
 
-  /// Throws `store-unavailable`, with how far it has come, while the store reads its journal.
-  func checkRecovered() throws(Problem) {
-    if case .recovering(let progress) = store.present {
-      throw Problem(.storeUnavailable, "the store is being read: \(progress)")
+  /// `/v1/problems/{code}`: what a problem means.
+  func problem(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    guard let code = ProblemCode(rawValue: context[.code]) else {
+      throw Problem(.notFound, "there is no problem '\(context[.code])'")
     }
+    return .response(
+      .json([
+        "type": .string("/v1/problems/\(code.rawValue)"),
+        "status": .integer(Int64(code.status.code)),
+        "title": .string(code.explanation),
+      ]))
   }
 
-  func status() -> HandlerResponse {
+  /// `/v1/status`: what is open and how far the store has come.
+  func status(_ request: borrowing Request, _ context: RequestContext) -> HandlerResponse {
     let snapshot = store.snapshot
     let counts = streams.counts
     let body: JSONObject = [
-      "version": .string(KeywayAPI.version),
+      "version": .string(Self.version),
       "epoch": .string(store.epoch),
       "revision": .integer(Int64(snapshot.revision)),
-      "oldest": .string(cursor(snapshot.oldestResumable)),
+      "oldest": .string(store.cursor(snapshot.oldestResumable).description),
       "objects": .integer(Int64(snapshot.state.count)),
       "streams": .integer(Int64(counts.streams)),
       "cells": .integer(Int64(counts.cells)),
@@ -39,10 +57,10 @@ extension KeywayAPI {
       "observations": .integer(Int64(counts.observations)),
       "pendingBytes": .integer(Int64(hub.pendingBytes)),
       "lagging": .integer(Int64(hub.laggingStreams)),
-      "draining": .bool(isDraining),
+      "draining": .bool(readiness.isDraining),
       "store": .object(storeStatus),
     ]
-    return .response(json(body))
+    return .response(.json(body))
   }
 
   /// What there is to say of the store's journal and disk.
@@ -68,7 +86,8 @@ extension KeywayAPI {
     return status
   }
 
-  func metrics() -> HandlerResponse {
+  /// `/metrics`, in the Prometheus text format.
+  func metrics(_ request: borrowing Request, _ context: RequestContext) -> HandlerResponse {
     let snapshot = store.snapshot
     let counts = streams.counts
     let keys = idempotency.counts
@@ -87,7 +106,6 @@ extension KeywayAPI {
     ]
     for (label, value) in gauges { Meter(label: label, factory: registry).set(value) }
     // Counted where it happens, and carried over here.
-    requests.export(to: registry)
     registry.setTotal("keyway_commits_total", [], to: Double(snapshot.revision))
     registry.setTotal("keyway_notifications_total", [], to: Double(counts.notifications))
     for failures in store.schema.expressionFailures {
@@ -98,24 +116,5 @@ extension KeywayAPI {
     return .response(
       Response(
         status: .ok, fields: [.contentType: "text/plain; version=0.0.4; charset=utf-8"], body: registry.rendered()))
-  }
-
-  func entities() -> HandlerResponse {
-    .response(json(JSONSchema.document(of: store.schema)))
-  }
-
-  func entity(_ name: String) throws(Problem) -> HandlerResponse {
-    let entity = try Problem.translating { () throws(ModelError) in try store.schema.requireEntity(name) }
-    return .response(json(JSONSchema.document(of: entity)))
-  }
-
-  func explanation(of code: String) throws(Problem) -> HandlerResponse {
-    guard let code = ProblemCode(rawValue: code) else { throw Problem(.notFound, "there is no problem '\(code)'") }
-    let body: JSONObject = [
-      "type": .string("/v1/problems/\(code.rawValue)"),
-      "status": .integer(Int64(code.status.code)),
-      "title": .string(code.explanation),
-    ]
-    return .response(json(body))
   }
 }

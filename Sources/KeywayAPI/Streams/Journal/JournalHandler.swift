@@ -1,33 +1,33 @@
-internal import HTTPServer
-internal import HTTPTypes
-internal import Journal
-internal import KeyValueModel
-internal import ModelStore
+import HTTPServer
+import HTTPTypes
+import Journal
+import KeyValueModel
+import ModelStore
 
 /// `GET /v1/journal`: the committed transactions themselves, for services that follow everything.
-extension KeywayAPI {
+struct JournalHandler: Sendable {
+  let store: Store
+  let streams: JournalStreams
+  let limits: RequestLimits
+
   /// What is read of the journal at a time.
   private static let chunkRecords = 512
   private static let chunkBytes = 1 << 20
 
-  func getJournal(_ request: borrowing Request, _ target: Target) throws(Problem) -> HandlerResponse {
+  /// The journal as a stream.
+  func open(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let target = context.target
     try target.allowOnly("since", "limit", "overflow")
-    let form = try form(of: request, available: [.lines, .stream])
-    return form == .lines ? try journalLines(target) : try openJournal(request, target)
+    let overflow = try target.overflow()
+    if request.method == .head { return .response(Response(status: .ok, fields: .eventStream)) }
+    let stream = try streams.open(target.cursor(of: request), overflow: overflow, in: store)
+    return .stream(stream, fields: .eventStream)
   }
 
-  // MARK: As a stream
-
-  private func openJournal(_ request: borrowing Request, _ target: Target) throws(Problem) -> HandlerResponse {
-    let overflow = try overflow(target)
-    if request.method == .head { return .response(Response(status: .ok, fields: Self.streamFields)) }
-    let stream = try journalStreams.open(cursor(of: request, target), overflow: overflow, in: store)
-    return .stream(stream, fields: Self.streamFields)
-  }
-
-  // MARK: As lines
-
-  private func journalLines(_ target: Target) throws(Problem) -> HandlerResponse {
+  /// The journal as lines, one a transaction.
+  func lines(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let target = context.target
+    try target.allowOnly("since", "limit", "overflow")
     let limit = try journalLimit(target)
     let present = store.snapshot.revision
     let cursor = target["since"]
@@ -44,9 +44,9 @@ extension KeywayAPI {
       try appendLines(to: &bytes, after: &last, through: present, limit)
     } catch {
       // What was read before it was forgotten, or before what is damaged, is as good as any answer that is not full.
-      if bytes.isEmpty { throw problem(error, cursor ?? self.cursor(start)) }
+      if bytes.isEmpty { throw problem(error, cursor ?? store.cursor(start).description) }
     }
-    let fields: HTTPFields = [.contentType: Negotiation.Form.lines.type, .keywayCursor: self.cursor(last)]
+    let fields: HTTPFields = [.contentType: Negotiation.Form.lines.type, .keywayCursor: store.cursor(last).description]
     return .response(Response(status: .ok, fields: fields, body: bytes))
   }
 
@@ -92,7 +92,7 @@ extension KeywayAPI {
   private func unusableCursor(_ cursor: String?, _ reason: Resumption.Reset, _ base: Revision) -> Problem {
     let fault =
       switch reason {
-      case .compacted, .overflow: "the journal begins with what comes after \(self.cursor(base))"
+      case .compacted, .overflow: "the journal begins with what comes after \(store.cursor(base))"
       case .epoch: "it is no cursor of this store up to its present revision"
       }
     return Problem(

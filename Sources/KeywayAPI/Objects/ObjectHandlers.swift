@@ -1,0 +1,106 @@
+import HTTPServer
+import HTTPTypes
+import KeyValueModel
+import ModelStore
+
+/// `/v1/objects/{Entity}/{id}` as JSON, and the creation of objects.
+struct ObjectHandlers: Sendable {
+  let store: Store
+  let writer: TransactionWriter
+  let limits: RequestLimits
+  /// Gives the id of an object that is created without one.
+  let makeID: @Sendable () -> String
+
+  /// `GET`: the object, or those of its keys that `?keys=` names, with other objects where `?expand=` asks for them.
+  func get(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let reference = try context.reference(in: store.schema)
+    let target = context.target
+    try target.allowOnly("keys", "expand")
+    let snapshot = store.snapshot
+    let cursor = store.cursor(snapshot.revision)
+    let record = try Problem.translating { () throws(ModelError) in try snapshot.state.requireRecord(reference) }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(256)
+    guard target.parameters.isEmpty else {
+      let tag = target["expand"] == nil ? store.cursor(snapshot.state.revision(of: reference)) : nil
+      if let tag, try EntityTagCondition.isNotModified(request, tag) {
+        return .response(.notModified(tag: tag, cursor: cursor))
+      }
+      var encoder = try ObjectEncoder(state: snapshot.state, entity: record.entity, target: target, limits: limits)
+      try encoder.append(reference, to: &bytes)
+      return .response(.json(bytes, tag: tag, cursor: cursor))
+    }
+    let tag = store.cursor(snapshot.state.appendJSON(of: reference, record, to: &bytes))
+    if try EntityTagCondition.isNotModified(request, tag) {
+      return .response(.notModified(tag: tag, cursor: cursor))
+    }
+    return .response(.json(bytes, tag: tag, cursor: cursor))
+  }
+
+  /// `POST /v1/objects/{Entity}`: creates an object, which gets its id from the server.
+  func create(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let entity = context[.entity]
+    try Problem.translating { () throws(ModelError) in _ = try store.schema.requireEntity(entity) }
+    try context.target.allowOnly()
+    let body = try Body.object(of: request)
+    guard let reference = Reference(entity: entity, id: makeID()) else {
+      throw Problem(.internalError, "no id could be made")
+    }
+    return try writer.write([.create(reference, body)], about: .collection, request) { [store] _, state in
+      Self.written(reference, in: state, of: store, isNew: true)
+    }
+  }
+
+  /// `PUT`: creates the object, or replaces it.
+  func put(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let (entity, id) = (context[.entity], context[.id])
+    try Problem.translating { () throws(ModelError) in _ = try store.schema.requireEntity(entity) }
+    guard let reference = Reference(entity: entity, id: id) else {
+      throw Problem(.invalidValue, RequestContext.idRule(id))
+    }
+    try context.target.allowOnly()
+    let body = try Body.object(of: request)
+    return try writer.write([.put(reference, body)], about: .object(reference), request) { [store] commit, state in
+      let isNew = commit.before.contains { $0.object == reference && $0.record == nil }
+      return Self.written(reference, in: state, of: store, isNew: isNew)
+    }
+  }
+
+  /// `PATCH`: a merge patch or a JSON Patch.
+  func patch(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let reference = try context.reference(in: store.schema)
+    try context.target.allowOnly()
+    let operation: Operation
+    if try Body.mediaType(of: request, among: Body.patchTypes) == Body.jsonPatch {
+      operation = .jsonPatch(reference, try Body.jsonPatch(of: request, operationLimit: limits.patchOperations))
+    } else {
+      operation = .patch(reference, try Body.object(of: request, types: Body.patchTypes))
+    }
+    return try writer.write([operation], about: .object(reference), request) { [store] _, state in
+      Self.written(reference, in: state, of: store, isNew: false)
+    }
+  }
+
+  /// `DELETE`: deletes the object by the delete rules.
+  func delete(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let reference = try context.reference(in: store.schema)
+    try context.target.allowOnly()
+    return try writer.write([.delete(reference)], about: .object(reference), request) { _, _ in
+      Response(status: .noContent)
+    }
+  }
+
+  /// The object as a write left it.
+  private static func written(
+    _ reference: Reference, in state: borrowing ModelState, of store: Store, isNew: Bool
+  ) -> Response {
+    var bytes: [UInt8] = []
+    var response = Response(status: isNew ? .created : .ok)
+    if let record = state.record(reference) {
+      let tag = store.cursor(state.appendJSON(of: reference, record, to: &bytes))
+      response = .json(bytes, status: response.status, tag: tag)
+    }
+    if isNew { response.fields[.location] = "/v1/objects/\(reference)" }
+    return response
+  }
+}

@@ -7,7 +7,7 @@ package import ModelStore
 
 /// The way of a request to its handler: finds its route, makes a response of every problem, and counts what was answered.
 ///
-/// It is also what the hub asks for heartbeats and tells of lagging and ended streams.
+/// It is also the hub's delegate: it gives heartbeats, and deals with lagging and ended streams.
 package final class RequestRouter: RequestHandler, StreamHubDelegate, Sendable {
   private let store: Store
   private let streams: StreamRegistry

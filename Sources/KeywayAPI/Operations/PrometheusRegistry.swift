@@ -4,7 +4,7 @@ import Synchronization
 
 /// The backend of swift-metrics: keeps what was counted and writes it in the Prometheus text format, version 0.0.4.
 ///
-/// Counters and gauges only, which is all that we record. A label must be a Prometheus name; dimensions become labels.
+/// Counters and gauges only, which is all that the server records. A label must be a Prometheus name; dimensions become labels.
 package final class PrometheusRegistry: MetricsFactory {
   /// One number under one name and one set of labels.
   final class Series: CounterHandler, FloatingPointCounterHandler, MeterHandler, RecorderHandler, TimerHandler, Sendable
@@ -42,7 +42,7 @@ package final class PrometheusRegistry: MetricsFactory {
   private let families = Locked<[String: Family]>([:])
   private let collectors = Locked<[@Sendable (PrometheusRegistry) -> Void]>([])
 
-  /// A registry of nothing.
+  /// A registry without series.
   package init() {}
 
   /// Has `collector` called before each rendering, to write down what is counted elsewhere.

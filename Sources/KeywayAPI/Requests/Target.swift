@@ -100,6 +100,15 @@ package struct Target: Sendable {
     parameters.first { $0.name == name }?.value
   }
 
+  /// `limit=50`, at most `maximum`, which is also what counts where it is not there.
+  func limit(upTo maximum: Int) throws(Problem) -> Int {
+    guard let text = self["limit"] else { return maximum }
+    guard let limit = Int(text), (1...maximum).contains(limit) else {
+      throw Problem(.malformedQuery, "limit is a whole number from 1 to \(maximum)")
+    }
+    return limit
+  }
+
   /// The comma-separated items of a parameter, nil where it is not there.
   package func list(_ name: String) -> [String]? {
     self[name].map { $0.split(separator: ",", omittingEmptySubsequences: false).map(String.init) }

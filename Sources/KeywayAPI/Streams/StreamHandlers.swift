@@ -223,6 +223,7 @@ struct StreamHandlers: Sendable {
 
   /// `PUT /v1/streams/{stream}/cells`: binds the cells that the body names, and ends the others.
   func putCells(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    try streams.requireCells(of: context[.stream])
     try context.target.allowOnly()
     let bindings = try Self.cells(of: try Body.object(of: request))
     let prepared = try prepare(try streams.queries(in: bindings, store.schema))
@@ -237,6 +238,7 @@ struct StreamHandlers: Sendable {
   /// `PUT /v1/streams/{stream}/cells/{cell}`: binds one cell.
   func putCell(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let cell = context[.cell]
+    try streams.requireCells(of: context[.stream])
     try context.target.allowOnly()
     let binding = try Body.value(of: request)
     let prepared = try prepare(try streams.queries(in: [cell: binding], store.schema))
@@ -249,6 +251,7 @@ struct StreamHandlers: Sendable {
   /// `PATCH /v1/streams/{stream}/cells/{cell}`: changes what the body names of a cell's binding.
   func patchCell(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let (stream, cell) = (context[.stream], context[.cell])
+    try streams.requireCells(of: stream, cell)
     try context.target.allowOnly()
     let changes = try Body.value(of: request, types: [Body.json, Body.mergePatch])
     let prepared = try prepare(try streams.query(patching: cell, in: stream, changes, store.schema))

@@ -296,6 +296,14 @@ extension StreamRegistry {
     }
   }
 
+  /// Throws `unknown-stream`, and `unknown-cell` where a cell is named that is not there.
+  package func requireCells(of name: String, _ cell: String? = nil) throws(Problem) {
+    try contents.withLock { contents throws(Problem) in
+      let stream = try cellStream(name, contents)
+      if let cell, stream.cells[cell] == nil { throw Self.unknownCell(cell) }
+    }
+  }
+
   static func unknownCell(_ cell: String) -> Problem {
     Problem(.unknownCell, "the stream has no cell '\(cell)'")
   }

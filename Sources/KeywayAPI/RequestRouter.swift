@@ -2,7 +2,6 @@ import Dispatch
 package import HTTPServer
 import HTTPTypes
 package import Logging
-import Metrics
 package import ModelStore
 
 /// The way of a request to its handler: finds its route, makes a response of every problem, and counts what was answered.
@@ -158,7 +157,7 @@ package final class RequestRouter: RequestHandler, StreamHubDelegate, Sendable {
 
   /// Remembers what the subscriber has, so that one event can bring it what it misses from now on.
   package func streamLagged(_ id: StreamID, firstMissed position: UInt64) {
-    Counter(label: "keyway_lags_total", factory: registry).increment()
+    registry.increment("keyway_lags_total")
     if feed.beginLag(id, lastTold: StreamPosition(rawValue: position).lastTold) { return }
     streams.reportLag(id, firstMissed: position)
     laggingStreams.async { [self] in store.withPublication { streams.beginLag(id, &$0) } }
@@ -174,7 +173,7 @@ package final class RequestRouter: RequestHandler, StreamHubDelegate, Sendable {
   package func streamEnded(_ id: StreamID, _ end: StreamEnd) {
     feed.streamEnded(id)
     store.withPublication { streams.streamEnded(id, &$0) }
-    Counter(label: "keyway_disconnects_total", dimensions: [("reason", end.rawValue)], factory: registry).increment()
+    registry.increment("keyway_disconnects_total", ["reason": end.rawValue])
     logger.debug("stream ended", metadata: ["stream": "\(id.number)", "reason": "\(end.rawValue)"])
   }
 }

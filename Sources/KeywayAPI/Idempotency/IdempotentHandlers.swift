@@ -1,6 +1,5 @@
 import HTTPServer
 import HTTPTypes
-import Metrics
 import ModelStore
 
 /// `Idempotency-Key`: makes a retried `POST` apply once (draft-ietf-httpapi-idempotency-key-header).
@@ -18,7 +17,7 @@ struct IdempotentHandlers: Sendable {
       let key = try IdempotencyKey(header)
       let idempotent = IdempotentRequest(key: key, fingerprint: RequestFingerprint(request))
       if let response = try begin(idempotent) {
-        Counter(label: "keyway_idempotency_replays_total", factory: registry).increment()
+        registry.increment("keyway_idempotency_replays_total")
         return .response(response)
       }
       do throws(Problem) {

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Words that name stores and objects, and the clocks that they are made from.
+/// Identifiers of stores and objects, and the clocks that they are made from.
 enum Identifiers {
   /// Milliseconds since 1970.
   static var epochMilliseconds: UInt64 {

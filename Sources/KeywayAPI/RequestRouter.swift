@@ -1,7 +1,6 @@
 import HTTPServer
 import HTTPTypes
 import Logging
-import Metrics
 import ModelStore
 
 /// The way of a request to its handler: finds its route, makes a response of every problem, and counts what was answered.

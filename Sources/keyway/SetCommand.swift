@@ -43,7 +43,7 @@ struct SetCommand: AsyncParsableCommand {
     headers["If-Match"] = ifMatch.map(Self.entityTag)
     let path = ResourcePath.path(object, keyPath: keyPath)
     let response = try await options.client().send("PUT", path, body: Self.body(value.joined()), headers: headers)
-    StandardOutput.line(response.text)
+    StandardOutput.text(response.text)
   }
 
   /// The text itself where it is JSON, else the text as a JSON string.

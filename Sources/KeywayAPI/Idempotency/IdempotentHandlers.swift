@@ -1,6 +1,5 @@
 import HTTPServer
 import HTTPTypes
-import Metrics
 import ModelStore
 
 /// `Idempotency-Key`: makes a retried `POST` apply once (draft-ietf-httpapi-idempotency-key-header).
@@ -16,11 +15,14 @@ struct IdempotentHandlers: Sendable {
     { (request, context) throws(Problem) in
       guard let header = request.header(.idempotencyKey) else { return try handle(request, context) }
       let key = try IdempotencyKey(header)
-      if let response = try begin(key, RequestFingerprint(request)) {
-        Counter(label: "keyway_idempotency_replays_total", factory: registry).increment()
+      let idempotent = IdempotentRequest(key: key, fingerprint: RequestFingerprint(request))
+      if let response = try begin(idempotent) {
+        registry.increment("keyway_idempotency_replays_total")
         return .response(response)
       }
       do throws(Problem) {
+        var context = context
+        context.idempotency = idempotent
         return watched(try handle(request, context), key)
       } catch {
         store.abandon(key)
@@ -30,8 +32,9 @@ struct IdempotentHandlers: Sendable {
   }
 
   /// The response to give again; nil where the request is the first with its key, which is under way from now on.
-  private func begin(_ key: IdempotencyKey, _ fingerprint: RequestFingerprint) throws(Problem) -> Response? {
-    switch store.begin(key, fingerprint) {
+  private func begin(_ request: IdempotentRequest) throws(Problem) -> Response? {
+    let key = request.key
+    switch store.begin(request) {
     case .first: return nil
     case .answered(var response):
       response.fields[.idempotencyReplayed] = "true"

@@ -15,46 +15,43 @@ struct FetchHandler: Sendable {
     self.limits = limits
   }
 
-  /// `GET /v1/objects/{Entity}`, all of them or those that meet a filter, in a sort order.
+  /// `GET /v1/objects/{Entity}`: all of them or those that meet a filter, in a sort order, in sections.
   func fetch(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let (name, target) = (context[.entity], context.target)
-    let entity = try Problem.translating { () throws(ModelError) in try store.schema.requireEntity(name) }
+    let entity = try Problem.translating(try store.schema.requireEntity(name))
     // One URL, two ways to read it: what is for the stream alone does not hinder.
     try target.allowOnly(
       "filter", "sort", "section", "limit", "page", "keys", "expand", "context", "since", "overflow")
-    let filter = try filter(target, entity)
-    let order = try order(target, entity)
+    var words = Query.Words(entity: name)
+    (words.filter, words.sort, words.section) = (target["filter"], target["sort"], target["section"])
+    let query = try Problem.translating(try Query(words, in: store.schema))
     // What names a fetch beside its entity; a line feed stands in none of them by itself.
     let subject = ([name] + ["filter", "section", "sort", "keys", "expand"].map { target[$0] ?? "" })
       .joined(separator: "\n")
     return try page(target, subject: subject) { state throws(Problem) in
-      try Problem.translating { () throws(ModelError) in
-        try state.fetch(entity, where: filter, by: order, costLimit: pages.limits.filterCost) {
-          extents.references(of: entity, in: state)
-        }
-      }
+      try Problem.translating(try rows(of: query, in: state))
     } encoder: { state throws(Problem) in
       try ObjectEncoder(state: state, entity: entity, target: target, limits: limits)
     }
   }
 
-  private func filter(_ target: Target, _ entity: Entity) throws(Problem) -> Filter? {
-    guard let text = target["filter"] else { return nil }
-    do throws(KeyExpression.Mistake) {
-      return try Filter(text, of: entity, in: store.schema)
-    } catch {
-      throw Problem(.malformedFilter, "line \(error.line), column \(error.column): \(error.message)")
-    }
-  }
-
-  private func order(_ target: Target, _ entity: Entity) throws(Problem) -> SortOrder? {
-    try Problem.translating { () throws(ModelError) in
-      let order = try target["sort"].map { text throws(ModelError) in
-        try SortOrder(text, of: entity, in: store.schema)
-      }
-      guard let section = target["section"] else { return order }
-      return (order ?? SortOrder()).within(try SortOrder.Key(section, of: entity, in: store.schema))
-    }
+  /// All rows of a query; those with sections as a live query has them.
+  private func rows(of query: Query, in state: ModelState) throws(ModelError) -> PageStore.Rows {
+    let found = try state.fetch(
+      query.entity, where: query.filter, by: query.section == nil ? query.order : nil,
+      costLimit: pages.limits.filterCost
+    ) { extents.references(of: query.entity, in: state) }
+    guard let section = query.section else { return PageStore.Rows(references: found) }
+    let result = QueryResult(
+      query,
+      rows: found.map { reference in
+        QueryRow(
+          entity: query.entity, section: QuerySection(section.value(of: reference, in: state)), order: query.order,
+          rank: query.order.rank(of: reference, in: state), shown: [])
+      })
+    var sections: [UInt8] = []
+    result.appendSections(to: &sections)
+    return PageStore.Rows(references: result.window.map(\.reference), sections: sections)
   }
 
   /// `GET /v1/objects`: the objects of all entities, or of those that `entities` names and what extends them; entities
@@ -70,7 +67,7 @@ struct FetchHandler: Sendable {
       entities.removeAll { entity in !wanted.contains { entity.isKind(of: $0.name) } }
     }
     return try page(target, subject: "?\(target["entities"] ?? "")") { state in
-      entities.flatMap { ownReferences(of: $0, in: state) }
+      PageStore.Rows(references: entities.flatMap { ownReferences(of: $0, in: state) })
     } encoder: { state in
       ObjectEncoder(state: state)
     }
@@ -84,13 +81,13 @@ struct FetchHandler: Sendable {
     return references.filter { $0.text.utf8.starts(with: prefix) }
   }
 
-  /// One page: the first of what `references` gives of the present state, or one of a fetch that is kept. `subject` says
-  /// what is fetched, so that a page is not continued under another name.
+  /// One page: the first of `rows` in the present state, or one of a fetch that is kept. `subject` says what is fetched,
+  /// so that a page is not continued under another name.
   private func page(
-    _ target: Target, subject: String, references: (ModelState) throws(Problem) -> [Reference],
+    _ target: Target, subject: String, rows: (ModelState) throws(Problem) -> PageStore.Rows,
     encoder: (ModelState) throws(Problem) -> ObjectEncoder
   ) throws(Problem) -> HandlerResponse {
-    let limit = try limit(target)
+    let limit = try target.limit(upTo: pages.limits.objects)
     var word: String?
     let fetch: PageStore.Fetch
     var offset = 0
@@ -98,31 +95,21 @@ struct FetchHandler: Sendable {
       (word, fetch, offset) = try pages.fetch(page: page, subject: subject)
     } else {
       let snapshot = store.snapshot
-      fetch = PageStore.Fetch(
-        snapshot: snapshot.state, revision: snapshot.revision, references: try references(snapshot.state),
-        subject: subject, expiry: 0)
+      fetch = PageStore.Fetch(snapshot: snapshot, rows: try rows(snapshot.state), subject: subject)
     }
-    let end = min(offset + limit, fetch.references.count)
-    var bytes = Array("{\"revision\":\(fetch.revision),\"count\":\(fetch.references.count),\"objects\":[".utf8)
-    var encoder = try encoder(fetch.snapshot)
+    let references = fetch.rows.references
+    let end = min(offset + limit, references.count)
+    let revision = fetch.snapshot.revision
+    var bytes = Array("{\"revision\":\(revision),\"count\":\(references.count),\"objects\":[".utf8)
+    var encoder = try encoder(fetch.snapshot.state)
     for index in offset..<end {
       if index > offset { bytes.append(UInt8(ascii: ",")) }
-      try encoder.append(fetch.references[index], to: &bytes)
+      try encoder.append(references[index], to: &bytes)
     }
     bytes.append(UInt8(ascii: "]"))
-    if end < fetch.references.count {
-      let word = word ?? pages.keep(fetch.snapshot, fetch.revision, fetch.references, subject: subject)
-      bytes.append(contentsOf: ",\"next\":\"\(word).\(end)\"".utf8)
-    }
+    bytes.append(contentsOf: fetch.rows.sections)
+    if end < references.count { bytes.append(contentsOf: ",\"next\":\"\(word ?? pages.keep(fetch)).\(end)\"".utf8) }
     bytes.append(UInt8(ascii: "}"))
-    return .response(.json(bytes, cursor: store.cursor(fetch.revision)))
-  }
-
-  private func limit(_ target: Target) throws(Problem) -> Int {
-    guard let text = target["limit"] else { return pages.limits.objects }
-    guard let limit = Int(text), (1...pages.limits.objects).contains(limit) else {
-      throw Problem(.malformedQuery, "limit is a whole number from 1 to \(pages.limits.objects)")
-    }
-    return limit
+    return .response(.json(bytes, cursor: store.cursor(revision)))
   }
 }

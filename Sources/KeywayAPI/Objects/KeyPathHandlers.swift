@@ -17,7 +17,7 @@ struct KeyPathHandlers: Sendable {
     try context.target.allowOnly()
     let snapshot = store.snapshot
     let cursor = store.cursor(snapshot.revision)
-    let record = try Problem.translating { () throws(ModelError) in try snapshot.state.requireRecord(reference) }
+    let record = try Problem.translating(try snapshot.state.requireRecord(reference))
     var paths: [ModelKeyPath] = []
     var budget = ResponseBudget(limits)
     for text in context.keyPaths {
@@ -42,37 +42,38 @@ struct KeyPathHandlers: Sendable {
 
   /// `PUT`: sets the value, or with `?index=1` replaces members of a to-many.
   func put(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
-    let (reference, keyPath) = (try context.reference(in: store.schema), context[.keyPath])
-    try context.target.allowOnly("index")
-    let indexes = try context.target.indexes()
-    let body = try Body.value(of: request)
-    guard let indexes else { return try write(.set(reference, keyPath: keyPath, body), reference, keyPath, request) }
-    let members = try newMembers(body, reference, keyPath)
-    return try write(.replace(reference, keyPath: keyPath, at: indexes, members), reference, keyPath, request)
+    try write(request, context) { place throws(Problem) in
+      try context.target.allowOnly("index")
+      let indexes = try context.target.indexes()
+      let body = try Body.value(of: request)
+      guard let indexes else { return .set(place.reference, keyPath: place.keyPath, body) }
+      return .replace(place.reference, keyPath: place.keyPath, at: indexes, try place.newMembers(body))
+    }
   }
 
   /// `DELETE`: sets to null, empties a to-many, or removes the members that the query names.
   func delete(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
-    let (reference, keyPath) = (try context.reference(in: store.schema), context[.keyPath])
-    try context.target.allowOnly("index", "object", "value")
-    if let removal = try removal(reference, keyPath, context.target) {
-      return try write(removal, reference, keyPath, request)
-    }
-    // A to-many is never null: it is emptied.
-    let nothing: Value = store.schema.memberType(of: keyPath, from: reference) == nil ? .null : .array([])
-    let operation = Operation.set(reference, keyPath: keyPath, nothing)
-    return try writer.write([operation], about: .keyPath(reference, keyPath), request) { [store] _, state in
-      let response = Self.written(keyPath, of: reference, in: state, of: store)
-      return Response(status: .noContent, fields: [.eTag: response.fields[.eTag] ?? ""])
+    try write(request, context) { place throws(Problem) in
+      try context.target.allowOnly("index", "object", "value")
+      if let removal = try place.removal(context.target) { return removal }
+      // A to-many is never null: it is emptied.
+      return .set(place.reference, keyPath: place.keyPath, place.memberType == nil ? .null : .array([]))
     }
   }
 
-  /// Does one operation on a key path, and responds with the value as written.
+  /// Does one operation on a key path, and responds with the value as written, or with nothing where it was deleted.
   func write(
-    _ operation: Operation, _ reference: Reference, _ keyPath: String, _ request: borrowing Request
+    _ request: borrowing Request, _ context: RequestContext, _ operation: (Place) throws(Problem) -> Operation
   ) throws(Problem) -> HandlerResponse {
-    try writer.write([operation], about: .keyPath(reference, keyPath), request) { [store] _, state in
-      Self.written(keyPath, of: reference, in: state, of: store)
+    let reference = try context.reference(in: store.schema)
+    let place = Place(reference: reference, keyPath: context[.keyPath], schema: store.schema, newIDs: NewIDs(makeID))
+    let operation = try writer.reading(reference, place.keyPath) { () throws(Problem) in try operation(place) }
+    let isDeletion = if case .set = operation { request.method == .delete } else { false }
+    let subject = Write.Subject.keyPath(reference, place.keyPath)
+    let write = Write(operations: [operation], subject: subject, newIDs: place.newIDs.ids)
+    return try writer.submit(write, request, context) { [store, keyPath = place.keyPath] _, state in
+      let response = Self.written(keyPath, of: reference, in: state, of: store)
+      return isDeletion ? Response(status: .noContent, fields: [.eTag: response.fields[.eTag] ?? ""]) : response
     }
   }
 

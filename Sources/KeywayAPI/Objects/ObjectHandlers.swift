@@ -18,7 +18,7 @@ struct ObjectHandlers: Sendable {
     try target.allowOnly("keys", "expand")
     let snapshot = store.snapshot
     let cursor = store.cursor(snapshot.revision)
-    let record = try Problem.translating { () throws(ModelError) in try snapshot.state.requireRecord(reference) }
+    let record = try Problem.translating(try snapshot.state.requireRecord(reference))
     var bytes: [UInt8] = []
     bytes.reserveCapacity(256)
     guard target.parameters.isEmpty else {
@@ -40,13 +40,15 @@ struct ObjectHandlers: Sendable {
   /// `POST /v1/objects/{Entity}`: creates an object, which gets its id from the server.
   func create(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let entity = context[.entity]
-    try Problem.translating { () throws(ModelError) in _ = try store.schema.requireEntity(entity) }
+    _ = try Problem.translating(try store.schema.requireEntity(entity))
     try context.target.allowOnly()
     let body = try Body.object(of: request)
-    guard let reference = Reference(entity: entity, id: makeID()) else {
+    let newIDs = NewIDs(makeID)
+    guard let reference = Reference(entity: entity, id: newIDs.make()) else {
       throw Problem(.internalError, "no id could be made")
     }
-    return try writer.write([.create(reference, body)], about: .collection, request) { [store] _, state in
+    let write = Write(operations: [.create(reference, body)], subject: .newObject, newIDs: newIDs.ids)
+    return try writer.submit(write, request, context) { [store] _, state in
       Self.written(reference, in: state, of: store, isNew: true)
     }
   }
@@ -54,13 +56,14 @@ struct ObjectHandlers: Sendable {
   /// `PUT`: creates the object, or replaces it.
   func put(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let (entity, id) = (context[.entity], context[.id])
-    try Problem.translating { () throws(ModelError) in _ = try store.schema.requireEntity(entity) }
+    _ = try Problem.translating(try store.schema.requireEntity(entity))
     guard let reference = Reference(entity: entity, id: id) else {
       throw Problem(.invalidValue, RequestContext.idRule(id))
     }
     try context.target.allowOnly()
     let body = try Body.object(of: request)
-    return try writer.write([.put(reference, body)], about: .object(reference), request) { [store] commit, state in
+    let write = Write(operations: [.put(reference, body)], subject: .object(reference))
+    return try writer.submit(write, request, context) { [store] commit, state in
       let isNew = commit.before.contains { $0.object == reference && $0.record == nil }
       return Self.written(reference, in: state, of: store, isNew: isNew)
     }
@@ -69,14 +72,15 @@ struct ObjectHandlers: Sendable {
   /// `PATCH`: a merge patch or a JSON Patch.
   func patch(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let reference = try context.reference(in: store.schema)
-    try context.target.allowOnly()
-    let operation: Operation
-    if try Body.mediaType(of: request, among: Body.patchTypes) == Body.jsonPatch {
-      operation = .jsonPatch(reference, try Body.jsonPatch(of: request, operationLimit: limits.patchOperations))
-    } else {
-      operation = .patch(reference, try Body.object(of: request, types: Body.patchTypes))
+    let operation = try writer.reading(reference) { () throws(Problem) -> Operation in
+      try context.target.allowOnly()
+      guard try Body.mediaType(of: request, among: Body.patchTypes) == Body.jsonPatch else {
+        return .patch(reference, try Body.object(of: request, types: Body.patchTypes))
+      }
+      return .jsonPatch(reference, try Body.jsonPatch(of: request, operationLimit: limits.patchOperations))
     }
-    return try writer.write([operation], about: .object(reference), request) { [store] _, state in
+    let write = Write(operations: [operation], subject: .object(reference))
+    return try writer.submit(write, request, context) { [store] _, state in
       Self.written(reference, in: state, of: store, isNew: false)
     }
   }
@@ -85,7 +89,8 @@ struct ObjectHandlers: Sendable {
   func delete(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let reference = try context.reference(in: store.schema)
     try context.target.allowOnly()
-    return try writer.write([.delete(reference)], about: .object(reference), request) { _, _ in
+    let write = Write(operations: [.delete(reference)], subject: .object(reference))
+    return try writer.submit(write, request, context) { _, _ in
       Response(status: .noContent)
     }
   }

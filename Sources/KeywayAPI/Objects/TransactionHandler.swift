@@ -26,17 +26,19 @@ struct TransactionHandler: Sendable {
       throw Problem(
         .tooManyOperations, "\(elements.count) operations; a transaction has at most \(limits.transactionOperations)")
     }
+    let newIDs = NewIDs(makeID)
     var operations: [Operation] = []
     for (index, element) in elements.enumerated() {
       do throws(ModelError) {
-        operations.append(try OperationReader(element, schema, makeID: makeID).operation())
+        operations.append(try OperationReader(element, schema, makeID: newIDs.make).operation())
       } catch {
         var located = error
         located.operation = index
         throw Problem(located)
       }
     }
-    return try writer.write(operations, about: .transaction, request) { commit, _ in
+    let write = Write(operations: operations, subject: .transaction, newIDs: newIDs.ids)
+    return try writer.submit(write, request, context) { commit, _ in
       var bytes = Array("{\"revision\":\(commit.revision),\"results\":[".utf8)
       for (index, reference) in commit.results.enumerated() {
         if index > 0 { bytes.append(UInt8(ascii: ",")) }

@@ -5,7 +5,7 @@ import ModelStore
 
 /// `If-Match` and `If-None-Match` of a write (RFC 9110 §13.1), as conditions of its transaction.
 extension TransactionWriter {
-  func preconditions(of request: borrowing Request, about subject: Subject) throws(Problem) -> [Precondition] {
+  func preconditions(of request: borrowing Request, about subject: Write.Subject) throws(Problem) -> [Precondition] {
     let (match, noneMatch) = (request.header(.ifMatch), request.header(.ifNoneMatch))
     guard let reference = subject.reference else {
       guard match == nil else {

@@ -2,7 +2,7 @@ import KeyValueModel
 
 /// The schema as JSON Schema (draft 2020-12), for clients that validate or generate.
 ///
-/// What JSON Schema has no word for stands under names of our own: `keyway:toOne`, `keyway:toMany`, `keyway:ordered`,
+/// What JSON Schema has no word for stands under names that begin with `keyway:`: `keyway:toOne`, `keyway:toMany`, `keyway:ordered`,
 /// `keyway:inverse`, `keyway:delete`, `keyway:computed`, `keyway:indexed`, `keyway:notifies`, `keyway:extends` and
 /// `keyway:display`.
 enum JSONSchema {

@@ -2,7 +2,6 @@ import HTTPServer
 import HTTPTypes
 import Journal
 import KeyValueModel
-import Metrics
 import ModelStore
 
 /// What operators ask: alive, ready, status, metrics; and the pages that explain problems.
@@ -91,26 +90,25 @@ struct OperationsHandlers: Sendable {
     let snapshot = store.snapshot
     let counts = streams.counts
     let keys = idempotency.counts
-    let gauges: [(String, Double)] = [
-      ("keyway_revision", Double(snapshot.revision)),
-      ("keyway_objects", Double(snapshot.state.count)),
-      ("keyway_streams", Double(counts.streams)),
-      ("keyway_cells", Double(counts.cells)),
-      ("keyway_queries", Double(counts.queries)),
-      ("keyway_observations", Double(counts.observations)),
-      ("keyway_pending_bytes", Double(hub.pendingBytes)),
-      ("keyway_lagging_streams", Double(hub.laggingStreams)),
-      ("keyway_queued_writes", Double(store.queuedWrites)),
-      ("keyway_idempotency_keys", Double(keys.keys)),
-      ("keyway_idempotency_bytes", Double(keys.bytes)),
+    let gauges: KeyValuePairs = [
+      "keyway_revision": Int(snapshot.revision),
+      "keyway_objects": snapshot.state.count,
+      "keyway_streams": counts.streams,
+      "keyway_cells": counts.cells,
+      "keyway_queries": counts.queries,
+      "keyway_observations": counts.observations,
+      "keyway_pending_bytes": hub.pendingBytes,
+      "keyway_lagging_streams": hub.laggingStreams,
+      "keyway_queued_writes": store.queuedWrites,
+      "keyway_idempotency_keys": keys.keys,
+      "keyway_idempotency_bytes": keys.bytes,
     ]
-    for (label, value) in gauges { Meter(label: label, factory: registry).set(value) }
-    // Counted where it happens, and carried over here.
-    registry.setTotal("keyway_commits_total", [], to: Double(snapshot.revision))
-    registry.setTotal("keyway_notifications_total", [], to: Double(counts.notifications))
+    for (name, value) in gauges { registry.set(name, to: Double(value)) }
+    registry.setTotal("keyway_commits_total", to: Double(snapshot.revision))
+    registry.setTotal("keyway_notifications_total", to: Double(counts.notifications))
     for failures in store.schema.expressionFailures {
       registry.setTotal(
-        "keyway_expression_failures_total", [("entity", failures.entity), ("key", failures.key)],
+        "keyway_expression_failures_total", ["entity": failures.entity, "key": failures.key],
         to: Double(failures.count))
     }
     return .response(

@@ -34,7 +34,7 @@ final class RequestCounts: Sendable {
       guard value > 0 else { continue }
       let method = row < Self.methods.count ? Self.methods[row].rawValue : "other"
       registry.setTotal(
-        "keyway_requests_total", [("method", method), ("route", route), ("status", "\(status)xx")], to: Double(value))
+        "keyway_requests_total", ["method": method, "route": route, "status": "\(status)xx"], to: Double(value))
     }
   }
 }

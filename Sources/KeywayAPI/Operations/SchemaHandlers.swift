@@ -12,7 +12,7 @@ struct SchemaHandlers: Sendable {
 
   /// One entity.
   func entity(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
-    let entity = try Problem.translating { () throws(ModelError) in try schema.requireEntity(context[.entity]) }
+    let entity = try Problem.translating(try schema.requireEntity(context[.entity]))
     return .response(.json(JSONSchema.document(of: entity)))
   }
 }

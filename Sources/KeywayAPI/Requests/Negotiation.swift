@@ -3,7 +3,7 @@ import HTTPTypes
 
 /// Content negotiation (RFC 9110 §12.5.1) between the ways to read a resource.
 package enum Negotiation {
-  /// JSON as a whole or in lines, or a stream that keeps it up to date.
+  /// The forms of a resource: JSON as a whole or in lines, or a stream that keeps it up to date.
   package enum Form: String, Sendable {
     case json = "application/json"
     case lines = "application/x-ndjson"
@@ -48,16 +48,5 @@ package enum Negotiation {
       found = (weight ?? 1, precision)
     }
     return found
-  }
-}
-
-extension StringProtocol {
-  /// The text without spaces and tabs at its ends.
-  func trimmingSpaces() -> String {
-    let isSpace = { (character: Character) in character == " " || character == "\t" }
-    guard let first = firstIndex(where: { !isSpace($0) }), let last = lastIndex(where: { !isSpace($0) }) else {
-      return ""
-    }
-    return String(self[first...last])
   }
 }

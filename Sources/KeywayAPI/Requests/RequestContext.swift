@@ -1,13 +1,14 @@
 import HTTPServer
-import HTTPTypes
 import KeyValueModel
 
-/// What the router found out about a request before it called the handler.
+/// What is known of a request when its handler is called, besides the request itself.
 struct RequestContext: Sendable {
   /// The resource that is asked for.
   let route: Route
   /// The path and the query parameters.
   let target: Target
+  /// What an `Idempotency-Key` makes of a `POST` that writes; nil without one.
+  var idempotency: IdempotentRequest?
 
   /// A variable part of the path, percent-decoded. The route's pattern must have it.
   subscript(parameter: Route.Parameter) -> String {
@@ -21,7 +22,7 @@ struct RequestContext: Sendable {
   func reference(in schema: Schema) throws(Problem) -> Reference {
     let (entity, id) = (self[.entity], self[.id])
     guard let reference = Reference(entity: entity, id: id) else {
-      try Problem.translating { () throws(ModelError) in _ = try schema.requireEntity(entity) }
+      _ = try Problem.translating(try schema.requireEntity(entity))
       throw Problem(.unknownObject, Self.idRule(id))
     }
     return reference

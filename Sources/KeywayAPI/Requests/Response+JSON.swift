@@ -4,9 +4,9 @@ import KeyValueModel
 import ModelStore
 
 extension Response {
-  /// A JSON response: its `ETag` is `tag`, and `Keyway-Cursor` names the state that it shows, `cursor`.
+  /// A JSON response, which ends with a newline: its `ETag` is `tag`, and `Keyway-Cursor` names the state that it shows, `cursor`.
   static func json(
-    _ body: [UInt8], status: HTTPResponse.Status = .ok, tag: Cursor? = nil, cursor: Cursor? = nil
+    _ body: consuming [UInt8], status: HTTPResponse.Status = .ok, tag: Cursor? = nil, cursor: Cursor? = nil
   ) -> Response {
     // Appended, since setting a field looks for fields of the same name first.
     var fields = HTTPFields()
@@ -14,6 +14,7 @@ extension Response {
     fields.append(HTTPField(name: .contentType, value: Body.json))
     if let tag { fields.append(HTTPField(name: .eTag, value: tag.entityTag)) }
     if let cursor { fields.append(HTTPField(name: .keywayCursor, value: cursor.description)) }
+    body.append(UInt8(ascii: "\n"))
     return Response(status: status, fields: fields, body: body)
   }
 

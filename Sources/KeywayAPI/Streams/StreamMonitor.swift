@@ -1,7 +1,6 @@
 import Dispatch
 package import HTTPServer
 import Logging
-import Metrics
 import ModelStore
 
 /// Answers what the hub asks of its owner: the texts of `heartbeat` and `bye`, what slow readers missed, and the end of
@@ -31,7 +30,7 @@ package final class StreamMonitor: StreamHubDelegate {
 
   /// Remembers what the stream has, so that one event can tell it later what it misses from now on.
   package func streamLagged(_ id: StreamID, firstMissed position: UInt64) {
-    Counter(label: "keyway_lags_total", factory: metrics).increment()
+    metrics.increment("keyway_lags_total")
     streams.reportLag(id, firstMissed: position)
     slowReaders.async { [store, streams] in store.withPublication { streams.beginLag(id, $0) } }
   }
@@ -44,7 +43,7 @@ package final class StreamMonitor: StreamHubDelegate {
   /// Ends what the stream observed.
   package func streamEnded(_ id: StreamID, _ end: StreamEnd) {
     store.withPublication { streams.streamEnded(id, &$0) }
-    Counter(label: "keyway_disconnects_total", dimensions: [("reason", end.rawValue)], factory: metrics).increment()
+    metrics.increment("keyway_disconnects_total", ["reason": end.rawValue])
     logger.debug("stream ended", metadata: ["stream": "\(id.number)", "reason": "\(end.rawValue)"])
   }
 }

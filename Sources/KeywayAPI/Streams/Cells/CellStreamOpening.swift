@@ -43,7 +43,7 @@ struct CellStreamOpening: StreamOpening {
     let snapshot = store.snapshot
     after = services.resumption(from: cursor, snapshot).revision
     guard after != nil else {
-      prepared = try Problem.translating { () throws(ModelError) in try store.prepare(queries) }
+      prepared = try Problem.translating(try store.prepare(queries))
       return
     }
     for (name, binding) in bindings {
@@ -71,9 +71,7 @@ struct CellStreamOpening: StreamOpening {
 
   mutating func prepare(upTo history: PublishedHistory, in store: Store) throws(Problem) {
     guard let after else { return }
-    try Problem.translating { () throws(ModelError) in
-      try store.prepare(touchedQueries, after: after, history, &prepared)
-    }
+    try Problem.translating(try store.prepare(touchedQueries, after: after, history, &prepared))
     if touchedObjects {
       let changesPerObserver = store.limits.changesPerObserver
       if replay.objects == nil, let missed = store.missed(after: after, history) {
@@ -188,9 +186,7 @@ struct CellStreamOpening: StreamOpening {
     if !isUntouched, !bringUp(cells, after: revision, publication) { return .compacted }
     for (index, cell) in cells.enumerated() {
       guard let query = cell.target.query else { continue }
-      let replayed = try Problem.translating { () throws(ModelError) in
-        try publication.replay(query, prepared[query], after: revision)
-      }
+      let replayed = try Problem.translating(try publication.replay(query, prepared[query], after: revision))
       guard let replayed else { return .compacted }
       cells[index].target.finished = replayed
     }

@@ -78,7 +78,7 @@ package struct CellStreams: Sendable {
   }
 
   private func prepare(_ queries: Set<Query>, _ store: Store) throws(Problem) -> [Query: PreparedQuery] {
-    try Problem.translating { () throws(ModelError) in try store.prepare(queries) }
+    try Problem.translating(try store.prepare(queries))
   }
 
   /// Runs `body` on a stream and sends what its cells receive of it, as one revision.

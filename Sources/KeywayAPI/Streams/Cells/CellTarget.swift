@@ -21,7 +21,7 @@ extension StreamServices {
   /// The query that a binding names, nil where it names none. Throws what is wrong with it.
   func query(of binding: CellBinding, _ schema: Schema) throws(Problem) -> Query? {
     guard let words = binding.query else { return nil }
-    return try Problem.translating { () throws(ModelError) in try Query(words, in: schema) }
+    return try Problem.translating(try Query(words, in: schema))
   }
 
   /// The observations of a binding; with `mayBeGone` its object need not be there any more.
@@ -29,7 +29,7 @@ extension StreamServices {
     of binding: CellBinding, _ state: ModelState, mayBeGone: Bool = false
   ) throws(Problem) -> [Observation] {
     guard let object = binding.object else { return [] }
-    if !mayBeGone { try Problem.translating { () throws(ModelError) in _ = try state.requireRecord(object) } }
+    if !mayBeGone { _ = try Problem.translating(try state.requireRecord(object)) }
     return try observations(
       of: object, binding.keyPaths, options: binding.options, context: binding.context, state.schema)
   }

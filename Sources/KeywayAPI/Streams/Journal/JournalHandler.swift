@@ -28,7 +28,7 @@ struct JournalHandler: Sendable {
   func lines(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let target = context.target
     try target.allowOnly("since", "limit", "overflow")
-    let limit = try journalLimit(target)
+    let limit = try target.limit(upTo: limits.journalRecords)
     let present = store.snapshot.revision
     let cursor = target["since"]
     let base = store.journal.bounds.base
@@ -72,14 +72,6 @@ struct JournalHandler: Sendable {
         count += 1
       }
     }
-  }
-
-  private func journalLimit(_ target: Target) throws(Problem) -> Int {
-    guard let text = target["limit"] else { return limits.journalRecords }
-    guard let limit = Int(text), (1...limits.journalRecords).contains(limit) else {
-      throw Problem(.malformedQuery, "limit is a whole number from 1 to \(limits.journalRecords)")
-    }
-    return limit
   }
 
   private func problem(_ error: JournalError, _ cursor: String?) -> Problem {

@@ -42,14 +42,7 @@ extension EventEncoder {
       append(row, of: result.query, revision: state.record(row.reference)?.revision ?? 0, to: &bytes)
     }
     bytes.append(UInt8(ascii: "]"))
-    guard let sections = result.windowSections else { return }
-    bytes.append(contentsOf: ",\"sections\":[".utf8)
-    for (index, section) in sections.enumerated() {
-      bytes.append(contentsOf: index > 0 ? ",{\"name\":".utf8 : "{\"name\":".utf8)
-      section.name.appendJSON(to: &bytes)
-      bytes.append(contentsOf: ",\"count\":\(section.count)}".utf8)
-    }
-    bytes.append(UInt8(ascii: "]"))
+    result.appendSections(to: &bytes)
   }
 
   /// What `content` says of the rows, encoded once for all that receive it.

@@ -25,7 +25,7 @@ struct QueryStreamHandler: Sendable {
       }
       words.limit = limit
     }
-    let query = try Problem.translating { () throws(ModelError) in try Query(words, in: store.schema) }
+    let query = try Problem.translating(try Query(words, in: store.schema))
     let asked = QueryStreamRequest(
       query: query, context: try target.context(), cursor: target.cursor(of: request),
       overflow: try target.overflow())

@@ -34,7 +34,7 @@ struct QueryStreamOpening: StreamOpening {
     let query = request.query
     after = services.resumption(from: request.cursor, store.snapshot).revision
     guard after == nil else { return }
-    prepared = try Problem.translating { () throws(ModelError) in try store.prepare([query]) }
+    prepared = try Problem.translating(try store.prepare([query]))
     let (watched, present) = store.withPublication { ($0.queries.result(of: query), $0.snapshot) }
     let snapshot = watched == nil ? prepared[query]?.snapshot ?? present : present
     guard let result = watched ?? prepared[query]?.result, result.count > QueryTopic.rowsUnderLock else { return }
@@ -51,10 +51,8 @@ struct QueryStreamOpening: StreamOpening {
 
   mutating func prepare(upTo history: PublishedHistory, in store: Store) throws(Problem) {
     guard let after else { return }
-    do throws(ModelError) {
+    try Problem.translating { () throws(ModelError) in
       try store.prepare([request.query], after: after, history, &prepared)
-    } catch {
-      throw Problem(error)
     }
     guard let contents = prepared[request.query]?.contents else { return }
     for content in contents.dropFirst(replayed.contents) where replayed.bytes.count <= services.limits.replayBytes {
@@ -128,12 +126,8 @@ struct QueryStreamOpening: StreamOpening {
   private func missed(
     after revision: Revision, _ finished: inout PreparedQuery?, _ publication: borrowing Publication
   ) throws(Problem) -> [UInt8]? {
-    let replay: PreparedQuery?
-    do throws(ModelError) {
-      replay = try publication.replay(request.query, prepared[request.query], after: revision)
-    } catch {
-      throw Problem(error)
-    }
+    let replay = try Problem.translating(
+      try publication.replay(request.query, prepared[request.query], after: revision))
     guard let replay else { return nil }
     if finished != nil { finished = replay }
     return replay.contents.dropFirst(replayed.contents).reduce(into: replayed.bytes) { $0 += bytes(of: $1) }
@@ -148,12 +142,7 @@ extension StreamServices {
   ) throws(Problem) -> PreparedQuery? {
     guard publication.queries.result(of: query) == nil else { return nil }
     try checkRoom(publication)
-    let finished: PreparedQuery
-    do throws(ModelError) {
-      finished = try publication.finish(query, prepared)
-    } catch {
-      throw Problem(error)
-    }
+    let finished = try Problem.translating(try publication.finish(query, prepared))
     guard publication.hasRoom(for: finished) else {
       throw Problem(.tooManyQueries, "the live queries would have more rows than queries.rows allows")
     }

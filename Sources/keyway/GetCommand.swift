@@ -25,6 +25,6 @@ struct GetCommand: AsyncParsableCommand {
   func run() async throws {
     let path = ResourcePath.path(resource, keyPath: keyPath)
     let response = try await options.client().send("GET", path, headers: ["Accept": "application/json"])
-    StandardOutput.line(response.text)
+    StandardOutput.text(response.text)
   }
 }

@@ -7,6 +7,6 @@ internal import ArgumentParser
     abstract: "Keeps model objects, serves them over REST, and tells every subscriber what changed.",
     subcommands: [
       ServeCommand.self, CheckCommand.self, GetCommand.self, SetCommand.self, WatchCommand.self, ImportCommand.self,
-      ExportCommand.self, StoreCommand.self, BenchCommand.self,
+      ExportCommand.self, StoreCommand.self, BenchCommand.self, SettingsCommand.self,
     ])
 }

@@ -32,6 +32,9 @@ struct SetCommand: AsyncParsableCommand {
   @OptionGroup var options: ClientOptions
 
   func validate() throws {
+    guard object.contains("/") else {
+      throw ValidationError("an object is written Entity/id, such as \(object)/1; \(object) has no id")
+    }
     guard value.count == 1 else {
       throw ValidationError("one value is set, not \(value.count): \(value.joined(separator: ", "))")
     }
@@ -43,7 +46,7 @@ struct SetCommand: AsyncParsableCommand {
     headers["If-Match"] = ifMatch.map(Self.entityTag)
     let path = ResourcePath.path(object, keyPath: keyPath)
     let response = try await options.client().send("PUT", path, body: Self.body(value.joined()), headers: headers)
-    StandardOutput.line(response.text)
+    StandardOutput.text(response.text)
   }
 
   /// The text itself where it is JSON, else the text as a JSON string.

@@ -6,9 +6,6 @@ internal import OrderedCollections
 
 /// `POST /v1/transactions`: operations as JSON.
 extension KeywayAPI {
-  /// The most operations of one transaction, objects that are made in place included: `transactions.operations` in the
-  /// documentation of limits.
-  static let maximumOperations = 10_000
   /// The levels of a transaction around a value that it writes: the body, its list, the operation, the object to create.
   /// They come on top of those of a body, so that what a `PUT` of a key takes, a transaction takes.
   static let envelopeLevels = 4
@@ -19,9 +16,10 @@ extension KeywayAPI {
     guard case .array(let elements)? = body["operations"], body.members.count == 1 else {
       throw Problem(.invalidValue, "a transaction is {\"operations\":[…]}")
     }
-    guard elements.count <= Self.maximumOperations else {
+    guard elements.count <= limits.transactionOperations else {
       throw Problem(
-        .tooManyOperations, "\(elements.count) operations; a transaction has at most \(Self.maximumOperations)")
+        .tooManyOperations,
+        "\(elements.count) operations; a transaction has at most \(limits.transactionOperations)")
     }
     var operations: [Operation] = []
     for (index, element) in elements.enumerated() {

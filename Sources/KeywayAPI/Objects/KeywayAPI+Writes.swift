@@ -130,10 +130,10 @@ extension KeywayAPI {
     answer: @escaping @Sendable (KeywayAPI, Commit, borrowing ModelState) -> Response
   ) throws(Problem) -> HandlerResponse {
     let size = operations.reduce(0) { $0 + $1.size }
-    guard size <= Self.maximumOperations else {
+    guard size <= limits.transactionOperations else {
       throw Problem(
         .tooManyOperations,
-        "\(size) operations and objects made in place; a transaction has at most \(Self.maximumOperations)")
+        "\(size) operations and objects made in place; a transaction has at most \(limits.transactionOperations)")
     }
     let transaction = Transaction(
       operations, preconditions: try preconditions(of: request, about: subject), writer: try writer(of: request))

@@ -2,6 +2,8 @@
 package struct RequestLimits: Sendable {
   /// The most operations of a JSON Patch. `patch.operations`.
   package var patchOperations = 1000
+  /// The most operations of one transaction, objects that are made in place included. `transactions.operations`.
+  package var transactionOperations = 10_000
   /// The most objects that one answer may have in the place of references, or members that it may read of a second
   /// to-many behind the first: the ways that lead to each count, and they multiply. `answer.objects`.
   package var answerObjects = 100_000

@@ -1,5 +1,5 @@
-internal import Foundation
-internal import Yams
+import Foundation
+import Yams
 
 /// The configuration file: YAML, nested or with dotted names, every entry with its line.
 struct SettingsFile {
@@ -8,9 +8,9 @@ struct SettingsFile {
     /// The dotted name.
     var name: String
     /// The value with its type.
-    var value: SettingValue
-    /// The line it stands on.
-    var line: Int
+    var value: Setting.Value
+    /// The file and the line.
+    var origin: SettingsError.Origin
   }
 
   /// The entries in order. Whether their names and values are right is not looked at here.
@@ -32,45 +32,43 @@ struct SettingsFile {
     do {
       root = try compose(yaml: text)
     } catch {
-      throw Self.error(error, name: name)
+      throw Self.syntaxError(error, name: name)
     }
     // An empty file, or one of comments only, sets nothing.
     guard let root, !Self.isNull(root) else { return }
-    guard case .mapping(let mapping) = root else {
-      throw SettingsError(
-        origin: .file(name, line: Self.line(root)), reason: "the file is no mapping of names to values")
-    }
-    try take(mapping, prefix: "")
+    guard case .mapping(let mapping) = root else { throw error(at: root, "the file is no mapping of names to values") }
+    try read(mapping, prefix: "")
   }
 
-  private mutating func take(_ mapping: Node.Mapping, prefix: String) throws(SettingsError) {
+  private mutating func read(_ mapping: Node.Mapping, prefix: String) throws(SettingsError) {
     for (key, value) in mapping {
-      let line = Self.line(key)
-      guard case .scalar(let scalar) = key else {
-        throw SettingsError(origin: .file(name, line: line), reason: "a name has to be a text")
-      }
+      guard case .scalar(let scalar) = key else { throw error(at: key, "a name has to be a text") }
       let full = prefix + scalar.string
-      if case .mapping(let inner) = value, SettingsTable.definition(named: full) == nil {
-        // A group that nothing belongs to is named as a whole, rather than by its first entry.
-        guard SettingsTable.all.contains(where: { $0.name.hasPrefix(full + ".") }) else {
-          throw SettingsError(origin: .file(name, line: line), reason: SettingsTable.unknown(full))
-        }
-        try take(inner, prefix: full + ".")
+      if case .mapping(let inner) = value, Settings.setting(named: full) == nil {
+        // An unknown group is named as a whole, rather than by its first entry.
+        guard !Settings.names(inGroup: full).isEmpty else { throw error(at: key, Settings.unknown(full)) }
+        try read(inner, prefix: full + ".")
         continue
       }
-      if let first = entries.first(where: { $0.name == full }) {
-        throw SettingsError(origin: .file(name, line: line), reason: "\(full) is set already, on line \(first.line)")
+      if let first = entries.first(where: { $0.name == full }), case .file(_, let line) = first.origin {
+        throw error(at: key, "\(full) is set already, on line \(line)")
       }
-      entries.append(Entry(name: full, value: Self.value(value), line: line))
+      entries.append(Entry(name: full, value: Self.value(value), origin: origin(of: key)))
     }
   }
 
-  private static func value(_ node: Node) -> SettingValue {
+  private func origin(of node: Node) -> SettingsError.Origin { .file(name, line: node.mark?.line ?? 0) }
+
+  private func error(at node: Node, _ reason: String) -> SettingsError {
+    SettingsError(origin: origin(of: node), reason: reason)
+  }
+
+  private static func value(_ node: Node) -> Setting.Value {
     switch node {
     case .scalar(let scalar):
       // A plain 8080 is a number, a quoted one a text.
       if isNull(node) { return .other("empty") }
-      if node.tag == Tag(.int) { return node.int.map(SettingValue.integer) ?? .other("a number that is too large") }
+      if node.tag == Tag(.int) { return node.int.map(Setting.Value.integer) ?? .other("a number that is too large") }
       if node.tag == Tag(.str) { return .text(scalar.string) }
       return .other(scalar.string)
     case .sequence(let nodes):
@@ -86,9 +84,7 @@ struct SettingsFile {
 
   private static func isNull(_ node: Node) -> Bool { node.tag == Tag(.null) }
 
-  private static func line(_ node: Node) -> Int { node.mark?.line ?? 0 }
-
-  private static func error(_ error: any Error, name: String) -> SettingsError {
+  private static func syntaxError(_ error: any Error, name: String) -> SettingsError {
     switch error as? YamlError {
     case .scanner(_, let problem, let mark, _)?, .parser(_, let problem, let mark, _)?,
       .composer(_, let problem, let mark, _)?:

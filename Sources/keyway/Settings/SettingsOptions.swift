@@ -1,5 +1,5 @@
-internal import ArgumentParser
-internal import Foundation
+import ArgumentParser
+import Foundation
 
 /// The flags of `serve` that are settings, and where the others come from.
 struct SettingsOptions: ParsableArguments {
@@ -15,7 +15,7 @@ struct SettingsOptions: ParsableArguments {
   @Option(help: ArgumentHelp("The schema file.", valueName: "file"))
   var schema: String?
 
-  @Option(help: "Where objects are kept: memory.")
+  @Option(help: "The directory where objects are kept (default: keyway-data), or memory.")
   var store: String?
 
   @Option(
@@ -31,15 +31,39 @@ struct SettingsOptions: ParsableArguments {
     }
   }
 
-  /// The flags as settings; `--set` comes last, and wins.
-  var flags: [SettingFlag] {
-    let named = [("host", host), ("port", port), ("schema", schema), ("store", store)]
-    return named.compactMap { name, value in value.map { SettingFlag(name, $0) } }
-      + set.compactMap(SettingFlag.init(assignment:))
+  /// The settings that hold. Of the flags, `--set` comes last and wins.
+  func load() throws(SettingsError) -> Settings {
+    let named = SettingFlag.flags([("host", host), ("port", port), ("schema", schema), ("store", store)])
+    return try Settings.load(
+      configFile: config, flags: named + set.compactMap(SettingFlag.init(assignment:)),
+      environment: ProcessInfo.processInfo.environment)
+  }
+}
+
+/// A setting that the command line gives.
+struct SettingFlag: Hashable, Sendable {
+  /// The flag as it was written: `--port`, `--set fetch.limit`.
+  var flag: String
+  var name: String
+  var value: String
+
+  /// `--NAME VALUE`, for the flags that are named like their settings.
+  init(_ name: String, _ value: String) {
+    self.flag = "--\(name)"
+    self.name = name
+    self.value = value
   }
 
-  /// The settings that hold.
-  func load() throws(SettingsError) -> Settings {
-    try Settings.load(configFile: config, flags: flags, environment: ProcessInfo.processInfo.environment)
+  /// `--set NAME=VALUE`; nil without an equals sign.
+  init?(assignment: String) {
+    guard let equals = assignment.firstIndex(of: "=") else { return nil }
+    name = String(assignment[..<equals])
+    value = String(assignment[assignment.index(after: equals)...])
+    flag = "--set \(name)"
+  }
+
+  /// Those flags that were given.
+  static func flags(_ flags: [(name: String, value: String?)]) -> [SettingFlag] {
+    flags.compactMap { name, value in value.map { SettingFlag(name, $0) } }
   }
 }

@@ -28,7 +28,7 @@ struct StoreCompactCommand: ParsableCommand {
       defer { journal.close() }
       compaction = try StoreAdvice.giving(for: directory) {
         try StoreCompaction.run(
-          journal, keepsHistory: keepHistory, limits: ServeCommand.configuration(settings).store,
+          journal, keepsHistory: keepHistory, limits: settings.api.store,
           milliseconds: StoreOptions.now)
       }
     }

@@ -13,6 +13,11 @@ enum StandardOutput {
     FileHandle.standardOutput.write(Data(text.utf8))
   }
 
+  /// Writes text, with a line break at its end where it has none.
+  static func text(_ text: String) {
+    write(text.hasSuffix("\n") ? text : text + "\n")
+  }
+
   /// Writes a line, without a buffer in between.
   static func line(_ text: String) {
     write(text + "\n")

@@ -1,11 +1,9 @@
-internal import Dispatch
-internal import Foundation
+import Dispatch
+import Foundation
 
 /// How many characters a terminal shows.
 struct TerminalSize: Hashable, Sendable {
-  /// Characters in a line.
   var columns: Int
-  /// Lines.
   var rows: Int
 
   /// What terminals have that do not say: the VT100's.

@@ -1,5 +1,5 @@
-internal import KeyValueModel
-internal import KeywayClient
+import KeyValueModel
+import KeywayClient
 
 /// Which columns of a table are shown, and how wide each is.
 ///
@@ -15,7 +15,6 @@ struct ColumnLayout: Sendable {
 
   /// No column is narrower because others want to be shown.
   static let minimumWidth = 8
-  /// Between two columns.
   private static let gap = "  "
 
   private var shown: [Column] = []
@@ -41,12 +40,10 @@ struct ColumnLayout: Sendable {
     shrink(to: max(0, Self.room(columns, shown.count)))
   }
 
-  /// The names of the columns.
   var heading: String {
     line { TerminalText.clean($0.name) }
   }
 
-  /// A row's values.
   func text(of row: LiveRow) -> String {
     line { column in TerminalText.clean(Self.value(of: column.name, in: row)?.plainText ?? "") }
   }

@@ -1,7 +1,7 @@
-internal import Foundation
-internal import KeyValueModel
-internal import KeywayClient
-internal import OrderedCollections
+import Foundation
+import KeyValueModel
+import KeywayClient
+import OrderedCollections
 
 /// Events as lines of text, for people and for programs.
 enum EventLine {
@@ -11,7 +11,6 @@ enum EventLine {
     return Value.object(["event": .string(event.event), "id": .string(event.id), "data": data]).json
   }
 
-  /// The local time of day.
   static func time(_ date: Date) -> String {
     var seconds = time_t(date.timeIntervalSince1970)
     var parts = tm()
@@ -22,18 +21,18 @@ enum EventLine {
   /// The event for a person: a line for each change of a `change`, else one line.
   static func lines(_ event: ServerSentEvent) -> [String] {
     let prefix = event.id.isEmpty ? "" : event.id + " "
-    guard case .object(let data)? = try? Value(json: event.data) else {
+    guard let data = try? Value(json: event.data).asObject else {
       return ["\(prefix)\(event.event) \(event.data)"]
     }
-    let suffix = data["writer"].map { " by \(text($0))" } ?? ""
+    let suffix = data["writer"].map { " by \($0.plainText)" } ?? ""
     let clauses: [String] =
       switch event.event {
       case "change": objects(data["changes"]).map(change)
       case "results":
         results(data)
       case "content": objects(data["sectionChanges"]).map(section) + objects(data["changes"]).map(content)
-      case "gone": ["\(text(data["object"] ?? .null)) gone"]
-      case "reset", "bye": ["\(event.event): \(text(data["reason"] ?? .null))"]
+      case "gone": ["\(plain(data["object"])) gone"]
+      case "reset", "bye": ["\(event.event): \(plain(data["reason"]))"]
       default: ["\(event.event) \(event.data)"]
       }
     return clauses.map { prefix + $0 + suffix }
@@ -41,10 +40,10 @@ enum EventLine {
 
   /// One change: `Account/1 balance 100 → 120`.
   private static func change(_ change: JSONObject) -> String {
-    var line = ["cell", "object", "keyPath"].compactMap { change[$0].map(text) }.joined(separator: " ")
+    var line = ["cell", "object", "keyPath"].compactMap { change[$0]?.plainText }.joined(separator: " ")
     let indexes = change["indexes"].map(\.json) ?? ""
     if change["prior"] == .bool(true) { line += " will change" }
-    switch change["kind"].map(text) {
+    switch change["kind"]?.plainText {
     case "insertion": line += " +\(indexes)"
     case "removal": line += " -\(indexes)"
     case "replacement": line += " replaced\(indexes)"
@@ -54,7 +53,7 @@ enum EventLine {
     case (let old?, let new?): line += " \(old.json) → \(new.json)"
     case (nil, let new?): line += " \(new.json)"
     case (let old?, nil): line += " \(old.json)"
-    case (nil, nil): line += change["kind"].map { " (\(text($0)))" } ?? ""
+    case (nil, nil): line += change["kind"].map { " (\($0.plainText))" } ?? ""
     }
     if let count = change["coalesced"] { line += " (\(count.json) changes)" }
     return line
@@ -69,40 +68,35 @@ enum EventLine {
     var rest = names[...]
     return ["\(count) in \(sections.count) sections"]
       + sections.map { section in
-        var size = 0
-        if case .integer(let count)? = section["count"] { size = Int(clamping: max(0, count)) }
+        let size = Int(clamping: max(0, section["count"]?.asInteger ?? 0))
         defer { rest = rest.dropFirst(size) }
-        return "\(text(section["name"] ?? .null)) (\(size)): " + rest.prefix(size).joined(separator: " ")
+        return "\(plain(section["name"])) (\(size)): " + rest.prefix(size).joined(separator: " ")
       }
   }
 
   /// A section that comes or goes: `insert section TX 1`.
   private static func section(_ change: JSONObject) -> String {
     let words = [change["type"], .string("section"), change["name"], change["newIndex"] ?? change["index"]]
-    return words.compactMap { $0.map(text) }.joined(separator: " ")
+    return words.compactMap { $0?.plainText }.joined(separator: " ")
   }
 
   /// What became of one row of a live query: `move Employee/5 2 → 0`, with the keys that are others now.
   private static func content(_ change: JSONObject) -> String {
-    var line = [text(change["type"] ?? .null), text(change["object"] ?? .null)].joined(separator: " ")
+    var line = "\(plain(change["type"])) \(plain(change["object"]))"
     let places = [change["index"], change["newIndex"]].compactMap { $0?.json }
     if !places.isEmpty { line += " " + places.joined(separator: " → ") }
-    if let reason = change["reason"] { line += " (\(text(reason)))" }
-    if case .array(let keys)? = change["keys"], case .object(let value)? = change["value"] {
-      for key in keys.map(text) { line += " \(key) \(value[key]?.json ?? "?")" }
+    if let reason = change["reason"] { line += " (\(reason.plainText))" }
+    if let keys = change["keys"]?.asArray, let value = change["value"]?.asObject {
+      for key in keys.map(\.plainText) { line += " \(key) \(value[key]?.json ?? "?")" }
     }
     return line
   }
 
-  private static func name(_ object: JSONObject) -> String { text(object["@ref"] ?? .object(object)) }
+  private static func name(_ object: JSONObject) -> String { (object["@ref"] ?? .object(object)).plainText }
+
+  private static func plain(_ value: Value?) -> String { (value ?? .null).plainText }
 
   private static func objects(_ value: Value?) -> [JSONObject] {
-    guard case .array(let elements)? = value else { return [] }
-    return elements.compactMap {
-      guard case .object(let object) = $0 else { return nil }
-      return object
-    }
+    (value?.asArray ?? []).compactMap(\.asObject)
   }
-
-  private static func text(_ value: Value) -> String { value.plainText }
 }

@@ -1,11 +1,9 @@
-internal import Foundation
-internal import KeywayClient
+import Foundation
+import KeywayClient
 
 /// Events as lines on standard output, remarks about the connection on standard error.
 struct LineDisplay: WatchDisplay {
-  /// Whether an event is one line of JSON.
   var isJSON: Bool
-  /// Whether heartbeats are shown too.
   var showsHeartbeats: Bool
 
   func show(_ event: ServerSentEvent) {
@@ -25,8 +23,4 @@ struct LineDisplay: WatchDisplay {
     guard case .reconnecting(let reason, let delay) = notice else { return }
     StandardError.line("keyway: \(reason); coming back in \(Double(delay) / 1000) s")
   }
-
-  func redraw() {}
-
-  func end() {}
 }

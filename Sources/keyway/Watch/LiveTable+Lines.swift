@@ -1,6 +1,6 @@
-internal import KeyValueModel
-internal import KeywayClient
-internal import OrderedCollections
+import KeyValueModel
+import KeywayClient
+import OrderedCollections
 
 /// The table as lines: a heading, as many rows as there is room for, and a line about the stream.
 extension LiveTable {
@@ -62,7 +62,7 @@ extension LiveTable {
     var names = OrderedSet(keys)
     if keys.isEmpty {
       for row in rows { names.formUnion(row.value.members.keys) }
-      // It is of the time when the row was told last, and so says less than the cursor.
+      // It is the revision of the last event about the row, and so says less than the cursor.
       names.remove("@revision")
     }
     names.remove("@ref")

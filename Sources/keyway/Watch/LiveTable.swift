@@ -1,5 +1,5 @@
-internal import KeyValueModel
-internal import KeywayClient
+import KeyValueModel
+import KeywayClient
 
 /// What `keyway watch` shows of a live query: its list, what the last event did to it, and how the stream is doing.
 ///
@@ -7,7 +7,6 @@ internal import KeywayClient
 struct LiveTable: Sendable {
   /// The keys that were asked for; empty for all that the rows have.
   let keys: [String]
-  /// The rows.
   private(set) var list = LiveList()
   /// What the last event that changed rows did to them.
   private(set) var marks: [Reference: RowMark] = [:]
@@ -18,7 +17,6 @@ struct LiveTable: Sendable {
   /// How the connection is, in a few words.
   private(set) var connection = "connecting"
 
-  /// A table of these keys, of all where there are none.
   init(keys: [String] = []) { self.keys = keys }
 
   /// Takes the next event of the stream.
@@ -59,9 +57,6 @@ struct LiveTable: Sendable {
   }
 
   private static func reason(_ event: ServerSentEvent) -> String {
-    guard case .object(let data)? = try? Value(json: event.data), case .string(let reason)? = data["reason"] else {
-      return "?"
-    }
-    return reason
+    (try? Value(json: event.data))?.asObject?["reason"]?.asString ?? "?"
   }
 }

@@ -1,4 +1,4 @@
-internal import KeywayClient
+import KeywayClient
 
 /// What the last event did to a row, as the table shows it.
 enum RowMark: Hashable, Sendable {
@@ -16,7 +16,6 @@ enum RowMark: Hashable, Sendable {
     }
   }
 
-  /// The sign before the row.
   var sign: String {
     switch self {
     case .inserted: "+"
@@ -26,7 +25,6 @@ enum RowMark: Hashable, Sendable {
     }
   }
 
-  /// How the row looks.
   var style: TextStyle {
     switch self {
     case .inserted: .green
@@ -35,7 +33,6 @@ enum RowMark: Hashable, Sendable {
     }
   }
 
-  /// How the sign looks.
   var signStyle: TextStyle {
     switch self {
     case .movedUp, .movedDown: [.yellow, .inverse]

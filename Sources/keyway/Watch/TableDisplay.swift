@@ -1,5 +1,5 @@
-internal import KeywayClient
-internal import Locking
+import KeywayClient
+import Locking
 
 /// A live table on the terminal of standard output, drawn anew in its place after each event, and when the terminal
 /// gets another size.
@@ -14,7 +14,6 @@ final class TableDisplay: WatchDisplay {
 
   private let state: Locked<State>
 
-  /// Shows a table from now on.
   init(_ table: LiveTable) {
     state = Locked(State(table: table))
     redraw()

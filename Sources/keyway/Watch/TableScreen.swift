@@ -1,4 +1,4 @@
-/// What has been written to a terminal, so that the next drawing goes over it: lines in, text with escape sequences out.
+/// What was written to a terminal, so that the next drawing goes over it: lines in, text with escape sequences out.
 ///
 /// The table stays on the main screen, below what was there before, and is still there afterwards.
 struct TableScreen: Sendable {

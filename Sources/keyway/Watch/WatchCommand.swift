@@ -1,7 +1,7 @@
-internal import ArgumentParser
-internal import Foundation
-internal import KeyValueModel
-internal import KeywayClient
+import ArgumentParser
+import Foundation
+import KeyValueModel
+import KeywayClient
 
 /// `keyway watch`: follows a resource until it is interrupted.
 struct WatchCommand: AsyncParsableCommand {
@@ -17,7 +17,7 @@ struct WatchCommand: AsyncParsableCommand {
       keyway watch 'Employee?filter=salary > 1000&sort=-salary' --json
 
       An entity is a live query: on a terminal it is a table that follows, else a line for each change.
-      Comes back with the last event id after a lost connection; remarks about that go to standard error.
+      Resumes with the last event id after a lost connection; remarks about that go to standard error.
       """)
 
   @Argument(help: "A reference (Account/1), an entity with a query, or a path that begins with a slash.")
@@ -26,7 +26,7 @@ struct WatchCommand: AsyncParsableCommand {
   @Argument(help: "Key paths of the object, joined by commas; without, its display keys.")
   var keyPaths: String?
 
-  @Option(help: "What to be told, of new, old, initial and prior; none for the kind only.")
+  @Option(help: "What a change says, of new, old, initial and prior; none for the kind only.")
   var options = "initial,old,new"
 
   @Option(help: "Of an entity: only the objects for which this expression holds.")

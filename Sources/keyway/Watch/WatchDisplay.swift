@@ -1,8 +1,8 @@
-internal import KeywayClient
+import KeywayClient
 
-/// How `keyway watch` shows what it is told.
+/// How `keyway watch` shows its events.
 protocol WatchDisplay: Sendable {
-  /// Shows the next event. Throws what makes going on senseless.
+  /// Shows the next event. Throws what ends the command.
   func show(_ event: ServerSentEvent) throws
   /// Shows what happened to the connection; called from any thread.
   func note(_ notice: EventStreamNotice)
@@ -10,4 +10,9 @@ protocol WatchDisplay: Sendable {
   func redraw()
   /// Leaves the terminal as it was found; the last call.
   func end()
+}
+
+extension WatchDisplay {
+  func redraw() {}
+  func end() {}
 }

@@ -1,6 +1,6 @@
-internal import ArgumentParser
-internal import KeyValueModel
-internal import KeywayClient
+import ArgumentParser
+import KeyValueModel
+import KeywayClient
 
 /// `keyway set`: sets the value for a key path.
 struct SetCommand: AsyncParsableCommand {

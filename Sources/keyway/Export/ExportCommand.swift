@@ -1,6 +1,6 @@
-internal import ArgumentParser
-internal import Foundation
-internal import KeywayClient
+import ArgumentParser
+import Foundation
+import KeywayClient
 
 /// `keyway export`: objects at one revision, as JSON lines that `keyway import` reads.
 struct ExportCommand: AsyncParsableCommand {
@@ -29,16 +29,15 @@ struct ExportCommand: AsyncParsableCommand {
   func run() async throws {
     let client = try options.client()
     let entities = entities
-    guard let output, output != LineFile.standardInput else {
-      let exporter = try await Exporter(client: client, entities: entities, schema: .fetch(client))
-      return try await Self.print(exporter)
+    guard let output, output != InputFile.standardInput else {
+      return try await Self.print(Exporter(client: client, entities: entities, schema: .fetch(client)))
     }
     try await Interruption.cancelling {
       do {
         let exporter = try await Exporter(client: client, entities: entities, schema: .fetch(client))
         let start = ContinuousClock.now
         let tally = try await Self.write(exporter, to: output)
-        StandardOutput.line(ExportSummary.text(tally, seconds: start.elapsedSeconds))
+        StandardOutput.line(tally.text(seconds: start.elapsedSeconds))
       } catch is CancellationError {
         throw CommandFailure("interrupted; \(output) is as it was")
       }

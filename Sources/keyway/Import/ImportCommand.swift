@@ -1,4 +1,6 @@
-internal import ArgumentParser
+import ArgumentParser
+import KeyValueModel
+import KeywayClient
 
 /// `keyway import`: a CSV file, row by row, into objects of one entity, or JSON lines into objects of any.
 struct ImportCommand: AsyncParsableCommand {
@@ -41,7 +43,6 @@ struct ImportCommand: AsyncParsableCommand {
 
   @OptionGroup var options: ClientOptions
 
-  /// How the file is read.
   var actualFormat: ImportFormat { format ?? ImportFormat(file: file) }
 
   func validate() throws {
@@ -60,30 +61,83 @@ struct ImportCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    switch actualFormat {
-    case .csv: try await importCSV()
-    case .jsonl: try await importJSONLines()
+    let input = try InputFile(file)
+    do throws(any Error) {
+      switch actualFormat {
+      case .csv: try await importCSV(input)
+      case .jsonl: try await importJSONLines(input)
+      }
+    } catch let error as ImportError {
+      throw CommandFailure(error.text(file: input.name))
     }
   }
 
-  /// Runs an import and prints what it did; on a terminal with a bar that is gone at the end, however it ends. Without a
-  /// size there is no bar.
-  func report(
+  private func importCSV(_ input: InputFile) async throws {
+    let client = try options.client(connections: csv.concurrency)
+    let entity = entity ?? ""
+    var table = CSVFile(input)
+    guard let header = try table.next() else { throw ImportError(reason: "the file is empty") }
+    let response = try await client.send("GET", ResourcePath.path("/v1/entities/" + entity))
+    guard let schema = try? Value(json: response.body).asObject else {
+      throw ImportError(reason: "the server's schema of \(entity) cannot be read")
+    }
+    let plan = try InvalidCell.located(line: header.line) { () throws(InvalidCell) in
+      try ImportPlan(
+        header: header, schema: schema, idColumns: idColumns, renames: csv.renames,
+        dateFormat: csv.dateFormat.map(DateFormat.init))
+    }
+    let importer = Importer(
+      client: client, entity: entity, plan: plan, workers: csv.concurrency, conflicts: onConflict ?? .replace)
+    try await report(size: input.size) { progress in try await importer.run(&table, progress: progress) }
+  }
+
+  private func importJSONLines(_ input: InputFile) async throws {
+    let client = try options.client(connections: ImportLimits.connections)
+    let reader = ObjectLineReader(schema: try await .fetch(client), entity: entity, idKeys: idColumns)
+    // On an empty server, no object has to be looked for.
+    let response = try await client.send("GET", "/v1/status")
+    let status = try? Value(json: response.body).asObject
+    let isEmpty = status?["objects"] == .integer(0)
+    var importer = ObjectImporter(
+      client: client, reader: reader, limits: jsonLines.limits, conflicts: onConflict ?? .fail, isEmpty: isEmpty)
+    var lines = LineFile(input)
+    try await report(size: input.size) { progress in try await importer.run(&lines, progress: progress) }
+  }
+
+  /// Runs an import and prints what it did; on a terminal with a bar that is gone at the end, however it ends. Without
+  /// a size there is no bar.
+  private func report(
     size: Int?, _ body: (_ progress: (_ rows: Int, _ bytes: Int) -> Void) async throws -> ImportTally
   ) async throws {
     let start = ContinuousClock.now
-    let tally: ImportTally
-    if let size, StandardError.isTerminal {
-      let clearLine = "\r\u{1B}[K"
-      defer { StandardError.write(clearLine) }
-      tally = try await body { rows, bytes in
-        let share = Double(bytes) / Double(max(size, 1))
-        StandardError.write(clearLine + ImportSummary.bar(rows: rows, share: share, seconds: start.elapsedSeconds))
-      }
-    } else {
-      tally = try await body { _, _ in }
+    let size = StandardError.isTerminal ? size : nil
+    let clearLine = "\r\u{1B}[K"
+    defer { if size != nil { StandardError.write(clearLine) } }
+    let tally = try await body { rows, bytes in
+      guard let size else { return }
+      let share = Double(bytes) / Double(max(size, 1))
+      StandardError.write(clearLine + ImportSummary.bar(rows: rows, share: share, seconds: start.elapsedSeconds))
     }
     StandardOutput.line(
       ImportSummary.text(rows: tally.rows, skipped: tally.skipped, seconds: start.elapsedSeconds))
   }
+}
+
+/// How the file of an import is written.
+enum ImportFormat: String, Hashable, Sendable, CaseIterable, ExpressibleByArgument {
+  /// A table of one entity's objects (RFC 4180).
+  case csv
+  /// One JSON object a line.
+  case jsonl
+
+  /// What the name of a file says: JSON lines by their extension, else CSV.
+  init(file: String) {
+    let name = file.lowercased()
+    self = name.hasSuffix(".jsonl") || name.hasSuffix(".ndjson") ? .jsonl : .csv
+  }
+}
+
+/// What an import does with an object that is there already: it stops, replaces all that the object holds, or skips it.
+enum ConflictRule: String, Hashable, Sendable, CaseIterable, ExpressibleByArgument {
+  case fail, replace, skip
 }

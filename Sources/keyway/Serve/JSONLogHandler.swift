@@ -1,6 +1,6 @@
-internal import Foundation
-internal import KeyValueModel
-internal import Logging
+import Foundation
+import KeyValueModel
+import Logging
 
 /// Writes each log entry as one JSON object a line to standard error.
 struct JSONLogHandler: LogHandler {

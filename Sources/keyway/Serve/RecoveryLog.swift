@@ -21,7 +21,6 @@ final class RecoveryLog: Sendable {
     self.logger = logger
   }
 
-  /// Takes note of progress.
   func note(_ progress: RecoveryProgress) {
     let isDue = state.withLock { state in
       state.progress = progress

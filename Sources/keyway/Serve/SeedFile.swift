@@ -1,19 +1,14 @@
-internal import Dispatch
-internal import Foundation
-internal import KeyValueModel
-internal import Locking
-internal import ModelStore
+import Dispatch
+import KeyValueModel
+import KeywayClient
+import Locking
+import ModelStore
 
 /// The objects that an empty store begins with: JSON lines, each an object with its `@ref`, in one transaction.
 enum SeedFile {
   /// Creates the objects of a file. Throws a `CommandFailure` with file and line; then nothing was created.
   static func load(_ path: String, into store: Store) throws {
-    let text: String
-    do {
-      text = try String(contentsOfFile: path, encoding: .utf8)
-    } catch {
-      throw CommandFailure("\(path): cannot be read: \(error.localizedDescription)")
-    }
+    let text = try TextFile.read(path)
     var operations: [KeyValueModel.Operation] = []
     var lines: [Int] = []
     for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated()
@@ -28,8 +23,8 @@ enum SeedFile {
 
   private static func operation(_ line: Substring, place: String) throws -> KeyValueModel.Operation {
     do throws(JSONError) {
-      guard case .object(let object) = try Value(json: String(line)), case .string(let text)? = object["@ref"],
-        let reference = Reference(text)
+      guard let object = try Value(json: String(line)).asObject,
+        let reference = object["@ref"]?.asString.flatMap({ Reference($0) })
       else { throw JSONError(reason: "a line is an object with its @ref", offset: 0) }
       return .create(reference, object)
     } catch {

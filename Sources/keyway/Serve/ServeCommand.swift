@@ -10,7 +10,7 @@ import ModelStore
 import ServiceLifecycle
 import UnixSignals
 
-/// `keyway serve`: the server, until it is told to stop.
+/// `keyway serve`: the server, until a signal stops it.
 struct ServeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "serve", abstract: "Serves the objects of a schema; without arguments, the example.")
@@ -90,7 +90,6 @@ struct ServeCommand: AsyncParsableCommand {
 /// The server as a service: it runs until the group shuts down, and drains then.
 private struct ServerService: Service {
   let server: KeywayServer
-  /// Where the store is.
   let directory: String
   let drainSeconds: Int
   let logger: Logger

@@ -22,7 +22,7 @@ struct StoreOptions: ParsableArguments {
     return settings
   }
 
-  /// Opens the journal of a store that is there, for nobody else to use meanwhile. Throws a `CommandFailure`.
+  /// Opens the journal of an existing store, which no other process can use meanwhile. Throws a `CommandFailure`.
   static func open(_ directory: String) throws -> SQLiteJournal {
     guard SQLiteJournal.exists(inDirectory: directory) else { throw CommandFailure("\(directory): there is no store") }
     let journal = try StoreAdvice.giving(for: directory) {
@@ -34,6 +34,5 @@ struct StoreOptions: ParsableArguments {
     return journal
   }
 
-  /// Milliseconds since 1970.
   static var now: Int64 { Int64(Date().timeIntervalSince1970 * 1000) }
 }

@@ -33,18 +33,18 @@ enum SeedFile {
   }
 
   private static func commit(_ operations: [KeyValueModel.Operation], to store: Store) throws -> ModelError? {
-    let failure = Locked<ModelError?>(nil)
-    let refusal = Locked<StoreUnavailable?>(nil)
+    let result = Locked<(mistake: ModelError?, refusal: StoreUnavailable?)>((nil, nil))
     let done = DispatchSemaphore(value: 0)
     _ = store.submit(Transaction(operations)) { outcome, _ in
-      if case .failure(let error) = outcome { failure.withLock { $0 = error } }
+      if case .failure(let error) = outcome { result.withLock { $0.mistake = error } }
       return { unavailable in
-        refusal.withLock { $0 = unavailable }
+        result.withLock { $0.refusal = unavailable }
         done.signal()
       }
     }
     done.wait()
-    if let refusal = refusal.withLock({ $0 }) { throw CommandFailure(refusal.reason) }
-    return failure.withLock { $0 }
+    let (mistake, refusal) = result.withLock { $0 }
+    if let refusal { throw CommandFailure(refusal.reason) }
+    return mistake
   }
 }

@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 
 /// How many characters a terminal shows.
@@ -14,13 +13,5 @@ struct TerminalSize: Hashable, Sendable {
     var size = winsize()
     guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return usual }
     return TerminalSize(columns: Int(size.ws_col), rows: Int(size.ws_row))
-  }
-
-  /// Calls back, on a queue of Dispatch, whenever the terminal gets another size, until the source is cancelled.
-  static func onChange(_ handler: @escaping @Sendable () -> Void) -> any DispatchSourceSignal {
-    let source = DispatchSource.makeSignalSource(signal: SIGWINCH)
-    source.setEventHandler(handler: DispatchWorkItem(block: handler))
-    source.resume()
-    return source
   }
 }

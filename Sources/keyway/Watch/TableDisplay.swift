@@ -5,7 +5,7 @@ import Locking
 /// gets another size.
 ///
 /// Mutable are the table and what of it stands on the terminal, both behind one lock, under which it is also drawn:
-/// events come from one task, notices from another, and sizes from a queue of Dispatch.
+/// events come from one task, notices from another, and sizes from a third.
 final class TableDisplay: WatchDisplay {
   private struct State: Sendable {
     var table: LiveTable

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import KeyValueModel
 import KeywayClient
+import UnixSignals
 
 /// `keyway watch`: follows a resource until it is interrupted.
 struct WatchCommand: AsyncParsableCommand {
@@ -77,7 +78,7 @@ struct WatchCommand: AsyncParsableCommand {
       try client.client(), path: path, lastEventID: since ?? "", endsAfterGone: isOfOneObject,
       notify: { display.note($0) })
     try await Interruption.cancelling { [self] in
-      let resizing = TerminalSize.onChange { display.redraw() }
+      let resizing = Task { for await _ in await UnixSignalsSequence(trapping: .sigwinch) { display.redraw() } }
       defer {
         resizing.cancel()
         display.end()

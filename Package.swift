@@ -118,7 +118,7 @@ let package = Package(
       name: "keywayTests",
       dependencies: [
         "Seeding",
-        "KeyValueModel", "KeywayClient", "keyway",
+        "HTTPServer", "KeyValueModel", "KeywayAPI", "KeywayClient", "ModelStore", "keyway",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),

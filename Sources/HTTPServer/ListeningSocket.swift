@@ -1,13 +1,17 @@
 import Glibc
+import Locking
 
-/// A bound socket that listens, before libmicrohttpd gets it: made here so that a failure has a reason.
-struct ListeningSocket {
-  let descriptor: Int32
+/// A bound socket that listens, before libmicrohttpd gets it: made here so that a failure has a reason, and so that the
+/// port is known to be free before anything else is begun. Connections wait in its backlog until a `Server` accepts them.
+/// Closed with the last reference, unless a daemon has taken it.
+package final class ListeningSocket: Sendable {
   /// The port it is bound to, also where port 0 was asked for.
-  let port: UInt16
+  package let port: UInt16
+  private let descriptor: Locked<Int32?>
 
-  /// Binds the first address that `host` stands for; an IPv6 wildcard serves IPv4 as well.
-  init(host: String, port: UInt16) throws(HTTPServerError) {
+  /// Binds the first address that `host`, a numeric address or a name, stands for; an IPv6 wildcard serves IPv4 as well.
+  /// Port 0 takes a free one. Throws `unknownHost` or `cannotListen`.
+  package init(host: String, port: UInt16) throws(HTTPServerError) {
     var hints = addrinfo()
     hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV
     hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -31,8 +35,20 @@ struct ListeningSocket {
       close(descriptor)
       throw .cannotListen(host: host, port: port, errno: reason)
     }
-    self.descriptor = descriptor
+    self.descriptor = Locked(descriptor)
     self.port = Self.port(of: descriptor)
+  }
+
+  deinit {
+    if let descriptor = take() { close(descriptor) }
+  }
+
+  /// The descriptor, for the caller to close from now on; nil where it has been taken.
+  func take() -> Int32? {
+    descriptor.withLock { descriptor in
+      defer { descriptor = nil }
+      return descriptor
+    }
   }
 
   private static func port(of descriptor: Int32) -> UInt16 {

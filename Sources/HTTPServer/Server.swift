@@ -17,23 +17,32 @@ package final class Server: Sendable {
   private let sweeper: ConnectionSweeper
   private let hasStopped = Locked(false)
 
-  /// Starts to listen, and to answer with `handler`, before it returns. `host` is a numeric address or a name; port 0
-  /// takes a free one. The soft limit of descriptors is raised to the hard one, and `limits.connections` lowered to
-  /// what that allows. The streams that the handler answers with must be those of `hub`.
-  package init(
+  /// Listens on an address, and answers with `handler` before it returns. `host` is a numeric address or a name; port 0
+  /// takes a free one. For the rest see the other initializer.
+  package convenience init(
     host: String, port: UInt16, limits: ServerLimits, hub: StreamHub, handler: some RequestHandler, logger: Logger
+  ) throws(HTTPServerError) {
+    let socket = try ListeningSocket(host: host, port: port)
+    try self.init(socket: socket, limits: limits, hub: hub, handler: handler, logger: logger)
+  }
+
+  /// Accepts the connections of a socket, which it takes, and answers with `handler` before it returns. The soft limit
+  /// of descriptors is raised to the hard one, and `limits.connections` lowered to what that allows. The streams that
+  /// the handler answers with must be those of `hub`.
+  package init(
+    socket: ListeningSocket, limits: ServerLimits, hub: StreamHub, handler: some RequestHandler, logger: Logger
   ) throws(HTTPServerError) {
     var limits = limits
     limits.connections = DescriptorLimit.raise(for: limits.connections, logger: logger)
-    let socket = try ListeningSocket(host: host, port: port)
     let context = ServerContext(limits: limits, hub: hub, handler: handler, logger: logger)
-    guard let sweeper = ConnectionSweeper(context) else {
-      close(socket.descriptor)
+    guard let sweeper = ConnectionSweeper(context) else { throw .outOfResources }
+    guard let descriptor = socket.take() else {
+      sweeper.stop()
       throw .outOfResources
     }
-    guard let daemon = DaemonHandle(socket: socket.descriptor, context: context) else {
+    guard let daemon = DaemonHandle(socket: descriptor, context: context) else {
       sweeper.stop()
-      close(socket.descriptor)
+      close(descriptor)
       throw .outOfResources
     }
     self.port = socket.port

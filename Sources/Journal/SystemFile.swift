@@ -96,10 +96,9 @@ final class SystemFile: Sendable {
 
   /// Makes a directory with all above it; one that is there is made already.
   static func makeDirectory(_ path: String) throws(JournalError) {
-    var made = ""
-    for part in path.split(separator: "/", omittingEmptySubsequences: false) {
-      made += made.isEmpty && !path.hasPrefix("/") ? String(part) : "/\(part)"
-      guard !part.isEmpty, !exists(made) else { continue }
+    for end in path.indices.filter({ path[$0] == "/" }) + [path.endIndex] {
+      let made = String(path[..<end])
+      guard !made.isEmpty, !exists(made) else { continue }
       guard mkdir(made, 0o755) == 0 || errno == EEXIST else { throw failure(made, "cannot be made") }
     }
   }

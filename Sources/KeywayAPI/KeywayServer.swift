@@ -32,6 +32,24 @@ package final class KeywayServer: Sendable {
 
     /// The defaults.
     package init() {}
+
+    /// After how many seconds of silence a stream is sent a heartbeat, and what `open` says of it. `heartbeat.seconds`.
+    package var heartbeatSeconds: Int {
+      get { server.heartbeatSeconds }
+      set {
+        server.heartbeatSeconds = newValue
+        streams.heartbeatSeconds = newValue
+      }
+    }
+
+    /// The most steps of the filter of one fetch, and of a live query that is opened. `fetch.filterCost`.
+    package var fetchFilterCost: Int {
+      get { pages.filterCost }
+      set {
+        pages.filterCost = newValue
+        store.queryOpeningCost = newValue
+      }
+    }
   }
 
   /// Where the objects are.
@@ -42,16 +60,20 @@ package final class KeywayServer: Sendable {
   private let http: Server
 
   /// Starts serving the store of a journal; without one, an empty store in memory. One that has records is not ready
-  /// before `recover`; one that has none is filled by `prepare` before the first connection is taken. `schemaText` is the
-  /// text of the schema, to which a journal is taken that was written under another. `now` gives the seconds, which only
-  /// grow, by which pages and idempotency keys age.
+  /// before `recover`; one that has none is filled by `prepare` before the first connection is accepted. Connections are
+  /// accepted from `socket`; without one, from the address and port of the configuration, which are bound before anything
+  /// is written. `schemaText` is the text of the schema, to which a journal is taken that was written under another.
+  /// `now` gives the seconds, which only grow, by which pages and idempotency keys age. Throws an `HTTPServerError`, a
+  /// `StoreError`, or what `prepare` throws.
   package init(
     schema: Schema, schemaText: String? = nil, configuration: Configuration, logger: Logger,
     journal: (any TransactionJournal)? = nil,
+    socket: ListeningSocket? = nil,
     prepare: (Store) throws -> Void = { _ in },
     now: @escaping @Sendable () -> UInt64 = { Identifiers.monotonicSeconds }
   ) throws {
     self.schemaText = schemaText
+    let socket = try socket ?? ListeningSocket(host: configuration.host, port: configuration.port)
     let random: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
     let registry = PrometheusRegistry()
     hub = StreamHub(limits: configuration.server, logger: logger)
@@ -78,9 +100,7 @@ package final class KeywayServer: Sendable {
     try hub.start(
       delegate: StreamMonitor(store: store, streams: streams.registry, metrics: registry, logger: logger))
     do {
-      http = try Server(
-        host: configuration.host, port: configuration.port, limits: configuration.server, hub: hub, handler: api,
-        logger: logger)
+      http = try Server(socket: socket, limits: configuration.server, hub: hub, handler: api, logger: logger)
     } catch {
       hub.stop()
       throw error
@@ -92,8 +112,8 @@ package final class KeywayServer: Sendable {
     Identifiers.makeEpoch(random: UInt64.random(in: .min ... .max))
   }
 
-  /// Reads the journal, where there is something in it; meanwhile everything is answered `store-unavailable`. `report` is
-  /// told how far that has come. Gives what somebody should know; throws a `StoreError`.
+  /// Reads the journal, where there is something in it; meanwhile every request is answered `store-unavailable`. `report`
+  /// is called with how far that has come. Gives remarks for the operator; throws a `StoreError`.
   package func recover(report: @escaping (RecoveryProgress) -> Void) throws -> [String] {
     guard case .recovering = store.present else { return [] }
     return try store.recover(schemaText: schemaText, report: report) { [api] attachments in
@@ -105,8 +125,8 @@ package final class KeywayServer: Sendable {
   package var port: UInt16 { http.port }
 
   /// Ends the server: new requests are refused, every stream gets `bye` and is ended, requests under way are answered.
-  /// What has not come to its end within the seconds is cut: streams a little earlier, so that there is time left for the
-  /// requests that waited for them. Takes longer only if a thread of the server is held up.
+  /// What has not ended within the seconds is cut: streams a little earlier, so that there is time left for the requests
+  /// that waited for them. Takes longer only if a thread of the server is held up.
   package func drain(seconds: Int = 8) {
     let budget = Duration.seconds(seconds)
     let deadline = ContinuousClock.now + budget

@@ -1,14 +1,14 @@
 package import Foundation
-internal import FoundationNetworking
+import FoundationNetworking
 
-/// A client of one server: requests with whole answers. Streams are `EventStreamConnection`'s.
+/// A client of one server: requests with whole responses. Streams are `EventStreamConnection`'s.
 ///
 /// A value that can be shared freely: what it holds never changes, and the connections belong to the URL session, which
 /// keeps them alive between requests.
 package struct Client: Sendable {
   /// Where the server is: scheme, host and port, perhaps the beginning of a path.
   package let server: URL
-  /// How long an answer may take.
+  /// How many seconds a response may take.
   package let timeoutSeconds: Double
 
   private let session: URLSession
@@ -23,7 +23,7 @@ package struct Client: Sendable {
     session = URLSession(configuration: Self.configuration(timeoutSeconds: timeoutSeconds, connections: connections))
   }
 
-  /// No cache and no cookies: an answer is what the server says now, to anybody.
+  /// No cache and no cookies: a response is what the server says now, to any client.
   static func configuration(timeoutSeconds: Double, connections: Int) -> URLSessionConfiguration {
     let configuration = URLSessionConfiguration.ephemeral
     configuration.urlCache = nil
@@ -33,7 +33,8 @@ package struct Client: Sendable {
     return configuration
   }
 
-  /// The answer to a request, whatever its status. A body is sent as `application/json` unless `headers` say otherwise.
+  /// The response to a request, whatever its status. A body is sent as `application/json` unless `headers` say
+  /// otherwise. Throws a `ClientError`, or a `CancellationError`.
   package func request(
     _ method: String, _ path: String, body: [UInt8]? = nil, headers: [String: String] = [:]
   ) async throws -> ClientResponse {
@@ -53,7 +54,7 @@ package struct Client: Sendable {
     }
   }
 
-  /// The answer to a request that has to succeed; throws a `Problem` for every status from 400.
+  /// The response to a request that has to succeed; throws a `Problem` for every status from 400.
   package func send(
     _ method: String, _ path: String, body: [UInt8]? = nil, headers: [String: String] = [:]
   ) async throws -> ClientResponse {

@@ -1,12 +1,12 @@
-/// What can go wrong between client and server beside an answer that is a problem.
+/// What can go wrong between client and server, besides a response that is a problem.
 package enum ClientError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The server's address is no `http` or `https` URL with a host.
   case invalidServer(String)
   /// A path cannot be made into a URL.
   case invalidPath(String)
-  /// No answer: the connection was refused, lost or too slow.
+  /// No response: the connection was refused, lost or too slow.
   case unreachable(server: String, reason: String)
-  /// What was asked for as a stream was answered with something else.
+  /// The response to a request for a stream is something else.
   case notAnEventStream(path: String, contentType: String)
   /// One event is larger than the client holds in memory.
   case eventTooLarge(limitBytes: Int)

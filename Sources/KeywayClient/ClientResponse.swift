@@ -1,4 +1,4 @@
-/// A whole answer of the server.
+/// A whole response of the server.
 package struct ClientResponse: Hashable, Sendable {
   /// The status code.
   package var status: Int
@@ -7,7 +7,7 @@ package struct ClientResponse: Hashable, Sendable {
   /// The body, empty where there is none.
   package var body: [UInt8]
 
-  /// An answer with these parts; names of header fields in any case.
+  /// A response with these parts; names of header fields in any case.
   package init(status: Int, headers: [String: String] = [:], body: [UInt8] = []) {
     self.status = status
     self.headers = Dictionary(

@@ -1,12 +1,12 @@
-internal import Foundation
-internal import FoundationNetworking
+import Foundation
+import FoundationNetworking
 
-/// A stream that comes back: what EventSource is in a browser, with the protocol's own rules on top.
+/// A stream that reconnects: what EventSource is in a browser, with the protocol's own rules on top.
 ///
 /// It connects when the first event is asked for, goes on with `Last-Event-ID` after every loss of the connection and
 /// every `bye`, and waits between attempts as `ReconnectionPolicy` says. It ends after 204, and after `gone` where the
 /// stream is of a single object; a 4xx other than 429 is thrown as a `Problem`. The events of a commit that was cut off
-/// in the middle come once more after coming back: an id names only what was received whole.
+/// in the middle come once more after reconnecting: an id names only what was received whole.
 ///
 /// Mutable are the transfer of the present attempt, its parser and the events not yet taken, all guarded by the actor;
 /// one consumer at a time.
@@ -24,7 +24,8 @@ package actor EventStreamConnection {
   private var waiting: ArraySlice<ServerSentEvent> = []
   private var isOver = false
 
-  /// A stream of `path`. `silenceSeconds` without a byte count as a lost connection: several of the server's heartbeats.
+  /// A stream of `path`. `silenceSeconds` without a byte count as a lost connection: several of the server's
+  /// heartbeats.
   package init(
     _ client: Client, path: String, lastEventID: String = "", endsAfterGone: Bool = false,
     policy: ReconnectionPolicy = ReconnectionPolicy(), silenceSeconds: Double = 60,
@@ -77,7 +78,7 @@ package actor EventStreamConnection {
     do {
       guard let transfer else { return try await open() }
       guard case .bytes(let bytes)? = try await transfer.next() else {
-        return try await comeBack(reason: "the server ended the stream")
+        return try await reconnect(reason: "the server ended the stream")
       }
       let events = try parser.parse(bytes)
       if let milliseconds = parser.retryMilliseconds { policy.noteRetry(milliseconds: milliseconds) }
@@ -86,7 +87,7 @@ package actor EventStreamConnection {
       // A block without data moves the id and is no event.
       if events.isEmpty { lastEventID = parser.lastEventID }
     } catch ClientError.unreachable(_, let reason) {
-      try await comeBack(reason: reason)
+      try await reconnect(reason: reason)
     }
   }
 
@@ -99,7 +100,7 @@ package actor EventStreamConnection {
       request, server: client.server.absoluteString, silenceSeconds: silenceSeconds)
     self.transfer = transfer
     guard case .response(let response)? = try await transfer.next() else {
-      return try await comeBack(reason: "the server closed the connection")
+      return try await reconnect(reason: "the server closed the connection")
     }
     guard response.status == 200 else { return try await settle(response, of: transfer) }
     let type = response.header("Content-Type") ?? "without a content type"
@@ -110,13 +111,13 @@ package actor EventStreamConnection {
     notify(.opened)
   }
 
-  /// Does what an answer other than 200 asks for.
+  /// Does what a response other than 200 asks for.
   private func settle(_ response: ClientResponse, of transfer: EventStreamTransfer) async throws {
     switch EventStreamOutcome(response) {
     case .ended:
       close()
-    case .comeBack(let seconds):
-      try await comeBack(reason: "the server answered \(response.status)", retryAfterSeconds: seconds)
+    case .reconnect(let seconds):
+      try await reconnect(reason: "the server answered \(response.status)", retryAfterSeconds: seconds)
     case .refused:
       var response = response
       while case .bytes(let bytes)? = try await transfer.next() { response.body += bytes }
@@ -125,7 +126,7 @@ package actor EventStreamConnection {
     }
   }
 
-  private func comeBack(reason: String, retryAfterSeconds: Int? = nil) async throws {
+  private func reconnect(reason: String, retryAfterSeconds: Int? = nil) async throws {
     transfer?.cancel()
     transfer = nil
     guard !Task.isCancelled else { return }

@@ -1,4 +1,4 @@
-/// What happens to the connection under a stream, for whoever wants to tell a person.
+/// What happens to the connection under a stream, for a caller that shows it.
 package enum EventStreamNotice: Hashable, Sendable {
   /// The server has accepted the stream.
   case opened

@@ -3,7 +3,7 @@
 /// It takes the stream in pieces of any size, also in the middle of a character or between the two bytes of CR LF. What
 /// it keeps between pieces is bounded by `maximumEventBytes`.
 package struct EventStreamParser: Sendable {
-  /// How large one event may be where nobody says otherwise: the server's largest body, several times over.
+  /// How large one event may be by default: the server's largest body, several times over.
   package static let defaultMaximumEventBytes = 8 << 20
 
   /// The last event id that the stream has set, also by a block without data.

@@ -1,14 +1,14 @@
-internal import Foundation
-internal import FoundationNetworking
-internal import Locking
+import Foundation
+import FoundationNetworking
+import Locking
 
 /// One attempt at a stream: a URL session task whose bytes come as an asynchronous sequence.
 ///
 /// URLSession has no back pressure, so the queue between its thread and the reader is bounded in chunks: when it is
-/// full, the transfer is cut, and the reader, having taken what was there, comes back with its last event id. A slow
+/// full, the transfer is cut, and the reader, having taken what was there, resumes with its last event id. A slow
 /// reader costs a reconnection, never memory.
 final class EventStreamTransfer: NSObject, URLSessionDataDelegate {
-  /// What a transfer tells, in this order: one response, then bytes. The sequence ends, or throws a `ClientError`.
+  /// What a transfer gives, in this order: one response, then bytes. The sequence ends, or throws a `ClientError`.
   enum Part: Sendable {
     case response(ClientResponse)
     case bytes([UInt8])
@@ -34,8 +34,8 @@ final class EventStreamTransfer: NSObject, URLSessionDataDelegate {
     session.dataTask(with: request).resume()
   }
 
-  /// Ends the transfer; safe to call twice. The session holds its delegate until then, so whoever makes a transfer
-  /// must cancel it.
+  /// Ends the transfer; safe to call twice. The session holds its delegate until then, so every transfer
+  /// has to be cancelled.
   func cancel() {
     let session = session.withLock { session in
       defer { session = nil }

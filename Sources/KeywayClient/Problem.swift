@@ -1,10 +1,10 @@
-internal import KeyValueModel
+import KeyValueModel
 
-/// An answer that says no: RFC 9457 where the server speaks it, else the bare status.
+/// A response that refuses a request: a problem document (RFC 9457) where the server sends one, else the bare status.
 package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The status code of the answer.
+  /// The status code of the response.
   package var status: Int
-  /// The last part of `type`: `undefined-key`. Nil where the answer was no problem document.
+  /// The last part of `type`: `undefined-key`. Nil where the response was no problem document.
   package var code: String?
   /// The short, constant text.
   package var title: String?
@@ -16,25 +16,20 @@ package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
   package var keyPath: String?
   /// The index of the operation in a transaction.
   package var operation: Int64?
-  /// The seconds after which the server wants to be asked again.
+  /// The seconds after which the client may try again.
   package var retryAfterSeconds: Int?
 
   /// What a response with an error status says.
   package init(_ response: ClientResponse) {
     status = response.status
     retryAfterSeconds = response.header("Retry-After").flatMap { Int($0) }
-    guard case .object(let members)? = try? Value(json: response.body) else { return }
-    code = Self.text(members["type"])?.split(separator: "/").last.map(String.init)
-    title = Self.text(members["title"])
-    detail = Self.text(members["detail"])
-    object = Self.text(members["object"])
-    keyPath = Self.text(members["keyPath"])
-    if case .integer(let index)? = members["operation"] { operation = index }
-  }
-
-  private static func text(_ value: Value?) -> String? {
-    guard case .string(let text)? = value else { return nil }
-    return text
+    guard let members = try? Value(json: response.body).asObject else { return }
+    code = members["type"]?.asString?.split(separator: "/").last.map(String.init)
+    title = members["title"]?.asString
+    detail = members["detail"]?.asString
+    object = members["object"]?.asString
+    keyPath = members["keyPath"]?.asString
+    operation = members["operation"]?.asInteger
   }
 
   /// The problem in one line: `404 undefined-key: Account has no key balnce (Account/1 balnce)`.

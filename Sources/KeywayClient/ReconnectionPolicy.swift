@@ -1,6 +1,6 @@
-/// When to come back to a stream: exponential backoff with jitter and a cap, from the time that the server asked for.
+/// When to reconnect to a stream: exponential backoff with jitter and a cap, from the time that the server asked for.
 ///
-/// A state machine without clock and dice: the caller sleeps, and gives the random numbers.
+/// A state machine without clock and randomness: the caller sleeps, and gives the random numbers.
 package struct ReconnectionPolicy: Hashable, Sendable {
   /// The waiting time before the first attempt, until the server sends `retry:`.
   package var baseMilliseconds: Int

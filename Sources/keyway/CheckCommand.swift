@@ -1,5 +1,5 @@
-internal import ArgumentParser
-internal import KeyValueModel
+import ArgumentParser
+import KeyValueModel
 
 /// `keyway check`: is this a schema?
 struct CheckCommand: ParsableCommand {

@@ -1,13 +1,13 @@
-internal import ArgumentParser
-internal import Foundation
-internal import KeywayClient
+import ArgumentParser
+import Foundation
+import KeywayClient
 
 /// What every command that talks to a server takes.
 struct ClientOptions: ParsableArguments {
   @Option(help: "The server's address (default: http://127.0.0.1:8080, or what KEYWAY_SERVER says).")
   var server: String?
 
-  @Option(help: ArgumentHelp("How long an answer may take.", valueName: "seconds"))
+  @Option(help: ArgumentHelp("How long a response may take.", valueName: "seconds"))
   var timeout = 30.0
 
   func validate() throws {

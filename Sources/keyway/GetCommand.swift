@@ -1,5 +1,5 @@
-internal import ArgumentParser
-internal import KeywayClient
+import ArgumentParser
+import KeywayClient
 
 /// `keyway get`: one GET, its JSON on standard output.
 struct GetCommand: AsyncParsableCommand {

@@ -1,6 +1,6 @@
-internal import ArgumentParser
-internal import KeyValueModel
-internal import KeywayClient
+import ArgumentParser
+import KeyValueModel
+import KeywayClient
 
 /// `keyway set`: sets the value for a key path.
 struct SetCommand: AsyncParsableCommand {
@@ -32,6 +32,9 @@ struct SetCommand: AsyncParsableCommand {
   @OptionGroup var options: ClientOptions
 
   func validate() throws {
+    guard object.contains("/") else {
+      throw ValidationError("an object is written Entity/id, such as \(object)/1; \(object) has no id")
+    }
     guard value.count == 1 else {
       throw ValidationError("one value is set, not \(value.count): \(value.joined(separator: ", "))")
     }

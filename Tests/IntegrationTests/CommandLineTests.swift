@@ -62,6 +62,13 @@ struct CommandLineTests {
     }
   }
 
+  @Test("set of an entity without an id says that the id is missing")
+  func missingID() throws {
+    let outcome = try ChildProcess.run(PackageFolder.keyway, ["set", "Account", "balance", "5"])
+    #expect(outcome.status == 64)
+    #expect(outcome.errors.contains("an object is written Entity/id, such as Account/1; Account has no id"))
+  }
+
   @Test("check accepts the example, and says of a mistaken schema file, line and what is wrong")
   func check() throws {
     let good = try ChildProcess.keyway("check", "Config/example/schema.yaml")

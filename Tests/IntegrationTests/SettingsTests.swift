@@ -1,4 +1,5 @@
 import Foundation
+import KeyValueModel
 import Testing
 import WireTesting
 
@@ -80,14 +81,51 @@ struct SettingsTests {
     #expect(variable.status != 0 && variable.errors.contains("KEYWAY_PORT: port is -1"), "\(variable.errors)")
     let unknown = try ChildProcess.keyway("serve", "--set", "colour=red")
     #expect(unknown.status != 0 && unknown.errors.contains("colour"), "\(unknown.errors)")
-    let store = try ChildProcess.keyway("serve", "--store", "/proc/nowhere", "--port", "0")
-    #expect(store.status != 0 && store.errors.contains("/proc/nowhere"), "\(store.errors)")
+    for path in ["/proc/nowhere", "//proc/nowhere"] {
+      let store = try ChildProcess.keyway("serve", "--store", path, "--port", "0")
+      #expect(store.status != 0 && store.errors.hasPrefix("Error: \(path): cannot be made: "), "\(store.errors)")
+    }
   }
 
-  @Test("A port that is taken is an error and no second server")
+  @Test("--help says that a store is a directory or memory")
+  func help() throws {
+    let help = try ChildProcess.keyway("serve", "--help").output.replacing(/\s+/, with: " ")
+    #expect(help.contains("--store <store> The directory where objects are kept (default: keyway-data), or memory."))
+  }
+
+  @Test("The most operations of a transaction are a setting")
+  func operations() throws {
+    let server = try ServerProcess(settings: ["transactions.operations": "2"])
+    let note = #"{"op":"create","entity":"Note","value":{"text":"a"}}"#
+    let full = try server.client.send("POST", "/v1/transactions", body: #"{"operations":[\#(note),\#(note)]}"#)
+    #expect(full.status == 200)
+    let over = try server.client.send(
+      "POST", "/v1/transactions", body: #"{"operations":[\#(note),\#(note),\#(note)]}"#)
+    #expect(over.status == 429)
+  }
+
+  @Test("A start on a store that has objects logs how many it read, once it has read them all")
+  func recovery() throws {
+    let folder = try TemporaryFolder()
+    for start in 1...2 {
+      let child = try ChildProcess(
+        PackageFolder.keyway, ["serve", "--port", "0", "--store", folder.path + "/store", "--set", "log.format=json"])
+      #expect(Deadline().awaits { child.errors.contains("http://127.0.0.1:") })
+      child.send(SIGTERM)
+      #expect(try child.exitStatus() == 0)
+      let entries = try child.errors.split(separator: "\n").map { try Value(json: String($0)) }
+      let ends = entries.filter { $0["message"].text == "recovered" }.map { $0["progress"].text ?? "" }
+      #expect(ends == (start == 1 ? [] : ["0 objects read, 1 of 1 records carried out"]), "\(child.errors)")
+    }
+  }
+
+  @Test("A port that is taken is an error, no second server, and no store")
   func takenPort() throws {
     let server = try ServerProcess()
-    let second = try ChildProcess.keyway("serve", "--store", "memory", "--port", "\(server.port)")
+    let folder = try TemporaryFolder()
+    let store = folder.path + "/store"
+    let second = try ChildProcess.keyway("serve", "--store", store, "--port", "\(server.port)")
+    #expect(!FileManager.default.fileExists(atPath: store))
     #expect(second.status == 1)
     #expect(second.errors.contains("\(server.port)"), "\(second.errors)")
     #expect(try server.client.send("GET", "/healthz").status == 200)

@@ -37,8 +37,8 @@ struct ReconnectionPolicyTests {
     "stops on 204 and on client errors, and comes back after 429 and server errors",
     arguments: [
       (204, EventStreamOutcome.ended), (400, .refused), (404, .refused), (410, .refused),
-      (429, .comeBack(retryAfterSeconds: 2)), (500, .comeBack(retryAfterSeconds: 2)),
-      (503, .comeBack(retryAfterSeconds: 2)), (304, .refused),
+      (429, .reconnect(retryAfterSeconds: 2)), (500, .reconnect(retryAfterSeconds: 2)),
+      (503, .reconnect(retryAfterSeconds: 2)), (304, .refused),
     ])
   func outcome(status: Int, expected: EventStreamOutcome) {
     #expect(EventStreamOutcome(ClientResponse(status: status, headers: ["retry-after": "2"])) == expected)

@@ -70,7 +70,7 @@ struct CSVParserTests {
   func mistake(text: String, line: Int, reason: String) {
     var parser = CSVParser(maximumRecordBytes: 20)
     var records: [CSVRecord] = []
-    #expect(throws: CSVError(line: line, reason: reason)) {
+    #expect(throws: ImportError(line: line, reason: reason)) {
       try parser.parse(Array(text.utf8), into: &records)
       try parser.finish(into: &records)
     }

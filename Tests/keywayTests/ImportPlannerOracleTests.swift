@@ -130,7 +130,7 @@ struct ImportPlannerOracleTests {
     let size = Int.random(in: 1...10, using: &generator)
     var planner = ImportPlanner()
     var present: Set<Reference> = []
-    let error = #expect(throws: PlanError.self, "KEYWAY_TEST_SEED=\(seed), round \(round)") {
+    let error = #expect(throws: ImportError.self, "KEYWAY_TEST_SEED=\(seed), round \(round)") {
       for start in stride(from: 0, to: rows.count, by: size) {
         let plan = try planner.plan(Array(rows[start..<min(rows.count, start + size)]), present: present)
         present.formUnion(plan.map(\.object))

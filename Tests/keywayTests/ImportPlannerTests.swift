@@ -105,7 +105,7 @@ struct ImportPlannerTests {
   func circle() throws {
     var planner = ImportPlanner()
     _ = try planner.plan([Self.row(1, "a", needs: "b"), Self.row(2, "self", needs: "self")], present: [])
-    let error = #expect(throws: PlanError.self) {
+    let error = #expect(throws: ImportError.self) {
       try planner.plan([Self.row(3, "b", needs: "c"), Self.row(4, "c", needs: "a")], present: [])
     }
     #expect(error?.line == 4)
@@ -120,20 +120,20 @@ struct ImportPlannerTests {
     let batch = try [Self.row(1, "a", needs: "b"), Self.row(2, "b", needs: "x"), Self.row(3, "c", names: "y")]
     _ = try planner.plan(batch, present: [])
     let reason = "need names N/x, which is neither in the file nor on the server"
-    #expect(throws: PlanError(line: 2, reason: reason)) { try planner.finish() }
+    #expect(throws: ImportError(line: 2, reason: reason)) { try planner.finish() }
   }
 
   @Test("Over the limits of what is held, the import stops and names the flag")
   func limits() throws {
     var planner = ImportPlanner(limits: ImportLimits(heldReferences: 1))
     _ = try planner.plan([Self.row(1, "a", names: "x")], present: [])
-    let references = #expect(throws: PlanError.self) {
+    let references = #expect(throws: ImportError.self) {
       try planner.plan([Self.row(2, "b", names: "x")], present: [])
     }
     #expect(references?.reason.contains("--held-references") == true)
     planner = ImportPlanner(limits: ImportLimits(heldBytes: 15))
     _ = try planner.plan([Self.row(1, "a", needs: "x")], present: [])
-    let bytes = #expect(throws: PlanError.self) { try planner.plan([Self.row(2, "b", needs: "x")], present: []) }
+    let bytes = #expect(throws: ImportError.self) { try planner.plan([Self.row(2, "b", needs: "x")], present: []) }
     #expect(bytes?.line == 2)
     #expect(bytes?.reason.contains("--held-bytes") == true)
   }

@@ -1,4 +1,7 @@
 import Foundation
+import HTTPServer
+import KeywayAPI
+import ModelStore
 import Testing
 
 @testable import keyway
@@ -9,7 +12,7 @@ struct SettingsTests {
     yaml: String? = nil, flags: [SettingFlag] = [], environment: [String: String] = [:]
   ) throws(SettingsError) -> Settings {
     let file: SettingsFile? = if let yaml { try SettingsFile(name: "k.yaml", text: yaml) } else { nil }
-    return try Settings.load(file: file, fileName: "k.yaml", flags: flags, environment: environment)
+    return try Settings.load(file: file, flags: flags, environment: environment)
   }
 
   @Test("flags win over the environment, the environment over the file, the file over the defaults")
@@ -17,9 +20,9 @@ struct SettingsTests {
     let yaml = "port: 1\nheartbeat: {seconds: 2}\nfetch:\n  limit: 3\n"
     let environment = ["KEYWAY_PORT": "11", "KEYWAY_HEARTBEAT_SECONDS": "12", "PATH": "/bin"]
     let settings = try Self.load(yaml: yaml, flags: [SettingFlag("port", "21")], environment: environment)
-    #expect(settings.port == 21)
-    #expect(settings.heartbeatSeconds == 12)
-    #expect(settings.fetchLimit == 3)
+    #expect(settings.api.port == 21)
+    #expect(settings.api.heartbeatSeconds == 12)
+    #expect(settings.api.pages.objects == 3)
     #expect(settings.drainSeconds == 8)
     #expect(settings.origins["port"] == .flag("--port"))
     #expect(settings.origins["heartbeat.seconds"] == .environment("KEYWAY_HEARTBEAT_SECONDS"))
@@ -42,7 +45,7 @@ struct SettingsTests {
       ("heartbeat:\n  second: 15", "k.yaml:2: there is no setting heartbeat.second; did you mean heartbeat.seconds?"),
       ("prot: 1", "k.yaml:1: there is no setting prot; did you mean port?"),
       ("database: {url: x}", "k.yaml:1: there is no setting database; keyway serve --print-config lists all"),
-      ("heartbeat: 15", "k.yaml:1: there is no setting heartbeat; keyway serve --print-config lists all"),
+      ("heartbeat: 15", "k.yaml:1: there is no setting heartbeat; did you mean heartbeat.seconds?"),
       ("port: 1\nport: 2", "k.yaml:1: port stands there twice"),
       ("heartbeat.seconds: 1\nheartbeat: {seconds: 2}", "k.yaml:2: heartbeat.seconds is set already, on line 1"),
       ("- port", "k.yaml:1: the file is no mapping of names to values"),
@@ -71,19 +74,30 @@ struct SettingsTests {
       throws: { "\($0)" == "/nowhere/k.yaml: there is no such file, or it is no UTF-8 text" })
   }
 
+  @Test(
+    "a name that is no setting suggests what is near, and nothing else",
+    arguments: [
+      ("log", "did you mean log.level or log.format?"), ("log.colour", "did you mean log.level or log.format?"),
+      ("logLevel", "did you mean log.level?"), ("snapshot", "did you mean snapshot.revisions or snapshot.bytes?"),
+      ("hots", "did you mean host?"), ("a", "keyway serve --print-config lists all"),
+    ])
+  func suggestions(name: String, hint: String) {
+    #expect(Settings.unknown(name) == "there is no setting \(name); \(hint)")
+  }
+
   @Test("an unknown variable is a warning, and an empty one none at all")
   func unknownVariable() throws {
     let settings = try Self.load(
       environment: ["KEYWAY_SERVICE_HOST": "10.0.0.1", "KEYWAY_PORT": "", "KEYWAY_SERVER": "http://x"])
-    #expect(settings.port == 8080)
+    #expect(settings.api.port == 8080)
     #expect(settings.warnings == ["the environment has KEYWAY_SERVICE_HOST, which is no setting"])
   }
 
   @Test("an empty file sets nothing, and lists come from commas or from YAML", arguments: ["", "# nothing\n", "---\n"])
   func lists(_ empty: String) throws {
     #expect(try Self.load(yaml: empty).origins.isEmpty)
-    #expect(try Self.load(yaml: "names: [a.example, b]").names == ["a.example", "b"])
-    #expect(try Self.load(environment: ["KEYWAY_NAMES": "a, b,"]).names == ["a", "b"])
+    #expect(try Self.load(yaml: "names: [a.example, b]").api.names == ["a.example", "b"])
+    #expect(try Self.load(environment: ["KEYWAY_NAMES": "a, b,"]).api.names == ["a", "b"])
   }
 
   @Test("the example's objects go with the example's schema, and with no other")
@@ -96,17 +110,36 @@ struct SettingsTests {
 
   @Test("names are unique, defaults are allowed, and variables are named after their settings")
   func table() throws {
-    let names = SettingsTable.all.map(\.name)
+    let names = Settings.all.map(\.name)
     #expect(Set(names).count == names.count)
-    #expect(Set(SettingsTable.all.map(\.environmentName)).count == names.count)
-    #expect(SettingsTable.definition(named: "request.headerBytes")?.environmentName == "KEYWAY_REQUEST_HEADER_BYTES")
+    #expect(Set(Settings.all.map(\.environmentName)).count == names.count)
+    #expect(Settings.setting(named: "request.headerBytes")?.environmentName == "KEYWAY_REQUEST_HEADER_BYTES")
     let defaults = Settings()
-    for definition in SettingsTable.all {
+    for setting in Settings.all {
       var copy = defaults
       #expect(throws: Never.self) {
-        try copy.set(definition, to: definition.kind.value(in: defaults), from: .flag(definition.name))
+        try copy.set(setting.name, to: setting.value(defaults), from: .flag(setting.name))
       }
     }
+  }
+
+  @Test("each setting has a field of its own")
+  func fields() throws {
+    let defaults = Settings()
+    for setting in Settings.all {
+      guard case .integer(let value) = setting.value(defaults) else { continue }
+      var copy = defaults
+      try copy.set(setting.name, to: .integer(value > 1 ? value - 1 : 1), from: .flag(setting.name))
+      let changed = Settings.all.filter { $0.value(copy) != $0.value(defaults) }.map(\.name)
+      #expect(changed == (value == 1 ? [] : [setting.name]))
+    }
+    var copy = defaults
+    try copy.set("heartbeat.seconds", to: .integer(7), from: .flag(""))
+    #expect(copy.api.server.heartbeatSeconds == 7 && copy.api.streams.heartbeatSeconds == 7)
+    try copy.set("fetch.filterCost", to: .integer(7000), from: .flag(""))
+    #expect(copy.api.pages.filterCost == 7000 && copy.api.store.queryOpeningCost == 7000)
+    #expect(defaults.api.server.heartbeatSeconds == defaults.api.streams.heartbeatSeconds)
+    #expect(defaults.api.pages.filterCost == defaults.api.store.queryOpeningCost)
   }
 
   @Test("what is printed says where each value comes from, and loads to the same settings")
@@ -124,12 +157,18 @@ struct SettingsTests {
       again.rendered { _ in "" } == (try Self.load(yaml: "drain: {seconds: 3}", flags: flags)).rendered { _ in "" })
   }
 
-  @Test("Config/keyway.yaml holds every setting with its default and its help")
-  func configurationFile() throws {
+  /// A file of the package.
+  private static func file(_ path: String) throws -> String {
     let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()
-    let text = try String(contentsOf: root.appending(path: "Config/keyway.yaml"), encoding: .utf8)
-    let body = text.split(separator: "\n", omittingEmptySubsequences: false).drop { $0.hasPrefix("#") || $0.isEmpty }
-    #expect(body.joined(separator: "\n") == Settings().rendered(comment: \.help))
+    return try String(contentsOf: root.appending(path: path), encoding: .utf8)
+  }
+
+  @Test("Config/keyway.yaml and the table of Limits.md are what `keyway settings` writes")
+  func reference() throws {
+    #expect(try Self.file("Config/keyway.yaml") == SettingsReference.configurationFile)
+    let page = try Self.file("Sources/keyway/Documentation.docc/Limits.md")
+    #expect(page == SettingsReference.limits(in: page))
+    for setting in Settings.all { #expect(page.contains("\n| `\(setting.name)` |"), "\(setting.name)") }
   }
 }

@@ -41,13 +41,8 @@ package struct LiveContent: Hashable, Sendable {
       }
       change.value = value
     }
-    if case .array(let keys)? = reader.members["keys"] {
-      change.keys = keys.compactMap {
-        guard case .string(let key) = $0 else { return nil }
-        return key
-      }
-    }
-    if case .string(let reason)? = reader.members["reason"] { change.reason = reason }
+    change.keys = (reader.members["keys"]?.asArray ?? []).compactMap(\.asString)
+    change.reason = reader.members["reason"]?.asString
     return change
   }
 

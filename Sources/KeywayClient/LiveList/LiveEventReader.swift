@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// Reads the members of an event's JSON, and says of what is not as it should be where it stands.
 struct LiveEventReader {
@@ -10,11 +10,7 @@ struct LiveEventReader {
   /// A reader of the data of an event.
   init(event: String, data: Value) throws(LiveListError) {
     let members = try Self.object(data, at: event)
-    if case .integer(let revision)? = members["revision"] {
-      place = "\(event) \(revision)"
-    } else {
-      place = event
-    }
+    place = event + (members["revision"]?.asInteger.map { " \($0)" } ?? "")
     self.members = members
   }
 
@@ -26,7 +22,7 @@ struct LiveEventReader {
   /// The objects in an array; none where it is missing and need not be there.
   func readers(_ name: String, isRequired: Bool = true) throws(LiveListError) -> [LiveEventReader] {
     if !isRequired, (members[name] ?? .null).isNull { return [] }
-    guard case .array(let elements)? = members[name] else { throw malformed(name, "an array") }
+    guard let elements = members[name]?.asArray else { throw malformed(name, "an array") }
     var readers: [LiveEventReader] = []
     readers.reserveCapacity(elements.count)
     for (index, element) in elements.enumerated() {
@@ -41,7 +37,7 @@ struct LiveEventReader {
   }
 
   func text(_ name: String) throws(LiveListError) -> String {
-    guard case .string(let text)? = members[name] else { throw malformed(name, "a string") }
+    guard let text = members[name]?.asString else { throw malformed(name, "a string") }
     return text
   }
 
@@ -51,7 +47,7 @@ struct LiveEventReader {
   }
 
   func integer(_ name: String) throws(LiveListError) -> Int64 {
-    guard case .integer(let integer)? = members[name] else { throw malformed(name, "a whole number") }
+    guard let integer = members[name]?.asInteger else { throw malformed(name, "a whole number") }
     return integer
   }
 
@@ -63,7 +59,7 @@ struct LiveEventReader {
   /// A row's place, of a list with or without sections.
   func index(_ name: String, isSectioned: Bool) throws(LiveListError) -> LiveIndex {
     guard isSectioned else { return LiveIndex(row: try index(name)) }
-    guard case .array(let pair)? = members[name], pair.count == 2, let section = Self.index(pair[0]),
+    guard let pair = members[name]?.asArray, pair.count == 2, let section = Self.index(pair[0]),
       let row = Self.index(pair[1])
     else { throw malformed(name, "[section,row]") }
     return LiveIndex(section: section, row: row)
@@ -74,14 +70,11 @@ struct LiveEventReader {
   }
 
   private static func object(_ value: Value, at place: String) throws(LiveListError) -> JSONObject {
-    guard case .object(let object) = value else {
-      throw .malformed(place, wanted: "an object", found: value.json)
-    }
+    guard let object = value.asObject else { throw .malformed(place, wanted: "an object", found: value.json) }
     return object
   }
 
   private static func index(_ value: Value?) -> Int? {
-    guard case .integer(let integer)? = value, integer >= 0 else { return nil }
-    return Int(exactly: integer)
+    value?.asInteger.flatMap { $0 < 0 ? nil : Int(exactly: $0) }
   }
 }

@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// Applying a `content`: all sources go, sections go and come, all targets are placed, and what stayed is updated.
 extension LiveList {
@@ -16,7 +16,7 @@ extension LiveList {
       throw .sectionRows(place, index, name: part.name ?? .null, count: 0)
     }
     let count = parts.reduce(0) { $0 + $1.items.count }
-    guard count == content.count else { throw .wrongCount(place, told: content.count, found: count) }
+    guard count == content.count else { throw .wrongCount(place, stated: content.count, found: count) }
     self.parts = parts
     revision = content.revision
     for change in content.changes where change.kind == .delete { references.remove(change.reference) }

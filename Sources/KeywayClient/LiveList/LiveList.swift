@@ -2,7 +2,7 @@ package import KeyValueModel
 
 /// The rows of a live query, kept up to date by the events of its stream.
 ///
-/// A value: whoever holds it applies the events in their order, from one task at a time. It believes nothing: an event
+/// A value: its holder applies the events in their order, from one task at a time. It checks everything: an event
 /// that contradicts the list is an error and leaves the list as it was, so a mistake of server or client shows where it
 /// happens and not as a row that is wrong from then on.
 package struct LiveList: Hashable, Sendable {
@@ -29,7 +29,7 @@ package struct LiveList: Hashable, Sendable {
   /// The objects of all rows.
   var references: Set<Reference> = []
 
-  /// The list of a stream that has not told anything yet.
+  /// The list of a stream before its first event.
   package init() {}
 
   /// How many rows there are.
@@ -81,7 +81,7 @@ package struct LiveList: Hashable, Sendable {
       items.append(Item(reference: reference, value: object.members))
     }
     let count = try reader.index("count")
-    guard count == items.count else { throw .wrongCount(reader.place, told: count, found: items.count) }
+    guard count == items.count else { throw .wrongCount(reader.place, stated: count, found: items.count) }
     let isSectioned = !(reader.members["sections"] ?? .null).isNull
     parts = isSectioned ? try Self.parts(of: items, reader) : [Part(name: nil, items: items)]
     self.references = references
@@ -97,12 +97,12 @@ package struct LiveList: Hashable, Sendable {
       guard let name = section.members["name"] else { throw section.malformed("name", "a value") }
       let count = try section.index("count")
       guard count > 0 else { throw .sectionRows(section.place, index, name: name, count: count) }
-      guard count <= rest.count else { throw .wrongCount(section.place, told: count, found: rest.count) }
+      guard count <= rest.count else { throw .wrongCount(section.place, stated: count, found: rest.count) }
       parts.append(Part(name: name, items: Array(rest.prefix(count))))
       rest = rest.dropFirst(count)
     }
     guard rest.isEmpty else {
-      throw .wrongCount("\(reader.place), sections", told: items.count - rest.count, found: items.count)
+      throw .wrongCount("\(reader.place), sections", stated: items.count - rest.count, found: items.count)
     }
     return parts
   }

@@ -1,6 +1,6 @@
 package import KeyValueModel
 
-/// What a server told of a live list cannot be: an event that is not as the contract says, or contradicts the list.
+/// Why an event of a live list is refused: it is not as the specification says, or it contradicts the list.
 ///
 /// Each case begins with the place in the event, such as `content 57, changes[2]`.
 package enum LiveListError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -29,7 +29,7 @@ package enum LiveListError: Error, Hashable, Sendable, CustomStringConvertible {
   /// A section goes that still has rows, or is there without any.
   case sectionRows(String, Int, name: Value, count: Int)
   /// The list has another number of rows than the event says.
-  case wrongCount(String, told: Int, found: Int)
+  case wrongCount(String, stated: Int, found: Int)
 
   /// The error as a sentence.
   package var description: String {
@@ -49,7 +49,8 @@ package enum LiveListError: Error, Hashable, Sendable, CustomStringConvertible {
     case .sectionTwice(let place, let index): "\(place) names section \(index) once more"
     case .sectionRows(let place, let index, let name, let count):
       "\(place): section \(name.json) at \(index) has \(count) rows"
-    case .wrongCount(let place, let told, let found): "\(place) says that there are \(told) rows and there are \(found)"
+    case .wrongCount(let place, let stated, let found):
+      "\(place) says that there are \(stated) rows and there are \(found)"
     }
   }
 }

@@ -4,7 +4,7 @@ package import KeyValueModel
 package struct LiveRow: Hashable, Sendable {
   /// The object.
   package var reference: Reference
-  /// What the server told last of its keys.
+  /// Its keys as the server sent them last.
   package var value: JSONObject
   /// Where it stands.
   package var index: LiveIndex

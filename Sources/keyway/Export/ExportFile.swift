@@ -1,4 +1,4 @@
-internal import Foundation
+import Foundation
 
 /// A file that comes into being whole or not at all: it is written under another name beside, and renamed at the end.
 final class ExportFile {
@@ -28,7 +28,6 @@ final class ExportFile {
     if !isFinished { unlink(temporaryPath) }
   }
 
-  /// Writes on.
   func write(_ bytes: [UInt8]) throws {
     do {
       try handle.write(contentsOf: Data(bytes))
@@ -37,7 +36,6 @@ final class ExportFile {
     }
   }
 
-  /// Forgets all that was written.
   func restart() throws {
     try handle.truncate(atOffset: 0)
   }

@@ -1,15 +1,21 @@
-internal import KeyValueModel
-internal import KeywayClient
-internal import OrderedCollections
+import Foundation
+import KeyValueModel
+import KeywayClient
+import OrderedCollections
 
 /// Reads objects by the page, all of one revision, and writes them as JSON lines.
 struct Exporter {
-  /// What was exported.
   struct Tally: Hashable, Sendable {
-    /// How many objects.
     var objects = 0
     /// The revision whose state it is.
     var revision: Int64 = 0
+
+    /// `exported 14 objects at revision 1 in 0.1 s`
+    func text(seconds: Double) -> String {
+      let noun = objects == 1 ? "object" : "objects"
+      let count = ImportSummary.grouped(objects)
+      return String(format: "exported %@ %@ at revision %@ in %.1f s", count, noun, "\(revision)", seconds)
+    }
   }
 
   let client: Client
@@ -41,18 +47,17 @@ struct Exporter {
     let parameters = [("entities", entities.isEmpty ? nil : entities.joined(separator: ",")), ("page", word)]
     let path = ResourcePath.adding(parameters, to: "/v1/objects")
     let response = try await client.send("GET", path, headers: ["Accept": "application/json"])
-    guard case .object(let body)? = try? Value(json: response.body, depthLimit: JSONLine.depthLimit),
-      case .array(let objects)? = body["objects"], case .integer(let revision)? = body["revision"]
+    guard let body = try? Value(json: response.body, depthLimit: ImportLimits.jsonDepth).asObject,
+      let objects = body["objects"]?.asArray, let revision = body["revision"]?.asInteger
     else { throw CommandFailure("the server does not answer \(path) with objects") }
-    guard case .string(let next)? = body["next"] else { return (objects, revision, nil) }
-    return (objects, revision, next)
+    return (objects, revision, body["next"]?.asString)
   }
 
   /// A line: what an import takes, so neither the revision nor what is computed.
   private func append(_ object: JSONObject, to bytes: inout [UInt8]) {
     var object = object
     object["@revision"] = nil
-    if case .string(let text)? = object["@ref"], let entity = Reference(text)?.entity {
+    if let text = object["@ref"]?.asString, let entity = Reference(text)?.entity {
       for (name, key) in schema.entities[entity] ?? [:] where key.kind == .computed { object[name] = nil }
     }
     object.appendJSON(to: &bytes)

@@ -1,10 +1,10 @@
 /// A parser of CSV by RFC 4180 that takes a file in pieces and gives its records as they are complete.
 ///
-/// Our own, because the packages at hand (SwiftCSV 0.10) read the whole file into memory before the first row, and tell
-/// no line number: an import has to run in bounded memory and to say where it stopped. Beyond the RFC it accepts a line
-/// feed alone as the end of a record, skips empty lines, and drops a byte order mark.
+/// Our own: SwiftCSV 0.10 takes the whole text before the first row, gives no line numbers, and does not say whether a
+/// field was quoted, while an import runs in bounded memory, says where it stopped, and takes `""` for an empty text.
+/// Beyond the RFC it accepts a line feed alone as the end of a record, skips empty lines, and drops a byte order mark.
 struct CSVParser: Sendable {
-  /// A record that is larger is a mistake, most likely a quotation mark that nobody closed.
+  /// A record that is larger is a mistake, most likely a quotation mark that is never closed.
   static let defaultMaximumRecordBytes = 1 << 20
 
   private enum State: Sendable {
@@ -26,7 +26,7 @@ struct CSVParser: Sendable {
   }
 
   /// Appends the records that the next piece of the file completes.
-  mutating func parse(_ bytes: some Sequence<UInt8>, into records: inout [CSVRecord]) throws(CSVError) {
+  mutating func parse(_ bytes: some Sequence<UInt8>, into records: inout [CSVRecord]) throws(ImportError) {
     for byte in bytes {
       if markBytesSeen < 3, isByteOrderMark(byte) { continue }
       try take(byte, into: &records)
@@ -34,17 +34,17 @@ struct CSVParser: Sendable {
   }
 
   /// Appends the last record, where the file ends without a line break.
-  mutating func finish(into records: inout [CSVRecord]) throws(CSVError) {
+  mutating func finish(into records: inout [CSVRecord]) throws(ImportError) {
     switch state {
-    case .quoted: throw CSVError(line: recordLine, reason: "a quotation mark is never closed")
+    case .quoted: throw ImportError(line: recordLine, reason: "a quotation mark is never closed")
     case .afterCarriageReturn: throw lonelyCarriageReturn
     case .fieldStart where fields.isEmpty: return
     case .fieldStart, .unquoted, .quoteInQuoted: endRecord(into: &records)
     }
   }
 
-  private var lonelyCarriageReturn: CSVError {
-    CSVError(line: line, reason: "a carriage return that no line feed follows")
+  private var lonelyCarriageReturn: ImportError {
+    ImportError(line: line, reason: "a carriage return that no line feed follows")
   }
 
   private mutating func isByteOrderMark(_ byte: UInt8) -> Bool {
@@ -57,10 +57,10 @@ struct CSVParser: Sendable {
     return true
   }
 
-  private mutating func take(_ byte: UInt8, into records: inout [CSVRecord]) throws(CSVError) {
+  private mutating func take(_ byte: UInt8, into records: inout [CSVRecord]) throws(ImportError) {
     recordBytes += 1
     guard recordBytes <= maximumRecordBytes else {
-      throw CSVError(line: recordLine, reason: "the record is larger than \(maximumRecordBytes) bytes")
+      throw ImportError(line: recordLine, reason: "the record is larger than \(maximumRecordBytes) bytes")
     }
     switch state {
     case .afterCarriageReturn:
@@ -84,15 +84,15 @@ struct CSVParser: Sendable {
     }
   }
 
-  private mutating func takeOutsideQuotes(_ byte: UInt8, into records: inout [CSVRecord]) throws(CSVError) {
+  private mutating func takeOutsideQuotes(_ byte: UInt8, into records: inout [CSVRecord]) throws(ImportError) {
     switch byte {
     case UInt8(ascii: ","): endField()
     case UInt8(ascii: "\r"): state = .afterCarriageReturn
     case UInt8(ascii: "\n"): endLine(into: &records)
     case _ where state == .quoteInQuoted:
-      throw CSVError(line: line, reason: "something stands between a closing quotation mark and the next comma")
+      throw ImportError(line: line, reason: "something stands between a closing quotation mark and the next comma")
     case UInt8(ascii: "\""):
-      throw CSVError(line: line, reason: "a quotation mark inside a field that does not begin with one")
+      throw ImportError(line: line, reason: "a quotation mark inside a field that does not begin with one")
     default:
       field.append(byte)
       state = .unquoted

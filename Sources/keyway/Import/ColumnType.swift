@@ -1,4 +1,5 @@
-internal import KeyValueModel
+import KeyValueModel
+import KeywayClient
 
 /// How the text of a column becomes a value, by what the schema says of its key.
 enum ColumnType: Hashable, Sendable {
@@ -7,16 +8,11 @@ enum ColumnType: Hashable, Sendable {
   /// By the JSON Schema of a property; nil for one that cannot be written. A type may be a name or a list with `null`.
   init?(schema: JSONObject) {
     if schema["readOnly"] == .bool(true) { return nil }
-    var names: [String] = []
-    switch schema["type"] {
-    case .string(let name)?: names = [name]
-    case .array(let elements)?:
-      for case .string(let name) in elements where name != "null" { names.append(name) }
-    default: break
-    }
-    var isDate = names == ["date"]
-    if schema["keyway:type"] == .string("date") { isDate = true }
-    if case .string(let format)? = schema["format"] { isDate = isDate || format.hasPrefix("date") }
+    let type = schema["type"] ?? .null
+    let names = (type.asArray ?? [type]).compactMap(\.asString).filter { $0 != "null" || type.asString != nil }
+    let isDate =
+      names == ["date"] || schema["keyway:type"] == .string("date")
+      || schema["format"]?.asString?.hasPrefix("date") == true
     switch names.first {
     case _ where isDate: self = .date
     case "string" where names.count == 1: self = .string
@@ -47,7 +43,7 @@ enum ColumnType: Hashable, Sendable {
       }
     case .date: return .string(try dateFormat?.date(text) ?? text)
     case .json:
-      // What the schema leaves open may be JSON, or plain text that nobody quoted.
+      // What the schema leaves open may be JSON, or plain text without quotation marks.
       return (try? Value(json: text)) ?? .string(text)
     }
   }

@@ -1,5 +1,5 @@
-internal import CLinux
-internal import Glibc
+import CLinux
+import Foundation
 
 /// Dates in a format of `strptime(3)`, turned into those of RFC 3339.
 struct DateFormat: Hashable, Sendable {
@@ -26,22 +26,16 @@ struct DateFormat: Hashable, Sendable {
     }
     guard isWhole else { throw InvalidCell(reason: "\(text) is no date of the form \(format)") }
     // strptime takes February 31; timegm moves it to March, by which it is found out.
-    let (day, offset) = (parts.tm_mday, parts.tm_gmtoff)
+    let (dayRead, offset) = (parts.tm_mday, parts.tm_gmtoff)
     var seconds = timegm(&parts)
-    guard parts.tm_mday == day else { throw InvalidCell(reason: "\(text) is no day of the calendar") }
+    guard parts.tm_mday == dayRead else { throw InvalidCell(reason: "\(text) is no day of the calendar") }
     seconds -= offset
     gmtime_r(&seconds, &parts)
     let year = Int(parts.tm_year) + 1900
     guard (0...9999).contains(year) else { throw InvalidCell(reason: "\(text) has a year of more than four digits") }
-    let days = [Self.digits(year, 4), Self.digits(Int(parts.tm_mon) + 1, 2), Self.digits(Int(parts.tm_mday), 2)]
-    guard hasTime else { return days.joined(separator: "-") }
-    let time = [parts.tm_hour, parts.tm_min, parts.tm_sec].map { Self.digits(Int($0), 2) }
-    return days.joined(separator: "-") + "T" + time.joined(separator: ":") + "Z"
-  }
-
-  private static func digits(_ number: Int, _ count: Int) -> String {
-    let text = String(number)
-    return String(repeating: "0", count: max(0, count - text.count)) + text
+    let day = String(format: "%04d-%02d-%02d", year, parts.tm_mon + 1, parts.tm_mday)
+    guard hasTime else { return day }
+    return day + String(format: "T%02d:%02d:%02dZ", parts.tm_hour, parts.tm_min, parts.tm_sec)
   }
 
   /// The letters behind the `%` signs, modifiers left out.

@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// Things that wait until objects are there. Each is given out once: when the last object that it waits for has come.
 struct DependencyQueue<Name: Hashable & Sendable, Item: Sendable>: Sendable {
@@ -14,19 +14,17 @@ struct DependencyQueue<Name: Hashable & Sendable, Item: Sendable>: Sendable {
   /// The sum of what everything weighs that waits.
   private(set) var weight = 0
 
-  /// Whether nothing waits.
   var isEmpty: Bool { entries.isEmpty }
 
   /// Everything that waits, in no order.
   var items: some Sequence<Item> { entries.values.lazy.map(\.item) }
 
-  /// What waits under a name.
   func item(_ name: Name) -> Item? { entries[name]?.item }
 
   /// What something still waits for.
   func missing(_ name: Name) -> Set<Reference> { entries[name]?.missing ?? [] }
 
-  /// Whether somebody waits for an object, which is therefore not there.
+  /// Whether an item waits for an object, which is therefore not there.
   func isAwaited(_ reference: Reference) -> Bool { names[reference] != nil }
 
   /// Lets something wait for at least one object, in place of what waited under the name.

@@ -1,12 +1,25 @@
-/// Why an import stopped: the place in the file, and what is wrong there.
-struct ImportError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The file as it was named.
-  var file: String
-  /// The line, from 1; 0 where the file as a whole is meant.
-  var line: Int
-  /// What is wrong.
+/// What is wrong in a file that is imported, and where.
+struct ImportError: Error, Hashable, Sendable {
+  /// The line, from 1; 0 is the file as a whole.
+  var line = 0
   var reason: String
 
   /// `stocks.csv:17: price is no number: n/a`.
-  var description: String { line == 0 ? "\(file): \(reason)" : "\(file):\(line): \(reason)" }
+  func text(file: String) -> String { line == 0 ? "\(file): \(reason)" : "\(file):\(line): \(reason)" }
+}
+
+/// A field or a line that cannot become a value, an id or an object; the caller knows the line.
+struct InvalidCell: Error, Hashable, Sendable {
+  var reason: String
+
+  /// Runs `body`, and gives what is wrong the number of its line.
+  static func located<Result>(
+    line: Int, _ body: () throws(InvalidCell) -> Result
+  ) throws(ImportError) -> Result {
+    do throws(InvalidCell) {
+      return try body()
+    } catch {
+      throw ImportError(line: line, reason: error.reason)
+    }
+  }
 }

@@ -2,17 +2,16 @@
 struct ImportFailure: Error, Sendable, CustomStringConvertible {
   /// What became of the batch that was under way.
   enum Fate: String, Hashable, Sendable {
-    /// None of it is in the store.
     case notApplied = "was not applied"
     /// It went in several transactions, and not all of them are in the store.
     case appliedInPart = "was applied in part"
-    /// There was no answer.
+    /// There was no response.
     case unknown = "may have been applied"
   }
 
+  var file: String
   /// The first line that failed.
   var cause: ImportError
-  /// How many rows were written.
   var rows: Int
   /// The batch that was under way, from 1, where there are batches.
   var batch: (number: Int, fate: Fate)?
@@ -21,7 +20,7 @@ struct ImportFailure: Error, Sendable, CustomStringConvertible {
 
   /// The cause, and what is in the store now.
   var description: String {
-    var text = "\(cause)\nstopped"
+    var text = cause.text(file: file) + "\nstopped"
     if let batch { text += " in batch \(batch.number), which \(batch.fate.rawValue)" }
     text += "; \(rows) rows had been imported"
     if heldReferences > 0 { text += "; references that were held back and are not set: \(heldReferences)" }

@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// A relationship of one object as a line gives it, with at least one object on the other side.
 struct ImportLink: Hashable, Sendable {
@@ -8,11 +8,8 @@ struct ImportLink: Hashable, Sendable {
     var key: String
   }
 
-  /// The line that says so.
   var line: Int
-  /// The object that holds the key.
   var owner: Reference
-  /// The key.
   var key: String
   /// The objects that it names, in order.
   var targets: [Reference]
@@ -26,7 +23,6 @@ struct ImportLink: Hashable, Sendable {
   /// What it is held back under.
   var name: Name { Name(owner: owner, key: key) }
 
-  /// What the key is set to.
   var value: Value {
     if isToMany { return .array(targets.map(Value.reference)) }
     return targets.first.map(Value.reference) ?? .null

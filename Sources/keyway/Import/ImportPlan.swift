@@ -1,25 +1,19 @@
-internal import KeyValueModel
-internal import OrderedCollections
+import KeyValueModel
+import KeywayClient
+import OrderedCollections
 
 /// How the rows of one file become objects: settled from the header and the schema before anything is written.
 struct ImportPlan: Sendable {
-  /// One column of the file.
   struct Column: Hashable, Sendable {
-    /// The name in the header.
     var name: String
     /// The key it goes to; nil for a column that only the id is made of.
     var key: String?
-    /// How its text becomes a value.
     var type: ColumnType
   }
 
-  /// One object to write.
   struct Row: Hashable, Sendable {
-    /// The line that it comes from.
     var line: Int
-    /// Its id.
     var id: String
-    /// Its keys.
     var object: JSONObject
   }
 
@@ -52,14 +46,12 @@ struct ImportPlan: Sendable {
 
   private static func column(_ name: String, key: String, schema: JSONObject) throws(InvalidCell) -> Column {
     if key.isEmpty { return Column(name: name, key: nil, type: .string) }
-    var keys: [String] = []
-    if case .object(let properties)? = schema["properties"] {
-      if case .object(let property)? = properties[key] {
-        guard let type = ColumnType(schema: property) else { throw InvalidCell(reason: "the key \(key) is read-only") }
-        return Column(name: name, key: key, type: type)
-      }
-      keys = properties.members.keys.filter { !$0.hasPrefix("@") }
+    let properties = schema["properties"]?.asObject ?? JSONObject()
+    if let property = properties[key]?.asObject {
+      guard let type = ColumnType(schema: property) else { throw InvalidCell(reason: "the key \(key) is read-only") }
+      return Column(name: name, key: key, type: type)
     }
+    let keys = properties.members.keys.filter { !$0.hasPrefix("@") }
     throw InvalidCell(
       reason: "the entity has no key \(key) for the column \(name); it has \(keys.joined(separator: ", ")). "
         + "--map \(name)=KEY names another, --map \(name)= leaves the column out")

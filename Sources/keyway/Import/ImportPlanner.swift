@@ -1,12 +1,12 @@
-internal import KeyValueModel
-internal import OrderedCollections
+import KeyValueModel
+import OrderedCollections
 
 /// Puts the objects of a file into an order in which nothing is named before it is there.
 ///
 /// Mutable only in `plan`, which is called once for each batch, from one task. What a batch cannot do yet waits: an
 /// object for those that it cannot be made without, a relationship for its own object and all that it names. A to-many
 /// is set as a whole when all its members are there, which leaves it in the order of the line whatever came before.
-/// Knows nothing of the server but what it is told.
+/// It knows of the server only what its callers give.
 struct ImportPlanner: Sendable {
   private let limits: ImportLimits
   private var rows = DependencyQueue<Reference, ObjectLine>()
@@ -17,7 +17,6 @@ struct ImportPlanner: Sendable {
     self.limits = limits
   }
 
-  /// How many references wait.
   var heldReferences: Int { rows.weight + links.weight }
 
   /// Whether an object is known not to be there: it waits itself, or others wait for it.
@@ -25,13 +24,13 @@ struct ImportPlanner: Sendable {
     rows.item(reference) != nil || rows.isAwaited(reference) || links.isAwaited(reference)
   }
 
-  /// What to do for the next objects of the file, no two of one name. `present` has every object of those that they name
-  /// that is there already. Throws with the line that cannot be planned; then there is nothing more to plan.
-  mutating func plan(_ batch: [ObjectLine], present: Set<Reference>) throws(PlanError) -> [PlannedOperation] {
+  /// What to do for the next objects of the file, no two of one name. `present` has those of the objects that they name
+  /// that are there already. Throws with the line that cannot be planned; then there is nothing more to plan.
+  mutating func plan(_ batch: [ObjectLine], present: Set<Reference>) throws(ImportError) -> [PlannedOperation] {
     var plan = Plan(present: present)
     for row in batch {
       if let earlier = rows.item(row.reference) {
-        throw PlanError(
+        throw ImportError(
           line: row.line,
           reason: "\(row.reference) is in line \(earlier.line) too, where it waits for what it names")
       }
@@ -52,13 +51,13 @@ struct ImportPlanner: Sendable {
   }
 
   /// What is still held at the end of the file: throws the first line that names what never came.
-  func finish() throws(PlanError) {
+  func finish() throws(ImportError) {
     let held = rows.items.flatMap { row in row.links.filter(\.isRequired).map { ($0, rows.missing(row.reference)) } }
     let named = held + links.items.map { ($0, links.missing($0.name)) }
-    let mistakes = named.compactMap { link, missing -> PlanError? in
+    let mistakes = named.compactMap { link, missing -> ImportError? in
       // An object that waits itself is in the file; what it waits for is the mistake.
       guard let target = link.targets.first(where: { missing.contains($0) && rows.item($0) == nil }) else { return nil }
-      return PlanError(
+      return ImportError(
         line: link.line, reason: "\(link.key) names \(target), which is neither in the file nor on the server")
     }
     if let first = mistakes.min(by: { ($0.line, $0.reason) < ($1.line, $1.reason) }) { throw first }
@@ -145,16 +144,16 @@ struct ImportPlanner: Sendable {
 
   // MARK: What cannot be planned
 
-  private func checkLimits(_ batch: [ObjectLine]) throws(PlanError) {
+  private func checkLimits(_ batch: [ObjectLine]) throws(ImportError) {
     guard let line = batch.last?.line else { return }
     if heldReferences > limits.heldReferences {
-      throw PlanError(
+      throw ImportError(
         line: line,
         reason: "more than \(limits.heldReferences) references wait for objects further down; "
           + "--held-references raises the limit, and a file where objects stand before those that name them needs none")
     }
     if heldBytes > limits.heldBytes {
-      throw PlanError(
+      throw ImportError(
         line: line,
         reason: "more than \(limits.heldBytes) bytes of objects wait for objects further down that they cannot be made "
           + "without; --held-bytes raises the limit")
@@ -162,7 +161,7 @@ struct ImportPlanner: Sendable {
   }
 
   /// Looks for a circle of objects none of which can be made first. The last of them is in the batch.
-  private func checkCircles(_ batch: [ObjectLine]) throws(PlanError) {
+  private func checkCircles(_ batch: [ObjectLine]) throws(ImportError) {
     var seen: Set<Reference> = []
     for row in batch where rows.item(row.reference) != nil && !seen.contains(row.reference) {
       var path: [(row: ObjectLine, rest: ArraySlice<ImportLink>)] = []
@@ -189,13 +188,13 @@ struct ImportPlanner: Sendable {
     }
   }
 
-  private func circle(_ rows: [ObjectLine]) -> PlanError {
+  private func circle(_ rows: [ObjectLine]) -> ImportError {
     var clauses: [String] = []
     for (row, next) in zip(rows, rows.dropFirst() + rows.prefix(1)) {
       let key = row.links.first { $0.isRequired && $0.targets == [next.reference] }?.key ?? ""
       clauses.append("\(row.reference) (line \(row.line)) needs \(next.reference) as its \(key)")
     }
-    return PlanError(
+    return ImportError(
       line: rows.map(\.line).max() ?? 0, reason: "none of these can be made first: " + clauses.joined(separator: ", "))
   }
 }

@@ -1,18 +1,18 @@
-internal import KeyValueModel
-internal import KeywayClient
-internal import OrderedCollections
+import KeyValueModel
+import KeywayClient
+import OrderedCollections
 
 /// What an import and an export have to know of the server's schema.
 struct ImportSchema: Sendable {
   /// The keys of each entity by name, both in the order of the schema.
   let entities: OrderedDictionary<String, OrderedDictionary<String, ImportKey>>
 
-  /// What `GET /v1/entities` answers; nil where it is something else.
+  /// From the response to `GET /v1/entities`; nil where it is something else.
   init?(document: Value?) {
-    guard case .object(let document)? = document, case .object(let definitions)? = document["$defs"] else { return nil }
+    guard let definitions = document?.asObject?["$defs"]?.asObject else { return nil }
     var entities: OrderedDictionary<String, OrderedDictionary<String, ImportKey>> = [:]
-    for case (let name, .object(let definition)) in definitions.members {
-      guard case .object(let properties)? = definition["properties"] else { return nil }
+    for (name, definition) in definitions.members {
+      guard let properties = definition.asObject?["properties"]?.asObject else { return nil }
       var keys: OrderedDictionary<String, ImportKey> = [:]
       for case (let key, .object(let property)) in properties.members where !key.hasPrefix("@") {
         keys[key] = ImportKey(schema: property)
@@ -25,14 +25,15 @@ struct ImportSchema: Sendable {
   /// Asks a server for its schema.
   static func fetch(_ client: Client) async throws -> ImportSchema {
     let response = try await client.send("GET", "/v1/entities", headers: ["Accept": "application/json"])
-    guard let schema = ImportSchema(document: try? Value(json: response.body, depthLimit: JSONLine.depthLimit)) else {
+    let document = try? Value(json: response.body, depthLimit: ImportLimits.jsonDepth)
+    guard let schema = ImportSchema(document: document) else {
       throw CommandFailure("the server's schema cannot be read")
     }
     return schema
   }
 
-  /// What a line leaves out, as a replacement sets it: each key's default. A relationship with an inverse is left to its
-  /// other side.
+  /// What a line leaves out, as a replacement sets it: each key's default. A relationship with an inverse is left to
+  /// its other side.
   func missing(from row: ObjectLine) -> (values: JSONObject, documents: JSONObject) {
     var values = JSONObject()
     var documents = JSONObject()

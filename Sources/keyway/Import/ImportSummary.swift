@@ -1,6 +1,13 @@
-internal import Foundation
+import Foundation
 
-/// What an import tells of its progress and its end.
+/// What an import did.
+struct ImportTally: Hashable, Sendable {
+  var rows = 0
+  /// How many were left out, because their objects were there already.
+  var skipped = 0
+}
+
+/// What an import prints of its progress and its end.
 enum ImportSummary {
   /// `imported 560 rows in 0.4 s (1,400/s)`, with what was skipped where something was.
   static func text(rows: Int, skipped: Int = 0, seconds: Double) -> String {
@@ -19,13 +26,5 @@ enum ImportSummary {
   }
 
   /// A number with commas between its thousands, whatever the locale.
-  static func grouped(_ number: Int) -> String {
-    let digits = String(number.magnitude)
-    var result = number < 0 ? "-" : ""
-    for (index, digit) in digits.enumerated() {
-      if index > 0, (digits.count - index).isMultiple(of: 3) { result += "," }
-      result.append(digit)
-    }
-    return result
-  }
+  static func grouped(_ number: Int) -> String { number.formatted(.number.locale(Locale(identifier: "en_US"))) }
 }

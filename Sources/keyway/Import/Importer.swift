@@ -1,6 +1,6 @@
-internal import KeyValueModel
-internal import KeywayClient
-internal import Locking
+import KeyValueModel
+import KeywayClient
+import Locking
 
 /// Writes the rows of a file, several at a time.
 ///
@@ -16,41 +16,39 @@ struct Importer {
   let workers: Int
   var conflicts = ConflictRule.replace
 
-  /// Imports all rows and tells `progress` after each round how many there are. Throws an `ImportFailure` with the first
-  /// line of the file that cannot be read or that the server refuses; of the lines below it, none was begun afterwards.
-  func run(_ file: inout CSVFile, progress: (_ rows: Int, _ bytes: Int) -> Void) async throws -> ImportTally {
-    var imported = ImportTally()
+  /// Imports all rows and reports after each round how many there are. Throws an `ImportFailure` with the first line of
+  /// the file that cannot be read or that the server refuses; none of the lines below it was begun afterwards.
+  func run(_ table: inout CSVFile, progress: (_ rows: Int, _ bytes: Int) -> Void) async throws -> ImportTally {
+    var tally = ImportTally()
     var isAtEnd = false
     while !isAtEnd {
       var queues = [[ImportPlan.Row]](repeating: [], count: workers)
-      var failure: ImportError?
+      var failures: [ImportError] = []
       do throws(ImportError) {
-        isAtEnd = try !fill(&queues, from: &file)
+        isAtEnd = try !fill(&queues, from: &table)
       } catch {
         // What stands before the mistake is written first: an import stops at a line, not somewhere above it.
-        failure = error
+        failures.append(error)
       }
-      let outcome = try await write(queues, file: file.name)
-      imported.rows += outcome.tally.rows
-      imported.skipped += outcome.tally.skipped
-      progress(imported.rows, file.bytesRead)
-      if let error = [outcome.failure, failure].compactMap(\.self).min(by: { $0.line < $1.line }) {
-        throw ImportFailure(cause: error, rows: imported.rows)
+      for outcome in try await write(queues) {
+        tally.rows += outcome.tally.rows
+        tally.skipped += outcome.tally.skipped
+        if let failure = outcome.failure { failures.append(failure) }
+      }
+      progress(tally.rows, table.file.bytesRead)
+      if let first = failures.min(by: { $0.line < $1.line }) {
+        throw ImportFailure(file: table.file.name, cause: first, rows: tally.rows)
       }
     }
-    return imported
+    return tally
   }
 
   /// Reads a round; false at the end of the file.
-  private func fill(_ queues: inout [[ImportPlan.Row]], from file: inout CSVFile) throws(ImportError) -> Bool {
+  private func fill(_ queues: inout [[ImportPlan.Row]], from table: inout CSVFile) throws(ImportError) -> Bool {
     for _ in 0..<(workers * Self.rowsPerWorker) {
-      guard let record = try file.next() else { return false }
-      do throws(InvalidCell) {
-        let row = try plan.row(record)
-        queues[Self.shard(row.id, of: workers)].append(row)
-      } catch {
-        throw ImportError(file: file.name, line: record.line, reason: error.reason)
-      }
+      guard let record = try table.next() else { return false }
+      let row = try InvalidCell.located(line: record.line) { () throws(InvalidCell) in try plan.row(record) }
+      queues[Self.shard(row.id, of: workers)].append(row)
     }
     return true
   }
@@ -61,60 +59,44 @@ struct Importer {
     return Int(hash % UInt64(workers))
   }
 
-  private struct Outcome: Sendable {
-    var tally = ImportTally()
-    var failure: ImportError?
-  }
+  private typealias Outcome = (tally: ImportTally, failure: ImportError?)
 
-  private func write(_ queues: [[ImportPlan.Row]], file: String) async throws -> Outcome {
-    // The first line that failed so far: nobody writes what stands below it.
+  private func write(_ queues: [[ImportPlan.Row]]) async throws -> [Outcome] {
+    // The first line that failed so far: what stands below it is not written.
     let end = Locked(Int.max)
     return try await withThrowingTaskGroup(of: Outcome.self) { group in
       for queue in queues where !queue.isEmpty {
-        group.addTask { try await write(queue, until: end, file: file) }
+        group.addTask { try await write(queue, until: end) }
       }
-      var total = Outcome()
-      for try await outcome in group {
-        total.tally.rows += outcome.tally.rows
-        total.tally.skipped += outcome.tally.skipped
-        total.failure = [total.failure, outcome.failure].compactMap(\.self).min { $0.line < $1.line }
-      }
-      return total
+      return try await group.reduce(into: []) { $0.append($1) }
     }
   }
 
-  private func write(_ queue: [ImportPlan.Row], until end: Locked<Int>, file: String) async throws -> Outcome {
-    var outcome = Outcome()
+  private func write(_ queue: [ImportPlan.Row], until end: Locked<Int>) async throws -> Outcome {
+    var tally = ImportTally()
     for row in queue where row.line < end.withLock({ $0 }) {
-      switch try await write(row) {
-      case .written: outcome.tally.rows += 1
-      case .skipped: outcome.tally.skipped += 1
-      case .refused(let reason):
+      do throws(ImportError) {
+        if try await write(row) { tally.rows += 1 } else { tally.skipped += 1 }
+      } catch {
         end.withLock { $0 = min($0, row.line) }
-        outcome.failure = ImportError(file: file, line: row.line, reason: reason)
-        return outcome
+        return (tally, error)
       }
     }
-    return outcome
+    return (tally, nil)
   }
 
-  private enum RowFate {
-    case written, skipped
-    case refused(String)
-  }
-
-  /// Writes one row; tells what is wrong where it cannot be written.
-  private func write(_ row: ImportPlan.Row) async throws -> RowFate {
+  /// Writes one row; false where it is skipped.
+  private func write(_ row: ImportPlan.Row) async throws(ImportError) -> Bool {
     do {
       let body = Array(Value.object(row.object).json.utf8)
       let headers = conflicts == .replace ? [:] : ["If-None-Match": "*"]
       _ = try await client.send("PUT", "/v1/objects/\(entity)/\(row.id)", body: body, headers: headers)
-      return .written
-    } catch let error as Problem {
-      guard error.status == 412 else { return .refused(error.description) }
-      return conflicts == .skip ? .skipped : .refused("\(entity)/\(row.id) is there already")
-    } catch let error as ClientError {
-      return .refused(error.description)
+      return true
+    } catch let problem as Problem where problem.status == 412 {
+      if conflicts == .skip { return false }
+      throw ImportError(line: row.line, reason: "\(entity)/\(row.id) is there already")
+    } catch {
+      throw ImportError(line: row.line, reason: "\(error)")
     }
   }
 }

@@ -1,47 +1,38 @@
-internal import ArgumentParser
+import ArgumentParser
 
 /// What only an import of JSON lines takes: the bounds of what it holds and sends.
 struct JSONLinesOptions: ParsableArguments {
   static let names = "--batch, --batch-bytes, --held-references and --held-bytes"
 
-  @Option(help: ArgumentHelp("How many lines are one transaction (default: 1024).", valueName: "lines"))
-  var batch: Int?
+  @Option(help: ArgumentHelp("How many lines are one transaction.", valueName: "lines"))
+  var batch = ImportLimits().batchRows
 
   @Option(
-    help: ArgumentHelp(
-      "How large a transaction may be (default: 1000000); the server has request.bodyBytes.", valueName: "bytes"))
-  var batchBytes: Int?
+    help: ArgumentHelp("How large a transaction may be; the server has request.bodyBytes.", valueName: "bytes"))
+  var batchBytes = ImportLimits().batchBytes
 
-  @Option(
-    help: ArgumentHelp("How many references may wait for objects further down (default: 1000000).", valueName: "count"))
-  var heldReferences: Int?
+  @Option(help: ArgumentHelp("How many references may wait for objects further down.", valueName: "count"))
+  var heldReferences = ImportLimits().heldReferences
 
-  @Option(
-    help: ArgumentHelp(
-      "How many bytes of objects may wait for others that they need (default: 268435456).", valueName: "bytes"))
-  var heldBytes: Int?
+  @Option(help: ArgumentHelp("How many bytes of objects may wait for others that they need.", valueName: "bytes"))
+  var heldBytes = ImportLimits().heldBytes
 
-  /// Whether nobody gave any of it.
-  var isUnused: Bool { [batch, batchBytes, heldReferences, heldBytes].allSatisfy { $0 == nil } }
+  /// Whether all of them are the defaults.
+  var isUnused: Bool { limits == ImportLimits() }
 
-  /// The bounds, with their defaults.
   var limits: ImportLimits {
-    var limits = ImportLimits()
-    if let batch { limits.batchRows = batch }
-    if let batchBytes { limits.batchBytes = batchBytes }
-    if let heldReferences { limits.heldReferences = heldReferences }
-    if let heldBytes { limits.heldBytes = heldBytes }
-    return limits
+    ImportLimits(
+      batchRows: batch, batchBytes: batchBytes, heldReferences: heldReferences, heldBytes: heldBytes)
   }
 
   func validate() throws {
-    if let batch, !(1...ImportLimits.operations).contains(batch) {
+    guard (1...ImportLimits.operations).contains(batch) else {
       throw ValidationError("--batch is between 1 and \(ImportLimits.operations)")
     }
-    if let batchBytes, !(1...(1 << 30)).contains(batchBytes) {
+    guard (1...(1 << 30)).contains(batchBytes) else {
       throw ValidationError("--batch-bytes is between 1 and \(1 << 30)")
     }
-    for limit in [heldReferences, heldBytes].compactMap(\.self) where limit < 0 {
+    guard heldReferences >= 0, heldBytes >= 0 else {
       throw ValidationError("--held-references and --held-bytes are at least 0")
     }
   }

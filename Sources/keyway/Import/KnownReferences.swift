@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// Which objects an import knows to be there: those that it made or asked for last. Holds twice `capacity` at most.
 struct KnownReferences: Sendable {
@@ -14,10 +14,8 @@ struct KnownReferences: Sendable {
     self.capacity = capacity
   }
 
-  /// Whether an object is known to be there.
   func contains(_ reference: Reference) -> Bool { recent.contains(reference) || older.contains(reference) }
 
-  /// An object is there.
   mutating func insert(_ reference: Reference) {
     recent.insert(reference)
     guard recent.count >= capacity else { return }

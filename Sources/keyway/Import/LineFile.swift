@@ -1,48 +1,21 @@
-internal import Foundation
-
-/// The lines of a file or of standard input, read piece by piece. Empty ones are skipped, a byte order mark is dropped.
+/// The lines of a file, read piece by piece. Empty ones are skipped, a byte order mark is dropped.
 struct LineFile {
-  /// One line, without its end.
   struct Line: Hashable, Sendable {
     /// Which one, from 1.
     var number: Int
-    /// What it says.
     var bytes: ArraySlice<UInt8>
   }
 
-  /// The name that stands for standard input.
-  static let standardInput = "-"
-
-  /// The name for messages.
-  let name: String
-  /// How large the file is; nil where nobody knows.
-  let size: Int?
-  /// How much of it has been read.
-  private(set) var bytesRead = 0
-
-  private let handle: FileHandle
+  private(set) var file: InputFile
   private let maximumLineBytes: Int
   private var waiting: [UInt8] = []
   private var position = 0
   private var number = 0
   private var isAtEnd = false
 
-  /// Opens a file, or standard input for `-`.
-  init(_ name: String, maximumLineBytes: Int = ImportLimits.lineBytes) throws(ImportError) {
+  init(_ file: InputFile, maximumLineBytes: Int = ImportLimits.lineBytes) {
+    self.file = file
     self.maximumLineBytes = maximumLineBytes
-    if name == Self.standardInput {
-      self.name = "stdin"
-      handle = .standardInput
-      size = nil
-      return
-    }
-    self.name = name
-    guard let handle = FileHandle(forReadingAtPath: name) else {
-      throw ImportError(file: name, line: 0, reason: "there is no such file, or it cannot be read")
-    }
-    self.handle = handle
-    let attributes = try? FileManager.default.attributesOfItem(atPath: name)
-    size = (attributes?[.size] as? NSNumber)?.intValue
   }
 
   /// The next line with something on it; nil at the end.
@@ -76,7 +49,7 @@ struct LineFile {
 
   private func checked(_ bytes: ArraySlice<UInt8>) throws(ImportError) -> ArraySlice<UInt8> {
     guard bytes.count <= maximumLineBytes else {
-      throw ImportError(file: name, line: number + 1, reason: "the line is longer than \(maximumLineBytes) bytes")
+      throw ImportError(line: number + 1, reason: "the line is longer than \(maximumLineBytes) bytes")
     }
     return bytes
   }
@@ -84,15 +57,6 @@ struct LineFile {
   private mutating func readPiece() throws(ImportError) {
     waiting.removeSubrange(..<position)
     position = 0
-    do {
-      guard let piece = try handle.read(upToCount: 1 << 16), !piece.isEmpty else {
-        isAtEnd = true
-        return
-      }
-      bytesRead += piece.count
-      waiting.append(contentsOf: piece)
-    } catch {
-      throw ImportError(file: name, line: 0, reason: "cannot be read on: \(error)")
-    }
+    if let piece = try file.next() { waiting.append(contentsOf: piece) } else { isAtEnd = true }
   }
 }

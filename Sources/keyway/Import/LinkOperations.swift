@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// The operations that set relationships, all of whose objects are there.
 enum LinkOperations {

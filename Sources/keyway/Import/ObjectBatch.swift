@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// Lines that are imported together: so many, of so many bytes, and none of the same object.
 struct ObjectBatch: Sendable {

@@ -1,6 +1,6 @@
-internal import KeyValueModel
-internal import KeywayClient
-internal import OrderedCollections
+import KeyValueModel
+import KeywayClient
+import OrderedCollections
 
 /// Writes the objects of a file of JSON lines, a batch at a time.
 ///
@@ -31,56 +31,42 @@ struct ObjectImporter {
     known = KnownReferences(isComplete: isEmpty)
   }
 
-  /// Imports all lines and tells `progress` after each batch how many there are. Throws an `ImportFailure` with the line
-  /// that cannot be read, planned or written.
-  mutating func run(_ file: inout LineFile, progress: (_ rows: Int, _ bytes: Int) -> Void) async throws -> ImportTally {
+  /// Imports all lines and reports after each batch how many there are. Throws an `ImportFailure` with the line that
+  /// cannot be read, planned or written.
+  mutating func run(
+    _ lines: inout LineFile, progress: (_ rows: Int, _ bytes: Int) -> Void
+  ) async throws -> ImportTally {
     while true {
       batchNumber += 1
-      var first: Int?
-      do {
-        let batch = try nextBatch(&file)
-        guard !batch.isEmpty else { break }
-        first = batch.first?.line
-        try await write(try await operations(for: batch), file.name)
-      } catch let error as PlanError {
-        throw failure(ImportError(file: file.name, line: error.line, reason: error.reason))
-      } catch let error as ImportError {
-        throw failure(error)
-      } catch let error where error is Problem || error is ClientError {
-        throw failure(ImportError(file: file.name, line: first ?? 0, reason: "\(error)"))
+      var fate: ImportFailure.Fate? = .notApplied
+      do throws(ImportError) {
+        let batch = try nextBatch(&lines)
+        guard let first = batch.first else {
+          fate = nil
+          try planner.finish()
+          return tally
+        }
+        try await write(try await operations(for: batch, first.line), &fate)
+      } catch {
+        throw ImportFailure(
+          file: lines.file.name, cause: error, rows: tally.rows, batch: fate.map { (batchNumber, $0) },
+          heldReferences: planner.heldReferences)
       }
-      progress(tally.rows, file.bytesRead)
+      progress(tally.rows, lines.file.bytesRead)
     }
-    do {
-      try planner.finish()
-    } catch {
-      throw ImportFailure(
-        cause: ImportError(file: file.name, line: error.line, reason: error.reason), rows: tally.rows,
-        heldReferences: planner.heldReferences)
-    }
-    return tally
   }
 
-  private func failure(_ cause: ImportError, _ fate: ImportFailure.Fate = .notApplied) -> ImportFailure {
-    ImportFailure(
-      cause: cause, rows: tally.rows, batch: (batchNumber, fate), heldReferences: planner.heldReferences)
-  }
-
-  private mutating func nextBatch(_ file: inout LineFile) throws(ImportError) -> [ObjectLine] {
+  private mutating func nextBatch(_ lines: inout LineFile) throws(ImportError) -> [ObjectLine] {
     var batch = ObjectBatch(limits: limits)
     if let row = nextRow {
       _ = batch.accept(row)
       nextRow = nil
     }
-    while let line = try file.next() {
-      do throws(InvalidCell) {
-        let row = try reader.object(line)
-        guard batch.accept(row) else {
-          nextRow = row
-          break
-        }
-      } catch {
-        throw ImportError(file: file.name, line: line.number, reason: error.reason)
+    while let line = try lines.next() {
+      let row = try InvalidCell.located(line: line.number) { () throws(InvalidCell) in try reader.object(line) }
+      guard batch.accept(row) else {
+        nextRow = row
+        break
       }
     }
     return batch.rows
@@ -88,8 +74,15 @@ struct ObjectImporter {
 
   // MARK: Planning
 
-  private mutating func operations(for batch: [ObjectLine]) async throws -> [PlannedOperation] {
-    let present = try await present(for: batch)
+  private mutating func operations(
+    for batch: [ObjectLine], _ line: Int
+  ) async throws(ImportError) -> [PlannedOperation] {
+    let present: Set<Reference>
+    do {
+      present = try await self.present(for: batch)
+    } catch {
+      throw ImportError(line: line, reason: "\(error)")
+    }
     var rows: [ObjectLine] = []
     for var row in batch {
       if conflicts != .fail, present.contains(row.reference) {
@@ -128,18 +121,22 @@ struct ObjectImporter {
 
   // MARK: Writing
 
-  private mutating func write(_ operations: [PlannedOperation], _ file: String) async throws {
-    var fate = ImportFailure.Fate.notApplied
+  /// Writes operations; `fate` is what became of them if that fails.
+  private mutating func write(
+    _ operations: [PlannedOperation], _ fate: inout ImportFailure.Fate?
+  ) async throws(ImportError) {
     for body in TransactionBody.bodies(of: operations, maximumBytes: limits.batchBytes) {
       do {
         _ = try await client.send("POST", "/v1/transactions", body: body.bytes)
-      } catch let problem as Problem {
+      } catch var problem as Problem {
         let place = problem.operation.map { Int($0) } ?? 0
+        // The line says more than the index of the operation.
+        problem.operation = nil
         let line = body.operations.indices.contains(place) ? body.operations[place].line : 0
-        throw failure(ImportError(file: file, line: line, reason: Self.text(problem)), fate)
-      } catch let error as ClientError {
-        let line = body.operations.first?.line ?? 0
-        throw failure(ImportError(file: file, line: line, reason: error.description), .unknown)
+        throw ImportError(line: line, reason: "\(problem)")
+      } catch {
+        fate = .unknown
+        throw ImportError(line: body.operations.first?.line ?? 0, reason: "\(error)")
       }
       fate = .appliedInPart
       for operation in body.operations where operation.isRow {
@@ -147,12 +144,5 @@ struct ObjectImporter {
         known.insert(operation.object)
       }
     }
-  }
-
-  /// The problem without the index of the operation: the line says more.
-  private static func text(_ problem: Problem) -> String {
-    var problem = problem
-    problem.operation = nil
-    return problem.description
   }
 }

@@ -1,18 +1,16 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// One object of a file of JSON lines, taken apart by the schema.
 struct ObjectLine: Hashable, Sendable {
   /// The line, from 1.
   var line: Int
-  /// How long it is.
   var bytes = 0
-  /// The object.
   var reference: Reference
-  /// The keys with values, and the relationships that name nobody.
+  /// The keys with values, and the relationships that name no object.
   var values = JSONObject()
   /// The keys with any JSON value.
   var documents = JSONObject()
-  /// The relationships that name somebody.
+  /// The relationships that name objects.
   var links: [ImportLink] = []
   /// Whether the object is there and is to be replaced.
   var replaces = false

@@ -1,10 +1,10 @@
-internal import KeyValueModel
-internal import OrderedCollections
+import KeyValueModel
+import KeywayClient
+import OrderedCollections
 
-/// Reads lines as objects of a schema. What the schema says is checked here as far as the plan depends on it; values are
-/// the server's to judge.
+/// Reads lines as objects of a schema, which is checked as far as the plan depends on it; values are checked by the
+/// server.
 struct ObjectLineReader: Sendable {
-  /// The schema of the server.
   let schema: ImportSchema
   /// The entity of lines without `@ref`.
   var entity: String?
@@ -15,7 +15,7 @@ struct ObjectLineReader: Sendable {
   func object(_ line: LineFile.Line) throws(InvalidCell) -> ObjectLine {
     let value: Value
     do throws(JSONError) {
-      value = try Value(json: Array(line.bytes), depthLimit: JSONLine.depthLimit)
+      value = try Value(json: Array(line.bytes), depthLimit: ImportLimits.jsonDepth)
     } catch {
       throw InvalidCell(reason: "is no JSON: \(error)")
     }
@@ -40,7 +40,7 @@ struct ObjectLineReader: Sendable {
 
   private func reference(_ members: JSONObject) throws(InvalidCell) -> Reference {
     if let value = members["@ref"] {
-      guard case .string(let text) = value, let reference = Reference(text) else {
+      guard let reference = value.asString.flatMap({ Reference($0) }) else {
         throw InvalidCell(reason: "@ref wants a reference such as \"Account/1\" and is \(value.json)")
       }
       return reference
@@ -79,7 +79,7 @@ struct ObjectLineReader: Sendable {
   ) throws(InvalidCell) -> ImportLink {
     var targets: [Reference] = []
     for value in values {
-      guard case .string(let text) = value, let target = Reference(text) else {
+      guard let target = value.asString.flatMap({ Reference($0) }) else {
         throw InvalidCell(reason: "\(name) wants a reference such as \"Account/1\" and is \(value.json)")
       }
       guard schema.entities[target.entity] != nil else {

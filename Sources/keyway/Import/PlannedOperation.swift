@@ -1,19 +1,15 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// One operation of a transaction, and the line that it comes from.
 struct PlannedOperation: Hashable, Sendable {
-  /// What is done.
   enum Kind: Hashable, Sendable {
     case create(JSONObject)
     case patch(JSONObject)
     case set(key: String, Value)
   }
 
-  /// The line of the file.
   var line: Int
-  /// The object that it writes to.
   var object: Reference
-  /// What is done.
   var kind: Kind
 
   /// Whether it is the first of those that a line becomes: the object is there after it.

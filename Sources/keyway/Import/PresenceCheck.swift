@@ -1,5 +1,5 @@
-internal import KeyValueModel
-internal import KeywayClient
+import KeyValueModel
+import KeywayClient
 
 /// Asks a server which objects are there.
 enum PresenceCheck {

@@ -1,13 +1,11 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// Operations as the body of one transaction.
 struct TransactionBody: Sendable {
   private static let head = Array("{\"operations\":[".utf8)
   private static let tail = Array("]}".utf8)
 
-  /// What it does, in order.
   private(set) var operations: [PlannedOperation] = []
-  /// The JSON text.
   private(set) var bytes = head
 
   /// The bodies of so many operations: one, or more where they would be over a limit. Their order is kept, so each is

@@ -1,5 +1,5 @@
-internal import Journal
-internal import ModelStore
+import Journal
+import ModelStore
 
 /// What an operator can do about an error of a store.
 enum StoreAdvice {

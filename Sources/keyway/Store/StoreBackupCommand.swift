@@ -1,7 +1,7 @@
-internal import ArgumentParser
-internal import Foundation
-internal import Journal
-internal import ModelStore
+import ArgumentParser
+import Foundation
+import Journal
+import ModelStore
 
 /// `keyway store backup`: a copy of the objects in a file.
 struct StoreBackupCommand: ParsableCommand {

@@ -1,4 +1,4 @@
-internal import ArgumentParser
+import ArgumentParser
 
 /// `keyway store`: what an operator does with the files in which a server keeps its objects.
 struct StoreCommand: AsyncParsableCommand {

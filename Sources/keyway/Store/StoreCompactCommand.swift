@@ -1,7 +1,8 @@
-internal import ArgumentParser
-internal import Journal
-internal import KeywayAPI
-internal import ModelStore
+import ArgumentParser
+import Foundation
+import Journal
+import KeywayAPI
+import ModelStore
 
 /// `keyway store compact`: files as small as they can be.
 struct StoreCompactCommand: ParsableCommand {
@@ -10,10 +11,10 @@ struct StoreCompactCommand: ParsableCommand {
     abstract: "Makes the files of a store as small as they can be, while no server runs.",
     discussion: """
       A server does what is needed by itself; this also gives back to the file system what the database once took. With
-      --no-keep-history clients that come back get all objects anew.
+      --no-keep-history returning clients get all objects anew.
       """)
 
-  @Flag(inversion: .prefixedNo, help: "Keep the records that clients need who come back, as history.… is set.")
+  @Flag(inversion: .prefixedNo, help: "Keep the records that returning clients need, as history.… is set.")
   var keepHistory = true
 
   @OptionGroup var options: StoreOptions
@@ -21,20 +22,32 @@ struct StoreCompactCommand: ParsableCommand {
   func run() throws {
     let settings = try options.load()
     let directory = settings.store
-    let before = StoreSize.bytes(of: directory)
+    let before = Self.bytes(of: directory)
     let journal = try StoreOptions.open(directory)
     let compaction: StoreCompaction
     do {
       defer { journal.close() }
       compaction = try StoreAdvice.giving(for: directory) {
         try StoreCompaction.run(
-          journal, keepsHistory: keepHistory, limits: ServeCommand.configuration(settings).store,
+          journal, keepsHistory: keepHistory, limits: settings.api.store,
           milliseconds: StoreOptions.now)
       }
     }
     StandardOutput.line(
-      "\(directory): \(before) bytes before, \(StoreSize.bytes(of: directory)) after; "
+      "\(directory): \(before) bytes before, \(Self.bytes(of: directory)) after; "
         + "\(VerificationText.count(compaction.objects, "object")) at revision \(compaction.last), "
         + "records after revision \(compaction.base)")
+  }
+
+  /// The bytes of all files of a store's directory that the store uses, without what was moved aside.
+  private static func bytes(of directory: String) -> Int {
+    let snapshots = directory + "/snapshots"
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: snapshots)) ?? []
+    let paths =
+      ["journal.sqlite", "journal.sqlite-wal", "acknowledged"].map { "\(directory)/\($0)" }
+      + names.filter { $0.hasSuffix(".snapshot") }.map { "\(snapshots)/\($0)" }
+    return paths.reduce(0) { sum, path in
+      sum + ((try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int) ?? 0)
+    }
   }
 }

@@ -1,8 +1,7 @@
-internal import ArgumentParser
-internal import Foundation
-internal import Journal
-internal import KeyValueModel
-internal import ModelStore
+import ArgumentParser
+import Journal
+import KeyValueModel
+import ModelStore
 
 /// `keyway store migrate`: the objects of a store under another schema.
 struct StoreMigrateCommand: ParsableCommand {
@@ -13,8 +12,9 @@ struct StoreMigrateCommand: ParsableCommand {
       keyway store migrate --schema new.yaml --dry-run
       keyway store migrate --schema new.yaml --step 'rename Person.name fullName' --step 'drop Invoice'
 
-      keyway serve does by itself what loses nothing. The steps, in order: rename Entity NEW, rename Entity.key NEW, drop
-      Entity, drop Entity.key, convert Entity.key [or JSON], fill Entity.key JSON. Either all of it is done or nothing.
+      keyway serve does by itself what loses nothing. The steps, in order: rename Entity NEW, rename Entity.key NEW,
+      drop Entity, drop Entity.key, convert Entity.key [or JSON], fill Entity.key JSON. Either all of it is done or
+      nothing.
       """)
 
   @Option(help: ArgumentHelp("The schema that the objects are to have.", valueName: "file"))
@@ -35,21 +35,19 @@ struct StoreMigrateCommand: ParsableCommand {
     let directory = try options.load().store
     let (schema, text) = try SchemaFile.loadWithText(schema)
     let steps = try allSteps()
-    let journal = try dryRun ? openForReading(directory) : StoreOptions.open(directory)
+    let journal =
+      try dryRun
+      ? StoreAdvice.giving(for: directory) { try SQLiteJournal(reading: directory) } : StoreOptions.open(directory)
     defer { journal.close() }
     guard !steps.isEmpty || StoreMigration.isDue(journal, to: text) else {
       return StandardOutput.line("\(directory): it has this schema already; there is nothing to do")
     }
-    // The advice for an obstacle is this command.
-    let migration: StoreMigration
-    do {
-      migration = try StoreAdvice.giving(for: directory) { () throws -> StoreMigration in
-        do throws(StoreError) {
-          return try StoreMigration(journal, to: schema, text: text, steps: steps)
-        } catch {
-          guard case .schema = error else { throw error }
-          throw CommandFailure("\(directory): \(error)\nNothing was changed.")
-        }
+    let migration = try StoreAdvice.giving(for: directory) {
+      do throws(StoreError) {
+        return try StoreMigration(journal, to: schema, text: text, steps: steps)
+      } catch .schema(let reasons) {
+        // The usual advice would be to use this command.
+        throw CommandFailure("\(directory): \(StoreError.schema(reasons))\nNothing was changed.")
       }
     }
     for remark in migration.remarks { StandardError.line("keyway: \(remark)") }
@@ -63,25 +61,18 @@ struct StoreMigrateCommand: ParsableCommand {
     StandardOutput.line("\(directory): revision \(migration.revision) is the first under the new schema")
   }
 
-  private func openForReading(_ directory: String) throws -> SQLiteJournal {
-    try StoreAdvice.giving(for: directory) { try SQLiteJournal(reading: directory) }
-  }
-
   private func allSteps() throws -> [MigrationStep] {
     var all: [MigrationStep] = []
+    var place = ""
     do {
       if let steps {
-        do {
-          all = try MigrationStep.steps(inFile: String(contentsOfFile: steps, encoding: .utf8))
-        } catch let error as MigrationStepError {
-          throw CommandFailure("\(steps): \(error)")
-        } catch {
-          throw CommandFailure("\(steps): cannot be read: \(error.localizedDescription)")
-        }
+        place = "\(steps): "
+        all = try MigrationStep.steps(inFile: TextFile.read(steps))
+        place = ""
       }
       return all + (try step.map { text in try MigrationStep(text) })
     } catch let error as MigrationStepError {
-      throw CommandFailure("\(error)")
+      throw CommandFailure("\(place)\(error)")
     }
   }
 }

@@ -1,7 +1,7 @@
-internal import ArgumentParser
-internal import Foundation
-internal import Journal
-internal import KeywayAPI
+import ArgumentParser
+import Foundation
+import Journal
+import KeywayAPI
 
 /// Which store a command is about: what `serve` would take.
 struct StoreOptions: ParsableArguments {
@@ -12,18 +12,17 @@ struct StoreOptions: ParsableArguments {
   var config: String?
 
   /// The settings that hold for a server that is started in the same way. Throws where it would keep nothing on disk.
-  func load(schema: String? = nil) throws -> Settings {
-    let named = [("store", store), ("schema", schema)]
-    let flags = named.compactMap { name, value in value.map { SettingFlag(name, $0) } }
+  func load() throws -> Settings {
     let settings = try Settings.load(
-      configFile: config, flags: flags, environment: ProcessInfo.processInfo.environment)
+      configFile: config, flags: SettingFlag.flags([("store", store)]),
+      environment: ProcessInfo.processInfo.environment)
     guard settings.store != "memory" else {
       throw CommandFailure("a store in memory has no files; name one with --store")
     }
     return settings
   }
 
-  /// Opens the journal of a store that is there, for nobody else to use meanwhile. Throws a `CommandFailure`.
+  /// Opens the journal of an existing store, which no other process can use meanwhile. Throws a `CommandFailure`.
   static func open(_ directory: String) throws -> SQLiteJournal {
     guard SQLiteJournal.exists(inDirectory: directory) else { throw CommandFailure("\(directory): there is no store") }
     let journal = try StoreAdvice.giving(for: directory) {
@@ -35,6 +34,5 @@ struct StoreOptions: ParsableArguments {
     return journal
   }
 
-  /// Milliseconds since 1970.
   static var now: Int64 { Int64(Date().timeIntervalSince1970 * 1000) }
 }

@@ -1,7 +1,7 @@
-internal import ArgumentParser
-internal import Journal
-internal import KeywayAPI
-internal import ModelStore
+import ArgumentParser
+import Journal
+import KeywayAPI
+import ModelStore
 
 /// `keyway store repair`: go on with what is whole.
 struct StoreRepairCommand: ParsableCommand {

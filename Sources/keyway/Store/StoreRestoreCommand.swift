@@ -1,7 +1,7 @@
-internal import ArgumentParser
-internal import Journal
-internal import KeywayAPI
-internal import ModelStore
+import ArgumentParser
+import Journal
+import KeywayAPI
+import ModelStore
 
 /// `keyway store restore`: a store of a backup.
 struct StoreRestoreCommand: ParsableCommand {
@@ -37,7 +37,7 @@ struct StoreRestoreCommand: ParsableCommand {
         file, to: directory, schema: text, epoch: KeywayServer.makeEpoch(), replacing: replace,
         milliseconds: StoreOptions.now)
     } catch {
-      throw CommandFailure(Self.complaint(error))
+      throw CommandFailure(Self.reason(error))
     }
     if let aside = restored.movedAside { StandardOutput.line("the store that was there: \(aside)") }
     StandardOutput.line(
@@ -45,7 +45,7 @@ struct StoreRestoreCommand: ParsableCommand {
         + "of \(restored.source.epoch); the epoch is \(restored.epoch) now")
   }
 
-  private static func complaint(_ error: StoreError) -> String {
+  private static func reason(_ error: StoreError) -> String {
     switch error {
     case .journal(.invalid(let reason)): "\(reason); --replace moves it aside"
     case .journal(let error): "\(error)"

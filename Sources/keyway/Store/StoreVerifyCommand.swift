@@ -1,5 +1,5 @@
-internal import ArgumentParser
-internal import ModelStore
+import ArgumentParser
+import ModelStore
 
 /// `keyway store verify`: is everything there that was written, and does it come to the same objects?
 struct StoreVerifyCommand: ParsableCommand {

@@ -1,10 +1,9 @@
-internal import Journal
-internal import KeyValueModel
-internal import ModelStore
+import Journal
+import KeyValueModel
+import ModelStore
 
 /// What a verification has found, for people.
 enum VerificationText {
-  /// All of it, in lines.
   static func text(_ report: StoreVerification.Report, directory: String) -> String {
     var lines = ["store        \(directory), format 1"]
     lines.append("epoch        \(report.identity?.epoch ?? "cannot be read")")

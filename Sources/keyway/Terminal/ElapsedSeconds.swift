@@ -1,4 +1,3 @@
 extension ContinuousClock.Instant {
-  /// The seconds that have passed since.
   var elapsedSeconds: Double { duration(to: .now) / .seconds(1) }
 }

@@ -1,22 +1,15 @@
-internal import Dispatch
-internal import Foundation
+import UnixSignals
 
 /// Work that SIGINT and SIGTERM end cleanly: the task is cancelled, and the command exits with 0.
 enum Interruption {
-  /// Runs `body` in a task of its own that either signal cancels.
+  /// Runs `body` in a task of its own that either signal cancels. Signals are watched before it begins.
   static func cancelling(_ body: @escaping @Sendable () async throws -> Void) async throws {
-    let task = Task { try await body() }
-    let sources = [SIGINT, SIGTERM].map { number in
-      // A dispatch source hears of a signal only if its default action does not come first.
-      signal(number, SIG_IGN)
-      let source = DispatchSource.makeSignalSource(signal: number)
-      source.setEventHandler { task.cancel() }
-      source.resume()
-      return source
-    }
-    defer { for source in sources { source.cancel() } }
+    let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+    let work = Task { try await body() }
+    let watch = Task { for await _ in signals { work.cancel() } }
+    defer { watch.cancel() }
     do {
-      try await task.value
+      try await work.value
     } catch is CancellationError {
       return
     }

@@ -1,14 +1,12 @@
-internal import Foundation
+import Foundation
 
-/// Lines on standard output, each out at once: whoever reads from a pipe wants an event when it happens.
+/// Lines on standard output, each written at once: the reader of a pipe wants an event when it happens.
 enum StandardOutput {
-  /// Whether a person looks at it.
   static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
   /// Whether it is a terminal that obeys escape sequences.
   static var isScreen: Bool { isTerminal && ProcessInfo.processInfo.environment["TERM"] != "dumb" }
 
-  /// Writes text as it stands.
   static func write(_ text: String) {
     FileHandle.standardOutput.write(Data(text.utf8))
   }

@@ -6,15 +6,12 @@ struct StyledLine: Hashable, Sendable {
     var style: TextStyle
   }
 
-  /// The pieces from the left.
   var spans: [Span]
 
-  /// A line of one style.
   init(_ text: String, _ style: TextStyle = []) {
     spans = [Span(text: text, style: style)]
   }
 
-  /// The text alone.
   var text: String { spans.map(\.text).joined() }
 
   /// The text with escape sequences for its styles. It holds no other control characters if the text holds none.
@@ -22,7 +19,6 @@ struct StyledLine: Hashable, Sendable {
     spans.map { $0.style.isEmpty ? $0.text : $0.style.sequence + $0.text + TextStyle.reset }.joined()
   }
 
-  /// Appends a piece.
   mutating func append(_ text: String, _ style: TextStyle = []) {
     spans.append(Span(text: text, style: style))
   }

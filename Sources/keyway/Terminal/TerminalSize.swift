@@ -1,11 +1,8 @@
-internal import Dispatch
-internal import Foundation
+import Foundation
 
 /// How many characters a terminal shows.
 struct TerminalSize: Hashable, Sendable {
-  /// Characters in a line.
   var columns: Int
-  /// Lines.
   var rows: Int
 
   /// What terminals have that do not say: the VT100's.
@@ -16,13 +13,5 @@ struct TerminalSize: Hashable, Sendable {
     var size = winsize()
     guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return usual }
     return TerminalSize(columns: Int(size.ws_col), rows: Int(size.ws_row))
-  }
-
-  /// Calls back, on a queue of Dispatch, whenever the terminal gets another size, until the source is cancelled.
-  static func onChange(_ handler: @escaping @Sendable () -> Void) -> any DispatchSourceSignal {
-    let source = DispatchSource.makeSignalSource(signal: SIGWINCH)
-    source.setEventHandler(handler: DispatchWorkItem(block: handler))
-    source.resume()
-    return source
   }
 }

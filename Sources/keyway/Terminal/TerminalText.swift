@@ -1,7 +1,7 @@
 /// Text that a terminal can show: nothing in it commands the terminal, and it is as wide as it should be.
 ///
-/// The threat: values come from whoever may write to the server, and a control character in one, a bare C1 or an escape
-/// sequence, would move the cursor, change colours or make the terminal answer as if the person had typed.
+/// The threat: any writer to the server chooses the values, and a control character in one, a bare C1 or an escape
+/// sequence, would move the cursor, change colours or make the terminal send input as if the user had typed it.
 enum TerminalText {
   /// How many scalars of a text are looked at; no terminal shows more of a cell.
   static let maximumScalars = 4096
@@ -57,7 +57,6 @@ enum TerminalText {
 
   private static func picture(_ value: UInt32) -> Unicode.Scalar { Unicode.Scalar(value) ?? "\u{FFFD}" }
 
-  /// How many columns a clean text takes.
   static func width(_ text: String) -> Int {
     text.reduce(0) { $0 + width($1) }
   }

@@ -1,0 +1,143 @@
+import ArgumentParser
+import KeyValueModel
+import KeywayClient
+
+/// `keyway import`: a CSV file, row by row, into objects of one entity, or JSON lines into objects of any.
+struct ImportCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "import",
+    abstract: "Writes the rows of a CSV file, or JSON lines, as objects.",
+    discussion: """
+      keyway import stocks.csv --entity Price --id symbol --id date --date-format '%b %d %Y'
+      keyway import airports.csv --entity Airport --id iata --map iata= --map state=region
+      keyway import objects.jsonl
+      keyway export | keyway import - --format jsonl --server http://other:8080
+
+      CSV: the first record names the keys. An empty field leaves its key out, "" in quotation marks is an empty text.
+      Rows with the same id are written in the order of the file. In an id, spaces become -.
+
+      JSON lines: each line is an object with its @ref, as an export writes it. References may point up, down and in
+      circles; an object that cannot be made without another waits for it. Several lines are one transaction.
+      """)
+
+  @Argument(help: ArgumentHelp("A CSV file (RFC 4180, UTF-8) or JSON lines; - is standard input.", valueName: "file"))
+  var file: String
+
+  @Option(help: "csv or jsonl (default: jsonl for *.jsonl and *.ndjson, else csv).")
+  var format: ImportFormat?
+
+  @Option(help: "The entity of the objects; in JSON lines, of lines without @ref.")
+  var entity: String?
+
+  @Option(
+    name: .customLong("id"),
+    help: ArgumentHelp("A column or key that the id is made of; several are joined with -.", valueName: "column"))
+  var idColumns: [String] = []
+
+  @Option(help: "With what is there already: fail, replace or skip (default: replace for csv, fail for jsonl).")
+  var onConflict: ConflictRule?
+
+  @OptionGroup(title: "CSV") var csv: CSVOptions
+
+  @OptionGroup(title: "JSON lines") var jsonLines: JSONLinesOptions
+
+  @OptionGroup var options: ClientOptions
+
+  var actualFormat: ImportFormat { format ?? ImportFormat(file: file) }
+
+  func validate() throws {
+    switch actualFormat {
+    case .csv:
+      guard entity != nil, !idColumns.isEmpty else {
+        throw ValidationError("a CSV file wants --entity, and --id with at least one column")
+      }
+      guard jsonLines.isUnused else { throw ValidationError("\(JSONLinesOptions.names) are for JSON lines") }
+    case .jsonl:
+      guard (entity == nil) == idColumns.isEmpty else {
+        throw ValidationError("--entity and --id go together: they make the references of lines without @ref")
+      }
+      guard csv.isUnused else { throw ValidationError("\(CSVOptions.names) are for CSV files") }
+    }
+  }
+
+  func run() async throws {
+    let input = try InputFile(file)
+    do throws(any Error) {
+      switch actualFormat {
+      case .csv: try await importCSV(input)
+      case .jsonl: try await importJSONLines(input)
+      }
+    } catch let error as ImportError {
+      throw CommandFailure(error.text(file: input.name))
+    }
+  }
+
+  private func importCSV(_ input: InputFile) async throws {
+    let client = try options.client(connections: csv.concurrency)
+    let entity = entity ?? ""
+    var table = CSVFile(input)
+    guard let header = try table.next() else { throw ImportError(reason: "the file is empty") }
+    let response = try await client.send("GET", ResourcePath.path("/v1/entities/" + entity))
+    guard let schema = try? Value(json: response.body).asObject else {
+      throw ImportError(reason: "the server's schema of \(entity) cannot be read")
+    }
+    let plan = try InvalidCell.located(line: header.line) { () throws(InvalidCell) in
+      try ImportPlan(
+        header: header, schema: schema, idColumns: idColumns, renames: csv.renames,
+        dateFormat: csv.dateFormat.map(DateFormat.init))
+    }
+    let importer = Importer(
+      client: client, entity: entity, plan: plan, workers: csv.concurrency, conflicts: onConflict ?? .replace)
+    try await report(size: input.size) { progress in try await importer.run(&table, progress: progress) }
+  }
+
+  private func importJSONLines(_ input: InputFile) async throws {
+    let client = try options.client(connections: ImportLimits.connections)
+    let reader = ObjectLineReader(schema: try await .fetch(client), entity: entity, idKeys: idColumns)
+    // On an empty server, no object has to be looked for.
+    let response = try await client.send("GET", "/v1/status")
+    let status = try? Value(json: response.body).asObject
+    let isEmpty = status?["objects"] == .integer(0)
+    var importer = ObjectImporter(
+      client: client, reader: reader, limits: jsonLines.limits, conflicts: onConflict ?? .fail, isEmpty: isEmpty)
+    var lines = LineFile(input)
+    try await report(size: input.size) { progress in try await importer.run(&lines, progress: progress) }
+  }
+
+  /// Runs an import and prints what it did; on a terminal with a bar that is gone at the end, however it ends. Without
+  /// a size there is no bar.
+  private func report(
+    size: Int?, _ body: (_ progress: (_ rows: Int, _ bytes: Int) -> Void) async throws -> ImportTally
+  ) async throws {
+    let start = ContinuousClock.now
+    let size = StandardError.isTerminal ? size : nil
+    let clearLine = "\r\u{1B}[K"
+    defer { if size != nil { StandardError.write(clearLine) } }
+    let tally = try await body { rows, bytes in
+      guard let size else { return }
+      let share = Double(bytes) / Double(max(size, 1))
+      StandardError.write(clearLine + ImportSummary.bar(rows: rows, share: share, seconds: start.elapsedSeconds))
+    }
+    StandardOutput.line(
+      ImportSummary.text(rows: tally.rows, skipped: tally.skipped, seconds: start.elapsedSeconds))
+  }
+}
+
+/// How the file of an import is written.
+enum ImportFormat: String, Hashable, Sendable, CaseIterable, ExpressibleByArgument {
+  /// A table of one entity's objects (RFC 4180).
+  case csv
+  /// One JSON object a line.
+  case jsonl
+
+  /// What the name of a file says: JSON lines by their extension, else CSV.
+  init(file: String) {
+    let name = file.lowercased()
+    self = name.hasSuffix(".jsonl") || name.hasSuffix(".ndjson") ? .jsonl : .csv
+  }
+}
+
+/// What an import does with an object that is there already: it stops, replaces all that the object holds, or skips it.
+enum ConflictRule: String, Hashable, Sendable, CaseIterable, ExpressibleByArgument {
+  case fail, replace, skip
+}

@@ -1,0 +1,107 @@
+import HTTPServer
+import KeywayAPI
+import ModelStore
+
+/// The table of settings: from it follow the configuration file, the variables of the environment, `--set`,
+/// `--print-config`, the messages about wrong settings, `Config/keyway.yaml` and the table of Limits.md.
+///
+/// swift-configuration was considered: it silently takes the default for a value of the wrong type, and cannot name
+/// unknown settings.
+extension Settings {
+  /// All settings in the order of the file; those of one group stand together.
+  static let all: [Setting] = [
+    .text("host", \.api.host, "the address to listen on"),
+    .number("port", \.api.port, 0...65_535, "the port to listen on; 0 takes a free one"),
+    .list("names", \.api.names, "host names to answer to, besides localhost, 127.0.0.1, [::1] and host"),
+    .choice("log.level", \.logLevel, "the least severe entries that are logged"),
+    .choice("log.format", \.logFormat, "how they are written, one line each"),
+    .text("schema", \.schema, "the schema file"),
+    .text("seed", \.seed, "JSON lines for an empty store: a path, none, or auto: the example's with its schema"),
+    .text("store", \.store, "the directory where objects are kept, or memory"),
+    .choice("durability", \.durability, "synced: writes are answered when on disk; relaxed: durabilityWindow earlier"),
+    .number("durabilityWindow.milliseconds", \.durabilityWindowMilliseconds, 1...60_000, "what a power cut may take"),
+    .number("history.revisions", \.api.store.historyRevisions, 1...10_000_000, "commits kept for resuming streams"),
+    .number("history.bytes", \.api.store.historyBytes, 1 << 16...1 << 40, "memory for them"),
+    .number("history.seconds", \.api.store.historySeconds, 0...31_536_000, "how long they are kept; 0 is for ever"),
+    .number("snapshot.revisions", \.api.store.snapshotRevisions, 10...100_000_000, "commits from snapshot to snapshot"),
+    .number("snapshot.bytes", \.api.store.snapshotBytes, 1 << 16...1 << 40, "journal from snapshot to snapshot"),
+    .number("resume.revisions", \.api.store.resumedRevisions, 0...100_000_000, "past revisions cached for resuming"),
+    .number("resume.bytes", \.api.streams.resumedBytes, 0...1 << 40, "missed events cached for resuming"),
+    .number("resume.rows", \.api.store.resumedRows, 0...1_000_000_000, "past rows of live queries cached for resuming"),
+    .number("connections.maximum", \.api.server.connections, 1...1_000_000, "open connections"),
+    .number("connections.perAddress", \.api.server.connectionsPerAddress, 1...1_000_000, "those of one address"),
+    .number("request.headerBytes", \.api.server.headerBytes, 1024...65_536, "the head of a request"),
+    .number("request.bodyBytes", \.api.server.bodyBytes, 1024...1 << 30, "the body of a request"),
+    .number("request.seconds", \.api.server.requestSeconds, 1...3600, "how long a request may take to arrive"),
+    .number("keepAlive.seconds", \.api.server.keepAliveSeconds, 1...3600, "how long an open connection may be idle"),
+    .number("http.threads", \.api.server.threads, 0...256, "threads that serve requests; 0 is one a core"),
+    .number("heartbeat.seconds", \.api.heartbeatSeconds, 1...3600, "silence on a stream before a heartbeat"),
+    .number("streams.maximum", \.api.server.streams, 1...1_000_000, "open streams"),
+    .number("streams.opening", \.api.streams.opening, 1...1_000_000, "streams waiting to resume, or to query"),
+    .number("streams.cells", \.api.streams.cells, 1...100_000, "cells of a stream"),
+    .number("streams.keyPaths", \.api.streams.keyPaths, 1...10_000, "key paths of a stream or a cell"),
+    .number("streams.pendingBytes", \.api.server.pendingBytesPerStream, 4096...1 << 30, "unsent events of a stream"),
+    .number("streams.replayBytes", \.api.streams.replayBytes, 4096...1 << 30, "missed events of one resuming stream"),
+    .number("streams.changesPerEvent", \.api.store.changesPerObserver, 1...10_000_000, "changes of a stream a commit"),
+    .number("streams.stallSeconds", \.api.server.stallSeconds, 1...3600, "how long a subscriber may read nothing"),
+    .number("streams.lifetimeSeconds", \.api.server.lifetimeSeconds, 0...31_536_000, "age of a stream; 0 is any"),
+    .number("streams.threads", \.api.server.streamThreads, 0...256, "threads that write to streams; 0 is one a core"),
+    .number("writes.queued", \.api.store.queuedWrites, 1...1_000_000, "writes that wait for the writer"),
+    .number("writes.batchBytes", \.api.store.batchBytes, 1 << 16...1 << 30, "writes that are committed with one sync"),
+    .number("patch.operations", \.api.requests.patchOperations, 1...1_000_000, "operations of a JSON Patch"),
+    .number("transactions.operations", \.api.requests.transactionOperations, 1...1_000_000, "of a transaction"),
+    .number("answer.objects", \.api.requests.answerObjects, 1...10_000_000, "objects that one response expands to"),
+    .number("journal.records", \.api.requests.journalRecords, 1...1_000_000, "transactions of a journal response"),
+    .number("journal.bytes", \.api.requests.journalBytes, 4096...1 << 30, "such a response"),
+    .number("queries.maximum", \.api.streams.queries, 1...10_000_000, "different live queries"),
+    .number("queries.rows", \.api.store.queryRows, 1000...1_000_000_000, "rows of all live queries together"),
+    .number("queries.filterCost", \.api.store.queryFilterCost, 1000...10_000_000_000, "steps of a live filter"),
+    .number("fetch.filterCost", \.api.fetchFilterCost, 1000...10_000_000_000, "steps of a filter over all objects"),
+    .number("fetch.limit", \.api.pages.objects, 1...100_000, "objects on a page"),
+    .number("fetch.pages", \.api.pages.fetches, 1...100_000, "fetches kept for their next pages"),
+    .number("fetch.pageSeconds", \.api.pages.seconds, 1...86_400, "how long they are kept"),
+    .number("idempotency.keys", \.api.idempotency.keys, 1...1_000_000, "requests with an Idempotency-Key, remembered"),
+    .number("idempotency.bytes", \.api.idempotency.bytes, 1 << 16...1 << 40, "memory for them and their responses"),
+    .number("idempotency.seconds", \.api.idempotency.seconds, 1...31_536_000, "how long they are remembered"),
+    .number("drain.seconds", \.drainSeconds, 1...9, "how long a stop waits for streams and requests"),
+  ]
+
+  /// The setting of that name.
+  static func setting(named name: String) -> Setting? { all.first { $0.name == name } }
+
+  /// The names of the settings of a group: those of `log` are `log.level` and `log.format`.
+  static func names(inGroup group: some StringProtocol) -> [String] {
+    all.map(\.name).filter { $0.hasPrefix(group + ".") }
+  }
+
+  /// What is said about a name that is no setting: the setting that is spelled nearly so, or those of its group.
+  static func unknown(_ name: String) -> String {
+    let distances = all.map { (name: $0.name, distance: distance($0.name.lowercased(), name.lowercased())) }
+    let nearest = distances.min { $0.distance < $1.distance }
+    let near: [String]
+    if let nearest, nearest.distance <= min(3, name.count / 2) {
+      near = [nearest.name]
+    } else {
+      near = names(inGroup: name.prefix { $0 != "." })
+    }
+    guard let last = near.last else { return "there is no setting \(name); keyway serve --print-config lists all" }
+    let list = (near.count > 1 ? near.dropLast().joined(separator: ", ") + " or " : "") + last
+    return "there is no setting \(name); did you mean \(list)?"
+  }
+
+  /// How many letters have to be inserted, removed or replaced (Levenshtein).
+  private static func distance(_ left: String, _ right: String) -> Int {
+    let right = Array(right)
+    var row = Array(0...right.count)
+    for (index, letter) in left.enumerated() {
+      var diagonal = row[0]
+      row[0] = index + 1
+      for column in right.indices {
+        let above = row[column + 1]
+        row[column + 1] = min(above + 1, row[column] + 1, diagonal + (letter == right[column] ? 0 : 1))
+        diagonal = above
+      }
+    }
+    return row[right.count]
+  }
+}

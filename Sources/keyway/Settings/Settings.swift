@@ -1,0 +1,98 @@
+import KeywayAPI
+import Logging
+
+/// How the server is to run: what the file, the environment and the flags say, on top of the defaults.
+///
+/// The fields hold the values, and at first the defaults; most are the limits of the parts that they bound. Their names
+/// and ranges stand in the table, `Settings.all`.
+struct Settings: Sendable {
+  /// When a write is answered.
+  enum Durability: String, CaseIterable, Sendable {
+    case synced, relaxed
+  }
+
+  /// How a line of the log looks.
+  enum LogFormat: String, CaseIterable, Sendable {
+    case text, json
+  }
+
+  /// What the server takes: address, names and limits.
+  var api = KeywayServer.Configuration()
+  var schema = exampleSchema
+  /// As it was set: `auto`, `none` or a path; `seedFile` is what it comes to.
+  var seed = "auto"
+  var store = "keyway-data"
+  var durability = Durability.synced
+  var durabilityWindowMilliseconds = 100
+  var logLevel = Logger.Level.info
+  var logFormat = LogFormat.text
+  var drainSeconds = 8
+
+  /// Where each value comes from, by the name of the setting; a value without an origin is a default.
+  private(set) var origins: [String: SettingsError.Origin] = [:]
+  /// What looks like a mistake and does not keep the server from starting, in sentences.
+  private(set) var warnings: [String] = []
+
+  private static let exampleSchema = "Config/example/schema.yaml"
+
+  /// The file of objects that an empty store starts with: with `auto`, the example's where the schema is the example's.
+  var seedFile: String? {
+    switch seed {
+    case "none": nil
+    case "auto": schema == Self.exampleSchema ? "Config/example/objects.jsonl" : nil
+    default: seed
+    }
+  }
+}
+
+extension Settings {
+  /// What starts with KEYWAY_, is no setting of the server, and yet no mistake.
+  private static let otherVariables: Set<String> = ["KEYWAY_SERVER"]
+
+  /// The settings that hold: flags over environment over file over defaults.
+  static func load(
+    configFile: String?, flags: [SettingFlag], environment: [String: String]
+  ) throws(SettingsError) -> Settings {
+    let file: SettingsFile? = if let configFile { try SettingsFile(path: configFile) } else { nil }
+    return try load(file: file, flags: flags, environment: environment)
+  }
+
+  /// The same, with a file that has been read.
+  static func load(
+    file: SettingsFile?, flags: [SettingFlag], environment: [String: String]
+  ) throws(SettingsError) -> Settings {
+    var settings = Settings()
+    for entry in file?.entries ?? [] { try settings.set(entry.name, to: entry.value, from: entry.origin) }
+    try settings.setAll(from: environment)
+    for flag in flags { try settings.set(flag.name, to: .untyped(flag.value), from: .flag(flag.flag)) }
+    return settings
+  }
+
+  /// Sets one value and remembers where it comes from.
+  mutating func set(
+    _ name: String, to value: Setting.Value, from origin: SettingsError.Origin
+  ) throws(SettingsError) {
+    guard let setting = Self.setting(named: name) else {
+      throw SettingsError(origin: origin, reason: Self.unknown(name))
+    }
+    do throws(Setting.Mismatch) {
+      try setting.store(&self, value)
+    } catch {
+      throw SettingsError(origin: origin, reason: "\(name) \(error.reason)")
+    }
+    origins[name] = origin
+  }
+
+  /// An empty variable counts as none, as container tools pass it on for one that is not set. An unknown one is only a
+  /// warning: others set variables of this name too (Kubernetes sets KEYWAY_SERVICE_HOST for a service called keyway).
+  private mutating func setAll(from environment: [String: String]) throws(SettingsError) {
+    for setting in Self.all {
+      guard let text = environment[setting.environmentName], !text.isEmpty else { continue }
+      try set(setting.name, to: .untyped(text), from: .environment(setting.environmentName))
+    }
+    let known = Self.otherVariables.union(Self.all.map(\.environmentName))
+    for name in environment.keys.sorted() where name.hasPrefix("KEYWAY_") && !known.contains(name) {
+      warnings.append("the environment has \(name), which is no setting")
+    }
+  }
+}

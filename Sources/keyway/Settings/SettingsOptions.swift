@@ -1,0 +1,69 @@
+import ArgumentParser
+import Foundation
+
+/// The flags of `serve` that are settings, and where the others come from.
+struct SettingsOptions: ParsableArguments {
+  @Option(help: ArgumentHelp("A configuration file (YAML).", valueName: "file"))
+  var config: String?
+
+  @Option(help: "The address to listen on.")
+  var host: String?
+
+  @Option(help: "The port to listen on; 0 takes a free one.")
+  var port: String?
+
+  @Option(help: ArgumentHelp("The schema file.", valueName: "file"))
+  var schema: String?
+
+  @Option(help: "The directory where objects are kept (default: keyway-data), or memory.")
+  var store: String?
+
+  @Option(
+    help: ArgumentHelp("Any other setting; can be repeated. --print-config lists them all.", valueName: "name=value"))
+  var set: [String] = []
+
+  @Flag(help: "Print the settings that hold, with where each comes from, and exit.")
+  var printConfig = false
+
+  func validate() throws {
+    for assignment in set where SettingFlag(assignment: assignment) == nil {
+      throw ValidationError("--set is written name=value, not \(assignment)")
+    }
+  }
+
+  /// The settings that hold. Of the flags, `--set` comes last and wins.
+  func load() throws(SettingsError) -> Settings {
+    let named = SettingFlag.flags([("host", host), ("port", port), ("schema", schema), ("store", store)])
+    return try Settings.load(
+      configFile: config, flags: named + set.compactMap(SettingFlag.init(assignment:)),
+      environment: ProcessInfo.processInfo.environment)
+  }
+}
+
+/// A setting that the command line gives.
+struct SettingFlag: Hashable, Sendable {
+  /// The flag as it was written: `--port`, `--set fetch.limit`.
+  var flag: String
+  var name: String
+  var value: String
+
+  /// `--NAME VALUE`, for the flags that are named like their settings.
+  init(_ name: String, _ value: String) {
+    self.flag = "--\(name)"
+    self.name = name
+    self.value = value
+  }
+
+  /// `--set NAME=VALUE`; nil without an equals sign.
+  init?(assignment: String) {
+    guard let equals = assignment.firstIndex(of: "=") else { return nil }
+    name = String(assignment[..<equals])
+    value = String(assignment[assignment.index(after: equals)...])
+    flag = "--set \(name)"
+  }
+
+  /// Those flags that were given.
+  static func flags(_ flags: [(name: String, value: String?)]) -> [SettingFlag] {
+    flags.compactMap { name, value in value.map { SettingFlag(name, $0) } }
+  }
+}

@@ -1,0 +1,88 @@
+import Foundation
+import KeyValueModel
+
+/// What is written from the table of settings: configuration files, and the table of Limits.md.
+enum SettingsReference {
+  /// `Config/keyway.yaml`: every setting with its default and its meaning.
+  static var configurationFile: String {
+    """
+    # Every setting of keyway with its default. A flag wins over an environment variable (heartbeat.seconds is
+    # KEYWAY_HEARTBEAT_SECONDS, request.headerBytes KEYWAY_REQUEST_HEADER_BYTES), that over this file, this over the
+    # default. Relative paths start from where the server is started. `keyway serve --config FILE --print-config` shows
+    # what holds, and why.
+    #
+    # Written from the table of settings by `keyway settings`.
+
+
+    """ + Settings().rendered(comment: \.help)
+  }
+
+  /// The text of Limits.md with its table as the settings are. What is over a limit stands in the last column, which is
+  /// written by hand and kept.
+  static func limits(in page: String) -> String {
+    var lines = page.components(separatedBy: "\n")
+    guard let start = lines.firstIndex(where: { $0.hasPrefix("| setting |") }) else { return page }
+    let table = lines[start...].prefix { $0.hasPrefix("|") }
+    var consequences: [Substring: Substring] = [:]
+    for cells in table.map({ $0.split(separator: "|", omittingEmptySubsequences: false) }) where cells.count > 3 {
+      consequences[cells[1]] = cells[cells.count - 2]
+    }
+    let defaults = Settings()
+    let rows = Settings.all.map { setting in
+      let name = " `\(setting.name)` "
+      let help = setting.help.replacing("[", with: "\\[")
+      return "|\(name)| \(Settings.yaml(setting.value(defaults))) | \(setting.allowed) | \(help) "
+        + "|\(consequences[name[...]] ?? " ")|"
+    }
+    lines.replaceSubrange(
+      table.indices,
+      with: ["| setting | default | allowed | what it is | what is over it |", "|---|---|---|---|---|"] + rows)
+    return lines.joined(separator: "\n")
+  }
+}
+
+extension Settings {
+  /// The settings as a configuration file, each with a comment that says where its value comes from.
+  func rendered() -> String {
+    rendered { setting in origins[setting.name].map { "\($0)" } ?? "default" }
+  }
+
+  /// The settings as a configuration file, each with the comment that `comment` gives. Settings of one group stand
+  /// together under its name.
+  func rendered(comment: (Setting) -> String) -> String {
+    var text = ""
+    var group: Substring?
+    for setting in Self.all {
+      var line = "\(setting.name): "
+      let parts = setting.name.split(separator: ".", maxSplits: 1)
+      if parts.count > 1 {
+        if group != parts[0] { text += "\(parts[0]):\n" }
+        line = "  \(parts[1]): "
+      }
+      group = parts.count > 1 ? parts[0] : nil
+      line += Self.yaml(setting.value(self))
+      text += line + String(repeating: " ", count: max(2, 32 - line.count)) + "# \(comment(setting))\n"
+    }
+    return text
+  }
+
+  /// A value as YAML. Every JSON string is YAML.
+  static func yaml(_ value: Setting.Value) -> String {
+    switch value {
+    case .integer(let integer): String(integer)
+    case .text(let text), .untyped(let text), .other(let text): isPlain(text) ? text : Value.string(text).json
+    case .list(let elements): "[" + elements.map { Value.string($0).json }.joined(separator: ", ") + "]"
+    }
+  }
+
+  /// Whether YAML takes the text for a text without quotation marks; when in doubt, not.
+  private static func isPlain(_ text: String) -> Bool {
+    let words: Set<String> = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"]
+    guard !words.contains(text.lowercased()) else { return false }
+    let isAddress = text.split(separator: ".", omittingEmptySubsequences: false).count == 4
+    guard let first = text.first, first.isASCII, first.isLetter || first == "/" || isAddress && first.isNumber else {
+      return false
+    }
+    return text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "._/-".contains($0)) }
+  }
+}

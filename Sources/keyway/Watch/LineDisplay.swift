@@ -1,0 +1,26 @@
+import Foundation
+import KeywayClient
+
+/// Events as lines on standard output, remarks about the connection on standard error.
+struct LineDisplay: WatchDisplay {
+  var isJSON: Bool
+  var showsHeartbeats: Bool
+
+  func show(_ event: ServerSentEvent) {
+    guard showsHeartbeats || event.event != "heartbeat" else { return }
+    let isTerminal = StandardOutput.isTerminal
+    if isJSON {
+      let line = EventLine.json(event)
+      return StandardOutput.line(isTerminal ? TerminalText.escaped(json: line) : line)
+    }
+    let time = EventLine.time(Date())
+    for line in EventLine.lines(event) {
+      StandardOutput.line("\(time) \(isTerminal ? TerminalText.clean(line, maximumScalars: .max) : line)")
+    }
+  }
+
+  func note(_ notice: EventStreamNotice) {
+    guard case .reconnecting(let reason, let delay) = notice else { return }
+    StandardError.line("keyway: \(reason); coming back in \(Double(delay) / 1000) s")
+  }
+}

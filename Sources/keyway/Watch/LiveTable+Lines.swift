@@ -1,0 +1,102 @@
+import KeyValueModel
+import KeywayClient
+import OrderedCollections
+
+/// The table as lines: a heading, as many rows as there is room for, and a line about the stream.
+extension LiveTable {
+  /// A line between the heading and the status: a section's heading, or a row.
+  private enum Line {
+    case section(Value, count: Int)
+    case row(LiveRow)
+  }
+
+  /// The narrowest table that is drawn.
+  static let minimumColumns = 8
+
+  /// The lines that a terminal of this size shows: no more than it has, and none wider, but for one that is narrower
+  /// than `minimumColumns`.
+  func lines(for size: TerminalSize) -> [StyledLine] {
+    let size = TerminalSize(columns: max(size.columns, Self.minimumColumns), rows: size.rows)
+    let capacity = max(0, size.rows - 2)
+    var body = bodyLines(atMost: capacity + 1)
+    let isCut = body.count > capacity
+    if isCut {
+      body = Array(body.prefix(max(0, capacity - 1)))
+      if case .section? = body.last { body.removeLast() }
+    }
+    let rows = body.compactMap { line -> LiveRow? in
+      guard case .row(let row) = line else { return nil }
+      return row
+    }
+    let layout = ColumnLayout(columnNames(of: rows), rows: rows, columns: size.columns - Self.gutter)
+    var lines = [heading(layout, size)]
+    for line in body {
+      switch line {
+      case .section(let name, let count): lines.append(Self.section(name, count: count, size))
+      case .row(let row): lines.append(self.row(row, layout))
+      }
+    }
+    if isCut {
+      lines.append(Self.remark("… \(list.count - rows.count) more rows", size))
+    } else if body.isEmpty {
+      lines.append(Self.remark(list.isCurrent ? "no rows" : "no results yet", size))
+    }
+    return Array(lines.prefix(max(0, size.rows - 1))) + [status(size, hidden: layout.hiddenCount)]
+  }
+
+  /// The columns before a row that show what became of it.
+  private static let gutter = 2
+
+  private func bodyLines(atMost count: Int) -> [Line] {
+    var lines: [Line] = []
+    for section in list.sections {
+      if let name = section.name { lines.append(.section(name, count: section.count)) }
+      lines += section.prefix(max(0, count - lines.count)).map(Line.row)
+      if lines.count >= count { break }
+    }
+    return lines
+  }
+
+  /// `@ref`, and the keys that were asked for or that the rows have, in the order in which they come.
+  private func columnNames(of rows: [LiveRow]) -> [String] {
+    var names = OrderedSet(keys)
+    if keys.isEmpty {
+      for row in rows { names.formUnion(row.value.members.keys) }
+      // It is the revision of the last event about the row, and so says less than the cursor.
+      names.remove("@revision")
+    }
+    names.remove("@ref")
+    return ["@ref"] + names
+  }
+
+  private func heading(_ layout: ColumnLayout, _ size: TerminalSize) -> StyledLine {
+    var line = StyledLine(String(repeating: " ", count: Self.gutter))
+    line.append(layout.heading, .underlined)
+    return line
+  }
+
+  private func row(_ row: LiveRow, _ layout: ColumnLayout) -> StyledLine {
+    let mark = marks[row.reference]
+    var line = StyledLine(mark?.sign ?? " ", mark?.signStyle ?? [])
+    line.append(" ")
+    line.append(layout.text(of: row), mark?.style ?? [])
+    return line
+  }
+
+  private static func section(_ name: Value, count: Int, _ size: TerminalSize) -> StyledLine {
+    let text = "── \(TerminalText.clean(name.plainText)) (\(count)) "
+    let rule = String(repeating: "─", count: max(0, size.columns - TerminalText.width(text)))
+    return StyledLine(TerminalText.fitted(text + rule, columns: size.columns), .dim)
+  }
+
+  private static func remark(_ text: String, _ size: TerminalSize) -> StyledLine {
+    StyledLine(TerminalText.fitted("  " + text, columns: size.columns), .dim)
+  }
+
+  private func status(_ size: TerminalSize, hidden: Int) -> StyledLine {
+    var parts = [cursor, "\(list.count) \(list.count == 1 ? "row" : "rows")", connection, tally]
+    if hidden > 0 { parts.append("\(hidden) \(hidden == 1 ? "column" : "columns") hidden") }
+    let text = parts.filter { !$0.isEmpty }.map { TerminalText.clean($0) }.joined(separator: " · ")
+    return StyledLine(TerminalText.fitted(text, columns: size.columns), .inverse)
+  }
+}

@@ -1,4 +1,4 @@
-internal import OrderedCollections
+import OrderedCollections
 
 extension Transaction {
   /// Appends what a feed of all commits tells of this one, as a JSON object: the revision that it made, when that was (in

@@ -1,4 +1,4 @@
-internal import OrderedCollections
+import OrderedCollections
 
 /// How a store writes values. Either way doubles have a fraction or an exponent, so that they come back as doubles.
 enum StoredValueForm {

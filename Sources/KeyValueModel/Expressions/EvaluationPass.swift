@@ -1,4 +1,4 @@
-internal import Expressions
+import Expressions
 
 /// One evaluation and all that it evaluates on the way: where it reads, and the last revision that it has read.
 ///

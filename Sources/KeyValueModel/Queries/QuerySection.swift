@@ -1,4 +1,4 @@
-internal import OrderedCollections
+import OrderedCollections
 
 /// A section of a live query's result: the rows that have one value for the key path that makes the sections.
 package final class QuerySection: Sendable {

@@ -1,5 +1,5 @@
-internal import OrderedCollections
-internal import Yams
+import OrderedCollections
+import Yams
 
 /// Reads the constraints and the default of one attribute.
 struct AttributeReader {

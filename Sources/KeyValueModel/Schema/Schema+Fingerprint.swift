@@ -1,5 +1,5 @@
-internal import Digests
-internal import Yams
+import Digests
+import Yams
 
 extension Schema {
   /// Stands for what a schema file says, apart from comments and layout: two texts with the same fingerprint declare the

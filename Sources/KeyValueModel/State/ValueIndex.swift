@@ -1,4 +1,4 @@
-internal import HashTreeCollections
+import HashTreeCollections
 
 /// Which objects have which value for one key. Persistent, as the state is.
 struct ValueIndex: Sendable {

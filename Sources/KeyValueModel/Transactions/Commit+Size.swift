@@ -1,4 +1,4 @@
-internal import OrderedCollections
+import OrderedCollections
 
 extension Commit {
   private static let bytesPerMember = 48

@@ -1,4 +1,4 @@
-internal import OrderedCollections
+import OrderedCollections
 
 /// A JSON patch (RFC 6902): operations that change a document one after the other, or not at all.
 public struct JSONPatch: Sendable {

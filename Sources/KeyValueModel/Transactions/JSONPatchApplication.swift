@@ -1,4 +1,4 @@
-internal import OrderedCollections
+import OrderedCollections
 
 /// The application of a JSON patch to one document. After a failure the document is not to be used.
 struct JSONPatchApplication {

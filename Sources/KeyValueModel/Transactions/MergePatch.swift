@@ -1,4 +1,4 @@
-internal import OrderedCollections
+import OrderedCollections
 
 /// JSON merge patch (RFC 7396 §2).
 enum MergePatch {

@@ -1,4 +1,4 @@
-internal import OrderedCollections
+import OrderedCollections
 
 /// JSON Patch (RFC 6902) on objects.
 extension TransactionApplication {

@@ -1,4 +1,4 @@
-internal import OrderedCollections
+import OrderedCollections
 
 /// Creating, setting, patching.
 extension TransactionApplication {

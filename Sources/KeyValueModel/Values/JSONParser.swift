@@ -1,4 +1,4 @@
-internal import OrderedCollections
+import OrderedCollections
 
 /// A reader of JSON text (RFC 8259) that is stricter than Foundation's and exact: an object that names a member twice
 /// is refused, whole numbers keep all 64 bits, and nesting is bounded.

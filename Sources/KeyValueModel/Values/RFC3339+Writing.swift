@@ -1,4 +1,4 @@
-internal import Expressions
+import Expressions
 
 extension RFC3339 {
   /// The `date-time` in UTC, to the millisecond, of so many milliseconds since 1970-01-01T00:00:00Z. Times before the year

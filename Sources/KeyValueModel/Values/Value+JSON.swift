@@ -1,4 +1,4 @@
-internal import OrderedCollections
+import OrderedCollections
 
 extension Value {
   /// The value of a JSON text in UTF-8 (RFC 8259). Refuses duplicate member names, numbers that no double can hold, and

@@ -1,4 +1,4 @@
-internal import OrderedCollections
+import OrderedCollections
 
 extension Value {
   /// Whether both are the same as JSON (RFC 6902 §4.6): numbers by what they are worth, exactly, however they are

@@ -1,4 +1,4 @@
-internal import OrderedCollections
+import OrderedCollections
 
 extension Value {
   /// JSON text by which arrays and objects are ordered: the same for equal values, which the text that is sent is not.

@@ -1,5 +1,5 @@
-internal import KeyValueModel
-internal import OrderedCollections
+import KeyValueModel
+import OrderedCollections
 
 /// Reads one operation of a transaction.
 struct OperationReader {

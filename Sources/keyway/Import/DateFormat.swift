@@ -1,5 +1,5 @@
-internal import CLinux
-internal import Glibc
+import CLinux
+import Glibc
 
 /// Dates in a format of `strptime(3)`, turned into those of RFC 3339.
 struct DateFormat: Hashable, Sendable {

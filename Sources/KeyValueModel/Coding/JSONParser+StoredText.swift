@@ -32,15 +32,10 @@ extension JSONParser {
   /// A whole number of 64 bits without a sign.
   mutating func parseUnsigned() throws(JSONError) -> UInt64 {
     let start = position
-    var number: UInt64 = 0
-    while position < bytes.count, bytes[position].isASCIIDigit {
-      let (tens, overflow) = number.multipliedReportingOverflow(by: 10)
-      let (sum, carry) = tens.addingReportingOverflow(UInt64(bytes[position] - UInt8(ascii: "0")))
-      guard !overflow, !carry else { throw error("a number has more than 64 bits") }
-      number = sum
-      advance()
+    guard skipDigits() else { throw error("a whole number is missing") }
+    guard let number = wholeNumber(from: start) else {
+      throw JSONError(reason: "a number has more than 64 bits", offset: position - 1)
     }
-    guard position > start else { throw error("a whole number is missing") }
     return number
   }
 

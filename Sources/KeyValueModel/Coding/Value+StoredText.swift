@@ -1,5 +1,3 @@
-import OrderedCollections
-
 /// How a store writes values. Either way doubles have a fraction or an exponent, so that they come back as doubles.
 enum StoredValueForm {
   /// Exactly this value comes back: what JSON cannot tell from something else is marked (`ExactTextMark`).
@@ -13,7 +11,8 @@ extension Value {
   func appendStoredText(_ form: StoredValueForm, to bytes: inout [UInt8]) {
     switch (self, form) {
     case (.null, _), (.bool, _), (.integer, _), (.string, _), (.reference, .plain): appendJSON(to: &bytes)
-    case (.number(let number), _) where number.isFinite: bytes.append(contentsOf: number.description.utf8)
+    case (.number(let number), _) where number.isFinite, (.rounded(let number), _):
+      bytes.append(contentsOf: number.description.utf8)
     case (.number(let number), .exact): Self.append(.number, .string(number.description), to: &bytes)
     case (.number, .plain): Value.null.appendJSON(to: &bytes)
     case (.reference(let reference), .exact): Self.append(.reference, .string(reference.text), to: &bytes)

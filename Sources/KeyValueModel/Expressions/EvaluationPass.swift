@@ -86,7 +86,7 @@ final class EvaluationPass: @unchecked Sendable {
     case .null: return .null
     case .bool(let value): return .bool(value)
     case .integer(let value): return type == .attribute(.number) ? .double(Double(value)) : .int(value)
-    case .number(let value): return .double(value)
+    case .number(let value), .rounded(let value): return .double(value)
     case .string(let text):
       if type == .attribute(.date), let instant = RFC3339Instant(text),
         let timestamp = ExpressionTimestamp(seconds: instant.seconds, nanoseconds: instant.nanoseconds)

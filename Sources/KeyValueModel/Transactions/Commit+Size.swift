@@ -1,5 +1,3 @@
-import OrderedCollections
-
 extension Commit {
   private static let bytesPerMember = 48
 

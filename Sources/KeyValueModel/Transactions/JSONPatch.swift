@@ -1,5 +1,3 @@
-import OrderedCollections
-
 /// A JSON patch (RFC 6902): operations that change a document one after the other, or not at all.
 public struct JSONPatch: Sendable {
   /// One operation, read and checked.
@@ -56,11 +54,11 @@ public struct JSONPatch: Sendable {
   /// they write into, and those from which a `move` takes something; not those that `test` and `copy` only read. What
   /// changes the whole document names none: see `touchesDocument`.
   public var touchedMembers: [String] {
-    var names: OrderedSet<String> = []
+    var names = JSONMembers()
     for pointer in operations.flatMap(\.changedLocations) {
-      if let name = pointer.tokens.first { names.append(name) }
+      if let name = pointer.tokens.first { names[name] = .null }
     }
-    return Array(names)
+    return Array(names.keys)
   }
 
   /// Whether an operation replaces or removes the document as a whole.

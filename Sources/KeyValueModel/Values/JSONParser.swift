@@ -1,4 +1,4 @@
-import OrderedCollections
+import Expressions
 
 /// A reader of JSON text (RFC 8259) that is stricter than Foundation's and exact: an object that names a member twice
 /// is refused, whole numbers keep all 64 bits, and nesting is bounded.
@@ -105,7 +105,7 @@ struct JSONParser {
   }
 
   private mutating func parseObject(mayBeMarked: Bool = true) throws(JSONError) -> Value {
-    var members: OrderedDictionary<String, Value> = [:]
+    var members = JSONMembers()
     if consume(UInt8(ascii: "}")) { return .object(JSONObject(members)) }
     while true {
       skipWhiteSpace()
@@ -121,7 +121,7 @@ struct JSONParser {
         return value
       }
       let value = try parseValue()
-      guard members.updateValue(value, forKey: name) == nil else {
+      guard members.append(name, value) else {
         throw JSONError(reason: "the member '\(name)' is there twice", offset: start)
       }
       if consume(UInt8(ascii: "}")) { return .object(JSONObject(members)) }
@@ -244,61 +244,67 @@ extension JSONParser {
 // MARK: - Numbers
 
 extension JSONParser {
-  /// The digits from here on; says whether there was at least one.
-  private mutating func skipDigits() -> Bool {
-    let start = position
-    while position < bytes.count, bytes[position].isASCIIDigit { position += 1 }
-    return position > start
-  }
-
   private mutating func parseNumber() throws(JSONError) -> Value {
     let start = position
-    let isNegative = bytes[position] == UInt8(ascii: "-")
-    if isNegative { position += 1 }
+    if isNext(UInt8(ascii: "-")) { position += 1 }
     let firstDigit = position
     guard skipDigits() else { throw error("not a JSON value") }
     guard bytes[firstDigit] != UInt8(ascii: "0") || position == firstDigit + 1 else {
       throw error("a number must not begin with 0")
     }
     let isWhole = try !skipFractionAndExponent()
-    // "-0" is a double: as a whole number it would lose its sign.
-    if isWhole, let integer = integer(bytes[firstDigit..<position], isNegative), !(isNegative && integer == 0) {
-      return .integer(integer)
+    if isWhole, let magnitude = wholeNumber(from: firstDigit) {
+      // "-0" is a double: as a whole number it would lose its sign.
+      let isNegated = start < firstDigit && magnitude != 0 && magnitude <= 1 << 63
+      if isNegated { return .integer(Int64(truncatingIfNeeded: 0 &- magnitude)) }
+      if start == firstDigit, let integer = Int64(exactly: magnitude) { return .integer(integer) }
     }
     let text = String(decoding: bytes[start..<position], as: UTF8.self)
     guard let number = Double(text), number.isFinite else { throw error("a number is beyond the range of a double") }
-    return .number(number)
+    return isExact ? .number(number) : .number(number, of: text)
   }
 
-  /// The whole number of these digits; nil where it has more than 64 bits.
-  private func integer(_ digits: Slice<UnsafeBufferPointer<UInt8>>, _ isNegative: Bool) -> Int64? {
-    // Collected below zero, where there is one number more.
-    var number: Int64 = 0
-    for digit in digits {
+  /// The number that the digits from `start` to here say, nil where it has more than 64 bits.
+  func wholeNumber(from start: Int) -> UInt64? {
+    var number: UInt64 = 0
+    for digit in bytes[start..<position] {
       let (tens, isOver) = number.multipliedReportingOverflow(by: 10)
-      let (sum, isBeyond) = tens.subtractingReportingOverflow(Int64(digit - UInt8(ascii: "0")))
+      let (sum, isBeyond) = tens.addingReportingOverflow(UInt64(digit - UInt8(ascii: "0")))
       guard !isOver, !isBeyond else { return nil }
       number = sum
     }
-    guard !isNegative else { return number }
-    return number == .min ? nil : -number
+    return number
   }
 
+  /// The digits from here on; says whether there was at least one.
+  mutating func skipDigits() -> Bool {
+    let start = position
+    while position < bytes.count, bytes[position].isASCIIDigit { position += 1 }
+    return position > start
+  }
+
+  /// Says whether there was a fraction or an exponent.
   private mutating func skipFractionAndExponent() throws(JSONError) -> Bool {
-    var found = false
-    if position < bytes.count, bytes[position] == UInt8(ascii: ".") {
-      position += 1
-      found = true
-      guard skipDigits() else { throw error("a digit must follow the point") }
-    }
-    if position < bytes.count, bytes[position] | 0x20 == UInt8(ascii: "e") {
-      position += 1
-      found = true
-      if position < bytes.count, bytes[position] == UInt8(ascii: "+") || bytes[position] == UInt8(ascii: "-") {
-        position += 1
-      }
+    let start = position
+    if takes(UInt8(ascii: ".")), !skipDigits() { throw error("a digit must follow the point") }
+    if takes(UInt8(ascii: "e")) || takes(UInt8(ascii: "E")) {
+      if !takes(UInt8(ascii: "+")) { _ = takes(UInt8(ascii: "-")) }
       guard skipDigits() else { throw error("an exponent wants a digit") }
     }
-    return found
+    return position > start
+  }
+}
+
+extension Value {
+  /// The value of a number that is written as `text`, `number` being the double next to it. It is that double where it
+  /// is not whole, so that no integer is taken for it, or where the text says what the double stands for; else the
+  /// integer of 64 bits that the text says exactly, or `rounded`.
+  fileprivate static func number(_ number: Double, of text: String) -> Value {
+    guard number.magnitude <= 0x1p63, number.rounded() == number else { return .number(number) }
+    // Of at most 15 digits, each decimal below 10^15 has a double of its own.
+    if number != 0, number.magnitude < 1e15, text.utf8.count <= 15 { return .number(number) }
+    guard let decimal = ShortestDecimal(parsing: text) else { return .rounded(number) }
+    if decimal == ShortestDecimal(number) { return .number(number) }
+    return decimal.integer.map(Value.integer) ?? .rounded(number)
   }
 }

@@ -51,7 +51,7 @@ extension Value {
     switch self {
     case .null: 0
     case .bool: 1
-    case .integer, .number: 2
+    case .integer, .number, .rounded: 2
     case .string, .reference: 3
     case .array, .members: 4
     case .object: 5

@@ -1,5 +1,4 @@
 import KeyValueModel
-import OrderedCollections
 
 /// Reads one operation of a transaction.
 struct OperationReader {

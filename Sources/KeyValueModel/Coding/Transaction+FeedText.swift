@@ -1,3 +1,5 @@
+import Notation
+
 extension Transaction {
   /// Appends what a feed of all commits tells of this one, as a JSON object: the revision that it made, when that was (in
   /// milliseconds since 1970, written as a `date-time` of RFC 3339 in UTC), who wrote, and the operations.

@@ -1,4 +1,5 @@
 import Expressions
+import Notation
 
 /// One evaluation and all that it evaluates on the way: where it reads, and the last revision that it has read.
 ///

@@ -1,4 +1,5 @@
 import Expressions
+import Notation
 
 extension Attribute {
   /// Why a value is refused, as a clause: `is over the maximum 10`.

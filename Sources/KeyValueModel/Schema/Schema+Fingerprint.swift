@@ -1,4 +1,5 @@
 import Digests
+import Notation
 import Yams
 
 extension Schema {
@@ -12,10 +13,7 @@ extension Schema {
     } else {
       hash.update(text, kind: "t")
     }
-    return hash.finalize().prefix(8).map { byte in
-      let digits = String(byte, radix: 16)
-      return digits.count == 1 ? "0\(digits)" : digits
-    }.joined()
+    return hash.finalize().prefix(8).hexadecimal
   }
 }
 

@@ -1,3 +1,5 @@
+package import Notation
+
 /// An order of all values, for sorting: null, then booleans, numbers, strings and references, arrays, objects.
 ///
 /// False comes before true. Numbers are compared exactly, an integer with a double too. Strings and references are

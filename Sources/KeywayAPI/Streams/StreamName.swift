@@ -1,4 +1,5 @@
-internal import KeyValueObserving
+import KeyValueObserving
+import Notation
 
 /// The name of a stream in URLs: a number to find it by, and 128 random bits, so that nobody can guess it and change
 /// somebody else's cells.
@@ -8,11 +9,8 @@ struct StreamName {
 
   init(observer: ObserverID, secret: (UInt64, UInt64)) {
     self.observer = observer
-    let digits = [secret.0, secret.1].map { half in
-      let text = String(half, radix: 16)
-      return String(repeating: "0", count: 16 - text.count) + text
-    }
-    text = "\(String(observer.rawValue, radix: 36))-\(digits.joined())"
+    let digits = secret.0.padded(to: 16, radix: 16) + secret.1.padded(to: 16, radix: 16)
+    text = "\(String(observer.rawValue, radix: 36))-\(digits)"
   }
 
   /// The name that `text` may be; whether it is one is seen by comparing with the stream's.

@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import Notation
 
 /// Dates in a format of `strptime(3)`, turned into those of RFC 3339.
 struct DateFormat: Hashable, Sendable {
@@ -27,21 +28,11 @@ struct DateFormat: Hashable, Sendable {
     guard isWhole else { throw InvalidCell(reason: "\(text) is no date of the form \(format)") }
     // strptime takes February 31; timegm moves it to March, by which it is found out.
     let (day, offset) = (parts.tm_mday, parts.tm_gmtoff)
-    var seconds = timegm(&parts)
+    let local = timegm(&parts)
     guard parts.tm_mday == day else { throw InvalidCell(reason: "\(text) is no day of the calendar") }
-    seconds -= offset
-    gmtime_r(&seconds, &parts)
-    let year = Int(parts.tm_year) + 1900
-    guard (0...9999).contains(year) else { throw InvalidCell(reason: "\(text) has a year of more than four digits") }
-    let days = [Self.digits(year, 4), Self.digits(Int(parts.tm_mon) + 1, 2), Self.digits(Int(parts.tm_mday), 2)]
-    guard hasTime else { return days.joined(separator: "-") }
-    let time = [parts.tm_hour, parts.tm_min, parts.tm_sec].map { Self.digits(Int($0), 2) }
-    return days.joined(separator: "-") + "T" + time.joined(separator: ":") + "Z"
-  }
-
-  private static func digits(_ number: Int, _ count: Int) -> String {
-    let text = String(number)
-    return String(repeating: "0", count: max(0, count - text.count)) + text
+    let time = CivilTime(secondsSinceEpoch: local - offset)
+    guard (0...9999).contains(time.date.year) else { throw InvalidCell(reason: "\(text) has a year of more than four digits") }
+    return hasTime ? RFC3339.dateTime(time) : time.date.description
   }
 
   /// The letters behind the `%` signs, modifiers left out.

@@ -1,3 +1,4 @@
+import Expressions
 import Yams
 
 /// Reads the constraints and the default of one attribute.
@@ -55,10 +56,10 @@ struct AttributeReader {
       reader.report(node, "maxLength is under minLength")
     }
     if let node = words["pattern"], let text = reader.string(node, "'pattern'") {
-      do {
+      do throws(RegexError) {
         attribute.pattern = try Pattern(text.content)
       } catch {
-        reader.report(node, "'pattern' is no regular expression: \(error)")
+        reader.report(node, "'pattern' is no regular expression: \(error.message)")
       }
     }
   }

@@ -5,7 +5,7 @@ extension Value {
   public init(json bytes: [UInt8], depthLimit: Int = 64) throws(JSONError) {
     let result = bytes.withUnsafeBufferPointer { buffer -> Result<Value, JSONError> in
       Result { () throws(JSONError) in
-        var parser = JSONParser(buffer, depthLimit: depthLimit)
+        var parser = JSONParser<PlainJSON>(buffer, depthLimit: depthLimit)
         return try parser.parseText()
       }
     }

@@ -37,14 +37,16 @@ let package = Package(
     .systemLibrary(name: "CNettle", providers: [.apt(["nettle-dev"])]),
     .target(name: "Digests", dependencies: ["CNettle"], swiftSettings: strict),
     .target(name: "Locking", swiftSettings: strict),
+    // How numbers and times are written: zero padding, the calendar, RFC 3339.
+    .target(name: "Notation", swiftSettings: strict),
     .target(
       name: "Expressions",
-      dependencies: [.product(name: "BigInt", package: "BigInt")],
+      dependencies: ["Notation", .product(name: "BigInt", package: "BigInt")],
       swiftSettings: strict),
     .target(
       name: "KeyValueModel",
       dependencies: [
-        "Digests", "Expressions",
+        "Digests", "Expressions", "Notation",
         .product(name: "HashTreeCollections", package: "swift-collections"),
         .product(name: "OrderedCollections", package: "swift-collections"),
         .product(name: "Yams", package: "Yams"),
@@ -60,7 +62,7 @@ let package = Package(
     .target(
       name: "Journal",
       dependencies: [
-        "Digests", "Locking",
+        "Digests", "Locking", "Notation",
         .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "GRDB", package: "GRDB.swift"),
       ],
@@ -84,6 +86,7 @@ let package = Package(
       name: "KeywayAPI",
       dependencies: [
         "Digests", "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "Locking", "ModelStore",
+        "Notation",
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "DequeModule", package: "swift-collections"),
@@ -98,7 +101,7 @@ let package = Package(
       name: "keyway",
       dependencies: [
         "CLinux", "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayClient", "Locking",
-        "ModelStore",
+        "ModelStore", "Notation",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Histogram", package: "hdrhistogram-swift"),
         .product(name: "Logging", package: "swift-log"),
@@ -162,7 +165,7 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "KeyValueModelTests",
-      dependencies: ["Seeding", "KeyValueModel"],
+      dependencies: ["Seeding", "KeyValueModel", "Notation"],
       swiftSettings: strict),
     .testTarget(
       name: "KeyValueObservingTests",

@@ -1,5 +1,6 @@
 import Digests
 import HTTPServer
+import Notation
 
 /// Makes and reads the names of streams in URLs: a number to find the stream by, and 128 bits that nobody can guess, so
 /// that no client can change the cells of another's stream or end it.
@@ -18,9 +19,7 @@ struct StreamNames: Sendable {
   func text(of id: StreamID) -> String {
     var hash = SHA256()
     for word in key + [id.number] { hash.update(word) }
-    let digits = hash.finalize().prefix(16).map { byte in
-      String(byte >> 4, radix: 16) + String(byte & 15, radix: 16)
-    }
+    let digits = hash.finalize().prefix(16).map { UInt64($0).padded(to: 2, radix: 16) }
     return "\(String(id.number, radix: 36))-\(digits.joined())"
   }
 

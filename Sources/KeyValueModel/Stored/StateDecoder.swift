@@ -24,12 +24,8 @@ package struct StateDecoder: Sendable {
   /// The objects of a block, with the errors that `decode` has for it.
   package static func records(of block: [UInt8], schema: Schema) throws(StoredTextError) -> [Restored] {
     try block.withUnsafeBufferPointer { buffer throws(StoredTextError) in
-      do throws(JSONError) {
-        var reader = StateBlockReader(buffer, schema: schema)
-        return try reader.read()
-      } catch {
-        throw StoredTextError(error)
-      }
+      var reader = StateBlockReader(buffer, schema: schema)
+      return try reader.read()
     }
   }
 
@@ -37,7 +33,7 @@ package struct StateDecoder: Sendable {
   package mutating func insert(_ objects: [Restored]) throws(StoredTextError) {
     for (reference, record) in objects {
       guard state.replace(reference, with: record) == nil else {
-        throw StoredTextError(JSONError(reason: "\(reference) is there twice", offset: 0))
+        throw StoredTextError(reason: "\(reference) is there twice", offset: 0)
       }
     }
   }

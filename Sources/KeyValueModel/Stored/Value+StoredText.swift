@@ -1,8 +1,6 @@
-internal import OrderedCollections
-
 /// How a store writes values. Either way doubles have a fraction or an exponent, so that they come back as doubles.
 enum StoredValueForm {
-  /// Exactly this value comes back: what JSON cannot tell from something else is marked (`ExactTextMark`).
+  /// Exactly this value comes back: what JSON cannot tell from something else is marked (`StoredJSON.Mark`).
   case exact
   /// Plain JSON for others to read: references are strings, collections arrays, and doubles that are not finite null.
   case plain
@@ -13,7 +11,8 @@ extension Value {
   func appendStoredText(_ form: StoredValueForm, to bytes: inout [UInt8]) {
     switch (self, form) {
     case (.null, _), (.bool, _), (.integer, _), (.string, _), (.reference, .plain): appendJSON(to: &bytes)
-    case (.number(let number), _) where number.isFinite: bytes.append(contentsOf: number.description.utf8)
+    case (.number(let number), _) where number.isFinite, (.rounded(let number), _):
+      bytes.append(contentsOf: number.description.utf8)
     case (.number(let number), .exact): Self.append(.number, .string(number.description), to: &bytes)
     case (.number, .plain): Value.null.appendJSON(to: &bytes)
     case (.reference(let reference), .exact): Self.append(.reference, .string(reference.text), to: &bytes)
@@ -25,14 +24,14 @@ extension Value {
       bytes.appendList(list) { $0.appendStoredText(form, to: &$1) }
       bytes.append(contentsOf: "]}".utf8)
     case (.object(let object), _):
-      let isMarked = form == .exact && object.members.keys.first?.hasExactTextMark == true
+      let isMarked = form == .exact && object.members.first.map { StoredJSON.isMark($0.key) } == true
       if isMarked { bytes.appendMark(.object) }
       object.appendStoredText(form, to: &bytes)
       if isMarked { bytes.append(UInt8(ascii: "}")) }
     }
   }
 
-  private static func append(_ mark: ExactTextMark, _ value: Value, to bytes: inout [UInt8]) {
+  private static func append(_ mark: StoredJSON.Mark, _ value: Value, to bytes: inout [UInt8]) {
     bytes.appendMark(mark)
     value.appendJSON(to: &bytes)
     bytes.append(UInt8(ascii: "}"))
@@ -72,6 +71,13 @@ extension [UInt8] {
 
   mutating func appendComma() { append(UInt8(ascii: ",")) }
 
+  /// Appends a comma and the name of a member, which needs no escapes, with its colon.
+  mutating func appendName(_ name: String) {
+    append(contentsOf: ",\"".utf8)
+    append(contentsOf: name.utf8)
+    append(contentsOf: "\":".utf8)
+  }
+
   /// Appends a reference as a string; its characters need no escapes.
   mutating func appendQuoted(_ reference: Reference) {
     append(UInt8(ascii: "\""))
@@ -79,7 +85,7 @@ extension [UInt8] {
     append(UInt8(ascii: "\""))
   }
 
-  fileprivate mutating func appendMark(_ mark: ExactTextMark) {
+  fileprivate mutating func appendMark(_ mark: StoredJSON.Mark) {
     append(contentsOf: "{\"".utf8)
     append(contentsOf: mark.rawValue.utf8)
     append(contentsOf: "\":".utf8)

@@ -1,39 +1,39 @@
 /// Reads one block of a state.
 struct StateBlockReader {
-  private var parser: JSONParser
+  private var parser: StoredTextParser
   private let schema: Schema
   private var objects: [StateDecoder.Restored] = []
 
   init(_ bytes: UnsafeBufferPointer<UInt8>, schema: Schema) {
-    parser = JSONParser(bytes, depthLimit: JSONParser.storedDepthLimit, isExact: true)
+    parser = StoredTextParser(bytes)
     self.schema = schema
   }
 
   /// The objects of the block.
   mutating func read() throws(JSONError) -> [StateDecoder.Restored] {
-    try parser.expect(UInt8(ascii: "["))
-    repeat { try readEntity() } while parser.takes(UInt8(ascii: ","))
-    try parser.expect(UInt8(ascii: "]"))
+    try parser.expect("[")
+    repeat { try readEntity() } while parser.takes(",")
+    try parser.expect("]")
     try parser.expectEnd()
     return objects
   }
 
   private mutating func readEntity() throws(JSONError) {
-    try parser.expect(UInt8(ascii: "["))
+    try parser.expect("[")
     let start = parser.position
     let name = try parser.parseQuoted()
     guard let entity = schema.entity(named: name) else {
       throw JSONError(reason: "the schema has no entity '\(name)'", offset: start)
     }
-    try parser.expect(UInt8(ascii: ","))
+    try parser.expect(",")
     let keys = try readKeys(of: entity)
-    try parser.expect(UInt8(ascii: ","))
-    try parser.expect(UInt8(ascii: "["))
-    if !parser.takes(UInt8(ascii: "]")) {
-      repeat { try readObject(entity, keys) } while parser.takes(UInt8(ascii: ","))
-      try parser.expect(UInt8(ascii: "]"))
+    try parser.expect(",")
+    try parser.expect("[")
+    if !parser.takes("]") {
+      repeat { try readObject(entity, keys) } while parser.takes(",")
+      try parser.expect("]")
     }
-    try parser.expect(UInt8(ascii: "]"))
+    try parser.expect("]")
   }
 
   /// The stored keys, which must be those of the schema in its order.
@@ -52,24 +52,24 @@ struct StateBlockReader {
   private mutating func readObject(
     _ entity: Entity, _ keys: [(name: String, column: StoredColumn)]
   ) throws(JSONError) {
-    try parser.expect(UInt8(ascii: "["))
+    try parser.expect("[")
     let start = parser.position
     let id = try parser.parseQuoted()
     guard let reference = Reference(entity: entity.name, id: id) else {
       throw JSONError(reason: "'\(id)' is no id", offset: start)
     }
-    try parser.expect(UInt8(ascii: ","))
+    try parser.expect(",")
     let revision = try parser.parseUnsigned()
-    try parser.expect(UInt8(ascii: ","))
+    try parser.expect(",")
     let createdAt = try parser.parseUnsigned()
     guard createdAt <= revision else { throw parser.error("\(reference) was changed before it was made") }
     var values: [Value] = []
     values.reserveCapacity(keys.count)
     for (name, column) in keys {
-      try parser.expect(UInt8(ascii: ","))
+      try parser.expect(",")
       values.append(try parser.parseValue(of: column, named: name))
     }
-    try parser.expect(UInt8(ascii: "]"))
+    try parser.expect("]")
     objects.append((reference, ObjectRecord(entity: entity, revision: revision, createdAt: createdAt, values: values)))
   }
 }

@@ -1,5 +1,5 @@
 /// A day of the proleptic Gregorian calendar, to and from the number of days since 1970-01-01.
-package struct CivilDate: Equatable {
+package struct CivilDate: Equatable, CustomStringConvertible {
   /// From the year 0, which is 1 BC.
   package let year: Int
   /// From 1.
@@ -11,7 +11,7 @@ package struct CivilDate: Equatable {
   private static let daysBeforeEpoch = 719_468
 
   /// A day, or nil when there is none such.
-  init?(year: Int, month: Int, day: Int) {
+  package init?(year: Int, month: Int, day: Int) {
     guard (1...12).contains(month), (1...CivilDate.length(ofMonth: month, year: year)).contains(day) else { return nil }
     (self.year, self.month, self.day) = (year, month, day)
   }
@@ -30,7 +30,7 @@ package struct CivilDate: Equatable {
   }
 
   /// How many days after 1970-01-01 it is.
-  var daysSinceEpoch: Int {
+  package var daysSinceEpoch: Int {
     let marchYear = month <= 2 ? year - 1 : year
     let era = (marchYear >= 0 ? marchYear : marchYear - 399) / 400
     let yearOfEra = marchYear - era * 400
@@ -39,12 +39,15 @@ package struct CivilDate: Equatable {
     return era * CivilDate.daysPerEra + dayOfEra - CivilDate.daysBeforeEpoch
   }
 
+  /// The day as a `full-date` of RFC 3339: `2010-03-01`.
+  package var description: String { "\(year.padded(to: 4))-\(month.padded(to: 2))-\(day.padded(to: 2))" }
+
   /// How many days of the year are before it.
-  var dayOfYear: Int {
+  package var dayOfYear: Int {
     (1..<month).reduce(day - 1) { $0 + CivilDate.length(ofMonth: $1, year: year) }
   }
 
-  static func length(ofMonth month: Int, year: Int) -> Int {
+  private static func length(ofMonth month: Int, year: Int) -> Int {
     switch month {
     case 2: (year % 4 == 0 && year % 100 != 0) || year % 400 == 0 ? 29 : 28
     case 4, 6, 9, 11: 30

@@ -38,13 +38,13 @@ enum StoredColumn {
   }
 }
 
-extension JSONParser {
+extension JSONParser where Dialect == StoredJSON {
   /// A value of a column, `name` being its key's.
   mutating func parseValue(of column: StoredColumn, named name: String) throws(JSONError) -> Value {
     switch column {
     case .attribute(let type): return try parseValue(of: type, named: name, orNull: true)
     case .toOne:
-      if isNext(UInt8(ascii: "n")) { return try parseValue() }
+      if isNext("n") { return try parseValue() }
       return .reference(try parseReference())
     case .objects(let isOrdered):
       let members = try parseList { parser throws(JSONError) in Value.reference(try parser.parseReference()) }

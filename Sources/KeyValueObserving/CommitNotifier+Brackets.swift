@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// Brackets: what is told at the outermost `didChange`, and what is taken back.
 extension CommitNotifier {

@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// Who depends on a key: observations, and those that read it through watched collections.
 extension CommitNotifier {

@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// Works out what one commit tells each observer, operation by operation, walking from the state before to the state
 /// after. Knows nothing but these states and the index.
@@ -87,7 +87,7 @@ struct CommitNotifier {
   mutating func events(of commit: Commit) -> [ObserverEvent] {
     for step in commit.steps {
       switch step.kind {
-      case .change(let changes): tell(step, changes)
+      case .change(let changes): notify(step, changes)
       case .willChange(let object, let key): open(ObservedKey(object: object, key: key))
       case .didChange(let object, let key): close(ObservedKey(object: object, key: key))
       }
@@ -146,7 +146,7 @@ struct CommitNotifier {
     var isRewiring: Bool { isReshaping || !redirected.isEmpty || !redirectedLinks.isEmpty }
   }
 
-  private mutating func tell(_ step: Commit.Step, _ changes: [Commit.KeyChange]) {
+  private mutating func notify(_ step: Commit.Step, _ changes: [Commit.KeyChange]) {
     var touched = touch(step, changes)
     guard !touched.isNothing else { return apply(step) }
     let gateValues = touched.gated.isEmpty ? [:] : values(ofGates: touched.gated.flatMap(\.gates), in: self)

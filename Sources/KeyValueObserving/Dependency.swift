@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// A key of an object; or, with a negative key, what a collection of the object folds into or its members have: see
 /// `CollectionShapes`.

@@ -191,7 +191,7 @@ package final class KeywayAPI: RequestHandler, StreamHubDelegate, Sendable {
   }
 
   /// The `bye` of a stream that the server ends.
-  package func farewell(_ reason: StreamEnd) -> EventBytes {
+  package func closingEvent(_ reason: StreamEnd) -> EventBytes {
     streams.farewell(reason.rawValue)
   }
 

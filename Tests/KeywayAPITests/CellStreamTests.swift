@@ -46,7 +46,7 @@ struct CellStreamTests {
   private mutating func commit(_ operation: KeyValueModel.Operation) throws -> [String] {
     let commit = try model.commit(Transaction([operation]))
     var told: [String] = []
-    index.tell(CollectionOfOne(commit), of: model.state) { event in
+    index.notify(CollectionOfOne(commit), of: model.state) { event in
       guard let sifted = stream.sift(StreamEvent(event)) else { return }
       told = sifted.changes.map(Self.line) + sifted.gone.map { "\($0.cell ?? "") gone" }
     }

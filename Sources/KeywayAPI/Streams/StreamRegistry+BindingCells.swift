@@ -98,7 +98,7 @@ extension StreamRegistry {
       cell.missed
       ?? publication.queries.result(of: former).map { MissedContents(shown: $0, since: publication.snapshot.revision) }
     if isChanged {
-      let watcher = QueryWatcher(observer: stream.observer, cell: name)
+      let watcher = QueryObserver(id: stream.observer, cell: name)
       publication.queries.remove(watcher)
       publication.queries.watch(query, watcher)
       cell.query = query
@@ -158,7 +158,7 @@ extension StreamRegistry {
   /// Ends what a cell observes and watches.
   private func forget(_ cell: String, of stream: CellStream, _ publication: inout Publication) {
     publication.observers.remove(stream.observer, cell: cell)
-    publication.queries.remove(QueryWatcher(observer: stream.observer, cell: cell))
+    publication.queries.remove(QueryObserver(id: stream.observer, cell: cell))
   }
 
   /// Runs `body` on a stream and tells the stream what comes of it, as one revision: only the last event has an id.
@@ -262,7 +262,7 @@ extension StreamRegistry {
         publication.queries.remove(Self.holder)
         throw Problem(.tooManyQueries, "as many different live queries are open as the server allows")
       }
-      publication.watch(query, QueryWatcher(observer: Self.holder, cell: "\(index)"), target.finished)
+      publication.watch(query, QueryObserver(id: Self.holder, cell: "\(index)"), target.finished)
     }
   }
 }

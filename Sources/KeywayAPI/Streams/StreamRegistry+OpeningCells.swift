@@ -218,7 +218,7 @@ extension StreamRegistry {
     cell.query = target.query
     cell.refreshedAt = publication.snapshot.revision
     if let query = target.query {
-      publication.watch(query, QueryWatcher(observer: stream.observer, cell: name), target.finished)
+      publication.watch(query, QueryObserver(id: stream.observer, cell: name), target.finished)
     }
     let showsSomething = !target.observations.isEmpty || target.query != nil
     let wantsInitial = isForced || target.query != nil || cell.binding.options.contains(.initial)

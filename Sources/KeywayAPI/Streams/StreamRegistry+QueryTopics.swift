@@ -81,7 +81,7 @@ extension StreamRegistry {
       try appendBeginning(request, topic, &live, resumed, encoded, publication, to: &prelude)
       let stream = try openStream(prelude, topic.channel, overflow: request.overflow)
       if topic.members == 0 {
-        publication.watch(request.query, QueryWatcher(observer: topic.observer, cell: nil), live)
+        publication.watch(request.query, QueryObserver(id: topic.observer, cell: nil), live)
         contents.queryTopics[key] = topic
         contents.queryTopicsByObserver[topic.observer] = topic
       }
@@ -173,11 +173,11 @@ extension StreamRegistry {
       case .failed: deliveries += ends(of: event, &contents).map { (event.revision, $0) }
       case .content(let content):
         let encoded = encoder.encoded(content)
-        for watcher in event.watchers {
-          if let topic = contents.queryTopicsByObserver[watcher.observer] {
+        for watcher in event.observers {
+          if let topic = contents.queryTopicsByObserver[watcher.id] {
             deliveries.append((event.revision, delivery(of: content, encoded, to: topic, &contents)))
-          } else if let cell = watcher.cell, let stream = contents.cellStreams[watcher.observer] {
-            cellEvents[watcher.observer, default: [:]][
+          } else if let cell = watcher.cell, let stream = contents.cellStreams[watcher.id] {
+            cellEvents[watcher.id, default: [:]][
               event.revision, default: StreamEvent(revision: event.revision, writer: content.writer)
             ].queries.append(
               QueryNews(cell: cell, context: stream.cells[cell]?.binding.context?.text, sort: .content(encoded)))
@@ -217,12 +217,12 @@ extension StreamRegistry {
 
   /// The filter of a query costs too much by now: its streams, and those with cells of it, are over.
   private func ends(of event: QueryEvent, _ contents: inout Contents) -> [Delivery] {
-    event.watchers.compactMap { watcher in
-      if let topic = contents.queryTopicsByObserver[watcher.observer] {
+    event.observers.compactMap { watcher in
+      if let topic = contents.queryTopicsByObserver[watcher.id] {
         forget(topic, &contents)
         return .endChannel(topic.channel, farewell("overflow"))
       }
-      return contents.cellStreams[watcher.observer]?.id.map { .endStream($0, farewell("overflow")) }
+      return contents.cellStreams[watcher.id]?.id.map { .endStream($0, farewell("overflow")) }
     }
   }
 }

@@ -1,5 +1,5 @@
 package import HTTPTypes
-internal import Synchronization
+import Synchronization
 
 /// The duty to answer one deferred request. Usable from any thread.
 package final class Completion: Sendable {

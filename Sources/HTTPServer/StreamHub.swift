@@ -101,8 +101,8 @@ package final class StreamHub: Sendable {
     stream.worker.send(.abandon(stream.id))
   }
 
-  /// Says farewell to every stream and ends it; opens no stream from now on. Streams whose readers have not taken their
-  /// farewell by the deadline are cut. Returns when all have ended, and does not wait for them for much longer than that.
+  /// Sends every stream its closing event and ends it; opens no stream from now on. Streams whose clients have not taken
+  /// that event by the deadline are cut. Returns when all have ended, and does not wait for much longer than that.
   package func drain(until deadline: ContinuousClock.Instant) {
     isDraining.store(true, ordering: .releasing)
     for worker in workers { worker.send(.drain) }
@@ -110,7 +110,7 @@ package final class StreamHub: Sendable {
     let count = counters.openStreams
     guard count > 0 else { return }
     for worker in workers { worker.send(.cut) }
-    logger.warning("cut streams that did not take their farewell", metadata: ["streams": "\(count)"])
+    logger.warning("cut streams that did not take their closing event", metadata: ["streams": "\(count)"])
     waitUntilEmpty(until: deadline + Self.cuttingDuration)
   }
 
@@ -121,8 +121,8 @@ package final class StreamHub: Sendable {
     while counters.openStreams > 0, .now < deadline { SystemThread.pause(milliseconds: 5) }
   }
 
-  /// Ends what is still open, without farewell, and the threads; returns when they have ended. Further calls of anything
-  /// do nothing.
+  /// Ends what is still open, without a closing event, and the threads; returns when they have ended. Further calls of any
+  /// method do nothing.
   package func stop() {
     isDraining.store(true, ordering: .releasing)
     for worker in workers { worker.send(.stop) }

@@ -107,20 +107,20 @@ package final class StreamRegistry: StorePublisher, Sendable {
       // None of a query that failed: its filter has come to cost too much.
       let encoded: EncodedContent? =
         if case .content(let content) = event.outcome { services.encoder.encoded(content) } else { nil }
-      for watcher in event.watchers {
-        guard let receiver = contents.receivers[watcher.observer] else { continue }
+      for observer in event.observers {
+        guard let receiver = contents.receivers[observer.id] else { continue }
         guard let encoded else {
           append(event.revision, receiver.overflow(&contents))
           continue
         }
         let notification = QueryNotification(
-          cell: watcher.cell, context: receiver.context(ofCell: watcher.cell), body: .content(encoded))
+          cell: observer.cell, context: receiver.context(ofCell: observer.cell), body: .content(encoded))
         var streamEvent = StreamEvent(revision: event.revision, writer: encoded.content.writer)
-        if watcher.cell == nil {
+        if observer.cell == nil {
           streamEvent.queries = [notification]
           append(event.revision, receiver.delivery(of: streamEvent, &contents))
         } else {
-          cellEvents[watcher.observer, default: [:]][event.revision, default: streamEvent].queries.append(notification)
+          cellEvents[observer.id, default: [:]][event.revision, default: streamEvent].queries.append(notification)
         }
       }
     }
@@ -134,8 +134,8 @@ package final class StreamRegistry: StorePublisher, Sendable {
         append(event.revision, delivery(of: event, &contents))
       }
     }
-    for (observer, events) in cellEvents {
-      guard let receiver = contents.receivers[observer] else { continue }
+    for (id, events) in cellEvents {
+      guard let receiver = contents.receivers[id] else { continue }
       for var event in events.values.sorted(by: { $0.revision < $1.revision }) {
         event.queries.sort { $0.cell ?? "" < $1.cell ?? "" }
         append(event.revision, receiver.delivery(of: event, &contents))

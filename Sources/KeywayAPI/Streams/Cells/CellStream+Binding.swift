@@ -64,7 +64,7 @@ extension CellStream {
   /// Ends what a cell observes and watches.
   private func unregister(_ name: String, _ publication: inout Publication) {
     publication.observers.remove(observer, cell: name)
-    publication.queries.remove(QueryWatcher(observer: observer, cell: name))
+    publication.queries.remove(QueryObserver(id: observer, cell: name))
   }
 
   /// Ends the old observations before it starts the new; the same binding again does nothing.
@@ -106,7 +106,7 @@ extension CellStream {
     cell.query = target.query
     cell.refreshedAt = snapshot.revision
     if let query = target.query {
-      publication.watch(query, QueryWatcher(observer: observer, cell: name), target.finished)
+      publication.watch(query, QueryObserver(id: observer, cell: name), target.finished)
     }
     let wantsInitial = isForced || target.query != nil || cell.binding.options.contains(.initial)
     guard cell.binding.isVisible, !cells.isSuspended else {
@@ -136,7 +136,7 @@ extension CellStream {
       cell.missed
       ?? publication.queries.result(of: former).map { MissedContents(shown: $0, since: snapshot.revision) }
     if isChanged {
-      let watcher = QueryWatcher(observer: observer, cell: name)
+      let watcher = QueryObserver(id: observer, cell: name)
       publication.queries.remove(watcher)
       publication.queries.watch(query, watcher)
       cell.query = query

@@ -55,7 +55,7 @@ extension StreamServices {
     for (index, target) in targets.enumerated() {
       guard let query = target.query else { continue }
       if publication.queries.result(of: query) == nil { try checkRoom(publication) }
-      publication.watch(query, QueryWatcher(observer: Self.holder, cell: "\(index)"), target.finished)
+      publication.watch(query, QueryObserver(id: Self.holder, cell: "\(index)"), target.finished)
     }
     return try body(&publication)
   }

@@ -87,7 +87,7 @@ struct QueryStreamOpening: StreamOpening {
       let prelude = try beginning(of: topic, &finished, publication)
       let stream = try services.open(prelude: prelude, channel: topic.channel, overflow: request.overflow)
       if topic.subscribers == 0 {
-        publication.watch(query, QueryWatcher(observer: topic.observer, cell: nil), finished)
+        publication.watch(query, QueryObserver(id: topic.observer, cell: nil), finished)
       }
       contents.join(topic, stream.id)
       return stream

@@ -11,10 +11,10 @@ struct QueryWatchingTests {
     let query = try bench.watch(watcher: QueryBench.watcher(0))
     for observer in 1..<100 { bench.live.watch(query, QueryBench.watcher(UInt64(observer), "c")) }
     #expect(bench.live.count == 1)
-    #expect(bench.live.watcherCount == 100)
+    #expect(bench.live.observerCount == 100)
     let events = try bench.commit(["create Employee/1"])
     #expect(events.count == 1)
-    #expect(events.first?.watchers.count == 100)
+    #expect(events.first?.observers.count == 100)
     guard case .content(let content)? = events.first?.outcome else { throw UnknownOperation() }
     #expect(content.count == 1 && content.revision == 1 && content.writer == "w")
   }
@@ -24,12 +24,12 @@ struct QueryWatchingTests {
     var bench = try QueryBench()
     try bench.watch(watcher: QueryBench.watcher(1, "a"))
     try bench.watch(sort: "name", watcher: QueryBench.watcher(1, "b"))
-    #expect(try bench.commit(["create Employee/1"]).map(\.watchers.count) == [1, 1])
+    #expect(try bench.commit(["create Employee/1"]).map(\.observers.count) == [1, 1])
     bench.live.remove(QueryBench.watcher(1, "a"))
     bench.live.remove(QueryBench.watcher(1, "none"))
-    #expect(try bench.commit(["create Employee/2"]).flatMap(\.watchers).map(\.cell) == ["b"])
+    #expect(try bench.commit(["create Employee/2"]).flatMap(\.observers).map(\.cell) == ["b"])
     bench.live.remove(ObserverID(1))
-    #expect(bench.live.watcherCount == 0)
+    #expect(bench.live.observerCount == 0)
     #expect(bench.live.counts == 0)
     #expect(try bench.commit(["create Employee/3"]).isEmpty)
   }
@@ -39,7 +39,7 @@ struct QueryWatchingTests {
     var bench = try QueryBench()
     let former = try bench.watch()
     let present = try bench.watch(sort: "name")
-    #expect(bench.live.count == 1 && bench.live.watcherCount == 1)
+    #expect(bench.live.count == 1 && bench.live.observerCount == 1)
     #expect(bench.live.result(of: former) == nil)
     let isWatched = [bench.live.watch(present, QueryBench.watcher()), bench.live.watch(former, QueryBench.watcher())]
     #expect(isWatched == [true, false])
@@ -57,7 +57,7 @@ struct QueryWatchingTests {
     // One commit that all rows are read through.
     #expect(
       try bench.told("set Department/1 budget 1") == ["failed malformed-filter", "update Department/1 0>0 budget"])
-    #expect(bench.live.count == 1 && bench.live.watcherCount == 1)
+    #expect(bench.live.count == 1 && bench.live.observerCount == 1)
     #expect(try bench.told("set Department/1 budget 2") == ["update Department/1 0>0 budget"])
     bench.live.remove(ObserverID(2))
     #expect(bench.live.counts == 0)

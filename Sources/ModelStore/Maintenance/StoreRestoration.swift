@@ -1,5 +1,5 @@
 package import Journal
-internal import KeyValueModel
+import KeyValueModel
 
 /// Makes a store of a backup.
 package struct StoreRestoration: Sendable {

@@ -1,9 +1,9 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// The commonest of all commits, told without the machinery of `CommitNotifier`: they do nothing that needs it.
 extension ObserverIndex {
   /// What a plain commit tells.
-  enum PlainTelling {
+  enum PlainNotification {
     /// Nobody hears of it.
     case nothing
     /// One observer does.
@@ -46,7 +46,7 @@ extension ObserverIndex {
   ///
   /// There is no path that could lead elsewhere, no bracket and no order to find: what is left is to bring the folds up
   /// to date between the two readings of the value.
-  mutating func plainTelling(of commit: Commit, in present: ModelState) -> PlainTelling? {
+  mutating func plainNotification(of commit: Commit, in present: ModelState) -> PlainNotification? {
     guard let plain = PlainCommit(commit) else { return nil }
     var listener: TrackedID?
     guard findListener(to: plain.key, in: present, &listener) else { return nil }

@@ -16,31 +16,31 @@ extension ObserverIndex {
   ///
   /// `past` is the state before them, where the caller has it; then it is taken that few observe and many commits touch
   /// nothing that they read, and these are passed over.
-  public mutating func tell(
+  public mutating func notify(
     _ commits: some BidirectionalCollection<Commit>, of present: ModelState, from past: PastState? = nil,
     changesPerObserver: Int = .max, receive: (ObserverEvent) -> Void
   ) {
     guard let first = commits.first, count > 0 else { return }
     // With a prior, a plain commit tells two changes.
-    if changesPerObserver > 1, commits.count == 1, let plain = plainTelling(of: first, in: present) {
+    if changesPerObserver > 1, commits.count == 1, let plain = plainNotification(of: first, in: present) {
       if case .event(let event) = plain { receive(event) }
       return
     }
-    // The telling must be the only owner of the index while it changes it.
-    var telling = CommitNotifier(
+    // The notifier must be the only owner of the index while it changes it.
+    var notifier = CommitNotifier(
       taking: &self, state: past ?? PastState(before: commits, of: present), changesPerObserver: changesPerObserver)
-    var objects = past == nil ? nil : telling.objectsRead(atMost: Self.objectsLookedFor)
+    var objects = past == nil ? nil : notifier.objectsRead(atMost: Self.objectsLookedFor)
     for commit in commits {
       // Observations end here, but none begins: where there is none, there is nobody left to tell.
-      guard telling.index.count > 0 else { break }
+      guard notifier.index.count > 0 else { break }
       if let objects, !commit.before.contains(where: { objects.contains($0.object) }) {
-        for step in commit.steps { telling.state.apply(step) }
+        for step in commit.steps { notifier.state.apply(step) }
         continue
       }
-      telling.events(of: commit).forEach(receive)
-      if objects != nil { objects = telling.objectsRead(atMost: Self.objectsLookedFor) }
+      notifier.events(of: commit).forEach(receive)
+      if objects != nil { objects = notifier.objectsRead(atMost: Self.objectsLookedFor) }
     }
-    telling.giveBack(to: &self)
+    notifier.giveBack(to: &self)
   }
 }
 

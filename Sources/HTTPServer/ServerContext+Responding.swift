@@ -35,18 +35,18 @@ extension ServerContext {
   ) -> Bool {
     guard method != .head else {
       hub.abandon(stream)
-      connection.exchange.answered()
+      connection.exchange.responded()
       return send(Response(status: .ok, fields: fields), on: mhdConnection)
     }
     let descriptor = fcntl(connection.descriptor, F_DUPFD_CLOEXEC, 0)
     guard descriptor >= 0 else {
       logger.warning("no descriptor left for an event stream")
       hub.abandon(stream)
-      connection.exchange.answered()
+      connection.exchange.responded()
       return send(handler.response(to: .overloaded), on: mhdConnection)
     }
     connection.exchange.handedOff()
-    stream.worker.takeOver(
+    stream.worker.attach(
       stream.id,
       SocketHandoff(
         descriptor: descriptor, isChunked: version == .http11, head: StreamHead.bytes(fields, version: version),

@@ -5,7 +5,7 @@ import ModelStore
 import Testing
 
 @Suite("Verifying, copying and migrating a store")
-struct UpkeepTests {
+struct MaintenanceTests {
   /// A folder with the store of some accounts, taken away with its owner.
   private final class Folder {
     let path = FileManager.default.temporaryDirectory.appendingPathComponent("keyway-upkeep-\(UUID().uuidString)").path

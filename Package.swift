@@ -174,6 +174,8 @@ let package = Package(
         .product(name: "OrderedCollections", package: "swift-collections"),
       ],
       swiftSettings: strict),
+    // What every source file and page keeps to.
+    .testTarget(name: "HygieneTests", swiftSettings: strict),
     .testTarget(
       name: "JournalTests",
       dependencies: ["Journal", "Locking", "Seeding"],

@@ -1,19 +1,36 @@
-# Builds and tests Keyway in one stage, and leaves the program alone in the other.
+# The program alone, about 18 MB with its symbols stripped (73 MB before), on Swift's slim image.
+#
+# The stages: `outline` knows which targets there are, `build` builds the dependencies from it in a layer of their own,
+# then tests and builds Keyway, and the last stage takes the program.
+
+# The package with one empty file for each target. Its content changes with Package.swift and the targets alone, so
+# the layer of the dependencies is built anew only then.
+FROM swift:6.3-bookworm AS outline
+WORKDIR /keyway
+COPY . .
+RUN find Sources Tests -type f ! -path 'Sources/C*' -delete \
+  && find Sources Tests -mindepth 2 -type d -empty -delete \
+  && for target in Sources/[!C]* Tests/*; do mkdir -p "$target" && touch "$target/Empty.swift"; done \
+  && mv Sources/keyway/Empty.swift Sources/keyway/main.swift \
+  && mkdir /outline && cp -r Package.swift Sources Tests /outline
+
 FROM swift:6.3-bookworm AS build
 RUN apt-get update \
   && apt-get install -y --no-install-recommends libmicrohttpd-dev libsqlite3-dev chromium chromium-driver curl python3-venv \
   && rm -rf /var/lib/apt/lists/*
 WORKDIR /keyway
+COPY --from=outline /outline .
+RUN swift build --build-tests && swift build -c release --product keyway && rm -r Sources Tests
 COPY . .
 RUN python3 -m venv .build/python \
   && .build/python/bin/pip install -q -r Tests/IntegrationTests/requirements.txt \
   && swift test
 RUN swift build -c release --product keyway \
-  && install -D "$(swift build -c release --show-bin-path)/keyway" /out/bin/keyway
+  && install -D --strip "$(swift build -c release --show-bin-path)/keyway" /out/bin/keyway
 
 FROM swift:6.3-bookworm-slim
 RUN apt-get update \
-  && apt-get install -y --no-install-recommends libmicrohttpd12 libsqlite3-0 libcurl4 \
+  && apt-get install -y --no-install-recommends libmicrohttpd12 libnettle8 libsqlite3-0 libcurl4 \
   && rm -rf /var/lib/apt/lists/* \
   && useradd --system --home-dir /srv/keyway --create-home keyway \
   && install -d -o keyway /srv/keyway/data
@@ -21,8 +38,8 @@ COPY --from=build /out/bin/keyway /usr/local/bin/keyway
 COPY --from=build /keyway/Config /srv/keyway/Config
 WORKDIR /srv/keyway
 USER keyway
-# In a container the loopback is nobody's: listen on every address. The server answers to the names localhost and
-# 127.0.0.1; a deployment under another name sets KEYWAY_NAMES.
+# The loopback address of a container is its own: listen on every address. The server answers to the names localhost
+# and 127.0.0.1; a deployment under another name sets KEYWAY_NAMES.
 ENV KEYWAY_HOST=0.0.0.0 KEYWAY_STORE=/srv/keyway/data
 VOLUME /srv/keyway/data
 EXPOSE 8080

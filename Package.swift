@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// What every target of ours is compiled with: imports that do not leak, existentials that say `any`, and no warning left.
+/// What every target is compiled with: imports that do not leak, existentials that say `any`, and no warning left.
 let strict: [SwiftSetting] = [
   .swiftLanguageMode(.v6),
   .enableUpcomingFeature("InternalImportsByDefault"),
@@ -29,11 +29,11 @@ let package = Package(
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
   ],
   targets: [
-    // The one room for C: libmicrohttpd and the Linux calls that Swift's Glibc module lacks.
+    // C is imported by these three alone. First libmicrohttpd, with Linux calls that Swift's Glibc module lacks.
     .systemLibrary(name: "CMicrohttpd", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
-    // The second, for the command's load generator and importer: epoll and strptime, which Swift's Glibc module lacks.
+    // Second epoll and strptime, for the load generators and the import; Swift's Glibc module lacks them too.
     .systemLibrary(name: "CLinux"),
-    // The third: SHA-256 of nettle, which libmicrohttpd's GnuTLS brings along.
+    // Third SHA-256 of Nettle, which libmicrohttpd-dev installs by way of GnuTLS.
     .systemLibrary(name: "CNettle", providers: [.apt(["nettle-dev"])]),
     .target(name: "Digests", dependencies: ["CNettle"], swiftSettings: strict),
     .target(name: "Locking", swiftSettings: strict),
@@ -105,7 +105,6 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Histogram", package: "hdrhistogram-swift"),
         .product(name: "Logging", package: "swift-log"),
-        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
         .product(name: "Yams", package: "Yams"),
       ],
@@ -125,7 +124,6 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
-    // What both of the following need: a client over bare sockets that shows every byte.
     // What tests share: seeded randomness, and a client that sees every byte.
     .target(name: "Seeding", path: "Tests/Seeding", swiftSettings: strict),
     .target(
@@ -175,6 +173,8 @@ let package = Package(
         .product(name: "OrderedCollections", package: "swift-collections"),
       ],
       swiftSettings: strict),
+    // What every source file and page keeps to.
+    .testTarget(name: "HygieneTests", swiftSettings: strict),
     .testTarget(
       name: "JournalTests",
       dependencies: ["Journal", "Locking", "Seeding"],

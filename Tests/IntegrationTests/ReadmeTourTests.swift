@@ -4,13 +4,14 @@ import WireTesting
 
 /// Runs what README.md shows.
 ///
-/// A ```` ```console ```` block with the line `<!-- tour -->` directly before it is part of the tour. In it, a line that
-/// begins with `$ ` is a command, and the lines up to the next command are exactly what it prints, standard error
-/// included. All blocks together are one session of bash, so aliases, background jobs (` &`), `wait` and files last from
-/// one block to the next. The session runs in a folder of its own where `Config` is the checkout's, `keyway` and
-/// `.build/release/keyway` are the built program, and the example's server answers as 127.0.0.1:8080. What is different
-/// each time is made equal on both sides: the epoch of cursors, `retry:`, UUIDs, times, durations and rates. JSON comes
-/// without a line end, as a terminal does not show: one is added where output ends without.
+/// A ```` ```console ```` block with the line `<!-- tour -->` directly before it is part of the tour. In it, a line
+/// that begins with `$ ` is a command, and the lines up to the next command are exactly what it prints, standard error
+/// included. All blocks together are one session of bash, so aliases, variables, background jobs (` &`), `wait` and
+/// files last from one block to the next. The session runs in a folder of its own where `Config` is the checkout's,
+/// `keyway` and `.build/debug/keyway` are the built program, and the example's server answers as 127.0.0.1:8080.
+///
+/// The parts that differ each time become equal on both sides: the epoch of cursors, `retry:`, UUIDs, times, durations
+/// and rates. A final line end is added where an output has none.
 @Suite("The tour of the README")
 struct ReadmeTourTests {
   private struct Step {
@@ -70,7 +71,7 @@ struct ReadmeTourTests {
     var script = "shopt -s expand_aliases\nexec 2>&1\ntrap 'kill $(jobs -p) 2>/dev/null' EXIT\n"
     for step in steps {
       var command = step.command.replacing("127.0.0.1:8080", with: "127.0.0.1:\(server.port)")
-        .replacing(".build/release/keyway", with: PackageFolder.keyway)
+        .replacing(".build/debug/keyway", with: PackageFolder.keyway)
       if let shown = shownEpoch { command = command.replacing(shown + "-", with: epoch + "-") }
       script += "\(command)\necho '\(mark)'\n"
     }

@@ -109,7 +109,7 @@ struct EventEncoder: Sendable {
   }
 
   /// A `bye` event, to be posted.
-  func farewell(_ reason: FarewellReason) -> EventBytes {
+  func closingEvent(_ reason: ClosingReason) -> EventBytes {
     var bytes: [UInt8] = []
     append("bye", id: nil, to: &bytes) { bytes in
       bytes.append(contentsOf: "{\"reason\":\"\(reason.rawValue)\"}".utf8)

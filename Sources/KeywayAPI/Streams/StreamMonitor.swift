@@ -26,7 +26,7 @@ package final class StreamMonitor: StreamHubDelegate {
   }
 
   /// The `bye` of a stream that the server ends.
-  package func closingEvent(_ reason: StreamEnd) -> EventBytes { streams.services.encoder.farewell(after: reason) }
+  package func closingEvent(_ reason: StreamEnd) -> EventBytes { streams.services.encoder.closingEvent(after: reason) }
 
   /// Remembers what the stream has, so that one event can tell it later what it misses from now on.
   package func streamLagged(_ id: StreamID, firstMissed position: UInt64) {

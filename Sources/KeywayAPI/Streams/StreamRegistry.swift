@@ -196,7 +196,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
   /// Ends a stream with `bye`, reason `expired`. Throws `unknown-stream`.
   package func endStream(_ name: String) throws(Problem) {
     let id = try contents.withLock { contents throws(Problem) in try find(name, contents).0 }
-    services.hub.post([.endStream(id, services.encoder.farewell(.expired))], position: nil)
+    services.hub.post([.endStream(id, services.encoder.closingEvent(.expired))], position: nil)
   }
 
   /// A stream is over, no matter which side ended it: so is what it observed.

@@ -34,7 +34,7 @@ extension Topic {
 
   func overflow(_ contents: inout StreamRegistry.Contents) -> Delivery? {
     contents.forget(self)
-    return .endChannel(channel, services.encoder.farewell(.overflow))
+    return .endChannel(channel, services.encoder.closingEvent(.overflow))
   }
 }
 

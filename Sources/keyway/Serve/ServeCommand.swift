@@ -1,14 +1,11 @@
 import ArgumentParser
 import Foundation
-import Glibc
 import HTTPServer
 import Journal
 import KeyValueModel
 import KeywayAPI
 import Logging
 import ModelStore
-import ServiceLifecycle
-import UnixSignals
 
 /// `keyway serve`: the server, until a signal stops it.
 struct ServeCommand: AsyncParsableCommand {
@@ -34,7 +31,7 @@ struct ServeCommand: AsyncParsableCommand {
     ) {
       if let seed = settings.seedFile { try SeedFile.load(seed, into: $0) }
     }
-    let service = ServerService(
+    let running = RunningServer(
       server: server, directory: settings.store, drainSeconds: settings.drainSeconds, logger: logger
     ) {
       let host = settings.api.host
@@ -47,12 +44,7 @@ struct ServeCommand: AsyncParsableCommand {
           "epoch": "\(server.store.epoch)",
         ])
     }
-    // The group logs each signal before it passes it on, and must not wait there for a log that is not read.
-    var groupLogger = logger
-    groupLogger.logLevel = max(.warning, logger.logLevel)
-    let group = ServiceGroupConfiguration(
-      services: [.init(service: service)], gracefulShutdownSignals: [.sigterm, .sigint], logger: groupLogger)
-    try await ServiceGroup(configuration: group).run()
+    try await running.untilSignalled()
     logger.notice("stopped")
   }
 
@@ -84,54 +76,5 @@ struct ServeCommand: AsyncParsableCommand {
     }
     for remark in journal.remarks { logger.warning("\(remark)") }
     return journal
-  }
-}
-
-/// The server as a service: it runs until the group shuts down, and drains then.
-private struct ServerService: Service {
-  let server: KeywayServer
-  let directory: String
-  let drainSeconds: Int
-  let logger: Logger
-  /// Logs that the server serves. Its reader may then stop the server, so signals have to be waited for by then.
-  let announce: @Sendable () -> Void
-
-  func run() async throws {
-    try await cancelWhenGracefulShutdown { try await recover() }
-    if !Task.isShuttingDownGracefully {
-      announce()
-      // Returns when the group shuts down; the server serves on threads of its own.
-      try? await gracefulShutdown()
-    }
-    endAnyway()
-    server.drain(seconds: drainSeconds)
-  }
-
-  /// Has the server read its journal, on a thread of its own, and returns when it has, or when the server is to stop.
-  private func recover() async throws {
-    let log = RecoveryLog(logger)
-    let (outcomes, continuation) = AsyncStream.makeStream(of: Result<[String], any Error>.self)
-    Thread.detachNewThread { [server] in
-      continuation.yield(Result { try log.closing { try server.recover(report: log.note) } })
-      continuation.finish()
-    }
-    for await outcome in outcomes {
-      let remarks = try StoreAdvice.giving(for: directory, outcome.get)
-      for remark in remarks { logger.warning("\(remark)") }
-    }
-  }
-
-  /// Ends the program within the second after the drain should have ended it: a thread that is stuck cannot be stopped,
-  /// and the program would be killed by the one that waits for it.
-  private func endAnyway() {
-    let logger = logger
-    let patience = Double(drainSeconds) + 0.6
-    Thread.detachNewThread {
-      Thread.sleep(forTimeInterval: patience)
-      // On a thread of its own, because the log may be what is stuck.
-      Thread.detachNewThread { logger.error("a thread does not end; ending without it") }
-      Thread.sleep(forTimeInterval: 0.1)
-      _exit(0)
-    }
   }
 }

@@ -29,7 +29,7 @@ final class CellStream: CommitReceiver {
   }
 
   func overflow(_ contents: inout StreamRegistry.Contents) -> Delivery? {
-    .endStream(id, services.encoder.farewell(.overflow))
+    .endStream(id, services.encoder.closingEvent(.overflow))
   }
 
   func end(_ id: StreamID, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication) {

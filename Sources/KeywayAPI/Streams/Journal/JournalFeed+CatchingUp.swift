@@ -64,7 +64,7 @@ extension JournalFeed {
   private func giveUp(_ error: JournalError, on id: StreamID, at told: Revision) {
     state.withLock { state in
       guard state.table.revisionToGoOnFrom(id) == told else { return }
-      guard error.isLasting else { return hub.post([.endStream(id, encoder.farewell(.shutdown))], position: nil) }
+      guard error.isLasting else { return hub.post([.endStream(id, encoder.closingEvent(.shutdown))], position: nil) }
       let front = state.table.front
       let reset = encoder.reset(.compacted, at: front, position: StreamPosition.commit(front).rawValue)
       post(reset, to: id, upTo: front, &state)

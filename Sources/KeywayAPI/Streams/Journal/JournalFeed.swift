@@ -145,7 +145,7 @@ final class JournalFeed: Sendable {
     let ready = state.withLock { state -> [StreamID] in
       guard !state.table.isEmpty, state.table.front == front else { return [] }
       guard isForEver else {
-        hub.post([.endChannel(Self.channel, encoder.farewell(.shutdown))], position: nil)
+        hub.post([.endChannel(Self.channel, encoder.closingEvent(.shutdown))], position: nil)
         return []
       }
       state.tail.removeAll()

@@ -1,0 +1,25 @@
+/// What every file of the package keeps to, with all exceptions. `Contributing.md` explains the rules.
+enum HouseRules {
+  /// Characters in a line, also of a comment and of code in a page.
+  static let columns = 120
+  /// Lines of a function, from its declaration to its closing brace.
+  static let linesOfFunction = 70
+  /// Lines of a file.
+  static let linesOfFile = 400
+  /// Lines of a type together with all its extensions in its module.
+  static let linesOfType = 700
+
+  /// Words that hide who acts. Say "a client", "a stream", "the writer".
+  static let avoidedWords: Set<String> = ["he", "whoever", "somebody"]
+  /// The same, of several words.
+  static let avoidedPhrases = ["nobody who"]
+
+  /// The modules whose declarations may be `public`: those of the library products. Everything else is `package`.
+  static let products: Set<String> = ["KeyValueModel", "KeyValueObserving"]
+
+  /// Files that are not named after a type that they declare or extend, and why.
+  static let filesWithoutType: Set<String> = [
+    // Functions that C calls: methods cannot be passed to it.
+    "Sources/HTTPServer/DaemonCallbacks.swift"
+  ]
+}

@@ -1,0 +1,66 @@
+import Testing
+
+/// What holds of README.md and of the pages of the documentation. A failure lists the places, one a line.
+@Suite("The pages")
+struct PageHygieneTests {
+  private let tree: SourceTree
+
+  init() throws { tree = try SourceTree.package.get() }
+
+  @Test("Text and code keep to 120 columns; tables and the output of programs may be wider")
+  func columns() {
+    let places = tree.pages.flatMap { page in
+      var fence: Substring?
+      return page.lines.indices.compactMap { index -> String? in
+        let line = page.lines[index]
+        if line.hasPrefix("```") {
+          fence = fence == nil ? line.dropFirst(3) : nil
+          return nil
+        }
+        let isOutput = fence == "console" || fence == "" || fence == "json"
+        let isTable = fence == nil && line.hasPrefix("|")
+        guard !isOutput, !isTable, line.isLonger(than: HouseRules.columns) else { return nil }
+        return page.place(index)
+      }
+    }
+    expectNone(places)
+  }
+
+  @Test("A sentence says who acts")
+  func words() {
+    expectNone(tree.pages.flatMap(\.avoidedWords))
+  }
+
+  @Test("A file or folder that a page names exists")
+  func files() {
+    let places = tree.pages.flatMap { page in
+      page.lines.indices.flatMap { index in
+        page.lines[index].codeSpans.filter { !exists($0) }.map { "\(page.place(index)): there is no \($0)" }
+      }
+    }
+    expectNone(places)
+  }
+
+  @Test("A page that a page refers to exists")
+  func references() {
+    let names = Set(tree.pages.map(\.name))
+    let places = tree.pages.flatMap { page in
+      page.lines.indices.flatMap { index in
+        page.lines[index].split(separator: "<doc:", omittingEmptySubsequences: false).dropFirst()
+          .map { $0.prefix { $0 != ">" } }
+          .filter { !names.contains(String($0.prefix { $0 != "#" })) }
+          .map { "\(page.place(index)): there is no page \($0)" }
+      }
+    }
+    expectNone(places)
+  }
+
+  /// Whether a text in code is no name of a file, or is the whole path or the last parts of one that exists.
+  private func exists(_ text: Substring) -> Bool {
+    let folders = ["Sources/", "Tests/", "Config/", ".ci/"]
+    guard text.hasSuffix(".swift") || folders.contains(where: text.hasPrefix), !text.contains(" ") else { return true }
+    let path = text.hasSuffix("/") ? text.dropLast() : text
+    guard !path.contains("*"), !path.contains("{") else { return true }
+    return tree.paths.contains { $0 == path || $0.hasSuffix("/\(path)") }
+  }
+}

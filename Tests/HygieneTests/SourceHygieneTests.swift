@@ -1,0 +1,88 @@
+import Testing
+
+/// What holds of every Swift file. A failure lists the places, one a line.
+@Suite("The sources")
+struct SourceHygieneTests {
+  private let tree: SourceTree
+
+  init() throws { tree = try SourceTree.package.get() }
+
+  private var files: [SourceTree.File] { tree.sources + tree.tests }
+
+  @Test("No line is longer than 120 columns, comments included")
+  func columns() {
+    let places = files.flatMap { file in
+      file.lines.indices.filter { file.lines[$0].isLonger(than: HouseRules.columns) }.map(file.place)
+    }
+    expectNone(places)
+  }
+
+  @Test("A file is named after a type that it declares, or extends with a feature")
+  func fileNames() {
+    let places = files.filter { !HouseRules.filesWithoutType.contains($0.path) }.compactMap { file -> String? in
+      let type = file.name.prefix { $0 != "+" }
+      let isFeature = file.name.contains("+")
+      let types = file.declarations.filter { SwiftDeclaration.types.contains($0.keyword) }
+      let isNamed = types.contains {
+        ($0.keyword == "extension") == isFeature && $0.name.split(separator: ".").contains(type)
+      }
+      return isNamed ? nil : "\(file.path): \(isFeature ? "extends" : "declares") no \(type)"
+    }
+    expectNone(places)
+  }
+
+  @Test("An exception from the rule for names exists, and needs to be one")
+  func exceptions() {
+    expectNone(HouseRules.filesWithoutType.subtracting(tree.paths).sorted())
+  }
+
+  @Test("A function has at most 70 lines")
+  func functions() {
+    let places = files.flatMap { file in
+      file.declarations
+        .filter { SwiftDeclaration.functions.contains($0.keyword) && $0.lineCount > HouseRules.linesOfFunction }
+        .map { "\(file.place($0.line)): \($0.keyword) \($0.name) has \($0.lineCount) lines" }
+    }
+    expectNone(places)
+  }
+
+  @Test("A file has at most 400 lines")
+  func lengths() {
+    expectNone(
+      files.filter { $0.lines.count > HouseRules.linesOfFile }.map { "\($0.path): \($0.lines.count) lines" })
+  }
+
+  @Test("A type has at most 700 lines, all its extensions added up")
+  func types() {
+    var lines: [String: Int] = [:]
+    for file in files {
+      let outermost = file.declarations.filter {
+        SwiftDeclaration.types.contains($0.keyword) && file.lines[$0.line].first != " "
+      }
+      for type in outermost { lines["\(file.module)/\(type.name)", default: 0] += type.lineCount }
+    }
+    expectNone(
+      lines.filter { $0.value > HouseRules.linesOfType }.map { "\($0.key): \($0.value) lines" }.sorted())
+  }
+
+  @Test("An import that is internal does not say so, for that is the rule")
+  func imports() {
+    expectNone(
+      files.flatMap { file in
+        file.lines.indices.filter { file.lines[$0].hasPrefix("internal import ") }.map(file.place)
+      })
+  }
+
+  @Test("Only the library products have public declarations")
+  func access() {
+    let places = tree.sources.filter { !HouseRules.products.contains($0.module) }.flatMap { file in
+      file.declarations.filter { $0.modifiers.contains("public") }.map { file.place($0.line) }
+    }
+    expectNone(places)
+  }
+
+  @Test("A sentence says who acts")
+  func words() {
+    expectNone(tree.sources.flatMap(\.avoidedWords))
+  }
+}

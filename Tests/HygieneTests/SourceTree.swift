@@ -1,0 +1,55 @@
+import Foundation
+
+/// The files of the package that this test was built from.
+struct SourceTree: Sendable {
+  /// The package, read once for all tests.
+  static let package = Result { try SourceTree() }
+
+  /// One text file.
+  struct File: Sendable {
+    /// Its path below the package.
+    let path: String
+    let lines: [Substring]
+    /// The declarations of a Swift file.
+    let declarations: [SwiftDeclaration]
+
+    /// The name without folders and ending.
+    var name: String { String(path.split(separator: "/").last?.split(separator: ".").first ?? "") }
+    /// The folder below `Sources` or `Tests`.
+    var module: String { String(path.split(separator: "/")[1]) }
+
+    /// A place in it, as compilers write it.
+    func place(_ index: Int) -> String { "\(path):\(index + 1)" }
+  }
+
+  /// The paths of all files and folders that belong to the package.
+  let paths: [String]
+  /// The Swift files below `Sources`.
+  let sources: [File]
+  /// The Swift files below `Tests`.
+  let tests: [File]
+  /// README.md, and the pages of all documentation catalogs.
+  let pages: [File]
+
+  private init() throws {
+    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent()
+    var paths = try FileManager.default.contentsOfDirectory(atPath: root.path)
+    for folder in ["Sources", "Tests", "Config", ".ci"] {
+      paths += try FileManager.default.subpathsOfDirectory(atPath: root.appending(path: folder).path)
+        .map { "\(folder)/\($0)" }
+    }
+    paths.sort()
+    self.paths = paths
+    let files = try paths.filter { $0.hasSuffix(".swift") || $0.hasSuffix(".md") }.map { path in
+      let text = try String(contentsOf: root.appending(path: path), encoding: .utf8)
+      var lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+      if lines.last?.isEmpty == true { lines.removeLast() }
+      let isSwift = path.hasSuffix(".swift")
+      return File(path: path, lines: lines, declarations: isSwift ? SwiftDeclaration.all(in: lines) : [])
+    }
+    sources = files.filter { $0.path.hasPrefix("Sources/") && $0.path.hasSuffix(".swift") }
+    tests = files.filter { $0.path.hasPrefix("Tests/") && $0.path.hasSuffix(".swift") }
+    pages = files.filter { $0.path == "README.md" || ($0.path.hasPrefix("Sources/") && $0.path.hasSuffix(".md")) }
+  }
+}

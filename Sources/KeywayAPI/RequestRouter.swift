@@ -4,7 +4,8 @@ import HTTPTypes
 package import Logging
 package import ModelStore
 
-/// The way of a request to its handler: finds its route, makes a response of every problem, and counts what was answered.
+/// The way of a request to its handler: finds its route, makes a response of every problem, and counts what was
+/// answered.
 ///
 /// It is also the hub's delegate: it gives heartbeats, and deals with lagging and ended streams.
 package final class RequestRouter: RequestHandler, StreamHubDelegate, Sendable {

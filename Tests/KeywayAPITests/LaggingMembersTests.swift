@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Lagging members of a topic")
 struct LaggingMembersTests {
-  @Test("Each has missed what was told since it began to lag, whoever else comes and goes")
+  @Test("Each has missed what was told since it began to lag, whatever other streams begin and end")
   func random() {
     var random = SplitMix64(seed: seed)
     var members = LaggingMembers()

@@ -25,7 +25,7 @@ struct ConcurrencyTests {
     return failures.withLock { $0 }
   }
 
-  @Test("Whoever subscribes in the midst of writing gets the state and everything after it: no gap, no echo")
+  @Test("A client that subscribes in the midst of writing gets the state and everything after it: no gap, no echo")
   func noGap() throws {
     let server = try TestServer()
     let port = server.client.port

@@ -41,7 +41,7 @@ struct CrowdResumeTests {
     let lines: [[String]]
   }
 
-  @Test("Everybody gets byte for byte what an unbroken stream got, whatever is shared with whom")
+  @Test("Each client gets byte for byte what an unbroken stream got, whatever streams share")
   func exact() throws {
     let server = try Staff.server()
     let (port, epoch) = (server.client.port, server.epoch)

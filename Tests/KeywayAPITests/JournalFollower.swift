@@ -1,7 +1,7 @@
 import KeyValueModel
 import WireTesting
 
-/// Follows the journal of a server, and insists on what everybody who does may rely on: each transaction once, in the
+/// Follows the journal of a server, and insists on what every follower may rely on: each transaction once, in the
 /// order of revisions, under its own id.
 struct JournalFollower {
   let stream: WireStream

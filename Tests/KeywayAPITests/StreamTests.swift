@@ -63,7 +63,8 @@ struct StreamTests {
       changes: [#","prior":true,"old":100}"#, #","old":100,"new":120}"#]),
   ]
 
-  @Test("Each option puts into the payload what the table of the contract says, and nothing else", arguments: payloads)
+  @Test(
+    "Each option puts into the payload what the table of the specification says, and nothing else", arguments: payloads)
   func options(_ payload: Payload) throws {
     let server = try TestServer()
     let query = payload.options.map { "?options=\($0)" } ?? ""

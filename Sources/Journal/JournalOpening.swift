@@ -1,7 +1,7 @@
 import Glibc
 
-/// What is found when a journal is opened: how far it reaches, after an end that was never acknowledged and is not whole
-/// has been cut off.
+/// What is found when a journal is opened: how far it reaches, after an end that was never acknowledged and is not
+/// whole has been cut off.
 struct JournalOpening {
   private(set) var last: UInt64
   private(set) var tip: JournalDigest
@@ -12,7 +12,7 @@ struct JournalOpening {
     last = max(head.base, try database.lastRevision() ?? head.base)
     tip = head.baseDigest
     guard let mark = try Self.mark(layout, &remarks) else {
-      // Nobody knows what was acknowledged: everything has to be as it was written.
+      // What was acknowledged is not known: everything has to be as it was written.
       tip = try Self.digest(at: last, database, head, layout)
       return
     }

@@ -62,7 +62,7 @@ extension SQLiteJournal {
     let digest = JournalDigest.rebased(to: revision, schema: schema)
     let header = SnapshotFile.Header(
       epoch: head.epoch, revision: revision, digest: digest, milliseconds: milliseconds, schema: schema)
-    // Until the head names it, nobody takes it for one of this journal: its schema, or its digest, is another.
+    // Until the head names it, it is not taken for one of this journal: its schema, or its digest, is another.
     try SnapshotFile.write(header, to: layout.snapshot(revision), next)
     let rebased = JournalDatabase.Head(epoch: head.epoch, schema: schema, base: revision, baseDigest: digest)
     try database.write(rebased, removingUpTo: revision)

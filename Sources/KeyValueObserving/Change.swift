@@ -16,7 +16,7 @@ public struct Change: Sendable {
 
   /// The cell that shows it, where the observer has cells.
   public let cell: String?
-  /// Whose change it is: object, key path and context as registered.
+  /// The observation that changed: object, key path and context as registered.
   public let observation: Observation
   /// What sort of change it is.
   public let kind: Kind
@@ -27,8 +27,8 @@ public struct Change: Sendable {
   public var old: Value?
   /// The members that came or went, whatever was asked for; nil where the value was set.
   package var touched: [Value]?
-  /// The value after, where it was asked for; of a collection that is not set as a whole, the members that came; never on
-  /// a prior notification.
+  /// The value after, where it was asked for; of a collection that is not set as a whole, the members that came; never
+  /// on a prior notification.
   public let new: Value?
   /// Whether this is the notification before the change.
   public let isPrior: Bool

@@ -1,9 +1,9 @@
 import KeyValueModel
 
-/// Every collection that somebody reads through, each watched once.
+/// Every collection that an observation reads through, each watched once.
 ///
-/// After an operation: `update` what came and went, `rewire` what leads elsewhere, then `settle` the folds; only then do
-/// their values hold. What nobody depends on any more goes at the next `sweep`.
+/// After an operation: `update` what came and went, `rewire` what leads elsewhere, then `settle` the folds; only then
+/// do their values hold. What has no dependents goes at the next `sweep`.
 struct CollectionWatches {
   /// A member of a watched collection.
   struct Link: Hashable {

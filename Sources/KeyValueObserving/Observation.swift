@@ -1,6 +1,6 @@
 public import KeyValueModel
 
-/// One (object, key path, options, context) that somebody listens to.
+/// One (object, key path, options, context) that an observer is notified of.
 public struct Observation: Hashable, Sendable {
   /// The object that was named.
   public let object: Reference

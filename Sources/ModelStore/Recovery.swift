@@ -3,16 +3,16 @@ package import Journal
 package import KeyValueModel
 import Locking
 
-/// Makes a state and its history from a journal: a snapshot, and the transactions since, carried out again by the code that
-/// carried them out first.
+/// Makes a state and its history from a journal: a snapshot, and the transactions since, carried out again by the code
+/// that carried them out first.
 package struct Recovery {
   /// What a journal came to.
   package struct Outcome {
     /// The objects and their revision.
     package var model: Model
-    /// The last commits, for those who resume.
+    /// The last commits, for resuming clients.
     package var history: History
-    /// What somebody should know: snapshots that could not be read.
+    /// Remarks for the operator: snapshots that could not be read.
     package var remarks: [String]
     /// What was kept with these commits, oldest first.
     package var attachments: [StoredAttachment]

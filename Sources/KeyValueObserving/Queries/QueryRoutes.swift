@@ -2,9 +2,9 @@ import KeyValueModel
 
 /// Finds the queries that a commit may touch without looking at the others.
 ///
-/// A query whose filter demands a value of a key, as `state == 'TX'` does, is found under that value, and one that bounds
-/// a key, as `salary > 1000` does, under the bound: a commit of objects with other values does not meet it, however many
-/// such queries there are. All of them are found under the keys that they read alone.
+/// A query whose filter demands a value of a key, as `state == 'TX'` does, is found under that value, and one that
+/// bounds a key, as `salary > 1000` does, under the bound: a commit of objects with other values does not meet it,
+/// however many such queries there are. All of them are found under the keys that they read alone.
 struct QueryRoutes {
   /// A key of an entity's objects and the value that it must have.
   private struct Demand: Hashable {
@@ -116,7 +116,7 @@ struct QueryRoutes {
     for demanded in table.demandedKeys.keys {
       for value in Set(values(of: demanded)) {
         guard let queries = table.demanding[Demand(key: demanded, value: value)] else { continue }
-        // Whoever demands a value of a key reads the key.
+        // A query that demands a value of a key reads the key.
         for key in isReplaced ? [demanded] : keys { queries[key]?.forEach(found) }
       }
     }

@@ -91,13 +91,21 @@ struct JournalDatabase: Sendable {
     }
   }
 
-  /// The digest that stands with a record, unchecked; nil where there is none.
-  func digest(at revision: UInt64) throws(JournalError) -> JournalDigest? {
-    try reading { db in
+  /// The digest at a revision: the head's where the records begin, otherwise the one that stands with the record,
+  /// unchecked; nil where there is none.
+  func digest(at revision: UInt64, _ head: Head) throws(JournalError) -> JournalDigest? {
+    if revision == head.base { return head.baseDigest }
+    return try reading { db in
       try Row.fetchOne(
         db, sql: "SELECT digest FROM record WHERE revision = ?", arguments: [Int64(bitPattern: revision)]
       ).flatMap { Int64.fromDatabaseValue($0[0]) }.map { JournalDigest(value: UInt64(bitPattern: $0)) }
     }
+  }
+
+  /// The same; throws `damaged` where there is none.
+  func requireDigest(at revision: UInt64, _ head: Head) throws(JournalError) -> JournalDigest {
+    guard let digest = try digest(at: revision, head) else { throw missing(revision) }
+    return digest
   }
 
   /// Gives the records after a revision, as far as they follow on one another and on the digest there, until `receive`

@@ -13,7 +13,7 @@ struct JournalOpening {
     tip = head.baseDigest
     guard let mark = try Self.mark(layout, &remarks) else {
       // What was acknowledged is not known: everything has to be as it was written.
-      tip = try Self.digest(at: last, database, head, layout)
+      tip = try database.requireDigest(at: last, head)
       return
     }
     guard mark.revision <= last else {
@@ -23,7 +23,7 @@ struct JournalOpening {
     }
     // A mark from the base or before it was left by a power failure, and says no more than the base does.
     let known = max(mark.revision, head.base)
-    tip = try Self.digest(at: known, database, head, layout)
+    tip = try database.requireDigest(at: known, head)
     if mark.revision > head.base, tip != mark.digest {
       throw .damaged(
         place: "\(layout.database), revision \(known)", reason: "it is not what was acknowledged")
@@ -60,15 +60,5 @@ struct JournalOpening {
       remarks.append("\(layout.mark): it is not whole; how far the journal was acknowledged is not known")
     }
     return mark
-  }
-
-  private static func digest(
-    at revision: UInt64, _ database: JournalDatabase, _ head: JournalDatabase.Head, _ layout: JournalLayout
-  ) throws(JournalError) -> JournalDigest {
-    if revision == head.base { return head.baseDigest }
-    guard let digest = try database.digest(at: revision) else {
-      throw .damaged(place: "\(layout.database), revision \(revision)", reason: "it is missing")
-    }
-    return digest
   }
 }

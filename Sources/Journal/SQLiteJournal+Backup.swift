@@ -29,7 +29,7 @@ extension SQLiteJournal {
     at revision: UInt64, milliseconds: Int64, to path: String, _ next: () throws -> [UInt8]?
   ) throws(JournalError) {
     let (database, head, last) = state.withLock { ($0.database, $0.head, $0.last) }
-    let digest = revision == head.base ? head.baseDigest : try database.digest(at: revision)
+    let digest = try database.digest(at: revision, head)
     guard revision <= last, let digest else { throw .invalid("the journal does not hold revision \(revision)") }
     let header = SnapshotFile.Header(
       epoch: head.epoch, revision: revision, digest: digest, milliseconds: milliseconds, schema: head.schema)

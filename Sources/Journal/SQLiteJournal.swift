@@ -179,9 +179,7 @@ package final class SQLiteJournal: TransactionJournal {
     guard !isClosed else { throw .unusable("the journal is closed") }
     guard revision >= head.base else { throw .compacted(base: head.base) }
     guard revision < last else { return [] }
-    guard let digest = revision == head.base ? head.baseDigest : try database.digest(at: revision) else {
-      throw .damaged(place: "\(layout.database), revision \(revision)", reason: "it is missing")
-    }
+    let digest = try database.requireDigest(at: revision, head)
     var records: [JournalRecord] = []
     var size = 0
     _ = try database.read(after: revision, digest, through: last) { record, _ in

@@ -49,4 +49,25 @@ public struct Change: Sendable {
     self.isPrior = isPrior
     self.coalesced = coalesced
   }
+
+  /// A setting, with those of its values that the observation asks for. Only these are read.
+  init(
+    of observation: Observation, cell: String?, old: @autoclosure () -> Value?, new: @autoclosure () -> Value?
+  ) {
+    let options = observation.options
+    self.init(
+      cell: cell, observation: observation, old: options.contains(.old) ? old() : nil,
+      new: options.contains(.new) ? new() : nil, isPrior: false)
+  }
+
+  /// A change of a collection's members, with those of them that the observation asks for.
+  init(
+    of observation: Observation, cell: String?, kind: Kind, indexes: [Int]?, removed: [Value], inserted: [Value]
+  ) {
+    let options = observation.options
+    self.init(
+      cell: cell, observation: observation, kind: kind, indexes: indexes,
+      old: options.contains(.old) && kind != .insertion ? .array(removed) : nil,
+      new: options.contains(.new) && kind != .removal ? .array(inserted) : nil, isPrior: false)
+  }
 }

@@ -85,10 +85,7 @@ struct CollectionWatches {
   }
 
   private mutating func forget(_ link: Link, _ key: ObservedKey) {
-    linksByKey[key]?.remove(link)
-    guard linksByKey[key]?.isEmpty == true else { return }
-    linksByKey[key] = nil
-    if key.isCollection { orphans.insert(key) }
+    if linksByKey.remove(link, from: key), key.isCollection { orphans.insert(key) }
   }
 
   // MARK: One operation

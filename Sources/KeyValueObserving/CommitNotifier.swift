@@ -327,20 +327,15 @@ struct CommitNotifier {
     _ id: ObserverIndex.TrackedID, old: Value?, _ collection: Commit.CollectionChange?, to observer: ObserverID
   ) {
     guard let entry = index.tracked[id], hasRoom(for: observer) else { return }
-    let options = entry.observation.options
     withheld[id] = nil
     var change: Change
     if let collection {
       change = Change(
-        cell: entry.cell, observation: entry.observation, kind: .init(collection.kind), indexes: collection.indexes,
-        old: options.contains(.old) && collection.kind != .insertion ? .array(collection.removed) : nil,
-        new: options.contains(.new) && collection.kind != .removal ? .array(collection.inserted) : nil,
-        isPrior: false)
+        of: entry.observation, cell: entry.cell, kind: .init(collection.kind), indexes: collection.indexes,
+        removed: collection.removed, inserted: collection.inserted)
       change.touched = collection.touched
     } else {
-      change = Change(
-        cell: entry.cell, observation: entry.observation, old: options.contains(.old) ? old : nil,
-        new: options.contains(.new) ? value(of: id) : nil, isPrior: false)
+      change = Change(of: entry.observation, cell: entry.cell, old: old, new: value(of: id))
     }
     notifications[observer, default: []].append(Notification(id: id, change: change))
   }

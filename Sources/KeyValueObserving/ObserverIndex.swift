@@ -102,16 +102,13 @@ public struct ObserverIndex: Sendable {
   private mutating func forget(_ id: TrackedID) {
     guard let entry = tracked.removeValue(forKey: id) else { return }
     unlink(id, entry.dependencies)
-    idsByObject[entry.observation.object]?.remove(id)
-    if idsByObject[entry.observation.object]?.isEmpty == true { idsByObject[entry.observation.object] = nil }
+    idsByObject.remove(id, from: entry.observation.object)
   }
 
   private mutating func unlink(_ id: TrackedID, _ dependencies: [Dependency]) {
     for dependency in dependencies {
-      idsByKey[dependency.observedKey]?.remove(id)
-      guard idsByKey[dependency.observedKey]?.isEmpty == true else { continue }
-      idsByKey[dependency.observedKey] = nil
-      if dependency.observedKey.isCollection { orphans.insert(dependency.observedKey) }
+      let key = dependency.observedKey
+      if idsByKey.remove(id, from: key), key.isCollection { orphans.insert(key) }
     }
   }
 

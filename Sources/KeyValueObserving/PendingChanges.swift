@@ -93,18 +93,15 @@ public struct PendingChanges: Sendable {
   private func change(
     of observation: Observation, _ entry: Entry, cell: String?, in reader: some ObjectReader
   ) -> Change {
-    let options = observation.options
     guard let touched = entry.touched, let then = delivered.members(of: observation),
       let now = observation.followedMembers(in: reader),
       let difference = MemberDifference(from: then, to: now, touched: touched)
     else {
       return Change(
-        cell: cell, observation: observation, old: options.contains(.old) ? delivered.value(of: observation) : nil,
-        new: options.contains(.new) ? observation.value(in: reader) : nil, isPrior: false)
+        of: observation, cell: cell, old: delivered.value(of: observation), new: observation.value(in: reader))
     }
     return Change(
-      cell: cell, observation: observation, kind: difference.kind, indexes: difference.indexes,
-      old: options.contains(.old) && difference.kind != .insertion ? .array(difference.removed) : nil,
-      new: options.contains(.new) && difference.kind != .removal ? .array(difference.inserted) : nil, isPrior: false)
+      of: observation, cell: cell, kind: difference.kind, indexes: difference.indexes, removed: difference.removed,
+      inserted: difference.inserted)
   }
 }

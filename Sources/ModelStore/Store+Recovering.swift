@@ -20,12 +20,12 @@ extension Store {
     }
     guard journal.bounds.last > 0 else {
       keeper.start(self)
-      condition.withLock { $0 = .serving }
+      currentCondition.withLock { $0 = .serving }
       return []
     }
-    let condition = condition
+    let currentCondition = currentCondition
     let recovery = Recovery(journal, schema: schema, limits: limits) { progress in
-      condition.withLock { $0 = .recovering(progress) }
+      currentCondition.withLock { $0 = .recovering(progress) }
       report(progress)
     }
     let outcome = try recovery.run()
@@ -45,12 +45,12 @@ extension Store {
         try journal.rebase(to: 0, schema: text, milliseconds: now()) { nil }
       }
       keeper.start(self)
-      condition.withLock { $0 = .serving }
+      currentCondition.withLock { $0 = .serving }
       return []
     }
-    let condition = condition
+    let currentCondition = currentCondition
     let migration = try StoreMigration(journal, to: schema, text: text) { progress in
-      condition.withLock { $0 = .recovering(progress) }
+      currentCondition.withLock { $0 = .recovering(progress) }
       report(progress)
     }
     try migration.write(to: journal, milliseconds: now())

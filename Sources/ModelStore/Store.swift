@@ -10,8 +10,8 @@ import Locking
 /// Mutable state and who guards it: `queue` holds writes that wait, under its lock; `writing` belongs to whichever
 /// block runs on the serial `writer` queue, and its lock is never waited for; `publication` holds what is published
 /// together with its observers, under its lock; `latest` is the published state once more, for readers, which must not
-/// wait until all observers have been notified; `condition` says whether it can be written. Locks are taken in this
-/// order: writing, publication, latest. `queue` and `condition` are never held with another.
+/// wait until all observers have been notified; `currentCondition` says whether it can be written. Locks are taken in this
+/// order: writing, publication, latest. `queue` and `currentCondition` are never held with another.
 package final class Store: Sendable {
   /// What becomes of a write: called on the writer right after the transaction was applied or refused, with the state
   /// as this transaction left it. Gives what is to be done once the commit is durable and published, or has come to
@@ -68,7 +68,7 @@ package final class Store: Sendable {
   let writing: Locked<Writing>
   private let publication: Locked<Publication>
   private let latest: Locked<Snapshot>
-  let condition: Locked<Condition>
+  let currentCondition: Locked<Condition>
   let keeper: JournalKeeper
   private let publisher: any StorePublisher
   /// What was worked out for resuming clients. Taken with no other lock but the publication's.
@@ -91,7 +91,7 @@ package final class Store: Sendable {
     writing = Locked(Writing(model: model))
     publication = Locked(Publication(snapshot: snapshot, history: History(limits: limits), limits: limits))
     latest = Locked(snapshot)
-    condition = Locked(journal.bounds.last == 0 ? .serving : .recovering(RecoveryProgress()))
+    currentCondition = Locked(journal.bounds.last == 0 ? .serving : .recovering(RecoveryProgress()))
     keeper = JournalKeeper(journal: journal, limits: limits)
     missedCommits = Locked(BoundedCache(weightLimit: limits.resumedRevisions))
     resumedQueries = Locked(BoundedCache(weightLimit: limits.resumedRows))
@@ -111,7 +111,7 @@ package final class Store: Sendable {
   package var snapshot: Snapshot { latest.withLock { $0 } }
 
   /// Whether it can be read and written.
-  package var present: Condition { condition.withLock { $0 } }
+  package var condition: Condition { currentCondition.withLock { $0 } }
 
   /// How many writes wait.
   package var queuedWrites: Int { queue.withLock { $0.waiting.count } }
@@ -200,10 +200,10 @@ package final class Store: Sendable {
         // No reader has seen any of it: what is published is what was there before.
         let snapshot = self.snapshot
         writing.model = Model(state: snapshot.state, revision: snapshot.revision)
-        condition.withLock { $0 = .unavailable(error.description) }
+        currentCondition.withLock { $0 = .unavailable(error.description) }
         return StoreUnavailable(reason: error.description)
       }
-      condition.withLock { $0 = .serving }
+      currentCondition.withLock { $0 = .serving }
       publish(commits, writing.model.state, writing.model.revision, milliseconds)
       keeper.note(records: records.count, bytes: bytes, of: self)
       return nil
@@ -266,7 +266,7 @@ package final class Store: Sendable {
       // Before the first subscription: heartbeats name this state, although nothing was committed yet.
       publication.queries.settle(upTo: publisher.publish([], [], upTo: snapshot.revision))
     }
-    condition.withLock { $0 = .serving }
+    currentCondition.withLock { $0 = .serving }
   }
 
   /// Drops from the history what has become too old.

@@ -35,3 +35,12 @@ package struct StoreLimits: Sendable {
   /// The defaults.
   package init() {}
 }
+
+extension StoreLimits {
+  /// For a state without the commits before it.
+  static var withoutHistory: StoreLimits {
+    var limits = StoreLimits()
+    limits.historyRevisions = 0
+    return limits
+  }
+}

@@ -3,7 +3,4 @@
 package struct StoreUnavailable: Error, Hashable, Sendable {
   /// What is wrong with the disk, in words.
   package let reason: String
-
-  /// A refusal for a reason.
-  package init(reason: String) { self.reason = reason }
 }

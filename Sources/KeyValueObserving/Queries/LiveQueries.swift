@@ -36,6 +36,8 @@ package struct LiveQueries: Sendable {
     self.recentLimit = recentLimit
   }
 
+  private func entry(of query: Query) -> Entry? { numbers[query].flatMap { entries[$0] } }
+
   /// How many different queries there are.
   package var count: Int { entries.count }
 
@@ -49,33 +51,29 @@ package struct LiveQueries: Sendable {
   var counts: Int { entries.count + numbers.count + watched.count + routes.count }
 
   /// How many (key, row) pairs are followed for a query. For tests.
-  func linkCount(of query: Query) -> Int? { numbers[query].flatMap { entries[$0]?.live.linkCount } }
+  func linkCount(of query: Query) -> Int? { entry(of: query)?.live.linkCount }
 
   /// The rows of a query as they are; nil where it has no observer.
-  package func result(of query: Query) -> QueryResult? {
-    numbers[query].flatMap { entries[$0]?.live.result }
-  }
+  package func result(of query: Query) -> QueryResult? { entry(of: query)?.live.result }
 
   /// The rows of a query as they were right before what a revision did; nil where that is no longer known.
   package func result(of query: Query, before revision: Revision) -> QueryResult? {
-    guard let number = numbers[query], let entry = entries[number], revision > entry.forgotten else { return nil }
+    guard let entry = entry(of: query), revision > entry.forgotten else { return nil }
     return entry.recent.first { $0.revision >= revision }?.before ?? entry.live.result
   }
 
   /// How many contents there were from a revision on, as far as that is known.
   package func contentCount(of query: Query, since revision: Revision) -> Int {
-    guard let number = numbers[query], let entry = entries[number] else { return 0 }
-    return entry.recent.count { $0.revision >= revision }
+    entry(of: query)?.recent.count { $0.revision >= revision } ?? 0
   }
 
   /// Whether nothing has become of a query's rows after a revision, as far as that is known.
   package func isUntouched(_ query: Query, since revision: Revision) -> Bool {
-    guard let number = numbers[query], let entry = entries[number] else { return false }
-    return revision >= entry.lastTouch
+    entry(of: query).map { revision >= $0.lastTouch } ?? false
   }
 
   /// A query as it is; nil where it has no observer.
-  package func live(_ query: Query) -> LiveQuery? { numbers[query].flatMap { entries[$0]?.live } }
+  package func live(_ query: Query) -> LiveQuery? { entry(of: query)?.live }
 
   /// Adds a query that had no observer, with its rows at the present, and its first observer.
   package mutating func add(_ live: LiveQuery, observer: QueryObserver) {

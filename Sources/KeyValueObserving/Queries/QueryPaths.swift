@@ -39,10 +39,7 @@ struct QueryPaths: Sendable {
 
   private mutating func unlink(_ member: Reference, from keys: [ObservedKey], but kept: [ObservedKey]) {
     for key in keys where !kept.contains(key) {
-      membersByKey[key]?.remove(member)
-      guard membersByKey[key]?.isEmpty == true else { continue }
-      membersByKey[key] = nil
-      if key.isCollection { orphans.insert(key) }
+      if membersByKey.remove(member, from: key), key.isCollection { orphans.insert(key) }
     }
   }
 

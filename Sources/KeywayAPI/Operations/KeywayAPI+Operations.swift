@@ -19,7 +19,7 @@ extension KeywayAPI {
 
   /// Throws `store-unavailable`, with how far it has come, while the store reads its journal.
   func checkRecovered() throws(Problem) {
-    if case .recovering(let progress) = store.present {
+    if case .recovering(let progress) = store.condition {
       throw Problem(.storeUnavailable, "the store is being read: \(progress)")
     }
   }
@@ -55,7 +55,7 @@ extension KeywayAPI {
         "snapshot": .integer(Int64(store.snapshotRevision)),
       ]),
     ]
-    switch store.present {
+    switch store.condition {
     case .serving: break
     case .recovering(let progress):
       status["condition"] = .string("recovering")

@@ -54,34 +54,3 @@ package struct StoreBackup: Sendable {
       identity: journal.identity, revision: revision, objects: outcome.model.state.count, remarks: outcome.remarks)
   }
 }
-
-extension StoreLimits {
-  /// For a state without the commits before it.
-  static var withoutHistory: StoreLimits {
-    var limits = StoreLimits()
-    limits.historyRevisions = 0
-    return limits
-  }
-}
-
-extension StoreError {
-  /// Does something with a journal.
-  static func of<Result>(_ body: () throws(JournalError) -> Result) throws(StoreError) -> Result {
-    do throws(JournalError) {
-      return try body()
-    } catch {
-      throw .journal(error)
-    }
-  }
-}
-
-extension Schema {
-  /// The schema under which a journal's records were written.
-  init(stored identity: JournalIdentity) throws(StoreError) {
-    do throws(SchemaError) {
-      self = try Schema(yaml: identity.schema)
-    } catch {
-      throw .storedSchema(error.rendered(file: "schema"))
-    }
-  }
-}

@@ -127,6 +127,8 @@ let package = Package(
     // What tests share: seeded randomness, and a client that sees every byte.
     .target(name: "Seeding", path: "Tests/Seeding", swiftSettings: strict),
     .target(
+      name: "JournalTesting", dependencies: ["Journal", "Locking"], path: "Tests/JournalTesting", swiftSettings: strict),
+    .target(
       name: "WireTesting",
       dependencies: [
         "KeyValueModel",
@@ -138,7 +140,8 @@ let package = Package(
       name: "KeywayAPITests",
       dependencies: [
         "Seeding",
-        "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayClient", "Locking",
+        "HTTPServer", "Journal", "JournalTesting", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayClient",
+        "Locking",
         "ModelStore", "WireTesting",
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
@@ -181,7 +184,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "ModelStoreTests",
-      dependencies: ["Journal", "KeyValueModel", "KeyValueObserving", "Locking", "ModelStore", "Seeding"],
+      dependencies: [
+        "Journal", "JournalTesting", "KeyValueModel", "KeyValueObserving", "Locking", "ModelStore", "Seeding",
+      ],
       swiftSettings: strict),
   ]
 )

@@ -1,4 +1,5 @@
 import Journal
+import JournalTesting
 import KeyValueModel
 import Locking
 import Testing
@@ -6,7 +7,7 @@ import WireTesting
 
 @Suite("A journal that cannot be read, and those who follow it")
 struct JournalFaultTests {
-  private let journal = FaultyJournal()
+  private let journal = FaultyJournal(MemoryJournal(identity: JournalIdentity(epoch: "faulty", schema: "")))
   private let server: TestServer
 
   init() throws {

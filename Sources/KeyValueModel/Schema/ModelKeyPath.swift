@@ -70,12 +70,7 @@ extension Schema {
 
   /// What a key's value is; nil for a computed key that is not resolved yet.
   public func type(of key: Key) -> ValueType? {
-    switch key.kind {
-    case .attribute(let attribute): .attribute(attribute.type)
-    case .toOne(let toOne): .object(toOne.destination)
-    case .toMany(let toMany): .list(toMany.memberType)
-    case .computed(let computed): computed.type ?? (isLenient ? .attribute(.json) : nil)
-    }
+    key.valueType ?? (isLenient ? .attribute(.json) : nil)
   }
 
   /// The entity that a key leads to, be it one object or the members of a collection; nil where its values are none.

@@ -1,5 +1,5 @@
 /// Changing to-many keys: by index set, as sets, and as a whole.
-extension TransactionApplication {
+extension ObjectWriter {
   /// A collection of an object, found by a key path.
   struct CollectionPlace {
     let owner: Reference
@@ -20,7 +20,7 @@ extension TransactionApplication {
   func collection(_ reference: Reference, _ keyPath: String) throws(ModelError) -> CollectionPlace {
     let (owner, index, record) = try place(reference, keyPath)
     guard let record, case .toMany(let toMany) = record.entity.keys[index].kind,
-      case .members(let list) = state.value(of: record, owner, key: index)
+      case .members(let list) = editor.state.value(of: record, owner, key: index)
     else {
       throw ModelError(.notACollection, "'\(keyPath)' is no collection", object: reference, keyPath: keyPath)
     }
@@ -118,11 +118,11 @@ extension TransactionApplication {
   mutating func assign(
     _ members: [Value], to owner: Reference, key index: Int, _ toMany: ToMany
   ) throws(ModelError) {
-    guard case .members(let old) = state.value(of: owner, key: index) else { return }
+    guard case .members(let old) = editor.state.value(of: owner, key: index) else { return }
     let list = MemberList(members, isOrdered: toMany.isOrdered)
     let removed = old.filter { !list.contains($0) }
     let inserted = list.filter { !old.contains($0) }
-    try store(list, in: owner, key: index, toMany, removed: removed, inserted: inserted, as: .setting)
+    try replace(list, in: owner, key: index, toMany, removed: removed, inserted: inserted, as: .setting)
   }
 
   // MARK: Storing
@@ -133,23 +133,23 @@ extension TransactionApplication {
   ) throws(ModelError) {
     // An operation that leaves the members as they were is none.
     guard !removed.isEmpty || !inserted.isEmpty else { return }
-    try store(
+    try replace(
       list, in: place.owner, key: place.index, place.toMany, removed: removed, inserted: inserted, as: kind)
   }
 
-  /// Stores the members, and tells the far sides where there is an inverse.
-  private mutating func store(
+  /// Stores the members, and changes the far sides where there is an inverse.
+  private mutating func replace(
     _ list: MemberList, in owner: Reference, key index: Int, _ toMany: ToMany, removed: [Value], inserted: [Value],
     as kind: StepChanges.CollectionKind
   ) throws(ModelError) {
-    store(list, in: owner, key: index, removed: removed, inserted: inserted, as: kind)
+    editor.store(list, in: owner, key: index, removed: removed, inserted: inserted, as: kind)
     guard let inverse = toMany.inverseIndex else { return }
     let remaining = removed.isEmpty || inserted.isEmpty ? [] : Set(removed).intersection(inserted)
     for case .reference(let member) in removed where !remaining.contains(.reference(member)) {
-      try release(owner, from: member, key: inverse)
+      try editor.release(owner, from: member, key: inverse)
     }
     for case .reference(let member) in inserted where !remaining.contains(.reference(member)) {
-      try attach(owner, to: member, key: inverse, reverse: index)
+      try editor.attach(owner, to: member, key: inverse, reverse: index)
     }
   }
 

@@ -1,6 +1,6 @@
 /// Deletion by the delete rules.
-extension TransactionApplication {
-  /// Deletes an object and what its rules take along; whoever else named them names nothing.
+extension StateEditor {
+  /// Deletes an object and what its rules take along; keys of other objects that named them name nothing then.
   mutating func delete(_ reference: Reference) throws(ModelError) {
     _ = try state.requireRecord(reference)
     let doomed = cascade(from: reference)
@@ -14,12 +14,7 @@ extension TransactionApplication {
     for object in doomed {
       guard let record = state.record(object) else { continue }
       write(object, nil)
-      // Whoever observed it hears of its end; these count where the transaction makes the object anew.
-      for (index, key) in record.entity.keys.enumerated() {
-        guard let storage = key.storage else { continue }
-        let isSilent = key.notifying == .manual || (key.notifying == .changed && record.values[storage].isNull)
-        changes.noteSetting(of: object, key: index, isSilent: isSilent)
-      }
+      noteEnd(of: object, record)
     }
   }
 
@@ -71,7 +66,8 @@ extension TransactionApplication {
     let key: Int
   }
 
-  /// Who names an object, in the order of references and keys: those that it knows of by an inverse, and the others.
+  /// The keys that name an object, in the order of references and keys: those that it knows of by an inverse, and the
+  /// others.
   private func holders(of object: Reference) -> [Holder] {
     var holders: Set<Holder> = []
     for relationship in relationships(of: object) {

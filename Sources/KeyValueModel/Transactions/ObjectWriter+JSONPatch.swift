@@ -1,8 +1,8 @@
 /// JSON Patch (RFC 6902) on objects.
-extension TransactionApplication {
+extension ObjectWriter {
   /// Works on the object as `GET` gives it; each key that the patch names is set to what becomes of it.
   mutating func apply(_ patch: JSONPatch, to reference: Reference) throws(ModelError) {
-    let record = try state.requireRecord(reference)
+    let record = try editor.state.requireRecord(reference)
     let document = document(of: record, reference)
     let patched: Value
     do throws(JSONPatchError) {
@@ -26,7 +26,7 @@ extension TransactionApplication {
       "@ref": .string(reference.text), "@revision": .integer(Int64(clamping: record.revision)),
     ]
     for (index, key) in record.entity.keys.enumerated() {
-      document[key.name] = state.value(of: record, reference, key: index).plain
+      document[key.name] = editor.state.value(of: record, reference, key: index).plain
     }
     return document
   }

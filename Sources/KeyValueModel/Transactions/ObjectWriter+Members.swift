@@ -1,5 +1,5 @@
 /// What becomes a member of a collection, and what a collection is after members were made in place.
-extension TransactionApplication {
+extension ObjectWriter {
   /// The members as values: objects to be made in place are made, without what the inverse will give them.
   mutating func resolve(_ members: [NewMember], for place: CollectionPlace) throws(ModelError) -> [Value] {
     var values: [Value] = []
@@ -10,7 +10,7 @@ extension TransactionApplication {
         guard let destination = place.toMany.destination else {
           throw place.error(.invalidValue, "'\(place.key.name)' holds values, not objects")
         }
-        guard state.schema.entity(named: reference.entity)?.isKind(of: destination) == true else {
+        guard editor.state.schema.entity(named: reference.entity)?.isKind(of: destination) == true else {
           throw place.error(.wrongEntity, "'\(place.key.name)' wants a \(destination), and \(reference) is none")
         }
         try create(reference, body, heldBy: place.toMany.inverseIndex)
@@ -27,7 +27,7 @@ extension TransactionApplication {
     }
     switch toMany.member {
     case .object(let destination):
-      return try target(of: value, key, destination: destination, owner).map(Value.reference) ?? .null
+      return try editor.target(of: value, key, destination: destination, owner).map(Value.reference) ?? .null
     case .value(let attribute):
       do throws(Attribute.Refusal) {
         return try attribute.accepting(value)
@@ -65,7 +65,7 @@ extension TransactionApplication {
   /// The collection as it stands after members were made in place: their bodies may have taken others away. Those of them
   /// that have put themselves in are left out: where they go is for the operation to say.
   func refreshed(_ place: CollectionPlace, without members: [NewMember]) -> CollectionPlace {
-    guard case .members(var list) = state.value(of: place.owner, key: place.index) else { return place }
+    guard case .members(var list) = editor.state.value(of: place.owner, key: place.index) else { return place }
     for case .object(let reference, _) in members { list.remove(.reference(reference)) }
     var place = place
     place.list = list

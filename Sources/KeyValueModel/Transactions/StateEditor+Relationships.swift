@@ -1,5 +1,5 @@
 /// Relationships and their inverses.
-extension TransactionApplication {
+extension StateEditor {
   /// The object that a value names for a relationship, nil for null.
   func target(
     of value: Value, _ key: Key, destination: String, _ owner: Reference

@@ -1,23 +1,23 @@
-/// Creating, setting, patching.
-extension TransactionApplication {
-  /// Makes an object. `heldBy` is a key that somebody is about to set from its other side, and that may be null until then.
+/// Carries out the operations of a transaction on objects: checks what is asked, and writes it with a `StateEditor`.
+struct ObjectWriter {
+  var editor: StateEditor
+
+  /// Makes an object. `heldBy` is a key that is about to be set from its other side, and
+  /// that may be null until then.
   mutating func create(
     _ reference: Reference, _ values: JSONObject, heldBy inverse: Int? = nil
   ) throws(ModelError) {
-    let entity = try state.schema.requireEntity(reference.entity)
-    guard state.record(reference) == nil else {
+    let entity = try editor.state.schema.requireEntity(reference.entity)
+    guard editor.state.record(reference) == nil else {
       throw ModelError(.alreadyExists, "there is an object \(reference) already", object: reference)
     }
     let given = try members(values, of: entity, reference)
-    made.insert(reference)
-    write(
-      reference,
-      ObjectRecord(entity: entity, revision: revision, createdAt: revision, values: entity.emptyValues))
+    editor.make(reference, entity)
     for index in entity.keys.indices {
       guard let storage = entity.keys[index].storage else { continue }
       if let value = given[index] {
         try assign(value, to: reference, key: index)
-      } else if index != inverse, state.record(reference)?.values[storage].isEmptyOrNull == true {
+      } else if index != inverse, editor.state.record(reference)?.values[storage].isEmptyOrNull == true {
         // Otherwise it was set as the far side of a key of the body that names the object itself.
         try assign(entity.keys[index].defaultValue, to: reference, key: index)
       }
@@ -25,7 +25,7 @@ extension TransactionApplication {
   }
 
   mutating func put(_ reference: Reference, _ values: JSONObject) throws(ModelError) {
-    guard let record = state.record(reference) else { return try create(reference, values) }
+    guard let record = editor.state.record(reference) else { return try create(reference, values) }
     let entity = record.entity
     let given = try members(values, of: entity, reference)
     for index in entity.keys.indices {
@@ -33,7 +33,7 @@ extension TransactionApplication {
       if let value = given[index] {
         try assign(value, to: reference, key: index)
       } else if record.values[storage] != entity.keys[index].defaultValue,
-        state.record(reference)?.values[storage] == record.values[storage]
+        editor.state.record(reference)?.values[storage] == record.values[storage]
       {
         // The second condition spares what was set as the far side of a key of the body.
         try assign(entity.keys[index].defaultValue, to: reference, key: index)
@@ -56,13 +56,13 @@ extension TransactionApplication {
   func place(
     _ reference: Reference, _ keyPath: String
   ) throws(ModelError) -> (owner: Reference, key: Int, record: ObjectRecord?) {
-    let record = try state.requireRecord(reference)
+    let record = try editor.state.requireRecord(reference)
     if !keyPath.utf8.contains(UInt8(ascii: ".")), let index = record.entity.indexOfKey(keyPath) {
       return (reference, index, record)
     }
     let path: ModelKeyPath
     do throws(ModelError) {
-      path = try state.schema.resolve(keyPath, from: record.entity)
+      path = try editor.state.schema.resolve(keyPath, from: record.entity)
     } catch {
       throw error.code == .notACollection ? Self.writingThroughOperator(keyPath, reference) : error.at(reference)
     }
@@ -73,10 +73,10 @@ extension TransactionApplication {
         .notACollection, "'\(keyPath)' leads through a collection and cannot be written", object: reference,
         keyPath: keyPath)
     }
-    guard case .reference(let owner) = state.value(of: reference, at: path.keys.dropLast()) else {
+    guard case .reference(let owner) = editor.state.value(of: reference, at: path.keys.dropLast()) else {
       throw ModelError(.nullInKeyPath, "'\(keyPath)' leads through a null", object: reference, keyPath: keyPath)
     }
-    return (owner, index, state.record(owner))
+    return (owner, index, editor.state.record(owner))
   }
 
   private static func writingThroughOperator(_ keyPath: String, _ reference: Reference) -> ModelError {
@@ -86,13 +86,13 @@ extension TransactionApplication {
   }
 
   mutating func apply(_ patch: JSONObject, to reference: Reference) throws(ModelError) {
-    let record = try state.requireRecord(reference)
+    let record = try editor.state.requireRecord(reference)
     for (index, value) in try orderedMembers(patch, of: record.entity, reference) {
       var merged = value
       if case .attribute(let attribute) = record.entity.keys[index].kind, attribute.type == .json,
-        let current = state.record(reference)
+        let current = editor.state.record(reference)
       {
-        merged = MergePatch.merging(value, into: state.value(of: current, reference, key: index))
+        merged = MergePatch.merging(value, into: editor.state.value(of: current, reference, key: index))
       } else if value.isNull, record.entity.keys[index].isToMany {
         // Null takes away what is there (RFC 7396 §2), and a collection without its members is empty.
         merged = .array([])
@@ -140,7 +140,7 @@ extension TransactionApplication {
 
   /// Checks a value and sets a key to it, whatever the key is.
   mutating func assign(_ value: Value, to reference: Reference, key index: Int) throws(ModelError) {
-    guard let record = state.record(reference) else { return }
+    guard let record = editor.state.record(reference) else { return }
     try assign(value, to: reference, record, key: index)
   }
 
@@ -154,7 +154,7 @@ extension TransactionApplication {
       throw ModelError(.nullNotAllowed, "'\(name)' must have a value", object: reference, keyPath: name)
     }
     // What most attributes are is handled without a copy of the key, which has much in it that is counted.
-    if column.isPlain(value) { return store(value, in: reference, record, key: index) }
+    if column.isPlain(value) { return editor.store(value, in: reference, record, key: index) }
     let key = record.entity.keys[index]
     switch key.kind {
     case .computed:
@@ -169,10 +169,10 @@ extension TransactionApplication {
             .invalidValue, "'\(key.name)' \(error.reason)", object: reference, keyPath: key.name)
         }
       }
-      store(accepted, in: reference, record, key: index)
+      editor.store(accepted, in: reference, record, key: index)
     case .toOne(let toOne):
-      let target = try target(of: value, key, destination: toOne.destination, reference)
-      try connect(reference, key: index, toOne, to: target)
+      let target = try editor.target(of: value, key, destination: toOne.destination, reference)
+      try editor.connect(reference, key: index, toOne, to: target)
     case .toMany(let toMany):
       try assign(try members(value, of: key, toMany, reference), to: reference, key: index, toMany)
     }

@@ -22,4 +22,6 @@ enum HouseRules {
     // Functions that C calls: methods cannot be passed to it.
     "Sources/HTTPServer/DaemonCallbacks.swift"
   ]
+  /// The name of a file in which the tests of a target have small things in common.
+  static let sharedTestFile = "Support"
 }

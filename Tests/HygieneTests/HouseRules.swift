@@ -1,6 +1,6 @@
 /// What every file of the package keeps to, with all exceptions. `Contributing.md` explains the rules.
 enum HouseRules {
-  /// Characters in a line, also of a comment and of code in a page.
+  /// Characters in a line of a comment, and of text and code in a page.
   static let columns = 120
   /// Lines of a function, from its declaration to its closing brace.
   static let linesOfFunction = 70

@@ -22,7 +22,6 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
     .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
-    .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
     .package(url: "https://github.com/attaswift/BigInt", from: "6.0.1"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -38,14 +37,16 @@ let package = Package(
     .systemLibrary(name: "CNettle", providers: [.apt(["nettle-dev"])]),
     .target(name: "Digests", dependencies: ["CNettle"], swiftSettings: strict),
     .target(name: "Locking", swiftSettings: strict),
+    // How numbers and times are written: zero padding, the calendar, RFC 3339.
+    .target(name: "Notation", swiftSettings: strict),
     .target(
       name: "Expressions",
-      dependencies: [.product(name: "BigInt", package: "BigInt")],
+      dependencies: ["Notation", .product(name: "BigInt", package: "BigInt")],
       swiftSettings: strict),
     .target(
       name: "KeyValueModel",
       dependencies: [
-        "Digests", "Expressions",
+        "Digests", "Expressions", "Notation",
         .product(name: "HashTreeCollections", package: "swift-collections"),
         .product(name: "OrderedCollections", package: "swift-collections"),
         .product(name: "Yams", package: "Yams"),
@@ -61,7 +62,7 @@ let package = Package(
     .target(
       name: "Journal",
       dependencies: [
-        "Digests", "Locking",
+        "Digests", "Locking", "Notation",
         .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "GRDB", package: "GRDB.swift"),
       ],
@@ -84,11 +85,10 @@ let package = Package(
     .target(
       name: "KeywayAPI",
       dependencies: [
-        "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "Locking", "ModelStore",
+        "Digests", "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "Locking", "ModelStore",
+        "Notation",
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
-        .product(name: "Metrics", package: "swift-metrics"),
-        .product(name: "CoreMetrics", package: "swift-metrics"),
         .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "OrderedCollections", package: "swift-collections"),
       ],
@@ -101,11 +101,10 @@ let package = Package(
       name: "keyway",
       dependencies: [
         "CLinux", "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayClient", "Locking",
-        "ModelStore",
+        "ModelStore", "Notation",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Histogram", package: "hdrhistogram-swift"),
         .product(name: "Logging", package: "swift-log"),
-        .product(name: "Metrics", package: "swift-metrics"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
         .product(name: "Yams", package: "Yams"),
       ],
@@ -164,7 +163,7 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "KeyValueModelTests",
-      dependencies: ["Seeding", "KeyValueModel"],
+      dependencies: ["Seeding", "KeyValueModel", "Notation"],
       swiftSettings: strict),
     .testTarget(
       name: "KeyValueObservingTests",

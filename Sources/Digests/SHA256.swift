@@ -1,4 +1,4 @@
-internal import CNettle
+import CNettle
 
 /// The hash function SHA-256 (FIPS 180-4), carried out by Nettle. Bytes are added piece by piece.
 package struct SHA256: Sendable {

@@ -1,11 +1,12 @@
 package import HTTPTypes
-internal import Synchronization
+import Synchronization
 
 /// The duty to answer one deferred request. Usable from any thread.
 package final class Completion: Sendable {
   private enum Destination {
     case connection(DeferredResponse)
-    case completion(Completion, @Sendable (Response) -> Response)
+    case completion(
+      Completion, prepare: @Sendable (Response) -> Response, willStream: @Sendable () -> Void)
   }
 
   private let destination: Destination
@@ -17,8 +18,8 @@ package final class Completion: Sendable {
     self.handler = handler
   }
 
-  private init(_ completion: Completion, _ prepare: @escaping @Sendable (Response) -> Response) {
-    destination = .completion(completion, prepare)
+  private init(_ completion: Completion, _ destination: Destination) {
+    self.destination = destination
     handler = completion.handler
   }
 
@@ -32,7 +33,7 @@ package final class Completion: Sendable {
     guard !isAnswered.exchange(true, ordering: .acquiringAndReleasing) else { return }
     switch destination {
     case .connection(let pending): pending.respond(.response(response))
-    case .completion(let completion, let prepare): completion.respond(prepare(response))
+    case .completion(let completion, let prepare, _): completion.respond(prepare(response))
     }
   }
 
@@ -43,7 +44,8 @@ package final class Completion: Sendable {
     switch destination {
     case .connection(let pending):
       if !isFirst || !pending.respond(.stream(stream, fields)) { stream.worker.send(.abandon(stream.id)) }
-    case .completion(let completion, _):
+    case .completion(let completion, _, let willStream):
+      if isFirst { willStream() }
       if isFirst { completion.become(stream, fields: fields) } else { stream.worker.send(.abandon(stream.id)) }
     }
   }
@@ -52,14 +54,17 @@ package final class Completion: Sendable {
   package var isAbandoned: Bool {
     switch destination {
     case .connection(let pending): pending.isAbandoned
-    case .completion(let completion, _): completion.isAbandoned
+    case .completion(let completion, _, _): completion.isAbandoned
     }
   }
 
   /// A completion in front of this one, to be answered in its place: `prepare` gets its answer and gives what is sent.
   /// It is called exactly once, before anything is sent, on the thread that answers: also where the client has left or
   /// the server has stopped, and with the answer to the fault `unanswered` where whoever had the duty forgot it.
-  package func preparing(_ prepare: @escaping @Sendable (Response) -> Response) -> Completion {
-    Completion(self, prepare)
+  /// `willStream` is called instead where a stream becomes the answer.
+  package func preparing(
+    _ prepare: @escaping @Sendable (Response) -> Response, willStream: @escaping @Sendable () -> Void = {}
+  ) -> Completion {
+    Completion(self, .completion(self, prepare: prepare, willStream: willStream))
   }
 }

@@ -3,7 +3,7 @@ import Synchronization
 /// What the server keeps for one TCP connection that libmicrohttpd has, from accepting to closing: one object, reused
 /// for every request on it.
 ///
-/// `@unchecked Sendable`: `exchange`, `target`, `body`, `pendingAnswer` and `isFirstRequest` are touched by the one
+/// `@unchecked Sendable`: `exchange`, `target`, `body`, `deferredResponse` and `isFirstRequest` are touched by the one
 /// libmicrohttpd thread that the connection belongs to; `registryIndex` under the registry's lock; the rest is constant
 /// or atomic.
 final class Connection: @unchecked Sendable {
@@ -15,7 +15,7 @@ final class Connection: @unchecked Sendable {
   var exchange: Exchange
   var target: String?
   var body: [UInt8] = []
-  var pendingAnswer: DeferredResponse?
+  var deferredResponse: DeferredResponse?
   private var isFirstRequest = true
 
   private let deadline: Atomic<Int64>
@@ -55,7 +55,7 @@ final class Connection: @unchecked Sendable {
   func finish(limits: ServerLimits) {
     target = nil
     body = []
-    pendingAnswer = nil
+    deferredResponse = nil
     deadline.store(MonotonicClock.milliseconds + Int64(limits.keepAliveSeconds) * 1_000, ordering: .relaxed)
     busy.store(false, ordering: .releasing)
   }

@@ -6,7 +6,7 @@ import Locking
 /// The meeting point of a suspended connection and the thread that will have its answer.
 ///
 /// `@unchecked Sendable` for the pointer alone: libmicrohttpd keeps a suspended connection until it is resumed, only the
-/// call that turns the state to `.answered` resumes it, and resuming is allowed from any thread.
+/// call that turns the state to `.responded` resumes it, and resuming is allowed from any thread.
 final class DeferredResponse: @unchecked Sendable {
   /// What comes of the request.
   enum Outcome {
@@ -18,7 +18,7 @@ final class DeferredResponse: @unchecked Sendable {
 
   private enum State {
     case open
-    case answered(Outcome)
+    case responded(Outcome)
     case taken
   }
 
@@ -38,7 +38,7 @@ final class DeferredResponse: @unchecked Sendable {
   func respond(_ outcome: Outcome) -> Bool {
     let isFirst = state.withLock { state in
       guard case .open = state else { return false }
-      state = .answered(outcome)
+      state = .responded(outcome)
       return true
     }
     guard isFirst else { return false }
@@ -60,7 +60,7 @@ final class DeferredResponse: @unchecked Sendable {
   /// The answer, once, for the thread of the connection.
   func take() -> Outcome? {
     state.withLock { state in
-      guard case .answered(let outcome) = state else { return nil }
+      guard case .responded(let outcome) = state else { return nil }
       state = .taken
       return outcome
     }

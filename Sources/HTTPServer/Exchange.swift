@@ -17,7 +17,7 @@ struct Exchange: Equatable {
     /// Hand the request to the handler.
     case handle
     /// Send the answer that was deferred, or make a stream of the connection.
-    case answerDeferred
+    case respondDeferred
     /// Let libmicrohttpd close its descriptor.
     case close
   }
@@ -29,7 +29,7 @@ struct Exchange: Equatable {
     case refusing(RequestFault, discardedByteCount: Int)
     case handling
     case suspended
-    case answered
+    case responded
     case handedOff
   }
 
@@ -46,7 +46,7 @@ struct Exchange: Equatable {
   /// The header has been read. Refusing here closes the connection, because the body is still to come.
   mutating func headerArrived(_ header: RequestHeader) -> Step {
     if let fault = header.fault ?? tooLarge(header.contentLength ?? 0) {
-      phase = .answered
+      phase = .responded
       return .refuse(fault)
     }
     phase = .receiving(byteCount: 0)
@@ -70,23 +70,23 @@ struct Exchange: Equatable {
       return .keep
     case .refusing(let fault, let discarded):
       guard byteCount > 0 else {
-        phase = .answered
+        phase = .responded
         return .refuse(fault)
       }
       phase = .refusing(fault, discardedByteCount: discarded + byteCount)
       return discarded + byteCount > discardLimit ? .close : .discard
     case .suspended:
       phase = .handling
-      return .answerDeferred
-    case .begun, .handling, .answered, .handedOff:
+      return .respondDeferred
+    case .begun, .handling, .responded, .handedOff:
       return .close
     }
   }
 
   /// The handler gave its response.
-  mutating func answered() {
+  mutating func responded() {
     assert(phase == .handling)
-    phase = .answered
+    phase = .responded
   }
 
   /// The handler will answer later; the connection is suspended.

@@ -2,7 +2,7 @@
 enum HubCommand: Sendable {
   case open(
     StreamID, prelude: EventBytes, channel: ChannelID?, overflow: OverflowPolicy, beginning: StreamBeginning = .posted)
-  case takeOver(StreamID, SocketHandoff)
+  case attach(StreamID, SocketHandoff)
   case abandon(StreamID)
   case deliver(Delivery)
   /// Events for these were lost, because the thread is too far behind; the first of them at the position.

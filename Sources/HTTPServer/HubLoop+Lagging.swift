@@ -6,7 +6,7 @@ extension HubLoop {
     switch subscriber.overflow {
     case .disconnect:
       changeQueue(of: subscriber) { $0.dropUnsentEvents() }
-      end(subscriber, .overflow, last: delegate.farewell(.overflow))
+      end(subscriber, .overflow, last: delegate.closingEvent(.overflow))
     case .coalesce:
       subscriber.lag = .behind
       worker.counters.addLagging(1)

@@ -11,7 +11,7 @@ extension HubLoop {
     _ id: StreamID, _ prelude: EventBytes, _ channel: ChannelID?, _ overflow: OverflowPolicy,
     _ beginning: StreamBeginning
   ) {
-    let subscriber = Subscriber(id: id, overflow: overflow, now: now, takeoverSeconds: limits.requestSeconds)
+    let subscriber = Subscriber(id: id, overflow: overflow, now: now, attachSeconds: limits.requestSeconds)
     subscribers[id] = subscriber
     changeQueue(of: subscriber) { $0.append(prelude) }
     if let channel {
@@ -29,10 +29,10 @@ extension HubLoop {
       subscriber.lag = .behind
       worker.counters.addLagging(1)
     }
-    if isDraining { end(subscriber, .shutdown, last: delegate.farewell(.shutdown)) }
+    if isDraining { end(subscriber, .shutdown, last: delegate.closingEvent(.shutdown)) }
   }
 
-  func takeOver(_ id: StreamID, _ handoff: SocketHandoff) {
+  func attach(_ id: StreamID, _ handoff: SocketHandoff) {
     guard let subscriber = subscribers[id], !subscriber.isAttached, !subscriber.isDoomed,
       epoll.add(handoff.descriptor, number: id.number, forInput: false)
     else {
@@ -97,8 +97,8 @@ extension HubLoop {
   func drain() {
     isDraining = true
     for channel in channels.values { settle(channel) }
-    let farewell = delegate.farewell(.shutdown)
-    for subscriber in subscribers.values { end(subscriber, .shutdown, last: farewell) }
+    let closingEvent = delegate.closingEvent(.shutdown)
+    for subscriber in subscribers.values { end(subscriber, .shutdown, last: closingEvent) }
   }
 
   /// Closes every stream at the end of the slice.

@@ -11,7 +11,7 @@ extension HubLoop {
       } else if !subscriber.queue.isEmpty {
         if now - subscriber.progressSecond >= limits.stallSeconds { doom(subscriber, .stalled) }
       } else if limits.lifetimeSeconds > 0, now - subscriber.openedSecond >= limits.lifetimeSeconds {
-        end(subscriber, .lifetime, last: delegate.farewell(.lifetime))
+        end(subscriber, .lifetime, last: delegate.closingEvent(.lifetime))
       } else if subscriber.lag == .none, now - subscriber.progressSecond >= limits.heartbeatSeconds {
         // A lagging stream gets none: the position would stand for what it has missed.
         let position = subscriber.channel?.position ?? position

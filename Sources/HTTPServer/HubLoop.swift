@@ -95,7 +95,7 @@ final class HubLoop {
     switch command {
     case .open(let id, let prelude, let channel, let overflow, let beginning):
       open(id, prelude, channel, overflow, beginning)
-    case .takeOver(let id, let handoff): takeOver(id, handoff)
+    case .attach(let id, let handoff): attach(id, handoff)
     case .abandon(let id): abandon(id)
     case .deliver(let delivery): deliver(delivery)
     case .overflow(let target, let position): overflow(target, firstLost: position)
@@ -126,7 +126,7 @@ final class HubLoop {
     let rest = backlog[nextInBacklog...] + worker.close()
     for command in rest {
       switch command {
-      case .takeOver(_, let handoff): Glibc.close(handoff.descriptor)
+      case .attach(_, let handoff): Glibc.close(handoff.descriptor)
       case .open(let id, _, _, _, _):
         worker.counters.closeStream()
         delegate.streamEnded(id, .shutdown)

@@ -40,8 +40,8 @@ final class HubWorker: Sendable {
   }
 
   /// Hands a socket over; closes it if there is nobody to take it.
-  func takeOver(_ id: StreamID, _ handoff: SocketHandoff) {
-    if !send(.takeOver(id, handoff)) { Glibc.close(handoff.descriptor) }
+  func attach(_ id: StreamID, _ handoff: SocketHandoff) {
+    if !send(.attach(id, handoff)) { Glibc.close(handoff.descriptor) }
   }
 
   /// The last position of which every event before it has been handed on, or dropped and reported. Any thread.

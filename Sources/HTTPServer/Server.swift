@@ -71,8 +71,8 @@ package final class Server: Sendable {
     guard isFirst else { return }
     context.isDraining.store(true, ordering: .relaxed)
     daemon.quiesce()
-    waitUntilIdle(until: deadline - Self.lastAnswersDuration)
-    answerWhatIsDeferred()
+    waitUntilIdle(until: deadline - Self.lastResponsesDuration)
+    respondToDeferred()
     waitUntilIdle(until: deadline)
     let count = context.registry.cutBusy()
     if count > 0 { context.logger.warning("cut requests under way", metadata: ["requests": "\(count)"]) }
@@ -81,22 +81,22 @@ package final class Server: Sendable {
   }
 
   /// How long before the deadline those who wait for a deferred answer are sent another one.
-  private static let lastAnswersDuration = Duration.milliseconds(200)
+  private static let lastResponsesDuration = Duration.milliseconds(200)
 
   /// From here on no connection is suspended, as is needed for stopping the daemon.
-  private func answerWhatIsDeferred() {
-    let rest = context.pendingAnswers.close()
+  private func respondToDeferred() {
+    let rest = context.deferredResponses.close()
     if !rest.isEmpty {
       context.logger.warning("stopping while requests wait for their answers", metadata: ["requests": "\(rest.count)"])
       let response = context.handler.response(to: .draining)
       for answer in rest { answer.respond(.response(response)) }
     }
     // Some may be in the hands of threads that have answered and are about to resume the connection.
-    while !context.pendingAnswers.isEmpty { SystemThread.pause(milliseconds: 1) }
+    while !context.deferredResponses.isEmpty { SystemThread.pause(milliseconds: 1) }
   }
 
   private func waitUntilIdle(until deadline: ContinuousClock.Instant) {
-    while !context.pendingAnswers.isEmpty || context.registry.isBusy {
+    while !context.deferredResponses.isEmpty || context.registry.isBusy {
       guard .now < deadline else { return }
       SystemThread.pause(milliseconds: 5)
     }

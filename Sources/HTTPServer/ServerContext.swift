@@ -12,7 +12,7 @@ final class ServerContext: Sendable {
   let limiter: ConnectionLimiter
   let registry = ConnectionRegistry()
   let lingering = LingeringCloses()
-  let pendingAnswers = DeferredResponses()
+  let deferredResponses = DeferredResponses()
   let isDraining = Atomic<Bool>(false)
 
   init(limits: ServerLimits, hub: StreamHub, handler: any RequestHandler, logger: Logger) {
@@ -61,7 +61,7 @@ final class ServerContext: Sendable {
     case .handle:
       connection.work()
       return handle(connection, mhdConnection, line)
-    case .answerDeferred:
+    case .respondDeferred:
       return answer(connection, mhdConnection, line)
     case .close:
       return false
@@ -70,9 +70,9 @@ final class ServerContext: Sendable {
 
   /// Gives a connection that was suspended what it waited for.
   private func answer(_ connection: Connection, _ mhdConnection: OpaquePointer, _ line: RequestLine) -> Bool {
-    switch connection.pendingAnswer?.take() {
+    switch connection.deferredResponse?.take() {
     case .response(let response)?:
-      connection.exchange.answered()
+      connection.exchange.responded()
       return send(response, on: mhdConnection)
     case .stream(let stream, let fields)?:
       return handOff(
@@ -102,14 +102,14 @@ final class ServerContext: Sendable {
     connection.body = []
     switch answer {
     case .response(let response):
-      connection.exchange.answered()
+      connection.exchange.responded()
       return send(response, on: mhdConnection)
     case .deferred(let work):
       connection.exchange.suspended()
-      let pending = DeferredResponse(connection: mhdConnection, all: pendingAnswers)
-      connection.pendingAnswer = pending
+      let pending = DeferredResponse(connection: mhdConnection, all: deferredResponses)
+      connection.deferredResponse = pending
       MHD_suspend_connection(mhdConnection)
-      if pendingAnswers.insert(pending) {
+      if deferredResponses.insert(pending) {
         work(Completion(pending, handler: handler))
       } else {
         pending.respond(.response(handler.response(to: .draining)))

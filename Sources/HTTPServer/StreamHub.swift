@@ -56,17 +56,20 @@ package final class StreamHub: Sendable {
   /// once the hub has been stopped. Any thread.
   package var settledPosition: UInt64 { workers.map(\.settledPosition).min() ?? 0 }
 
-  /// Opens a stream, and has it join the channel. `prelude` is the text of whole events, sent right after the head of
+  /// A name for a stream that will be opened, so that its prelude can speak of it. Any thread.
+  package func reserveID() -> StreamID { StreamID(lastID.wrappingAdd(1, ordering: .relaxed).newValue) }
+
+  /// Opens a stream under a reserved name, and has it join the channel. `prelude` is the text of whole events, sent right after the head of
   /// the response; whatever is posted for the stream or its channel from now on comes after it. The stream has to become
   /// the answer to a request within `ServerLimits.requestSeconds`. `overflow` says what becomes of it when its reader is
   /// too slow, `beginning` what it has been told with the prelude. Any thread.
   package func open(
-    prelude: [UInt8], channel: ChannelID?, overflow: OverflowPolicy = .coalesce,
+    _ reserved: StreamID? = nil, prelude: [UInt8], channel: ChannelID?, overflow: OverflowPolicy = .coalesce,
     beginning: StreamBeginning = .posted
   ) throws(StreamHubError) -> EventStream {
     guard !isDraining.load(ordering: .acquiring) else { throw .draining }
     guard counters.openStream(limit: limits.streams) else { throw .tooManyStreams }
-    let id = StreamID(lastID.wrappingAdd(1, ordering: .relaxed).newValue)
+    let id = reserved ?? reserveID()
     let worker = worker(of: id)
     let command = HubCommand.open(
       id, prelude: EventBytes(prelude), channel: channel, overflow: overflow, beginning: beginning)
@@ -98,8 +101,8 @@ package final class StreamHub: Sendable {
     stream.worker.send(.abandon(stream.id))
   }
 
-  /// Says farewell to every stream and ends it; opens no stream from now on. Streams whose readers have not taken their
-  /// farewell by the deadline are cut. Returns when all have ended, and does not wait for them for much longer than that.
+  /// Sends every stream its closing event and ends it; opens no stream from now on. Streams whose clients have not taken
+  /// that event by the deadline are cut. Returns when all have ended, and does not wait for much longer than that.
   package func drain(until deadline: ContinuousClock.Instant) {
     isDraining.store(true, ordering: .releasing)
     for worker in workers { worker.send(.drain) }
@@ -107,7 +110,7 @@ package final class StreamHub: Sendable {
     let count = counters.openStreams
     guard count > 0 else { return }
     for worker in workers { worker.send(.cut) }
-    logger.warning("cut streams that did not take their farewell", metadata: ["streams": "\(count)"])
+    logger.warning("cut streams that did not take their closing event", metadata: ["streams": "\(count)"])
     waitUntilEmpty(until: deadline + Self.cuttingDuration)
   }
 
@@ -118,8 +121,8 @@ package final class StreamHub: Sendable {
     while counters.openStreams > 0, .now < deadline { SystemThread.pause(milliseconds: 5) }
   }
 
-  /// Ends what is still open, without farewell, and the threads; returns when they have ended. Further calls of anything
-  /// do nothing.
+  /// Ends what is still open, without a closing event, and the threads; returns when they have ended. Further calls of any
+  /// method do nothing.
   package func stop() {
     isDraining.store(true, ordering: .releasing)
     for worker in workers { worker.send(.stop) }

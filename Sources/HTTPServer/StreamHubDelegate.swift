@@ -6,7 +6,7 @@ package protocol StreamHubDelegate: Sendable {
   func heartbeat(at position: UInt64) -> EventBytes
 
   /// The last event of a stream that ends for `overflow`, `lifetime` or `shutdown`; no other reason is asked about.
-  func farewell(_ reason: StreamEnd) -> EventBytes
+  func closingEvent(_ reason: StreamEnd) -> EventBytes
 
   /// Tells that a stream opened with `OverflowPolicy.coalesce` misses events from now on: the event at the position is
   /// the first that it does not get, and it gets none of the later ones, of its channel or its own, until its owner has

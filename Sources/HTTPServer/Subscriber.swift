@@ -26,12 +26,12 @@ final class Subscriber {
   /// When the wait ends for being taken over, or, once it is ending, for being flushed.
   var deadlineSecond: Int32
 
-  init(id: StreamID, overflow: OverflowPolicy, now: Int32, takeoverSeconds: Int) {
+  init(id: StreamID, overflow: OverflowPolicy, now: Int32, attachSeconds: Int) {
     self.id = id
     self.overflow = overflow
     openedSecond = now
     progressSecond = now
-    deadlineSecond = now + Int32(clamping: takeoverSeconds)
+    deadlineSecond = now + Int32(clamping: attachSeconds)
   }
 
   var isAttached: Bool { descriptor >= 0 }

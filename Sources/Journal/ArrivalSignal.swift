@@ -1,4 +1,4 @@
-internal import Foundation
+import Foundation
 
 /// Wakes readers that wait for a revision to come.
 ///

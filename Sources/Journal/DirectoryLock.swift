@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// Holds a store's directory for one process, until this is let go or the process ends, however it does.
 final class DirectoryLock: Sendable {

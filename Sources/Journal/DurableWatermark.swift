@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// Remembers how far a journal has been acknowledged: written after each sync, never synced itself.
 ///

@@ -1,5 +1,5 @@
-internal import Foundation
-internal import GRDB
+import Foundation
+import GRDB
 
 /// The SQLite database of a journal: its tables, and what reads and writes them. Knows nothing of locks, marks and
 /// snapshots.

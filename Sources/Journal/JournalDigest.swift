@@ -1,21 +1,21 @@
-internal import Digests
+import Digests
 
 /// A link of a chain of digests: it stands for everything up to where it was made, in order. Two journals with the same
 /// digest at a revision have the same records up to there.
-public struct JournalDigest: Hashable, Sendable, Codable {
+package struct JournalDigest: Hashable, Sendable, Codable {
   /// The first eight bytes of SHA-256 (FIPS 180-4), as a little-endian number.
-  public let value: UInt64
+  package let value: UInt64
 
   /// A digest that was written down.
-  public init(value: UInt64) {
+  package init(value: UInt64) {
     self.value = value
   }
 
   /// The beginning of every chain.
-  public static let start = JournalDigest(value: 0)
+  package static let start = JournalDigest(value: 0)
 
   /// The next link: the digest of this one and some bytes.
-  public func linked(to bytes: [UInt8]) -> JournalDigest {
+  package func linked(to bytes: [UInt8]) -> JournalDigest {
     var hash = SHA256()
     hash.update(value)
     hash.update(bytes)
@@ -23,7 +23,7 @@ public struct JournalDigest: Hashable, Sendable, Codable {
   }
 
   /// The next link for a record: its revision, time and body.
-  public func linked(to record: JournalRecord) -> JournalDigest {
+  package func linked(to record: JournalRecord) -> JournalDigest {
     var hash = SHA256()
     hash.update(value)
     hash.update(record.revision)

@@ -1,5 +1,5 @@
 /// Why a journal could not do what it was asked.
-public enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
+package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
   /// Somebody else has appended meanwhile, or the caller has lost count: nothing was appended.
   case unexpectedRevision(expected: UInt64, last: UInt64)
   /// The disk refused the write; nothing was appended and what was there before is as it was. The next attempt may
@@ -19,7 +19,7 @@ public enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
   case invalid(String)
 
   /// The reason in words.
-  public var description: String {
+  package var description: String {
     switch self {
     case .unexpectedRevision(let expected, let last):
       "the journal ends with revision \(last), not with \(expected)"

@@ -1,10 +1,10 @@
 extension JournalInspection {
   /// Gives records in order from a start, as far as each is what was written, some at a time.
-  public struct Reader {
+  package struct Reader {
     /// The last revision that was given, or that of the start.
-    public private(set) var revision: UInt64
+    package private(set) var revision: UInt64
     /// Why it ends before the last record; nil as long as nothing is wrong.
-    public private(set) var problem: Problem?
+    package private(set) var problem: Problem?
     /// The digest of the chain at `revision`.
     private(set) var digest: JournalDigest
     /// The digests at the revisions that were asked for.
@@ -53,18 +53,18 @@ extension JournalInspection {
     }
 
     /// The next records; nil at the end, or where something is wrong.
-    public mutating func next() -> [JournalRecord]? {
+    package mutating func next() -> [JournalRecord]? {
       nextEntries().map { entries in entries.map(\.record) }
     }
   }
 
   /// A reader that begins at a start and ends with the last record, or with `last` where that comes earlier.
-  public func reader(from start: Start, through last: UInt64 = .max) -> Reader {
+  package func reader(from start: Start, through last: UInt64 = .max) -> Reader {
     Reader(self, from: start, through: min(last, self.last))
   }
 
   /// Whether a snapshot or the mark says something else of the records than a reader has found.
-  public func problems(of reader: Reader) -> [Problem] {
+  package func problems(of reader: Reader) -> [Problem] {
     var problems: [Problem] = []
     for snapshot in snapshots where snapshot.condition == .whole {
       guard let digest = reader.digests[snapshot.revision], digest != snapshot.header?.digest else { continue }

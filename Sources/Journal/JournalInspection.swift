@@ -1,17 +1,17 @@
-internal import Glibc
+import Glibc
 
 /// What can be read of a store's files, whatever has become of them. Changes nothing, and can be made while a server runs;
 /// then what is found may be half of before and half of after a compaction, so a problem counts only if it is found twice.
-public struct JournalInspection: Sendable {
+package struct JournalInspection: Sendable {
   /// Something that is not as it was written.
-  public struct Problem: Hashable, Sendable, CustomStringConvertible {
+  package struct Problem: Hashable, Sendable, CustomStringConvertible {
     /// The file, with the revision or byte where that is known.
-    public let place: String
+    package let place: String
     /// What is wrong there, as a clause.
-    public let reason: String
+    package let reason: String
 
     /// A problem of these parts.
-    public init(place: String, reason: String) {
+    package init(place: String, reason: String) {
       self.place = place
       self.reason = reason
     }
@@ -25,39 +25,39 @@ public struct JournalInspection: Sendable {
     }
 
     /// Place and reason in a line.
-    public var description: String { "\(place): \(reason)" }
+    package var description: String { "\(place): \(reason)" }
   }
 
   /// Where reading can begin: at the very beginning, or with a snapshot that is whole.
-  public struct Start: Sendable {
+  package struct Start: Sendable {
     /// The revision of the state that it begins with.
-    public let revision: UInt64
+    package let revision: UInt64
     /// Epoch and schema as they stand there.
-    public let identity: JournalIdentity
+    package let identity: JournalIdentity
     /// The snapshot with that state; nil where it is empty.
-    public let snapshot: StoredSnapshot?
+    package let snapshot: StoredSnapshot?
     let digest: JournalDigest
   }
 
   /// The directory.
-  public var directory: String { layout.directory }
+  package var directory: String { layout.directory }
   // Stored: where both are worked out of the head each time, the optimizer of Swift 6.3 breaks off.
   /// What the head says; nil where it cannot be read.
-  public let identity: JournalIdentity?
+  package let identity: JournalIdentity?
   /// Where the records begin by the head; nil where it cannot be read.
-  public let base: UInt64?
+  package let base: UInt64?
   /// The last revision of which there is a record, whole or not; the base where there is none.
-  public let last: UInt64
+  package let last: UInt64
   /// The last revision that is known to have been acknowledged; nil where that is not known.
-  public var acknowledged: UInt64? { mark?.revision }
+  package var acknowledged: UInt64? { mark?.revision }
   /// The files of snapshots, oldest first.
-  public let snapshots: [StoredSnapshot]
+  package let snapshots: [StoredSnapshot]
   /// Where reading can begin, earliest first.
-  public let starts: [Start]
+  package let starts: [Start]
   /// What is wrong apart from the records, which `Reader` reads.
-  public private(set) var problems: [Problem] = []
+  package private(set) var problems: [Problem] = []
   /// The bytes of the database and its log.
-  public let databaseBytes: Int
+  package let databaseBytes: Int
 
   let layout: JournalLayout
   let database: JournalDatabase?
@@ -66,7 +66,7 @@ public struct JournalInspection: Sendable {
 
   /// Reads head, mark and every snapshot of a directory. `schema` is the one that the records were written under, for a
   /// store whose head is damaged and that has no snapshot. Throws `unusable` where there is no store.
-  public init(directory: String, schema: String? = nil) throws(JournalError) {
+  package init(directory: String, schema: String? = nil) throws(JournalError) {
     layout = JournalLayout(directory: directory)
     guard SystemFile.exists(layout.database) || SystemFile.exists(layout.mark) else {
       throw .unusable("\(directory): there is no store")
@@ -105,7 +105,7 @@ public struct JournalInspection: Sendable {
   }
 
   /// Ends the use of the database.
-  public func close() {
+  package func close() {
     database?.close()
   }
 

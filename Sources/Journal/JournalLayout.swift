@@ -1,3 +1,5 @@
+import Notation
+
 /// Where a store's files are in its directory.
 struct JournalLayout: Sendable {
   /// The directory.
@@ -16,8 +18,7 @@ struct JournalLayout: Sendable {
 
   /// The file of a snapshot.
   func snapshot(_ revision: UInt64) -> String {
-    let digits = String(revision)
-    return "\(snapshots)/\(String(repeating: "0", count: max(0, 20 - digits.count)))\(digits).snapshot"
+    "\(snapshots)/\(revision.padded(to: 20)).snapshot"
   }
 
   /// The revision that the name of a snapshot's file says; nil where it is no such name.

@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// What is found when a journal is opened: how far it reaches, after an end that was never acknowledged and is not whole
 /// has been cut off.

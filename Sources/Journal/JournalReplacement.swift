@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// Puts another database and other snapshots in the place of those of a store, in such an order that wherever it is
 /// interrupted, nothing of either is lost and `resume` can go on.

@@ -1,6 +1,6 @@
-internal import Dispatch
-internal import Glibc
-internal import Locking
+import Dispatch
+import Glibc
+import Locking
 
 /// Syncs a file soon after it was written, for journals that do not do so at each write.
 ///

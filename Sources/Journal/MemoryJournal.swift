@@ -1,9 +1,9 @@
-internal import DequeModule
-internal import Locking
+import DequeModule
+import Locking
 
 /// A journal in memory: it ends with the process. For stores that are to begin anew each time, and as the simplest thing
 /// that does what a journal has to.
-public final class MemoryJournal: TransactionJournal {
+package final class MemoryJournal: TransactionJournal {
   private struct Contents {
     var identity: JournalIdentity
     var base: UInt64 = 0
@@ -25,19 +25,19 @@ public final class MemoryJournal: TransactionJournal {
   private let arrivals = ArrivalSignal()
 
   /// A journal without records.
-  public init(identity: JournalIdentity) {
+  package init(identity: JournalIdentity) {
     contents = Locked(Contents(identity: identity))
   }
 
   /// What the journal is.
-  public var identity: JournalIdentity { contents.withLock { $0.identity } }
+  package var identity: JournalIdentity { contents.withLock { $0.identity } }
   /// How far it reaches.
-  public var bounds: JournalBounds { contents.withLock { JournalBounds(base: $0.base, last: $0.last) } }
+  package var bounds: JournalBounds { contents.withLock { JournalBounds(base: $0.base, last: $0.last) } }
   /// Whether it ends with the process.
-  public var isVolatile: Bool { true }
+  package var isVolatile: Bool { true }
 
   /// See `TransactionJournal.append(_:after:)`.
-  public func append(_ records: [JournalRecord], after expected: UInt64) throws(JournalError) {
+  package func append(_ records: [JournalRecord], after expected: UInt64) throws(JournalError) {
     try contents.withLock { contents throws(JournalError) in
       guard !contents.isClosed else { throw JournalError.unusable("the journal is closed") }
       guard contents.last == expected else {
@@ -53,7 +53,7 @@ public final class MemoryJournal: TransactionJournal {
   }
 
   /// See `TransactionJournal.records(after:limit:bytes:waiting:)`.
-  public func records(
+  package func records(
     after revision: UInt64, limit: Int, bytes: Int, waiting: Duration
   ) throws(JournalError) -> [JournalRecord] {
     if waiting > .zero { arrivals.wait(beyond: revision, for: waiting) { self.bounds.last } }
@@ -73,12 +73,12 @@ public final class MemoryJournal: TransactionJournal {
   }
 
   /// See `TransactionJournal.snapshots()`.
-  public func snapshots() -> [JournalSnapshot] {
+  package func snapshots() -> [JournalSnapshot] {
     contents.withLock { $0.snapshots.map(\.snapshot).sorted { $0.revision > $1.revision } }
   }
 
   /// See `TransactionJournal.writeSnapshot(at:milliseconds:_:)`.
-  public func writeSnapshot(
+  package func writeSnapshot(
     at revision: UInt64, milliseconds: Int64, _ next: () throws -> [UInt8]?
   ) throws(JournalError) {
     let blocks = try Self.collect(next)
@@ -92,14 +92,14 @@ public final class MemoryJournal: TransactionJournal {
   }
 
   /// See `TransactionJournal.readSnapshot(_:_:)`.
-  public func readSnapshot(_ snapshot: JournalSnapshot, _ receive: ([UInt8]) throws -> Void) throws {
+  package func readSnapshot(_ snapshot: JournalSnapshot, _ receive: ([UInt8]) throws -> Void) throws {
     let blocks = contents.withLock { $0.snapshots.first { $0.snapshot == snapshot }?.blocks }
     guard let blocks else { throw JournalError.invalid("there is no such snapshot of revision \(snapshot.revision)") }
     for block in blocks { try receive(block) }
   }
 
   /// See `TransactionJournal.compact(upTo:)`.
-  public func compact(upTo revision: UInt64) throws(JournalError) {
+  package func compact(upTo revision: UInt64) throws(JournalError) {
     try contents.withLock { contents throws(JournalError) in
       guard revision > contents.base else { return }
       guard let digest = contents.digest(at: revision) else {
@@ -113,7 +113,7 @@ public final class MemoryJournal: TransactionJournal {
   }
 
   /// See `TransactionJournal.rebase(to:schema:milliseconds:_:)`.
-  public func rebase(
+  package func rebase(
     to revision: UInt64, schema: String, milliseconds: Int64, _ next: () throws -> [UInt8]?
   ) throws(JournalError) {
     let blocks = try Self.collect(next)
@@ -131,12 +131,12 @@ public final class MemoryJournal: TransactionJournal {
   }
 
   /// See `TransactionJournal.recover()`.
-  public func recover() {}
+  package func recover() {}
   /// See `TransactionJournal.maintain()`.
-  public func maintain() {}
+  package func maintain() {}
 
   /// See `TransactionJournal.close()`.
-  public func close() {
+  package func close() {
     contents.withLock { $0.isClosed = true }
     arrivals.announce(.max)
   }

@@ -1,12 +1,12 @@
-internal import Glibc
-internal import Locking
+import Glibc
+import Locking
 
 /// After a disk has failed.
 extension SQLiteJournal {
   /// Closes the database and opens it anew, has the kernel forget what it remembers of the files, reads every record back,
   /// and takes away what was written and never acknowledged.
-  public func recover() throws(JournalError) {
-    try upkeep.withLock { _ throws(JournalError) in try readBack() }
+  package func recover() throws(JournalError) {
+    try maintenance.withLock { _ throws(JournalError) in try readBack() }
   }
 
   private func readBack() throws(JournalError) {
@@ -37,14 +37,14 @@ extension SQLiteJournal {
     } catch {
       state.withLock { state in
         state.database = database
-        state.doubt = error.description
+        state.untrustedReason = error.description
       }
       throw error
     }
     state.withLock { state in
       state.database = database
       state.head = head
-      state.doubt = nil
+      state.untrustedReason = nil
       state.logPages = 0
     }
   }

@@ -9,7 +9,7 @@ extension SQLiteJournal {
   ///
   /// Throws `inUse` where another process has the store, `damaged` where it is not whole up to there, with the last revision
   /// up to which it is; then nothing has changed. One that is interrupted is to be made again, and ends what the first began.
-  public static func repair(
+  package static func repair(
     directory: String, until: UInt64, milliseconds: Int64, schema: String? = nil, newEpoch: () -> String
   ) throws(JournalError) -> JournalRepair {
     let layout = JournalLayout(directory: directory)

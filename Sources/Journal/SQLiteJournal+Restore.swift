@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// A store from a copy.
 extension SQLiteJournal {
@@ -10,7 +10,7 @@ extension SQLiteJournal {
   /// it; `damaged` where the backup is not what was written: then nothing has changed. One that is interrupted is to be
   /// made again; until then a server does not start there, or starts with what was there before.
   @discardableResult
-  public static func restore(
+  package static func restore(
     _ backup: SnapshotFile, to directory: String, epoch: String, replacing: Bool, milliseconds: Int64
   ) throws(JournalError) -> String? {
     let layout = JournalLayout(directory: directory)

@@ -1,10 +1,10 @@
-internal import Glibc
-internal import Locking
+import Glibc
+import Locking
 
 /// Snapshots: files beside the database.
 extension SQLiteJournal {
   /// See `TransactionJournal.snapshots()`.
-  public func snapshots() throws(JournalError) -> [JournalSnapshot] {
+  package func snapshots() throws(JournalError) -> [JournalSnapshot] {
     let (database, head, last) = state.withLock { ($0.database, $0.head, $0.last) }
     var found: [JournalSnapshot] = []
     for name in try SystemFile.names(in: layout.snapshots).reversed() {
@@ -22,7 +22,7 @@ extension SQLiteJournal {
   }
 
   /// See `TransactionJournal.writeSnapshot(at:milliseconds:_:)`.
-  public func writeSnapshot(
+  package func writeSnapshot(
     at revision: UInt64, milliseconds: Int64, _ next: () throws -> [UInt8]?
   ) throws(JournalError) {
     let (database, head, last) = state.withLock { ($0.database, $0.head, $0.last) }
@@ -36,15 +36,15 @@ extension SQLiteJournal {
   }
 
   /// See `TransactionJournal.readSnapshot(_:_:)`.
-  public func readSnapshot(_ snapshot: JournalSnapshot, _ receive: ([UInt8]) throws -> Void) throws {
+  package func readSnapshot(_ snapshot: JournalSnapshot, _ receive: ([UInt8]) throws -> Void) throws {
     try SnapshotFile(path: layout.snapshot(snapshot.revision)).read(receive)
   }
 
   /// See `TransactionJournal.rebase(to:schema:milliseconds:_:)`.
-  public func rebase(
+  package func rebase(
     to revision: UInt64, schema: String, milliseconds: Int64, _ next: () throws -> [UInt8]?
   ) throws(JournalError) {
-    try upkeep.withLock { _ throws(JournalError) in
+    try maintenance.withLock { _ throws(JournalError) in
       try noting { () throws(JournalError) in
         try beginAnew(at: revision, schema: schema, milliseconds: milliseconds, next)
       }

@@ -1,14 +1,14 @@
-internal import Glibc
-internal import Locking
+import Glibc
+import Locking
 
 /// A journal in a directory: records in an SQLite database (write-ahead log, one sync for each batch), snapshots in files
 /// beside it.
 ///
 /// `state` is all that changes, under its lock, which is held for a look and never while a disk works: the writer alone
 /// changes it. Lock order: none is held with another.
-public final class SQLiteJournal: TransactionJournal {
+package final class SQLiteJournal: TransactionJournal {
   /// When records are on the disk.
-  public enum Durability: Hashable, Sendable {
+  package enum Durability: Hashable, Sendable {
     /// Before `append` returns.
     case synced
     /// Within so many milliseconds: a power failure loses what was acknowledged in that window. The end of the process
@@ -23,7 +23,7 @@ public final class SQLiteJournal: TransactionJournal {
     /// The digest of the chain at `last`.
     var tip: JournalDigest
     /// Why nothing may be appended until `recover` has succeeded.
-    var doubt: String?
+    var untrustedReason: String?
     /// About how many pages the log has that are not in their place yet.
     var logPages = 0
     var isClosed = false
@@ -34,7 +34,7 @@ public final class SQLiteJournal: TransactionJournal {
   let state: Locked<State>
   let arrivals = ArrivalSignal()
   /// What was found on opening that its owner should know: what was cut off, and why.
-  public let remarks: [String]
+  package let remarks: [String]
 
   /// Nil where the journal is only read.
   private let lock: DirectoryLock?
@@ -42,7 +42,7 @@ public final class SQLiteJournal: TransactionJournal {
   private let flusher: LogFlusher?
   /// Held by whoever compacts, recovers or begins anew, so that they come one after the other. No other lock is held
   /// when it is taken.
-  let upkeep = Locked(())
+  let maintenance = Locked(())
 
   /// The most pages, of 4096 bytes, that the log may have before `maintain` puts them in their place.
   private static let logPageLimit = 2000
@@ -56,7 +56,7 @@ public final class SQLiteJournal: TransactionJournal {
   /// Throws `inUse` where another process has it, `unusable` where a later version has made it, `damaged` where what was
   /// acknowledged is not there. A last record that was never acknowledged and is not whole is cut off, and `remarks` says
   /// so.
-  public init(directory: String, durability: Durability, identity: () -> JournalIdentity) throws(JournalError) {
+  package init(directory: String, durability: Durability, identity: () -> JournalIdentity) throws(JournalError) {
     let layout = JournalLayout(directory: directory)
     self.layout = layout
     self.durability = durability
@@ -104,7 +104,7 @@ public final class SQLiteJournal: TransactionJournal {
   }
 
   /// Opens the journal of a directory to be read, also while another process has it: changes nothing, cuts nothing off.
-  public init(reading directory: String) throws(JournalError) {
+  package init(reading directory: String) throws(JournalError) {
     layout = JournalLayout(directory: directory)
     durability = .synced
     guard SystemFile.exists(layout.database) else {
@@ -129,20 +129,20 @@ public final class SQLiteJournal: TransactionJournal {
   }
 
   /// What the journal is.
-  public var identity: JournalIdentity {
+  package var identity: JournalIdentity {
     state.withLock { JournalIdentity(epoch: $0.head.epoch, schema: $0.head.schema) }
   }
 
   /// How far it reaches.
-  public var bounds: JournalBounds { state.withLock { JournalBounds(base: $0.head.base, last: $0.last) } }
+  package var bounds: JournalBounds { state.withLock { JournalBounds(base: $0.head.base, last: $0.last) } }
 
   /// Whether it ends with the process.
-  public var isVolatile: Bool { false }
+  package var isVolatile: Bool { false }
 
   // MARK: Records
 
   /// See `TransactionJournal.append(_:after:)`.
-  public func append(_ records: [JournalRecord], after expected: UInt64) throws(JournalError) {
+  package func append(_ records: [JournalRecord], after expected: UInt64) throws(JournalError) {
     let (database, last, tip) = try usable()
     guard last == expected else { throw .unexpectedRevision(expected: expected, last: last) }
     try JournalRecord.check(records, follow: expected)
@@ -171,7 +171,7 @@ public final class SQLiteJournal: TransactionJournal {
   }
 
   /// See `TransactionJournal.records(after:limit:bytes:waiting:)`.
-  public func records(
+  package func records(
     after revision: UInt64, limit: Int, bytes: Int, waiting: Duration
   ) throws(JournalError) -> [JournalRecord] {
     if waiting > .zero { arrivals.wait(beyond: revision, for: waiting) { self.bounds.last } }
@@ -197,15 +197,15 @@ public final class SQLiteJournal: TransactionJournal {
     try state.withLock { state throws(JournalError) in
       if state.isClosed { throw JournalError.unusable("the journal is closed") }
       if mark == nil { throw JournalError.unusable("the journal was opened to be read") }
-      if let doubt = state.doubt { throw JournalError.untrusted(doubt) }
+      if let untrustedReason = state.untrustedReason { throw JournalError.untrusted(untrustedReason) }
       return (state.database, state.last, state.tip)
     }
   }
 
-  // MARK: Upkeep
+  // MARK: Maintenance
 
   /// See `TransactionJournal.maintain()`.
-  public func maintain() {
+  package func maintain() {
     guard let (database, _, _) = try? usable() else { return }
     guard state.withLock({ $0.logPages > Self.logPageLimit }) else { return }
     // One that fails is made again: what the log has is written to its place anew, from the log.
@@ -214,8 +214,8 @@ public final class SQLiteJournal: TransactionJournal {
   }
 
   /// See `TransactionJournal.compact(upTo:)`.
-  public func compact(upTo revision: UInt64) throws(JournalError) {
-    try upkeep.withLock { _ throws(JournalError) in
+  package func compact(upTo revision: UInt64) throws(JournalError) {
+    try maintenance.withLock { _ throws(JournalError) in
       try noting { () throws(JournalError) in try removeRecords(upTo: revision) }
     }
   }
@@ -245,13 +245,13 @@ public final class SQLiteJournal: TransactionJournal {
     do throws(JournalError) {
       try body()
     } catch {
-      if !error.leavesJournalIntact { state.withLock { $0.doubt = error.description } }
+      if !error.leavesJournalIntact { state.withLock { $0.untrustedReason = error.description } }
       throw error
     }
   }
 
   /// Gives the room of what was taken away back to the file system. Nothing else may be going on.
-  public func shrink() throws(JournalError) {
+  package func shrink() throws(JournalError) {
     try usable().0.shrink()
   }
 
@@ -260,16 +260,18 @@ public final class SQLiteJournal: TransactionJournal {
   /// What was written up to there has been synced; with nil, syncing has failed.
   private func settle(_ position: DurableWatermark?) {
     if let position, let mark { return position.write(to: mark) }
-    state.withLock { $0.doubt = "\(layout.databaseLog): cannot be synced" }
+    state.withLock { $0.untrustedReason = "\(layout.databaseLog): cannot be synced" }
   }
 
   /// See `TransactionJournal.close()`.
-  public func close() {
+  package func close() {
     flusher?.stop()
     let closed = state.withLock { state -> (JournalDatabase, DurableWatermark?)? in
       guard !state.isClosed else { return nil }
       state.isClosed = true
-      return (state.database, state.doubt == nil ? DurableWatermark(revision: state.last, digest: state.tip) : nil)
+      return (
+        state.database, state.untrustedReason == nil ? DurableWatermark(revision: state.last, digest: state.tip) : nil
+      )
     }
     guard let (database, position) = closed else { return }
     database.close()

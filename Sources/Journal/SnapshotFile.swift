@@ -1,36 +1,36 @@
-internal import Foundation
-internal import Glibc
+import Foundation
+import Glibc
 
 /// A state in a file: what a journal's snapshots and backups are.
 ///
 /// A line that names the format, then frames: the length of the content (four bytes, little-endian), the link of the chain
 /// of digests up to and with it (eight bytes), the content. The first frame is the header as JSON, an empty one is the last,
 /// and nothing follows it; so a file that is cut off anywhere, or has a byte changed anywhere, is found out.
-public struct SnapshotFile: Sendable {
+package struct SnapshotFile: Sendable {
   /// What the file says of itself.
-  public struct Header: Hashable, Sendable, Codable {
+  package struct Header: Hashable, Sendable, Codable {
     /// The store that the state is of.
-    public let epoch: String
+    package let epoch: String
     /// The last revision that is in it.
-    public let revision: UInt64
+    package let revision: UInt64
     /// The digest of the journal's chain there.
-    public let digest: JournalDigest
+    package let digest: JournalDigest
     /// When it was written, in milliseconds since 1970.
-    public let milliseconds: Int64
+    package let milliseconds: Int64
     /// The text of the schema under which the objects stand.
-    public let schema: String
+    package let schema: String
   }
 
   /// What it says of itself.
-  public let header: Header
+  package let header: Header
   let path: String
 
   private static let magic = Array("keyway snapshot 1\n".utf8)
   /// The largest content of a frame, in bytes: more is a length that was not written.
-  public static let maximumBlock = 256 * 1024 * 1024
+  package static let maximumBlock = 256 * 1024 * 1024
 
   /// Opens a file and reads its header. Throws `damaged` where that is not one, `refused` where it cannot be read.
-  public init(path: String) throws(JournalError) {
+  package init(path: String) throws(JournalError) {
     var frames = try FrameReader(path)
     guard let content = try frames.next() else { throw .damaged(place: path, reason: "it has no header") }
     do {
@@ -42,14 +42,14 @@ public struct SnapshotFile: Sendable {
   }
 
   /// Gives the blocks in order; what follows the last one, or is missing, is `damaged`.
-  public func read(_ receive: ([UInt8]) throws -> Void) throws {
+  package func read(_ receive: ([UInt8]) throws -> Void) throws {
     var frames = try FrameReader(path)
     _ = try frames.next()
     while let block = try frames.next() { try receive(block) }
   }
 
   /// Writes a file under a name that is there only once it is whole and on the disk. Takes blocks until `next` gives nil.
-  public static func write(
+  package static func write(
     _ header: Header, to path: String, _ next: () throws -> [UInt8]?
   ) throws(JournalError) {
     let draft = "\(path).draft"

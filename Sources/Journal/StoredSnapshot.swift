@@ -1,7 +1,7 @@
 /// A snapshot's file as it was found.
-public struct StoredSnapshot: Hashable, Sendable {
+package struct StoredSnapshot: Hashable, Sendable {
   /// What it is good for.
-  public enum Condition: Hashable, Sendable {
+  package enum Condition: Hashable, Sendable {
     /// Every byte is what was written, and it is one of the journal.
     case whole
     /// It is not what was written: where and how.
@@ -11,17 +11,17 @@ public struct StoredSnapshot: Hashable, Sendable {
   }
 
   /// The name of the file in the directory of snapshots.
-  public let name: String
+  package let name: String
   /// The file with its path.
-  public let path: String
+  package let path: String
   /// The revision that the name says.
-  public let revision: UInt64
+  package let revision: UInt64
   /// How long the file is.
-  public let byteCount: Int
+  package let byteCount: Int
   /// What the file says of itself; nil where that cannot be read.
-  public let header: SnapshotFile.Header?
+  package let header: SnapshotFile.Header?
   /// What it is good for.
-  public private(set) var condition: Condition
+  package private(set) var condition: Condition
 
   /// Reads a file through; nil for one that is no snapshot, or that somebody has taken away meanwhile.
   init?(name: String, _ layout: JournalLayout) {

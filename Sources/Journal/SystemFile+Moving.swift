@@ -1,5 +1,5 @@
-internal import Foundation
-internal import Glibc
+import Foundation
+import Glibc
 
 extension SystemFile {
   /// How many bytes a file has; 0 where there is none.

@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// An open file of the operating system, closed with its last owner. Every call says which file failed and why.
 final class SystemFile: Sendable {

@@ -7,7 +7,7 @@
 ///
 /// Made to fit a log that is replicated as well: an append names the revision that it follows, and a reader can wait for
 /// what comes after a revision.
-public protocol TransactionJournal: AnyObject, Sendable {
+package protocol TransactionJournal: AnyObject, Sendable {
   /// What the journal is.
   var identity: JournalIdentity { get }
   /// How far it reaches.
@@ -62,14 +62,14 @@ public protocol TransactionJournal: AnyObject, Sendable {
 }
 
 /// A state that was written down.
-public struct JournalSnapshot: Hashable, Sendable {
+package struct JournalSnapshot: Hashable, Sendable {
   /// The last revision that is in it.
-  public let revision: UInt64
+  package let revision: UInt64
   /// The digest of the chain of records at this revision.
-  public let digest: JournalDigest
+  package let digest: JournalDigest
 
   /// A snapshot of a revision.
-  public init(revision: UInt64, digest: JournalDigest) {
+  package init(revision: UInt64, digest: JournalDigest) {
     self.revision = revision
     self.digest = digest
   }

@@ -1,4 +1,4 @@
-internal import Foundation
+import Foundation
 
 /// Keeps a resource from being closed while somebody uses it, and from being used afterwards.
 ///

@@ -1,6 +1,6 @@
 /// Why the model refuses something. A refused transaction changes nothing.
 public struct ModelError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The sort of mistake; its raw value is the code of the wire contract, section 6.
+  /// The sort of mistake; its raw value is the code of the specification, section 6.
   public enum Code: String, Hashable, Sendable, CaseIterable {
     /// No entity has this name.
     case unknownEntity = "unknown-entity"

@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// Numbers for what is read of collections: for each collection key, what is read of its members and what they fold
 /// into. With the owner, such a number names a `CollectionWatch` as if it were one more key of the owner, which is how

@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// The members of one collection of one object, followed for what is read of each of them, and folded where they are
 /// folded. However many observations read it, there is one.

@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// Every collection that somebody reads through, each watched once.
 ///

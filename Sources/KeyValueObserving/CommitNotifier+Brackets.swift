@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// Brackets: what is told at the outermost `didChange`, and what is taken back.
 extension CommitNotifier {
@@ -9,7 +9,9 @@ extension CommitNotifier {
     }
     let triggers = bracketTriggers(key, before: nil)
     let olds = oldValues(of: triggers.keys)
-    var bracket = Bracket(logStart: log.count)
+    var bracket = Bracket(number: openedBrackets, logStart: log.count)
+    openedBrackets += 1
+    holdersOfWatches = nil
     for id in sorted(Array(triggers.keys), triggers) {
       guard let entry = index.tracked[id], entry.observation.options.contains(.prior) else { continue }
       bracket.priors.append(
@@ -27,21 +29,61 @@ extension CommitNotifier {
       return
     }
     brackets[key] = nil
+    holdersOfWatches = nil
     defer { if brackets.isEmpty { log.removeAll() } }
     let before = StateAtWillChange(log: log, start: bracket.logStart, state: state)
     var triggers = bracketTriggers(key, before: before)
     if notifying(key) == .changed, before.value(of: key.object, key: key.key) == value(of: key.object, key: key.key) {
-      // Silent, except for those who look through the key at something else that changed while it led elsewhere.
+      // Silent, except for observers that look through the key at something else that changed while it led elsewhere.
       triggers = triggers.filter { owes($0.key) }
     }
+    release(bracket.held, heldBy: key, before: before, into: &triggers)
     retract(bracket.priors.filter { triggers[$0.id] == nil })
     notify(triggers, olds: oldValues(of: triggers.keys), withPriors: false)
+  }
+
+  /// Holds back a change from the observations that it reaches through a computed key of which another input is inside a
+  /// bracket. Must come before the change is applied.
+  mutating func hold(_ reached: [Reached]) {
+    for entry in reached {
+      guard let holder = entry.holder, isOpenToChanges(entry.gates) else { continue }
+      let way = HeldWay(bracket: holder, gates: entry.gates)
+      if withheld[entry.id] == nil { withheld[entry.id] = value(of: entry.id).map { Withheld(value: $0) } }
+      withheld[entry.id]?.ways.insert(way)
+      brackets[holder]?.held.insert(entry.id)
+    }
+  }
+
+  /// Adds what a bracket held back of changes by other keys, where the observer was not notified in between.
+  private mutating func release(
+    _ held: Set<ObserverIndex.TrackedID>, heldBy key: ObservedKey, before: StateAtWillChange,
+    into triggers: inout [ObserverIndex.TrackedID: Trigger]
+  ) {
+    for id in held {
+      var nearest: Int?
+      for way in withheld[id]?.ways ?? [] where way.bracket == key {
+        withheld[id]?.ways.remove(way)
+        guard isOpenToChanges(way.gates) else { continue }
+        guard owes(id) || passes(way.gates, valuesBefore: values(ofGates: way.gates, in: before)) else { continue }
+        nearest = min(nearest ?? .max, way.gates.count)
+      }
+      if let nearest, triggers[id] == nil { triggers[id] = Trigger(keyPosition: 0, depth: nearest) }
+    }
+  }
+
+  /// Forgets the brackets of a commit, and what they held back.
+  mutating func endBrackets() {
+    brackets.removeAll()
+    openedBrackets = 0
+    holdersOfWatches = nil
+    log.removeAll()
+    withheld.removeAll()
   }
 
   /// Whether an observer saw last another value than there is, because a bracket withheld it: then no key that notifies
   /// only when changed may keep it silent.
   func owes(_ id: ObserverIndex.TrackedID) -> Bool {
-    withheld[id].map { $0 != value(of: id) } ?? false
+    withheld[id].map { $0.value != value(of: id) } ?? false
   }
 
   private mutating func retract(_ priors: [Bracket.Prior]) {
@@ -57,7 +99,7 @@ extension CommitNotifier {
     for entry in reach(key) where isOpenToChanges(entry.gates) {
       let gateValues = before.map { values(ofGates: entry.gates, in: $0) } ?? [:]
       guard owes(entry.id) || passes(entry.gates, valuesBefore: gateValues) else { continue }
-      triggers.merge(Trigger(keyPosition: 0, depth: entry.depth), for: entry.id)
+      triggers.merge(Trigger(keyPosition: 0, depth: entry.gates.count), for: entry.id)
     }
     return triggers
   }

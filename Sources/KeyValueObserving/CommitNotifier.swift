@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// Works out what one commit tells each observer, operation by operation, walking from the state before to the state
 /// after. Knows nothing but these states and the index.
@@ -13,10 +13,14 @@ struct CommitNotifier {
   /// A bracket that is open.
   struct Bracket {
     var depth = 1
+    /// How many brackets of the commit were opened before it.
+    let number: Int
     /// Where the undo log ended at the outermost `willChange`.
     let logStart: Int
     /// Where the priors stand among the observer's notifications, for a bracket that turns out to be silent.
     var priors: [Prior] = []
+    /// The observations of which it held something back that other keys did; see `HeldWay`.
+    var held: Set<ObserverIndex.TrackedID> = []
 
     struct Prior {
       let id: ObserverIndex.TrackedID
@@ -33,6 +37,21 @@ struct CommitNotifier {
     var collection: Commit.CollectionChange?
   }
 
+  /// What an observer saw last, where it has not been notified of what happened since.
+  struct Withheld {
+    let value: Value
+    /// The ways by which changes would have reached it, but for brackets around other inputs of computed keys.
+    var ways: Set<HeldWay> = []
+  }
+
+  /// A way from a key that was set to an observation. It leads through a computed key that also reads the key of an open
+  /// bracket: the observer is notified at that bracket's end, whatever the computed key reads by then.
+  struct HeldWay: Hashable {
+    /// The key of the bracket: of several, the one that was opened first.
+    let bracket: ObservedKey
+    let gates: [ObservedKey]
+  }
+
   var index: ObserverIndex
   var state: PastState
   var notifications: [ObserverID: [Notification]] = [:]
@@ -43,10 +62,15 @@ struct CommitNotifier {
   /// What the overflowed observe of what this commit has touched: not in the index for the rest of it.
   var unwired: [ObserverIndex.TrackedID] = []
   var brackets: [ObservedKey: Bracket] = [:]
+  /// How many brackets the commit has opened.
+  var openedBrackets = 0
+  /// For each watched collection whose members read the key of an open bracket, the first of those; nil where that is to
+  /// be found anew.
+  var holdersOfWatches: [ObservedKey: ObservedKey]?
   /// What was written since the first of the open brackets.
   var log = UndoLog()
-  /// What observers saw last of the values that changed inside a bracket and that they have not been told of yet.
-  var withheld: [ObserverIndex.TrackedID: Value] = [:]
+  /// What observers saw last of the values that changed inside a bracket and of which they were not notified yet.
+  var withheld: [ObserverIndex.TrackedID: Withheld] = [:]
 
   /// Takes the index away from the caller until `giveBack`: with a second owner, each change of it would be a copy.
   init(taking index: inout ObserverIndex, state: consuming PastState, changesPerObserver: Int) {
@@ -63,15 +87,13 @@ struct CommitNotifier {
   mutating func events(of commit: Commit) -> [ObserverEvent] {
     for step in commit.steps {
       switch step.kind {
-      case .change(let changes): tell(step, changes)
+      case .change(let changes): notify(step, changes)
       case .willChange(let object, let key): open(ObservedKey(object: object, key: key))
       case .didChange(let object, let key): close(ObservedKey(object: object, key: key))
       }
     }
     let gone = endGoneObservations(commit)
-    brackets.removeAll()
-    log.removeAll()
-    withheld.removeAll()
+    endBrackets()
     defer {
       notifications.removeAll()
       endOverflow()
@@ -117,9 +139,14 @@ struct CommitNotifier {
     /// The one change that touched an observation so far; nil after a second.
     var onlyPosition: [ObserverIndex.TrackedID: Int?] = [:]
     var isNothing = true
+    /// Whether members come to or go from a watched collection.
+    var isReshaping = false
+
+    /// Whether a collection may have other members afterwards, or a member other dependencies.
+    var isRewiring: Bool { isReshaping || !redirected.isEmpty || !redirectedLinks.isEmpty }
   }
 
-  private mutating func tell(_ step: Commit.Step, _ changes: [Commit.KeyChange]) {
+  private mutating func notify(_ step: Commit.Step, _ changes: [Commit.KeyChange]) {
     var touched = touch(step, changes)
     guard !touched.isNothing else { return apply(step) }
     let gateValues = touched.gated.isEmpty ? [:] : values(ofGates: touched.gated.flatMap(\.gates), in: self)
@@ -127,7 +154,10 @@ struct CommitNotifier {
     if !touched.gated.isEmpty { olds.merge(oldValues(of: touched.gated.lazy.map(\.id))) { first, _ in first } }
     apply(step)
     for id in touched.redirected { index.rewire(id, in: state) }
-    if !index.collections.isEmpty { updateCollections(changes, touched.redirectedLinks) }
+    if !index.collections.isEmpty {
+      updateCollections(changes, touched.redirectedLinks)
+      if touched.isRewiring { holdersOfWatches = nil }
+    }
     for entry in touched.gated where owes(entry.id) || passes(entry.gates, valuesBefore: gateValues) {
       touched.triggers.merge(entry.trigger, for: entry.id)
     }
@@ -142,7 +172,7 @@ struct CommitNotifier {
     for (position, change) in changes.enumerated() {
       let key = ObservedKey(object: change.object, key: change.key)
       if !index.collections.isEmpty { touchLinks(key, isLink: reshapes || isLink(key), &touched) }
-      let reached = reach(key)
+      let reached = reach(key, findingHolders: !brackets.isEmpty)
       guard !reached.isEmpty else { continue }
       touched.isNothing = false
       if reshapes || isLink(key) { touched.redirected.formUnion(reached.lazy.filter(\.isDirect).map(\.id)) }
@@ -155,8 +185,9 @@ struct CommitNotifier {
         }
       }
       guard !change.isSilent, brackets[key] == nil else { continue }
-      for entry in reached {
-        var trigger = Trigger(keyPosition: position, depth: entry.depth)
+      hold(reached)
+      for entry in reached where entry.holder == nil {
+        var trigger = Trigger(keyPosition: position, depth: entry.gates.count)
         if let collection = change.collection, isEnd(key, of: entry) { trigger.collection = collection }
         if entry.gates.isEmpty {
           touched.triggers.merge(trigger, for: entry.id)
@@ -172,7 +203,10 @@ struct CommitNotifier {
 
   /// Notes the members of watched collections that depend on a key.
   private mutating func touchLinks(_ key: ObservedKey, isLink: Bool, _ touched: inout Touched) {
-    if !index.collections.watches(of: key).isEmpty { touched.isNothing = false }
+    if !index.collections.watches(of: key).isEmpty {
+      touched.isNothing = false
+      touched.isReshaping = true
+    }
     let links = index.collections.links(dependingOn: key)
     guard !links.isEmpty else { return }
     touched.isNothing = false
@@ -193,7 +227,7 @@ struct CommitNotifier {
 
   /// Whether an observation's path ends at a collection key.
   private func isEnd(_ key: ObservedKey, of entry: Reached) -> Bool {
-    guard entry.isDirect, entry.depth == 0, withheld[entry.id] == nil,
+    guard entry.isDirect, entry.gates.isEmpty, withheld[entry.id] == nil,
       let path = index.tracked[entry.id]?.observation.keyPath
     else { return false }
     return path.operation == nil && path.keys.last == key.key
@@ -223,7 +257,7 @@ struct CommitNotifier {
     guard !brackets.isEmpty else { return }
     for entry in reached where withheld[entry.id] == nil {
       guard brackets[key] != nil || entry.gates.contains(where: { brackets[$0] != nil }) else { continue }
-      withheld[entry.id] = value(of: entry.id)
+      withheld[entry.id] = value(of: entry.id).map { Withheld(value: $0) }
     }
   }
 
@@ -237,7 +271,7 @@ struct CommitNotifier {
     var values: [ObserverIndex.TrackedID: Value] = [:]
     for id in ids {
       guard let observation = index.tracked[id]?.observation, observation.options.contains(.old) else { continue }
-      values[id] = withheld[id] ?? observation.value(in: self)
+      values[id] = withheld[id]?.value ?? observation.value(in: self)
     }
     return values
   }

@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// A key of an object; or, with a negative key, what a collection of the object folds into or its members have: see
 /// `CollectionShapes`.
@@ -13,9 +13,8 @@ struct ObservedKey: Hashable {
 /// A key whose change can change what an observation sees: a link of its path, or what a computed key reads.
 struct Dependency: Hashable {
   let observedKey: ObservedKey
-  /// How many computed keys stand between the observation and this key: 0 for what the path names itself.
-  let depth: Int
-  /// Those computed keys, outermost first: each may keep silent by its own `notifies` or an open bracket.
+  /// The computed keys between the observation and this key, outermost first; none for what the path names itself. Each
+  /// may keep silent by its own `notifies` or an open bracket.
   let gates: [ObservedKey]
 }
 
@@ -34,33 +33,33 @@ struct DependencyWalk<Reader: ObjectReader> {
   /// Finds everything that `tree` reads from an object. One that is not there has the keys of `entity` all the same:
   /// somebody may make it.
   mutating func follow(
-    _ tree: KeyTree, from object: Reference, _ entity: Entity, depth: Int = 0, gates: [ObservedKey] = []
+    _ tree: KeyTree, from object: Reference, _ entity: Entity, gates: [ObservedKey] = []
   ) {
     for branch in tree.branches {
       let key = ObservedKey(object: object, key: branch.key)
-      found.append(Dependency(observedKey: key, depth: depth, gates: gates))
+      found.append(Dependency(observedKey: key, gates: gates))
       switch entity.keys[branch.key].kind {
       case .attribute: break
-      case .toOne: followValue(of: key, branch.behind, depth, gates)
+      case .toOne: followValue(of: key, branch.behind, gates)
       case .toMany:
         guard !branch.behind.isEmpty || branch.fold != nil else { break }
         let members = ObservedKey(object: object, key: shapes.key(for: branch))
-        found.append(Dependency(observedKey: members, depth: depth, gates: gates))
+        found.append(Dependency(observedKey: members, gates: gates))
       case .computed(let computed):
         for inner in [computed.reads] + computed.inheritedReads {
-          follow(inner, from: object, entity, depth: depth + 1, gates: gates + [key])
+          follow(inner, from: object, entity, gates: gates + [key])
         }
-        followValue(of: key, branch.behind, depth, gates)
+        followValue(of: key, branch.behind, gates)
       }
     }
   }
 
   /// Goes on behind a key that leads to an object.
-  private mutating func followValue(of key: ObservedKey, _ tree: KeyTree, _ depth: Int, _ gates: [ObservedKey]) {
+  private mutating func followValue(of key: ObservedKey, _ tree: KeyTree, _ gates: [ObservedKey]) {
     guard !tree.isEmpty, let record = reader.record(key.object),
       case .reference(let next) = reader.value(of: record, key.object, key: key.key),
       let entity = reader.record(next)?.entity
     else { return }
-    follow(tree, from: next, entity, depth: depth, gates: gates)
+    follow(tree, from: next, entity, gates: gates)
   }
 }

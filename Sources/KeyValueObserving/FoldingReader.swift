@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// A state together with what its watched collections fold into, so that reading a sum does not read the members.
 struct FoldingReader<Base: ObjectReader>: ObjectReader {

@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// What has become of the members of a collection from one moment to another, said as one change.
 struct MemberDifference: Hashable {

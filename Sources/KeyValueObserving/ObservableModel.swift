@@ -48,7 +48,7 @@ public final class ObservableModel {
   public func commit(_ transaction: Transaction) throws(ModelError) -> Commit {
     let commit = try model.commit(transaction)
     var events: [ObserverEvent] = []
-    index.tell(CollectionOfOne(commit), of: model.state) { events.append($0) }
+    index.notify(CollectionOfOne(commit), of: model.state) { events.append($0) }
     if events.count > 1 { events.sort { $0.observer.rawValue < $1.observer.rawValue } }
     for event in events {
       handlers[event.observer]?(event)

@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 extension Observation {
   /// The members at the end of a path that ends at a to-many, without operator, and that tells everything that becomes of

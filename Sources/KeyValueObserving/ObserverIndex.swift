@@ -118,7 +118,7 @@ public struct ObserverIndex: Sendable {
   /// How many (key, observation) pairs the index holds.
   var linkCount: Int { idsByKey.values.reduce(0) { $0 + $1.count } }
 
-  // MARK: For the telling
+  // MARK: For notifying
 
   /// The observations that depend on a key of an object.
   func ids(dependingOn key: ObservedKey) -> Set<TrackedID> {

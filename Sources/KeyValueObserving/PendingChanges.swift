@@ -31,7 +31,7 @@ public struct PendingChanges: Sendable {
   /// told as a whole.
   public static var memberLimit: Int { 1_000 }
 
-  private let standing: DeliveredValues
+  private let delivered: DeliveredValues
   private var entries: [String: Entry] = [:]
   /// How many commits wait to be told.
   public private(set) var commits = 0
@@ -44,8 +44,8 @@ public struct PendingChanges: Sendable {
   }
 
   /// Nothing is pending yet since that moment.
-  public init(since standing: DeliveredValues) {
-    self.standing = standing
+  public init(since delivered: DeliveredValues) {
+    self.delivered = delivered
   }
 
   /// Takes in what one commit would have told. It must be all of it: of an event that is overflowed nothing can be
@@ -93,12 +93,12 @@ public struct PendingChanges: Sendable {
     of observation: Observation, _ entry: Entry, cell: String?, in reader: some ObjectReader
   ) -> Change {
     let options = observation.options
-    guard let touched = entry.touched, let then = standing.members(of: observation),
+    guard let touched = entry.touched, let then = delivered.members(of: observation),
       let now = observation.followedMembers(in: reader),
       let difference = MemberDifference(from: then, to: now, touched: touched)
     else {
       return Change(
-        cell: cell, observation: observation, old: options.contains(.old) ? standing.value(of: observation) : nil,
+        cell: cell, observation: observation, old: options.contains(.old) ? delivered.value(of: observation) : nil,
         new: options.contains(.new) ? observation.value(in: reader) : nil, isPrior: false)
     }
     return Change(

@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// What was written while brackets are open, as it stood before each write: one log for all of them, so that a write
 /// costs the same however many there are. A bracket only remembers where the log ended at its `willChange`.

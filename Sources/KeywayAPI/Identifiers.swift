@@ -1,6 +1,7 @@
-internal import Glibc
+import Glibc
+import Notation
 
-/// Words that name stores and objects, and the clocks that they are made from.
+/// Identifiers of stores and objects, and the clocks that they are made from.
 enum Identifiers {
   /// Milliseconds since 1970.
   static var epochMilliseconds: UInt64 {
@@ -34,11 +35,7 @@ enum Identifiers {
   static func makeUUIDv7(milliseconds: UInt64, random: (UInt64, UInt64)) -> String {
     let high = milliseconds << 16 | 0x7000 | (random.0 & 0x0FFF)
     let low = 0x8000_0000_0000_0000 | (random.1 & 0x3FFF_FFFF_FFFF_FFFF)
-    let digits = [high, low].map { half in
-      let text = String(half, radix: 16)
-      return String(repeating: "0", count: 16 - text.count) + text
-    }
-    .joined()
+    let digits = high.padded(to: 16, radix: 16) + low.padded(to: 16, radix: 16)
     let groups = [0..<8, 8..<12, 12..<16, 16..<20, 20..<32]
     return groups.map { String(Array(digits)[$0]) }.joined(separator: "-")
   }

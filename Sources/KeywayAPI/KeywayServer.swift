@@ -55,7 +55,7 @@ package final class KeywayServer: Sendable {
   /// Where the objects are.
   package let store: Store
   private let schemaText: String?
-  private let api: KeywayAPI
+  private let api: RequestRouter
   private let hub: StreamHub
   private let http: Server
 
@@ -79,15 +79,15 @@ package final class KeywayServer: Sendable {
     hub = StreamHub(limits: configuration.server, logger: logger)
     let journal = journal ?? MemoryJournal(identity: JournalIdentity(epoch: Self.makeEpoch(), schema: ""))
     let epoch = journal.identity.epoch
-    let streams = StreamRegistry(hub: hub, epoch: epoch, limits: configuration.streams, random: random)
-    let feed = JournalFeed(journal: journal, hub: hub, epoch: epoch)
+    let services = StreamServices(hub: hub, epoch: epoch, limits: configuration.streams, random: random)
+    let streams = Streams(services, journal: journal)
     store = Store(
       schema: schema, journal: journal, limits: configuration.store,
-      publisher: ServerPublisher(streams: streams, feed: feed),
+      publisher: streams,
       now: { Int64(Identifiers.epochMilliseconds) })
     let pages = PageStore(limits: configuration.pages, now: now, random: random)
-    api = KeywayAPI(
-      store: store, streams: streams, feed: feed, hub: hub, pages: pages,
+    api = RequestRouter(
+      store: store, streams: streams, hub: hub, pages: pages,
       idempotency: IdempotencyStore(limits: configuration.idempotency, now: now),
       limits: configuration.requests,
       hosts: HostNames(host: configuration.host, others: configuration.names, port: configuration.port),
@@ -97,7 +97,8 @@ package final class KeywayServer: Sendable {
       _ = try store.recover(schemaText: schemaText)
       try prepare(store)
     }
-    try hub.start(delegate: api)
+    try hub.start(
+      delegate: StreamMonitor(store: store, streams: streams.registry, metrics: registry, logger: logger))
     do {
       http = try Server(socket: socket, limits: configuration.server, hub: hub, handler: api, logger: logger)
     } catch {

@@ -22,7 +22,7 @@ package struct BoundedCache<Key: Hashable & Sendable, Item: Sendable>: Sendable 
   /// What all that is kept weighs.
   package private(set) var weight = 0
 
-  /// An empty shelf for so much.
+  /// An empty cache for so much.
   package init(weightLimit: Int) {
     self.weightLimit = weightLimit
   }

@@ -1,5 +1,5 @@
-internal import DequeModule
-internal import KeyValueModel
+import DequeModule
+import KeyValueModel
 
 /// Consecutive commits, oldest first, of which both ends move. A value: a copy costs three references, and who appends
 /// while somebody holds one copies a segment, not all of them.

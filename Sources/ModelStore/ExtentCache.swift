@@ -1,5 +1,5 @@
 package import KeyValueModel
-internal import Locking
+import Locking
 
 /// The references of each entity's objects in order, kept until an object is made or deleted: sorting them anew for each
 /// fetch would cost the extent's length every time. Holds one list for each entity that was fetched.

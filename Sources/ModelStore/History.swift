@@ -1,4 +1,4 @@
-internal import DequeModule
+import DequeModule
 package import KeyValueModel
 
 /// The last commits, as far back as the limits allow: what somebody who was away can still be told exactly.

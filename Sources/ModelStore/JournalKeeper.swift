@@ -1,7 +1,7 @@
-internal import Dispatch
-internal import Journal
-internal import KeyValueModel
-internal import Locking
+import Dispatch
+import Journal
+import KeyValueModel
+import Locking
 
 /// Keeps a journal short: writes the state down from time to time, and has the journal forget what nobody needs for
 /// starting or for resuming.

@@ -1,5 +1,5 @@
 package import KeyValueModel
-internal import Locking
+import Locking
 
 /// What was committed after a revision, and the objects as they were then: immutable, and the same for all who come back
 /// to that revision.
@@ -36,9 +36,9 @@ extension Store {
       return known
     }
     guard let missed = MissedCommits(after: revision, publishedHistory) else { return nil }
-    missedCommits.withLock { shelf in
-      _ = shelf.take(revision)
-      shelf.put(missed, for: revision, at: missed.snapshot.revision, weight: missed.commits.count + 1)
+    missedCommits.withLock { cache in
+      _ = cache.take(revision)
+      cache.put(missed, for: revision, at: missed.snapshot.revision, weight: missed.commits.count + 1)
     }
     return missed
   }

@@ -3,7 +3,7 @@ package import KeyValueObserving
 
 /// A live query that was evaluated while others wrote: to be brought to the present when it is watched.
 package struct PreparedQuery: Sendable {
-  private static let watcher = QueryWatcher(observer: ObserverID(0), cell: nil)
+  private static let observer = QueryObserver(id: ObserverID(0), cell: nil)
 
   private let query: Query
   /// The query alone, as it was at `revision`; none after a failure. Kept whole, because who took the query out to bring
@@ -25,7 +25,7 @@ package struct PreparedQuery: Sendable {
   ) {
     query = live.query
     queries = LiveQueries(filterCost: limits.queryFilterCost, recentLimit: 0)
-    queries.add(live, watcher: Self.watcher)
+    queries.add(live, observer: Self.observer)
     self.revision = revision
     self.snapshot = snapshot
     past = isPast ? live.result : nil
@@ -44,7 +44,7 @@ package struct PreparedQuery: Sendable {
   /// where it is known.
   mutating func bringUp(through commits: [Commit], to snapshot: Snapshot, from before: PastState? = nil) {
     guard let last = commits.last, failure == nil else { return }
-    queries.tell(commits, of: snapshot.state, from: before) { event in
+    queries.notify(commits, of: snapshot.state, from: before) { event in
       switch event.outcome {
       case .content(let content): contents.append(content)
       case .failed(let error): failure = error
@@ -98,8 +98,8 @@ extension Publication {
   }
 
   /// Has somebody watch a query, which has been finished under this lock where nobody watches it.
-  package mutating func watch(_ query: Query, _ watcher: QueryWatcher, _ finished: PreparedQuery?) {
-    if !queries.watch(query, watcher), let live = finished?.live { queries.add(live, watcher: watcher) }
+  package mutating func watch(_ query: Query, _ observer: QueryObserver, _ finished: PreparedQuery?) {
+    if !queries.watch(query, observer), let live = finished?.live { queries.add(live, observer: observer) }
   }
 }
 

@@ -1,7 +1,7 @@
-internal import Dispatch
+import Dispatch
 package import Journal
 package import KeyValueModel
-internal import Locking
+import Locking
 
 /// Makes a state and its history from a journal: a snapshot, and the transactions since, carried out again by the code that
 /// carried them out first.

@@ -12,7 +12,7 @@ package struct Replay: Sendable {
   private var index = ObserverIndex()
 
   /// Tells what was missed. `cells` names the groups of observations as `ObserverIndex.add` does; `changesPerObserver` is
-  /// as for `ObserverIndex.tell`.
+  /// as for `ObserverIndex.notify`.
   package init(
     _ cells: [(name: String?, observations: [Observation])], _ missed: MissedCommits, changesPerObserver: Int,
     receive: (ObserverEvent) -> Void
@@ -25,7 +25,7 @@ package struct Replay: Sendable {
         index.add(cell.observations, of: ObserverID(0), cell: cell.name, in: missed.past)
       }
     }
-    index.tell(
+    index.notify(
       missed.commits, of: missed.snapshot.state, from: missed.past, changesPerObserver: changesPerObserver,
       receive: receive)
   }
@@ -36,7 +36,7 @@ package struct Replay: Sendable {
   ) {
     guard let last = commits.last else { return }
     assert(commits.first?.revision == revision + 1)
-    index.tell(commits, of: present, changesPerObserver: changesPerObserver, receive: receive)
+    index.notify(commits, of: present, changesPerObserver: changesPerObserver, receive: receive)
     revision = last.revision
   }
 }

@@ -1,6 +1,6 @@
 package import KeyValueModel
-internal import KeyValueObserving
-internal import Locking
+import KeyValueObserving
+import Locking
 
 /// What makes the work for two who resume a live query the same.
 struct ResumedQueryKey: Hashable, Sendable {

@@ -1,7 +1,7 @@
-internal import Dispatch
-internal import Journal
+import Dispatch
+import Journal
 package import KeyValueModel
-internal import Locking
+import Locking
 
 extension Store {
   /// Reads the journal, once, before the first write; then the store serves. Gives what somebody should know. Throws what

@@ -1,9 +1,9 @@
-internal import Dispatch
-internal import Glibc
+import Dispatch
+import Glibc
 package import Journal
 package import KeyValueModel
-internal import KeyValueObserving
-internal import Locking
+import KeyValueObserving
+import Locking
 
 /// The single writer, and what it has published.
 ///
@@ -129,16 +129,16 @@ package final class Store: Sendable {
   package func submit(
     _ transaction: Transaction, attachment: Attachment? = nil, conclude: @escaping Conclusion
   ) -> Bool {
-    enum ConnectionSlot { case refused, queued, first }
-    let slot = queue.withLock { queue -> ConnectionSlot in
+    enum Entry { case refused, queued, first }
+    let entry = queue.withLock { queue -> Entry in
       guard queue.waiting.count < limits.queuedWrites else { return .refused }
       queue.waiting.append(Submission(transaction: transaction, attachment: attachment, conclude: conclude))
       if queue.isScheduled { return .queued }
       queue.isScheduled = true
       return .first
     }
-    if slot == .first { writer.async { self.writeAll() } }
-    return slot != .refused
+    if entry == .first { writer.async { self.writeAll() } }
+    return entry != .refused
   }
 
   /// Takes everything that waits as one batch, until nothing does.
@@ -244,11 +244,11 @@ package final class Store: Sendable {
       latest.withLock { $0 = snapshot }
       forgetResumed(at: revision)
       var events: [ObserverEvent] = []
-      publication.observers.tell(
+      publication.observers.notify(
         commits, of: snapshot.state, changesPerObserver: limits.changesPerObserver
       ) { events.append($0) }
       var queryEvents: [QueryEvent] = []
-      publication.queries.tell(commits, of: snapshot.state) { queryEvents.append($0) }
+      publication.queries.notify(commits, of: snapshot.state) { queryEvents.append($0) }
       publication.queries.settle(upTo: publisher.publish(events, queryEvents, upTo: snapshot.revision))
     }
   }

@@ -38,6 +38,24 @@ struct RegexTests {
   func mismatch(_ pattern: String, _ text: String) throws { #expect(try !RegexTests.matches(pattern, text)) }
 
   @Test(
+    "Where all of Unicode counts, so it does in named sets, their opposites, brackets and word boundaries",
+    arguments: [
+      ("^\\w+$", "né_9", true), ("^\\W$", "é", false), ("^[^\\W\\d]+$", "é", true), ("^[^\\W\\d]+$", "٣", false),
+      ("^\\d$", "٣", true), ("^[\\D]$", "٣", false), ("^\\s\\S$", "\u{A0}é", true), ("^[\\S]$", "\u{A0}", false),
+      ("\\bb", "éb", false), ("é\\Bb", "éb", true), ("^[\\w.]+$", "é.", true),
+    ])
+  func unicode(_ pattern: String, _ text: String, _ isMatch: Bool) throws {
+    #expect(try RegexProgram(pattern, isUnicode: true).matches(text) == isMatch)
+  }
+
+  @Test("A pattern that lets other engines try again and again is matched at once")
+  func linear() throws {
+    let text = String(repeating: "a", count: 20_000)
+    #expect(try !RegexProgram("^(a+)+$", isUnicode: true).matches(text + "b"))
+    #expect(try RegexProgram("(x+x+)+y|(a|a)*$", isUnicode: true).matches(text))
+  }
+
+  @Test(
     "A pattern that is none is refused",
     arguments: [
       "(", ")", "a**", "*a", "[a", "[b-a]", "a{2,1}", "a{1001}", "\\", "\\q", "\\1", "(?z)", "(?P<>a)", "[[:no:]]",
@@ -51,7 +69,7 @@ struct RegexTests {
     var random = SplitMix64(seed: seed)
     for _ in 0..<4_000 {
       let pattern = RegexTests.pattern(&random, 3)
-      var parser = RegexParser(pattern)
+      var parser = RegexParser(pattern, isUnicode: false)
       let node = try parser.parse()
       let program = try RegexProgram(pattern)
       for _ in 0..<4 {

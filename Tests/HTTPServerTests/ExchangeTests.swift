@@ -8,14 +8,14 @@ import Testing
     #expect(exchange.headerArrived(RequestHeader(contentLength: 4)) == .proceed)
     #expect(exchange.continued(byteCount: 4) == .keep)
     #expect(exchange.continued(byteCount: 0) == .handle)
-    exchange.answered()
+    exchange.responded()
     #expect(exchange.continued(byteCount: 0) == .close)
   }
 
   @Test func aDeclaredLengthOverTheLimitIsRefusedBeforeTheBody() {
     var exchange = Exchange(bodyLimit: 10)
     #expect(exchange.headerArrived(RequestHeader(contentLength: 11)) == .refuse(.bodyTooLarge(limit: 10)))
-    #expect(exchange.phase == .answered)
+    #expect(exchange.phase == .responded)
   }
 
   @Test func aFaultOfTheHeaderComesFirst() {
@@ -45,7 +45,7 @@ import Testing
     _ = exchange.headerArrived(RequestHeader())
     #expect(exchange.continued(byteCount: 0) == .handle)
     exchange.suspended()
-    #expect(exchange.continued(byteCount: 0) == .answerDeferred)
+    #expect(exchange.continued(byteCount: 0) == .respondDeferred)
     #expect(exchange.continued(byteCount: 0) == .close)
   }
 

@@ -125,7 +125,7 @@ final class HubListener: StreamHubDelegate {
 
   func heartbeat(at position: UInt64) -> EventBytes { EventBytes(Array("event: heartbeat\nid: \(position)\n\n".utf8)) }
 
-  func farewell(_ reason: StreamEnd) -> EventBytes { EventBytes(Array("event: bye\ndata: \(reason)\n\n".utf8)) }
+  func closingEvent(_ reason: StreamEnd) -> EventBytes { EventBytes(Array("event: bye\ndata: \(reason)\n\n".utf8)) }
 
   func streamLagged(_ id: StreamID, firstMissed position: UInt64) {
     let miss = Miss(id: id, first: position)

@@ -61,7 +61,7 @@ struct CollectionOperatorTests {
   }
 
   @Test(
-    "Each operator gives what Foundation's guide says, nulls counting as the contract says",
+    "Each operator gives what Foundation's guide says, nulls counting as the specification says",
     arguments: [
       ("employees.@count", "4"), ("employees.@sum.salary", "70"), ("employees.@avg.salary", "17.5"),
       ("employees.@min.salary", "10"), ("employees.@max.salary", "30"), ("employees.@sum.level", "6"),

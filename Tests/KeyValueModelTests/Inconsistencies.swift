@@ -1,3 +1,4 @@
+import Notation
 @testable import KeyValueModel
 
 /// What does not fit together in a state: extents, inverses, referrers, indexes and lists, compared with what the objects

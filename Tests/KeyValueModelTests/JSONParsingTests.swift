@@ -76,7 +76,7 @@ struct JSONParsingTests {
     #expect(throws: Never.self) { try json("[" + String(repeating: "[],", count: 200) + "[]]") }
   }
 
-  @Test("Minus zero keeps its sign, and is equal to zero")
+  @Test("Minus zero keeps its sign and its point, and is equal to zero")
   func minusZero() throws {
     for text in ["-0", "-0.0", "-0e5"] {
       guard case .number(let number) = try json(text) else {
@@ -84,7 +84,8 @@ struct JSONParsingTests {
         continue
       }
       #expect(number.sign == .minus)
-      #expect(try json(text).json == "-0")
+      #expect(try json(text).json == "-0.0")
+      #expect(try json(text) == .number(0))
     }
   }
 
@@ -95,5 +96,36 @@ struct JSONParsingTests {
     #expect(Value.string(composed) != .string(decomposed))
     #expect(Value.object([composed: .null]) != .object([decomposed: .null]))
     #expect(Value.object(["a": .integer(1), "b": .null]) == .object(["b": .null, "a": .integer(1)]))
+  }
+
+  @Test("Names that Unicode holds for equal are names of two members")
+  func equivalentNames() throws {
+    let (composed, decomposed) = ("\u{E9}", "e\u{301}")
+    let text = "{\"\(composed)\":1,\"\(decomposed)\":2,\"K\":3,\"\u{212A}\":4}"
+    guard case .object(var object) = try json(text) else { throw NotAnObject() }
+    #expect(object.members.count == 4)
+    #expect(Value.object(object).json == text)
+    #expect(object[decomposed] == .integer(2))
+    #expect(object["\u{212A}"] == .integer(4))
+    object[composed] = nil
+    #expect(object.members.map(\.value) == [.integer(2), .integer(3), .integer(4)])
+    #expect(throws: JSONError.self) { try json("{\"\(composed)\":1,\"\(composed)\":1}") }
+  }
+
+  @Test(
+    "A number is a double where its text says what the double stands for, else the exact integer or a rounded number",
+    arguments: [
+      ("1.0", Value.number(1)), ("1e3", .number(1000)), ("-2.50e1", .number(-25)), ("0e5", .number(0)),
+      ("9007199254740992.0", .number(0x1p53)), ("9007199254740993.0", .integer(9_007_199_254_740_993)),
+      ("900719925474099300e-2", .integer(9_007_199_254_740_993)), ("9.223372036854775e+18", .number(0x1p63 - 1024)),
+      ("9.223372036854775807e18", .integer(.max)), ("-9.223372036854775808e18", .integer(.min)),
+      ("-9223372036854775808", .integer(.min)), ("-9223372036854775809", .rounded(-0x1p63)),
+      ("9223372036854775808", .rounded(0x1p63)), ("1e19", .number(1e19)), ("1.00000000000000000001", .rounded(1)),
+      ("4503599627370497.5", .rounded(0x1p52 + 2)), ("1e-400", .rounded(0)), ("0.1e-5", .number(1e-6)),
+      ("0.00000000000000000000", .number(0)), ("0e99999999999999999999", .number(0)), ("1.5", .number(1.5)),
+    ])
+  func exactNumbers(text: String, value: Value) throws {
+    // A rounded number is equal to its double.
+    #expect("\(try json(text))" == "\(value)")
   }
 }

@@ -8,7 +8,7 @@ struct JSONRoundTripTests {
     "Values are written compactly, with the escapes that are needed and no others",
     arguments: [
       (Value.null, "null"), (.bool(true), "true"), (.integer(.min), "-9223372036854775808"),
-      (.number(100), "100"), (.number(-0.0), "-0"), (.number(0.1), "0.1"), (.number(1e300), "1e+300"),
+      (.number(100), "100"), (.number(-0.0), "-0.0"), (.number(0.1), "0.1"), (.number(1e300), "1e+300"),
       (.number(1e-7), "1e-07"), (.string("é😀/"), "\"é😀/\""), (.string("\"\\"), #""\"\\""#),
       (.string("\u{8}\u{c}\n\r\t"), #""\b\f\n\r\t""#), (.string("\u{0}\u{1f}\u{7f}"), "\"\\u0000\\u001f\u{7f}\""),
       (.array([.integer(1), .string("a")]), "[1,\"a\"]"),

@@ -1,4 +1,5 @@
 import KeyValueModel
+import Notation
 import Testing
 
 @Suite struct RFC3339InstantTests {

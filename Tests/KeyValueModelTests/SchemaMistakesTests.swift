@@ -153,6 +153,8 @@ struct SchemaMistakesTests {
       .init("'maxLength' wants a whole number", key: "x: {type: string, maxLength: ¶1.5}"),
       .init("maxLength is under minLength", key: "x: {type: string, minLength: 2, maxLength: ¶1}"),
       .init("'pattern' is no regular expression", key: "x: {type: string, pattern: ¶'('}"),
+      .init("'pattern' is no regular expression", key: "x: {type: string, pattern: ¶'(?=a)b'}"),
+      .init("'pattern' is no regular expression", key: "x: {type: string, pattern: ¶'(a)\\1'}"),
       .init("'enum' wants a list", key: "x: {type: string, enum: ¶a}"),
       .init("'enum' wants a list", key: "x: {type: string, enum: ¶[]}"),
       .init("the enum's \"b\" wants an integer", key: "x: {type: integer, enum: [1, ¶b]}"),

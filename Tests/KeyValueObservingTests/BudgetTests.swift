@@ -95,7 +95,7 @@ struct BudgetTests {
     }
     #expect(live == [["true"], ["A/1.b.y old=2 new=3", "false"]])
     var replayed: [[String]] = []
-    index.tell(bench.commits[start...], of: bench.model.state, changesPerObserver: 1) {
+    index.notify(bench.commits[start...], of: bench.model.state, changesPerObserver: 1) {
       replayed.append(lines($0) + ["\($0.hasOverflowed)"])
     }
     #expect(replayed == live)

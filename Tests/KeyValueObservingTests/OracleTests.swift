@@ -96,7 +96,7 @@ extension OracleTests.Race {
   private mutating func compare(_ commit: Commit, _ expected: [UInt64: [String]]) throws {
     var events: [UInt64: ObserverEvent] = [:]
     var budgeted = index
-    index.tell(CollectionOfOne(commit), of: model.state) { events[$0.observer.rawValue] = $0 }
+    index.notify(CollectionOfOne(commit), of: model.state) { events[$0.observer.rawValue] = $0 }
     try compare(commit, events, toldWithinBudgetBy: &budgeted)
     for observer in Set(events.keys).union(expected.keys) {
       let found = events[observer].map(lines) ?? []
@@ -106,7 +106,7 @@ extension OracleTests.Race {
     }
     if var live = fork?.live {
       var lines: [String] = []
-      live.tell(CollectionOfOne(commit), of: model.state) { lines.append(Self.text($0)) }
+      live.notify(CollectionOfOne(commit), of: model.state) { lines.append(Self.text($0)) }
       fork?.live = live
       fork?.lines += lines.sorted()
     }
@@ -118,7 +118,7 @@ extension OracleTests.Race {
   ) throws {
     let budget = Int.random(in: 0..<12, using: &budgets)
     var budgeted: [UInt64: ObserverEvent] = [:]
-    index.tell(CollectionOfOne(commit), of: model.state, changesPerObserver: budget) {
+    index.notify(CollectionOfOne(commit), of: model.state, changesPerObserver: budget) {
       budgeted[$0.observer.rawValue] = $0
     }
     for observer in Set(events.keys).union(budgeted.keys) {

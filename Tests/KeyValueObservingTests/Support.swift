@@ -93,7 +93,7 @@ struct Bench {
     let commit = try model.commit(Transaction(try lines.map(operation), writer: "w"))
     commits.append(commit)
     var events: [UInt64: ObserverEvent] = [:]
-    index.tell(CollectionOfOne(commit), of: model.state, changesPerObserver: changesPerObserver) { event in
+    index.notify(CollectionOfOne(commit), of: model.state, changesPerObserver: changesPerObserver) { event in
       #expect(events.updateValue(event, forKey: event.observer.rawValue) == nil, "one commit is told at once")
       #expect(event.revision == commit.revision && event.writer == "w")
     }

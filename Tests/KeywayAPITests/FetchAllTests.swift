@@ -26,7 +26,7 @@ struct FetchAllTests {
   @Test("An empty store has a page without objects")
   func empty() throws {
     let response = try TestServer(objects: []).client.must("GET", "/v1/objects")
-    #expect(response.text == #"{"revision":0,"count":0,"objects":[]}"#)
+    #expect(response.jsonText == #"{"revision":0,"count":0,"objects":[]}"#)
   }
 
   @Test("entities picks some, with what extends them; a name that is none is unknown-entity")
@@ -90,7 +90,7 @@ struct FetchAllTests {
     let deep = String(repeating: "[", count: 64) + String(repeating: "]", count: 64)
     try server.set("Note/1/tags", deep)
     try server.commit(#"{"op":"create","object":"Note/2","value":{"tags":\#(deep)}}"#)
-    #expect(try server.client.send("GET", "/v1/objects/Note/2/tags").text == deep)
+    #expect(try server.client.send("GET", "/v1/objects/Note/2/tags").jsonText == deep)
     let deeper = try server.client.send(
       "POST", "/v1/transactions",
       body: #"{"operations":[{"op":"create","object":"Note/3","value":{"tags":[\#(deep)]}}]}"#)

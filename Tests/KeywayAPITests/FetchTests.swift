@@ -17,7 +17,7 @@ struct FetchTests {
     let server = try filled(3)
     let response = try server.client.must("GET", "/v1/objects/Note?keys=text")
     #expect(
-      response.text == #"{"revision":3,"count":3,"objects":[{"@ref":"Note/10","@revision":1,"text":"0"},"#
+      response.jsonText == #"{"revision":3,"count":3,"objects":[{"@ref":"Note/10","@revision":1,"text":"0"},"#
         + #"{"@ref":"Note/11","@revision":2,"text":"1"},{"@ref":"Note/12","@revision":3,"text":"2"}]}"#)
     #expect(response["Keyway-Cursor"] == "\(server.epoch)-3")
   }
@@ -42,6 +42,43 @@ struct FetchTests {
     let texts = pages.flatMap { $0["objects"].items.compactMap { $0["text"].text } }
     #expect(texts == ["0", "1", "2", "3", "4", "5", "6"])
     #expect(pages.last?.has("next") == false)
+  }
+
+  @Test("A fetch with section gives on every page the sections of all rows, as the stream of the same URL does")
+  func sections() throws {
+    let server = try Staff.server()
+    let target = Staff.target("Employee", ["section": "department.name", "sort": "-salary"])
+    let results = try server.client.stream(target).next().json
+    let rows = results["objects"].items.compactMap { $0["@ref"].text }
+    #expect(results["sections"].items.count > 1 && results["sections"][0]["name"].isNull)
+    var found: [String] = []
+    var next: String? = ""
+    while let page = next {
+      let body = try server.client.json(target + "&limit=2" + (page.isEmpty ? "" : "&page=\(page)"))
+      #expect(body["sections"].json == results["sections"].json)
+      #expect(body["count"].whole == rows.count)
+      found += body["objects"].items.compactMap { $0["@ref"].text }
+      next = body["next"].text
+    }
+    #expect(found == rows)
+    #expect(try !server.client.json("/v1/objects/Employee?sort=name").has("sections"))
+    let none = try server.client.json(Staff.target("Employee", ["section": "name", "filter": "false"]))
+    #expect(none["sections"].json == "[]")
+  }
+
+  @Test("Sections of dates are what the dates say, not the moments, and come together")
+  func sectionsOfDates() throws {
+    let dates = ["2020-01-01T01:00:00+01:00", "2020-01-01T00:00:00Z", "2020-01-01T01:00:00+01:00"]
+    let objects = dates.enumerated().map { index, date in
+      ("Person/\(index)", #"{"firstName":"a","lastName":"b","born":"\#(date)"}"#)
+    }
+    let server = try TestServer(objects: objects)
+    let target = "/v1/objects/Person?section=born"
+    let body = try server.client.json(target)
+    let results = try server.client.stream(target).next().json
+    #expect(body["sections"].json == results["sections"].json)
+    #expect(body["sections"].items.map { $0["count"].whole } == [1, 2])
+    #expect(body["objects"].items.map { $0["@ref"].text } == results["objects"].items.map { $0["@ref"].text })
   }
 
   @Test("A page of a fetch that had to make room is 410 page-expired, and so is one that never was")

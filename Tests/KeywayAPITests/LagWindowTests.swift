@@ -48,29 +48,25 @@ struct LagWindowTests {
   /// Opens a stream with cells of these objects; gives its id and its name.
   private func open(_ cells: [String: String]) throws -> (StreamID, String) {
     let bindings = cells.mapValues { Value.object(["object": .string($0)]) }
-    let stream = try store.withPublication { publication throws(Problem) in
-      try registry.openCells(bindings, cursor: nil, overflow: .coalesce, prepared: [:], &publication)
-    }
-    return (stream.id, try #require(registry.contents.withLock { $0.cellStreams.values.first?.name }))
+    let stream = try CellStreams(registry).open(bindings, cursor: nil, overflow: .coalesce, in: store)
+    return (stream.id, registry.services.names.text(of: stream.id))
   }
 
-  private func beginLag(_ id: StreamID) { store.withPublication { registry.beginLag(id, &$0) } }
+  private func beginLag(_ id: StreamID) { store.withPublication { registry.beginLag(id, $0) } }
 
   private func patch(_ cell: String, _ name: String, _ body: JSONObject) throws {
-    _ = try store.withPublication { publication throws(Problem) in
-      try registry.patch(cell, in: name, .object(body), prepared: [:], &publication)
-    }
+    _ = try CellStreams(registry).patch(cell, in: name, .object(body), store)
   }
 
-  /// What the stream is told when it reads again.
-  private func resumed() -> [String] {
+  /// What the stream receives when it reads again.
+  private func caughtUp() -> [String] {
     store.withPublication { publication in
       registry.contents.withLock { contents in
-        let moment = Moment(present: publication)
-        guard let news = contents.cellStreams.values.first?.resume(at: moment, registry.encoder) else { return [] }
-        return news.initial.map { "initial \($0.cell ?? "") \($0.new?.json ?? "")" }
-          + news.coalesced.map { "\($0.cell ?? "") \($0.new?.json ?? "") \($0.coalesced ?? 0)" }
-          + news.gone.map { "\($0.cell ?? "") gone" }
+        guard let stream = contents.subscriptions.values.first as? CellStream else { return [] }
+        let update = stream.cells.catchUp(to: DeliveredState(present: publication), registry.services.encoder)
+        return update.initial.map { "initial \($0.cell ?? "") \($0.new?.json ?? "")" }
+          + update.coalesced.map { "\($0.cell ?? "") \($0.new?.json ?? "") \($0.coalesced ?? 0)" }
+          + update.gone.map { "\($0.cell ?? "") gone" }
       }
     }
   }
@@ -86,7 +82,7 @@ struct LagWindowTests {
     _ = try set("A/1", 5)
     beginLag(id)
     _ = try set("A/2", 6)
-    #expect(resumed() == ["a 5 3", "b 6 1"])
+    #expect(caughtUp() == ["a 5 3", "b 6 1"])
   }
 
   @Test("A cell whose object is deleted is told so")
@@ -97,7 +93,7 @@ struct LagWindowTests {
     registry.reportLag(id, firstMissed: StreamPosition.commit(missed).rawValue)
     try commit(.delete(try reference("A/2")))
     beginLag(id)
-    #expect(resumed() == ["a 2 1", "b gone"])
+    #expect(caughtUp() == ["a 2 1", "b gone"])
   }
 
   @Test("A cell that goes off screen is told everything anew when it comes back")
@@ -108,12 +104,12 @@ struct LagWindowTests {
     registry.reportLag(id, firstMissed: StreamPosition.commit(missed).rawValue)
     try patch("a", name, ["visible": .bool(false)])
     beginLag(id)
-    #expect(resumed() == [])
+    #expect(caughtUp() == [])
     // It lags once more, so that what the cell is told can be seen.
     registry.reportLag(id, firstMissed: StreamPosition.commit(try set("A/1", 3)).rawValue)
     beginLag(id)
     try patch("a", name, ["visible": .bool(true)])
-    #expect(resumed() == ["initial a 3"])
+    #expect(caughtUp() == ["initial a 3"])
   }
 
   @Test("Who misses the first state of a cell has been told of the commit before it")
@@ -122,17 +118,17 @@ struct LagWindowTests {
     let (id, name) = try open(["a": "A/1", "b": "A/1"])
     let told = try set("A/1", 2)
     try patch("b", name, ["object": .string("A/2")])
-    registry.reportLag(id, firstMissed: StreamPosition.news(at: told).rawValue)
+    registry.reportLag(id, firstMissed: StreamPosition.state(at: told).rawValue)
     beginLag(id)
-    #expect(resumed() == ["initial b 1"])
+    #expect(caughtUp() == ["initial b 1"])
   }
 
   @Test("Missing the first state in an empty store harms nobody")
   func emptyStore() throws {
     let (id, _) = try open([:])
-    registry.reportLag(id, firstMissed: StreamPosition.news(at: 0).rawValue)
+    registry.reportLag(id, firstMissed: StreamPosition.state(at: 0).rawValue)
     try create("A/1")
     beginLag(id)
-    #expect(resumed() == [])
+    #expect(caughtUp() == [])
   }
 }

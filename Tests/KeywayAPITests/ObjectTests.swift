@@ -14,7 +14,7 @@ struct ObjectTests {
     #expect(created["Keyway-Cursor"] == "\(server.epoch)-\(revision)")
     #expect(created["ETag"] == "\"\(server.epoch)-\(revision)\"")
     #expect(
-      created.text == #"{"@ref":"Account/9","@revision":\#(revision),"balance":1,"opening":5,"visits":null,"#
+      created.jsonText == #"{"@ref":"Account/9","@revision":\#(revision),"balance":1,"opening":5,"visits":null,"#
         + #""isOpen":null,"owner":null,"ownerName":null}"#)
     let replaced = try server.client.must("PUT", "/v1/objects/Account/9", body: #"{"balance":2}"#)
     #expect(replaced.status == 200)
@@ -78,22 +78,22 @@ struct ObjectTests {
   func keyPaths() throws {
     let server = try TestServer()
     let read = try server.client.must("GET", "/v1/objects/Account/1/owner.lastName")
-    #expect(read.text == #""Lovelace""#)
+    #expect(read.jsonText == #""Lovelace""#)
     #expect(read["ETag"] != nil)
     let set = try server.client.must("PUT", "/v1/objects/Account/1/owner.lastName", body: #""Byron""#)
     #expect(set.status == 200)
-    #expect(set.text == #""Byron""#)
+    #expect(set.jsonText == #""Byron""#)
     #expect(try server.client.json("/v1/objects/Person/1")["lastName"].text == "Byron")
     let deleted = try server.client.must("DELETE", "/v1/objects/Account/1/balance")
     #expect(deleted.status == 204)
-    #expect(try server.client.send("GET", "/v1/objects/Account/1/balance").text == "null")
+    #expect(try server.client.send("GET", "/v1/objects/Account/1/balance").jsonText == "null")
   }
 
   @Test("Several key paths are one object with those paths as members, in the order asked for")
   func keyPathSet() throws {
     let server = try TestServer()
     let response = try server.client.must("GET", "/v1/objects/Account/1/owner.lastName,balance,ownerName")
-    #expect(response.text == #"{"owner.lastName":"Lovelace","balance":100,"ownerName":"Lovelace"}"#)
+    #expect(response.jsonText == #"{"owner.lastName":"Lovelace","balance":100,"ownerName":"Lovelace"}"#)
   }
 
   @Test("keys picks keys, expand puts the object in place of the reference and takes the ETag away")

@@ -1,3 +1,5 @@
+import Notation
+
 /// Parts of instants, perhaps in a time zone, and of spans of time.
 enum TimestampFunctions {
   static let all = [
@@ -19,7 +21,7 @@ enum TimestampFunctions {
   /// A function of an instant, and of a span of time when `span` gives its part of nanoseconds.
   private static func part(
     _ name: String, span: (@Sendable (Int64) -> Int64)? = nil,
-    _ part: @escaping @Sendable (CalendarParts, Int) -> Int
+    _ part: @escaping @Sendable (CivilTime, Int) -> Int
   ) -> FunctionDefinition {
     let overloads: [([ExpressionType], ExpressionType)] = [([.timestamp], .int), ([.timestamp, .string], .int)]
     return FunctionDefinition(
@@ -35,7 +37,7 @@ enum TimestampFunctions {
         try budget.spend(zoneCost)
         offset = try TimeZoneOffset.seconds(of: zone, at: timestamp)
       }
-      let parts = CalendarParts(timestamp, offsetSeconds: offset)
+      let parts = CivilTime(secondsSinceEpoch: Int(timestamp.seconds) + offset)
       return .int(Int64(part(parts, Int(timestamp.nanoseconds))))
     }
   }

@@ -4,8 +4,8 @@ enum RegexAssertion: Sendable {
   case endOfText
   case startOfLine
   case endOfLine
-  case wordBoundary
-  case noWordBoundary
+  case wordBoundary(isUnicode: Bool)
+  case noWordBoundary(isUnicode: Bool)
 
   /// Whether it holds between `previous` and `next`, which are nil at the ends of the text.
   func holds(_ previous: Unicode.Scalar?, _ next: Unicode.Scalar?) -> Bool {
@@ -14,13 +14,15 @@ enum RegexAssertion: Sendable {
     case .endOfText: next == nil
     case .startOfLine: previous == nil || previous == "\n"
     case .endOfLine: next == nil || next == "\n"
-    case .wordBoundary: RegexAssertion.isWord(previous) != RegexAssertion.isWord(next)
-    case .noWordBoundary: RegexAssertion.isWord(previous) == RegexAssertion.isWord(next)
+    case .wordBoundary(let isUnicode):
+      RegexAssertion.isWord(previous, isUnicode) != RegexAssertion.isWord(next, isUnicode)
+    case .noWordBoundary(let isUnicode):
+      RegexAssertion.isWord(previous, isUnicode) == RegexAssertion.isWord(next, isUnicode)
     }
   }
 
-  private static func isWord(_ scalar: Unicode.Scalar?) -> Bool {
+  private static func isWord(_ scalar: Unicode.Scalar?, _ isUnicode: Bool) -> Bool {
     guard let scalar else { return false }
-    return Lexer.isLetter(scalar) || Lexer.isDigit(scalar)
+    return isUnicode ? ScalarSet.isWord(scalar) : Lexer.isLetter(scalar) || Lexer.isDigit(scalar)
   }
 }

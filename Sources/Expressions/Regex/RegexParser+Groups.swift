@@ -39,8 +39,8 @@ extension RegexParser {
     switch letter {
     case "A": assertion = .startOfText
     case "z": assertion = .endOfText
-    case "b": assertion = .wordBoundary
-    case "B": assertion = .noWordBoundary
+    case "b": assertion = .wordBoundary(isUnicode: isUnicode)
+    case "B": assertion = .noWordBoundary(isUnicode: isUnicode)
     default: assertion = nil
     }
     if let assertion {
@@ -54,7 +54,7 @@ extension RegexParser {
   /// `\d`, `\pL` or `\p{Lu}` and their like; nil when something else is next.
   mutating func namedSet() throws(RegexError) -> ScalarSet? {
     guard peek() == "\\", let letter = peek(1) else { return nil }
-    if let set = ScalarSet.perl(letter) {
+    if let set = ScalarSet.perl(letter, isUnicode: isUnicode) {
       index += 2
       return set
     }

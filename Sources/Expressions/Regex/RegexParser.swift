@@ -13,13 +13,16 @@ struct RegexParser {
   }
 
   let pattern: String
+  /// Whether `\d`, `\s`, `\w` and `\b` are those of Unicode, not of ASCII as in RE2.
+  let isUnicode: Bool
   let scalars: [Unicode.Scalar]
   var index = 0
   var flags = Flags()
   private var nesting = 0
 
-  init(_ pattern: String) {
+  init(_ pattern: String, isUnicode: Bool) {
     self.pattern = pattern
+    self.isUnicode = isUnicode
     scalars = Array(pattern.unicodeScalars)
   }
 

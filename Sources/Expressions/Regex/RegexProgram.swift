@@ -1,5 +1,6 @@
-/// A pattern as a program for `RegexMachine` (Thompson, 1968).
-struct RegexProgram: Sendable {
+/// A pattern in the syntax of RE2 as a program for `RegexMachine` (Thompson, 1968). Matching takes time proportional to
+/// the text, whatever the pattern: nothing is tried again.
+package struct RegexProgram: Sendable {
   enum Instruction: Sendable {
     /// Takes this character, then goes on with the next instruction.
     case scalar(Unicode.Scalar)
@@ -18,11 +19,19 @@ struct RegexProgram: Sendable {
   private(set) var instructions: [Instruction] = []
   private(set) var sets: [ScalarSet] = []
 
-  /// The program of `pattern`. Throws where the pattern is none, or when it is too large.
-  init(_ pattern: String) throws(RegexError) {
-    var parser = RegexParser(pattern)
+  /// The program of `pattern`, in which `\d`, `\s`, `\w` and `\b` are those of Unicode, or as RE2 has them of ASCII alone.
+  /// Throws where the pattern is none, or when it is too large.
+  package init(_ pattern: String, isUnicode: Bool = false) throws(RegexError) {
+    var parser = RegexParser(pattern, isUnicode: isUnicode)
     try emit(try parser.parse(), pattern)
     instructions.append(.match)
+  }
+
+  /// Whether some part of `text` matches. O(n) in the text, at most times the instructions of the program.
+  package func matches(_ text: String) -> Bool {
+    var budget = EvaluationBudget(cost: .max, depth: 0)
+    // No text is so long that its cost is beyond the budget.
+    return (try? RegexMachine.matches(self, text, &budget)) ?? false
   }
 
   /// How much it costs to test one character against a set.

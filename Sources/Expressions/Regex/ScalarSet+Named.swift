@@ -3,16 +3,35 @@ extension ScalarSet {
   static let spaces = ScalarSet([0x09...0x0A, 0x0C...0x0D, 0x20...0x20])
   static let words = ScalarSet([0x30...0x39, 0x41...0x5A, 0x5F...0x5F, 0x61...0x7A])
 
-  /// The set of `\d`, `\s`, `\w` and their opposites.
-  static func perl(_ letter: Unicode.Scalar) -> ScalarSet? {
-    var set: ScalarSet
+  /// `\d`, `\s` and `\w` of Unicode (UTS #18, Compatibility Properties).
+  private static let unicodeDigits = Categories(members: [.decimalNumber])
+  private static let unicodeSpaces = Categories(
+    members: [.spaceSeparator, .lineSeparator, .paragraphSeparator], ranges: [0x09...0x0D, 0x85...0x85])
+  private static let unicodeWords = Categories(
+    members: [
+      .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter, .nonspacingMark,
+      .spacingMark, .enclosingMark, .decimalNumber, .letterNumber, .connectorPunctuation,
+    ], ranges: [0x200C...0x200D])
+
+  /// Whether a scalar is a word's, in all of Unicode.
+  static func isWord(_ scalar: Unicode.Scalar) -> Bool { unicodeWords.contains(scalar) }
+
+  /// The set of `\d`, `\s`, `\w` and their opposites, of all of Unicode or of ASCII alone.
+  static func perl(_ letter: Unicode.Scalar, isUnicode: Bool) -> ScalarSet? {
+    let (ascii, unicode): (ScalarSet, Categories)
     switch letter {
-    case "d", "D": set = digits
-    case "s", "S": set = spaces
-    case "w", "W": set = words
+    case "d", "D": (ascii, unicode) = (digits, unicodeDigits)
+    case "s", "S": (ascii, unicode) = (spaces, unicodeSpaces)
+    case "w", "W": (ascii, unicode) = (words, unicodeWords)
     default: return nil
     }
-    set.isNegated = letter.value < 0x61
+    var set = isUnicode ? ScalarSet() : ascii
+    let isNegated = letter.value < 0x61
+    if isUnicode {
+      set.insert(Categories(members: unicode.members, ranges: unicode.ranges, isNegated: isNegated))
+    } else {
+      set.isNegated = isNegated
+    }
     return set
   }
 

@@ -1,9 +1,15 @@
 /// A set of Unicode scalars.
 struct ScalarSet: Sendable {
-  /// Scalars of some general categories, or all others.
+  /// Scalars of some general categories and ranges, or all others.
   struct Categories: Sendable {
     let members: Set<Unicode.GeneralCategory>
-    let isNegated: Bool
+    var ranges: [ClosedRange<UInt32>] = []
+    var isNegated = false
+
+    func contains(_ scalar: Unicode.Scalar) -> Bool {
+      let isMember = members.contains(scalar.properties.generalCategory)
+      return (isMember || ranges.contains { $0.contains(scalar.value) }) != isNegated
+    }
   }
 
   private var ranges: [ClosedRange<UInt32>] = []
@@ -50,9 +56,7 @@ struct ScalarSet: Sendable {
 
   private func holds(_ scalar: Unicode.Scalar) -> Bool {
     for range in ranges where range.contains(scalar.value) { return true }
-    guard !categories.isEmpty else { return false }
-    let category = scalar.properties.generalCategory
-    return categories.contains { $0.members.contains(category) != $0.isNegated }
+    return categories.contains { $0.contains(scalar) }
   }
 
   /// The scalar that alone is a member, nil when there are others.

@@ -1,4 +1,4 @@
-internal import BigInt
+import BigInt
 
 /// A ratio of two large integers, the second above 0.
 struct BigRatio {

@@ -1,4 +1,4 @@
-internal import BigInt
+import BigInt
 
 /// A sum of doubles and integers that is exact and does not depend on their order: each double counts as the shortest
 /// decimal that reads back as it, so that 0.1 added ten times is 1. What was added can be removed.

@@ -1,4 +1,4 @@
-internal import BigInt
+import BigInt
 
 /// An integer times a power of ten.
 struct ExactDecimal {

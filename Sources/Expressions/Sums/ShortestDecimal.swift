@@ -1,12 +1,13 @@
-/// The shortest decimal number that reads back as a double: `mantissa` × 10^`exponent`, without zeros at the end.
-struct ShortestDecimal {
+/// A decimal number of at most 64 bits of digits, `mantissa` × 10^`exponent`, without zeros at the end: the shortest one
+/// that reads back as a double, or what a text says.
+package struct ShortestDecimal: Equatable {
   let mantissa: Int64
   let exponent: Int
 
   private static let powers: [Double] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000]
 
   /// The decimal of `number`, which must be finite.
-  init(_ number: Double) {
+  package init(_ number: Double) {
     // A decimal of at most 15 digits that reads back as the double is the only one, hence the shortest: the division of
     // two exact doubles is rounded once, as reading is.
     for (places, power) in ShortestDecimal.powers.enumerated() {
@@ -17,50 +18,65 @@ struct ShortestDecimal {
         return
       }
     }
-    self.init(parsing: number.description)
+    // The standard library writes at most 17 digits.
+    self = ShortestDecimal(parsing: number.description) ?? ShortestDecimal(stripping: 0, exponent: 0)
   }
 
   private init(stripping mantissa: Int64, exponent: Int) {
-    var (mantissa, exponent) = (mantissa, exponent)
-    if mantissa == 0 { exponent = 0 }
-    while exponent >= 0, mantissa != 0, mantissa % 10 == 0 {
+    var (mantissa, exponent) = (mantissa, mantissa == 0 ? 0 : exponent)
+    while mantissa != 0, mantissa % 10 == 0 {
       mantissa /= 10
       exponent += 1
     }
     (self.mantissa, self.exponent) = (mantissa, exponent)
   }
 
-  /// Reads what the standard library prints: digits with a point, and perhaps an exponent.
-  private init(parsing text: String) {
+  /// Reads digits with a point and an exponent, either of which may be missing, in the form of JSON or of the standard
+  /// library. Exact; nil where the digits take more than 64 bits, or the exponent is beyond any double's.
+  package init?(parsing text: String) {
+    let parts = text.utf8.split(maxSplits: 1) { $0 | 0x20 == 0x65 }
     var mantissa: Int64 = 0
     var exponent = 0
-    var written = 0
-    var isNegative = false
-    var isExponentNegative = false
-    var (seesPoint, seesExponent) = (false, false)
-    for byte in text.utf8 {
-      switch byte {
-      case 0x2D:
-        if seesExponent { isExponentNegative = true } else { isNegative = true }
-      case 0x2E: seesPoint = true
-      case 0x65: seesExponent = true
-      case 0x30...0x39:
-        if seesExponent {
-          written = written * 10 + Int(byte - 0x30)
-        } else if mantissa < 100_000_000_000_000_000 {
-          mantissa = mantissa * 10 + Int64(byte - 0x30)
-          if seesPoint { exponent -= 1 }
-        } else if !seesPoint {
-          exponent += 1
-        }
-      default: break
+    var zeros = 0
+    var seesPoint = false
+    for byte in parts[0] where byte != 0x2D {
+      if byte == 0x2E {
+        seesPoint = true
+        continue
       }
+      if seesPoint { exponent -= 1 }
+      // Zeros count only when another digit follows.
+      zeros += 1
+      guard byte != 0x30 else { continue }
+      for _ in 0..<(mantissa == 0 ? 1 : zeros) {
+        let (product, isTooLarge) = mantissa.multipliedReportingOverflow(by: 10)
+        if isTooLarge { return nil }
+        mantissa = product
+      }
+      // Collected below 0, where there is one number more.
+      let (sum, isTooLarge) = mantissa.subtractingReportingOverflow(Int64(byte - 0x30))
+      if isTooLarge { return nil }
+      (mantissa, zeros) = (sum, 0)
     }
-    while mantissa != 0, mantissa % 10 == 0 {
-      mantissa /= 10
-      exponent += 1
+    if parts.count > 1, mantissa != 0 {
+      guard let written = Int(String(Substring(parts[1]))), written.magnitude < 1_000_000 else { return nil }
+      exponent += written
     }
-    self.mantissa = isNegative ? -mantissa : mantissa
-    self.exponent = mantissa == 0 ? 0 : exponent + (isExponentNegative ? -written : written)
+    let isNegative = text.utf8.first == 0x2D
+    guard isNegative || mantissa != .min else { return nil }
+    self.init(stripping: isNegative ? mantissa : -mantissa, exponent: exponent + zeros)
+  }
+
+  /// The number when it is an integer of 64 bits, else nil.
+  package var integer: Int64? {
+    guard exponent >= 0 else { return nil }
+    guard exponent < 19 else { return mantissa == 0 ? 0 : nil }
+    var integer = mantissa
+    for _ in 0..<exponent {
+      let (product, isTooLarge) = integer.multipliedReportingOverflow(by: 10)
+      if isTooLarge { return nil }
+      integer = product
+    }
+    return integer
   }
 }

@@ -1,3 +1,5 @@
+import Notation
+
 /// A span of time in nanoseconds, of either sign, about 292 years at most.
 package struct ExpressionDuration: Sendable, Hashable, Comparable {
   /// The length.
@@ -38,6 +40,6 @@ extension ExpressionDuration: CustomStringConvertible {
   package var description: String {
     let unit = UInt64(ExpressionDuration.nanosecondsPerSecond)
     let (seconds, rest) = nanoseconds.magnitude.quotientAndRemainder(dividingBy: unit)
-    return "\(nanoseconds < 0 ? "-" : "")\(seconds)\(DecimalText.fraction(nanoseconds: Int(rest)))s"
+    return "\(nanoseconds < 0 ? "-" : "")\(seconds)\(RFC3339.fraction(nanoseconds: Int(rest)))s"
   }
 }

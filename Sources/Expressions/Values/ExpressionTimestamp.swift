@@ -1,3 +1,5 @@
+import Notation
+
 /// An instant of the years 1 to 9999, to the nanosecond.
 package struct ExpressionTimestamp: Sendable, Hashable, Comparable {
   /// Whole seconds since 1970-01-01T00:00:00Z, rounded down.
@@ -12,6 +14,18 @@ package struct ExpressionTimestamp: Sendable, Hashable, Comparable {
   package init?(seconds: Int64, nanoseconds: Int32 = 0) {
     guard ExpressionTimestamp.range.contains(seconds), (0..<1_000_000_000).contains(nanoseconds) else { return nil }
     (self.seconds, self.nanoseconds) = (seconds, nanoseconds)
+  }
+
+  /// Reads RFC 3339, such as `2009-02-13T23:31:30.5+01:00`, with `T` and `Z` in upper case, at most nine decimals and no
+  /// leap second. Gives nil when the text is none, when there is no such day or time, or when the instant is out of range.
+  package init?(parsing text: String) {
+    let parts = text.utf8.split(separator: UInt8(ascii: "."))
+    let decimals = parts.count > 1 ? parts[1].prefix { (0x30...0x39).contains($0) }.count : 0
+    let isPlain = !text.utf8.contains { $0 == UInt8(ascii: "t") || $0 == UInt8(ascii: "z") }
+    guard text.utf8.count > 10, isPlain, decimals <= 9, !text.utf8.dropFirst(17).starts(with: "60".utf8),
+      let instant = RFC3339Instant(text)
+    else { return nil }
+    self.init(seconds: instant.seconds, nanoseconds: instant.nanoseconds)
   }
 
   /// Whether the first is earlier.
@@ -49,5 +63,13 @@ package struct ExpressionTimestamp: Sendable, Hashable, Comparable {
   func since(_ other: ExpressionTimestamp) throws(EvaluationError) -> ExpressionDuration {
     guard let span = Int64(exactly: total - other.total) else { throw .overflow("duration") }
     return ExpressionDuration(nanoseconds: span)
+  }
+}
+
+extension ExpressionTimestamp: CustomStringConvertible {
+  /// RFC 3339 in UTC, with as many decimals as it takes.
+  package var description: String {
+    RFC3339.dateTime(
+      CivilTime(secondsSinceEpoch: Int(seconds)), fraction: RFC3339.fraction(nanoseconds: Int(nanoseconds)))
   }
 }

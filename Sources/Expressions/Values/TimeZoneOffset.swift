@@ -1,4 +1,4 @@
-internal import Foundation
+import Foundation
 
 /// How far the clocks of a time zone are ahead of UTC.
 enum TimeZoneOffset {

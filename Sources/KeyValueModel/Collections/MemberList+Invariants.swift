@@ -1,4 +1,4 @@
-internal import HashTreeCollections
+import HashTreeCollections
 
 extension MemberList {
   /// What is wrong with the list: the trees and labels inside, the order, the form that its size asks for, members that

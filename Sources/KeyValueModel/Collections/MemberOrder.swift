@@ -29,7 +29,7 @@ enum MemberOrder: RankedOrder {
     switch value {
     case .null: 0
     case .bool: 1
-    case .integer, .number: 2
+    case .integer, .number, .rounded: 2
     case .string: 3
     case .reference: 4
     case .array, .members: 5

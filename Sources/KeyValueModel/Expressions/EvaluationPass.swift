@@ -1,4 +1,5 @@
-internal import Expressions
+import Expressions
+import Notation
 
 /// One evaluation and all that it evaluates on the way: where it reads, and the last revision that it has read.
 ///
@@ -86,7 +87,7 @@ final class EvaluationPass: @unchecked Sendable {
     case .null: return .null
     case .bool(let value): return .bool(value)
     case .integer(let value): return type == .attribute(.number) ? .double(Double(value)) : .int(value)
-    case .number(let value): return .double(value)
+    case .number(let value), .rounded(let value): return .double(value)
     case .string(let text):
       if type == .attribute(.date), let instant = RFC3339Instant(text),
         let timestamp = ExpressionTimestamp(seconds: instant.seconds, nanoseconds: instant.nanoseconds)

@@ -1,7 +1,7 @@
 package import Expressions
-internal import Synchronization
+import Synchronization
 
-/// A CEL expression over the keys of an entity's objects: a computed key's, or a filter's (the wire contract, section 8).
+/// A CEL expression over the keys of an entity's objects: a computed key's, or a filter's (the specification, section 8).
 ///
 /// Collection functions that can be kept up to date member by member, such as `sum(employees.map(e, e.salary))`, are
 /// taken out of it as folds, so that whoever keeps folds evaluates it without visiting the members.

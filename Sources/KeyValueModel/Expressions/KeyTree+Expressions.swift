@@ -1,4 +1,4 @@
-internal import Expressions
+import Expressions
 
 extension KeyTree {
   /// What an expression reads, its names looked up in the schema. What it reads inside JSON values ends at their key.

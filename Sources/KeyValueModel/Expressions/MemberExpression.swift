@@ -1,4 +1,4 @@
-internal import Expressions
+import Expressions
 
 /// What a collection function makes of one member: its filters, and its transform. Two are the same only if they are one.
 final class MemberExpression: Hashable, Sendable {

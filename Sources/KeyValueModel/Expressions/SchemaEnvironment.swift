@@ -1,4 +1,4 @@
-internal import Expressions
+import Expressions
 
 /// The names of an expression: the keys of an entity, `this` for the object, and the keys of whatever they lead to.
 struct SchemaEnvironment: ExpressionEnvironment {

@@ -1,4 +1,4 @@
-internal import Expressions
+import Expressions
 
 extension Value {
   /// An expression's value in the form that JSON has for it (CEL language definition, JSON Data Conversion): timestamps by

@@ -1,6 +1,6 @@
-internal import Expressions
+import Expressions
 
-/// A condition in CEL that objects of an entity meet or do not (the wire contract, sections 3 and 8).
+/// A condition in CEL that objects of an entity meet or do not (the specification, sections 3 and 8).
 package struct Filter: Sendable {
   /// The condition as it was written.
   package let text: String

@@ -1,4 +1,4 @@
-internal import Expressions
+import Expressions
 
 extension KeyExpression {
   /// The stored keys that the expression compares with a constant, in a way that makes it false for all other values:

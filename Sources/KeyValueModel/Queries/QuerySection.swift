@@ -1,5 +1,3 @@
-internal import OrderedCollections
-
 /// A section of a live query's result: the rows that have one value for the key path that makes the sections.
 package final class QuerySection: Sendable {
   /// The value that its rows have in common.

@@ -1,4 +1,4 @@
-/// The order of a fetch's objects (the wire contract, sections 3 and 5): by the values for key paths, one after the other,
+/// The order of a fetch's objects (the specification, sections 3 and 5): by the values for key paths, one after the other,
 /// and in the end by reference. Null comes before everything else, and so last where the order is turned around.
 package struct SortOrder: Sendable {
   /// One key path to sort by.

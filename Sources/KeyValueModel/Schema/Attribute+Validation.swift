@@ -1,11 +1,14 @@
+import Expressions
+import Notation
+
 extension Attribute {
   /// Why a value is refused, as a clause: `is over the maximum 10`.
   struct Refusal: Error {
     let reason: String
   }
 
-  /// `value` in the form of this attribute's type, or why it cannot be: an integer is made of a double without a
-  /// fraction, a number of an integer. Null is not for this function.
+  /// `value` in the form of this attribute's type, or why it cannot be: an integer is made of a double that stands for
+  /// one, a number of an integer. Null is not for this function.
   func accepting(_ value: Value) throws(Refusal) -> Value {
     let converted = try converting(value)
     try checkRange(converted)
@@ -19,13 +22,17 @@ extension Attribute {
 
   private func converting(_ value: Value) throws(Refusal) -> Value {
     switch (type, value) {
-    case (.json, _), (.string, .string), (.integer, .integer), (.number, .number), (.boolean, .bool): return value
+    case (.string, .string), (.integer, .integer), (.number, .number), (.boolean, .bool): return value
+    case (.json, _), (.number, .rounded): return value.settled
     case (.number, .integer(let integer)): return .number(Double(integer))
     case (.integer, .number(let number)):
-      guard let integer = Int64(exactly: number) else {
+      // A double stands for the shortest decimal that reads back as it, as everywhere.
+      guard let integer = ShortestDecimal(number).integer else {
         throw Refusal(reason: "wants a whole number of 64 bits and is \(value.json)")
       }
       return .integer(integer)
+    case (.integer, .rounded):
+      throw Refusal(reason: "wants a whole number of 64 bits and is about \(value.json), but not exactly")
     case (.date, .string(let text)):
       guard RFC3339.isDate(text) else {
         throw Refusal(
@@ -80,7 +87,7 @@ extension Value {
     switch self {
     case .null: "null"
     case .bool: "a boolean"
-    case .integer, .number: "a number"
+    case .integer, .number, .rounded: "a number"
     case .string, .reference: "a string"
     case .array, .members: "an array"
     case .object: "an object"

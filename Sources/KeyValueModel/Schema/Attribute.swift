@@ -1,3 +1,5 @@
+import Expressions
+
 /// A key that holds a value: its type, and the constraints in JSON Schema's words (JSON Schema Validation §6).
 public struct Attribute: Sendable {
   /// What it holds.
@@ -27,22 +29,20 @@ public struct Attribute: Sendable {
   }
 }
 
-/// A compiled regular expression that remembers its text.
-///
-/// Sendable although `Regex` does not say so: it is immutable here, and matching works on a copy of its program.
-public struct Pattern: @unchecked Sendable {
+/// A compiled regular expression that remembers its text: in the syntax of RE2, so without references to groups and
+/// without looking ahead or behind, which no engine matches in linear time. `\d`, `\s`, `\w` and `\b` are those of
+/// Unicode.
+public struct Pattern: Sendable {
   /// The expression as written in the schema.
   public let text: String
-  private let regex: Regex<AnyRegexOutput>
+  private let program: RegexProgram
 
   /// Compiles `text`; throws where it is no regular expression.
-  init(_ text: String) throws {
+  init(_ text: String) throws(RegexError) {
     self.text = text
-    regex = try Regex(text).matchingSemantics(.unicodeScalar)
+    program = try RegexProgram(text, isUnicode: true)
   }
 
-  /// Whether some part of `string` matches.
-  func matches(_ string: String) -> Bool {
-    string.contains(regex)
-  }
+  /// Whether some part of `string` matches (JSON Schema Validation §6.3.3).
+  func matches(_ string: String) -> Bool { program.matches(string) }
 }

@@ -1,5 +1,5 @@
-internal import OrderedCollections
-internal import Yams
+import Expressions
+import Yams
 
 /// Reads the constraints and the default of one attribute.
 struct AttributeReader {
@@ -56,10 +56,10 @@ struct AttributeReader {
       reader.report(node, "maxLength is under minLength")
     }
     if let node = words["pattern"], let text = reader.string(node, "'pattern'") {
-      do {
+      do throws(RegexError) {
         attribute.pattern = try Pattern(text.content)
       } catch {
-        reader.report(node, "'pattern' is no regular expression: \(error)")
+        reader.report(node, "'pattern' is no regular expression: \(error.message)")
       }
     }
   }
@@ -90,9 +90,9 @@ struct AttributeReader {
     case .sequence(let sequence):
       return .array(sequence.compactMap { value($0, &reader) })
     case .mapping(let mapping):
-      var members: OrderedDictionary<String, Value> = [:]
-      for (name, member) in mapping { members[name.string ?? ""] = value(member, &reader) }
-      return .object(JSONObject(members))
+      var object = JSONObject()
+      for (name, member) in mapping { object[name.string ?? ""] = value(member, &reader) }
+      return .object(object)
     case .alias:
       reader.report(node, "an alias cannot stand here")
       return nil
@@ -106,6 +106,8 @@ struct AttributeReader {
     case "true", "True", "TRUE": return .bool(true)
     case "false", "False", "FALSE": return .bool(false)
     default:
+      // What is no flow collection and no string is a number in JSON.
+      if let number = try? Value(json: text) { return number }
       if let integer = Int64(text) { return .integer(integer) }
       if let number = Double(text), number.isFinite { return .number(number) }
       return .string(text)

@@ -1,3 +1,5 @@
+import Expressions
+
 /// A named kind of object: its keys, inherited ones first. Immutable once the schema is loaded.
 public final class Entity: Sendable {
   /// Its name, the part of a reference before the slash.
@@ -27,7 +29,7 @@ public final class Entity: Sendable {
   let hasComputedKeys: Bool
   /// The keys once more, laid out for reading.
   let layout: RecordLayout
-  private let indexesByName: [String: Int]
+  private let indexesByName: [ExactText: Int]
 
   init(
     name: String, index: Int, parent: String?, lineage: Set<String>, keys: [Key], display: [ModelKeyPath],
@@ -48,12 +50,12 @@ public final class Entity: Sendable {
     indexedKeys = keys.indices.compactMap { key in
       keys[key].isIndexed ? keys[key].storage.map { (key, $0) } : nil
     }
-    indexesByName = Dictionary(uniqueKeysWithValues: keys.enumerated().map { ($1.name, $0) })
+    indexesByName = Dictionary(uniqueKeysWithValues: keys.enumerated().map { (ExactText($1.name), $0) })
   }
 
   /// Where a key stands, or nil where there is no key of this name.
   public func indexOfKey(_ name: String) -> Int? {
-    indexesByName[name]
+    indexesByName[ExactText(name)]
   }
 
   /// Whether the key at an index is an attribute.

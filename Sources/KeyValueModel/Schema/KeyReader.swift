@@ -1,4 +1,4 @@
-internal import Yams
+import Yams
 
 /// Reads the definition of one key: which words it has, and whether they go together.
 struct KeyReader {

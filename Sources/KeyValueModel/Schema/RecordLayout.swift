@@ -25,7 +25,8 @@ final class RecordLayout: Sendable {
     func isPlain(_ value: Value) -> Bool {
       guard isUnconstrained else { return false }
       return switch (type, value) {
-      case (.string, .string), (.integer, .integer), (.number, .number), (.boolean, .bool), (.json, _): true
+      case (.string, .string), (.integer, .integer), (.number, .number), (.boolean, .bool): true
+      case (.json, .null), (.json, .bool), (.json, .integer), (.json, .number), (.json, .string): true
       default: false
       }
     }

@@ -1,5 +1,6 @@
-internal import Digests
-internal import Yams
+import Digests
+import Notation
+import Yams
 
 extension Schema {
   /// Stands for what a schema file says, apart from comments and layout: two texts with the same fingerprint declare the
@@ -12,10 +13,7 @@ extension Schema {
     } else {
       hash.update(text, kind: "t")
     }
-    return hash.finalize().prefix(8).map { byte in
-      let digits = String(byte, radix: 16)
-      return digits.count == 1 ? "0\(digits)" : digits
-    }.joined()
+    return hash.finalize().prefix(8).hexadecimal
   }
 }
 

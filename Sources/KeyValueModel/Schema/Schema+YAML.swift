@@ -1,5 +1,5 @@
 extension Schema {
-  /// Loads a schema file (the wire contract, section 2). Throws every mistake that was found, with line and column.
+  /// Loads a schema file (the specification, section 2). Throws every mistake that was found, with line and column.
   public init(yaml: String) throws(SchemaError) {
     var reader = SchemaReader()
     let declarations = reader.read(yaml)

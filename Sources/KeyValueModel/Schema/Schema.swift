@@ -1,21 +1,23 @@
+import Expressions
+
 /// Every entity of a model. Immutable, and checked as a whole when it is loaded.
 public struct Schema: Sendable {
   /// The entities in the order of the file.
   public let entities: [Entity]
 
-  private let indexesByName: [String: Int]
+  private let indexesByName: [ExactText: Int]
   /// Whether computed keys whose type nobody knows yet count as JSON of any sort: while a schema is being compiled.
   let isLenient: Bool
 
   init(entities: [Entity], isLenient: Bool = false) {
     self.entities = entities
     self.isLenient = isLenient
-    indexesByName = Dictionary(uniqueKeysWithValues: entities.map { ($0.name, $0.index) })
+    indexesByName = Dictionary(uniqueKeysWithValues: entities.map { (ExactText($0.name), $0.index) })
   }
 
   /// The entity of this name.
   public func entity(named name: String) -> Entity? {
-    indexesByName[name].map { entities[$0] }
+    indexesByName[ExactText(name)].map { entities[$0] }
   }
 
   /// The entity of this name, or `unknown-entity`.

@@ -1,4 +1,4 @@
-internal import Yams
+import Yams
 
 /// Reads a schema file into declarations: the YAML, the words, the types of what stands behind them. Goes on after a
 /// mistake, to find them all.

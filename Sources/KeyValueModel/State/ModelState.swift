@@ -1,4 +1,4 @@
-internal import HashTreeCollections
+import HashTreeCollections
 
 /// Every object at one revision. A value: copies share their structure, so that one can be kept for as long as somebody
 /// reads it while the next is being made.

@@ -1,5 +1,5 @@
 extension ObjectReader {
-  /// Appends an object as the wire contract has it, section 3: `@ref`, `@revision`, and all keys in the schema's order.
+  /// Appends an object as the specification has it, section 3: `@ref`, `@revision`, and all keys in the schema's order.
   /// Gives the last revision that changed anything of it, which is its `ETag`.
   @discardableResult
   public func appendJSON(of reference: Reference, _ record: ObjectRecord, to bytes: inout [UInt8]) -> Revision {

@@ -1,4 +1,4 @@
-internal import Expressions
+import Expressions
 
 /// A fold over members that come, go and change: each costs the same however many there are, or for the least and the
 /// greatest a logarithm of it. The order in which they came has no influence.

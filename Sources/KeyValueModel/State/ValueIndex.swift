@@ -1,4 +1,5 @@
-internal import HashTreeCollections
+import HashTreeCollections
+import Notation
 
 /// Which objects have which value for one key. Persistent, as the state is.
 struct ValueIndex: Sendable {

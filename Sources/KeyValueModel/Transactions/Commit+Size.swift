@@ -1,5 +1,3 @@
-internal import OrderedCollections
-
 extension Commit {
   private static let bytesPerMember = 48
 

@@ -1,5 +1,3 @@
-internal import OrderedCollections
-
 /// A JSON patch (RFC 6902): operations that change a document one after the other, or not at all.
 public struct JSONPatch: Sendable {
   /// One operation, read and checked.
@@ -56,11 +54,11 @@ public struct JSONPatch: Sendable {
   /// they write into, and those from which a `move` takes something; not those that `test` and `copy` only read. What
   /// changes the whole document names none: see `touchesDocument`.
   public var touchedMembers: [String] {
-    var names: OrderedSet<String> = []
+    var names = JSONMembers()
     for pointer in operations.flatMap(\.changedLocations) {
-      if let name = pointer.tokens.first { names.append(name) }
+      if let name = pointer.tokens.first { names[name] = .null }
     }
-    return Array(names)
+    return Array(names.keys)
   }
 
   /// Whether an operation replaces or removes the document as a whole.
@@ -70,6 +68,41 @@ public struct JSONPatch: Sendable {
 }
 
 extension JSONPatch.Operation {
+  /// The operations by name (RFC 6902 §4).
+  enum Kind: String {
+    case add, remove, replace, move, copy, test
+
+    /// Whether it has a `from`.
+    var hasSource: Bool { self == .move || self == .copy }
+    /// Whether it has a `value`.
+    var hasValue: Bool { self == .add || self == .replace || self == .test }
+  }
+
+  /// The operation as it is written.
+  var form: (kind: Kind, source: JSONPointer?, path: JSONPointer, value: Value?) {
+    switch self {
+    case .add(let path, let value): (.add, nil, path, value)
+    case .remove(let path): (.remove, nil, path, nil)
+    case .replace(let path, let value): (.replace, nil, path, value)
+    case .move(let source, let path): (.move, source, path, nil)
+    case .copy(let source, let path): (.copy, source, path, nil)
+    case .test(let path, let value): (.test, nil, path, value)
+    }
+  }
+
+  /// The operation of a kind, with the source and the value that it has; nil where a value would be moved into itself.
+  init?(_ kind: Kind, from source: JSONPointer?, _ path: JSONPointer, _ value: Value?) {
+    switch (kind, source, value) {
+    case (.add, nil, let value?): self = .add(path, value)
+    case (.remove, nil, nil): self = .remove(path)
+    case (.replace, nil, let value?): self = .replace(path, value)
+    case (.move, let source?, nil) where !source.isProperPrefix(of: path): self = .move(from: source, to: path)
+    case (.copy, let source?, nil): self = .copy(from: source, to: path)
+    case (.test, nil, let value?): self = .test(path, value)
+    default: return nil
+    }
+  }
+
   /// The locations that the operation changes, the source of a move first.
   var changedLocations: [JSONPointer] {
     switch self {

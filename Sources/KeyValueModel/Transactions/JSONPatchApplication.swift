@@ -1,5 +1,3 @@
-internal import OrderedCollections
-
 /// The application of a JSON patch to one document. After a failure the document is not to be used.
 struct JSONPatchApplication {
   /// The document as the operations so far have made it.
@@ -44,7 +42,7 @@ struct JSONPatchApplication {
       _ = try change(path, .replace(value))
     case .move(let source, let path):
       let value = try self.value(at: source)
-      guard source != path else { return }
+      guard !source.isSame(as: path) else { return }
       // The values move and do not become more, but they may come to lie deeper.
       if path.tokens.count > source.tokens.count { try admit(depth: value.extent.depth, at: path) }
       _ = try change(source, .remove)
@@ -155,12 +153,15 @@ struct JSONPatchApplication {
       object[token] = value
       return
     }
-    guard let index = object.members.index(forKey: token) else { throw missing(token) }
     if rest.isEmpty, case .remove = change {
-      object.members.remove(at: index)
-    } else {
-      try self.change(&object.members.values[index], rest, change)
+      guard object[token] != nil else { throw missing(token) }
+      object[token] = nil
+      return
     }
+    let isThere = try object.members.change(token) { value throws(JSONPatchError) in
+      try self.change(&value, rest, change)
+    }
+    guard isThere else { throw missing(token) }
   }
 
   private func change(

@@ -15,18 +15,13 @@ struct JSONPatchReader {
   /// The operation; throws `malformed`.
   func operation() throws(JSONPatchError) -> JSONPatch.Operation {
     let name = try string("op")
-    switch name {
-    case "add": return .add(try pointer("path"), try value())
-    case "remove": return .remove(try pointer("path"))
-    case "replace": return .replace(try pointer("path"), try value())
-    case "move":
-      let (source, path) = (try pointer("from"), try pointer("path"))
-      guard !source.isProperPrefix(of: path) else { throw error("a value cannot be moved into itself") }
-      return .move(from: source, to: path)
-    case "copy": return .copy(from: try pointer("from"), to: try pointer("path"))
-    case "test": return .test(try pointer("path"), try value())
-    default: throw error("there is no operation '\(name)'")
+    guard let kind = JSONPatch.Operation.Kind(rawValue: name) else { throw error("there is no operation '\(name)'") }
+    let source = kind.hasSource ? try pointer("from") : nil
+    let path = try pointer("path")
+    guard let operation = JSONPatch.Operation(kind, from: source, path, kind.hasValue ? try value() : nil) else {
+      throw error("a value cannot be moved into itself")
     }
+    return operation
   }
 
   private func error(_ message: String) -> JSONPatchError {

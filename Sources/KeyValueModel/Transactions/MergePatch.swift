@@ -1,5 +1,3 @@
-internal import OrderedCollections
-
 /// JSON merge patch (RFC 7396 §2).
 enum MergePatch {
   /// `MergePatch(Target, Patch)` of the standard.

@@ -1,4 +1,4 @@
-/// One thing that a transaction does (the wire contract, section 3).
+/// One thing that a transaction does (the specification, section 3).
 public enum Operation: Sendable {
   /// Makes an object; `already-exists` where there is one of this name.
   case create(Reference, JSONObject)

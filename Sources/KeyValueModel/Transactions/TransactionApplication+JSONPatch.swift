@@ -1,5 +1,3 @@
-internal import OrderedCollections
-
 /// JSON Patch (RFC 6902) on objects.
 extension TransactionApplication {
   /// Works on the object as `GET` gives it; each key that the patch names is set to what becomes of it.

@@ -1,5 +1,3 @@
-internal import OrderedCollections
-
 /// Creating, setting, patching.
 extension TransactionApplication {
   /// Makes an object. `heldBy` is a key that somebody is about to set from its other side, and that may be null until then.

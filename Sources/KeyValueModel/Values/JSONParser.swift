@@ -1,35 +1,75 @@
-internal import OrderedCollections
+import Expressions
+
+/// What sets the readers of two kinds of JSON text apart.
+protocol JSONDialect {
+  /// The value of a number that is no integer of 64 bits; `double` is next to what `text` says.
+  static func number(_ double: Double, of text: String) -> Value
+
+  /// The value that an object stands for whose first member has this name; the parser stands before that member's value,
+  /// and behind it afterwards. Nil where it is an object like any other; then nothing has been read.
+  static func parseMarked(_ name: String, _ parser: inout JSONParser<Self>) throws(JSONError) -> Value?
+}
+
+/// JSON as RFC 8259 has it and clients send it.
+enum PlainJSON: JSONDialect {
+  /// The double where it is not whole, so that no integer is taken for it, or where the text says what the double stands
+  /// for; else the integer of 64 bits that the text says exactly, or `rounded`.
+  static func number(_ double: Double, of text: String) -> Value {
+    guard double.magnitude <= 0x1p63, double.rounded() == double else { return .number(double) }
+    // Of at most 15 digits, each decimal below 10^15 has a double of its own.
+    if double != 0, double.magnitude < 1e15, text.utf8.count <= 15 { return .number(double) }
+    guard let decimal = ShortestDecimal(parsing: text) else { return .rounded(double) }
+    if decimal == ShortestDecimal(double) { return .number(double) }
+    return decimal.integer.map(Value.integer) ?? .rounded(double)
+  }
+
+  static func parseMarked(_ name: String, _ parser: inout JSONParser<PlainJSON>) throws(JSONError) -> Value? { nil }
+}
 
 /// A reader of JSON text (RFC 8259) that is stricter than Foundation's and exact: an object that names a member twice
 /// is refused, whole numbers keep all 64 bits, and nesting is bounded.
-struct JSONParser {
+struct JSONParser<Dialect: JSONDialect> {
   let bytes: UnsafeBufferPointer<UInt8>
   /// How many bytes have been read.
   private(set) var position = 0
   private var depth = 0
   private let depthLimit: Int
-  /// Whether the text is one of the store's own, which have forms for what JSON cannot say: see `ExactTextMark`.
-  private let isExact: Bool
 
-  init(_ bytes: UnsafeBufferPointer<UInt8>, depthLimit: Int, isExact: Bool = false) {
+  init(_ bytes: UnsafeBufferPointer<UInt8>, depthLimit: Int) {
     self.bytes = bytes
     self.depthLimit = depthLimit
-    self.isExact = isExact
   }
 
   /// The one value of the text, with nothing but white space around it.
   mutating func parseText() throws(JSONError) -> Value {
     let value = try parseValue()
     skipWhiteSpace()
-    guard position == bytes.count else { throw error("something follows the value") }
+    guard isAtEnd else { throw error("something follows the value") }
     return value
   }
 
-  func error(_ reason: String) -> JSONError {
-    JSONError(reason: reason, offset: position)
+  func error(_ reason: String) -> JSONError { JSONError(reason: reason, offset: position) }
+
+  // MARK: Bytes
+
+  /// Whether everything has been read.
+  var isAtEnd: Bool { position == bytes.count }
+
+  /// Whether the ASCII character comes next.
+  @inline(__always)
+  func isNext(_ character: Unicode.Scalar) -> Bool {
+    position < bytes.count && bytes[position] == UInt8(ascii: character)
   }
 
-  mutating func skipWhiteSpace() {
+  /// Consumes the character if it comes next, or says false.
+  @inline(__always)
+  mutating func takes(_ character: Unicode.Scalar) -> Bool {
+    guard isNext(character) else { return false }
+    position += 1
+    return true
+  }
+
+  private mutating func skipWhiteSpace() {
     while position < bytes.count {
       switch bytes[position] {
       case 0x20, 0x0A, 0x0D, 0x09: position += 1
@@ -38,29 +78,26 @@ struct JSONParser {
     }
   }
 
+  /// Consumes the character after white space, or says false.
+  private mutating func consume(_ character: Unicode.Scalar) -> Bool {
+    skipWhiteSpace()
+    return takes(character)
+  }
+
+  // MARK: Values
+
   mutating func parseValue() throws(JSONError) -> Value {
     skipWhiteSpace()
-    guard position < bytes.count else { throw error("the text ends where a value should be") }
+    guard !isAtEnd else { throw error("the text ends where a value should be") }
     switch bytes[position] {
-    case UInt8(ascii: "{"): return try nested { parser throws(JSONError) in try parser.parseObject() }
-    case UInt8(ascii: "["): return try nested { parser throws(JSONError) in try parser.parseArray() }
+    case UInt8(ascii: "{"): return try parseObject()
+    case UInt8(ascii: "["): return .array(try parseArray())
     case UInt8(ascii: "\""): return .string(try parseString())
     case UInt8(ascii: "t"): return try parseWord("true", .bool(true))
     case UInt8(ascii: "f"): return try parseWord("false", .bool(false))
     case UInt8(ascii: "n"): return try parseWord("null", .null)
     default: return try parseNumber()
     }
-  }
-
-  private mutating func nested(
-    _ parse: (inout JSONParser) throws(JSONError) -> Value
-  ) throws(JSONError) -> Value {
-    guard depth < depthLimit else { throw error("nested deeper than \(depthLimit) levels") }
-    depth += 1
-    position += 1
-    let value = try parse(&self)
-    depth -= 1
-    return value
   }
 
   private mutating func parseWord(_ word: StaticString, _ value: Value) throws(JSONError) -> Value {
@@ -73,101 +110,64 @@ struct JSONParser {
     return value
   }
 
-  /// Goes on by a byte, which must be there.
-  mutating func advance() { position += 1 }
-
-  /// Whether `byte` comes next.
-  func isNext(_ byte: UInt8) -> Bool { position < bytes.count && bytes[position] == byte }
-
-  /// Consumes `byte` if it comes next, or says false.
-  mutating func takes(_ byte: UInt8) -> Bool {
-    guard isNext(byte) else { return false }
+  /// Steps into the array or object that begins here.
+  private mutating func enter() throws(JSONError) {
+    guard depth < depthLimit else { throw error("nested deeper than \(depthLimit) levels") }
+    depth += 1
     position += 1
-    return true
   }
 
-  /// Consumes `byte` after white space, or says false.
-  private mutating func consume(_ byte: UInt8) -> Bool {
-    skipWhiteSpace()
-    guard position < bytes.count, bytes[position] == byte else { return false }
-    position += 1
-    return true
-  }
-
-  private mutating func parseArray() throws(JSONError) -> Value {
+  private mutating func parseArray() throws(JSONError) -> [Value] {
+    try enter()
+    defer { depth -= 1 }
     var elements: [Value] = []
-    if consume(UInt8(ascii: "]")) { return .array(elements) }
+    if consume("]") { return elements }
     while true {
       elements.append(try parseValue())
-      if consume(UInt8(ascii: "]")) { return .array(elements) }
-      guard consume(UInt8(ascii: ",")) else { throw error("a ',' or ']' is missing") }
+      if consume("]") { return elements }
+      guard consume(",") else { throw error("a ',' or ']' is missing") }
     }
   }
 
-  private mutating func parseObject(mayBeMarked: Bool = true) throws(JSONError) -> Value {
-    var members: OrderedDictionary<String, Value> = [:]
-    if consume(UInt8(ascii: "}")) { return .object(JSONObject(members)) }
+  /// The object that begins here, or what it stands for in this dialect unless it may not.
+  mutating func parseObject(mayBeMarked: Bool = true) throws(JSONError) -> Value {
+    try enter()
+    defer { depth -= 1 }
+    var members = JSONMembers()
+    if consume("}") { return .object(JSONObject(members)) }
     while true {
       skipWhiteSpace()
-      guard position < bytes.count, bytes[position] == UInt8(ascii: "\"") else {
-        throw error("a member name must be a string")
-      }
+      guard isNext("\"") else { throw error("a member name must be a string") }
       let start = position
       let name = try parseString()
-      guard consume(UInt8(ascii: ":")) else { throw error("a ':' is missing") }
-      if isExact, mayBeMarked, members.isEmpty, name.hasExactTextMark {
-        let value = try parseMarked(name)
-        guard consume(UInt8(ascii: "}")) else { throw error("a '}' is missing") }
+      guard consume(":") else { throw error("a ':' is missing") }
+      if mayBeMarked, members.isEmpty, let value = try Dialect.parseMarked(name, &self) {
+        guard consume("}") else { throw error("a '}' is missing") }
         return value
       }
       let value = try parseValue()
-      guard members.updateValue(value, forKey: name) == nil else {
+      guard members.append(name, value) else {
         throw JSONError(reason: "the member '\(name)' is there twice", offset: start)
       }
-      if consume(UInt8(ascii: "}")) { return .object(JSONObject(members)) }
-      guard consume(UInt8(ascii: ",")) else { throw error("a ',' or '}' is missing") }
+      if consume("}") { return .object(JSONObject(members)) }
+      guard consume(",") else { throw error("a ',' or '}' is missing") }
     }
   }
 
-  /// The object that begins here, also where its first member looks like a mark.
-  mutating func parseMarkless() throws(JSONError) -> Value {
-    try nested { parser throws(JSONError) in try parser.parseObject(mayBeMarked: false) }
-  }
+  // MARK: Strings
 
-  /// What stands in an exact text for something that JSON has no form for, behind its name.
-  private mutating func parseMarked(_ name: String) throws(JSONError) -> Value {
-    switch ExactTextMark(rawValue: name) {
-    case .reference: return .reference(try parseReference())
-    case .number:
-      let text = try parseQuoted()
-      guard let number = Double(text), !number.isFinite else { throw error("a marked number must not be finite") }
-      return .number(number)
-    case .members: return .members(try parseMarkedMembers())
-    case .object:
-      guard isNext(UInt8(ascii: "{")) else { throw error("a '{' is missing") }
-      return try parseMarkless()
-    case nil: throw error("'\(name)' marks nothing")
-    }
-  }
-}
-
-// MARK: - Strings
-
-extension JSONParser {
   mutating func parseString() throws(JSONError) -> String {
     position += 1
     let start = position
-    while position < bytes.count, bytes[position] != UInt8(ascii: "\""), bytes[position] != UInt8(ascii: "\\") {
+    while !isAtEnd, bytes[position] != UInt8(ascii: "\""), bytes[position] != UInt8(ascii: "\\") {
       guard bytes[position] >= 0x20 else { throw error("a control character in a string must be escaped") }
       position += 1
     }
-    guard position < bytes.count else { throw error("a string does not end") }
-    guard bytes[position] == UInt8(ascii: "\\") else {
-      let text = try decoded(bytes[start..<position])
-      position += 1
-      return text
-    }
-    return try parseEscapedString(from: start)
+    guard !isAtEnd else { throw error("a string does not end") }
+    guard isNext("\"") else { return try parseEscapedString(from: start) }
+    let text = try decoded(bytes[start..<position])
+    position += 1
+    return text
   }
 
   private func decoded(_ utf8: some Sequence<UInt8>) throws(JSONError) -> String {
@@ -177,7 +177,7 @@ extension JSONParser {
 
   private mutating func parseEscapedString(from start: Int) throws(JSONError) -> String {
     var buffer = Array(bytes[start..<position])
-    while position < bytes.count {
+    while !isAtEnd {
       let byte = bytes[position]
       switch byte {
       case UInt8(ascii: "\""):
@@ -198,7 +198,7 @@ extension JSONParser {
   }
 
   private mutating func parseEscape(into buffer: inout [UInt8]) throws(JSONError) {
-    guard position < bytes.count else { throw error("a string does not end") }
+    guard !isAtEnd else { throw error("a string does not end") }
     let byte = bytes[position]
     position += 1
     switch byte {
@@ -216,9 +216,9 @@ extension JSONParser {
   private mutating func parseUnicodeEscape() throws(JSONError) -> Unicode.Scalar {
     let first = try parseHexQuad()
     if let scalar = Unicode.Scalar(first) { return scalar }
-    guard (0xD800..<0xDC00).contains(first), position + 1 < bytes.count, bytes[position] == UInt8(ascii: "\\"),
-      bytes[position + 1] == UInt8(ascii: "u")
-    else { throw error("half of a surrogate pair") }
+    guard (0xD800..<0xDC00).contains(first), isNext("\\"), bytes[(position + 1)...].first == UInt8(ascii: "u") else {
+      throw error("half of a surrogate pair")
+    }
     position += 2
     let second = try parseHexQuad()
     guard (0xDC00..<0xE000).contains(second),
@@ -239,66 +239,56 @@ extension JSONParser {
     }
     return code
   }
-}
 
-// MARK: - Numbers
-
-extension JSONParser {
-  /// The digits from here on; says whether there was at least one.
-  private mutating func skipDigits() -> Bool {
-    let start = position
-    while position < bytes.count, bytes[position].isASCIIDigit { position += 1 }
-    return position > start
-  }
+  // MARK: Numbers
 
   private mutating func parseNumber() throws(JSONError) -> Value {
     let start = position
-    let isNegative = bytes[position] == UInt8(ascii: "-")
-    if isNegative { position += 1 }
+    _ = takes("-")
     let firstDigit = position
     guard skipDigits() else { throw error("not a JSON value") }
     guard bytes[firstDigit] != UInt8(ascii: "0") || position == firstDigit + 1 else {
       throw error("a number must not begin with 0")
     }
     let isWhole = try !skipFractionAndExponent()
-    // "-0" is a double: as a whole number it would lose its sign.
-    if isWhole, let integer = integer(bytes[firstDigit..<position], isNegative), !(isNegative && integer == 0) {
-      return .integer(integer)
+    if isWhole, let magnitude = wholeNumber(from: firstDigit) {
+      // "-0" is a double: as a whole number it would lose its sign.
+      let isNegated = start < firstDigit && magnitude != 0 && magnitude <= 1 << 63
+      if isNegated { return .integer(Int64(truncatingIfNeeded: 0 &- magnitude)) }
+      if start == firstDigit, let integer = Int64(exactly: magnitude) { return .integer(integer) }
     }
     let text = String(decoding: bytes[start..<position], as: UTF8.self)
     guard let number = Double(text), number.isFinite else { throw error("a number is beyond the range of a double") }
-    return .number(number)
+    return Dialect.number(number, of: text)
   }
 
-  /// The whole number of these digits; nil where it has more than 64 bits.
-  private func integer(_ digits: Slice<UnsafeBufferPointer<UInt8>>, _ isNegative: Bool) -> Int64? {
-    // Collected below zero, where there is one number more.
-    var number: Int64 = 0
-    for digit in digits {
+  /// The number that the digits from `start` to here say, nil where it has more than 64 bits.
+  func wholeNumber(from start: Int) -> UInt64? {
+    var number: UInt64 = 0
+    for digit in bytes[start..<position] {
       let (tens, isOver) = number.multipliedReportingOverflow(by: 10)
-      let (sum, isBeyond) = tens.subtractingReportingOverflow(Int64(digit - UInt8(ascii: "0")))
+      let (sum, isBeyond) = tens.addingReportingOverflow(UInt64(digit - UInt8(ascii: "0")))
       guard !isOver, !isBeyond else { return nil }
       number = sum
     }
-    guard !isNegative else { return number }
-    return number == .min ? nil : -number
+    return number
   }
 
+  /// The digits from here on; says whether there was at least one.
+  mutating func skipDigits() -> Bool {
+    let start = position
+    while position < bytes.count, bytes[position].isASCIIDigit { position += 1 }
+    return position > start
+  }
+
+  /// Says whether there was a fraction or an exponent.
   private mutating func skipFractionAndExponent() throws(JSONError) -> Bool {
-    var found = false
-    if position < bytes.count, bytes[position] == UInt8(ascii: ".") {
-      position += 1
-      found = true
-      guard skipDigits() else { throw error("a digit must follow the point") }
-    }
-    if position < bytes.count, bytes[position] | 0x20 == UInt8(ascii: "e") {
-      position += 1
-      found = true
-      if position < bytes.count, bytes[position] == UInt8(ascii: "+") || bytes[position] == UInt8(ascii: "-") {
-        position += 1
-      }
+    let start = position
+    if takes("."), !skipDigits() { throw error("a digit must follow the point") }
+    if takes("e") || takes("E") {
+      if !takes("+") { _ = takes("-") }
       guard skipDigits() else { throw error("an exponent wants a digit") }
     }
-    return found
+    return position > start
   }
 }

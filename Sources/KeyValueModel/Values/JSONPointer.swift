@@ -1,5 +1,7 @@
+import Expressions
+
 /// The way to a value inside a JSON document (RFC 6901): a member name or an array index for each level.
-struct JSONPointer: Hashable, Sendable {
+struct JSONPointer: Sendable {
   /// The names and indices from the outermost inward, without escapes; none for the whole document.
   let tokens: [String]
 
@@ -35,9 +37,14 @@ struct JSONPointer: Hashable, Sendable {
     return text
   }
 
+  /// Whether both lead to the same.
+  func isSame(as other: JSONPointer) -> Bool { tokens.count == other.tokens.count && isPrefix(of: other) }
+
   /// Whether this is the way to something that contains what `other` leads to, and is not the same.
-  func isProperPrefix(of other: JSONPointer) -> Bool {
-    tokens.count < other.tokens.count && zip(tokens, other.tokens).allSatisfy { $0.utf8.elementsEqual($1.utf8) }
+  func isProperPrefix(of other: JSONPointer) -> Bool { tokens.count < other.tokens.count && isPrefix(of: other) }
+
+  private func isPrefix(of other: JSONPointer) -> Bool {
+    zip(tokens, other.tokens).allSatisfy { $0.hasSameScalars(as: $1) }
   }
 
   private static func unescaped(_ part: Substring.UTF8View) -> String? {

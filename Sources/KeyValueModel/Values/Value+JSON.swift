@@ -1,5 +1,3 @@
-internal import OrderedCollections
-
 extension Value {
   /// The value of a JSON text in UTF-8 (RFC 8259). Refuses duplicate member names, numbers that no double can hold, and
   /// nesting over `depthLimit` levels, which are 64 unless said otherwise: an answer of a server nests deeper than what
@@ -7,7 +5,7 @@ extension Value {
   public init(json bytes: [UInt8], depthLimit: Int = 64) throws(JSONError) {
     let result = bytes.withUnsafeBufferPointer { buffer -> Result<Value, JSONError> in
       Result { () throws(JSONError) in
-        var parser = JSONParser(buffer, depthLimit: depthLimit)
+        var parser = JSONParser<PlainJSON>(buffer, depthLimit: depthLimit)
         return try parser.parseText()
       }
     }
@@ -32,7 +30,7 @@ extension Value {
     case .null: bytes.append(contentsOf: "null".utf8)
     case .bool(let value): bytes.append(contentsOf: value ? "true".utf8 : "false".utf8)
     case .integer(let value): bytes.appendDecimal(value)
-    case .number(let value): Self.append(value, to: &bytes)
+    case .number(let value), .rounded(let value): Self.append(value, to: &bytes)
     case .string(let value): bytes.appendJSONString(value)
     case .reference(let value):
       bytes.append(UInt8(ascii: "\""))
@@ -55,14 +53,14 @@ extension Value {
     bytes.append(UInt8(ascii: "]"))
   }
 
-  /// The shortest text that gives the same double again, without the `.0` that JSON does not need.
+  /// The shortest text that gives the same double again, without the `.0` that JSON does not need. -0.0 keeps it: many
+  /// readers take `-0` for an integer, which has no sign.
   private static func append(_ number: Double, to bytes: inout [UInt8]) {
-    // Doubles of this size hold every whole number, and -0 must keep its sign.
+    // Doubles of this size hold every whole number.
     if number.magnitude < 1e15, number.rounded() == number, !(number == 0 && number.sign == .minus) {
       return bytes.appendDecimal(Int64(number))
     }
-    let text = number.description.utf8
-    bytes.append(contentsOf: text.elementsEqual("-0.0".utf8) ? text.dropLast(2) : text[...])
+    bytes.append(contentsOf: number.description.utf8)
   }
 }
 

@@ -1,5 +1,3 @@
-internal import OrderedCollections
-
 extension Value {
   /// Whether both are the same as JSON (RFC 6902 §4.6): numbers by what they are worth, exactly, however they are
   /// written; references as the strings that they are written as; objects whatever the order of their members.
@@ -8,16 +6,14 @@ extension Value {
     switch (self, other) {
     case (.null, .null): return true
     case (.bool(let left), .bool(let right)): return left == right
+    case (.rounded(let number), _): return Value.number(number).isSameJSON(as: other)
+    case (_, .rounded(let number)): return isSameJSON(as: .number(number))
     case (.integer, .integer), (.integer, .number), (.number, .integer), (.number, .number),
       (.string, .string), (.string, .reference), (.reference, .string), (.reference, .reference):
       return ValueOrder.plain.ordering(of: self, to: other) == .same
     case (.object(let left), .object(let right)):
       guard left.members.count == right.members.count else { return false }
-      return left.members.allSatisfy { name, value in
-        guard let index = right.members.index(forKey: name) else { return false }
-        let member = right.members.elements[index]
-        return member.key.utf8.elementsEqual(name.utf8) && value.isSameJSON(as: member.value)
-      }
+      return left.members.allSatisfy { name, value in right[name].map(value.isSameJSON) ?? false }
     default:
       guard let left = elements, let right = other.elements, left.count == right.count else { return false }
       return zip(left, right).allSatisfy { $0.isSameJSON(as: $1) }

@@ -1,5 +1,3 @@
-internal import OrderedCollections
-
 extension Value {
   /// JSON text by which arrays and objects are ordered: the same for equal values, which the text that is sent is not.
   /// Members of objects come in the order of their names, and a zero has no sign.
@@ -25,7 +23,7 @@ extension Value {
     case .reference:
       appendJSON(to: &text)
       kinds.append(1)
-    case .number(let number):
+    case .number(let number), .rounded(let number):
       Value.number(number == 0 ? 0 : number).appendJSON(to: &text)
       kinds.append(1)
     case .array(let elements): Self.appendOrderingText(of: elements, to: &text, kinds: &kinds)

@@ -9,8 +9,12 @@ public enum Value: Hashable, Sendable {
   case bool(Bool)
   /// A whole number of 64 bits.
   case integer(Int64)
-  /// A finite IEEE double.
+  /// A finite IEEE double. -0.0 is kept and written as such; to compare, sort and find it is the same as 0.0.
   case number(Double)
+  /// A number of a JSON text that neither an integer of 64 bits nor a double holds, and the double next to it, which is
+  /// whole: `1.00000000000000000001`. A key of type `integer` refuses it, all others take the double. Never stored, and
+  /// equal to the double.
+  case rounded(Double)
   /// Unicode text.
   case string(String)
   /// The name of another object; written in JSON as a string.
@@ -34,7 +38,9 @@ public enum Value: Hashable, Sendable {
     case (.null, .null): true
     case (.bool(let left), .bool(let right)): left == right
     case (.integer(let left), .integer(let right)): left == right
-    case (.number(let left), .number(let right)): left == right
+    case (.number(let left), .number(let right)), (.rounded(let left), .rounded(let right)),
+      (.number(let left), .rounded(let right)), (.rounded(let left), .number(let right)):
+      left == right
     case (.string(let left), .string(let right)): left.utf8.elementsEqual(right.utf8)
     case (.reference(let left), .reference(let right)): left == right
     case (.array(let left), .array(let right)): left == right
@@ -52,7 +58,7 @@ public enum Value: Hashable, Sendable {
     case .null: hasher.combine(0)
     case .bool(let value): hasher.combine(value)
     case .integer(let value): hasher.combine(value)
-    case .number(let value): hasher.combine(value)
+    case .number(let value), .rounded(let value): hasher.combine(value)
     case .string(let text): hasher.combine(text)
     case .reference(let reference): hasher.combine(reference)
     case .array(let elements):
@@ -71,6 +77,18 @@ public enum Value: Hashable, Sendable {
     case .array(let elements): elements
     case .members(let list): list.array
     default: nil
+    }
+  }
+
+  /// The same value with the doubles that stand for `rounded` numbers in it. O(n).
+  var settled: Value {
+    switch self {
+    case .rounded(let number): return .number(number)
+    case .array(let elements): return .array(elements.map(\.settled))
+    case .object(var object):
+      for name in object.members.keys { _ = object.members.change(name) { $0 = $0.settled } }
+      return .object(object)
+    default: return self
     }
   }
 }

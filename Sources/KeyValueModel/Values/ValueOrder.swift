@@ -1,3 +1,5 @@
+package import Notation
+
 /// An order of all values, for sorting: null, then booleans, numbers, strings and references, arrays, objects.
 ///
 /// False comes before true. Numbers are compared exactly, an integer with a double too. Strings and references are
@@ -51,7 +53,7 @@ extension Value {
     switch self {
     case .null: 0
     case .bool: 1
-    case .integer, .number: 2
+    case .integer, .number, .rounded: 2
     case .string, .reference: 3
     case .array, .members: 4
     case .object: 5

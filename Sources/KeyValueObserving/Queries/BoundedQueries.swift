@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// Queries that bound one key on one side, in the order of their bounds.
 struct BoundedQueries {

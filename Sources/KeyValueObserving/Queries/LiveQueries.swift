@@ -1,11 +1,11 @@
-internal import DequeModule
+import DequeModule
 package import KeyValueModel
 
 /// The live queries, and who watches which. However many watch one, it is evaluated once.
 package struct LiveQueries: Sendable {
   private struct Entry: Sendable {
     var live: LiveQuery
-    var watchers: Set<QueryWatcher> = []
+    var observers: Set<QueryObserver> = []
     /// What it was before each of its last contents, as far as somebody may not have heard of these yet.
     var recent: Deque<(revision: Revision, before: QueryResult)> = []
     /// The last content of which that was forgotten; since when it is watched, while none is.
@@ -42,10 +42,10 @@ package struct LiveQueries: Sendable {
   /// How many rows they have together, those outside of windows too.
   package private(set) var rowCount = 0
 
-  /// How many watchers there are.
-  package var watcherCount: Int { watched.values.reduce(0) { $0 + $1.count } }
+  /// How many observers there are.
+  package var observerCount: Int { watched.values.reduce(0) { $0 + $1.count } }
 
-  /// How many things are kept for queries and their watchers: none where there are no watchers. For tests.
+  /// How many things are kept for queries and their observers: none where there are no observers. For tests.
   var counts: Int { entries.count + numbers.count + watched.count + routes.count }
 
   /// How many (key, row) pairs are followed for a query. For tests.
@@ -78,7 +78,7 @@ package struct LiveQueries: Sendable {
   package func live(_ query: Query) -> LiveQuery? { numbers[query].flatMap { entries[$0]?.live } }
 
   /// Has somebody watch a query that nobody watched, given its rows at the present.
-  package mutating func add(_ live: LiveQuery, watcher: QueryWatcher) {
+  package mutating func add(_ live: LiveQuery, observer: QueryObserver) {
     if numbers[live.query] == nil {
       let number = nextNumber
       nextNumber += 1
@@ -87,30 +87,30 @@ package struct LiveQueries: Sendable {
       routes.add(number, live.query, live.reach)
       rowCount += live.rowCount
     }
-    watch(live.query, watcher)
+    watch(live.query, observer)
   }
 
   /// Has somebody watch a query that is watched already, in the place of what it watched before; false where it is not.
   @discardableResult
-  package mutating func watch(_ query: Query, _ watcher: QueryWatcher) -> Bool {
+  package mutating func watch(_ query: Query, _ observer: QueryObserver) -> Bool {
     guard let number = numbers[query] else { return false }
-    if let former = watched[watcher.observer]?[watcher.cell], former != number { remove(watcher) }
-    entries[number]?.watchers.insert(watcher)
-    watched[watcher.observer, default: [:]][watcher.cell] = number
+    if let former = watched[observer.id]?[observer.cell], former != number { remove(observer) }
+    entries[number]?.observers.insert(observer)
+    watched[observer.id, default: [:]][observer.cell] = number
     return true
   }
 
   /// Ends what somebody watches, if anything. A query that nobody watches any more is forgotten.
-  package mutating func remove(_ watcher: QueryWatcher) {
-    guard let number = watched[watcher.observer]?.removeValue(forKey: watcher.cell) else { return }
-    if watched[watcher.observer]?.isEmpty == true { watched[watcher.observer] = nil }
-    entries[number]?.watchers.remove(watcher)
-    if entries[number]?.watchers.isEmpty == true { forget(number) }
+  package mutating func remove(_ observer: QueryObserver) {
+    guard let number = watched[observer.id]?.removeValue(forKey: observer.cell) else { return }
+    if watched[observer.id]?.isEmpty == true { watched[observer.id] = nil }
+    entries[number]?.observers.remove(observer)
+    if entries[number]?.observers.isEmpty == true { forget(number) }
   }
 
   /// Ends all that an observer watches.
   package mutating func remove(_ observer: ObserverID) {
-    for cell in (watched[observer] ?? [:]).keys { remove(QueryWatcher(observer: observer, cell: cell)) }
+    for cell in (watched[observer] ?? [:]).keys { remove(QueryObserver(id: observer, cell: cell)) }
   }
 
   private mutating func forget(_ number: Int) {
@@ -131,11 +131,11 @@ package struct LiveQueries: Sendable {
     }
   }
 
-  // MARK: Telling
+  // MARK: Notifying
 
   /// What consecutive commits do to the queries, each given to `receive`, those of one commit before those of the next.
   /// `present` is the state after the last of `commits`, `past` that before the first, where the caller has it.
-  package mutating func tell(
+  package mutating func notify(
     _ commits: some BidirectionalCollection<Commit>, of present: ModelState, from past: PastState? = nil,
     receive: (QueryEvent) -> Void
   ) {
@@ -146,14 +146,14 @@ package struct LiveQueries: Sendable {
     for (index, commit) in zip(commits.indices, commits) {
       for step in commit.steps { state?.apply(step) }
       if let state, index != commits.indices.last {
-        tell(commit, after: state, receive: receive)
+        notify(commit, after: state, receive: receive)
       } else {
-        tell(commit, after: present, receive: receive)
+        notify(commit, after: present, receive: receive)
       }
     }
   }
 
-  private mutating func tell(_ commit: Commit, after state: some ObjectReader, receive: (QueryEvent) -> Void) {
+  private mutating func notify(_ commit: Commit, after state: some ObjectReader, receive: (QueryEvent) -> Void) {
     let touches = touches(commit, after: state)
     guard !touches.isEmpty else { return }
     let created = Set(commit.before.lazy.filter { $0.record == nil }.map(\.object))
@@ -165,7 +165,7 @@ package struct LiveQueries: Sendable {
         receive(event(number, commit, .content(content)))
       } catch {
         receive(event(number, commit, .failed(error)))
-        for watcher in entries[number]?.watchers ?? [] { remove(watcher) }
+        for observer in entries[number]?.observers ?? [] { remove(observer) }
       }
     }
   }
@@ -173,7 +173,7 @@ package struct LiveQueries: Sendable {
   private func event(_ number: Int, _ commit: Commit, _ outcome: QueryEvent.Outcome) -> QueryEvent {
     guard let entry = entries[number] else { preconditionFailure("a query that is not there was touched") }
     return QueryEvent(
-      query: entry.live.query, revision: commit.revision, watchers: entry.watchers, outcome: outcome)
+      query: entry.live.query, revision: commit.revision, observers: entry.observers, outcome: outcome)
   }
 
   private mutating func apply(

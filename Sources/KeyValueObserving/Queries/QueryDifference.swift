@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// Finds the changes that turn the window of one result into that of another. Looks only at rows that may differ, and
 /// at those that slide over the end of the window: never at rows that merely shifted.

@@ -15,7 +15,7 @@ package struct QueryEvent: Sendable {
   /// The commit's revision.
   package let revision: Revision
   /// Who is told; who watches often is there as often as it has cells that do.
-  package let watchers: Set<QueryWatcher>
+  package let observers: Set<QueryObserver>
   /// What happened.
   package let outcome: Outcome
 }

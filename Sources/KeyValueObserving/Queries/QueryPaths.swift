@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// What the rows of one query are read through: objects behind relationships, and what collections fold into.
 struct QueryPaths: Sendable {

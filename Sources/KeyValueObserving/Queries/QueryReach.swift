@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// Which keys of which entities can touch a query, from the schema alone.
 struct QueryReach: Sendable {

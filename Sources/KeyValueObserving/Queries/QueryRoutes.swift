@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// Finds the queries that a commit may touch without looking at the others.
 ///

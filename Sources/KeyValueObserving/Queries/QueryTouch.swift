@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// What one commit did that may concern a query.
 struct QueryTouch {

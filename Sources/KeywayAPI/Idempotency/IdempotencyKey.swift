@@ -14,8 +14,7 @@ package struct IdempotencyKey: Hashable, Sendable {
     guard let text, !text.contains("\"") || field.hasPrefix("\"") else {
       throw Problem(.malformedQuery, "Idempotency-Key has a quotation mark that is not closed, or more behind it")
     }
-    guard (1...Self.maximumLength).contains(text.utf8.count), text.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
-    else {
+    guard (1...Self.maximumLength).contains(text.utf8.count), text.isVisibleASCII else {
       throw Problem(
         .malformedQuery, "Idempotency-Key is one key of 1 to \(Self.maximumLength) visible ASCII characters")
     }

@@ -1,21 +1,21 @@
-internal import DequeModule
+import DequeModule
 package import HTTPServer
-internal import HTTPTypes
+import HTTPTypes
 
 /// What is known of requests that came with an `Idempotency-Key`: a state machine without lock, clock or socket.
 ///
-/// A key is unknown, under way or answered. `begin` makes an unknown key one that is under way; whoever was told `first`
-/// ends that with `keep`, which makes it answered, or with `abandon`, which makes it unknown again. An answered key becomes
-/// unknown by age, or when the memory is full and it is the oldest. One that is under way is never forgotten, since a
-/// retry would be applied beside it: where those alone fill the memory, `begin` says `full`.
+/// A key is unknown, under way or answered. `begin` makes an unknown key one that is under way and gives `first`; the
+/// caller ends that with `keep`, which makes it answered, or with `abandon`, which makes it unknown again. An answered key
+/// becomes unknown by age, or when the memory is full and it is the oldest. One that is under way is never forgotten, since
+/// a retry would be applied beside it: where those alone fill the memory, `begin` gives `full`.
 package struct IdempotencyMemory: Sendable {
-  /// What may be remembered.
+  /// The limits of the memory.
   package struct Limits: Sendable {
     /// The most keys. `idempotency.keys`.
     package var keys = 10_000
-    /// The most bytes of keys, requests and answers. `idempotency.bytes`.
+    /// The most bytes of keys, requests and responses. `idempotency.bytes`.
     package var bytes = 16_777_216
-    /// Seconds for which an answer is remembered. `idempotency.seconds`.
+    /// Seconds for which a response is remembered. `idempotency.seconds`.
     package var seconds: UInt64 = 86_400
 
     /// The defaults.
@@ -24,11 +24,11 @@ package struct IdempotencyMemory: Sendable {
 
   /// What to do with a request.
   package enum Finding: Sendable {
-    /// Carry it out, then `keep` its answer or `abandon` the key.
+    /// Carry it out, then `keep` its response or `abandon` the key.
     case first
-    /// Give the same answer again.
+    /// Give the same response again.
     case answered(Response)
-    /// A request with the key has no answer yet.
+    /// A request with the key has no response yet.
     case underWay
     /// The key belongs to another request.
     case reused
@@ -55,7 +55,7 @@ package struct IdempotencyMemory: Sendable {
 
   /// The bounds.
   package let limits: Limits
-  /// Bytes of all keys with their requests and answers.
+  /// Bytes of all keys with their requests and responses.
   package private(set) var byteCount = 0
 
   private var entries: [IdempotencyKey: Entry] = [:]
@@ -91,39 +91,39 @@ package struct IdempotencyMemory: Sendable {
     return .first
   }
 
-  /// The request of a key that is under way was carried out: remembers its answer, and forgets the oldest where that
-  /// is too much. An answer for which there is no room even so is itself forgotten.
-  package mutating func keep(_ answer: Response, for key: IdempotencyKey, at now: UInt64) {
+  /// The request of a key that is under way was carried out: remembers its response, and forgets the oldest where that
+  /// is too much. A response for which there is no room even so is itself forgotten.
+  package mutating func keep(_ response: Response, for key: IdempotencyKey, at now: UInt64) {
     guard var entry = endUnderWay(key) else { return }
     forgetExpired(at: now)
-    let cost = Self.byteCount(of: answer)
+    let cost = Self.byteCount(of: response)
     entry.byteCount += cost
-    entry.state = .answered(Self.trimmed(answer), expiry: now + limits.seconds)
+    entry.state = .answered(Self.trimmed(response), expiry: now + limits.seconds)
     entries[key] = entry
     answered.append(key)
     byteCount += cost
     while byteCount > limits.bytes { forgetOldest() }
   }
 
-  /// Remembers the answer to a request of an earlier life, given `age` seconds ago; to be called before any request comes,
-  /// for the oldest answer first. One that is too old, or there already, is passed over.
+  /// Remembers the response that was given `age` seconds ago, before a restart; to be called before any request comes, for
+  /// the oldest response first. One that is too old, or there already, is passed over.
   package mutating func restore(
-    _ answer: Response, for key: IdempotencyKey, _ fingerprint: RequestFingerprint, age: UInt64, at now: UInt64
+    _ response: Response, for key: IdempotencyKey, _ fingerprint: RequestFingerprint, age: UInt64, at now: UInt64
   ) {
     guard age < limits.seconds, entries[key] == nil else { return }
-    let cost = Self.overheadBytes + key.text.utf8.count + fingerprint.byteCount + Self.byteCount(of: answer)
+    let cost = Self.overheadBytes + key.text.utf8.count + fingerprint.byteCount + Self.byteCount(of: response)
     guard cost <= limits.bytes else { return }
     while entries.count >= limits.keys || byteCount + cost > limits.bytes { forgetOldest() }
-    // The clock of the earlier life may have gone back: nobody expires before those that were answered earlier.
+    // The clock may have gone back before the restart: no response expires before those that are older.
     var expiry = now + limits.seconds - age
     if let last = answered.last, case .answered(_, let latest)? = entries[last]?.state { expiry = max(expiry, latest) }
     entries[key] = Entry(
-      fingerprint: fingerprint, byteCount: cost, state: .answered(Self.trimmed(answer), expiry: expiry))
+      fingerprint: fingerprint, byteCount: cost, state: .answered(Self.trimmed(response), expiry: expiry))
     answered.append(key)
     byteCount += cost
   }
 
-  /// The request of a key that is under way changed nothing: whoever sends it again is the first again.
+  /// The request of a key that is under way changed nothing: when it is sent again, it is the first again.
   package mutating func abandon(_ key: IdempotencyKey) {
     guard let entry = endUnderWay(key) else { return }
     entries[key] = nil

@@ -1,8 +1,9 @@
-internal import HTTPServer
-internal import HTTPTypes
-internal import Locking
+import HTTPServer
+import HTTPTypes
+import Locking
+import ModelStore
 
-/// The memory of idempotency keys behind its lock and with its clock.
+/// The memory of idempotency keys, behind a lock and with a clock.
 ///
 /// `memory` is all that changes. Its lock is held for a look-up or a change of the tables, never while a request is
 /// carried out and never with another lock.
@@ -20,11 +21,11 @@ package final class IdempotencyStore: Sendable {
   var counts: (keys: Int, bytes: Int) { memory.withLock { ($0.keyCount, $0.byteCount) } }
 
   /// What to do with a request. The clock is read under the lock, so that it never seems to go back.
-  func begin(_ key: IdempotencyKey, _ fingerprint: RequestFingerprint) -> IdempotencyMemory.Finding {
-    memory.withLock { [now] in $0.begin(key, fingerprint, at: now()) }
+  func begin(_ request: IdempotentRequest) -> IdempotencyMemory.Finding {
+    memory.withLock { [now] in $0.begin(request.key, request.fingerprint, at: now()) }
   }
 
-  /// The request of a key has its answer: a success is remembered, and anything else, which changed nothing, is not.
+  /// The request of a key has its response: a success is remembered, and anything else, which changed nothing, is not.
   func end(_ key: IdempotencyKey, with response: Response) {
     memory.withLock { [now] memory in
       if response.status.kind == .successful {
@@ -35,11 +36,13 @@ package final class IdempotencyStore: Sendable {
     }
   }
 
-  /// Remembers answers that were kept with their commits, oldest first, each so many seconds old.
-  func restore(_ answers: [(answer: StoredResponse, age: UInt64)]) {
+  /// Remembers the responses that were kept with commits, oldest first; `present` is in milliseconds since 1970.
+  func restore(_ attachments: [StoredAttachment], at present: Int64) {
     memory.withLock { [now] memory in
-      for (answer, age) in answers {
-        memory.restore(answer.response, for: answer.key, answer.fingerprint, age: age, at: now())
+      for attachment in attachments {
+        guard let stored = StoredResponse(attachment.bytes) else { continue }
+        let age = UInt64(max(0, present - attachment.milliseconds)) / 1000
+        memory.restore(stored.response, for: stored.request.key, stored.request.fingerprint, age: age, at: now())
       }
     }
   }

@@ -1,10 +1,10 @@
 package import HTTPServer
-internal import HTTPTypes
+import HTTPTypes
 
 /// What makes two requests the same: everything of a write that its outcome depends on.
 ///
-/// It is the request itself, not a digest of it: the answer to one request must never be given to another, and bytes
-/// that are compared do not collide. They count against the memory's bound.
+/// It is the request itself, not a digest of it: the response to one request must never be given to another, and digests
+/// can collide. Its bytes count against the memory's limit.
 package struct RequestFingerprint: Equatable, Sendable {
   /// The header fields that a write heeds.
   private static let names: [HTTPField.Name] = [.contentType, .ifMatch, .ifNoneMatch, .keywayWriter]

@@ -1,21 +1,19 @@
-internal import HTTPServer
-internal import HTTPTypes
-internal import KeyValueModel
+import HTTPServer
+import HTTPTypes
+import KeyValueModel
 
-/// The answer to a request with an `Idempotency-Key`, as it is kept with its commit: so that a retry after a restart finds
-/// it exactly where what it did is found too.
+/// The response to a request with an `Idempotency-Key`, as it is kept with its commit: a retry after a restart finds it
+/// exactly where the commit is found too.
 struct StoredResponse {
-  let key: IdempotencyKey
-  let fingerprint: RequestFingerprint
+  let request: IdempotentRequest
   let response: Response
 
-  init(key: IdempotencyKey, fingerprint: RequestFingerprint, response: Response) {
-    self.key = key
-    self.fingerprint = fingerprint
+  init(request: IdempotentRequest, response: Response) {
+    self.request = request
     self.response = response
   }
 
-  /// The answer of a text; nil where that is none.
+  /// The response of a text; nil where that is none.
   init?(_ text: [UInt8]) {
     guard let value = try? Value(json: text, depthLimit: 4), case .array(let parts) = value, parts.count == 5,
       case .string(let key) = parts[0], let key = try? IdempotencyKey(key),
@@ -30,17 +28,17 @@ struct StoredResponse {
       else { return nil }
       head.append(HTTPField(name: name, value: content))
     }
-    self.key = key
-    self.fingerprint = RequestFingerprint(bytes: fingerprint)
+    request = IdempotentRequest(key: key, fingerprint: RequestFingerprint(bytes: fingerprint))
     response = Response(status: HTTPResponse.Status(code: Int(status)), fields: head, body: body)
   }
 
-  /// The answer as text: JSON without a line break.
+  /// The response as text: JSON without a line break.
   var text: [UInt8] {
     let fields = response.fields.map { Value.array([.string($0.name.rawName), .string($0.value)]) }
     var text: [UInt8] = []
     Value.array([
-      .string(key.text), .string(Self.string(of: fingerprint.bytes)), .integer(Int64(response.status.code)),
+      .string(request.key.text), .string(Self.string(of: request.fingerprint.bytes)),
+      .integer(Int64(response.status.code)),
       .array(fields), .string(Self.string(of: response.body)),
     ]).appendJSON(to: &text)
     return text

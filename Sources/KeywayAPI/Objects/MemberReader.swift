@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// Reads what a body or an operation names as members of a to-many: one or an array of them; references, values, or
 /// objects that are made in place.

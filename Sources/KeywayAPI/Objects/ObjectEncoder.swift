@@ -1,6 +1,6 @@
-internal import KeyValueModel
+import KeyValueModel
 
-/// Writes objects as the wire contract has them: `@ref`, `@revision`, and the keys, computed ones included.
+/// Writes objects as the specification, section 3, has them: `@ref`, `@revision`, and the keys, computed ones included.
 struct ObjectEncoder {
   /// Which relationships are written as the objects that they name, and which of those objects' in turn.
   struct Expansion {

@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 extension Operation {
   /// How many things it does: itself, and the objects that it makes in place.

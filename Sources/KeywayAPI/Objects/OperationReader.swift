@@ -1,7 +1,6 @@
-internal import KeyValueModel
-internal import OrderedCollections
+import KeyValueModel
 
-/// Reads one operation of a transaction.
+/// Reads one operation of a transaction, which the table of `OperationKind` describes.
 struct OperationReader {
   private let members: JSONObject
   private let schema: Schema
@@ -17,69 +16,62 @@ struct OperationReader {
 
   /// The operation, or what is wrong with its members.
   func operation() throws(ModelError) -> Operation {
-    switch try string("op") {
-    case "create":
-      try allowOnly("object", "entity", "value")
-      return .create(try newReference(), try object("value"))
-    case "set":
-      try allowOnly("object", "keyPath", "value")
-      return .set(try reference(), keyPath: try string("keyPath"), try value("value"))
-    case "patch":
-      try allowOnly("object", "value")
-      return .patch(try reference(), try object("value"))
-    case "delete":
-      try allowOnly("object")
-      return .delete(try reference())
-    case "insert": return try insertion()
-    case "remove": return try removal()
-    case "replace": return try replacement()
-    case let name: return try bracketOrRequirement(name)
+    let kind = try kind()
+    let reference = try kind == .create ? newReference() : self.reference()
+    var operands: [Operand] = []
+    for form in kind.operands {
+      operands.append(try operand(form, operands, of: reference))
     }
+    return Operation(kind, reference, operands)
   }
 
-  private func bracketOrRequirement(_ name: String) throws(ModelError) -> Operation {
-    switch name {
-    case "willChange":
-      try allowOnly("object", "key")
-      return .willChange(try reference(), key: try string("key"))
-    case "didChange":
-      try allowOnly("object", "key")
-      return .didChange(try reference(), key: try string("key"))
-    case "require":
-      try allowOnly("object", "revision")
-      guard case .integer(let revision) = try value("revision"), revision >= 0 else {
-        throw ModelError(.invalidValue, "revision is a whole number from 0")
-      }
-      return .require(try reference(), Revision(revision))
-    default: throw ModelError(.invalidValue, "'\(name)' is no operation")
+  /// The kind that `op` names, once nothing but its members is there. Two kinds are called `remove`: one has places, the
+  /// other members.
+  private func kind() throws(ModelError) -> OperationKind {
+    let name = try string("op")
+    let kinds = OperationKind.allCases.filter { $0.isSent && $0.name == name }
+    guard let first = kinds.first else { throw ModelError(.invalidValue, "'\(name)' is no operation") }
+    var names = ["object"] + (first == .create ? ["entity"] : [])
+    for operand in kinds.flatMap(\.operands) where !names.contains(operand.name) { names.append(operand.name) }
+    for member in members.members.keys where member != "op" && !names.contains(member) {
+      throw ModelError(
+        .invalidValue, "'\(member)' is no member of this operation; it has \(names.joined(separator: ", "))")
     }
-  }
-
-  // MARK: To-manys
-
-  private func insertion() throws(ModelError) -> Operation {
-    try allowOnly("object", "keyPath", "value", "index")
-    let (reference, keyPath) = (try reference(), try string("keyPath"))
-    let indexes = members["index"] == nil ? nil : try indexes()
-    return .insert(reference, keyPath: keyPath, try newMembers(reference, keyPath), at: indexes)
-  }
-
-  private func removal() throws(ModelError) -> Operation {
-    try allowOnly("object", "keyPath", "index", "value")
-    let (reference, keyPath) = (try reference(), try string("keyPath"))
+    guard kinds.count > 1 else { return first }
     switch (members["index"], members["value"]) {
-    case (nil, let value?): return .removeMembers(reference, keyPath: keyPath, MemberReader.values(value))
-    case (_?, nil): return .removeIndexes(reference, keyPath: keyPath, try indexes())
+    case (nil, _?): return .removeMembers
+    case (_?, nil): return .removeIndexes
     case (nil, nil): throw ModelError(.invalidValue, "the operation lacks 'index' or 'value'")
     case (_?, _?): throw ModelError(.invalidValue, "a remove has index or value, not both")
     }
   }
 
-  private func replacement() throws(ModelError) -> Operation {
-    try allowOnly("object", "keyPath", "index", "value")
-    let (reference, keyPath) = (try reference(), try string("keyPath"))
-    let indexes = try indexes()
-    return .replace(reference, keyPath: keyPath, at: indexes, try newMembers(reference, keyPath))
+  /// `operands` are those before it: of members, the key path.
+  private func operand(
+    _ form: OperandForm, _ operands: [Operand], of reference: Reference
+  ) throws(ModelError) -> Operand {
+    switch form {
+    case .keyPath, .key: return .text(try string(form.name))
+    case .value: return .value(try value(form.name))
+    case .values: return .values(MemberReader.values(try value(form.name)))
+    case .indexes: return .indexes(try indexes())
+    case .optionalIndexes: return .indexes(members["index"] == nil ? nil : try indexes())
+    case .members:
+      guard case .text(let keyPath)? = operands.first else { break }
+      return .members(try newMembers(reference, keyPath))
+    case .body:
+      guard case .object(let object) = try value(form.name) else {
+        throw ModelError(.invalidValue, "'\(form.name)' is a JSON object")
+      }
+      return .body(object)
+    case .revision:
+      guard case .integer(let revision) = try value(form.name), revision >= 0 else {
+        throw ModelError(.invalidValue, "revision is a whole number from 0")
+      }
+      return .revision(Revision(revision))
+    case .mutation, .patch: break
+    }
+    throw ModelError(.invalidValue, "'\(form.name)' cannot be sent")
   }
 
   private func newMembers(_ reference: Reference, _ keyPath: String) throws(ModelError) -> [NewMember] {
@@ -104,14 +96,7 @@ struct OperationReader {
     return indexes
   }
 
-  // MARK: Members of an operation
-
-  private func allowOnly(_ names: String...) throws(ModelError) {
-    for name in members.members.keys where name != "op" && !names.contains(name) {
-      throw ModelError(
-        .invalidValue, "'\(name)' is no member of this operation; it has \(names.joined(separator: ", "))")
-    }
-  }
+  // MARK: Members
 
   private func value(_ name: String) throws(ModelError) -> Value {
     guard let value = members[name] else { throw ModelError(.invalidValue, "the operation lacks '\(name)'") }
@@ -121,13 +106,6 @@ struct OperationReader {
   private func string(_ name: String) throws(ModelError) -> String {
     guard case .string(let text) = try value(name) else { throw ModelError(.invalidValue, "'\(name)' is a string") }
     return text
-  }
-
-  private func object(_ name: String) throws(ModelError) -> JSONObject {
-    guard case .object(let object) = try value(name) else {
-      throw ModelError(.invalidValue, "'\(name)' is a JSON object")
-    }
-    return object
   }
 
   private func reference() throws(ModelError) -> Reference {

@@ -1,21 +1,29 @@
-internal import DequeModule
-internal import KeyValueModel
-internal import Locking
+import DequeModule
+import KeyValueModel
+import Locking
+import ModelStore
 
-/// The fetches that somebody may ask the next page of. All pages show one state, so that state is kept: for a while, and
-/// for so many fetches; the oldest make room. A page that is no longer kept is `page-expired`.
+/// Fetches whose next page a client may still ask for. All pages of a fetch show one state, so the state is kept: for a
+/// while, and for so many fetches; the oldest make room. A page that is no longer kept is `page-expired`.
 package final class PageStore: Sendable {
-  /// A fetch under way.
-  struct Fetch: Sendable {
-    let snapshot: ModelState
-    let revision: Revision
+  /// What a fetch found.
+  struct Rows: Sendable {
+    /// All of it, in order.
     let references: [Reference]
-    /// What was fetched, so that a page is not continued under another name.
-    let subject: String
-    let expiry: UInt64
+    /// `,"sections":[…]` of all of it; nothing where the fetch has no sections.
+    var sections: [UInt8] = []
   }
 
-  /// What pages may hold.
+  /// A fetch under way.
+  struct Fetch: Sendable {
+    /// The state that all its pages show. Retaining it costs what is written meanwhile.
+    let snapshot: Snapshot
+    let rows: Rows
+    /// What was fetched, so that a page is not continued under another name.
+    let subject: String
+  }
+
+  /// The limits of fetches.
   package struct Limits: Sendable {
     /// The most fetches kept. `fetch.pages`.
     package var fetches = 64
@@ -31,8 +39,17 @@ package final class PageStore: Sendable {
   }
 
   private struct Contents {
-    var fetches: [String: Fetch] = [:]
-    var order: Deque<String> = []
+    var fetches: [String: (fetch: Fetch, expiry: UInt64)] = [:]
+    /// The words of the fetches, the oldest first.
+    var words: Deque<String> = []
+
+    mutating func removeExpired(at now: UInt64) {
+      while let oldest = words.first, let expiry = fetches[oldest]?.expiry, expiry <= now { removeOldest() }
+    }
+
+    mutating func removeOldest() {
+      if let oldest = words.popFirst() { fetches[oldest] = nil }
+    }
   }
 
   let limits: Limits
@@ -40,7 +57,7 @@ package final class PageStore: Sendable {
   private let random: @Sendable () -> UInt64
   private let contents = Locked(Contents())
 
-  /// A store without fetches. `now` gives seconds that only grow.
+  /// A store without fetches. `now` gives seconds that only grow, `random` the words that name fetches.
   package init(limits: Limits, now: @escaping @Sendable () -> UInt64, random: @escaping @Sendable () -> UInt64) {
     self.limits = limits
     self.now = now
@@ -48,27 +65,16 @@ package final class PageStore: Sendable {
   }
 
   /// Keeps a fetch and gives the word that its pages begin with.
-  func keep(_ snapshot: ModelState, _ revision: Revision, _ references: [Reference], subject: String) -> String {
-    let fetch = Fetch(
-      snapshot: snapshot, revision: revision, references: references, subject: subject, expiry: now() + limits.seconds)
+  func keep(_ fetch: Fetch) -> String {
     let word = String(random(), radix: 36)
-    let moment = now()
-    contents.withLock { contents in
-      Self.forgetExpired(&contents, moment)
-      contents.fetches[word] = fetch
-      contents.order.append(word)
-      while contents.order.count > limits.fetches, let oldest = contents.order.popFirst() {
-        contents.fetches[oldest] = nil
-      }
+    let now = now()
+    contents.withLock { [limits] contents in
+      contents.removeExpired(at: now)
+      contents.fetches[word] = (fetch, now + limits.seconds)
+      contents.words.append(word)
+      while contents.words.count > limits.fetches { contents.removeOldest() }
     }
     return word
-  }
-
-  private static func forgetExpired(_ contents: inout Contents, _ moment: UInt64) {
-    while let oldest = contents.order.first, contents.fetches[oldest].map({ $0.expiry <= moment }) ?? true {
-      contents.fetches[oldest] = nil
-      contents.order.removeFirst()
-    }
   }
 
   /// The fetch that a page belongs to, and where the page begins.
@@ -78,13 +84,13 @@ package final class PageStore: Sendable {
       throw Problem(.malformedQuery, "page wants what 'next' gave")
     }
     let word = String(parts[0])
-    let moment = now()
+    let now = now()
     let fetch = contents.withLock { contents in
-      Self.forgetExpired(&contents, moment)
-      return contents.fetches[word]
+      contents.removeExpired(at: now)
+      return contents.fetches[word]?.fetch
     }
     guard let fetch else { throw Problem(.pageExpired, "the state of this page is no longer kept") }
-    guard fetch.subject == subject, offset <= fetch.references.count else {
+    guard fetch.subject == subject, offset <= fetch.rows.references.count else {
       throw Problem(.malformedQuery, "page belongs to another fetch")
     }
     return (word, fetch, offset)

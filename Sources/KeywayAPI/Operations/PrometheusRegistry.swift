@@ -1,123 +1,70 @@
-package import CoreMetrics
-internal import Locking
-internal import Synchronization
+import Locking
 
-/// The backend of swift-metrics: keeps what was counted and writes it in the Prometheus text format, version 0.0.4.
+/// What the server counts and measures, in the Prometheus text format, version 0.0.4.
 ///
-/// Counters and gauges only, which is all that we record. A label must be a Prometheus name; dimensions become labels.
-package final class PrometheusRegistry: MetricsFactory {
-  /// One number under one name and one set of labels.
-  final class Series: CounterHandler, FloatingPointCounterHandler, MeterHandler, RecorderHandler, TimerHandler, Sendable
-  {
-    private let bits = Atomic<UInt64>(Double(0).bitPattern)
+/// The names of metrics and labels are the server's own: they need no escaping, the values of labels do. What is counted
+/// often is counted where it happens, without this lock, and carried over by a collector.
+package final class PrometheusRegistry: Sendable {
+  /// The labels of one value, in the order in which they are written.
+  typealias Labels = KeyValuePairs<String, String>
 
-    var value: Double { Double(bitPattern: bits.load(ordering: .relaxed)) }
-
-    func increment(by amount: Int64) { add(Double(amount)) }
-    func increment(by amount: Double) { add(amount) }
-    func decrement(by amount: Double) { add(-amount) }
-    func reset() { set(Double(0)) }
-    func set(_ value: Int64) { set(Double(value)) }
-    func set(_ value: Double) { bits.store(value.bitPattern, ordering: .relaxed) }
-    func record(_ value: Int64) { set(Double(value)) }
-    func record(_ value: Double) { set(value) }
-    func recordNanoseconds(_ duration: Int64) { add(Double(duration) / 1e9) }
-
-    private func add(_ amount: Double) {
-      var old = bits.load(ordering: .relaxed)
-      while true {
-        let new = (Double(bitPattern: old) + amount).bitPattern
-        let result = bits.compareExchange(expected: old, desired: new, ordering: .relaxed)
-        if result.exchanged { return }
-        old = result.original
-      }
-    }
+  private enum Kind: String {
+    case counter, gauge
   }
 
   private struct Family {
-    let type: String
-    var series: [String: Series] = [:]
+    let kind: Kind
+    /// The values by their labels as they are written.
+    var values: [String: Double] = [:]
   }
 
   private let families = Locked<[String: Family]>([:])
+  private let collectors = Locked<[@Sendable (PrometheusRegistry) -> Void]>([])
 
-  /// A registry of nothing.
+  /// A registry without metrics.
   package init() {}
 
-  /// Everything, one family after the other in the order of names.
-  package func rendered() -> [UInt8] {
-    var text = ""
-    let families = families.withLock { $0 }
-    for (name, family) in families.sorted(by: { $0.key < $1.key }) {
-      text += "# TYPE \(name) \(family.type)\n"
-      for (labels, series) in family.series.sorted(by: { $0.key < $1.key }) {
-        let value = series.value
-        text +=
-          "\(name)\(labels) \(value == value.rounded() && abs(value) < 1e15 ? String(Int64(value)) : "\(value)")\n"
-      }
-    }
-    return Array(text.utf8)
+  /// Counts one more.
+  func increment(_ counter: String, _ labels: Labels = [:]) {
+    update(counter, .counter, labels) { $0 += 1 }
   }
 
-  /// Sets a counter to a total that somebody else counted.
-  func setTotal(_ name: String, _ dimensions: [(String, String)], to total: Double) {
-    series(name, dimensions, type: "counter").set(total)
+  /// Sets a counter to a total that is counted elsewhere.
+  func setTotal(_ counter: String, _ labels: Labels = [:], to total: Double) {
+    update(counter, .counter, labels) { $0 = total }
   }
 
-  private func series(_ name: String, _ dimensions: [(String, String)], type: String) -> Series {
-    let labels = dimensions.map { "\($0.0)=\"\(Self.escaped($0.1))\"" }.joined(separator: ",")
-    let key = labels.isEmpty ? "" : "{\(labels)}"
-    return families.withLock { families in
-      if let found = families[name]?.series[key] { return found }
-      let series = Series()
-      families[name, default: Family(type: type)].series[key] = series
-      return series
-    }
+  /// Sets a gauge.
+  func set(_ gauge: String, to value: Double) {
+    update(gauge, .gauge, [:]) { $0 = value }
+  }
+
+  private func update(_ name: String, _ kind: Kind, _ labels: Labels, _ change: (inout Double) -> Void) {
+    let texts = labels.map { "\($0.key)=\"\(Self.escaped($0.value))\"" }
+    let key = texts.isEmpty ? "" : "{\(texts.joined(separator: ","))}"
+    families.withLock { change(&$0[name, default: Family(kind: kind)].values[key, default: 0]) }
   }
 
   private static func escaped(_ text: String) -> String {
     text.map { ["\\": "\\\\", "\"": "\\\"", "\n": "\\n"][$0] ?? String($0) }.joined()
   }
 
-  // MARK: MetricsFactory
-
-  /// A counter, by name and dimensions; the same ones give the same counter.
-  package func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
-    series(label, dimensions, type: "counter")
+  /// Has `collector` called before each rendering, to write down what is counted elsewhere.
+  func collect(_ collector: @escaping @Sendable (PrometheusRegistry) -> Void) {
+    collectors.withLock { $0.append(collector) }
   }
 
-  /// A counter of fractions.
-  package func makeFloatingPointCounter(
-    label: String, dimensions: [(String, String)]
-  ) -> any FloatingPointCounterHandler {
-    series(label, dimensions, type: "counter")
+  /// Everything, one family after the other in the order of names.
+  func rendered() -> [UInt8] {
+    for collector in collectors.withLock({ $0 }) { collector(self) }
+    var text = ""
+    for (name, family) in families.withLock({ $0 }).sorted(by: { $0.key < $1.key }) {
+      text += "# TYPE \(name) \(family.kind.rawValue)\n"
+      for (labels, value) in family.values.sorted(by: { $0.key < $1.key }) {
+        let isWhole = value == value.rounded() && abs(value) < 1e15
+        text += "\(name)\(labels) \(isWhole ? String(Int64(value)) : "\(value)")\n"
+      }
+    }
+    return Array(text.utf8)
   }
-
-  /// A gauge.
-  package func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler {
-    series(label, dimensions, type: "gauge")
-  }
-
-  /// A gauge: the last value recorded.
-  package func makeRecorder(
-    label: String, dimensions: [(String, String)], aggregate: Bool
-  ) -> any RecorderHandler {
-    series(label, dimensions, type: "gauge")
-  }
-
-  /// The sum of the times recorded, in seconds.
-  package func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
-    series(label, dimensions, type: "counter")
-  }
-
-  /// Handlers live as long as the registry.
-  package func destroyCounter(_ handler: any CounterHandler) {}
-  /// Handlers live as long as the registry.
-  package func destroyFloatingPointCounter(_ handler: any FloatingPointCounterHandler) {}
-  /// Handlers live as long as the registry.
-  package func destroyMeter(_ handler: any MeterHandler) {}
-  /// Handlers live as long as the registry.
-  package func destroyRecorder(_ handler: any RecorderHandler) {}
-  /// Handlers live as long as the registry.
-  package func destroyTimer(_ handler: any TimerHandler) {}
 }

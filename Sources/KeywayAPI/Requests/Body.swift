@@ -1,10 +1,10 @@
 package import HTTPServer
-internal import HTTPTypes
+import HTTPTypes
 package import KeyValueModel
 
-/// Reading bodies: what they must be, before what they say is looked at.
+/// Reads the bodies of requests: first their media type, then their JSON.
 package enum Body {
-  /// The one media type of bodies, which a page of another origin cannot send without being asked first.
+  /// The media type of bodies. A page of another origin cannot send it before the server has allowed that (preflight).
   package static let json = "application/json"
   /// JSON merge patch (RFC 7396 §4).
   package static let mergePatch = "application/merge-patch+json"
@@ -16,7 +16,7 @@ package enum Body {
   /// The media type of a body, without its parameters, or `unsupported-media-type` where it is none of `types`.
   package static func mediaType(of request: borrowing Request, among types: [String]) throws(Problem) -> String {
     let given = request.header(.contentType)
-    // What nearly everybody sends is taken as it stands.
+    // Most clients send it exactly so.
     if let given, types.contains(given) { return given }
     let type = given?.split(separator: ";").first.map { $0.trimmingSpaces().lowercased() }
     if let type, types.contains(type) { return type }

@@ -17,9 +17,7 @@ package struct Cursor: Hashable, Sendable, CustomStringConvertible {
   package init?(_ text: some StringProtocol) {
     guard let dash = text.lastIndex(of: "-"), dash > text.startIndex else { return nil }
     let digits = text[text.index(after: dash)...]
-    guard !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let revision = Revision(digits),
-      digits == "0" || !digits.hasPrefix("0")
-    else { return nil }
+    guard digits.isDecimal, let revision = Revision(digits), digits == "0" || !digits.hasPrefix("0") else { return nil }
     self.init(epoch: String(text[..<dash]), revision: revision)
   }
 

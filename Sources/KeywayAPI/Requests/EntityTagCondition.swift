@@ -1,3 +1,5 @@
+import HTTPServer
+import HTTPTypes
 package import KeyValueModel
 
 /// An `If-Match` or `If-None-Match` header (RFC 9110 §13.1).
@@ -27,6 +29,12 @@ package enum EntityTagCondition: Sendable {
       rest = rest[rest.index(after: end)...]
     }
     self = .tags(tags)
+  }
+
+  /// Whether a request has an `If-None-Match` that names what is there.
+  static func isNotModified(_ request: borrowing Request, _ current: Cursor) throws(Problem) -> Bool {
+    guard let text = request.header(.ifNoneMatch) else { return false }
+    return try EntityTagCondition(text, header: "If-None-Match").matchesWeakly(current)
   }
 
   /// Whether `current` is among the tags, by weak comparison, as `If-None-Match` wants.

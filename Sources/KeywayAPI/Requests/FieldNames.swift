@@ -6,15 +6,15 @@ extension HTTPField.Name {
     return name
   }
 
-  /// `Host`, which the package knows only as a pseudo header.
+  /// `Host`, which swift-http-types has only as a pseudo header.
   package static let hostName = named("Host")
-  /// `Keyway-Cursor`: the state that an answer shows, or the commit that a write made.
+  /// `Keyway-Cursor`: the state that a response shows, or the commit that a write made.
   package static let keywayCursor = named("Keyway-Cursor")
-  /// `Keyway-Writer`: who writes.
+  /// `Keyway-Writer`: the name under which a client writes.
   package static let keywayWriter = named("Keyway-Writer")
   /// `Idempotency-Key`: makes a retried `POST` apply once.
   package static let idempotencyKey = named("Idempotency-Key")
-  /// `Idempotency-Replayed`: on an answer that is given again to a retry.
+  /// `Idempotency-Replayed`: on a response that is given again to a retry.
   package static let idempotencyReplayed = named("Idempotency-Replayed")
   /// `Last-Event-ID`: where a stream is to go on.
   package static let lastEventID = named("Last-Event-ID")

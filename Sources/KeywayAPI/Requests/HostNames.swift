@@ -1,7 +1,7 @@
 /// The names under which the server answers.
 ///
-/// A page of another origin can make a name of its own point to a loopback address (DNS rebinding) and then talk to us
-/// as if it were ours; its requests still carry that name as `Host`, so a name that we do not know is refused.
+/// A page of another origin can make its own name point to a loopback address (DNS rebinding), and then reach this server
+/// as if the page came from it. Its requests still carry that name as `Host`, so an unknown name is refused.
 package struct HostNames: Sendable {
   private let names: Set<String>
 
@@ -21,7 +21,8 @@ package struct HostNames: Sendable {
     if names.contains(host) { return true }
     var name = host[...]
     if let colon = name.lastIndex(of: ":"), !name.hasSuffix("]") {
-      guard name[name.index(after: colon)...].utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return false }
+      let port = name[name.index(after: colon)...]
+      guard port.isEmpty || port.isDecimal else { return false }
       name = name[..<colon]
     }
     return names.contains(String(name)) || names.contains(name.lowercased())

@@ -1,6 +1,9 @@
+import HTTPServer
+import HTTPTypes
+
 /// Content negotiation (RFC 9110 §12.5.1) between the ways to read a resource.
 package enum Negotiation {
-  /// JSON as a whole or in lines, or a stream that keeps it up to date.
+  /// The forms of a resource: JSON as a whole or in lines, or a stream that keeps it up to date.
   package enum Form: String, Sendable {
     case json = "application/json"
     case lines = "application/x-ndjson"
@@ -11,6 +14,13 @@ package enum Negotiation {
 
     /// The range of all types that begin like it.
     fileprivate var family: String { self == .stream ? "text/*" : "application/*" }
+  }
+
+  /// How a client wants to read a resource, or `not-acceptable`.
+  static func form(of request: borrowing Request, available: [Form]) throws(Problem) -> Form {
+    if let form = form(request.header(.accept), available: available) { return form }
+    let types = available.map(\.type).joined(separator: ", ")
+    throw Problem(.notAcceptable, "this resource is available as \(types)").with(.accept, types)
   }
 
   /// The form that an `Accept` header prefers among `available`; nil where it allows none of them. What is available first
@@ -38,16 +48,5 @@ package enum Negotiation {
       found = (weight ?? 1, precision)
     }
     return found
-  }
-}
-
-extension StringProtocol {
-  /// The text without spaces and tabs at its ends.
-  func trimmingSpaces() -> String {
-    let isSpace = { (character: Character) in character == " " || character == "\t" }
-    guard let first = firstIndex(where: { !isSpace($0) }), let last = lastIndex(where: { !isSpace($0) }) else {
-      return ""
-    }
-    return String(self[first...last])
   }
 }

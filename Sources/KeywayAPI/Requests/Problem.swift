@@ -2,7 +2,7 @@ package import HTTPServer
 package import HTTPTypes
 package import KeyValueModel
 
-/// Why a request fails, and the answer that says so (RFC 9457). The one error that handlers throw.
+/// Why a request fails, and the response that says so (RFC 9457). The one error that handlers throw.
 package struct Problem: Error, Sendable {
   /// The sort of mistake.
   package let code: ProblemCode
@@ -42,6 +42,13 @@ package struct Problem: Error, Sendable {
     }
   }
 
+  /// What an expression gives, or its refusal by the model as a problem.
+  package static func translating<Result>(
+    _ expression: @autoclosure () throws(ModelError) -> Result
+  ) throws(Problem) -> Result {
+    try translating(expression)
+  }
+
   /// The same problem with a header that helps: `Allow`, `Accept`, the present `ETag`.
   package func with(_ name: HTTPField.Name, _ value: String?) -> Problem {
     var problem = self
@@ -49,7 +56,7 @@ package struct Problem: Error, Sendable {
     return problem
   }
 
-  /// The answer: `application/problem+json` with type, title, status, detail and what it is about.
+  /// The response: `application/problem+json` with type, title, status, detail and what it is about.
   package var response: Response {
     var body: JSONObject = [
       "type": .string("/v1/problems/\(code.rawValue)"),
@@ -60,10 +67,10 @@ package struct Problem: Error, Sendable {
     body["object"] = object.map(Value.string)
     body["keyPath"] = keyPath.map(Value.string)
     body["operation"] = operation.map { .integer(Int64($0)) }
-    var fields = fields
-    fields[.contentType] = "application/problem+json"
-    var bytes: [UInt8] = []
-    body.appendJSON(to: &bytes)
-    return Response(status: code.status, fields: fields, body: bytes)
+    var response = Response.json(body)
+    response.status = code.status
+    response.fields[.contentType] = "application/problem+json"
+    response.fields.append(contentsOf: fields)
+    return response
   }
 }

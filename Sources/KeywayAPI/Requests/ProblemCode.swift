@@ -1,6 +1,6 @@
 package import HTTPTypes
 
-/// The codes of the wire contract, section 6: each is a page under `/v1/problems/`.
+/// The codes of the specification, section 6: each is a page under `/v1/problems/`.
 package enum ProblemCode: String, CaseIterable, Sendable {
   case malformedJSON = "malformed-json"
   case malformedKeyPath = "malformed-key-path"
@@ -70,7 +70,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     }
   }
 
-  /// One sentence for whoever meets the problem; also the `title` (RFC 9457 §3.1.3).
+  /// What the problem means, in one sentence; also the `title` (RFC 9457 §3.1.3).
   package var explanation: String {
     switch self {
     case .malformedJSON: "The body is not one JSON value, names a member of an object twice, or is no JSON Patch."

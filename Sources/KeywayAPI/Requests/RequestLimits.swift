@@ -1,15 +1,15 @@
-/// What one request may ask for.
+/// The limits of one request.
 package struct RequestLimits: Sendable {
   /// The most operations of a JSON Patch. `patch.operations`.
   package var patchOperations = 1000
   /// The most operations of one transaction, objects that are made in place included. `transactions.operations`.
   package var transactionOperations = 10_000
-  /// The most objects that one answer may have in the place of references, or members that it may read of a second
+  /// The most objects that one response may have in the place of references, or members that it may read of a second
   /// to-many behind the first: the ways that lead to each count, and they multiply. `answer.objects`.
   package var answerObjects = 100_000
-  /// The most transactions of one answer of the journal. `journal.records`.
+  /// The most transactions of one response of the journal. `journal.records`.
   package var journalRecords = 10_000
-  /// The most bytes of one answer of the journal, where that is more than one transaction. `journal.bytes`.
+  /// The most bytes of one response of the journal, where that is more than one transaction. `journal.bytes`.
   package var journalBytes = 16 * 1024 * 1024
 
   /// The defaults.

@@ -1,4 +1,4 @@
-internal import KeyValueModel
+import KeyValueModel
 
 /// The parameters that name members of a to-many.
 extension Target {
@@ -7,8 +7,7 @@ extension Target {
     guard let texts = list("index") else { return nil }
     var indexes: [Int] = []
     for text in texts {
-      let digits = text.hasPrefix("-") ? text.utf8.dropFirst() : text.utf8[...]
-      guard !digits.isEmpty, digits.allSatisfy({ (0x30...0x39).contains($0) }) else {
+      guard (text.hasPrefix("-") ? text.dropFirst() : text[...]).isDecimal else {
         throw Problem(.malformedQuery, "index: '\(text)' is no whole number")
       }
       // A number that is too long names no place either.

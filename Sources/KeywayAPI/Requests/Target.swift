@@ -41,9 +41,9 @@ package struct Target: Sendable {
     var parameters: [(name: String, value: String)] = []
     for pair in query.utf8.split(separator: UInt8(ascii: "&")) {
       let equals = pair.firstIndex(of: UInt8(ascii: "="))
-      let name = try decoded(Substring(pair[..<(equals ?? pair.endIndex)]), plusIsSpace: true)
+      let name = try decoded(pair[..<(equals ?? pair.endIndex)], plusIsSpace: true)
       let value = try equals.map { equals throws(Problem) in
-        try decoded(Substring(pair[pair.index(after: equals)...]), plusIsSpace: true)
+        try decoded(pair[pair.index(after: equals)...], plusIsSpace: true)
       }
       guard !parameters.contains(where: { $0.name == name }) else {
         throw Problem(.malformedQuery, "the parameter '\(name)' is there twice")
@@ -53,15 +53,9 @@ package struct Target: Sendable {
     return parameters
   }
 
-  private static func decoded(_ segment: UnsafeBufferPointer<UInt8>) throws(Problem) -> String {
-    let text = String(decoding: segment, as: UTF8.self)
-    return segment.contains(UInt8(ascii: "%")) ? try decoded(text[...], plusIsSpace: false) : text
-  }
-
-  private static func decoded(_ text: Substring, plusIsSpace: Bool) throws(Problem) -> String {
-    let utf8 = text.utf8
+  private static func decoded(_ utf8: some Collection<UInt8>, plusIsSpace: Bool = false) throws(Problem) -> String {
     guard utf8.contains(where: { $0 == UInt8(ascii: "%") || (plusIsSpace && $0 == UInt8(ascii: "+")) }) else {
-      return String(text)
+      return String(decoding: utf8, as: UTF8.self)
     }
     var bytes: [UInt8] = []
     var rest = utf8[...]
@@ -98,6 +92,15 @@ package struct Target: Sendable {
   /// The value of a parameter, nil where it is not there.
   package subscript(name: String) -> String? {
     parameters.first { $0.name == name }?.value
+  }
+
+  /// `limit=50`, at most `maximum`, which is also what counts where it is not there.
+  func limit(upTo maximum: Int) throws(Problem) -> Int {
+    guard let text = self["limit"] else { return maximum }
+    guard let limit = Int(text), (1...maximum).contains(limit) else {
+      throw Problem(.malformedQuery, "limit is a whole number from 1 to \(maximum)")
+    }
+    return limit
   }
 
   /// The comma-separated items of a parameter, nil where it is not there.

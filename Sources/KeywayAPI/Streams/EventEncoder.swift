@@ -1,10 +1,13 @@
-internal import HTTPServer
-internal import KeyValueModel
-internal import KeyValueObserving
+import HTTPServer
+import KeyValueModel
+import KeyValueObserving
 
 /// Writes the events of streams: blocks of the text/event-stream format (WHATWG HTML §9.2.6) with JSON data in one line.
 struct EventEncoder: Sendable {
   let epoch: String
+
+  /// What follows `retry:` where a stream begins without an event: the line that ends the block.
+  static let emptyBlock: [UInt8] = [UInt8(ascii: "\n")]
 
   /// One block. `id` is nil where the client is not to remember it.
   func append(
@@ -52,16 +55,23 @@ struct EventEncoder: Sendable {
     }
   }
 
-  /// What one revision tells: changes, what became of queries, and then the objects that are gone. Only the last block has
+  /// What one revision delivers, to be posted.
+  func bytes(of event: StreamEvent) -> EventBytes {
+    var bytes: [UInt8] = []
+    append(event, to: &bytes)
+    return EventBytes(bytes, position: StreamPosition.commit(event.revision).rawValue)
+  }
+
+  /// What one revision delivers: changes, what became of queries, and then the objects that are gone. Only the last block has
   /// an id, so that no half of it can be resumed from.
   func append(_ event: StreamEvent, to bytes: inout [UInt8]) {
     if !event.changes.isEmpty {
       let isLast = event.queries.isEmpty && event.gone.isEmpty
       appendChange(event.changes, revision: event.revision, writer: event.writer, hasID: isLast, to: &bytes)
     }
-    for (index, news) in event.queries.enumerated() {
+    for (index, notification) in event.queries.enumerated() {
       let isLast = event.gone.isEmpty && index == event.queries.count - 1
-      append(news, revision: event.revision, writer: event.writer, hasID: isLast, to: &bytes)
+      append(notification, revision: event.revision, writer: event.writer, hasID: isLast, to: &bytes)
     }
     for (index, gone) in event.gone.enumerated() {
       appendGone(
@@ -76,6 +86,14 @@ struct EventEncoder: Sendable {
     }
   }
 
+  /// An `open` event: the name of a stream with cells.
+  func appendOpen(_ name: String, revision: Revision, heartbeatSeconds: Int, to bytes: inout [UInt8]) {
+    append("open", id: nil, to: &bytes) { bytes in
+      bytes.append(
+        contentsOf: "{\"stream\":\"\(name)\",\"revision\":\(revision),\"heartbeat\":\(heartbeatSeconds)}".utf8)
+    }
+  }
+
   /// A `heartbeat` event: nothing happened, and the cursor is this revision's.
   func appendHeartbeat(at revision: Revision, to bytes: inout [UInt8]) {
     append("heartbeat", id: revision, to: &bytes) { bytes in
@@ -83,11 +101,18 @@ struct EventEncoder: Sendable {
     }
   }
 
+  /// A `heartbeat` event, to be posted.
+  func heartbeat(at revision: Revision) -> EventBytes {
+    var bytes: [UInt8] = []
+    appendHeartbeat(at: revision, to: &bytes)
+    return EventBytes(bytes)
+  }
+
   /// A `bye` event, to be posted.
-  func farewell(_ reason: String) -> EventBytes {
+  func closingEvent(_ reason: ClosingReason) -> EventBytes {
     var bytes: [UInt8] = []
     append("bye", id: nil, to: &bytes) { bytes in
-      bytes.append(contentsOf: "{\"reason\":\"\(reason)\"}".utf8)
+      bytes.append(contentsOf: "{\"reason\":\"\(reason.rawValue)\"}".utf8)
     }
     return EventBytes(bytes)
   }

@@ -1,36 +1,55 @@
-internal import Dispatch
-internal import Locking
+import Dispatch
+import HTTPServer
+import Locking
 
 /// Where streams wait to be opened whose beginning takes work: a crowd that comes back, or many different live queries.
 ///
-/// On the threads of requests they would hold up everybody else, and all at once they would take every core from the writer.
-/// Here one after the other is opened, in the order of their coming, on a thread of its own.
-package final class OpeningQueue: Sendable {
+/// On the threads of requests they would hold up every other request, and all at once they would take every core from the
+/// writer. Here one after the other is opened, in the order of their coming, on a thread of its own.
+final class OpeningQueue: Sendable {
   private let queue: DispatchQueue
   private let limit: Int
+  private let readiness: Readiness
   private let waiting = Locked(0)
 
   /// A queue of at most so many.
-  package init(label: String, limit: Int) {
+  init(label: String, limit: Int, readiness: Readiness) {
     queue = DispatchQueue(label: label, qos: .utility)
     self.limit = limit
+    self.readiness = readiness
   }
 
-  /// How many wait or are being opened.
-  package var count: Int { waiting.withLock { $0 } }
+  /// Answers with a stream that waits for its turn to be opened; with `overloaded` where too many wait already.
+  func response(_ open: @escaping @Sendable () throws(Problem) -> EventStream) -> HandlerResponse {
+    .deferred { completion in
+      guard self.enter() else {
+        return completion.respond(Problem(.overloaded, "too many streams wait to be opened; try again").response)
+      }
+      self.queue.async {
+        self.complete(completion, with: open)
+        self.waiting.withLock { $0 -= 1 }
+      }
+    }
+  }
 
-  /// Has `open` called in its turn. False where too many wait already; then it is never called.
-  package func submit(_ open: @escaping @Sendable () -> Void) -> Bool {
-    let isTaken = waiting.withLock { waiting in
+  private func enter() -> Bool {
+    waiting.withLock { waiting in
       guard waiting < limit else { return false }
       waiting += 1
       return true
     }
-    guard isTaken else { return false }
-    queue.async { [waiting] in
-      open()
-      waiting.withLock { $0 -= 1 }
+  }
+
+  private func complete(_ completion: Completion, with open: () throws(Problem) -> EventStream) {
+    // A crowd that came and went must not be worked for.
+    guard !completion.isAbandoned else {
+      return completion.respond(Problem(.overloaded, "the client has left").response)
     }
-    return true
+    do throws(Problem) {
+      try readiness.check()
+      completion.become(try open(), fields: .eventStream)
+    } catch {
+      completion.respond(error.response)
+    }
   }
 }

@@ -31,4 +31,7 @@ package enum Resumption: Hashable, Sendable {
     }
     self = cursor.revision < oldest ? .reset(.compacted) : .after(cursor.revision)
   }
+
+  /// The revision to go on from, where the cursor can be resumed.
+  package var revision: Revision? { if case .after(let revision) = self { revision } else { nil } }
 }

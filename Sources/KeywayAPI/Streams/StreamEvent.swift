@@ -1,7 +1,7 @@
-internal import KeyValueModel
-internal import KeyValueObserving
+import KeyValueModel
+import KeyValueObserving
 
-/// What one revision tells one stream: changes, what became of live queries, and objects that are gone, in this order.
+/// What one revision delivers to one stream: changes, what became of live queries, and objects that are gone, in this order.
 struct StreamEvent {
   /// The revision.
   let revision: Revision
@@ -10,11 +10,11 @@ struct StreamEvent {
   /// Changes of what is observed.
   var changes: [Change] = []
   /// Live queries, each on its own.
-  var queries: [QueryNews] = []
+  var queries: [QueryNotification] = []
   /// Objects that cells, or the stream as a whole, have lost.
   var gone: [ObserverEvent.Gone] = []
 
-  /// Whether nobody is told anything.
+  /// Whether there is nothing to deliver.
   var isEmpty: Bool { changes.isEmpty && queries.isEmpty && gone.isEmpty }
 
   /// Nothing yet.
@@ -23,7 +23,7 @@ struct StreamEvent {
     self.writer = writer
   }
 
-  /// What a commit tells of observations.
+  /// What a commit did to observations.
   init(_ event: ObserverEvent) {
     revision = event.revision
     writer = event.writer

@@ -1,43 +1,26 @@
 package import HTTPServer
 package import KeyValueModel
 package import KeyValueObserving
-internal import Locking
+import Locking
 package import ModelStore
 
-/// Every open stream, what it observes, and the way of events from the store to the hub.
+/// Every open stream with its subscription, and the way of events from the store to the hub. It knows no kind of stream.
 ///
-/// `contents` is guarded by its lock, which is only taken while the publication's lock is held or with no other: methods
-/// that register take the publication that their caller has locked, so that what a stream is told first and what it is
-/// told next belong together.
+/// `contents` is guarded by its lock, which is taken while the publication's lock is held or with no other: opening a
+/// stream takes the publication that its caller has locked, so that what a stream is sent first and what follows belong
+/// together. `lagReports` is taken last, with no other lock inside.
 package final class StreamRegistry: StorePublisher, Sendable {
   struct Contents {
-    var topics: [Topic.Key: Topic] = [:]
-    var topicsByObserver: [ObserverID: Topic] = [:]
-    var streams: [StreamID: Member] = [:]
-    var cellStreams: [ObserverID: CellStream] = [:]
-    var queryTopics: [QueryTopic.Key: QueryTopic] = [:]
-    var queryTopicsByObserver: [ObserverID: QueryTopic] = [:]
-    var nextObserver: UInt64 = 1
-    var toldChanges: UInt64 = 0
+    var subscriptions: [StreamID: any Subscription] = [:]
+    var receivers: [ObserverID: any CommitReceiver] = [:]
+    /// What streams share that ask for the same.
+    var topics: [AnyHashable: any Topic] = [:]
+    private var lastObserver: UInt64 = 0
 
     mutating func makeObserver() -> ObserverID {
-      defer { nextObserver += 1 }
-      return ObserverID(nextObserver)
+      lastObserver += 1
+      return ObserverID(lastObserver)
     }
-  }
-
-  /// What a stream is.
-  enum Member {
-    /// One of the streams of a topic, and the secret part of its name.
-    case topic(Topic, secret: UInt64)
-    /// One of the streams of a live query, and the secret part of its name.
-    case query(QueryTopic, secret: UInt64)
-    /// A stream that only tells how its object ended: it observes nothing.
-    case over(Topic.Key, secret: UInt64)
-    /// A stream with cells.
-    case cells(CellStream)
-    /// A stream that follows the journal: `JournalFeed` knows how far.
-    case journal(secret: UInt64)
   }
 
   /// How many streams, cells and observations there are.
@@ -50,136 +33,191 @@ package final class StreamRegistry: StorePublisher, Sendable {
     package var queries = 0
     /// What is observed, each registration counted.
     package var observations = 0
-    /// Changes told so far, each stream counted.
+    /// Changes that subscribers were notified of, each stream counted.
     package var notifications: UInt64 = 0
   }
 
-  let hub: StreamHub
-  let encoder: EventEncoder
-  let limits: StreamLimits
-  let random: @Sendable () -> UInt64
+  let services: StreamServices
   let contents = Locked(Contents())
-  /// Streams that have said that they miss events, and since which, before that is dealt with. Taken with no other lock.
-  let lagReports = Locked<[StreamID: StreamPosition]>([:])
-  /// What streams of one object were told that ended, for those that come back. Taken with no other lock but the
-  /// publication's.
-  let replays: Locked<BoundedCache<TopicReplay.Key, TopicReplay>>
+  /// Streams that have said that they miss events, and since which, before that is dealt with.
+  private let lagReports = Locked<[StreamID: StreamPosition]>([:])
 
   /// A registry without streams. `random` gives unguessable numbers: names of streams and the jitter of `retry:` come
   /// from it.
-  package init(hub: StreamHub, epoch: String, limits: StreamLimits, random: @escaping @Sendable () -> UInt64) {
-    self.hub = hub
-    self.limits = limits
-    self.random = random
-    encoder = EventEncoder(epoch: epoch)
-    replays = Locked(BoundedCache(weightLimit: limits.resumedBytes))
+  package convenience init(
+    hub: StreamHub, epoch: String, limits: StreamLimits, random: @escaping @Sendable () -> UInt64
+  ) {
+    self.init(StreamServices(hub: hub, epoch: epoch, limits: limits, random: random))
+  }
+
+  init(_ services: StreamServices) {
+    self.services = services
   }
 
   /// Counts everything.
   package var counts: Counts {
     contents.withLock { contents in
       var counts = Counts()
-      counts.streams = contents.streams.count
-      counts.notifications = contents.toldChanges
-      for topic in contents.topics.values { counts.observations += topic.members * topic.observations.count }
+      counts.streams = contents.subscriptions.count
+      counts.notifications = services.notifications
       var queries: Set<Query> = []
-      for topic in contents.queryTopics.values {
-        counts.observations += topic.members
-        queries.insert(topic.key.query)
-      }
-      for stream in contents.cellStreams.values {
-        counts.cells += stream.cells.count
-        queries.formUnion(stream.cells.values.lazy.compactMap(\.query))
-        counts.observations += stream.observationCount
+      for receiver in contents.receivers.values {
+        counts.observations += receiver.observationCount
+        queries.formUnion(receiver.queries)
+        if let stream = receiver as? CellStream { counts.cells += stream.cells.count }
       }
       counts.queries = queries.count
       return counts
     }
   }
 
-  /// Tells the streams what a batch of commits did; see `StorePublisher`.
+  // MARK: Publishing
+
+  /// Notifies the streams of what a batch of commits did; see `StorePublisher`.
   package func publish(
     _ events: [ObserverEvent], _ queryEvents: [QueryEvent], upTo revision: Revision
   ) -> Revision {
-    // Asked before the reports are looked at: whoever missed something up to here has said so by now.
-    let settled = StreamPosition(rawValue: hub.settledPosition).revision
-    forgetReplays(at: revision)
+    // Asked before the reports are looked at: a stream that missed something up to here has said so by now.
+    let settled = StreamPosition(rawValue: services.hub.settledPosition).revision
     let firstMissed = lagReports.withLock { $0.values.min() }
     let deliveries = contents.withLock { contents in
       queryEvents.isEmpty
         ? events.compactMap { delivery(of: $0, &contents) } : self.deliveries(of: events, queryEvents, &contents)
     }
-    hub.post(deliveries, position: StreamPosition.commit(revision).rawValue)
-    return min(settled, firstMissed?.lastTold ?? settled)
+    services.hub.post(deliveries, position: StreamPosition.commit(revision).rawValue)
+    return min(settled, firstMissed?.lastNotified ?? settled)
   }
 
-  func delivery(of event: ObserverEvent, _ contents: inout Contents) -> Delivery? {
-    guard let topic = contents.topicsByObserver[event.observer] else {
-      guard let stream = contents.cellStreams[event.observer] else { return nil }
-      if event.hasOverflowed { return stream.id.map { .endStream($0, farewell("overflow")) } }
-      return delivery(of: StreamEvent(event), to: stream, &contents)
+  private func delivery(of event: ObserverEvent, _ contents: inout Contents) -> Delivery? {
+    guard let receiver = contents.receivers[event.observer] else { return nil }
+    return event.hasOverflowed ? receiver.overflow(&contents) : receiver.delivery(of: StreamEvent(event), &contents)
+  }
+
+  /// What a batch of commits delivers, live queries included, in the order of revisions: what one commit did to the cells
+  /// of one stream is one delivery.
+  private func deliveries(
+    of events: [ObserverEvent], _ queryEvents: [QueryEvent], _ contents: inout Contents
+  ) -> [Delivery] {
+    var deliveries: [(revision: Revision, delivery: Delivery)] = []
+    func append(_ revision: Revision, _ delivery: Delivery?) {
+      if let delivery { deliveries.append((revision, delivery)) }
     }
-    contents.toldChanges += UInt64(event.changes.count * topic.members)
-    if event.hasOverflowed { return .endChannel(topic.channel, farewell("overflow")) }
-    topic.lagging.absorb(event)
-    let bytes = encoded(StreamEvent(event))
-    guard !event.gone.isEmpty else { return .channel(topic.channel, bytes) }
-    forget(topic, &contents)
-    return .endChannel(topic.channel, bytes)
+    var cellEvents: [ObserverID: [Revision: StreamEvent]] = [:]
+    for event in queryEvents {
+      // None of a query that failed: its filter has come to cost too much.
+      let encoded: EncodedContent? =
+        if case .content(let content) = event.outcome { services.encoder.encoded(content) } else { nil }
+      for observer in event.observers {
+        guard let receiver = contents.receivers[observer.id] else { continue }
+        guard let encoded else {
+          append(event.revision, receiver.overflow(&contents))
+          continue
+        }
+        let notification = QueryNotification(
+          cell: observer.cell, context: receiver.context(ofCell: observer.cell), body: .content(encoded))
+        var streamEvent = StreamEvent(revision: event.revision, writer: encoded.content.writer)
+        if observer.cell == nil {
+          streamEvent.queries = [notification]
+          append(event.revision, receiver.delivery(of: streamEvent, &contents))
+        } else {
+          cellEvents[observer.id, default: [:]][event.revision, default: streamEvent].queries.append(notification)
+        }
+      }
+    }
+    for event in events {
+      if let queries = cellEvents[event.observer]?[event.revision]?.queries, !event.hasOverflowed {
+        var merged = StreamEvent(event)
+        merged.queries = queries
+        cellEvents[event.observer]?[event.revision] = merged
+      } else {
+        cellEvents[event.observer]?[event.revision] = nil
+        append(event.revision, delivery(of: event, &contents))
+      }
+    }
+    for (id, events) in cellEvents {
+      guard let receiver = contents.receivers[id] else { continue }
+      for var event in events.values.sorted(by: { $0.revision < $1.revision }) {
+        event.queries.sort { $0.cell ?? "" < $1.cell ?? "" }
+        append(event.revision, receiver.delivery(of: event, &contents))
+      }
+    }
+    // What of one stream is of one revision is one delivery by now, so that their order does not matter.
+    return deliveries.sorted { $0.revision < $1.revision }.map(\.delivery)
   }
 
-  /// What a commit tells a stream with cells.
-  func delivery(of event: StreamEvent, to stream: CellStream, _ contents: inout Contents) -> Delivery? {
-    guard let id = stream.id, let told = stream.sift(event) else { return nil }
-    contents.toldChanges += UInt64(told.changes.count + told.queries.count)
-    return .stream(id, encoded(told))
+  // MARK: Slow readers
+
+  /// A stream misses events, the first of them that of `position`. Any thread, without a lock.
+  package func reportLag(_ id: StreamID, firstMissed position: UInt64) {
+    lagReports.withLock { $0[id] = StreamPosition(rawValue: position) }
   }
 
-  func encoded(_ event: StreamEvent) -> EventBytes {
-    var bytes: [UInt8] = []
-    encoder.append(event, to: &bytes)
-    return EventBytes(bytes, position: StreamPosition.commit(event.revision).rawValue)
+  /// Has the subscription of a stream that was reported remember what the stream has.
+  package func beginLag(_ id: StreamID, _ publication: borrowing Publication) {
+    contents.withLock { contents in beginLag(id, contents, publication) }
   }
 
-  /// A stream is over, whoever ended it: so are its cells and observations.
+  private func beginLag(_ id: StreamID, _ contents: borrowing Contents, _ publication: borrowing Publication) {
+    // From here on the history that the stream would need may be forgotten.
+    guard let firstMissed = lagReports.withLock({ $0.removeValue(forKey: id) }) else { return }
+    contents.subscriptions[id]?.beginLag(id, firstMissed: firstMissed, publication)
+  }
+
+  /// Sends a lagging stream, which has read everything else, what it missed. Gives what is to be done while others write,
+  /// where that is much.
+  package func catchUp(_ id: StreamID, _ publication: borrowing Publication) -> (@Sendable () -> Void)? {
+    contents.withLock { contents in
+      // The report may have been overtaken by this.
+      beginLag(id, contents, publication)
+      return contents.subscriptions[id]?.catchUp(id, publication)
+    }
+  }
+
+  // MARK: Listing and ending
+
+  /// Every open stream, without its details.
+  package func describeStreams() -> JSONObject {
+    contents.withLock { contents in
+      let streams = contents.subscriptions.sorted { $0.key.number < $1.key.number }
+      return ["streams": .array(streams.map { .object(describe($0.key, $0.value)) })]
+    }
+  }
+
+  /// One stream, with its cells where it has any. Throws `unknown-stream`.
+  package func describeStream(_ name: String) throws(Problem) -> JSONObject {
+    try contents.withLock { contents throws(Problem) in
+      let (id, subscription) = try find(name, contents)
+      var body = describe(id, subscription)
+      subscription.describeDetails(in: &body)
+      return body
+    }
+  }
+
+  /// Ends a stream with `bye`, reason `expired`. Throws `unknown-stream`.
+  package func endStream(_ name: String) throws(Problem) {
+    let id = try contents.withLock { contents throws(Problem) in try find(name, contents).0 }
+    services.hub.post([.endStream(id, services.encoder.closingEvent(.expired))], position: nil)
+  }
+
+  /// A stream is over, no matter which side ended it: so is what it observed.
   package func streamEnded(_ id: StreamID, _ publication: inout Publication) {
     lagReports.withLock { $0[id] = nil }
     contents.withLock { contents in
-      switch contents.streams.removeValue(forKey: id) {
-      case .topic(let topic, _):
-        topic.members -= 1
-        topic.lagging.remove(id)
-        guard topic.members == 0 else { return }
-        publication.observers.remove(topic.observer)
-        forget(topic, &contents)
-      case .query(let topic, _):
-        topic.members -= 1
-        topic.endLag(id)
-        guard topic.members == 0 else { return }
-        publication.queries.remove(topic.observer)
-        forget(topic, &contents)
-      case .cells(let stream):
-        publication.observers.remove(stream.observer)
-        publication.queries.remove(stream.observer)
-        contents.cellStreams[stream.observer] = nil
-      case .over, .journal, nil: return
-      }
+      contents.subscriptions.removeValue(forKey: id)?.end(id, &contents, &publication)
     }
   }
 
-  /// Takes a topic out of the tables. Its last streams may still be about to end, and another topic may have taken its
-  /// key meanwhile.
-  private func forget(_ topic: Topic, _ contents: inout Contents) {
-    contents.topicsByObserver[topic.observer] = nil
-    if contents.topics[topic.key] === topic { contents.topics[topic.key] = nil }
+  /// The stream of a name, with its subscription. Throws `unknown-stream`.
+  func find(_ name: String, _ contents: borrowing Contents) throws(Problem) -> (StreamID, any Subscription) {
+    guard let id = services.names.id(of: name), let subscription = contents.subscriptions[id] else {
+      throw Problem(.unknownStream, "no stream is open under this name")
+    }
+    return (id, subscription)
   }
 
-  /// The same for a live query.
-  func forget(_ topic: QueryTopic, _ contents: inout Contents) {
-    contents.queryTopicsByObserver[topic.observer] = nil
-    if contents.queryTopics[topic.key] === topic { contents.queryTopics[topic.key] = nil }
+  private func describe(_ id: StreamID, _ subscription: any Subscription) -> JSONObject {
+    var body: JSONObject = ["stream": .string(services.names.text(of: id))]
+    subscription.describe(in: &body)
+    return body
   }
-
-  /// The line that tells a client how long to wait before it comes back, jittered so that a crowd does not come at once.
-  var retryLine: String { "retry: \(2000 + random() % 2000)\n" }
 }

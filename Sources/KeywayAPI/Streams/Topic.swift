@@ -1,41 +1,61 @@
-internal import HTTPServer
-internal import KeyValueModel
-internal import KeyValueObserving
+import HTTPServer
+import KeyValueModel
+import KeyValueObserving
+import ModelStore
 
-/// What a stream of one object observes. Streams that ask for the same share one topic: it is evaluated and encoded once
-/// for all of them, and still each of them hears everything.
-final class Topic {
-  /// What makes two streams the same to the observers.
-  struct Key: Hashable, Sendable {
-    let object: Reference
-    let keyPaths: [String]
-    let options: ObservingOptions
-    let context: EchoedText?
+/// What streams share that ask for the same: it is evaluated and encoded once for all of them, and sent to one channel of
+/// the hub.
+protocol Topic: CommitReceiver {
+  /// What makes two streams the same.
+  associatedtype Key: Hashable
+
+  var key: Key { get }
+  var services: StreamServices { get }
+  /// How many streams there are.
+  var subscribers: Int { get set }
+
+  /// Ends what it observes.
+  func unregister(_ publication: inout Publication)
+
+  /// A stream lags no longer, or is over.
+  func endLag(_ id: StreamID)
+}
+
+extension Topic {
+  var channel: ChannelID { ChannelID(observer.rawValue) }
+
+  func end(_ id: StreamID, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication) {
+    subscribers -= 1
+    endLag(id)
+    guard subscribers == 0 else { return }
+    unregister(&publication)
+    contents.forget(self)
   }
 
-  let key: Key
-  let observer: ObserverID
-  let channel: ChannelID
-  let observations: [Observation]
-  /// How many streams there are.
-  var members = 0
-  /// What those have missed whose readers are too slow.
-  var lagging = LaggingMembers()
-  /// The first event as it was encoded for the last revision at which somebody came.
-  var initialEvent: (revision: Revision, bytes: [UInt8])?
-  init(key: Key, observer: ObserverID, observations: [Observation]) {
-    self.key = key
-    self.observer = observer
-    channel = ChannelID(observer.rawValue)
-    self.observations = observations
+  func overflow(_ contents: inout StreamRegistry.Contents) -> Delivery? {
+    contents.forget(self)
+    return .endChannel(channel, services.encoder.closingEvent(.overflow))
   }
 }
 
-extension Topic.Key {
-  /// The key of what a request asks for.
-  init(_ request: StreamRegistry.TopicRequest, _ observations: [Observation]) {
-    self.init(
-      object: request.object, keyPaths: observations.map(\.keyPath.text), options: request.options,
-      context: request.context)
+extension StreamRegistry.Contents {
+  /// The topic of what a stream asks for, where there is one that takes further streams.
+  func topic<Found: Topic>(_ key: Found.Key) -> Found? { topics[AnyHashable(key)] as? Found }
+
+  /// Adds a stream to a topic; the first brings the topic into the tables.
+  mutating func join(_ topic: some Topic, _ id: StreamID) {
+    if topic.subscribers == 0 {
+      topics[AnyHashable(topic.key)] = topic
+      receivers[topic.observer] = topic
+    }
+    topic.subscribers += 1
+    subscriptions[id] = topic
+  }
+
+  /// Takes a topic out of the tables. Its last streams may still be about to end, and another topic may have taken its
+  /// key meanwhile.
+  mutating func forget(_ topic: some Topic) {
+    receivers[topic.observer] = nil
+    if topics[AnyHashable(topic.key)] === topic { topics[AnyHashable(topic.key)] = nil }
   }
 }

@@ -1,5 +1,6 @@
 import CLinux
-import Foundation
+import Glibc
+import Notation
 
 /// Dates in a format of `strptime(3)`, turned into those of RFC 3339.
 struct DateFormat: Hashable, Sendable {
@@ -26,16 +27,12 @@ struct DateFormat: Hashable, Sendable {
     }
     guard isWhole else { throw InvalidCell(reason: "\(text) is no date of the form \(format)") }
     // strptime takes February 31; timegm moves it to March, by which it is found out.
-    let (dayRead, offset) = (parts.tm_mday, parts.tm_gmtoff)
-    var seconds = timegm(&parts)
-    guard parts.tm_mday == dayRead else { throw InvalidCell(reason: "\(text) is no day of the calendar") }
-    seconds -= offset
-    gmtime_r(&seconds, &parts)
-    let year = Int(parts.tm_year) + 1900
-    guard (0...9999).contains(year) else { throw InvalidCell(reason: "\(text) has a year of more than four digits") }
-    let day = String(format: "%04d-%02d-%02d", year, parts.tm_mon + 1, parts.tm_mday)
-    guard hasTime else { return day }
-    return day + String(format: "T%02d:%02d:%02dZ", parts.tm_hour, parts.tm_min, parts.tm_sec)
+    let (day, offset) = (parts.tm_mday, parts.tm_gmtoff)
+    let local = timegm(&parts)
+    guard parts.tm_mday == day else { throw InvalidCell(reason: "\(text) is no day of the calendar") }
+    let time = CivilTime(secondsSinceEpoch: local - offset)
+    guard (0...9999).contains(time.date.year) else { throw InvalidCell(reason: "\(text) has a year of more than four digits") }
+    return hasTime ? RFC3339.dateTime(time) : time.date.description
   }
 
   /// The letters behind the `%` signs, modifiers left out.

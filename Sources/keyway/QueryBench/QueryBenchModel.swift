@@ -60,14 +60,14 @@ struct QueryBenchModel {
   /// Has somebody watch a query.
   mutating func watch(_ words: Query.Words, watcher: UInt64) throws {
     let query = try LiveQuery(Query(words, in: model.schema), in: model.state, costLimit: .max)
-    live.add(query, watcher: QueryWatcher(observer: ObserverID(watcher), cell: nil))
+    live.add(query, observer: QueryObserver(id: ObserverID(watcher), cell: nil))
   }
 
   /// Commits an operation and tells the queries; gives how many rows are told to move.
   mutating func commit(_ operation: Operation) throws -> Int {
     let commit = try model.commit(Transaction([operation]))
     var moves = 0
-    live.tell(CollectionOfOne(commit), of: model.state) { event in
+    live.notify(CollectionOfOne(commit), of: model.state) { event in
       guard case .content(let content) = event.outcome else { return }
       for change in content.changes where change.kind == .move { moves += 1 }
     }

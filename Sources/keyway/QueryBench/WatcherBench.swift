@@ -34,13 +34,10 @@ struct WatcherBench {
     var words = Query.Words(entity: "Employee")
     words.sort = "salary"
     words.limit = 100
-    let request = StreamRegistry.QueryRequest(
+    let request = QueryStreamRequest(
       query: try Query(words, in: schema), context: nil, cursor: nil, overflow: .coalesce)
     for _ in 0..<streams {
-      let prepared = try store.prepare([request.query])[request.query]
-      _ = try store.withPublication { publication throws(Problem) in
-        try registry.open(request, prepared: prepared, encoded: nil, &publication)
-      }
+      _ = try QueryStreams(registry).open(request, in: store)
     }
   }
 

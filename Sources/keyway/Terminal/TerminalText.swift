@@ -1,3 +1,5 @@
+import Notation
+
 /// Text that a terminal can show: nothing in it commands the terminal, and it is as wide as it should be.
 ///
 /// The threat: any writer to the server chooses the values, and a control character in one, a bare C1 or an escape
@@ -34,10 +36,7 @@ enum TerminalText {
         result.unicodeScalars.append(scalar)
         continue
       }
-      for unit in String(scalar).utf16 {
-        let digits = String(unit, radix: 16)
-        result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-      }
+      for unit in String(scalar).utf16 { result += "\\u" + unit.padded(to: 4, radix: 16) }
     }
     return result
   }

@@ -199,7 +199,7 @@ struct CollectionObservingTests {
     let patch = try JSONPatch(try Value(json: #"[{"op":"add","path":"/ranks/0","value":9}]"#))
     let commit = try bench.model.commit(Transaction([.jsonPatch(try ref("Department/1"), patch)]))
     var told: [String] = []
-    bench.index.tell(CollectionOfOne(commit), of: bench.model.state) { told += lines($0) }
+    bench.index.notify(CollectionOfOne(commit), of: bench.model.state) { told += lines($0) }
     #expect(told == ["Department/1.ranks old=[1,2,3] new=[9,1,2,3]"])
   }
 }

@@ -41,7 +41,7 @@ extension CoalescingRace {
     trail.append("\(operations)".replacing("KeyValueModel.", with: ""))
     let commit = try model.commit(Transaction(operations))
     var events: [ObserverID: ObserverEvent] = [:]
-    index.tell(CollectionOfOne(commit), of: model.state) { events[$0.observer] = $0 }
+    index.notify(CollectionOfOne(commit), of: model.state) { events[$0.observer] = $0 }
     return events
   }
 

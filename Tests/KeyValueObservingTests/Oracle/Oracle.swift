@@ -43,6 +43,8 @@ struct Oracle {
   var told: [Told] = []
   /// What an observer saw last before a bracket began to hold something back from it.
   var seen: [Int: Value] = [:]
+  /// What brackets around other inputs of computed keys keep from a watch, until it is told of something.
+  var held: [Int: Set<OracleWays.HeldWay>] = [:]
 
   init(schema: OracleSchema) {
     world = OracleWorld(schema: schema)
@@ -51,7 +53,7 @@ struct Oracle {
   /// What each observer is told, nil where the transaction must fail; then nothing has happened.
   mutating func commit(_ operations: [KeyValueModel.Operation]) -> [UInt64: [String]]? {
     let start = self
-    (told, brackets, seen) = ([], [], [:])
+    (told, brackets, seen, held) = ([], [], [:], [:])
     do {
       for operation in operations { try step(operation) }
       guard brackets.isEmpty else { throw OracleWorld.Refused() }
@@ -83,10 +85,16 @@ struct Oracle {
     case .willChange(let object, let key): open(Link(object: object.text, key: key))
     case .didChange(let object, let key): try close(Link(object: object.text, key: key))
     default:
-      let ways = OracleWays(before: before, after: world, open: Set(brackets.map(\.link)))
+      let ways = OracleWays(before: before, after: world, open: brackets.map(\.link))
       for watch in watches where seen[watch.number] == nil {
         let isHeldBack = before.links(watch.object, watch.path).contains(where: ways.holdsBack)
         if isHeldBack { seen[watch.number] = before.read(watch.object, path: watch.path) }
+      }
+      for watch in watches where !brackets.isEmpty {
+        let heldWays = before.links(watch.object, watch.path).flatMap { ways.heldWays(to: $0) }
+        guard !heldWays.isEmpty else { continue }
+        seen[watch.number] = seen[watch.number] ?? before.read(watch.object, path: watch.path)
+        held[watch.number, default: []].formUnion(heldWays)
       }
       let present = self
       notify(olds: before, change: { present.seen[$0.number] == nil ? ways.memberChange($0) : nil }) { watch in
@@ -107,7 +115,7 @@ struct Oracle {
       return
     }
     var bracket = Bracket(link: link, before: world)
-    let ways = OracleWays(bracket: link, before: nil, after: world, open: Set(brackets.map(\.link)))
+    let ways = OracleWays(bracket: link, before: nil, after: world, open: brackets.map(\.link))
     let ranked = ranks { watch in
       world.links(watch.object, watch.path).compactMap { ways.bracketRank($0, owes: false) }.min()
     }
@@ -127,14 +135,18 @@ struct Oracle {
     let bracket = brackets.remove(at: index)
     let isSame = bracket.before.read(link.object, link.key) == world.read(link.object, link.key)
     let isCalm = isSame && world.key(link.object, link.key)?.notifies == "changed"
-    let ways = OracleWays(bracket: link, before: bracket.before, after: world, open: Set(brackets.map(\.link)))
+    let ways = OracleWays(bracket: link, before: bracket.before, after: world, open: brackets.map(\.link))
     let present = self
     let heard = notify(olds: world, withPriors: false) { watch in
       let owes = present.owes(watch)
-      if isCalm, !owes { return nil }
-      return present.world.links(watch.object, watch.path)
+      let held = (present.held[watch.number] ?? []).filter { $0.bracket == link && ways.isPassable($0, owes: owes) }
+        .map { Rank(setting: 0, depth: $0.gates.count) }.min()
+      if isCalm, !owes { return held }
+      let rank = present.world.links(watch.object, watch.path)
         .compactMap { ways.bracketRank($0, owes: owes) }.min()
+      return rank ?? held
     }
+    for (number, ways) in held { held[number] = ways.filter { $0.bracket != link } }
     for prior in bracket.priors where !heard.contains(told[prior].watch.number) { told[prior].isRetracted = true }
   }
 
@@ -164,7 +176,7 @@ struct Oracle {
     }
     for watch in ranked.reversed() {
       tell(watch, old: old[watch.number], isPrior: false, change(watch))
-      seen[watch.number] = nil
+      (seen[watch.number], held[watch.number]) = (nil, nil)
     }
     return Set(ranked.map(\.number))
   }

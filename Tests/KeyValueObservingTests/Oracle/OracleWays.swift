@@ -13,12 +13,21 @@ final class OracleWays {
   private let bracket: Link?
   private let before: OracleWorld?
   private let after: OracleWorld
-  private let open: Set<Link>
+  /// The keys of the open brackets, the first opened first.
+  private let open: [Link]
   private var ranks: [Question: Rank?] = [:]
   private var roots: [Link: Set<Link>] = [:]
   private var held: [Link: Bool] = [:]
+  private var readKeys: [Link: Set<Link>] = [:]
 
-  init(bracket: Link? = nil, before: OracleWorld?, after: OracleWorld, open: Set<Link>) {
+  /// A way from a setting to a watch, through a computed key of which another input is inside a bracket.
+  struct HeldWay: Hashable {
+    let bracket: Link
+    /// The computed keys, the outermost first.
+    let gates: [Link]
+  }
+
+  init(bracket: Link? = nil, before: OracleWorld?, after: OracleWorld, open: [Link]) {
     self.bracket = bracket
     self.before = before
     self.after = after
@@ -48,6 +57,8 @@ final class OracleWays {
     _ link: Link, _ key: OracleSchema.Key, _ owes: Bool, _ inner: (Link) -> Rank?
   ) -> Rank? {
     if key.notifies == "manual" { return nil }
+    // What happens to another input of it is told at the end of the bracket.
+    if bracket == nil, holder(link) != nil { return nil }
     let question = Question(link: link, owes: owes)
     if let known = ranks[question] { return known }
     var rank = inputs(link).compactMap(inner).min().map { Rank(setting: $0.setting, depth: $0.depth + 1) }
@@ -81,6 +92,52 @@ final class OracleWays {
     let isHeld = isOpen || inputs(link).contains(where: holdsBack)
     held[link] = isHeld
     return isHeld
+  }
+
+  // MARK: Brackets around other inputs
+
+  /// The first opened of the brackets around what a computed key reads.
+  private func holder(_ link: Link) -> Link? {
+    guard !open.isEmpty else { return nil }
+    let read = allInputs(link)
+    return open.first(where: read.contains)
+  }
+
+  private func allInputs(_ link: Link) -> Set<Link> {
+    guard world.key(link.object, link.key)?.isStored == false else { return [] }
+    if let known = readKeys[link] { return known }
+    let own = inputs(link)
+    let found = own.reduce(into: Set(own)) { $0.formUnion(allInputs($1)) }
+    readKeys[link] = found
+    return found
+  }
+
+  /// The ways by which settings would reach a key, but for a bracket around something else that is read on the way.
+  func heldWays(to link: Link) -> [HeldWay] {
+    waysFromSettings(to: link).compactMap { gates in
+      let holders = gates.compactMap(holder)
+      return open.first(where: holders.contains).map { HeldWay(bracket: $0, gates: gates) }
+    }
+  }
+
+  private func waysFromSettings(to link: Link) -> Set<[Link]> {
+    guard let key = world.key(link.object, link.key), !open.contains(link) else { return [] }
+    guard !key.isStored else {
+      return after.settings.contains { !$0.isSilent && $0.object == link.object && $0.key == link.key } ? [[]] : []
+    }
+    if key.notifies == "manual" { return [] }
+    return inputs(link).reduce(into: []) { found, inner in
+      for gates in waysFromSettings(to: inner) { found.insert([link] + gates) }
+    }
+  }
+
+  /// Whether what was held back on a way is told at the end of the bracket: each computed key on it must be free to say
+  /// so, and those that notify when changed must have changed.
+  func isPassable(_ way: HeldWay, owes: Bool) -> Bool {
+    way.gates.allSatisfy { gate in
+      guard !open.contains(gate), let key = world.key(gate.object, gate.key) else { return false }
+      return key.notifies != "manual" && (key.notifies != "changed" || owes || !isEqual(gate))
+    }
   }
 
   /// What became of the members, for an observation that ends at a collection of which nothing else was touched.

@@ -25,7 +25,7 @@ extension OracleTests.Race {
     var lines: [[String]] = Array(repeating: [], count: commits.count + 1)
     for portion in portions {
       let present = states[portion.endIndex]
-      index.tell(portion, of: present) { lines[Int($0.revision)].append(Self.text($0)) }
+      index.notify(portion, of: present) { lines[Int($0.revision)].append(Self.text($0)) }
     }
     try agree(lines.flatMap { $0.sorted() } == fork.lines, "replaying \(manner) tells something else")
     try agree(index.count == fork.live.count, "replaying \(manner) ends other observations")

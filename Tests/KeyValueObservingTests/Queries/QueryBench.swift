@@ -34,8 +34,8 @@ struct QueryBench {
     for line in lines { _ = try commit([line]) }
   }
 
-  static func watcher(_ observer: UInt64 = 1, _ cell: String? = nil) -> QueryWatcher {
-    QueryWatcher(observer: ObserverID(observer), cell: cell)
+  static func watcher(_ observer: UInt64 = 1, _ cell: String? = nil) -> QueryObserver {
+    QueryObserver(id: ObserverID(observer), cell: cell)
   }
 
   func query(
@@ -55,11 +55,11 @@ struct QueryBench {
   @discardableResult
   mutating func watch(
     _ entity: String = "Employee", filter: String? = nil, sort: String? = nil, section: String? = nil,
-    limit: Int? = nil, keys: [String] = ["name"], watcher: QueryWatcher = watcher()
+    limit: Int? = nil, keys: [String] = ["name"], watcher: QueryObserver = watcher()
   ) throws -> Query {
     let query = try query(entity, filter: filter, sort: sort, section: section, limit: limit, keys: keys)
     let live = try LiveQuery(query, in: model.state, costLimit: 1_000_000)
-    self.live.add(live, watcher: watcher)
+    self.live.add(live, observer: watcher)
     clients[query] = ClientList(live.result)
     return query
   }
@@ -68,7 +68,7 @@ struct QueryBench {
   mutating func commit(_ lines: [String]) throws -> [QueryEvent] {
     let commit = try model.commit(Transaction(try lines.map(operation), writer: "w"))
     var events: [QueryEvent] = []
-    live.tell(CollectionOfOne(commit), of: model.state) { events.append($0) }
+    live.notify(CollectionOfOne(commit), of: model.state) { events.append($0) }
     for event in events {
       guard case .content(let content) = event.outcome else { continue }
       try clients[event.query]?.apply(content, of: event.query)

@@ -9,7 +9,7 @@ struct QueryRace {
   var traffic: RandomTraffic
   var model: Model
   var live = LiveQueries(filterCost: .max, recentLimit: 6)
-  var watchers: [QueryWatcher: Query] = [:]
+  var watchers: [QueryObserver: Query] = [:]
   /// What each watched query showed at each revision since it is watched.
   var lists: [Query: [Revision: NaiveList]] = [:]
   var clients: [Query: ClientList] = [:]
@@ -72,7 +72,7 @@ struct QueryRace {
       commits.append(try commit())
     }
     var events: [QueryEvent] = []
-    live.tell(commits, of: model.state) { events.append($0) }
+    live.notify(commits, of: model.state) { events.append($0) }
     try agree(events.map(\.revision) == events.map(\.revision).sorted(), "told in another order")
     for (query, known) in lists {
       var known = known
@@ -103,7 +103,7 @@ struct QueryRace {
       throw Difference(text: "\(name)\ntold \(events.count) times")
     }
     try agree(
-      events[0].watchers == Set(watchers.filter { $0.value == query }.keys), "\(name)\nothers are told")
+      events[0].observers == Set(watchers.filter { $0.value == query }.keys), "\(name)\nothers are told")
     try agree(content.revision == revision && content.writer == "w", "\(name)\nanother commit")
     let former = states[Int(revision) - 1]
     do {
@@ -157,18 +157,18 @@ struct QueryRace {
     switch Int.random(in: 0..<8, using: &traffic.random) {
     case 0:
       live.remove(observer)
-      watchers = watchers.filter { $0.key.observer != observer }
+      watchers = watchers.filter { $0.key.id != observer }
     case 1:
-      live.remove(QueryWatcher(observer: observer, cell: cell))
-      watchers[QueryWatcher(observer: observer, cell: cell)] = nil
-    default: try watch(QueryWatcher(observer: observer, cell: cell))
+      live.remove(QueryObserver(id: observer, cell: cell))
+      watchers[QueryObserver(id: observer, cell: cell)] = nil
+    default: try watch(QueryObserver(id: observer, cell: cell))
     }
     lists = lists.filter { watchers.values.contains($0.key) }
     clients = clients.filter { lists[$0.key] != nil }
     try checkCount()
   }
 
-  private mutating func watch(_ watcher: QueryWatcher) throws {
+  private mutating func watch(_ watcher: QueryObserver) throws {
     let known = lists.keys.sorted { "\($0.words)" < "\($1.words)" }
     if Int.random(in: 0..<4, using: &traffic.random) == 0, let query = known.randomElement(using: &traffic.random) {
       try agree(live.watch(query, watcher), "a known query cannot be watched")
@@ -179,7 +179,7 @@ struct QueryRace {
     trail.append("\(watcher) watches \(query.words)")
     watchers[watcher] = query
     let fresh = try LiveQuery(query, in: model.state, costLimit: .max)
-    live.add(fresh, watcher: watcher)
+    live.add(fresh, observer: watcher)
     guard lists[query] == nil else { return }
     lists[query] = [model.revision: try NaiveList(query, in: model.state)]
     clients[query] = ClientList(fresh.result)
@@ -188,7 +188,7 @@ struct QueryRace {
 
   func checkCount() throws {
     try agree(live.count == lists.count, "\(live.count) queries, not \(lists.count)")
-    try agree(live.watcherCount == watchers.count, "\(live.watcherCount) watchers, not \(watchers.count)")
+    try agree(live.observerCount == watchers.count, "\(live.observerCount) watchers, not \(watchers.count)")
     try agree(!watchers.isEmpty || live.counts == 0, "\(live.counts) things are left")
   }
 

@@ -51,14 +51,14 @@ struct QueryReplayTests {
     let query = try race.queries.query(&race.traffic.random)
     let then = race.model.revision
     var live = LiveQueries(filterCost: .max, recentLimit: .max)
-    let watcher = QueryWatcher(observer: ObserverID(1), cell: nil)
-    live.add(try LiveQuery(query, in: race.model.state, costLimit: .max), watcher: watcher)
+    let watcher = QueryObserver(id: ObserverID(1), cell: nil)
+    live.add(try LiveQuery(query, in: race.model.state, costLimit: .max), observer: watcher)
     guard let old = live.result(of: query) else { throw Difference(text: "no result") }
     var client = ClientList(old)
     for _ in 0..<Int.random(in: 1...8, using: &race.traffic.random) {
       let commit = try race.commit()
       var told: [QueryContent] = []
-      live.tell(CollectionOfOne(commit), of: race.model.state) {
+      live.notify(CollectionOfOne(commit), of: race.model.state) {
         if case .content(let content) = $0.outcome { told.append(content) }
       }
       for content in told { try client.apply(content, of: query) }

@@ -1,0 +1,127 @@
+/// The operations by name, with what each consists of: the one table from which the text of the journal, the feed of
+/// commits and what clients send are written and read.
+package enum OperationKind: String, CaseIterable, Sendable {
+  case create, put, set, patch, jsonPatch, insert, removeIndexes, removeMembers, replace, mutateSet, delete
+  case willChange, didChange, require
+
+  /// What stands behind the object, in the order of the journal.
+  package var operands: [OperandForm] {
+    switch self {
+    case .create, .put, .patch: [.body]
+    case .set: [.keyPath, .value]
+    case .jsonPatch: [.patch]
+    case .insert: [.keyPath, .members, .optionalIndexes]
+    case .removeIndexes: [.keyPath, .indexes]
+    case .removeMembers: [.keyPath, .values]
+    case .replace: [.keyPath, .indexes, .members]
+    case .mutateSet: [.keyPath, .mutation, .members]
+    case .delete: []
+    case .willChange, .didChange: [.key]
+    case .require: [.revision]
+    }
+  }
+
+  /// The member `op` of the operation in the feed and in a transaction that is sent.
+  package var name: String {
+    switch self {
+    case .jsonPatch: "patch"
+    case .removeIndexes, .removeMembers: "remove"
+    default: rawValue
+    }
+  }
+
+  /// Whether a transaction may have it: the others are made of requests of their own.
+  package var isSent: Bool { self != .put && self != .jsonPatch && self != .mutateSet }
+}
+
+/// What one operand of an operation is, and what it is called as a member of a JSON object.
+package enum OperandForm: Sendable {
+  case keyPath, key, body, value, values, members, indexes, optionalIndexes, mutation, patch, revision
+
+  /// The name of the member.
+  package var name: String {
+    switch self {
+    case .keyPath: "keyPath"
+    case .key: "key"
+    case .body, .value, .values, .members: "value"
+    case .indexes, .optionalIndexes: "index"
+    case .mutation: "operation"
+    case .patch: "patch"
+    case .revision: "revision"
+    }
+  }
+}
+
+/// One operand of an operation.
+package enum Operand: Sendable {
+  /// A key path or a key.
+  case text(String)
+  /// The keys of an object.
+  case body(JSONObject)
+  /// One value.
+  case value(Value)
+  /// Members that are there.
+  case values([Value])
+  /// Members that are to come.
+  case members([NewMember])
+  /// Places of members; nil for the end.
+  case indexes([Int]?)
+  /// A set operation.
+  case mutation(SetMutation)
+  /// A JSON Patch.
+  case patch(JSONPatch)
+  /// A revision.
+  case revision(Revision)
+}
+
+extension Operation {
+  /// The kind, and its operands as `OperationKind.operands` lists them.
+  package var form: (kind: OperationKind, operands: [Operand]) {
+    switch self {
+    case .create(_, let body): (.create, [.body(body)])
+    case .put(_, let body): (.put, [.body(body)])
+    case .set(_, let keyPath, let value): (.set, [.text(keyPath), .value(value)])
+    case .patch(_, let body): (.patch, [.body(body)])
+    case .jsonPatch(_, let patch): (.jsonPatch, [.patch(patch)])
+    case .insert(_, let keyPath, let members, let indexes):
+      (.insert, [.text(keyPath), .members(members), .indexes(indexes)])
+    case .removeIndexes(_, let keyPath, let indexes): (.removeIndexes, [.text(keyPath), .indexes(indexes)])
+    case .removeMembers(_, let keyPath, let members): (.removeMembers, [.text(keyPath), .values(members)])
+    case .replace(_, let keyPath, let indexes, let members):
+      (.replace, [.text(keyPath), .indexes(indexes), .members(members)])
+    case .mutateSet(_, let keyPath, let mutation, let members):
+      (.mutateSet, [.text(keyPath), .mutation(mutation), .members(members)])
+    case .delete: (.delete, [])
+    case .willChange(_, let key): (.willChange, [.text(key)])
+    case .didChange(_, let key): (.didChange, [.text(key)])
+    case .require(_, let revision): (.require, [.revision(revision)])
+    }
+  }
+
+  /// The operation of a kind on an object; the operands must be those that `OperationKind.operands` lists.
+  package init(_ kind: OperationKind, _ object: Reference, _ operands: [Operand]) {
+    var rest = operands[...]
+    switch (kind, rest.popFirst(), rest.popFirst(), rest.popFirst()) {
+    case (.create, .body(let body), nil, nil): self = .create(object, body)
+    case (.put, .body(let body), nil, nil): self = .put(object, body)
+    case (.set, .text(let path), .value(let value), nil): self = .set(object, keyPath: path, value)
+    case (.patch, .body(let body), nil, nil): self = .patch(object, body)
+    case (.jsonPatch, .patch(let patch), nil, nil): self = .jsonPatch(object, patch)
+    case (.insert, .text(let path), .members(let members), .indexes(let indexes)):
+      self = .insert(object, keyPath: path, members, at: indexes)
+    case (.removeIndexes, .text(let path), .indexes(let indexes?), nil):
+      self = .removeIndexes(object, keyPath: path, indexes)
+    case (.removeMembers, .text(let path), .values(let members), nil):
+      self = .removeMembers(object, keyPath: path, members)
+    case (.replace, .text(let path), .indexes(let indexes?), .members(let members)):
+      self = .replace(object, keyPath: path, at: indexes, members)
+    case (.mutateSet, .text(let path), .mutation(let mutation), .members(let members)):
+      self = .mutateSet(object, keyPath: path, mutation, members)
+    case (.delete, nil, nil, nil): self = .delete(object)
+    case (.willChange, .text(let key), nil, nil): self = .willChange(object, key: key)
+    case (.didChange, .text(let key), nil, nil): self = .didChange(object, key: key)
+    case (.require, .revision(let revision), nil, nil): self = .require(object, revision)
+    default: preconditionFailure("these are no operands of \(kind)")
+    }
+  }
+}

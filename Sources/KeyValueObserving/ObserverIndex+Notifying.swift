@@ -1,0 +1,59 @@
+public import KeyValueModel
+
+extension ObserverIndex {
+  /// More objects than these are not looked for in commits.
+  private static let objectsLookedFor = 64
+
+  /// What consecutive commits tell the observers: a function of the states before and after, the commits and what is
+  /// registered. Live delivery and the replay for somebody who was away are this one function.
+  ///
+  /// `present` is the state after the last of `commits`. Each event is given to `receive`, those of one commit before
+  /// those of the next. Observations of objects that a commit deletes end with it.
+  ///
+  /// `changesPerObserver` is the most notifications of one commit for one observer, priors counted, those included that
+  /// are not told in the end because a bracket turns out silent or the object is deleted. One more and they are dropped,
+  /// nothing is evaluated for that observer for the rest of the commit, and its event is overflowed.
+  ///
+  /// `past` is the state before them, where the caller has it; then it is taken that few observe and many commits touch
+  /// nothing that they read, and these are passed over.
+  public mutating func notify(
+    _ commits: some BidirectionalCollection<Commit>, of present: ModelState, from past: PastState? = nil,
+    changesPerObserver: Int = .max, receive: (ObserverEvent) -> Void
+  ) {
+    guard let first = commits.first, count > 0 else { return }
+    // With a prior, a plain commit tells two changes.
+    if changesPerObserver > 1, commits.count == 1, let plain = plainNotification(of: first, in: present) {
+      if case .event(let event) = plain { receive(event) }
+      return
+    }
+    // The notifier must be the only owner of the index while it changes it.
+    var notifier = CommitNotifier(
+      taking: &self, state: past ?? PastState(before: commits, of: present), changesPerObserver: changesPerObserver)
+    var objects = past == nil ? nil : notifier.objectsRead(atMost: Self.objectsLookedFor)
+    for commit in commits {
+      // Observations end here, but none begins: where there is none, there is nobody left to tell.
+      guard notifier.index.count > 0 else { break }
+      if let objects, !commit.before.contains(where: { objects.contains($0.object) }) {
+        for step in commit.steps { notifier.state.apply(step) }
+        continue
+      }
+      notifier.events(of: commit).forEach(receive)
+      if objects != nil { objects = notifier.objectsRead(atMost: Self.objectsLookedFor) }
+    }
+    notifier.giveBack(to: &self)
+  }
+}
+
+extension CommitNotifier {
+  /// The objects that the observed values are read through at the moment, nil where they are more than `limit`. A commit
+  /// that touches none of them tells nobody anything, and leaves what everybody depends on as it is.
+  fileprivate func objectsRead(atMost limit: Int) -> Set<Reference>? {
+    guard index.tracked.count <= limit else { return nil }
+    var objects: Set<Reference> = []
+    for entry in index.tracked.values {
+      objects.formUnion(entry.observation.objects(in: state))
+      guard objects.count <= limit else { return nil }
+    }
+    return objects
+  }
+}

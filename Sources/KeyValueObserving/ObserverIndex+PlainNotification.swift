@@ -1,0 +1,118 @@
+import KeyValueModel
+
+/// The commonest of all commits, told without the machinery of `CommitNotifier`: they do nothing that needs it.
+extension ObserverIndex {
+  /// What a plain commit tells.
+  enum PlainNotification {
+    /// Nobody hears of it.
+    case nothing
+    /// One observer does.
+    case event(ObserverEvent)
+  }
+
+  /// A commit that sets one attribute of one object.
+  private struct PlainCommit {
+    let key: ObservedKey
+    let isSilent: Bool
+    let before: ObjectRecord
+    let after: ObjectRecord
+
+    /// Nil where the commit does anything else.
+    init?(_ commit: Commit) {
+      guard commit.steps.count == 1, case .change(let changes) = commit.steps[0].kind, changes.count == 1,
+        commit.before.count == 1, let before = commit.before[0].record,
+        commit.steps[0].writes.count == 1, let after = commit.steps[0].writes[0].after,
+        after.entity.isAttribute(changes[0].key)
+      else { return nil }
+      key = ObservedKey(object: changes[0].object, key: changes[0].key)
+      isSilent = changes[0].isSilent
+      self.before = before
+      self.after = after
+    }
+  }
+
+  /// The state before a plain commit.
+  private struct StateBefore: ObjectReader {
+    let plain: PlainCommit
+    let present: ModelState
+
+    func record(_ reference: Reference) -> ObjectRecord? {
+      reference == plain.key.object ? plain.before : present.record(reference)
+    }
+  }
+
+  /// What a commit tells that sets one attribute of one object, of which at most one observation hears; nil for any
+  /// other commit, which then is still to be told. `present` is the state after it.
+  ///
+  /// There is no path that could lead elsewhere, no bracket and no order to find: what is left is to bring the folds up
+  /// to date between the two readings of the value.
+  mutating func plainNotification(of commit: Commit, in present: ModelState) -> PlainNotification? {
+    guard let plain = PlainCommit(commit) else { return nil }
+    var listener: TrackedID?
+    guard findListener(to: plain.key, in: present, &listener) else { return nil }
+    guard !plain.isSilent, let listener, let entry = tracked[listener] else {
+      refold(plain.key, in: present)
+      return .nothing
+    }
+    let (observation, options) = (entry.observation, entry.observation.options)
+    let isAtEnd = entry.ends(at: plain.key)
+    func value(_ record: ObjectRecord, _ state: some ObjectReader) -> Value {
+      isAtEnd ? state.value(of: record, plain.key.object, key: plain.key.key) : self.value(of: observation, in: state)
+    }
+    let old = options.contains(.old) ? value(plain.before, StateBefore(plain: plain, present: present)) : nil
+    refold(plain.key, in: present)
+    let new = options.contains(.new) ? value(plain.after, present) : nil
+    var told = [Change(cell: entry.cell, observation: observation, old: old, new: new, isPrior: false)]
+    if options.contains(.prior) {
+      told.insert(Change(cell: entry.cell, observation: observation, old: old, new: nil, isPrior: true), at: 0)
+    }
+    return .event(
+      ObserverEvent(
+        observer: entry.observer, revision: commit.revision, writer: commit.writer, changes: told, gone: []))
+  }
+
+  /// Finds the one observation that depends on a key, be it through collections. False where that is not all that there
+  /// is to know: there is a second one, or a computed key on the way that may keep silent.
+  private func findListener(to key: ObservedKey, in state: ModelState, _ listener: inout TrackedID?) -> Bool {
+    for id in ids(dependingOn: key) {
+      guard listener == nil || listener == id, let entry = tracked[id] else { return false }
+      listener = id
+      for dependency in entry.dependencies where dependency.observedKey == key {
+        guard alwaysNotify(dependency.gates, in: state) else { return false }
+      }
+    }
+    guard !collections.isEmpty else { return true }
+    for link in collections.links(dependingOn: key) {
+      for dependency in collections.dependencies(of: link) where dependency.observedKey == key {
+        guard alwaysNotify(dependency.gates, in: state), findListener(to: link.watch, in: state, &listener) else {
+          return false
+        }
+      }
+    }
+    return true
+  }
+
+  private func alwaysNotify(_ gates: [ObservedKey], in state: ModelState) -> Bool {
+    gates.allSatisfy { state.record($0.object)?.entity.notifying($0.key) == .always }
+  }
+
+  /// Works out again what the collections fold into that read the attribute.
+  private mutating func refold(_ attribute: ObservedKey, in state: ModelState) {
+    guard !collections.isEmpty else { return }
+    collections.touch(attribute)
+    collections.settle(in: state)
+  }
+
+  private func value(of observation: Observation, in base: some ObjectReader) -> Value {
+    if collections.isEmpty { return observation.value(in: base) }
+    return observation.value(in: FoldingReader(base: base, watches: collections))
+  }
+}
+
+extension ObserverIndex.Tracked {
+  /// Whether the observed value is that of an attribute it depends on: if it does so other than through a computed key,
+  /// the path can only end there.
+  fileprivate func ends(at attribute: ObservedKey) -> Bool {
+    dependencies.contains { $0.observedKey == attribute && $0.gates.isEmpty }
+  }
+}

@@ -1,0 +1,75 @@
+import HTTPServer
+import HTTPTypes
+import ModelStore
+
+/// `Idempotency-Key`: makes a retried `POST` apply once (draft-ietf-httpapi-idempotency-key-header).
+///
+/// It stands around every `POST` that writes, between the route and its handler, which knows nothing of it: a retry is
+/// recognised before anything is looked up that may have changed since, and every response passes by here on its way out.
+struct IdempotentHandlers: Sendable {
+  let store: IdempotencyStore
+  let registry: PrometheusRegistry
+
+  /// A handler that carries out a `POST` with `handle`, or gives the response again that it was given before.
+  func once(_ handle: @escaping Route.Handler) -> Route.Handler {
+    { (request, context) throws(Problem) in
+      guard let header = request.header(.idempotencyKey) else { return try handle(request, context) }
+      let key = try IdempotencyKey(header)
+      let idempotent = IdempotentRequest(key: key, fingerprint: RequestFingerprint(request))
+      if let response = try begin(idempotent) {
+        registry.increment("keyway_idempotency_replays_total")
+        return .response(response)
+      }
+      do throws(Problem) {
+        var context = context
+        context.idempotency = idempotent
+        return watched(try handle(request, context), key)
+      } catch {
+        store.abandon(key)
+        throw error
+      }
+    }
+  }
+
+  /// The response to give again; nil where the request is the first with its key, which is under way from now on.
+  private func begin(_ request: IdempotentRequest) throws(Problem) -> Response? {
+    let key = request.key
+    switch store.begin(request) {
+    case .first: return nil
+    case .answered(var response):
+      response.fields[.idempotencyReplayed] = "true"
+      return response
+    case .underWay:
+      throw Problem(.idempotencyKeyInUse, "the request with Idempotency-Key '\(key.text)' is not answered yet")
+    case .reused:
+      throw Problem(
+        .idempotencyKeyReused,
+        "Idempotency-Key '\(key.text)' belongs to a request of another target, body, type, condition or writer")
+    case .full:
+      throw Problem(.overloaded, "the requests with an Idempotency-Key that are under way fill the memory of keys")
+    case .tooLarge:
+      throw Problem(.contentTooLarge, "with its Idempotency-Key the request is over idempotency.bytes")
+    }
+  }
+
+  /// The response, with the key's fate tied to it, whether or not there is still a client to receive it.
+  private func watched(_ response: HandlerResponse, _ key: IdempotencyKey) -> HandlerResponse {
+    switch response {
+    case .response(let now):
+      store.end(key, with: now)
+      return response
+    case .deferred(let start):
+      return .deferred { [store] completion in
+        start(
+          completion.preparing { response in
+            store.end(key, with: response)
+            return response
+          })
+      }
+    case .stream:
+      assertionFailure("a write answers with a response")
+      store.abandon(key)
+      return response
+    }
+  }
+}

@@ -1,0 +1,115 @@
+import HTTPServer
+import KeyValueModel
+import ModelStore
+
+/// Objects by the page: those of one entity, or all of them.
+struct FetchHandler: Sendable {
+  let store: Store
+  let pages: PageStore
+  let limits: RequestLimits
+  private let extents = ExtentCache()
+
+  init(store: Store, pages: PageStore, limits: RequestLimits) {
+    self.store = store
+    self.pages = pages
+    self.limits = limits
+  }
+
+  /// `GET /v1/objects/{Entity}`: all of them or those that meet a filter, in a sort order, in sections.
+  func fetch(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let (name, target) = (context[.entity], context.target)
+    let entity = try Problem.translating(try store.schema.requireEntity(name))
+    // One URL, two ways to read it: what is for the stream alone does not hinder.
+    try target.allowOnly(
+      "filter", "sort", "section", "limit", "page", "keys", "expand", "context", "since", "overflow")
+    var words = Query.Words(entity: name)
+    (words.filter, words.sort, words.section) = (target["filter"], target["sort"], target["section"])
+    let query = try Problem.translating(try Query(words, in: store.schema))
+    // What names a fetch beside its entity; a line feed stands in none of them by itself.
+    let subject = ([name] + ["filter", "section", "sort", "keys", "expand"].map { target[$0] ?? "" })
+      .joined(separator: "\n")
+    return try page(target, subject: subject) { state throws(Problem) in
+      try Problem.translating(try rows(of: query, in: state))
+    } encoder: { state throws(Problem) in
+      try ObjectEncoder(state: state, entity: entity, target: target, limits: limits)
+    }
+  }
+
+  /// All rows of a query; those with sections as a live query has them.
+  private func rows(of query: Query, in state: ModelState) throws(ModelError) -> PageStore.Rows {
+    let found = try state.fetch(
+      query.entity, where: query.filter, by: query.section == nil ? query.order : nil,
+      costLimit: pages.limits.filterCost
+    ) { extents.references(of: query.entity, in: state) }
+    guard let section = query.section else { return PageStore.Rows(references: found) }
+    let result = QueryResult(
+      query,
+      rows: found.map { reference in
+        QueryRow(
+          entity: query.entity, section: QuerySection(section.value(of: reference, in: state)), order: query.order,
+          rank: query.order.rank(of: reference, in: state), shown: [])
+      })
+    var sections: [UInt8] = []
+    result.appendSections(to: &sections)
+    return PageStore.Rows(references: result.window.map(\.reference), sections: sections)
+  }
+
+  /// `GET /v1/objects`: the objects of all entities, or of those that `entities` names and what extends them; entities
+  /// in the order of the schema, the objects of each in that of their references.
+  func fetchAll(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let target = context.target
+    try target.allowOnly("limit", "page", "entities")
+    var entities = store.schema.entities
+    if let names = target.list("entities") {
+      let wanted = try Problem.translating { () throws(ModelError) in
+        try names.map { name throws(ModelError) in try store.schema.requireEntity(name) }
+      }
+      entities.removeAll { entity in !wanted.contains { entity.isKind(of: $0.name) } }
+    }
+    return try page(target, subject: "?\(target["entities"] ?? "")") { state in
+      PageStore.Rows(references: entities.flatMap { ownReferences(of: $0, in: state) })
+    } encoder: { state in
+      ObjectEncoder(state: state)
+    }
+  }
+
+  /// The references of an entity's objects, those of its subclasses left out.
+  private func ownReferences(of entity: Entity, in state: ModelState) -> [Reference] {
+    let references = extents.references(of: entity, in: state)
+    guard store.schema.family(of: entity).count > 1 else { return references }
+    let prefix = Array("\(entity.name)/".utf8)
+    return references.filter { $0.text.utf8.starts(with: prefix) }
+  }
+
+  /// One page: the first of `rows` in the present state, or one of a fetch that is kept. `subject` says what is fetched,
+  /// so that a page is not continued under another name.
+  private func page(
+    _ target: Target, subject: String, rows: (ModelState) throws(Problem) -> PageStore.Rows,
+    encoder: (ModelState) throws(Problem) -> ObjectEncoder
+  ) throws(Problem) -> HandlerResponse {
+    let limit = try target.limit(upTo: pages.limits.objects)
+    var word: String?
+    let fetch: PageStore.Fetch
+    var offset = 0
+    if let page = target["page"] {
+      (word, fetch, offset) = try pages.fetch(page: page, subject: subject)
+    } else {
+      let snapshot = store.snapshot
+      fetch = PageStore.Fetch(snapshot: snapshot, rows: try rows(snapshot.state), subject: subject)
+    }
+    let references = fetch.rows.references
+    let end = min(offset + limit, references.count)
+    let revision = fetch.snapshot.revision
+    var bytes = Array("{\"revision\":\(revision),\"count\":\(references.count),\"objects\":[".utf8)
+    var encoder = try encoder(fetch.snapshot.state)
+    for index in offset..<end {
+      if index > offset { bytes.append(UInt8(ascii: ",")) }
+      try encoder.append(references[index], to: &bytes)
+    }
+    bytes.append(UInt8(ascii: "]"))
+    bytes.append(contentsOf: fetch.rows.sections)
+    if end < references.count { bytes.append(contentsOf: ",\"next\":\"\(word ?? pages.keep(fetch)).\(end)\"".utf8) }
+    bytes.append(UInt8(ascii: "}"))
+    return .response(.json(bytes, cursor: store.cursor(revision)))
+  }
+}

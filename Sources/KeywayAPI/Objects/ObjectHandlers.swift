@@ -1,0 +1,111 @@
+import HTTPServer
+import HTTPTypes
+import KeyValueModel
+import ModelStore
+
+/// `/v1/objects/{Entity}/{id}` as JSON, and the creation of objects.
+struct ObjectHandlers: Sendable {
+  let store: Store
+  let writer: TransactionWriter
+  let limits: RequestLimits
+  /// Gives the id of an object that is created without one.
+  let makeID: @Sendable () -> String
+
+  /// `GET`: the object, or those of its keys that `?keys=` names, with other objects where `?expand=` asks for them.
+  func get(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let reference = try context.reference(in: store.schema)
+    let target = context.target
+    try target.allowOnly("keys", "expand")
+    let snapshot = store.snapshot
+    let cursor = store.cursor(snapshot.revision)
+    let record = try Problem.translating(try snapshot.state.requireRecord(reference))
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(256)
+    guard target.parameters.isEmpty else {
+      let tag = target["expand"] == nil ? store.cursor(snapshot.state.revision(of: reference)) : nil
+      if let tag, try EntityTagCondition.isNotModified(request, tag) {
+        return .response(.notModified(tag: tag, cursor: cursor))
+      }
+      var encoder = try ObjectEncoder(state: snapshot.state, entity: record.entity, target: target, limits: limits)
+      try encoder.append(reference, to: &bytes)
+      return .response(.json(bytes, tag: tag, cursor: cursor))
+    }
+    let tag = store.cursor(snapshot.state.appendJSON(of: reference, record, to: &bytes))
+    if try EntityTagCondition.isNotModified(request, tag) {
+      return .response(.notModified(tag: tag, cursor: cursor))
+    }
+    return .response(.json(bytes, tag: tag, cursor: cursor))
+  }
+
+  /// `POST /v1/objects/{Entity}`: creates an object, which gets its id from the server.
+  func create(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let entity = context[.entity]
+    _ = try Problem.translating(try store.schema.requireEntity(entity))
+    try context.target.allowOnly()
+    let body = try Body.object(of: request)
+    let newIDs = NewIDs(makeID)
+    guard let reference = Reference(entity: entity, id: newIDs.make()) else {
+      throw Problem(.internalError, "no id could be made")
+    }
+    let write = Write(operations: [.create(reference, body)], subject: .newObject, newIDs: newIDs.ids)
+    return try writer.submit(write, request, context) { [store] _, state in
+      Self.written(reference, in: state, of: store, isNew: true)
+    }
+  }
+
+  /// `PUT`: creates the object, or replaces it.
+  func put(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let (entity, id) = (context[.entity], context[.id])
+    _ = try Problem.translating(try store.schema.requireEntity(entity))
+    guard let reference = Reference(entity: entity, id: id) else {
+      throw Problem(.invalidValue, RequestContext.idRule(id))
+    }
+    try context.target.allowOnly()
+    let body = try Body.object(of: request)
+    let write = Write(operations: [.put(reference, body)], subject: .object(reference))
+    return try writer.submit(write, request, context) { [store] commit, state in
+      let isNew = commit.before.contains { $0.object == reference && $0.record == nil }
+      return Self.written(reference, in: state, of: store, isNew: isNew)
+    }
+  }
+
+  /// `PATCH`: a merge patch or a JSON Patch.
+  func patch(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let reference = try context.reference(in: store.schema)
+    let operation = try writer.reading(reference) { () throws(Problem) -> Operation in
+      try context.target.allowOnly()
+      guard try Body.mediaType(of: request, among: Body.patchTypes) == Body.jsonPatch else {
+        return .patch(reference, try Body.object(of: request, types: Body.patchTypes))
+      }
+      return .jsonPatch(reference, try Body.jsonPatch(of: request, operationLimit: limits.patchOperations))
+    }
+    let write = Write(operations: [operation], subject: .object(reference))
+    return try writer.submit(write, request, context) { [store] _, state in
+      Self.written(reference, in: state, of: store, isNew: false)
+    }
+  }
+
+  /// `DELETE`: deletes the object by the delete rules.
+  func delete(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let reference = try context.reference(in: store.schema)
+    try context.target.allowOnly()
+    let write = Write(operations: [.delete(reference)], subject: .object(reference))
+    return try writer.submit(write, request, context) { _, _ in
+      Response(status: .noContent)
+    }
+  }
+
+  /// The object as a write left it.
+  private static func written(
+    _ reference: Reference, in state: borrowing ModelState, of store: Store, isNew: Bool
+  ) -> Response {
+    var bytes: [UInt8] = []
+    var response = Response(status: isNew ? .created : .ok)
+    if let record = state.record(reference) {
+      let tag = store.cursor(state.appendJSON(of: reference, record, to: &bytes))
+      response = .json(bytes, status: response.status, tag: tag)
+    }
+    if isNew { response.fields[.location] = "/v1/objects/\(reference)" }
+    return response
+  }
+}

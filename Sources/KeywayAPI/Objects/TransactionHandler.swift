@@ -1,0 +1,51 @@
+import HTTPServer
+import HTTPTypes
+import KeyValueModel
+import OrderedCollections
+
+/// `POST /v1/transactions`: operations as JSON.
+struct TransactionHandler: Sendable {
+  let schema: Schema
+  let writer: TransactionWriter
+  let limits: RequestLimits
+  /// Gives the id of an object that is created without one.
+  let makeID: @Sendable () -> String
+
+  /// The levels of a transaction around a value that it writes: the body, its list, the operation, the object to create.
+  /// They come on top of those of a body, so that what a `PUT` of a key takes, a transaction takes.
+  private static let envelopeLevels = 4
+
+  /// Commits the operations, all or none.
+  func commit(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    try context.target.allowOnly()
+    let body = try Body.object(of: request, depthLimit: Body.depthLimit + Self.envelopeLevels)
+    guard case .array(let elements)? = body["operations"], body.members.count == 1 else {
+      throw Problem(.invalidValue, "a transaction is {\"operations\":[…]}")
+    }
+    guard elements.count <= limits.transactionOperations else {
+      throw Problem(
+        .tooManyOperations, "\(elements.count) operations; a transaction has at most \(limits.transactionOperations)")
+    }
+    let newIDs = NewIDs(makeID)
+    var operations: [Operation] = []
+    for (index, element) in elements.enumerated() {
+      do throws(ModelError) {
+        operations.append(try OperationReader(element, schema, makeID: newIDs.make).operation())
+      } catch {
+        var located = error
+        located.operation = index
+        throw Problem(located)
+      }
+    }
+    let write = Write(operations: operations, subject: .transaction, newIDs: newIDs.ids)
+    return try writer.submit(write, request, context) { commit, _ in
+      var bytes = Array("{\"revision\":\(commit.revision),\"results\":[".utf8)
+      for (index, reference) in commit.results.enumerated() {
+        if index > 0 { bytes.append(UInt8(ascii: ",")) }
+        bytes.append(contentsOf: "{\"object\":\"\(reference)\"}".utf8)
+      }
+      bytes.append(contentsOf: "]}".utf8)
+      return .json(bytes)
+    }
+  }
+}

@@ -1,0 +1,94 @@
+import HTTPServer
+import HTTPTypes
+import KeyValueModel
+import Locking
+import ModelStore
+
+/// The way of a write from a request to the store and back.
+struct TransactionWriter: Sendable {
+  /// Makes the response to a write that succeeded, from its commit and the state that the transaction left. Called once,
+  /// on the writer's thread.
+  typealias Rendering = @Sendable (_ commit: Commit, _ state: borrowing ModelState) -> Response
+
+  let store: Store
+  let limits: RequestLimits
+
+  /// Hands a transaction to the store. What `rendering` gives is sent once the commit is published.
+  func submit(
+    _ write: Write, _ request: borrowing Request, _ context: RequestContext, rendering: @escaping Rendering
+  ) throws(Problem) -> HandlerResponse {
+    let size = write.operations.reduce(0) { $0 + $1.size }
+    guard size <= limits.transactionOperations else {
+      throw Problem(
+        .tooManyOperations,
+        "\(size) operations and objects made in place; a transaction has at most \(limits.transactionOperations)")
+    }
+    let transaction = Transaction(
+      write.operations, preconditions: try preconditions(of: request, about: write.subject),
+      writer: try Self.writer(of: request))
+    let rendered: Rendering = { [store] commit, state in
+      var response = rendering(commit, state)
+      response.fields[.keywayCursor] = store.cursor(commit.revision).description
+      return response
+    }
+    // A response that is kept with its commit is made for that, and sent afterwards.
+    let kept = context.idempotency.map { _ in Locked<Response?>(nil) }
+    let attachment = context.idempotency.map { request -> Store.Attachment in
+      { commit, state in
+        let response = rendered(commit, state)
+        kept?.withLock { $0 = response }
+        return StoredResponse(request: request, response: response).text
+      }
+    }
+    return .deferred { [self] completion in
+      let isAccepted = store.submit(transaction, attachment: attachment) { [self] outcome, state in
+        let response: Response =
+          switch outcome {
+          case .success(let commit): kept?.withLock { $0 } ?? rendered(commit, state)
+          case .failure(let error): refusal(error, of: write, state)
+          }
+        return { failure in
+          completion.respond(failure.map { Problem(.storeUnavailable, $0.reason).response } ?? response)
+        }
+      }
+      if !isAccepted {
+        completion.respond(Problem(.overloaded, "too many writes wait; try again").response)
+      }
+    }
+  }
+
+  /// The response to what the model refuses; where a condition failed, with the present `ETag`.
+  private func refusal(_ error: ModelError, of write: Write, _ state: borrowing ModelState) -> Response {
+    let problem = write.refusal(error)
+    guard error.code == .staleRevision, let reference = write.subject.reference,
+      let record = state.record(reference)
+    else { return problem.response }
+    var revision = state.revision(of: reference)
+    if case .keyPath(_, let text) = write.subject, let path = try? store.schema.resolve(text, from: record.entity) {
+      revision = state.revision(of: reference, along: path)
+    }
+    return problem.with(.eTag, store.cursor(revision).entityTag).response
+  }
+
+  private static func writer(of request: borrowing Request) throws(Problem) -> String? {
+    guard let name = request.header(.keywayWriter) else { return nil }
+    guard (1...128).contains(name.utf8.count), name.isVisibleASCII else {
+      throw Problem(.malformedQuery, "Keyway-Writer is 1 to 128 visible ASCII characters")
+    }
+    return name
+  }
+
+  /// What `read` makes of a request for an object or one of its key paths. Where the request is wrong, what its path names
+  /// is looked at first: an object that is not there, and a key that its entity does not have.
+  func reading<Result>(
+    _ reference: Reference, _ keyPath: String? = nil, _ read: () throws(Problem) -> Result
+  ) throws(Problem) -> Result {
+    do throws(Problem) {
+      return try read()
+    } catch {
+      let record = try Problem.translating(try store.snapshot.state.requireRecord(reference))
+      if let keyPath { _ = try store.schema.resolve(keyPath, from: record.entity, of: reference) }
+      throw error
+    }
+  }
+}

@@ -1,0 +1,58 @@
+import KeyValueModel
+import ModelStore
+
+/// What a request writes: one transaction.
+struct Write: Sendable {
+  /// What a write is about, for its conditions and for the present `ETag`.
+  enum Subject: Sendable {
+    case object(Reference)
+    case keyPath(Reference, String)
+    /// An object that gets its id from the server: it has no `ETag` yet.
+    case newObject
+    /// Any number of objects, which have no `ETag` in common.
+    case transaction
+
+    /// The object; nil where there is none with an `ETag`.
+    var reference: Reference? {
+      switch self {
+      case .object(let reference), .keyPath(let reference, _): reference
+      case .newObject, .transaction: nil
+      }
+    }
+  }
+
+  let operations: [Operation]
+  let subject: Subject
+  /// The ids that the server made for objects of this write.
+  var newIDs: Set<String> = []
+
+  /// What the model refuses, as it is said to the client: an object that got its id from the server, and that now never
+  /// was, is not named; and a transaction of one operation has an index too.
+  func refusal(_ error: ModelError) -> Problem {
+    var error = error
+    if let object = error.object, let id = object.split(separator: "/").last, newIDs.contains(String(id)) {
+      var unnamed = ModelError(error.code, error.detail.replacing(object, with: "the new object"))
+      (unnamed.keyPath, unnamed.operation) = (error.keyPath, error.operation)
+      error = unnamed
+    }
+    if case .transaction = subject, operations.count == 1 { error.operation = 0 }
+    return Problem(error)
+  }
+}
+
+/// Makes ids for the new objects of one request, and keeps which they are.
+final class NewIDs {
+  private let makeID: () -> String
+  private(set) var ids: Set<String> = []
+
+  init(_ makeID: @escaping () -> String) {
+    self.makeID = makeID
+  }
+
+  /// An id that no object has.
+  func make() -> String {
+    let id = makeID()
+    ids.insert(id)
+    return id
+  }
+}

@@ -1,0 +1,141 @@
+import HTTPServer
+import HTTPTypes
+import Logging
+import ModelStore
+
+/// The way of a request to its handler: finds its route, makes a response of every problem, and counts what was answered.
+final class RequestRouter: RequestHandler, Sendable {
+  private let idempotency: IdempotencyStore
+  private let hosts: HostNames
+  private let logger: Logger
+  private let readiness: Readiness
+  private let table: RouteTable
+  /// Requests whose path has no route.
+  private let otherCounts = RequestCounts(route: "other")
+
+  /// The router to a store and its streams. `makeID` gives a new object id at each call.
+  init(
+    store: Store, streams: Streams, hub: StreamHub, pages: PageStore,
+    idempotency: IdempotencyStore, limits: RequestLimits, hosts: HostNames, registry: PrometheusRegistry,
+    logger: Logger, makeID: @escaping @Sendable () -> String
+  ) {
+    self.idempotency = idempotency
+    self.hosts = hosts
+    self.logger = logger
+    readiness = Readiness(of: store)
+    // Streams that resume and live queries wait for their turn, each apart from the other.
+    let limit = streams.registry.services.limits.opening
+    let resumptions = OpeningQueue(label: "keyway.resumptions", limit: limit, readiness: readiness)
+    let queryOpenings = OpeningQueue(label: "keyway.queries", limit: limit, readiness: readiness)
+    let writer = TransactionWriter(store: store, limits: limits)
+    table = RouteTable(
+      Handlers(
+        objects: ObjectHandlers(store: store, writer: writer, limits: limits, makeID: makeID),
+        keyPaths: KeyPathHandlers(store: store, writer: writer, limits: limits, makeID: makeID),
+        fetches: FetchHandler(store: store, pages: pages, limits: limits),
+        transactions: TransactionHandler(schema: store.schema, writer: writer, limits: limits, makeID: makeID),
+        objectStreams: ObjectStreamHandlers(store: store, streams: streams.objects, resumptions: resumptions),
+        queryStreams: QueryStreamHandler(store: store, streams: streams.queries, openings: queryOpenings),
+        cells: CellHandlers(
+          store: store, streams: streams.cells, openings: queryOpenings, resumptions: resumptions),
+        streams: StreamHandlers(streams: streams.registry),
+        journal: JournalHandler(store: store, streams: streams.journal, limits: limits),
+        schema: SchemaHandlers(schema: store.schema),
+        operations: OperationsHandlers(
+          store: store, streams: streams.registry, hub: hub, idempotency: idempotency, readiness: readiness,
+          registry: registry),
+        idempotency: IdempotentHandlers(store: idempotency, registry: registry)))
+    let counts = table.routes.map(\.counts) + [otherCounts]
+    registry.collect { registry in
+      for counts in counts { counts.export(to: registry) }
+    }
+  }
+
+  /// From now on requests are answered `draining`, but for those of operators.
+  func beginDraining() {
+    readiness.beginDraining()
+  }
+
+  /// Remembers the responses that were kept with commits; `now` is in milliseconds since 1970.
+  func restore(_ attachments: [StoredAttachment], at now: Int64) {
+    idempotency.restore(attachments, at: now)
+  }
+
+  // MARK: RequestHandler
+
+  /// Answers a request; the one place that catches problems, and that counts.
+  func handle(_ request: borrowing Request) -> HandlerResponse {
+    var route: Route?
+    let response: HandlerResponse
+    do throws(Problem) {
+      response = try self.response(to: request, &route)
+    } catch {
+      logger.debug("refused", metadata: ["code": "\(error.code.rawValue)", "route": "\(route?.pattern ?? "")"])
+      response = .response(error.response)
+    }
+    return counted(response, request.method, (route?.counts ?? otherCounts))
+  }
+
+  private func counted(
+    _ response: HandlerResponse, _ method: HTTPRequest.Method, _ counts: RequestCounts
+  ) -> HandlerResponse {
+    switch response {
+    case .response(let response): counts.count(method, status: response.status)
+    case .stream: counts.count(method, status: .ok)
+    case .deferred(let start):
+      return .deferred { completion in
+        start(
+          completion.preparing { response in
+            counts.count(method, status: response.status)
+            return response
+          } willStream: {
+            counts.count(method, status: .ok)
+          })
+      }
+    }
+    return response
+  }
+
+  private func response(to request: borrowing Request, _ found: inout Route?) throws(Problem) -> HandlerResponse {
+    if let host = request.header(.hostName), !hosts.contains(host) {
+      throw Problem(.misdirectedRequest, "'\(host)' is none of this server's names")
+    }
+    let method = request.method
+    if request.target == "*", method == .options { return .response(Response(status: .noContent)) }
+    let target = try Target(request.target)
+    guard let route = table.route(target.segments) else {
+      throw Problem(.notFound, "nothing is served under this path")
+    }
+    found = route
+    if method == .options {
+      var fields: HTTPFields = [.allow: route.allow]
+      fields[.acceptPatch] = route.acceptPatch
+      return .response(Response(status: .noContent, fields: fields))
+    }
+    guard var handler = route.handler(of: method) else {
+      throw Problem(.methodNotAllowed, "\(method.rawValue) is none of \(route.allow)").with(.allow, route.allow)
+    }
+    if method == .get || method == .head, !route.forms.isEmpty {
+      let form = try Negotiation.form(of: request, available: route.forms)
+      if form == .stream, let stream = route.stream { handler = stream }
+    }
+    if !route.isAlwaysServed { try readiness.check() }
+    return try handler(request, RequestContext(route: route, target: target))
+  }
+
+  /// Answers what the server refuses before there is a request, and what it cannot answer afterwards.
+  func response(to fault: RequestFault) -> Response {
+    switch fault {
+    case .bodyTooLarge(let limit): Problem(.contentTooLarge, "a body has at most \(limit) bytes").response
+    case .headersTooLarge(let limit): Problem(.headersTooLarge, "the headers have at most \(limit) bytes").response
+    case .malformedTarget: Problem(.malformedRequest, "the request target is malformed").response
+    case .malformedMethod: Problem(.malformedRequest, "the method is no token").response
+    case .ambiguousLength:
+      Problem(.malformedRequest, "the length of the body is ambiguous: one Content-Length, or chunks").response
+    case .overloaded: Problem(.overloaded, "no descriptor is left for an event stream").response
+    case .draining:
+      Problem(.draining, "the server stops before it has the answer; the request may have been carried out").response
+    case .unanswered: Problem(.internalError, "the request was let go without an answer").response
+    }
+  }
+}

@@ -1,0 +1,15 @@
+/// Everything that the route table calls.
+struct Handlers: Sendable {
+  let objects: ObjectHandlers
+  let keyPaths: KeyPathHandlers
+  let fetches: FetchHandler
+  let transactions: TransactionHandler
+  let objectStreams: ObjectStreamHandlers
+  let queryStreams: QueryStreamHandler
+  let cells: CellHandlers
+  let streams: StreamHandlers
+  let journal: JournalHandler
+  let schema: SchemaHandlers
+  let operations: OperationsHandlers
+  let idempotency: IdempotentHandlers
+}

@@ -1,0 +1,29 @@
+import ModelStore
+import Synchronization
+
+/// Whether the server takes work: not before the store has read its journal, and not once the server drains.
+final class Readiness: Sendable {
+  private let store: Store
+  private let draining = Atomic(false)
+
+  /// The readiness of a server over a store.
+  init(of store: Store) {
+    self.store = store
+  }
+
+  /// Whether the server is about to stop.
+  var isDraining: Bool { draining.load(ordering: .relaxed) }
+
+  /// From now on the server takes no new work.
+  func beginDraining() {
+    draining.store(true, ordering: .relaxed)
+  }
+
+  /// Throws `draining`, or `store-unavailable` with how far the store has come in reading its journal.
+  func check() throws(Problem) {
+    if isDraining { throw Problem(.draining, "the server is about to stop") }
+    if case .recovering(let progress) = store.present {
+      throw Problem(.storeUnavailable, "the store is being read: \(progress)")
+    }
+  }
+}

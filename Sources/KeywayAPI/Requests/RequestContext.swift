@@ -1,0 +1,33 @@
+import HTTPServer
+import KeyValueModel
+
+/// What is known of a request when its handler is called, besides the request itself.
+struct RequestContext: Sendable {
+  /// The resource that is asked for.
+  let route: Route
+  /// The path and the query parameters.
+  let target: Target
+  /// What an `Idempotency-Key` makes of a `POST` that writes; nil without one.
+  var idempotency: IdempotentRequest?
+
+  /// A variable part of the path, percent-decoded. The route's pattern must have it.
+  subscript(parameter: Route.Parameter) -> String {
+    guard let position = route.position(of: parameter) else {
+      preconditionFailure("'\(route.pattern)' has no {\(parameter.rawValue)}")
+    }
+    return target.segments[position]
+  }
+
+  /// The object of `{Entity}` and `{id}`. Throws `unknown-object` for an id that no object can have.
+  func reference(in schema: Schema) throws(Problem) -> Reference {
+    let (entity, id) = (self[.entity], self[.id])
+    guard let reference = Reference(entity: entity, id: id) else {
+      _ = try Problem.translating(try schema.requireEntity(entity))
+      throw Problem(.unknownObject, Self.idRule(id))
+    }
+    return reference
+  }
+
+  /// Why a text is no id.
+  static func idRule(_ id: String) -> String { "'\(id)' is no id: those have 1 to 128 of A-Z a-z 0-9 . _ ~ -" }
+}

@@ -1,0 +1,37 @@
+import HTTPServer
+import HTTPTypes
+import KeyValueModel
+import ModelStore
+
+extension Response {
+  /// A JSON response, which ends with a newline: its `ETag` is `tag`, and `Keyway-Cursor` names the state that it shows, `cursor`.
+  static func json(
+    _ body: consuming [UInt8], status: HTTPResponse.Status = .ok, tag: Cursor? = nil, cursor: Cursor? = nil
+  ) -> Response {
+    // Appended, since setting a field looks for fields of the same name first.
+    var fields = HTTPFields()
+    fields.reserveCapacity(3)
+    fields.append(HTTPField(name: .contentType, value: Body.json))
+    if let tag { fields.append(HTTPField(name: .eTag, value: tag.entityTag)) }
+    if let cursor { fields.append(HTTPField(name: .keywayCursor, value: cursor.description)) }
+    body.append(UInt8(ascii: "\n"))
+    return Response(status: status, fields: fields, body: body)
+  }
+
+  /// A JSON object that has no revision.
+  static func json(_ body: JSONObject) -> Response {
+    var bytes: [UInt8] = []
+    body.appendJSON(to: &bytes)
+    return json(bytes)
+  }
+
+  /// `304 Not Modified`, with what a client may want to know of the resource (RFC 9110 §15.4.5).
+  static func notModified(tag: Cursor, cursor: Cursor) -> Response {
+    Response(status: .notModified, fields: [.eTag: tag.entityTag, .keywayCursor: cursor.description])
+  }
+}
+
+extension Store {
+  /// The cursor of a revision of this store.
+  func cursor(_ revision: Revision) -> Cursor { Cursor(epoch: epoch, revision: revision) }
+}

@@ -1,0 +1,55 @@
+import HTTPTypes
+
+/// Every resource of the server. A request whose path matches no row is `not-found`, and one whose method the row lacks
+/// is `method-not-allowed`.
+struct RouteTable: Sendable {
+  let routes: [Route]
+  /// The routes whose paths have as many segments as the index says.
+  private let byCount: [[Route]]
+
+  init(_ handlers: Handlers) {
+    let (objects, keyPaths, transactions) = (handlers.objects, handlers.keyPaths, handlers.transactions)
+    let (fetches, streams, cells, journal) = (handlers.fetches, handlers.streams, handlers.cells, handlers.journal)
+    let (schema, operations) = (handlers.schema, handlers.operations)
+    /// Makes a retried `POST` with an `Idempotency-Key` apply once.
+    let once = handlers.idempotency.once
+    routes = [
+      Route("/healthz", [.get: operations.health], form: nil, isAlwaysServed: true),
+      Route("/readyz", [.get: operations.ready], form: nil, isAlwaysServed: true),
+      Route("/metrics", [.get: operations.metrics], form: nil, isAlwaysServed: true),
+      Route("/v1/status", [.get: operations.status], isAlwaysServed: true),
+      Route("/v1/problems/{code}", [.get: operations.problem], isAlwaysServed: true),
+      Route("/v1/entities", [.get: schema.entities]),
+      Route("/v1/entities/{Entity}", [.get: schema.entity]),
+      Route("/v1/objects", [.get: fetches.fetchAll]),
+      Route(
+        "/v1/objects/{Entity}", [.get: fetches.fetch, .post: once(objects.create)], stream: handlers.queryStreams.open),
+      Route(
+        "/v1/objects/{Entity}/{id}",
+        [.get: objects.get, .put: objects.put, .patch: objects.patch, .delete: objects.delete],
+        stream: handlers.objectStreams.openObject, patchTypes: Body.patchTypes),
+      Route(
+        "/v1/objects/{Entity}/{id}/{keyPath}",
+        [.get: keyPaths.get, .put: keyPaths.put, .post: once(keyPaths.post), .delete: keyPaths.delete],
+        stream: handlers.objectStreams.openKeyPaths),
+      Route("/v1/transactions", [.post: once(transactions.commit)]),
+      Route("/v1/journal", [.get: journal.lines], stream: journal.open, form: .lines),
+      Route("/v1/streams", [.get: streams.list, .post: cells.openWithCells], stream: cells.open),
+      Route("/v1/streams/{stream}", [.get: streams.get, .delete: streams.delete]),
+      Route(
+        "/v1/streams/{stream}/cells", [.get: cells.getAll, .put: cells.putAll, .delete: cells.deleteAll]),
+      Route(
+        "/v1/streams/{stream}/cells/{cell}",
+        [.get: cells.get, .put: cells.put, .patch: cells.patch, .delete: cells.delete],
+        patchTypes: [Body.json, Body.mergePatch]),
+    ]
+    let longest = routes.map(\.segmentCount).max() ?? 0
+    byCount = (0...longest).map { [routes] count in routes.filter { $0.segmentCount == count } }
+  }
+
+  /// The route of a path, nil where nothing is served.
+  func route(_ path: [String]) -> Route? {
+    guard path.indices.upperBound < byCount.count else { return nil }
+    return byCount[path.count].first { $0.matches(path) }
+  }
+}

@@ -1,0 +1,85 @@
+import KeyValueModel
+import KeyValueObserving
+
+/// A named slot of a stream that shows one object, or one live query, at a time.
+struct Cell {
+  var binding: CellBinding
+  /// What it observes of an object; empty while it shows none.
+  var observations: [Observation] = []
+  /// The live query that it shows.
+  var query: Query?
+  /// What it has not received of its object while it was off screen or its stream suspended; nil while it receives
+  /// everything.
+  var pending: PendingChanges?
+  /// The same of its query; nil while it receives everything, and where it shows none.
+  var missed: MissedContents?
+  /// Whether it has still to receive its whole state: it was bound while it received nothing, or it is not known what
+  /// its client has.
+  var isOwedInitial = false
+  /// The revision at which it went off screen, while it is; nil while it receives everything, and where it never received
+  /// anything.
+  var pausedAt: Revision?
+  /// The object that it lost by its deletion, and when it was told so.
+  var lost: (object: Reference, position: StreamPosition)?
+  /// The revision at which it last received anything but what a commit did: what it shows, or what it had missed.
+  var refreshedAt: Revision = 0
+  /// How many events it has received.
+  var told = 0
+
+  /// Whether it receives nothing for now.
+  var isPaused: Bool { pending != nil }
+
+  /// The cell as `GET` shows it.
+  func described(as name: String) -> JSONObject {
+    var body: JSONObject = ["cell": .string(name)]
+    binding.describe(in: &body)
+    body["pending"] = .integer(Int64((pending?.commits ?? 0) + (missed?.count ?? 0)))
+    body["told"] = .integer(Int64(told))
+    return body
+  }
+}
+
+// MARK: - Off screen, or behind a slow reader
+
+extension Cell {
+  /// From now on it receives nothing and remembers what it has: that of `delivered`. A paused cell goes on as it is.
+  mutating func pause(at delivered: DeliveredState) {
+    if pending == nil { pending = PendingChanges(observations, in: delivered.reader) }
+    guard let query, missed == nil, !isOwedInitial else { return }
+    guard let shown = delivered.result(query) else {
+      isOwedInitial = true
+      return
+    }
+    missed = MissedContents(shown: shown, since: delivered.revision)
+  }
+
+  /// It receives everything again, and first, in `update`, what it missed until `present`.
+  mutating func resume(
+    as name: String, at present: DeliveredState, _ encoder: EventEncoder, _ update: inout CellUpdate
+  ) {
+    let context = binding.context?.text
+    if let gone = pending?.gone {
+      update.gone.append(.init(cell: name, object: gone))
+      lost = (gone, .state(at: present.revision))
+    } else if isOwedInitial {
+      update.initial += observations.map { $0.initialChange(cell: name, in: present.reader) }
+      if let query, let result = present.result(query) {
+        update.queries.append(
+          QueryNotification(cell: name, context: context, body: .results(result, present.reader, isInitial: true)))
+      }
+    } else {
+      update.coalesced += pending?.coalesced(observations, cell: name, in: present.reader) ?? []
+      if let query, let missed, let result = present.result(query),
+        let notification = missed.notification(
+          cell: name, context: context, to: result, in: present.reader, at: present.revision, encoder)
+      {
+        update.queries.append(notification)
+      }
+    }
+    pending = nil
+    pausedAt = nil
+    missed = nil
+    isOwedInitial = false
+    refreshedAt = present.revision
+  }
+}

@@ -1,0 +1,162 @@
+import KeyValueModel
+import KeyValueObserving
+import OrderedCollections
+
+/// What a client binds a cell to.
+struct CellBinding: Hashable, Sendable {
+  /// The object; nil for a cell that shows a live query, or waits to be used again.
+  var object: Reference?
+  /// The live query; nil for a cell that shows an object, or waits to be used again.
+  var query: Query.Words?
+  /// The key paths as registered; nil for the object's display keys.
+  var keyPaths: [String]?
+  /// What is told.
+  var options: ObservingOptions = [.new, .initial]
+  /// Given back with every change.
+  var context: EchoedText?
+  /// Whether the cell is on screen.
+  var isVisible = true
+
+  /// Reads a body of `PUT …/cells/{c}`.
+  init(_ body: Value) throws(Problem) {
+    try apply(body)
+  }
+
+  private static let memberNames =
+    "object, keyPaths, options, or entity, filter, sort, section, limit, keys; visible, context"
+
+  /// Changes what a body of `PATCH …/cells/{c}` names. Setting another object keeps everything else; a cell that is given
+  /// an object shows no query any more, and the other way round.
+  mutating func apply(_ body: Value) throws(Problem) {
+    guard case .object(let members) = body else {
+      throw Problem(.invalidValue, "a cell's binding is a JSON object with \(Self.memberNames)")
+    }
+    try applySubject(members)
+    for name in members.members.keys {
+      let value = members[name] ?? .null
+      switch name {
+      case "object", "entity": break
+      case "filter", "sort", "section", "limit", "keys": try applyToQuery(name, value)
+      case "keyPaths": keyPaths = value.isNull ? nil : try Self.strings(value, name)
+      case "options": options = value.isNull ? [.new, .initial] : try Self.options(value)
+      case "context":
+        context = try Self.string(value, name).map { text throws(Problem) in
+          try EchoedText(text, mistake: .invalidValue)
+        }
+      case "visible":
+        guard case .bool(let flag) = value else { throw Problem(.invalidValue, "visible is true or false") }
+        isVisible = flag
+      default:
+        throw Problem(.invalidValue, "'\(name)' is no member of a binding; it has \(Self.memberNames)")
+      }
+    }
+    if keyPaths?.isEmpty == true { throw Problem(.invalidValue, "keyPaths wants at least one key path") }
+    if query != nil, keyPaths != nil || options != [.new, .initial] {
+      throw Problem(.invalidValue, "a live query has keys; keyPaths and options are for an object")
+    }
+  }
+
+  /// Takes in whether an object or a query is shown.
+  private mutating func applySubject(_ members: JSONObject) throws(Problem) {
+    if let value = members["object"] {
+      object = try Self.reference(value)
+      query = nil
+    }
+    guard let value = members["entity"] else { return }
+    guard let entity = try Self.string(value, "entity") else {
+      query = nil
+      return
+    }
+    guard members["object"] ?? .null == .null else {
+      throw Problem(.invalidValue, "a cell shows an object or a live query, and the binding names both")
+    }
+    // What is left of another sort of binding means nothing to a query.
+    if query == nil { (object, keyPaths, options) = (nil, nil, [.new, .initial]) }
+    if query == nil { query = Query.Words(entity: entity) } else { query?.entity = entity }
+  }
+
+  private mutating func applyToQuery(_ name: String, _ value: Value) throws(Problem) {
+    guard query != nil else {
+      if value.isNull { return }
+      throw Problem(.invalidValue, "\(name) is for a live query, which names its entity")
+    }
+    switch name {
+    case "filter": query?.filter = try Self.string(value, name)
+    case "sort": query?.sort = try Self.string(value, name)
+    case "section": query?.section = try Self.string(value, name)
+    case "keys": query?.keys = value.isNull ? nil : try Self.strings(value, name)
+    default:
+      switch value {
+      case .null: query?.limit = nil
+      case .integer(let limit) where limit >= 1: query?.limit = Int(limit)
+      case .number(let limit) where limit >= 1 && limit < 9e15 && limit.rounded() == limit: query?.limit = Int(limit)
+      default: throw Problem(.invalidValue, "limit wants a whole number from 1")
+      }
+    }
+  }
+
+  /// Adds the binding as JSON, with everything that was left out filled in.
+  func describe(in body: inout JSONObject) {
+    if let query {
+      query.describe(in: &body)
+    } else {
+      body["object"] = object.map(Value.reference) ?? .null
+      body["keyPaths"] = keyPaths.map { .array($0.map(Value.string)) } ?? .null
+      body["options"] = .array(options.optionNames.map(Value.string))
+    }
+    body["visible"] = .bool(isVisible)
+    body["context"] = context.map { .string($0.text) } ?? .null
+  }
+
+  /// Whether a `PATCH` says what a cell is to show, be it nothing.
+  static func namesObject(_ body: Value) -> Bool {
+    guard case .object(let members) = body else { return false }
+    return members["object"] != nil
+  }
+
+  private static func reference(_ value: Value) throws(Problem) -> Reference? {
+    if value.isNull { return nil }
+    guard case .string(let text) = value, let reference = Reference(text) else {
+      throw Problem(.invalidValue, "object wants a reference such as \"Account/1\", or null")
+    }
+    return reference
+  }
+
+  private static func strings(_ value: Value, _ name: String) throws(Problem) -> [String] {
+    guard case .array(let elements) = value else { throw Problem(.invalidValue, "\(name) wants an array of strings") }
+    var strings: [String] = []
+    for element in elements {
+      guard case .string(let text) = element else { throw Problem(.invalidValue, "\(name) wants an array of strings") }
+      strings.append(text)
+    }
+    return strings
+  }
+
+  private static func string(_ value: Value, _ name: String) throws(Problem) -> String? {
+    switch value {
+    case .null: return nil
+    case .string(let text): return text
+    default: throw Problem(.invalidValue, "\(name) wants a string")
+    }
+  }
+
+  private static func options(_ value: Value) throws(Problem) -> ObservingOptions {
+    try ObservingOptions(names: strings(value, "options"), mistake: .invalidValue)
+  }
+}
+
+extension ObservingOptions {
+  /// The options of these names; one that is none is thrown as `mistake`.
+  init(names: [String], mistake: ProblemCode) throws(Problem) {
+    var options: ObservingOptions = []
+    if names != ["none"] {
+      for name in names {
+        guard let option = ObservingOptions(name: name) else {
+          throw Problem(mistake, "'\(name)' is no option; there is new, old, initial, prior, or none alone")
+        }
+        options.insert(option)
+      }
+    }
+    self = options
+  }
+}

@@ -1,0 +1,106 @@
+import HTTPServer
+import HTTPTypes
+import KeyValueModel
+import ModelStore
+import OrderedCollections
+
+/// The routes of streams with cells.
+struct CellHandlers: Sendable {
+  let store: Store
+  let streams: CellStreams
+  /// Where streams wait for their turn that begin with cells, and those that resume.
+  let openings: OpeningQueue
+  let resumptions: OpeningQueue
+
+  /// `GET /v1/streams` as a stream: one without cells.
+  func open(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    try context.target.allowOnly("since", "overflow")
+    if request.method == .head { return .response(Response(status: .ok, fields: .eventStream)) }
+    return try open([:], request, context.target)
+  }
+
+  /// `POST /v1/streams`: a stream with cells. It has one form, and `curl --json` asks for another: the `Accept` header may
+  /// be disregarded (RFC 9110 §12.5.1).
+  func openWithCells(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    try context.target.allowOnly("since", "overflow")
+    return try open(try Self.bindings(of: request), request, context.target)
+  }
+
+  private func open(
+    _ bindings: [String: Value], _ request: borrowing Request, _ target: Target
+  ) throws(Problem) -> HandlerResponse {
+    let cursor = target.cursor(of: request)
+    let overflow = try target.overflow()
+    let open = { @Sendable [streams, store] () throws(Problem) -> EventStream in
+      try streams.open(bindings, cursor: cursor, overflow: overflow, in: store)
+    }
+    guard !bindings.isEmpty else { return .stream(try open(), fields: .eventStream) }
+    return (cursor == nil ? openings : resumptions).response(open)
+  }
+
+  /// `GET /v1/streams/{stream}/cells`.
+  func getAll(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    try context.target.allowOnly()
+    return .response(.json(try streams.describe(nil, in: context[.stream])))
+  }
+
+  /// `GET /v1/streams/{stream}/cells/{cell}`.
+  func get(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    try context.target.allowOnly()
+    return .response(.json(try streams.describe(context[.cell], in: context[.stream])))
+  }
+
+  /// `PUT /v1/streams/{stream}/cells`: binds the cells that the body names, and ends the others.
+  func putAll(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let stream = context[.stream]
+    try streams.require(stream)
+    try context.target.allowOnly()
+    let bindings = try Self.bindings(of: request)
+    return .response(
+      .json(["cells": .object(try streams.bind(bindings, in: stream, replacingAll: true, store))]))
+  }
+
+  /// `PUT /v1/streams/{stream}/cells/{cell}`: binds one cell.
+  func put(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let (stream, cell) = (context[.stream], context[.cell])
+    try streams.require(stream)
+    try context.target.allowOnly()
+    let bound = try streams.bind([cell: try Body.value(of: request)], in: stream, store)
+    guard case .object(let body)? = bound[cell] else { return .response(.json([:])) }
+    return .response(.json(body))
+  }
+
+  /// `PATCH /v1/streams/{stream}/cells/{cell}`: changes what the body names of a cell's binding.
+  func patch(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let (stream, cell) = (context[.stream], context[.cell])
+    try streams.require(stream, cell)
+    try context.target.allowOnly()
+    let changes = try Body.value(of: request, types: [Body.json, Body.mergePatch])
+    return .response(.json(try streams.patch(cell, in: stream, changes, store)))
+  }
+
+  /// `DELETE /v1/streams/{stream}/cells`.
+  func deleteAll(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    try end(nil, context)
+  }
+
+  /// `DELETE /v1/streams/{stream}/cells/{cell}`.
+  func delete(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    try end(context[.cell], context)
+  }
+
+  private func end(_ cell: String?, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    try context.target.allowOnly()
+    try streams.end(cell, in: context[.stream], store)
+    return .response(Response(status: .noContent))
+  }
+
+  /// The bindings of a body `{"cells":{…}}`.
+  private static func bindings(of request: borrowing Request) throws(Problem) -> [String: Value] {
+    let body = try Body.object(of: request)
+    guard case .object(let cells)? = body["cells"], body.members.count == 1 else {
+      throw Problem(.invalidValue, "the body is {\"cells\":{\"name\":{…}}}")
+    }
+    return Dictionary(uniqueKeysWithValues: cells.members.map { ($0.key, $0.value) })
+  }
+}

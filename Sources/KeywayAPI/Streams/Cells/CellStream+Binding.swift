@@ -1,0 +1,179 @@
+import KeyValueModel
+import KeyValueObserving
+import ModelStore
+
+/// What a client asks of the cells of an open stream. Each of these gives what the cells receive of it.
+extension CellStream {
+  /// Binds cells to what the bindings say, and, with `replacingAll`, ends the other cells: all or nothing.
+  func bind(
+    _ bindings: [(name: String, binding: CellBinding)], replacingAll: Bool, _ prepared: [Query: PreparedQuery],
+    _ publication: inout Publication
+  ) throws(Problem) -> CellUpdate {
+    let bound = Set(bindings.map(\.name))
+    let present = replacingAll ? [] : Set(cells.cells.keys)
+    guard present.union(bound).count <= services.limits.cells else {
+      throw Problem(.tooManyCells, "a stream has at most \(services.limits.cells) cells")
+    }
+    var targets: [CellTarget] = []
+    for (_, binding) in bindings { targets.append(try services.target(of: binding, prepared, publication)) }
+    return try services.holding(targets, &publication) { publication throws(Problem) in
+      if replacingAll { end(cells.cells.keys.filter { !bound.contains($0) }, &publication) }
+      var update = CellUpdate()
+      for ((name, binding), target) in zip(bindings, targets) {
+        rebind(name, to: binding, target, &publication, &update)
+      }
+      return update
+    }
+  }
+
+  /// Changes what a body names of one cell's binding. Throws `unknown-cell`.
+  func patch(
+    _ name: String, _ body: Value, _ prepared: [Query: PreparedQuery], _ publication: inout Publication
+  ) throws(Problem) -> CellUpdate {
+    let cell = try require(name)
+    var binding = cell.binding
+    try binding.apply(body)
+    // A cell that only comes into view may have lost its object meanwhile: it is told so.
+    let isGone = binding.object == cell.binding.object && binding.query == nil && cell.pending?.gone != nil
+    let target = isGone ? CellTarget() : try services.target(of: binding, prepared, publication)
+    return try services.holding([target], &publication) { publication throws(Problem) in
+      var update = CellUpdate()
+      if isGone, !CellBinding.namesObject(body) {
+        // It observes nothing any more, and has still to be told so.
+        let isVisible = binding.isVisible
+        binding.isVisible = cell.binding.isVisible
+        cells[name]?.binding = binding
+        setVisibility(isVisible, name, publication, &update)
+      } else if cell.query != nil, target.query != nil {
+        requery(name, to: binding, target, &publication, &update)
+      } else {
+        rebind(name, to: binding, target, &publication, &update)
+      }
+      return update
+    }
+  }
+
+  /// Ends cells.
+  func end(_ names: some Sequence<String>, _ publication: inout Publication) {
+    for name in names {
+      unregister(name, &publication)
+      cells[name] = nil
+    }
+  }
+
+  /// Ends what a cell observes and watches.
+  private func unregister(_ name: String, _ publication: inout Publication) {
+    publication.observers.remove(observer, cell: name)
+    publication.queries.remove(QueryObserver(id: observer, cell: name))
+  }
+
+  /// Ends the old observations before it starts the new; the same binding again does nothing.
+  private func rebind(
+    _ name: String, to binding: CellBinding, _ target: CellTarget, _ publication: inout Publication,
+    _ update: inout CellUpdate
+  ) {
+    let former = cells[name]
+    if let former {
+      var withFormerVisibility = binding
+      withFormerVisibility.isVisible = former.binding.isVisible
+      if withFormerVisibility == former.binding {
+        return setVisibility(binding.isVisible, name, publication, &update)
+      }
+    }
+    // What an invisible cell has missed is not lost when only its options or its context change: it receives the state
+    // instead.
+    let isOwed = former?.isOwedInitial == true || former?.pending?.commits ?? 0 > 0
+    unregister(name, &publication)
+    cells[name] = Cell(binding: binding, told: former?.told ?? 0)
+    register(
+      name, target, sendsInitial: true, isForced: isOwed && former?.binding.object == binding.object, &publication,
+      &update)
+  }
+
+  /// Begins what a cell observes or watches, and adds its first state to the update, if it receives that now.
+  ///
+  /// `sendsInitial` is false for a stream that resumes: its cells received their first state long ago. `isForced` sends it
+  /// even where the binding does not ask for it.
+  func register(
+    _ name: String, _ target: CellTarget, sendsInitial: Bool, isForced: Bool = false,
+    _ publication: inout Publication, _ update: inout CellUpdate
+  ) {
+    guard var cell = cells[name] else { return }
+    defer { cells[name] = cell }
+    let snapshot = publication.snapshot
+    cell.observations = target.observations
+    publication.observers.add(target.observations, of: observer, cell: name, in: snapshot.state)
+    cell.query = target.query
+    cell.refreshedAt = snapshot.revision
+    if let query = target.query {
+      publication.watch(query, QueryObserver(id: observer, cell: name), target.finished)
+    }
+    let wantsInitial = isForced || target.query != nil || cell.binding.options.contains(.initial)
+    guard cell.binding.isVisible, !cells.isSuspended else {
+      // A cell that was bound off screen may have missed something before its stream resumed: it receives its state.
+      cell.isOwedInitial = !target.isEmpty && (!sendsInitial || wantsInitial)
+      cell.pause(at: DeliveredState(present: publication))
+      return
+    }
+    guard sendsInitial, wantsInitial else { return }
+    update.initial += target.observations.map { $0.initialChange(cell: name, in: snapshot.state) }
+    if let query = target.query, let result = publication.queries.result(of: query) {
+      update.queries.append(
+        QueryNotification(
+          cell: name, context: cell.binding.context?.text, body: .results(result, snapshot.state, isInitial: true)))
+    }
+  }
+
+  /// Puts another query in the place of a cell's: it receives what turns the rows that it has into the new ones.
+  private func requery(
+    _ name: String, to binding: CellBinding, _ target: CellTarget, _ publication: inout Publication,
+    _ update: inout CellUpdate
+  ) {
+    guard var cell = cells[name], let former = cell.query, let query = target.query else { return }
+    let snapshot = publication.snapshot
+    let isChanged = former != query
+    let missed =
+      cell.missed
+      ?? publication.queries.result(of: former).map { MissedContents(shown: $0, since: snapshot.revision) }
+    if isChanged {
+      let watcher = QueryObserver(id: observer, cell: name)
+      publication.queries.remove(watcher)
+      publication.queries.watch(query, watcher)
+      cell.query = query
+    }
+    let wasPaused = cell.isPaused
+    if !wasPaused, !binding.isVisible { cell.pausedAt = snapshot.revision }
+    cell.binding = binding
+    if wasPaused || !binding.isVisible {
+      let present = DeliveredState(present: publication)
+      cell.pause(at: present)
+      if !cell.isOwedInitial { cell.missed = missed }
+      if binding.isVisible, !cells.isSuspended { cell.resume(as: name, at: present, services.encoder, &update) }
+    } else if isChanged, let missed, let result = publication.queries.result(of: query) {
+      let content = QueryContent(
+        from: missed.shown, at: missed.since, to: result, in: snapshot.state, at: snapshot.revision)
+      update.queries.append(
+        QueryNotification(
+          cell: name, context: binding.context?.text, body: .content(services.encoder.encoded(content))))
+      cell.refreshedAt = snapshot.revision
+    }
+    cells[name] = cell
+  }
+
+  /// A cell leaves the screen, or comes back and receives in one change what it missed; in a suspended stream it receives
+  /// that later, with the rest.
+  private func setVisibility(
+    _ isVisible: Bool, _ name: String, _ publication: borrowing Publication, _ update: inout CellUpdate
+  ) {
+    guard var cell = cells[name], cell.binding.isVisible != isVisible else { return }
+    cell.binding.isVisible = isVisible
+    let present = DeliveredState(present: publication)
+    if !isVisible {
+      if !cell.isPaused { cell.pausedAt = present.revision }
+      cell.pause(at: present)
+    } else if !cells.isSuspended {
+      cell.resume(as: name, at: present, services.encoder, &update)
+    }
+    cells[name] = cell
+  }
+}

@@ -1,0 +1,58 @@
+import HTTPServer
+import KeyValueModel
+import KeyValueObserving
+import ModelStore
+
+/// A reader that is too slow for what its stream receives: its cells are remembered as cells off screen are, and receive
+/// in one update what they missed.
+extension CellStream {
+  func beginLag(_ id: StreamID, firstMissed: StreamPosition, _ publication: borrowing Publication) {
+    guard !cells.isSuspended else { return }
+    let shown = cells.cells.filter { !$0.value.isPaused }
+    suspend(shown, after: firstMissed.lastNotified, publication)
+    for (name, cell) in cells.cells {
+      // What a cell received when it was bound or came into view, or what it missed before it went off screen, may be
+      // among what was missed: it receives everything anew.
+      let isRefreshed = StreamPosition.state(at: cell.refreshedAt) >= firstMissed && shown[name] != nil
+      let isHidden = cell.pausedAt.map { StreamPosition.commit($0) >= firstMissed } ?? false
+      if isRefreshed || isHidden { cells[name]?.isOwedInitial = true }
+      guard let lost = cell.lost, lost.position >= firstMissed, shown[name] != nil || isHidden else { continue }
+      cells[name]?.pending?.absorb([], gone: lost.object)
+    }
+  }
+
+  /// Has the cells on screen remember what they have received up to a revision, and what they missed since.
+  private func suspend(_ shown: [String: Cell], after revision: Revision, _ publication: borrowing Publication) {
+    guard let delivered = DeliveredState(after: revision, publication) else { return suspend(shown, publication) }
+    cells.suspend(at: delivered)
+    let observed = shown.filter { !$0.value.observations.isEmpty }
+      .map { (name: Optional($0.key), observations: $0.value.observations) }
+    var events: [ObserverEvent] = []
+    let absent = publication.replay(observed, after: revision) { events.append($0) }
+    guard let absent, !events.contains(where: \.hasOverflowed) else { return suspend(shown, publication) }
+    for event in events {
+      for (name, changes) in Dictionary(grouping: event.changes, by: { $0.cell ?? "" }) {
+        cells[name]?.pending?.absorb(changes, gone: nil)
+      }
+    }
+    for (name, cell) in shown {
+      if let query = cell.query {
+        cells[name]?.missed?.count = publication.queries.contentCount(of: query, since: revision + 1)
+      }
+      if absent.contains(name) { cells[name]?.isOwedInitial = true }
+    }
+  }
+
+  /// The same where it is no longer known what the cells had received: they receive everything anew.
+  private func suspend(_ shown: [String: Cell], _ publication: borrowing Publication) {
+    cells.suspend(at: DeliveredState(present: publication))
+    for name in shown.keys { cells[name]?.isOwedInitial = true }
+  }
+
+  func catchUp(_ id: StreamID, _ publication: borrowing Publication) -> (@Sendable () -> Void)? {
+    let present = DeliveredState(present: publication)
+    let update = cells.catchUp(to: present, services.encoder)
+    services.postCatchUp(cells.encode(update, at: present.revision, services.encoder), to: id, at: present.revision)
+    return nil
+  }
+}

@@ -1,0 +1,62 @@
+import KeyValueModel
+import KeyValueObserving
+import ModelStore
+
+/// What a binding names, resolved: observations of an object, a live query, or nothing.
+struct CellTarget {
+  /// What is observed of an object.
+  var observations: [Observation] = []
+  /// The live query.
+  var query: Query?
+  /// The live query with its rows, where it is not watched yet.
+  var finished: PreparedQuery?
+
+  var isEmpty: Bool { observations.isEmpty && query == nil }
+}
+
+extension StreamServices {
+  /// Watches the queries of bindings while the cells of one request change hands, so that none is forgotten in between.
+  static let holder = ObserverID(0)
+
+  /// The query that a binding names, nil where it names none. Throws what is wrong with it.
+  func query(of binding: CellBinding, _ schema: Schema) throws(Problem) -> Query? {
+    guard let words = binding.query else { return nil }
+    return try Problem.translating(try Query(words, in: schema))
+  }
+
+  /// The observations of a binding; with `mayBeGone` its object need not be there any more.
+  func observations(
+    of binding: CellBinding, _ state: ModelState, mayBeGone: Bool = false
+  ) throws(Problem) -> [Observation] {
+    guard let object = binding.object else { return [] }
+    if !mayBeGone { _ = try Problem.translating(try state.requireRecord(object)) }
+    return try observations(
+      of: object, binding.keyPaths, options: binding.options, context: binding.context, state.schema)
+  }
+
+  /// What a binding names. Throws what is wrong with it, and `too-many-queries`; registers nothing.
+  func target(
+    of binding: CellBinding, _ prepared: [Query: PreparedQuery], _ publication: borrowing Publication,
+    mayBeGone: Bool = false
+  ) throws(Problem) -> CellTarget {
+    let state = publication.snapshot.state
+    guard let query = try query(of: binding, state.schema) else {
+      return CellTarget(observations: try observations(of: binding, state, mayBeGone: mayBeGone))
+    }
+    return CellTarget(query: query, finished: try finish(query, prepared[query], publication))
+  }
+
+  /// Has the queries of all targets watched while `body` runs. Throws `too-many-queries`, and runs nothing then.
+  func holding<Result>(
+    _ targets: [CellTarget], _ publication: inout Publication,
+    _ body: (inout Publication) throws(Problem) -> Result
+  ) throws(Problem) -> Result {
+    defer { publication.queries.remove(Self.holder) }
+    for (index, target) in targets.enumerated() {
+      guard let query = target.query else { continue }
+      if publication.queries.result(of: query) == nil { try checkRoom(publication) }
+      publication.watch(query, QueryObserver(id: Self.holder, cell: "\(index)"), target.finished)
+    }
+    return try body(&publication)
+  }
+}

@@ -1,0 +1,44 @@
+import HTTPServer
+import HTTPTypes
+import KeyValueModel
+import KeyValueObserving
+import ModelStore
+
+/// `GET` of an object, and of key paths, for a client that accepts an event stream.
+struct ObjectStreamHandlers: Sendable {
+  let store: Store
+  let streams: ObjectStreams
+  /// Where streams that resume wait for their turn.
+  let resumptions: OpeningQueue
+
+  /// `GET /v1/objects/{Entity}/{id}`: its display keys.
+  func openObject(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    try open(keyPaths: nil, request, context)
+  }
+
+  /// `GET /v1/objects/{Entity}/{id}/{keyPath}`.
+  func openKeyPaths(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    try open(keyPaths: context.keyPaths, request, context)
+  }
+
+  private func open(
+    keyPaths: [String]?, _ request: borrowing Request, _ context: RequestContext
+  ) throws(Problem) -> HandlerResponse {
+    let target = context.target
+    let object = try context.reference(in: store.schema)
+    try target.allowOnly("options", "context", "since", "overflow")
+    var options: ObservingOptions = [.new, .initial]
+    if let names = target.list("options") {
+      options = try ObservingOptions(names: names == [""] ? [] : names, mistake: .malformedQuery)
+    }
+    let asked = ObjectStreamRequest(
+      object: object, keyPaths: keyPaths, options: options, context: try target.context(),
+      cursor: target.cursor(of: request), overflow: try target.overflow())
+    if request.method == .head {
+      try streams.check(asked, in: store)
+      return .response(Response(status: .ok, fields: .eventStream))
+    }
+    guard asked.cursor != nil else { return .stream(try streams.open(asked, in: store), fields: .eventStream) }
+    return resumptions.response { [streams, store] () throws(Problem) in try streams.open(asked, in: store) }
+  }
+}

@@ -1,0 +1,177 @@
+import HTTPServer
+import KeyValueModel
+import KeyValueObserving
+import Locking
+import ModelStore
+
+/// The opening of a stream of one object, from the present state or from where an earlier stream ended.
+struct ObjectStreamOpening: StreamOpening {
+  /// What streams were sent that resumed, by what they asked for and where they resumed.
+  typealias ReplayCache = Locked<BoundedCache<ObjectReplay.Key, ObjectReplay>>
+
+  private let request: ObjectStreamRequest
+  private let observations: [Observation]
+  private let key: ObjectTopic.Key
+  private let services: StreamServices
+  private let replays: ReplayCache
+  /// The revision to go on from; nil where the stream begins with the present state.
+  private let after: Revision?
+  /// The objects that the observed values were read through a moment ago, all of which were there; nil where that is not
+  /// known or some were not.
+  private var objects: Set<Reference>?
+  private var replay: ObjectReplay?
+
+  /// Throws what is wrong with the request.
+  init(
+    _ request: ObjectStreamRequest, _ snapshot: Snapshot, _ services: StreamServices, _ replays: ReplayCache
+  ) throws(Problem) {
+    self.request = request
+    self.services = services
+    self.replays = replays
+    observations = try services.observations(
+      of: request.object, request.keyPaths, options: request.options, context: request.context,
+      snapshot.state.schema)
+    key = ObjectTopic.Key(request, observations)
+    after = services.resumption(from: request.cursor, snapshot).revision
+    if after != nil { objects = observations.objects(in: snapshot.state) }
+  }
+
+  private var replayKey: ObjectReplay.Key? { after.map { ObjectReplay.Key(topic: key, after: $0) } }
+
+  mutating func isReady(_ publication: borrowing Publication) -> Bool {
+    guard let after, after >= publication.snapshot.oldestResumable else { return true }
+    if let objects, publication.isUntouched(objects, after: after) { return true }
+    return replay.map { publication.isNear($0.revision) } ?? false
+  }
+
+  mutating func prepare(upTo history: PublishedHistory, in store: Store) {
+    guard let after, let replayKey else { return }
+    if replay == nil { replay = replays.withLock { $0.take(replayKey) } }
+    // One that cannot be brought up any more is of no use.
+    if let known = replay?.revision, known < history.snapshot.oldestResumable { replay = nil }
+    let changesPerObserver = store.limits.changesPerObserver
+    if replay == nil, let missed = store.missed(after: after, history) {
+      replay = makeReplay(missed, changesPerObserver)
+    }
+    if let known = replay?.revision {
+      replay?.bringUp(
+        through: history.commits(after: known), to: history.snapshot, changesPerObserver: changesPerObserver)
+    }
+  }
+
+  private func makeReplay(_ missed: MissedCommits, _ changesPerObserver: Int) -> ObjectReplay {
+    ObjectReplay(
+      observations, missed, services.encoder, changesPerObserver: changesPerObserver,
+      byteLimit: services.limits.replayBytes)
+  }
+
+  func keepResults(in store: Store) {
+    guard let replay, let replayKey else { return }
+    replays.withLock { $0.put(replay, for: replayKey, at: replay.revision, weight: replay.weight) }
+  }
+
+  // MARK: Under the lock
+
+  mutating func open(in registry: StreamRegistry, _ publication: inout Publication) throws(Problem) -> EventStream {
+    try registry.contents.withLock { contents throws(Problem) in
+      let exists = publication.snapshot.state.record(request.object) != nil
+      let topic: ObjectTopic =
+        contents.topic(key)
+        ?? ObjectTopic(key: key, observer: contents.makeObserver(), observations: observations, services: services)
+      let beginning = try beginning(of: topic, publication)
+      let channel = exists && !beginning.isOver ? topic.channel : nil
+      let stream = try services.open(prelude: beginning.bytes, channel: channel, overflow: request.overflow)
+      if beginning.isOver {
+        services.hub.post([.endStream(stream.id, nil)], position: nil)
+        contents.subscriptions[stream.id] = EndedObject(key)
+        return stream
+      }
+      if topic.subscribers == 0 {
+        publication.observers.add(observations, of: topic.observer, in: publication.snapshot.state)
+      }
+      contents.join(topic, stream.id)
+      return stream
+    }
+  }
+
+  /// Throws what opening the stream would throw; opens nothing.
+  mutating func check(_ publication: borrowing Publication) throws(Problem) {
+    let topic = ObjectTopic(key: key, observer: ObserverID(0), observations: observations, services: services)
+    _ = try beginning(of: topic, publication)
+  }
+
+  /// What the stream is sent before anything new happens, and whether that ends with the object's end. Throws
+  /// `unknown-object`.
+  private mutating func beginning(
+    of topic: ObjectTopic, _ publication: borrowing Publication
+  ) throws(Problem) -> (bytes: [UInt8], isOver: Bool) {
+    var bytes = services.retryLine
+    let snapshot = publication.snapshot
+    var resumption = services.resumption(from: request.cursor, snapshot)
+    if case .after(let revision) = resumption {
+      if objects == nil { objects = observations.objects(in: snapshot.state) }
+      if let objects, publication.isUntouched(objects, after: revision) {
+        // What was not touched is now what it was then: there is nothing to send.
+        return (bytes + EventEncoder.emptyBlock, false)
+      }
+      if let replay = replay(after: revision, publication) {
+        if !replay.hasOverflowed {
+          return (bytes + (replay.bytes.isEmpty ? EventEncoder.emptyBlock : replay.bytes), replay.isOver)
+        }
+        resumption = .reset(.overflow)
+      } else {
+        resumption = .reset(.compacted)
+      }
+    }
+    guard snapshot.state.record(request.object) != nil else {
+      throw Problem(.unknownObject, "there is no object \(request.object)", object: request.object)
+    }
+    if case .reset(let reason) = resumption {
+      services.encoder.appendReset(reason, revision: snapshot.revision, to: &bytes)
+    }
+    let showsState = resumption != .fresh || request.options.contains(.initial)
+    return (bytes + (showsState ? topic.initialEvent(snapshot) : EventEncoder.emptyBlock), false)
+  }
+
+  /// What a stream was sent after `revision`; nil where the object did not exist then, or that is not known any more.
+  private mutating func replay(after revision: Revision, _ publication: borrowing Publication) -> ObjectReplay? {
+    let snapshot = publication.snapshot
+    let changesPerObserver = publication.limits.changesPerObserver
+    if let known = replay {
+      let commits = publication.history.commits(after: known.revision, present: snapshot.revision)
+      replay?.bringUp(through: commits, to: snapshot, changesPerObserver: changesPerObserver)
+    } else if let missed = MissedCommits(after: revision, publication.publishedHistory) {
+      replay = makeReplay(missed, changesPerObserver)
+    }
+    return replay.flatMap { $0.revision == snapshot.revision && !$0.isAbsent ? $0 : nil }
+  }
+}
+
+extension [Observation] {
+  /// The objects that the observed values are read through; nil where one is not there.
+  func objects(in state: ModelState) -> Set<Reference>? {
+    var objects: Set<Reference> = []
+    for observation in self { objects.formUnion(observation.objects(in: state)) }
+    return objects.allSatisfy { state.record($0) != nil } ? objects : nil
+  }
+}
+
+extension StreamServices {
+  /// The observations of an object's key paths, or of its display keys. Throws `unknown-entity`, what is wrong with a
+  /// path, and `too-many-key-paths`.
+  func observations(
+    of object: Reference, _ keyPaths: [String]?, options: ObservingOptions, context: EchoedText?, _ schema: Schema
+  ) throws(Problem) -> [Observation] {
+    let paths = try Problem.translating { () throws(ModelError) in
+      let entity = try schema.requireEntity(object.entity)
+      guard let keyPaths else { return entity.display }
+      var paths: [ModelKeyPath] = []
+      for text in keyPaths { paths.append(try schema.resolveObservable(text, from: entity)) }
+      return paths
+    }
+    guard paths.count <= limits.keyPaths else {
+      throw Problem(.tooManyKeyPaths, "\(paths.count) key paths; there may be \(limits.keyPaths)")
+    }
+    return paths.map { Observation(object: object, keyPath: $0, options: options, context: context?.text) }
+  }
+}

@@ -1,0 +1,117 @@
+import HTTPServer
+import KeyValueModel
+import KeyValueObserving
+import ModelStore
+
+/// What streams of one object observe that ask for the same.
+final class ObjectTopic: Topic {
+  struct Key: Hashable, Sendable {
+    let object: Reference
+    let keyPaths: [String]
+    let options: ObservingOptions
+    let context: EchoedText?
+
+    /// The key of what a request asks for.
+    init(_ request: ObjectStreamRequest, _ observations: [Observation]) {
+      object = request.object
+      keyPaths = observations.map(\.keyPath.text)
+      options = request.options
+      context = request.context
+    }
+
+    func describe(observations: Int, in body: inout JSONObject) {
+      body["kind"] = .string("object")
+      body["object"] = .reference(object)
+      body["keyPaths"] = .array(keyPaths.map(Value.string))
+      body["options"] = .array(options.optionNames.map(Value.string))
+      body["context"] = context.map { .string($0.text) } ?? .null
+      body["observations"] = .integer(Int64(observations))
+    }
+  }
+
+  let key: Key
+  let observer: ObserverID
+  let services: StreamServices
+  let observations: [Observation]
+  var subscribers = 0
+  /// What those streams have missed whose readers are too slow.
+  private var lagging = LaggingSubscribers()
+  /// The first event as it was encoded for the last revision at which a stream began.
+  private var initialEvent: (revision: Revision, bytes: [UInt8])?
+
+  init(key: Key, observer: ObserverID, observations: [Observation], services: StreamServices) {
+    self.key = key
+    self.observer = observer
+    self.observations = observations
+    self.services = services
+  }
+
+  var observationCount: Int { subscribers * observations.count }
+  var queries: [Query] { [] }
+
+  func context(ofCell cell: String?) -> String? { nil }
+
+  func describe(in body: inout JSONObject) { key.describe(observations: observations.count, in: &body) }
+
+  /// The present state as the first event of a stream.
+  func initialEvent(_ snapshot: Snapshot) -> [UInt8] {
+    if let event = initialEvent, event.revision == snapshot.revision { return event.bytes }
+    let bytes = encodedState(snapshot)
+    initialEvent = (snapshot.revision, bytes)
+    return bytes
+  }
+
+  private func encodedState(_ snapshot: Snapshot) -> [UInt8] {
+    let changes = observations.map { $0.initialChange(cell: nil, in: snapshot.state) }
+    var bytes: [UInt8] = []
+    services.encoder.appendChange(changes, revision: snapshot.revision, isInitial: true, to: &bytes)
+    return bytes
+  }
+
+  func delivery(of event: StreamEvent, _ contents: inout StreamRegistry.Contents) -> Delivery? {
+    services.countNotifications(event.changes.count * subscribers)
+    lagging.absorb(event.changes)
+    let bytes = services.encoder.bytes(of: event)
+    guard !event.gone.isEmpty else { return .channel(channel, bytes) }
+    contents.forget(self)
+    return .endChannel(channel, bytes)
+  }
+
+  func unregister(_ publication: inout Publication) { publication.observers.remove(observer) }
+
+  // MARK: Slow readers
+
+  func beginLag(_ id: StreamID, firstMissed: StreamPosition, _ publication: borrowing Publication) {
+    lagging.add(id, missed: missed(after: firstMissed.lastNotified, publication))
+  }
+
+  func endLag(_ id: StreamID) { lagging.remove(id) }
+
+  /// What an observer was notified of after a revision; nil where that is no longer known.
+  private func missed(after revision: Revision, _ publication: borrowing Publication) -> PendingChanges? {
+    guard let past = publication.past(after: revision) else { return nil }
+    var missed = PendingChanges(observations, in: past)
+    var isComplete = true
+    let absent = publication.replay([(nil, observations)], after: revision) { event in
+      isComplete = isComplete && !event.hasOverflowed
+      missed.absorb(event.changes, gone: nil)
+    }
+    return absent?.isEmpty == true && isComplete ? missed : nil
+  }
+
+  func catchUp(_ id: StreamID, _ publication: borrowing Publication) -> (@Sendable () -> Void)? {
+    guard lagging.contains(id) else { return nil }
+    let snapshot = publication.snapshot
+    var bytes: [UInt8] = []
+    if let missed = lagging.missed(by: id) {
+      var event = StreamEvent(revision: snapshot.revision)
+      event.changes = missed.coalesced(observations, cell: nil, in: snapshot.state)
+      services.encoder.append(event, to: &bytes)
+    } else {
+      bytes = encodedState(snapshot)
+    }
+    lagging.remove(id)
+    services.postCatchUp(bytes, to: id, at: snapshot.revision)
+    return nil
+  }
+}

@@ -1,0 +1,35 @@
+import HTTPServer
+import HTTPTypes
+import KeyValueModel
+import ModelStore
+
+/// `GET /v1/objects/{Entity}` for a client that accepts an event stream: a live query.
+struct QueryStreamHandler: Sendable {
+  let store: Store
+  let streams: QueryStreams
+  /// Where live queries wait for their turn.
+  let openings: OpeningQueue
+
+  /// Opens the stream; to `HEAD` only its head is sent.
+  func open(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let target = context.target
+    try target.allowOnly("filter", "sort", "section", "limit", "keys", "context", "since", "overflow")
+    var words = Query.Words(entity: context[.entity])
+    words.filter = target["filter"]
+    words.sort = target["sort"]
+    words.section = target["section"]
+    words.keys = target.list("keys")
+    if let text = target["limit"] {
+      guard let limit = Int(text), limit >= 1 else {
+        throw Problem(.malformedQuery, "limit is a whole number from 1")
+      }
+      words.limit = limit
+    }
+    let query = try Problem.translating(try Query(words, in: store.schema))
+    let asked = QueryStreamRequest(
+      query: query, context: try target.context(), cursor: target.cursor(of: request),
+      overflow: try target.overflow())
+    if request.method == .head { return .response(Response(status: .ok, fields: .eventStream)) }
+    return openings.response { [streams, store] () throws(Problem) in try streams.open(asked, in: store) }
+  }
+}

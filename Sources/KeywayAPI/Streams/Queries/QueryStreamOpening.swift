@@ -1,0 +1,158 @@
+import HTTPServer
+import KeyValueModel
+import KeyValueObserving
+import Locking
+import ModelStore
+
+/// The opening of a stream of a live query, from the present rows or from where an earlier stream ended.
+struct QueryStreamOpening: StreamOpening {
+  /// A first event that was encoded while others wrote.
+  private struct EncodedResults {
+    let result: QueryResult
+    let revision: Revision
+    let bytes: [UInt8]
+  }
+
+  private let request: QueryStreamRequest
+  private let services: StreamServices
+  /// The revision to go on from; nil where the stream begins with the present rows.
+  private let after: Revision?
+  /// The query, where it has been evaluated. A dictionary, so that it is brought up where it stands: a copy would be one
+  /// of all rows.
+  private var prepared: [Query: PreparedQuery] = [:]
+  /// What the stream is sent of the first contents that were missed, encoded, and how many contents that are.
+  private var replayed: (bytes: [UInt8], contents: Int) = ([], 0)
+  private var encoded: EncodedResults?
+  /// Whether the store took over the rows, because the query was not watched before.
+  private var isWatchedAnew = false
+
+  /// Evaluates the query, unless it is watched already, and encodes its rows where they are many. Throws
+  /// `malformed-filter` for a filter that costs too much.
+  init(_ request: QueryStreamRequest, in store: Store, _ services: StreamServices) throws(Problem) {
+    self.request = request
+    self.services = services
+    let query = request.query
+    after = services.resumption(from: request.cursor, store.snapshot).revision
+    guard after == nil else { return }
+    prepared = try Problem.translating(try store.prepare([query]))
+    let (watched, present) = store.withPublication { ($0.queries.result(of: query), $0.snapshot) }
+    let snapshot = watched == nil ? prepared[query]?.snapshot ?? present : present
+    guard let result = watched ?? prepared[query]?.result, result.count > QueryTopic.rowsUnderLock else { return }
+    encoded = EncodedResults(
+      result: result, revision: snapshot.revision,
+      bytes: services.encoder.initialEvent(result, request.context, snapshot))
+  }
+
+  mutating func isReady(_ publication: borrowing Publication) -> Bool {
+    guard let after, after >= publication.snapshot.oldestResumable else { return true }
+    return publication.queries.isUntouched(request.query, since: after)
+      || prepared[request.query].map { publication.isNear($0.revision) } ?? false
+  }
+
+  mutating func prepare(upTo history: PublishedHistory, in store: Store) throws(Problem) {
+    guard let after else { return }
+    try Problem.translating { () throws(ModelError) in
+      try store.prepare([request.query], after: after, history, &prepared)
+    }
+    guard let contents = prepared[request.query]?.contents else { return }
+    for content in contents.dropFirst(replayed.contents) where replayed.bytes.count <= services.limits.replayBytes {
+      replayed.bytes += bytes(of: content)
+      replayed.contents += 1
+    }
+  }
+
+  func keepResults(in store: Store) {
+    if let after, !isWatchedAnew { store.giveBack(prepared, after: after) }
+  }
+
+  private func bytes(of content: QueryContent) -> [UInt8] {
+    var bytes: [UInt8] = []
+    let notification = QueryNotification(
+      cell: nil, context: request.context?.text, body: .content(services.encoder.encoded(content)))
+    services.encoder.append(notification, revision: content.revision, writer: content.writer, to: &bytes)
+    return bytes
+  }
+
+  // MARK: Under the lock
+
+  mutating func open(in registry: StreamRegistry, _ publication: inout Publication) throws(Problem) -> EventStream {
+    let query = request.query
+    isWatchedAnew = publication.queries.result(of: query) == nil
+    if prepared[query] != nil { publication.bringUp(&prepared, query) }
+    return try registry.contents.withLock { contents throws(Problem) in
+      let key = QueryTopic.Key(query: query, context: request.context)
+      let topic: QueryTopic =
+        contents.topic(key) ?? QueryTopic(key: key, observer: contents.makeObserver(), services: services)
+      var finished = try services.finish(query, prepared[query], publication)
+      let prelude = try beginning(of: topic, &finished, publication)
+      let stream = try services.open(prelude: prelude, channel: topic.channel, overflow: request.overflow)
+      if topic.subscribers == 0 {
+        publication.watch(query, QueryObserver(id: topic.observer, cell: nil), finished)
+      }
+      contents.join(topic, stream.id)
+      return stream
+    }
+  }
+
+  /// What the stream is sent before anything new happens.
+  private func beginning(
+    of topic: QueryTopic, _ finished: inout PreparedQuery?, _ publication: borrowing Publication
+  ) throws(Problem) -> [UInt8] {
+    let snapshot = publication.snapshot
+    var bytes = services.retryLine
+    var resumption = services.resumption(from: request.cursor, snapshot)
+    if case .after(let revision) = resumption {
+      if let missed = try missed(after: revision, &finished, publication) {
+        if missed.count <= services.limits.replayBytes {
+          return bytes + (missed.isEmpty ? EventEncoder.emptyBlock : missed)
+        }
+        resumption = .reset(.overflow)
+      } else {
+        resumption = .reset(.compacted)
+      }
+    }
+    if case .reset(let reason) = resumption {
+      services.encoder.appendReset(reason, revision: snapshot.revision, to: &bytes)
+    }
+    guard let result = finished?.result ?? publication.queries.result(of: request.query) else { return bytes }
+    guard let encoded else { return bytes + topic.initialEvent(result, snapshot) }
+    bytes += encoded.bytes
+    let content = QueryContent(
+      from: encoded.result, at: encoded.revision, to: result, in: snapshot.state, at: snapshot.revision)
+    return content.isEmpty ? bytes : bytes + self.bytes(of: content)
+  }
+
+  /// The contents that were missed after a revision, encoded; nil where they are no longer known.
+  private func missed(
+    after revision: Revision, _ finished: inout PreparedQuery?, _ publication: borrowing Publication
+  ) throws(Problem) -> [UInt8]? {
+    let replay = try Problem.translating(
+      try publication.replay(request.query, prepared[request.query], after: revision))
+    guard let replay else { return nil }
+    if finished != nil { finished = replay }
+    return replay.contents.dropFirst(replayed.contents).reduce(into: replayed.bytes) { $0 += bytes(of: $1) }
+  }
+}
+
+extension StreamServices {
+  /// A query with its rows, nil where it is watched already. Throws `too-many-queries`, and `malformed-filter` for one
+  /// that costs too much.
+  func finish(
+    _ query: Query, _ prepared: PreparedQuery?, _ publication: borrowing Publication
+  ) throws(Problem) -> PreparedQuery? {
+    guard publication.queries.result(of: query) == nil else { return nil }
+    try checkRoom(publication)
+    let finished = try Problem.translating(try publication.finish(query, prepared))
+    guard publication.hasRoom(for: finished) else {
+      throw Problem(.tooManyQueries, "the live queries would have more rows than queries.rows allows")
+    }
+    return finished
+  }
+
+  /// Throws `too-many-queries` where no further live query may be watched.
+  func checkRoom(_ publication: borrowing Publication) throws(Problem) {
+    guard publication.queries.count < limits.queries else {
+      throw Problem(.tooManyQueries, "as many different live queries are open as the server allows")
+    }
+  }
+}

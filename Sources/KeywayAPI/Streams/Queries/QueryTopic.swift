@@ -1,0 +1,124 @@
+import HTTPServer
+import KeyValueModel
+import KeyValueObserving
+import ModelStore
+
+/// What streams of one live query share that ask for the same.
+final class QueryTopic: Topic {
+  struct Key: Hashable {
+    let query: Query
+    let context: EchoedText?
+  }
+
+  /// Results and differences of more rows than this are encoded while others write.
+  static let rowsUnderLock = 1000
+
+  let key: Key
+  let observer: ObserverID
+  let services: StreamServices
+  var subscribers = 0
+  /// How many contents its streams were sent.
+  private var contentCount = 0
+  /// What those streams have that miss contents, because their readers are too slow; and what had been sent by then.
+  private var lagging: [StreamID: (missed: MissedContents, contentCount: Int)] = [:]
+  /// The first event as it was encoded for the last revision at which a stream began.
+  private var initialEvent: (revision: Revision, bytes: [UInt8])?
+
+  init(key: Key, observer: ObserverID, services: StreamServices) {
+    self.key = key
+    self.observer = observer
+    self.services = services
+  }
+
+  var observationCount: Int { subscribers }
+  var queries: [Query] { [key.query] }
+
+  func context(ofCell cell: String?) -> String? { key.context?.text }
+
+  func describe(in body: inout JSONObject) {
+    body["kind"] = .string("query")
+    key.query.words.describe(in: &body)
+    body["context"] = key.context.map { .string($0.text) } ?? .null
+    body["observations"] = .integer(1)
+  }
+
+  /// The present result as the first event of a stream.
+  func initialEvent(_ result: QueryResult, _ snapshot: Snapshot) -> [UInt8] {
+    if let event = initialEvent, event.revision == snapshot.revision { return event.bytes }
+    let bytes = services.encoder.initialEvent(result, key.context, snapshot)
+    initialEvent = (snapshot.revision, bytes)
+    return bytes
+  }
+
+  func delivery(of event: StreamEvent, _ contents: inout StreamRegistry.Contents) -> Delivery? {
+    for case .content(let encoded) in event.queries.map(\.body) {
+      services.countNotifications(encoded.content.changes.count * subscribers)
+      contentCount += 1
+    }
+    return .channel(channel, services.encoder.bytes(of: event))
+  }
+
+  func unregister(_ publication: inout Publication) { publication.queries.remove(observer) }
+
+  // MARK: Slow readers
+
+  func beginLag(_ id: StreamID, firstMissed: StreamPosition, _ publication: borrowing Publication) {
+    let last = firstMissed.lastNotified
+    let shown = publication.queries.result(of: key.query, before: last + 1)
+    let missed = MissedContents(
+      shown: shown ?? QueryResult(nothingOf: key.query), since: last,
+      count: publication.queries.contentCount(of: key.query, since: last + 1), isUnknown: shown == nil)
+    lagging[id] = (missed, contentCount)
+  }
+
+  func endLag(_ id: StreamID) { lagging[id] = nil }
+
+  func catchUp(_ id: StreamID, _ publication: borrowing Publication) -> (@Sendable () -> Void)? {
+    guard let entry = lagging[id], let result = publication.queries.result(of: key.query) else { return nil }
+    var missed = entry.missed
+    missed.count += contentCount - entry.contentCount
+    let snapshot = publication.snapshot
+    let catchUp = QueryCatchUp(missed: missed, context: key.context?.text, result: result, snapshot: snapshot)
+    let rows = missed.isUnknown ? result.count : QueryContent.size(from: missed.shown, to: result)
+    guard rows > Self.rowsUnderLock else {
+      lagging[id] = nil
+      services.postCatchUp(catchUp.encoded(services.encoder), to: id, at: snapshot.revision)
+      return nil
+    }
+    lagging[id] = (MissedContents(shown: result, since: snapshot.revision), contentCount)
+    return { [services] in
+      let bytes = catchUp.encoded(services.encoder)
+      services.hub.post([.catchUp(id, EventBytes(bytes), isLast: false)], position: nil)
+    }
+  }
+}
+
+/// What a lagging stream of a live query receives when it reads again.
+private struct QueryCatchUp: Sendable {
+  let missed: MissedContents
+  let context: String?
+  let result: QueryResult
+  let snapshot: Snapshot
+
+  func encoded(_ encoder: EventEncoder) -> [UInt8] {
+    var event = StreamEvent(revision: snapshot.revision)
+    let notification = missed.notification(
+      cell: nil, context: context, to: result, in: snapshot.state, at: snapshot.revision, encoder)
+    event.queries = notification.map { [$0] } ?? []
+    var bytes: [UInt8] = []
+    encoder.append(event, to: &bytes)
+    return bytes
+  }
+}
+
+extension Query.Words {
+  /// Adds the members by which a client names a query.
+  func describe(in body: inout JSONObject) {
+    body["entity"] = .string(entity)
+    body["filter"] = filter.map(Value.string) ?? .null
+    body["sort"] = sort.map(Value.string) ?? .null
+    body["section"] = section.map(Value.string) ?? .null
+    body["limit"] = limit.map { .integer(Int64($0)) } ?? .null
+    body["keys"] = keys.map { .array($0.map(Value.string)) } ?? .null
+  }
+}

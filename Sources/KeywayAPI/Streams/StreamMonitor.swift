@@ -1,0 +1,49 @@
+import Dispatch
+package import HTTPServer
+import Logging
+import ModelStore
+
+/// Answers what the hub asks of its owner: the texts of `heartbeat` and `bye`, what slow readers missed, and the end of
+/// what a stream observed.
+package final class StreamMonitor: StreamHubDelegate {
+  private let store: Store
+  private let streams: StreamRegistry
+  private let metrics: PrometheusRegistry
+  private let logger: Logger
+  /// Where slow readers are seen to, so that no other stream waits for it.
+  private let slowReaders = DispatchQueue(label: "keyway.slow-readers", qos: .utility)
+
+  init(store: Store, streams: StreamRegistry, metrics: PrometheusRegistry, logger: Logger) {
+    self.store = store
+    self.streams = streams
+    self.metrics = metrics
+    self.logger = logger
+  }
+
+  /// A `heartbeat` event; its id moves the client's cursor while nothing happens.
+  package func heartbeat(at position: UInt64) -> EventBytes {
+    streams.services.encoder.heartbeat(at: StreamPosition(rawValue: position).revision)
+  }
+
+  /// The `bye` of a stream that the server ends.
+  package func closingEvent(_ reason: StreamEnd) -> EventBytes { streams.services.encoder.closingEvent(after: reason) }
+
+  /// Remembers what the stream has, so that one event can tell it later what it misses from now on.
+  package func streamLagged(_ id: StreamID, firstMissed position: UInt64) {
+    metrics.increment("keyway_lags_total")
+    streams.reportLag(id, firstMissed: position)
+    slowReaders.async { [store, streams] in store.withPublication { streams.beginLag(id, $0) } }
+  }
+
+  /// Sends the stream what it missed.
+  package func streamCaughtUp(_ id: StreamID) {
+    slowReaders.async { [store, streams] in store.withPublication { streams.catchUp(id, $0) }?() }
+  }
+
+  /// Ends what the stream observed.
+  package func streamEnded(_ id: StreamID, _ end: StreamEnd) {
+    store.withPublication { streams.streamEnded(id, &$0) }
+    metrics.increment("keyway_disconnects_total", ["reason": end.rawValue])
+    logger.debug("stream ended", metadata: ["stream": "\(id.number)", "reason": "\(end.rawValue)"])
+  }
+}

@@ -1,0 +1,32 @@
+import Digests
+import HTTPServer
+import Notation
+
+/// Makes and reads the names of streams in URLs: a number to find the stream by, and 128 bits that nobody can guess, so
+/// that no client can change the cells of another's stream or end it.
+///
+/// The bits are a keyed hash of the number. Nothing has to be remembered for a stream, and no stream's name says anything
+/// of another's.
+struct StreamNames: Sendable {
+  private let key: [UInt64]
+
+  /// Names that depend on 256 random bits.
+  init(random: () -> UInt64) {
+    key = (0..<4).map { _ in random() }
+  }
+
+  /// The name of a stream.
+  func text(of id: StreamID) -> String {
+    var hash = SHA256()
+    for word in key + [id.number] { hash.update(word) }
+    let digits = hash.finalize().prefix(16).map { UInt64($0).padded(to: 2, radix: 16) }
+    return "\(String(id.number, radix: 36))-\(digits.joined())"
+  }
+
+  /// The stream that has a name, open or not; nil where no stream can have it.
+  func id(of text: String) -> StreamID? {
+    guard let dash = text.firstIndex(of: "-"), let number = UInt64(text[..<dash], radix: 36) else { return nil }
+    let id = StreamID(number)
+    return self.text(of: id) == text ? id : nil
+  }
+}

@@ -1,0 +1,51 @@
+import HTTPServer
+import KeyValueModel
+import KeyValueObserving
+import ModelStore
+
+/// What a stream is subscribed to; streams that ask for the same may share one.
+///
+/// A kind of stream is a folder with a subscription, and with a `StreamOpening` that begins it. The registry calls a
+/// subscription under its lock alone, which guards what the subscription remembers.
+protocol Subscription: AnyObject {
+  /// Adds what `GET /v1/streams` shows of a stream besides its name.
+  func describe(in body: inout JSONObject)
+
+  /// Adds what `GET /v1/streams/{stream}` shows besides that.
+  func describeDetails(in body: inout JSONObject)
+
+  /// The reader of a stream is too slow, and misses what comes from `firstMissed` on: remembers what it has.
+  func beginLag(_ id: StreamID, firstMissed: StreamPosition, _ publication: borrowing Publication)
+
+  /// A lagging stream has read what was queued for it: posts what it missed, as `Delivery.catchUp`. What takes long to
+  /// encode comes back, to be done while others write; the stream then goes on lagging behind the present.
+  func catchUp(_ id: StreamID, _ publication: borrowing Publication) -> (@Sendable () -> Void)?
+
+  /// A stream is over, no matter which side ended it.
+  func end(_ id: StreamID, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication)
+}
+
+extension Subscription {
+  func describeDetails(in body: inout JSONObject) {}
+}
+
+/// A subscription that the store notifies of commits, as one observer.
+protocol CommitReceiver: Subscription {
+  /// Its name in the index of observers and among the watchers of live queries.
+  var observer: ObserverID { get }
+
+  /// How much its streams observe, each registration counted for each stream.
+  var observationCount: Int { get }
+
+  /// The live queries that it watches.
+  var queries: [Query] { get }
+
+  /// What the client wants to be given back with every event of a live query, the query of a cell where it has cells.
+  func context(ofCell cell: String?) -> String?
+
+  /// What one revision delivers to its streams; nil where that is nothing.
+  func delivery(of event: StreamEvent, _ contents: inout StreamRegistry.Contents) -> Delivery?
+
+  /// Ends its streams, because one commit did more than an event may hold or a filter has come to cost too much.
+  func overflow(_ contents: inout StreamRegistry.Contents) -> Delivery?
+}

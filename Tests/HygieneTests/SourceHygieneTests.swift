@@ -24,7 +24,7 @@ struct SourceHygieneTests {
   func fileNames() {
     let named = files.filter { file in
       let isShared = file.path.hasPrefix("Tests/") && file.name == HouseRules.sharedTestFile
-      return !isShared && !HouseRules.filesWithoutType.contains(file.path)
+      return !isShared && !HouseRules.filesWithoutType.contains(where: file.path.hasSuffix)
     }
     let places = named.compactMap { file -> String? in
       let type = file.name.prefix { $0 != "+" }
@@ -40,7 +40,7 @@ struct SourceHygieneTests {
 
   @Test("An exception from the rule for names exists")
   func exceptions() {
-    expectNone(HouseRules.filesWithoutType.subtracting(tree.paths).sorted())
+    expectNone(HouseRules.filesWithoutType.filter { end in !files.contains { $0.path.hasSuffix(end) } })
   }
 
   @Test("A function has at most 70 lines")

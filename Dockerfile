@@ -8,9 +8,9 @@
 FROM swift:6.3-bookworm AS outline
 WORKDIR /keyway
 COPY . .
-RUN find Sources Tests -type f ! -path 'Sources/C*' -delete \
+RUN find Sources Tests -type f ! -name module.modulemap ! -name '*.h' -delete \
   && find Sources Tests -mindepth 2 -type d -empty -delete \
-  && for target in Sources/[!C]* Tests/*; do mkdir -p "$target" && touch "$target/Empty.swift"; done \
+  && for target in Sources/* Tests/*; do [ -e "$target/module.modulemap" ] || touch "$target/Empty.swift"; done \
   && mv Sources/keyway/Empty.swift Sources/keyway/main.swift \
   && mkdir /outline && cp -r Package.swift Sources Tests /outline
 

@@ -71,6 +71,21 @@ import Testing
       isBehind = words[0] == "more"
       return !isBehind
     }
+
+    /// Reads until it has been brought to the present so many times; `misses` says how often it has lagged.
+    mutating func read(_ client: TestClient, rounds: Int, misses: () -> Int) {
+      for round in 1...rounds where faults.isEmpty {
+        // It reads on when it lags again, until it has received what it missed.
+        while misses() < round { SystemThread.pause(milliseconds: 1) }
+        while faults.isEmpty {
+          guard let text = client.readChunk() else {
+            faults.append("the stream ended")
+            break
+          }
+          if take(text), firstMissed.count >= round { break }
+        }
+      }
+    }
   }
 
   @Test func everyEventIsEitherDeliveredOrCaughtUpWithExactlyOnce() throws {
@@ -96,19 +111,7 @@ import Testing
       return SystemThread { [listener = test.listener] in
         held.withLock { client in
           var reading = Reading()
-          for round in 1...rounds where reading.faults.isEmpty {
-            // It reads on when it lags again, until it is told what it missed.
-            while listener.misses.count(where: { $0.id == StreamID(UInt64(number)) }) < round {
-              SystemThread.pause(milliseconds: 1)
-            }
-            while reading.faults.isEmpty {
-              guard let text = client.readChunk() else {
-                reading.faults.append("the stream ended")
-                break
-              }
-              if reading.take(text), reading.firstMissed.count >= round { break }
-            }
-          }
+          reading.read(client, rounds: rounds) { listener.misses.count { $0.id == StreamID(UInt64(number)) } }
           finished.withLock { $0 += 1 }
           while target.withLock({ $0 == nil }), reading.faults.isEmpty {
             guard let text = client.readChunk() else { break }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import HTTPServer
 
-@Suite(.serialized, .timeLimit(.minutes(1))) struct DeferredAnswerTests {
+@Suite(.serialized, .timeLimit(.minutes(1))) struct DeferredResponseTests {
   @Test func anAnswerFromAnotherThreadIsSent() throws {
     let threads = Locked([SystemThread]())
     defer { for thread in threads.withLock({ $0 }) { thread.join() } }

@@ -9,17 +9,24 @@ struct SourceHygieneTests {
 
   private var files: [SourceTree.File] { tree.sources + tree.tests }
 
-  @Test("No line is longer than 120 columns, comments included")
+  @Test("No line of a comment is longer than 120 columns; `swift format` looks at code alone")
   func columns() {
     let places = files.flatMap { file in
-      file.lines.indices.filter { file.lines[$0].isLonger(than: HouseRules.columns) }.map(file.place)
+      file.lines.indices.filter { index in
+        let line = file.lines[index]
+        return line.isLonger(than: HouseRules.columns) && line.drop { $0 == " " }.hasPrefix("//")
+      }.map(file.place)
     }
     expectNone(places)
   }
 
   @Test("A file is named after a type that it declares, or extends with a feature")
   func fileNames() {
-    let places = files.filter { !HouseRules.filesWithoutType.contains($0.path) }.compactMap { file -> String? in
+    let named = files.filter { file in
+      let isShared = file.path.hasPrefix("Tests/") && file.name == HouseRules.sharedTestFile
+      return !isShared && !HouseRules.filesWithoutType.contains(where: file.path.hasSuffix)
+    }
+    let places = named.compactMap { file -> String? in
       let type = file.name.prefix { $0 != "+" }
       let isFeature = file.name.contains("+")
       let types = file.declarations.filter { SwiftDeclaration.types.contains($0.keyword) }
@@ -31,9 +38,9 @@ struct SourceHygieneTests {
     expectNone(places)
   }
 
-  @Test("An exception from the rule for names exists, and needs to be one")
+  @Test("An exception from the rule for names exists")
   func exceptions() {
-    expectNone(HouseRules.filesWithoutType.subtracting(tree.paths).sorted())
+    expectNone(HouseRules.filesWithoutType.filter { end in !files.contains { $0.path.hasSuffix(end) } })
   }
 
   @Test("A function has at most 70 lines")

@@ -3,7 +3,7 @@ import Seeding
 import Testing
 
 @Suite("Work that is kept for the next")
-struct ShelfTests {
+struct BoundedCacheTests {
   @Test("Who takes a result is its only owner, and of a key there are as many as were put back")
   func taking() {
     var cache = BoundedCache<String, Int>(weightLimit: 10)

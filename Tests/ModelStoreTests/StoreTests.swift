@@ -5,7 +5,7 @@ import ModelStore
 import Testing
 
 @Suite("The store")
-struct ModelStoreTests {
+struct StoreTests {
   @Test("Commits get the next revision each, and are published in order")
   func order() async throws {
     let bench = try StoreBench()

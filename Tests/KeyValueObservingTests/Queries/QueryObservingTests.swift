@@ -4,7 +4,7 @@ import Testing
 @testable import KeyValueObserving
 
 @Suite("Watchers of live queries")
-struct QueryWatchingTests {
+struct QueryObservingTests {
   @Test("many who watch one query are told in one event with one content")
   func manyWatchers() throws {
     var bench = try QueryBench()

@@ -52,6 +52,17 @@ struct ImportTests {
     #expect(try server.client.json("/v1/objects/Airport?limit=1&keys=iata")["count"].whole == 3376)
   }
 
+  @Test("A CSV file comes from standard input too")
+  func standardInput() throws {
+    let server = try ServerProcess()
+    let command = "import - --format csv --entity Quote --id symbol --server \(server.url)"
+    let imported = try ChildProcess.run(
+      "/bin/sh", ["-c", "printf 'symbol,price\\nNEW,2\\n' | \(PackageFolder.keyway) \(command)"])
+    #expect(imported.status == 0, "\(imported.errors)")
+    #expect(imported.output.hasPrefix("imported 1 row in "))
+    #expect(try server.client.json("/v1/objects/Quote/NEW")["price"].double == 2)
+  }
+
   @Test("Rows whose objects are there replace them, unless the import is told to fail or to skip them")
   func conflicts() throws {
     let server = try ServerProcess()

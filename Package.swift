@@ -97,13 +97,26 @@ let package = Package(
       name: "KeywayClient",
       dependencies: ["KeyValueModel", "Locking"],
       swiftSettings: strict),
+    .target(
+      name: "CommandSupport",
+      dependencies: ["KeywayClient", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+      swiftSettings: strict),
+    .target(
+      name: "KeywayBench",
+      dependencies: [
+        "CLinux", "CommandSupport", "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "KeywayAPI",
+        "KeywayClient", "Locking", "ModelStore",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "Histogram", package: "hdrhistogram-swift"),
+        .product(name: "Logging", package: "swift-log"),
+      ],
+      swiftSettings: strict),
     .executableTarget(
       name: "keyway",
       dependencies: [
-        "CLinux", "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayClient", "Locking",
-        "ModelStore",
+        "CLinux", "CommandSupport", "HTTPServer", "Journal", "KeyValueModel", "KeywayAPI", "KeywayBench",
+        "KeywayClient", "Locking", "ModelStore",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
-        .product(name: "Histogram", package: "hdrhistogram-swift"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Metrics", package: "swift-metrics"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -125,6 +138,10 @@ let package = Package(
         "KeyValueModel", "KeywayClient", "keyway",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "KeywayBenchTests",
+      dependencies: ["KeyValueModel", "KeywayBench", "Seeding"],
       swiftSettings: strict),
     // What both of the following need: a client over bare sockets that shows every byte.
     // What tests share: seeded randomness, and a client that sees every byte.

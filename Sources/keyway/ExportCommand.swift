@@ -1,6 +1,7 @@
-internal import ArgumentParser
-internal import Foundation
-internal import KeywayClient
+import ArgumentParser
+import CommandSupport
+import Foundation
+import KeywayClient
 
 /// `keyway export`: objects at one revision, as JSON lines that `keyway import` reads.
 struct ExportCommand: AsyncParsableCommand {

@@ -1,5 +1,6 @@
-internal import ArgumentParser
-internal import KeywayClient
+import ArgumentParser
+import CommandSupport
+import KeywayClient
 
 /// `keyway get`: one GET, its JSON on standard output.
 struct GetCommand: AsyncParsableCommand {

@@ -1,4 +1,5 @@
-internal import ArgumentParser
+import ArgumentParser
+import CommandSupport
 
 /// `keyway import`: a CSV file, row by row, into objects of one entity, or JSON lines into objects of any.
 struct ImportCommand: AsyncParsableCommand {

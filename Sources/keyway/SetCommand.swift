@@ -1,6 +1,7 @@
-internal import ArgumentParser
-internal import KeyValueModel
-internal import KeywayClient
+import ArgumentParser
+import CommandSupport
+import KeyValueModel
+import KeywayClient
 
 /// `keyway set`: sets the value for a key path.
 struct SetCommand: AsyncParsableCommand {

@@ -1,7 +1,8 @@
-internal import ArgumentParser
-internal import Foundation
-internal import KeyValueModel
-internal import KeywayClient
+import ArgumentParser
+import CommandSupport
+import Foundation
+import KeyValueModel
+import KeywayClient
 
 /// `keyway watch`: follows a resource until it is interrupted.
 struct WatchCommand: AsyncParsableCommand {

@@ -1,5 +1,6 @@
-internal import KeyValueModel
-internal import KeywayClient
+import CommandSupport
+import KeyValueModel
+import KeywayClient
 
 /// Importing JSON lines.
 extension ImportCommand {

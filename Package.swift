@@ -101,6 +101,12 @@ let package = Package(
       name: "CommandSupport",
       dependencies: ["KeywayClient", .product(name: "ArgumentParser", package: "swift-argument-parser")],
       swiftSettings: strict),
+    // Seeded randomness, and servers and clients on the loopback address, for the benchmarks and the tests.
+    .target(name: "Seeding", swiftSettings: strict),
+    .target(
+      name: "LoopbackKit",
+      dependencies: ["KeyValueModel", .product(name: "OrderedCollections", package: "swift-collections")],
+      swiftSettings: strict),
     .target(
       name: "KeywayBench",
       dependencies: [
@@ -143,30 +149,19 @@ let package = Package(
       name: "KeywayBenchTests",
       dependencies: ["KeyValueModel", "KeywayBench", "Seeding"],
       swiftSettings: strict),
-    // What both of the following need: a client over bare sockets that shows every byte.
-    // What tests share: seeded randomness, and a client that sees every byte.
-    .target(name: "Seeding", path: "Tests/Seeding", swiftSettings: strict),
-    .target(
-      name: "WireTesting",
-      dependencies: [
-        "KeyValueModel",
-        .product(name: "OrderedCollections", package: "swift-collections"),
-      ],
-      path: "Tests/WireTesting",
-      swiftSettings: strict),
     .testTarget(
       name: "KeywayAPITests",
       dependencies: [
         "Seeding",
         "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayClient", "Locking",
-        "ModelStore", "WireTesting",
+        "ModelStore", "LoopbackKit",
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: strict),
     .testTarget(
       name: "IntegrationTests",
-      dependencies: ["KeyValueModel", "KeywayClient", "Locking", "Seeding", "WireTesting", "keyway"],
+      dependencies: ["KeyValueModel", "KeywayClient", "Locking", "Seeding", "LoopbackKit", "keyway"],
       exclude: ["Scripts", "requirements.txt"],
       swiftSettings: strict),
     .testTarget(

@@ -1,7 +1,7 @@
 import Foundation
 import KeyValueModel
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("The commands get, set, watch and check")
 struct CommandLineTests {

@@ -1,5 +1,5 @@
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("curl -N")
 struct CurlTests {

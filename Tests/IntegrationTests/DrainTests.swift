@@ -1,7 +1,7 @@
 import Foundation
 import KeyValueModel
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("SIGTERM")
 struct DrainTests {

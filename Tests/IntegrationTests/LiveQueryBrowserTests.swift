@@ -1,9 +1,9 @@
 import Foundation
 import KeyValueModel
+import LoopbackKit
 import OrderedCollections
 import Seeding
 import Testing
-import WireTesting
 
 @Suite("Live queries in Chromium")
 struct LiveQueryBrowserTests {

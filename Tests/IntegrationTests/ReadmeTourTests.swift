@@ -1,6 +1,6 @@
 import Foundation
+import LoopbackKit
 import Testing
-import WireTesting
 
 /// Runs what README.md shows.
 ///

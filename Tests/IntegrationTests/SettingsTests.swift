@@ -1,6 +1,6 @@
 import Foundation
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("Settings of a running server")
 struct SettingsTests {

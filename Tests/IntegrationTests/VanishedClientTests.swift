@@ -1,6 +1,6 @@
 import Foundation
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("Clients that vanish")
 struct VanishedClientTests {

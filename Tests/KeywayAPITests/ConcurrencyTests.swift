@@ -1,8 +1,8 @@
 import Foundation
 import KeyValueModel
 import Locking
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("Many at a time")
 struct ConcurrencyTests {

@@ -2,10 +2,10 @@ import Foundation
 import KeyValueModel
 import KeywayAPI
 import Locking
+import LoopbackKit
 import ModelStore
 import Seeding
 import Testing
-import WireTesting
 
 @Suite("A crowd that comes back in the midst of writing")
 struct CrowdResumeTests {

@@ -1,8 +1,8 @@
 import Journal
 import KeyValueModel
 import Locking
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("A journal that cannot be read, and those who follow it")
 struct JournalFaultTests {

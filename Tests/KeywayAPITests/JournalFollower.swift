@@ -1,5 +1,5 @@
 import KeyValueModel
-import WireTesting
+import LoopbackKit
 
 /// Follows the journal of a server, and insists on what everybody who does may rely on: each transaction once, in the
 /// order of revisions, under its own id.

@@ -1,6 +1,6 @@
 import KeyValueModel
+import LoopbackKit
 import Seeding
-import WireTesting
 
 /// Writes at random: each call is one commit to a world of `Staff`.
 struct StaffWriter {

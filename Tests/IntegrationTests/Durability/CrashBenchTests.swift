@@ -1,8 +1,8 @@
 import Foundation
 import KeyValueModel
+import LoopbackKit
 import Seeding
 import Testing
-import WireTesting
 
 @Suite("keyway bench crash")
 struct CrashBenchTests {

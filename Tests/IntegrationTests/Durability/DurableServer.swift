@@ -1,7 +1,7 @@
 import Foundation
 import KeyValueModel
 import Locking
-import WireTesting
+import LoopbackKit
 
 /// `keyway serve` with a store in a folder, which lives on while processes come and go.
 final class DurableServer {

@@ -1,7 +1,7 @@
 import Foundation
 import KeyValueModel
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("A disk that is full, and one that is read-only")
 struct FullDiskTests {

@@ -1,7 +1,7 @@
 import Foundation
 import KeyValueModel
 import Locking
-import WireTesting
+import LoopbackKit
 
 /// Reads one stream on a thread of its own, comes back with the last id whenever it ends, and keeps what was told.
 ///

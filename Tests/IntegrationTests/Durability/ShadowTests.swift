@@ -1,9 +1,9 @@
 import Foundation
 import KeyValueModel
 import Locking
+import LoopbackKit
 import Seeding
 import Testing
-import WireTesting
 
 @Suite("Two streams of the same, one unbroken and one cut again and again")
 struct ShadowTests {

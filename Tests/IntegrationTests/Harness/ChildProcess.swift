@@ -1,5 +1,5 @@
 import Foundation
-import WireTesting
+import LoopbackKit
 
 /// A program that runs beside the tests, with its output in files, so that nobody waits for a pipe to be read.
 ///

@@ -1,6 +1,6 @@
 import Foundation
 import Locking
-import WireTesting
+import LoopbackKit
 
 /// A TCP proxy to a port of this machine that can be cut, as a network is: all its connections are reset, and new ones
 /// refused, until it is mended, on the same port.

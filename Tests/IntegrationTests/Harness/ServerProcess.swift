@@ -1,6 +1,6 @@
 import Foundation
 import KeyValueModel
-import WireTesting
+import LoopbackKit
 
 /// `keyway serve` on a free port, as a process of its own.
 final class ServerProcess {

@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// A moment after which a test gives up waiting. Generous: it is there for what never comes, not to measure.
 package struct Deadline {

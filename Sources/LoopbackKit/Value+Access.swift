@@ -1,5 +1,5 @@
 package import KeyValueModel
-internal import OrderedCollections
+import OrderedCollections
 
 /// Reading JSON without ceremony: what is not there is null.
 extension Value {

@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// A blocking TCP connection to a port of this machine, with a deadline on everything that waits.
 package final class WireSocket {

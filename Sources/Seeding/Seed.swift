@@ -1,5 +1,5 @@
 #if canImport(Glibc)
-  internal import Glibc
+  import Glibc
 #endif
 
 /// Where the randomness of this run begins: `KEYWAY_TEST_SEED`, or a number that differs from run to run. Every random

@@ -105,13 +105,16 @@ let package = Package(
     .target(name: "Seeding", swiftSettings: strict),
     .target(
       name: "LoopbackKit",
-      dependencies: ["KeyValueModel", .product(name: "OrderedCollections", package: "swift-collections")],
+      dependencies: [
+        "CLinux", "KeyValueModel",
+        .product(name: "OrderedCollections", package: "swift-collections"),
+      ],
       swiftSettings: strict),
     .target(
       name: "KeywayBench",
       dependencies: [
-        "CLinux", "CommandSupport", "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "KeywayAPI",
-        "KeywayClient", "Locking", "ModelStore",
+        "CommandSupport", "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayClient",
+        "Locking", "LoopbackKit", "ModelStore", "Seeding",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Histogram", package: "hdrhistogram-swift"),
         .product(name: "Logging", package: "swift-log"),
@@ -133,7 +136,7 @@ let package = Package(
     .testTarget(
       name: "KeywayClientTests",
       dependencies: [
-        "Seeding", "KeyValueModel", "KeywayClient", "Locking",
+        "KeyValueModel", "KeywayClient", "Locking", "LoopbackKit", "Seeding",
         .product(name: "OrderedCollections", package: "swift-collections"),
       ],
       swiftSettings: strict),
@@ -147,7 +150,7 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "KeywayBenchTests",
-      dependencies: ["KeyValueModel", "KeywayBench", "Seeding"],
+      dependencies: ["KeyValueModel", "KeywayBench", "LoopbackKit", "Seeding"],
       swiftSettings: strict),
     .testTarget(
       name: "KeywayAPITests",

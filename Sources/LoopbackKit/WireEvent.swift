@@ -5,13 +5,19 @@ package struct WireEvent: Equatable {
   /// The lines of the block, without the empty one.
   package let lines: [String]
 
-  /// The block as the contract shows it.
+  /// The block as the specification shows it.
   package var text: String { lines.joined(separator: "\n") }
 
-  /// The fields of `retry`, `id`, `event` and `data`.
+  /// The reconnection time in milliseconds: the field `retry`.
   package var retry: String? { field("retry") }
+
+  /// The id that a client resumes from: the field `id`.
   package var id: String? { field("id") }
+
+  /// The type: the field `event`.
   package var name: String? { field("event") }
+
+  /// The data, of one line: the field `data`.
   package var data: String? { field("data") }
 
   /// The data as JSON; null where it is none.

@@ -1,5 +1,6 @@
 /// An open event stream, read block by block.
 package final class WireStream {
+  /// The socket, for what a test does to the connection.
   package let socket: WireSocket
   /// The head of the response.
   package let head: WireResponse
@@ -19,7 +20,7 @@ package final class WireStream {
   }
 
   /// The next block, whatever it is; nil at the end of the response.
-  package func block(before deadline: Deadline = Deadline()) throws(WireError) -> WireEvent? {
+  package func block(before deadline: Deadline = Deadline()) throws(LoopbackError) -> WireEvent? {
     while true {
       if let event = takeBlock() { return event }
       guard let chunk = try reader.chunk(before: deadline) else {
@@ -48,17 +49,17 @@ package final class WireStream {
   }
 
   /// The next event other than a heartbeat; throws at the end of the response.
-  package func next(before deadline: Deadline = Deadline()) throws(WireError) -> WireEvent {
+  package func next(before deadline: Deadline = Deadline()) throws(LoopbackError) -> WireEvent {
     while let event = try block(before: deadline) {
       if event.data != nil, event.name != "heartbeat" { return event }
     }
-    throw WireError(.connectionClosed, "the stream has ended")
+    throw LoopbackError(.connectionClosed, "the stream has ended")
   }
 
   /// Events up to the first for which `isLast` holds, that one included.
   package func events(
     before deadline: Deadline = Deadline(), until isLast: (WireEvent) -> Bool
-  ) throws(WireError) -> [WireEvent] {
+  ) throws(LoopbackError) -> [WireEvent] {
     var events: [WireEvent] = []
     while true {
       let event = try next(before: deadline)
@@ -68,7 +69,7 @@ package final class WireStream {
   }
 
   /// The rest up to the end of the response.
-  package func rest(before deadline: Deadline = Deadline()) throws(WireError) -> [WireEvent] {
+  package func rest(before deadline: Deadline = Deadline()) throws(LoopbackError) -> [WireEvent] {
     var events: [WireEvent] = []
     while let event = try block(before: deadline) { events.append(event) }
     return events

@@ -8,7 +8,7 @@ struct BrowserTests {
   func reconnecting() throws {
     let server = try ServerProcess()
     let proxy = try CuttableProxy(to: server.port)
-    let browser = try ChildProcess(
+    let browser = try ChildProcess.start(
       PackageFolder.python,
       [
         PackageFolder.script("eventsource.py"), proxy.url + "/healthz",

@@ -155,7 +155,7 @@ struct StreamTests {
         """
       ])
     #expect(stream.isComplete)
-    #expect(throws: WireError.self) { try server.client.stream("/v1/objects/Note/1") }
+    #expect(throws: LoopbackError.self) { try server.client.stream("/v1/objects/Note/1") }
     #expect(try Deadline().awaits { try server.client.json("/v1/status")["streams"].whole == 0 })
   }
 

@@ -1,5 +1,6 @@
 import Foundation
 import KeyValueModel
+import LoopbackKit
 import Testing
 
 @testable import KeywayBench
@@ -105,11 +106,11 @@ struct DurableWritesTests {
       Self.round(keyway: 800, etcd: 100, reads: (1000, 800)),
     ]
     #expect(report.ratios.map(\.name) == ["etcdRatio64", "etcdRatio1", "readRatio"])
-    #expect(report.ratios.map { DurableReport.median($0.values) } == [3, 3, 0.8])
+    #expect(report.ratios.map { $0.values.median } == [3, 3, 0.8])
     #expect(report.text.contains("webdis: not installed, skipped"))
     #expect(report.text.contains("keyway / etcd, 64 connections: 3.00 (3.00 2.00 8.00)"))
     #expect(report.text.contains("keyway, 1 connection: 300/s (300 200 800)"))
-    guard case .object(let object) = try Value(json: report.json), case .object(let ratio)? = object["readRatio"] else {
+    guard case .object(let object) = report.json, case .object(let ratio)? = object["readRatio"] else {
       Issue.record("no object")
       return
     }
@@ -122,8 +123,8 @@ struct DurableWritesTests {
 
   @Test("Programs are found where they are installed")
   func programs() {
-    #expect(PeerProcess.find("sh")?.hasSuffix("/sh") == true)
-    #expect(PeerProcess.find("there-is-no-such-program") == nil)
+    #expect(ChildProcess.find("sh")?.hasSuffix("/sh") == true)
+    #expect(ChildProcess.find("there-is-no-such-program") == nil)
   }
 
   @Test("The disk is measured in a directory that is left as it was, and a scratch directory goes with what is in it")
@@ -133,11 +134,11 @@ struct DurableWritesTests {
     let probe = try DiskProbe(directory: directory.path, seconds: 0.02)
     #expect(probe.append.max > 0 && probe.overwrite.max > 0)
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).isEmpty)
-    _ = try directory.file("a", "text")
+    _ = try directory.write("text", to: "a")
     _ = try directory.directory("b")
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted() == ["a", "b"])
     directory.remove()
     #expect(!FileManager.default.fileExists(atPath: directory.path))
-    #expect(throws: FanoutError.self) { _ = try ScratchDirectory(in: parent + "/there-is-none") }
+    #expect(throws: LoopbackError.self) { _ = try ScratchDirectory(in: parent + "/there-is-none") }
   }
 }

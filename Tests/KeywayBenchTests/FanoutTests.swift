@@ -1,3 +1,4 @@
+import LoopbackKit
 import Seeding
 import Testing
 
@@ -51,8 +52,8 @@ struct FanoutTests {
 
   private static func subscriber(
     _ text: String, seed: UInt64, above number: UInt64 = 0
-  ) throws -> (FanoutSubscriber, [UInt64]) {
-    var subscriber = FanoutSubscriber()
+  ) throws -> (Subscriber, [UInt64]) {
+    var subscriber = Subscriber()
     subscriber.expectNumbers(above: number)
     var numbers: [UInt64] = []
     for piece in pieces(of: text, seed: seed) {
@@ -98,19 +99,17 @@ struct FanoutTests {
   @Test(
     "refuses an answer that is no stream",
     arguments: [
-      ("HTTP/1.1 404 Not Found\r\n\r\n", FanoutSubscriber.Failure.status(404)), ("hello\r\n\r\n", .badHead),
+      ("HTTP/1.1 404 Not Found\r\n\r\n", Subscriber.Failure.status(404)), ("hello\r\n\r\n", .badHead),
       ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", .badChunk),
     ])
-  func refusal(text: String, failure: FanoutSubscriber.Failure) {
+  func refusal(text: String, failure: Subscriber.Failure) {
     #expect(throws: failure) { try Self.subscriber(text, seed: 1) }
   }
 
   @Test("a publication is as long as it was asked to be, and a message of the scanner")
   func publication() throws {
-    let plan = FanoutPlan(
-      address: try SocketAddress(server: "http://127.0.0.1:8080"), path: "/v1/objects/Note/1/text", subscribers: 1,
-      messages: 1, sizeBytes: 100)
-    let text = String(decoding: plan.publication(77), as: UTF8.self)
+    let request = WireRequest.setting("/v1/objects/Note/1/text", WireRequest.message(77, sizeBytes: 100))
+    let text = request.text(host: try SocketAddress(server: "http://127.0.0.1:8080").hostField)
     #expect(text.hasPrefix("PUT /v1/objects/Note/1/text HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n"))
     #expect(text.contains("\r\nContent-Length: 102\r\n\r\n\"@@"))
     #expect(text.split(separator: "\r\n\r\n").last?.utf8.count == 102)

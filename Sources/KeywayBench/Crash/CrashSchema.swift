@@ -1,6 +1,6 @@
 /// The schema of a crash test: each entity makes one kind of mistake visible.
 enum CrashSchema {
-  /// Counters go up by one, so a value that was skipped or told twice shows. Of two halves the sum stays the same, so
+  /// Counters go up by one, so a value that was skipped or came twice shows. Of two halves the sum stays the same, so
   /// half a transaction shows. Items come and go, some under names that the server makes. Lists are ordered.
   static let yaml = """
     entities:

@@ -1,43 +1,42 @@
 import Foundation
 import KeyValueModel
 import Locking
+import LoopbackKit
+import Seeding
 
-/// One connection that writes, to objects that nobody else writes, one request after the other.
+/// One connection that writes, to objects of its own, one request after the other.
 final class CrashWriter: Sendable {
   private struct State {
-    var world: CrashWorld
-    var random: CrashRandom
-    /// A step that was asked for and not answered: it was done wholly, or not at all.
-    var uncertain: CrashStep?
+    var objects: WriterObjects
+    var random: SplitMix64
+    /// A step that was requested and not answered: it was done wholly, or not at all.
+    var uncertain: WriteStep?
     /// The revision of the last write that was answered.
-    var lastRevision: Int64 = 0
+    var lastRevision = 0
     var isWriting = false
   }
 
-  private let plan: CrashPlan
-  private let ledger: CrashLedger
+  private let ledger: PromiseLedger
   private let state: Locked<State>
 
-  init(_ number: Int, plan: CrashPlan, ledger: CrashLedger) {
-    self.plan = plan
+  init(_ number: Int, seed: UInt64, ledger: PromiseLedger) {
     self.ledger = ledger
     state = Locked(
-      State(world: CrashWorld(writer: number), random: CrashRandom(seed: plan.seed, part: number + 1)))
+      State(objects: WriterObjects(writer: number), random: SplitMix64(seed: seed, part: UInt64(number) + 1)))
   }
 
   /// What its objects are as far as it knows.
-  var world: CrashWorld { state.withLock { $0.world } }
+  var objects: WriterObjects { state.withLock { $0.objects } }
 
   /// Whether its thread runs.
   var isWriting: Bool { state.withLock { $0.isWriting } }
 
   /// Makes its objects.
-  func found(over connection: CrashConnection) throws {
-    let answer = try connection.exchange(world.founding)
-    guard answer.isSuccess, let cursor = answer.cursor else {
-      throw CrashError.malformed("making the objects was answered \(answer.status) \(answer.text)")
+  func found(over connection: WireConnection) throws {
+    guard let cursor = Cursor(of: try connection.must(objects.founding)) else {
+      throw LoopbackError(.malformed, "the response to making the objects has no cursor")
     }
-    ledger.acknowledge(cursor, by: world.name)
+    ledger.acknowledge(cursor, by: objects.name)
     state.withLock { $0.lastRevision = cursor.revision }
     verify(over: connection)
   }
@@ -46,70 +45,67 @@ final class CrashWriter: Sendable {
   func start(port: UInt16) {
     state.withLock { $0.isWriting = true }
     Thread.detachNewThread { [self] in
-      do throws(CrashError) {
-        let connection = try CrashConnection(port: port, timeoutSeconds: plan.patienceSeconds)
+      do throws(LoopbackError) {
+        let connection = try WireConnection(SocketAddress(port: port), timeoutSeconds: CrashPlan.patienceSeconds)
         while try write(over: connection) {}
       } catch {
-        switch error {
-        case .timedOut, .malformed: ledger.violation("\(world.name): \(error)")
-        default: break
-        }
+        if error.isOfBrokenServer { ledger.violation("\(objects.name): \(error)") }
       }
       state.withLock { $0.isWriting = false }
     }
   }
 
   /// Does one step; false where the server drains.
-  private func write(over connection: CrashConnection) throws(CrashError) -> Bool {
-    let (world, step) = state.withLock { state in
-      let step = CrashStep.random(from: state.world, using: &state.random)
+  private func write(over connection: WireConnection) throws(LoopbackError) -> Bool {
+    let (objects, step) = state.withLock { state in
+      let step = WriteStep.random(from: state.objects, using: &state.random)
       state.uncertain = step
-      return (state.world, step)
+      return (state.objects, step)
     }
     // Where this throws, the step stays uncertain.
-    let answer = try connection.exchange(world.request(step))
-    guard answer.isSuccess else {
+    let response = try connection.exchange(objects.request(step))
+    guard response.isSuccess else {
       state.withLock { $0.uncertain = nil }
-      if answer.status != 503 {
-        ledger.violation("\(world.name): \(step) was answered \(answer.status) \(answer.text)")
+      if response.status != 503 {
+        ledger.violation("\(objects.name): \(step) was answered \(response.status) \(response.text)")
       }
       return false
     }
-    guard let cursor = answer.cursor else {
-      ledger.violation("\(world.name): \(step) was answered without a cursor")
+    guard let cursor = Cursor(of: response) else {
+      ledger.violation("\(objects.name): \(step) was answered without a cursor")
       return false
     }
-    ledger.acknowledge(cursor, by: world.name)
+    ledger.acknowledge(cursor, by: objects.name)
     let isLater = state.withLock { state in
-      state.world = world.acknowledging(step, answer)
+      state.objects = objects.acknowledging(step, response)
       state.uncertain = nil
       defer { state.lastRevision = cursor.revision }
       return cursor.revision > state.lastRevision
     }
-    if !isLater { ledger.violation("\(world.name): revision \(cursor.revision) is no later than the one before") }
+    if !isLater { ledger.violation("\(objects.name): revision \(cursor.revision) is no later than the one before") }
     return try learnEntries(over: connection)
   }
 
-  /// Asks for the names that the server has made for entries, where the answer did not tell them.
-  private func learnEntries(over connection: CrashConnection) throws(CrashError) -> Bool {
-    let world = world
-    guard world.entries.contains(where: { $0.reference == nil }) else { return true }
-    let answer = try connection.exchange(CrashRequest(path: "/v1/objects/\(world.list)/entries"))
-    guard answer.isSuccess else { return false }
-    state.withLock { $0.world.learnEntries(answer.json) }
+  /// Asks for the names that the server has made for entries, where the response does not have them.
+  private func learnEntries(over connection: WireConnection) throws(LoopbackError) -> Bool {
+    let objects = objects
+    guard objects.entries.contains(where: { $0.reference == nil }) else { return true }
+    let response = try connection.exchange(WireRequest("GET", "/v1/objects/\(objects.list)/entries"))
+    guard response.isSuccess else { return false }
+    state.withLock { $0.objects.learnEntries(response.json) }
     return true
   }
 
-  /// Compares what is there with what was acknowledged; nobody writes meanwhile.
-  func verify(over connection: CrashConnection) {
-    let (known, uncertain, lastRevision) = state.withLock { ($0.world, $0.uncertain, $0.lastRevision) }
-    let read: CrashWorld
+  /// Compares what is there with what was acknowledged; nothing is written meanwhile.
+  func verify(over connection: WireConnection) {
+    let (known, uncertain, lastRevision) = state.withLock { ($0.objects, $0.uncertain, $0.lastRevision) }
+    let read: WriterObjects
     do {
-      read = try CrashWorld.read(writer: known.writer, over: connection)
+      read = try WriterObjects.read(writer: known.writer, over: connection)
     } catch {
       return ledger.violation("\(known.name): \(error)")
     }
-    var applied: CrashStep?
+    var applied: WriteStep?
     if let difference = read.difference(from: known) {
       guard let uncertain else { return ledger.violation("\(known.name): acknowledged, but now \(difference)") }
       if let other = read.difference(from: known.after(uncertain)) {
@@ -125,13 +121,13 @@ final class CrashWriter: Sendable {
     }
     if let applied { noteFound(applied, read, touched, after: lastRevision) }
     state.withLock { state in
-      state.world = (applied.map(known.after) ?? known).adopting(read)
+      state.objects = (applied.map(known.after) ?? known).adopting(read)
       state.uncertain = nil
     }
   }
 
   /// Notes a step that was done and never answered.
-  private func noteFound(_ step: CrashStep, _ read: CrashWorld, _ touched: [String], after last: Int64) {
+  private func noteFound(_ step: WriteStep, _ read: WriterObjects, _ touched: [String], after last: Int) {
     let revisions = Set(touched.compactMap { read.revisions[$0] })
     guard revisions.count <= 1 else {
       return ledger.violation("\(read.name): \(step) left the revisions \(revisions.sorted())")

@@ -42,7 +42,7 @@ struct AnswerScanner: Hashable, Sendable {
       if place == .body, left == 0 {
         let answer = Outcome.answer(status: status, bodyBytes: bodyBytes ?? 0)
         self = AnswerScanner()
-        // Nobody asked for a second answer.
+        // There was no second request.
         return position == bytes.count ? answer : .malformed
       }
     }

@@ -1,6 +1,5 @@
 import ArgumentParser
 import CommandSupport
-import Foundation
 
 /// `keyway bench durable`: durable writes, beside other servers on the same disk.
 struct BenchDurableCommand: AsyncParsableCommand {
@@ -11,15 +10,16 @@ struct BenchDurableCommand: AsyncParsableCommand {
       keyway bench durable --directory /var/tmp --rounds 5
 
       Every server runs as a child of this command, on a free port of 127.0.0.1, with its data in one new directory,
-      and ends with it. Each connection sets one key after the other and waits for each answer: with etcd through its
+      and ends with it. Each connection sets one key after the other and waits for each response: with etcd through its
       JSON gateway, with webdis on a Redis that has `appendfsync always`. Then it reads from Keyway alone, and again
       while others write. A server that is not installed is skipped.
 
       Rounds take turns, and the report gives medians and all rounds. All that is measured shares the cores with the
       load generator and with whatever else runs: "others" says how many cores that took. Above a few hundredths, the
-      figures are of that rather than of a server, because whoever waits for the disk loses its place on a busy core.
+      figures are of that rather than of a server, because a process that waits for the disk loses its place on a busy
+      core.
 
-      Exits with 1 if an answer was wrong. Figures are printed and not judged.
+      Exits with 1 if a response was wrong. Figures are printed and not judged.
       """)
 
   @Option(help: "How many rounds.")
@@ -43,7 +43,7 @@ struct BenchDurableCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("How long a value is.", valueName: "bytes"))
   var size = 100
 
-  @Option(help: ArgumentHelp("Where a directory is made for everybody's data.", valueName: "directory"))
+  @Option(help: ArgumentHelp("Where a directory is made for the data of all servers.", valueName: "directory"))
   var directory = "."
 
   @Option(help: ArgumentHelp("The schema of Keyway, with a Note that has a text.", valueName: "file"))
@@ -60,40 +60,22 @@ struct BenchDurableCommand: AsyncParsableCommand {
     })
   var peers: [WritePeer.Kind] = WritePeer.Kind.allCases
 
-  @Flag(help: "Print the figures as one JSON object.")
-  var json = false
+  @OptionGroup var report: ReportOptions
 
   func validate() throws {
-    let ranges = [
+    try ReportOptions.check([
       ("--rounds", rounds, 1...100), ("--connections", connections, 1...1000), ("--readers", readers, 1...1000),
       ("--writers", writers, 1...1000), ("--keys", keys, 1...10_000), ("--size", size, 30...8000),
-    ]
-    for (name, value, range) in ranges where !range.contains(value) {
-      throw ValidationError("\(name) is between \(range.lowerBound) and \(range.upperBound)")
-    }
+    ])
     guard (0.1...60).contains(seconds) else { throw ValidationError("--seconds is between 0.1 and 60") }
   }
 
   func run() async throws {
-    guard let executable = Bundle.main.executablePath else {
-      throw FanoutError("this program does not know its file")
-    }
-    var plan = DurablePlan(directory: directory, keywayExecutable: executable, schema: schema)
-    plan.peers = peers
-    plan.rounds = rounds
-    plan.seconds = seconds
-    plan.connections = connections
-    plan.readers = readers
-    plan.writers = writers
-    plan.keys = keys
-    plan.sizeBytes = size
-    plan.keywayStore = store
-    let (settled, json) = (plan, json)
+    let options = self
     try await Interruption.cancelling {
-      do throws(FanoutError) {
+      do {
         // Blocks its thread for as long as the benchmark takes; nothing else of this process wants one.
-        let report = try DurableRun.run(settled)
-        print(json ? report.json : report.text)
+        try options.report.show(try DurableRun.run(options))
       } catch {
         try Task.checkCancellation()
         throw error

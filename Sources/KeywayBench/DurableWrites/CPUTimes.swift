@@ -1,6 +1,7 @@
 import Glibc
+import LoopbackKit
 
-/// The CPU time that everybody had used at a moment.
+/// The CPU time that all processes had used at a moment.
 struct CPUTimes: Hashable, Sendable {
   /// How many cores were busy between two moments, and for whom.
   struct Cores: Hashable, Sendable {
@@ -8,7 +9,7 @@ struct CPUTimes: Hashable, Sendable {
     var servers = 0.0
     /// For the load generator.
     var generator = 0.0
-    /// For anybody else, the kernel's own threads too.
+    /// For all other processes, the kernel's own threads too.
     var others = 0.0
   }
 
@@ -18,9 +19,9 @@ struct CPUTimes: Hashable, Sendable {
   private var machine: Double
 
   /// What it is now.
-  static func now(_ sites: [PeerSite]) throws(FanoutError) -> CPUTimes {
+  static func now(of peers: [RunningPeer]) throws -> CPUTimes {
     var servers = 0.0
-    for pid in sites.flatMap(\.pids) { servers += try ProcessFigures(pid: pid).cpuSeconds }
+    for pid in peers.flatMap(\.pids) { servers += try ProcessFigures(pid: pid).cpuSeconds }
     return CPUTimes(
       moment: MonotonicClock.now(), servers: servers,
       generator: try ProcessFigures(pid: Int(getpid())).cpuSeconds, machine: try MachineLoad.now().busySeconds)

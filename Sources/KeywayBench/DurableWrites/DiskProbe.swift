@@ -1,12 +1,13 @@
 import Glibc
 import Histogram
+import LoopbackKit
 
 /// How long a disk takes to keep a block: what bounds everything that waits for it.
 struct DiskProbe: Hashable, Sendable {
   /// A block at the end of a file that grows, and its `fdatasync`.
-  var append = FanoutLatency()
+  var append = Latency()
   /// A block in place of another that was written before, and its `fdatasync`.
-  var overwrite = FanoutLatency()
+  var overwrite = Latency()
 
   /// What is written at once.
   static let blockBytes = 4096
@@ -17,10 +18,10 @@ struct DiskProbe: Hashable, Sendable {
   init() {}
 
   /// Measures with a file in `directory` for so long each, and removes it.
-  init(directory: String, seconds: Double) throws(FanoutError) {
+  init(directory: String, seconds: Double) throws {
     let path = directory + "/disk-probe"
     let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL, 0o600)
-    guard descriptor >= 0 else { throw FanoutError(call: "open \(path)") }
+    guard descriptor >= 0 else { throw LoopbackError(call: "open \(path)") }
     defer {
       close(descriptor)
       unlink(path)
@@ -34,19 +35,19 @@ struct DiskProbe: Hashable, Sendable {
   /// the time is up before the last, that is fewer.
   private static func measure(
     _ descriptor: Int32, seconds: Double, blocks: Int
-  ) throws(FanoutError) -> (latency: FanoutLatency, blocks: Int) {
+  ) throws -> (latency: Latency, blocks: Int) {
     let block = [UInt8](repeating: UInt8(ascii: "x"), count: blockBytes)
-    var histogram = FanoutLatency.histogram()
+    var histogram = Latency.histogram()
     let start = MonotonicClock.now()
     let end = start + UInt64(seconds * 1e9)
     var (now, count) = (start, 0)
     while now < end, count < maximumBlocks {
       let written = pwrite(descriptor, block, block.count, off_t(count % max(blocks, 1) * blockBytes))
-      guard written == block.count, fdatasync(descriptor) == 0 else { throw FanoutError(call: "write a block") }
+      guard written == block.count, fdatasync(descriptor) == 0 else { throw LoopbackError(call: "write a block") }
       let done = MonotonicClock.now()
       histogram.record((done - now) / 1000)
       (now, count) = (done, count + 1)
     }
-    return (FanoutLatency(histogram), min(count, blocks))
+    return (Latency(histogram), min(count, blocks))
   }
 }

@@ -2,8 +2,8 @@ import Foundation
 import KeyValueModel
 
 extension DurableReport {
-  /// The figures as one JSON object: of everything the median and all rounds.
-  var json: String {
+  /// Of everything the median and all rounds.
+  var json: Value {
     var object: JSONObject = [
       "disk": .object([
         "appendMicroseconds": Self.percentiles(rounds.map(\.disk.append)),
@@ -21,10 +21,10 @@ extension DurableReport {
       ])
     }
     for ratios in ratios { object[ratios.name] = Self.figures(ratios.values) }
-    return Value.object(object).json
+    return .object(object)
   }
 
-  /// The figures for a person: medians, and all rounds in parentheses.
+  /// Medians, and all rounds in parentheses.
   var text: String {
     var lines = [
       "disk, \(DiskProbe.blockBytes) bytes and fdatasync, µs: append \(Self.text(rounds.map(\.disk.append))), "
@@ -34,7 +34,7 @@ extension DurableReport {
     for series in series { lines.append(Self.text(series)) }
     for ratios in ratios {
       let all = ratios.values.map { String(format: "%.2f", $0) }.joined(separator: " ")
-      lines.append(String(format: "%@: %.2f (%@)", ratios.title, Self.median(ratios.values) ?? 0, all))
+      lines.append(String(format: "%@: %.2f (%@)", ratios.title, ratios.values.median ?? 0, all))
     }
     return lines.joined(separator: "\n")
   }
@@ -48,22 +48,18 @@ extension DurableReport {
       series.median(\.cores.generator) ?? 0, series.median(\.cores.others) ?? 0)
   }
 
-  private static func text(_ latencies: [FanoutLatency]) -> String {
-    "p50 \(median(latencies.map(\.p50)) ?? 0)  p99 \(median(latencies.map(\.p99)) ?? 0)"
+  private static func text(_ latencies: [Latency]) -> String {
+    "p50 \(latencies.map(\.p50).median ?? 0)  p99 \(latencies.map(\.p99).median ?? 0)"
   }
 
-  private static func percentiles(_ latencies: [FanoutLatency]) -> Value {
+  private static func percentiles(_ latencies: [Latency]) -> Value {
     .object([
-      "p50": .integer(median(latencies.map(\.p50)) ?? 0), "p99": .integer(median(latencies.map(\.p99)) ?? 0),
+      "p50": .integer(latencies.map(\.p50).median ?? 0), "p99": .integer(latencies.map(\.p99).median ?? 0),
       "rounds": .array(latencies.map { .object(["p50": .integer($0.p50), "p99": .integer($0.p99)]) }),
     ])
   }
 
   private static func figures(_ numbers: [Double]) -> Value {
-    .object([
-      "median": rounded(median(numbers) ?? 0), "rounds": .array(numbers.map { rounded($0) }),
-    ])
+    .object(["median": .rounded(numbers.median ?? 0), "rounds": .array(numbers.map { .rounded($0) })])
   }
-
-  private static func rounded(_ number: Double) -> Value { .number((number * 1000).rounded() / 1000) }
 }

@@ -8,9 +8,7 @@ extension DurableReport {
     var name: String
     var loads: [Load]
 
-    func median<Number: Comparable>(_ figure: (Load) -> Number) -> Number? {
-      DurableReport.median(loads.map(figure))
-    }
+    func median<Number: Comparable>(_ figure: (Load) -> Number) -> Number? { loads.map(figure).median }
   }
 
   /// One ratio in each round.
@@ -41,7 +39,7 @@ extension DurableReport {
     return result.filter { !$0.loads.isEmpty }
   }
 
-  /// The ratios, those that nothing is known of left out.
+  /// The ratios, those that are not known left out.
   var ratios: [Ratios] {
     var result: [Ratios] = []
     for count in connectionCounts {

@@ -1,22 +1,13 @@
-import Foundation
-import KeyValueModel
-
 /// The figures of a benchmark of durable writes, round by round.
-struct DurableReport: Hashable, Sendable {
+struct DurableReport: BenchmarkReport {
   /// One measurement.
   struct Load: Hashable, Sendable {
     var perSecond = 0.0
-    var latency = FanoutLatency()
+    var latency = Latency()
     var cores = CPUTimes.Cores()
-
-    init() {}
-
-    init(_ tally: LaneTally, _ cores: CPUTimes.Cores) {
-      (perSecond, latency, self.cores) = (tally.perSecond, tally.latency, cores)
-    }
   }
 
-  /// Who was measured, with how many connections.
+  /// Which server was measured, with how many connections.
   struct Subject: Hashable, Sendable {
     var peer: WritePeer.Kind
     var connections: Int
@@ -26,9 +17,9 @@ struct DurableReport: Hashable, Sendable {
   struct Round: Hashable, Sendable {
     var disk = DiskProbe()
     var writes: [Subject: Load] = [:]
-    /// Reads of Keyway while nobody writes.
+    /// Reads of Keyway while nothing is written.
     var readsAlone: Load?
-    /// Reads of Keyway while others write, and what those write.
+    /// Reads of Keyway while others write, and those writes.
     var readsWhileWriting: Load?
     var writesWhileReading: Load?
 
@@ -40,7 +31,7 @@ struct DurableReport: Hashable, Sendable {
       return ours.perSecond / theirs.perSecond
     }
 
-    /// Reads while others write, as a part of those while nobody does.
+    /// Reads while others write, as a part of those while nothing is written.
     var readRatio: Double? {
       guard let readsAlone, let readsWhileWriting, readsAlone.perSecond > 0 else { return nil }
       return readsWhileWriting.perSecond / readsAlone.perSecond
@@ -53,9 +44,4 @@ struct DurableReport: Hashable, Sendable {
   /// The servers that are not installed.
   var skipped: [String] = []
   var rounds: [Round] = []
-
-  /// The middle of `numbers`, the upper one of two; nil of none.
-  static func median<Number: Comparable>(_ numbers: [Number]) -> Number? {
-    numbers.isEmpty ? nil : numbers.sorted()[numbers.count / 2]
-  }
 }

@@ -1,15 +1,16 @@
 import Foundation
 import Glibc
+import LoopbackKit
 
-/// What all processes of the machine used, from /proc: what somebody else does to a measurement shows in it.
+/// What all processes of the machine used, from /proc: what another program does to a measurement shows in it.
 struct MachineLoad: Hashable, Sendable {
   /// The time that all cores were busy since the machine started, waiting for disks not counted.
   var busySeconds: Double
 
   /// What it is now.
-  static func now() throws(FanoutError) -> MachineLoad {
+  static func now() throws -> MachineLoad {
     guard let text = try? String(contentsOfFile: "/proc/stat", encoding: .utf8), let load = MachineLoad(stat: text)
-    else { throw FanoutError("/proc/stat cannot be read") }
+    else { throw LoopbackError("/proc/stat cannot be read") }
     return load
   }
 

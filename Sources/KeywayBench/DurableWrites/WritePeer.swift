@@ -1,4 +1,5 @@
 import Foundation
+import LoopbackKit
 
 /// A server whose durable writes are measured: what it is sent.
 struct WritePeer: Hashable, Sendable {
@@ -24,54 +25,44 @@ struct WritePeer: Hashable, Sendable {
   /// The answers of webdis have the status 200 also where Redis refuses: `{"SET":[true,"OK"]}` is the good one.
   var answerBytes: Int? { kind == .webdis ? 19 : nil }
 
-  /// What makes the objects that are set, or anything that succeeds as soon as the server is up.
-  var preparation: [[UInt8]] {
+  /// Makes the objects that are set, or does anything that succeeds as soon as the server is up.
+  func prepare() throws {
+    let connection = try WireConnection(address, timeoutSeconds: 5)
     switch kind {
-    case .keyway: (0..<keys).map { address.setting(Self.objectPath($0), #"{"text":""}"#) }
-    case .etcd, .webdis: writes.prefix(1).map(\.bytes)
+    case .keyway:
+      for key in 0..<keys { try connection.must(.setting(Self.objectPath(key), #"{"text":""}"#)) }
+    case .etcd, .webdis: try connection.must(put(0, number: Self.number.replacing("?", with: "0")))
     }
   }
 
   /// Sets each key once: a value of `sizeBytes` with a number in it.
-  var writes: [NumberedRequest] {
-    let number = String(repeating: "?", count: NumberedRequest.digitCount)
-    let filling = String(repeating: "x", count: max(0, sizeBytes - NumberedRequest.digitCount))
-    return (0..<keys).map { key in
-      switch kind {
-      case .keyway:
-        return request("PUT", Self.objectPath(key) + "/text", "\"\(number)\(filling)\"")
-      case .etcd:
-        // Digits are also digits of base64: those in front of the value's text make other bytes, and as many.
-        let value = Self.base64(String(repeating: "x", count: sizeBytes)).dropFirst(number.count)
-        return request(
-          "POST", "/v3/kv/put", #"{"key":"\#(Self.base64("bench/\(key)"))","value":"\#(number)\#(value)"}"#)
-      case .webdis:
-        return request("PUT", "/SET/bench-\(key)", number + filling)
-      }
-    }
-  }
+  var writes: [NumberedRequest] { (0..<keys).map { numbered(put($0, number: Self.number)) } }
 
   /// Reads each key once; only of Keyway.
   var reads: [NumberedRequest] {
-    (0..<keys).map { key in
-      NumberedRequest(
-        String(decoding: address.reading(Self.objectPath(key) + "/text"), as: UTF8.self))
+    (0..<keys).map { numbered(WireRequest("GET", Self.objectPath($0) + "/text")) }
+  }
+
+  private static let number = String(repeating: "?", count: NumberedRequest.digitCount)
+
+  private func put(_ key: Int, number: String) -> WireRequest {
+    let filling = String(repeating: "x", count: max(0, sizeBytes - number.count))
+    switch kind {
+    case .keyway: return .setting(Self.objectPath(key) + "/text", "\"\(number)\(filling)\"")
+    case .etcd:
+      // Digits are also digits of base64: those in front of the value's text make other bytes, and as many.
+      let value = Self.base64(String(repeating: "x", count: sizeBytes)).dropFirst(number.count)
+      let body = #"{"key":"\#(Self.base64("bench/\(key)"))","value":"\#(number)\#(value)"}"#
+      return WireRequest("POST", "/v3/kv/put", body: body)
+    case .webdis: return WireRequest("PUT", "/SET/bench-\(key)", body: number + filling)
     }
+  }
+
+  private func numbered(_ request: WireRequest) -> NumberedRequest {
+    NumberedRequest(request.text(host: address.hostField))
   }
 
   private static func objectPath(_ key: Int) -> String { "/v1/objects/Note/durable-\(key)" }
 
   private static func base64(_ text: String) -> String { Data(text.utf8).base64EncodedString() }
-
-  private func request(_ method: String, _ path: String, _ body: String) -> NumberedRequest {
-    NumberedRequest(
-      """
-      \(method) \(path) HTTP/1.1\r
-      Host: \(address.hostField)\r
-      Content-Type: application/json\r
-      Content-Length: \(body.utf8.count)\r
-      \r
-      \(body)
-      """)
-  }
 }

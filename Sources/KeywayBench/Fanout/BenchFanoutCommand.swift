@@ -1,10 +1,10 @@
 import ArgumentParser
 import CommandSupport
-import KeyValueModel
 import KeywayClient
+import LoopbackKit
 
 /// `keyway bench fanout`: one writer, many subscribers.
-struct BenchFanoutCommand: AsyncParsableCommand {
+struct BenchFanoutCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "fanout",
     abstract: "Opens many subscribers of one value, sets it again and again, and checks and times every delivery.",
@@ -39,37 +39,23 @@ struct BenchFanoutCommand: AsyncParsableCommand {
   @Option(help: "The server's process, for its memory and CPU.")
   var pid: Int?
 
-  @Flag(help: "Print the figures as one JSON object.")
-  var json = false
+  @OptionGroup var report: ReportOptions
 
-  @OptionGroup var options: ClientOptions
+  @OptionGroup var client: ClientOptions
 
   func validate() throws {
-    let ranges = [
+    try ReportOptions.check([
       ("--subscribers", subscribers, 1...60_000), ("--messages", messages, 1...10_000_000),
       ("--size", size, 22...1_000_000), ("--interval", interval, 0...10_000_000), ("--idle", idle, 0...3600),
-    ]
-    for (name, value, range) in ranges where !range.contains(value) {
-      throw ValidationError("\(name) is between \(range.lowerBound) and \(range.upperBound)")
-    }
+    ])
     guard object != nil else { throw ValidationError("--path names an object and a key of it, as in Note/1/text") }
   }
 
-  func run() async throws {
-    let path = ResourcePath.path(path)
-    let plan = FanoutPlan(
-      address: try SocketAddress(server: options.address), path: path, subscribers: subscribers, messages: messages,
-      sizeBytes: size, intervalMicroseconds: interval, idleSeconds: idle, serverPID: pid)
-    try await makeObject()
-    let report = try Self.measure(plan)
-    print(json ? report.json : report.text)
-    guard report.isFaultless else { throw ExitCode.failure }
-  }
-
-  /// Blocks its thread for as long as the benchmark takes; nothing else of this process wants one.
-  private static func measure(_ plan: FanoutPlan) throws(FanoutError) -> FanoutReport {
-    var run = try FanoutRun(plan)
-    return try run.run()
+  func run() throws {
+    let address = try SocketAddress(server: client.address)
+    try makeObject(address)
+    var run = try FanoutRun(self, address)
+    try report.show(try run.run())
   }
 
   /// The path of the object, and the key; nil where `path` names something else.
@@ -80,11 +66,10 @@ struct BenchFanoutCommand: AsyncParsableCommand {
   }
 
   /// Creates the object that the path belongs to, unless it exists.
-  private func makeObject() async throws {
+  private func makeObject(_ address: SocketAddress) throws {
     guard let object else { return }
-    let client = try options.client()
-    guard try await client.request("GET", object.path).status == 404 else { return }
-    let body = Value.object([object.key: .string("")]).json
-    _ = try await client.send("PUT", object.path, body: Array(body.utf8))
+    let connection = try WireConnection(address, timeoutSeconds: client.timeout)
+    guard try connection.exchange(WireRequest("GET", object.path)).status == 404 else { return }
+    try connection.must(.setting(object.path, #"{"\#(object.key)":""}"#))
   }
 }

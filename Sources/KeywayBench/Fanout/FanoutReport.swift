@@ -1,8 +1,8 @@
 import Foundation
 import KeyValueModel
 
-/// The figures of one benchmark.
-struct FanoutReport: Hashable, Sendable {
+/// The figures of a fan-out benchmark.
+struct FanoutReport: BenchmarkReport {
   var subscribers = 0
   var messages = 0
   var connectSeconds = 0.0
@@ -12,9 +12,8 @@ struct FanoutReport: Hashable, Sendable {
   var outOfOrder = 0
   var closed = 0
   var deliverySeconds = 0.0
-  var publishSeconds = 0.0
-  var published = 0
-  var latency = FanoutLatency()
+  var published = Publishers.Outcome()
+  var latency = Latency()
   /// How much the server's memory grew while the subscribers connected.
   var residentBytesGrown: Int?
   /// What the server used from the first message to the last delivery.
@@ -24,32 +23,23 @@ struct FanoutReport: Hashable, Sendable {
   var isFaultless: Bool { missing == 0 && doubled == 0 && outOfOrder == 0 && closed == 0 }
 
   private var deliveriesPerSecond: Double { deliverySeconds > 0 ? Double(delivered) / deliverySeconds : 0 }
-  private var publishedPerSecond: Double { publishSeconds > 0 ? Double(published) / publishSeconds : 0 }
+  private var publishedPerSecond: Double { published.seconds > 0 ? Double(published.writes) / published.seconds : 0 }
   private var bytesPerSubscriber: Double? { residentBytesGrown.map { Double($0) / Double(max(subscribers, 1)) } }
   private var cpuMicrosecondsPerDelivery: Double? { cpuSeconds.map { $0 * 1e6 / Double(max(delivered, 1)) } }
 
-  /// The figures as one JSON object.
-  var json: String {
+  var json: Value {
     var object: JSONObject = [
-      "subscribers": .integer(Int64(subscribers)), "messages": .integer(Int64(messages)),
-      "connectSeconds": Self.rounded(connectSeconds), "delivered": .integer(Int64(delivered)),
-      "missing": .integer(Int64(missing)), "doubled": .integer(Int64(doubled)),
-      "outOfOrder": .integer(Int64(outOfOrder)), "closed": .integer(Int64(closed)),
-      "deliverySeconds": Self.rounded(deliverySeconds), "deliveriesPerSecond": Self.rounded(deliveriesPerSecond),
-      "publishedPerSecond": Self.rounded(publishedPerSecond),
-      "latencyMicroseconds": .object([
-        "p50": .integer(latency.p50), "p90": .integer(latency.p90), "p99": .integer(latency.p99),
-        "max": .integer(latency.max),
-      ]),
+      "subscribers": .count(subscribers), "messages": .count(messages), "connectSeconds": .rounded(connectSeconds),
+      "delivered": .count(delivered), "missing": .count(missing), "doubled": .count(doubled),
+      "outOfOrder": .count(outOfOrder), "closed": .count(closed), "deliverySeconds": .rounded(deliverySeconds),
+      "deliveriesPerSecond": .rounded(deliveriesPerSecond), "publishedPerSecond": .rounded(publishedPerSecond),
+      "latencyMicroseconds": .object(latency.json),
     ]
-    if let bytesPerSubscriber { object["serverBytesPerSubscriber"] = Self.rounded(bytesPerSubscriber) }
-    if let cpuMicrosecondsPerDelivery {
-      object["serverMicrosecondsPerDelivery"] = Self.rounded(cpuMicrosecondsPerDelivery)
-    }
-    return Value.object(object).json
+    if let bytesPerSubscriber { object["serverBytesPerSubscriber"] = .rounded(bytesPerSubscriber) }
+    if let cpuMicrosecondsPerDelivery { object["serverMicrosecondsPerDelivery"] = .rounded(cpuMicrosecondsPerDelivery) }
+    return .object(object)
   }
 
-  /// The figures for a person.
   var text: String {
     var lines = [
       String(format: "connected %d in %.2f s", subscribers, connectSeconds),
@@ -67,6 +57,4 @@ struct FanoutReport: Hashable, Sendable {
     }
     return lines.joined(separator: "\n")
   }
-
-  private static func rounded(_ number: Double) -> Value { .number((number * 1000).rounded() / 1000) }
 }

@@ -1,106 +1,96 @@
+import KeywayClient
+import LoopbackKit
+
 /// One fan-out benchmark: all subscribers on this thread's epoll set, the publisher on a thread of its own.
 struct FanoutRun: ~Copyable {
-  /// How long doubles are waited for behind the last delivery.
-  static let settleMilliseconds: Int32 = 200
+  /// No progress for so long ends the benchmark.
+  private static let stallSeconds = 15
 
-  private let plan: FanoutPlan
+  private let options: BenchFanoutCommand
+  private let publisher: Publishers
+  private let ledger = MessageLedger(values: 1)
   private var audience: Audience
   private let tally = DeliveryTally()
 
-  init(_ plan: FanoutPlan) throws(FanoutError) {
-    self.plan = plan
-    audience = try Audience(plan.address)
+  /// A benchmark of the server at this address, with nothing connected yet.
+  init(_ options: BenchFanoutCommand, _ address: SocketAddress) throws {
+    let path = ResourcePath.path(options.path)
+    audience = try Audience(address, Array(repeating: Audience.Seat(path: path), count: options.subscribers))
+    publisher = Publishers(
+      Publishers.Plan(
+        address: address, paths: [path], pace: .pause(microseconds: options.interval), sizeBytes: options.size,
+        messages: options.messages, timeoutSeconds: Double(Self.stallSeconds)), ledger)
+    self.options = options
   }
 
   /// Runs the benchmark to its end, or to the first thing that makes its figures worthless.
-  mutating func run() throws(FanoutError) -> FanoutReport {
-    var report = FanoutReport(subscribers: plan.subscribers, messages: plan.messages)
-    let before = try figures()
+  mutating func run() throws -> FanoutReport {
+    var report = FanoutReport(subscribers: options.subscribers, messages: options.messages)
+    let before = try ProcessFigures.ifAsked(options.pid)
     let start = MonotonicClock.now()
-    try audience.open(Array(repeating: Audience.Seat(request: plan.subscription), count: plan.subscribers))
-    report.connectSeconds = Self.seconds(from: start, to: MonotonicClock.now())
-    try rest(milliseconds: 300)
-    let connected = try figures()
+    try audience.connect()
+    report.connectSeconds = MonotonicClock.seconds(since: start)
+    try audience.pump(seconds: 0.3)
+    let connected = try ProcessFigures.ifAsked(options.pid)
     report.residentBytesGrown = connected.flatMap { after in before.map { after.residentBytes - $0.residentBytes } }
-    try rest(milliseconds: plan.idleSeconds * 1000)
+    try audience.pump(seconds: Double(options.idle))
     try deliver(into: &report)
-    let after = try figures()
+    let after = try ProcessFigures.ifAsked(options.pid)
     report.cpuSeconds = after.flatMap { after in connected.map { after.cpuSeconds - $0.cpuSeconds } }
     return report
   }
 
-  private func figures() throws(FanoutError) -> ProcessFigures? {
-    guard let pid = plan.serverPID else { return nil }
-    return try ProcessFigures(pid: pid)
-  }
-
-  // MARK: Delivering
-
-  private mutating func deliver(into report: inout FanoutReport) throws(FanoutError) {
-    let publisher = FanoutPublisher(plan)
-    defer { publisher.stop() }
+  private mutating func deliver(into report: inout FanoutReport) throws {
     let start = MonotonicClock.now()
     audience.expectNumbers(above: start)
     publisher.start()
-    let end = try readAll(publisher)
-    try rest(milliseconds: Int(Self.settleMilliseconds))
-    let progress = publisher.progress
-    if let failure = progress.failure { throw failure }
+    defer { publisher.stop() }
+    let end = try readAll()
+    let tally = tally
+    try audience.pump(seconds: Audience.settleSeconds) { _, numbers, now in tally.count(numbers, at: now) }
+    _ = try publisher.isRunning()
     report.delivered = tally.delivered
-    let subscribers = audience.subscribers
-    report.doubled = subscribers.reduce(0) { $0 + $1.doubled }
-    report.outOfOrder = subscribers.reduce(0) { $0 + $1.outOfOrder }
-    report.missing = subscribers.reduce(0) { $0 + max(0, plan.messages - $1.delivered - $1.outOfOrder) }
-    // More than all messages in growing order: something that nobody published.
-    report.doubled += subscribers.reduce(0) { $0 + max(0, $1.delivered - plan.messages) }
+    for subscriber in audience.subscribers {
+      // More than all messages in growing order: something that was never published.
+      report.doubled += subscriber.doubled + max(0, subscriber.delivered - options.messages)
+      report.outOfOrder += subscriber.outOfOrder
+      report.missing += max(0, options.messages - subscriber.delivered - subscriber.outOfOrder)
+    }
     report.closed = audience.closedCount
-    report.deliverySeconds = Self.seconds(from: progress.startNanoseconds, to: end)
-    report.publishSeconds = Self.seconds(from: progress.startNanoseconds, to: progress.endNanoseconds)
-    report.published = progress.published
+    report.deliverySeconds = end > start ? Double(end - start) / 1e9 : 0
+    report.published = publisher.outcome
     report.latency = tally.latency
   }
 
-  /// Reads until everything is delivered, the publisher fails, or nothing has happened for the stall time; gives the
-  /// moment of the last delivery.
-  private mutating func readAll(_ publisher: FanoutPublisher) throws(FanoutError) -> UInt64 {
-    let wanted = plan.subscribers * plan.messages
-    let stall = UInt64(plan.stallSeconds) * 1_000_000_000
-    var last = (delivered: tally.delivered, published: 0, moment: MonotonicClock.now())
+  /// Reads until everything is delivered or nothing has happened for the stall time; gives the moment of the last
+  /// delivery. Throws where the publisher fails.
+  private mutating func readAll() throws -> UInt64 {
+    let wanted = options.subscribers * options.messages
+    let stall = UInt64(Self.stallSeconds) * 1_000_000_000
+    var last = (delivered: 0, published: 0, moment: MonotonicClock.now())
     var lastDelivery = last.moment
-    while tally.delivered < wanted, audience.closedCount < plan.subscribers {
+    while tally.delivered < wanted, audience.closedCount < options.subscribers {
       try pump(milliseconds: 200)
       let now = MonotonicClock.now()
-      if tally.delivered != last.delivered { lastDelivery = now }
-      // The lock is the publisher's too: only now and then.
-      let isIdle = tally.delivered == last.delivered
-      let progress = isIdle ? publisher.progress : nil
-      if progress?.failure != nil { break }
-      let published = progress?.published ?? last.published
-      if !isIdle || published != last.published {
-        last = (tally.delivered, published, now)
-      } else if now - last.moment > stall {
-        break
+      if tally.delivered != last.delivered {
+        lastDelivery = now
+        last = (tally.delivered, last.published, now)
+        continue
       }
+      // The publisher's locks are taken only while nothing is delivered.
+      _ = try publisher.isRunning()
+      let published = ledger.current.total
+      if published != last.published { last = (last.delivered, published, now) }
+      if now - last.moment > stall { break }
     }
-    // The publisher still waits for its last answer when the last delivery is faster.
-    let deadline = MonotonicClock.now() + stall
-    while !publisher.progress.isDone, MonotonicClock.now() < deadline { try pump(milliseconds: 10) }
+    // The publisher still waits for its last response when the last delivery is faster.
+    let deadline = Deadline(seconds: Double(Self.stallSeconds))
+    while try publisher.isRunning(), !deadline.hasPassed { try pump(milliseconds: 10) }
     return lastDelivery
   }
 
-  private mutating func pump(milliseconds: Int32) throws(FanoutError) {
+  private mutating func pump(milliseconds: Int32) throws {
     let tally = tally
     try audience.pump(milliseconds: milliseconds) { _, numbers, now in tally.count(numbers, at: now) }
-  }
-
-  private mutating func rest(milliseconds: Int) throws(FanoutError) {
-    let end = MonotonicClock.now() + UInt64(milliseconds) * 1_000_000
-    while case let now = MonotonicClock.now(), now < end {
-      try pump(milliseconds: Int32(min((end - now) / 1_000_000 + 1, 200)))
-    }
-  }
-
-  private static func seconds(from start: UInt64, to end: UInt64) -> Double {
-    end > start ? Double(end - start) / 1e9 : 0
   }
 }

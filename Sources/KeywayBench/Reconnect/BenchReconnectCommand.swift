@@ -1,37 +1,41 @@
 import ArgumentParser
 import CommandSupport
 import Glibc
+import LoopbackKit
 
 /// `keyway bench reconnect`: a crowd that comes back at once.
-struct BenchReconnectCommand: AsyncParsableCommand {
+struct BenchReconnectCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "reconnect",
-    abstract: "Cuts off many subscribers, has them all come back at once, and measures them and those who write.",
+    abstract: "Cuts off many subscribers, has them all come back at once, and measures them and the writers.",
     discussion: """
       keyway bench reconnect --subscribers 5000 --behind 100
       keyway bench reconnect --cut kill --store /tmp/store
 
       Every subscriber observes the text of one of so many notes. All are cut, so many transactions are written that
-      each miss some events, and then all come back at once with the last ID that they had, while others write at a
-      steady rate, as they did before the cut. What everybody was told is checked against what was published.
+      each misses some events, and then all come back at once with the last ID that they had, while others write at a
+      steady rate, as they did before the cut. What every subscriber received is checked against what was published.
 
       With --cut close the connections are closed and the server goes on. With term or kill the benchmark starts a
       server of its own, of the store in --store, ends it with that signal when the missed transactions are written, and
       starts it again.
 
-      Exits with 1 if anybody was told anything wrong. Latencies are printed and not judged.
+      Exits with 1 if a subscriber received anything wrong. Latencies are printed and not judged.
       """)
 
   /// How the subscribers lose their streams.
   enum Cut: String, CaseIterable, ExpressibleByArgument {
-    case close, term, kill
+    /// They close their connections; the server goes on.
+    case close
+    /// They do, and when the revisions that they miss are written, the server is ended with a signal and started again.
+    case term, kill
 
-    /// The same as the benchmark sees it.
-    var cut: ReconnectCut {
+    /// The signal; nil where the server goes on.
+    var signal: Int32? {
       switch self {
-      case .close: .close
-      case .term: .restart(signal: SIGTERM)
-      case .kill: .restart(signal: SIGKILL)
+      case .close: nil
+      case .term: SIGTERM
+      case .kill: SIGKILL
       }
     }
   }
@@ -42,7 +46,7 @@ struct BenchReconnectCommand: AsyncParsableCommand {
   @Option(help: "How many objects are observed.")
   var objects = 500
 
-  @Option(help: "How many revisions everybody misses.")
+  @Option(help: "How many revisions every subscriber misses.")
   var behind = 100
 
   @Option(help: "How many of them concern each subscriber.")
@@ -72,56 +76,55 @@ struct BenchReconnectCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("A further setting of that server.", valueName: "name=value"))
   var set: [String] = []
 
-  @Flag(help: "Print the figures as one JSON object.")
-  var json = false
+  @OptionGroup var report: ReportOptions
 
-  @OptionGroup var options: ClientOptions
+  @OptionGroup var client: ClientOptions
 
   func validate() throws {
-    let ranges = [
+    try ReportOptions.check([
       ("--subscribers", subscribers, 1...16_000), ("--objects", objects, 1...10_000), ("--behind", behind, 1...100_000),
       ("--missed", missed, 1...behind), ("--at-once", atOnce, 1...16_000), ("--rate", rate, 1...100_000),
       ("--writers", writers, 1...objects), ("--size", size, 22...90_000), ("--baseline", baseline, 1...3600),
-    ]
-    for (name, value, range) in ranges where !range.contains(value) {
-      throw ValidationError("\(name) is between \(range.lowerBound) and \(range.upperBound)")
-    }
+    ])
     guard behind / missed <= objects else {
       throw ValidationError("--behind \(behind) with --missed \(missed) takes \(behind / missed) objects")
     }
     guard cut == .close || store != nil else { throw ValidationError("--cut \(cut.rawValue) takes --store") }
   }
 
-  func run() async throws {
-    let report = try measure()
-    print(json ? report.json : report.text)
-    guard report.isFaultless else { throw ExitCode.failure }
-  }
-
-  /// Blocks its thread for as long as the benchmark takes; nothing else of this process wants one.
-  private func measure() throws(FanoutError) -> ReconnectReport {
-    switch cut.cut {
-    case .close:
-      var run = try ReconnectRun(plan(options.address))
-      return try run.run(restart: nil)
-    case .restart(let signal):
-      let server = MeasuredServer(
-        store: store ?? "", port: try MeasuredServer.freePort(), set.flatMap { ["--set", $0] })
-      try server.start()
-      var run = try ReconnectRun(plan(server.url))
-      let report = try run.run { () throws(FanoutError) in
-        try server.end(signal)
-        try server.start()
-      }
-      try server.end(SIGTERM)
-      return report
+  func run() throws {
+    guard let signal = cut.signal else {
+      var run = try ReconnectRun(self, try SocketAddress(server: client.address))
+      return try report.show(try run.run(restart: nil))
     }
+    let server = try KeywayServer(
+      ["--set", "store=\(store ?? "")"] + set.flatMap { ["--set", $0] }, output: .errorsShown)
+    func start() throws {
+      try server.start()
+      try server.awaitReady(seconds: Self.startSeconds)
+    }
+    try start()
+    var run = try ReconnectRun(self, SocketAddress(port: server.port))
+    let figures = try run.run {
+      try server.end(signal, within: Self.endSeconds)
+      try start()
+    }
+    try server.end(SIGTERM, within: Self.endSeconds)
+    try report.show(figures)
   }
 
-  private func plan(_ server: String) throws(FanoutError) -> ReconnectPlan {
-    ReconnectPlan(
-      address: try SocketAddress(server: server), subscribers: subscribers, objects: objects, behind: behind,
-      missed: missed, atOnce: atOnce, writesPerSecond: rate, writers: writers, sizeBytes: size,
-      baselineSeconds: baseline)
-  }
+  private static let startSeconds = 60.0
+  private static let endSeconds = 20.0
+
+  /// In so many groups of objects the missed revisions are written, one group with each.
+  var groups: Int { max(1, behind / missed) }
+
+  /// The name of an object.
+  func object(_ number: Int) -> String { "Note/reconnect-\(number)" }
+
+  /// The key path that is observed and written.
+  func path(_ object: Int) -> String { "/v1/objects/\(self.object(object))/text" }
+
+  /// The object that a subscriber observes.
+  func object(of subscriber: Int) -> Int { subscriber % objects }
 }

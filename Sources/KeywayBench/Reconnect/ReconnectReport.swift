@@ -2,7 +2,7 @@ import Foundation
 import KeyValueModel
 
 /// The figures of a benchmark of a crowd that comes back.
-struct ReconnectReport: Hashable, Sendable {
+struct ReconnectReport: BenchmarkReport {
   let subscribers: Int
   let objects: Int
   let behind: Int
@@ -10,58 +10,55 @@ struct ReconnectReport: Hashable, Sendable {
   var missedEvents = 0
   /// How long the server took to end and to serve again; nil where it was not ended.
   var restartSeconds: Double?
-  /// How long it took until everybody was answered.
+  /// How long it took until all were answered.
   var openSeconds = 0.0
-  /// How long it took until each had what he missed, in microseconds.
-  var caughtUp = FanoutLatency()
+  /// How long it took until each had what it missed, in microseconds.
+  var caughtUp = Latency()
   /// How many did not get it in time.
   var late = 0
-  /// Those who wrote before the cut.
-  var before = SteadyWriters.Outcome()
-  /// Those who wrote while everybody came back.
-  var during = SteadyWriters.Outcome()
-  /// How many were told every message of their object once and in order, before and after the cut.
+  /// What was written before the cut.
+  var before = Publishers.Outcome()
+  /// What was written while all came back.
+  var during = Publishers.Outcome()
+  /// How many received every message of their object once and in order, before and after the cut.
   var exact = 0
   /// How many streams the server ended.
   var closed = 0
 
   /// No figures yet.
-  init(_ plan: ReconnectPlan) {
-    subscribers = plan.subscribers
-    objects = plan.objects
-    behind = plan.behind
+  init(_ options: BenchReconnectCommand) {
+    subscribers = options.subscribers
+    objects = options.objects
+    behind = options.behind
   }
 
-  /// The writers' 99th percentile while everybody came back, as a multiple of that before.
+  /// The writers' 99th percentile while all came back, as a multiple of that before.
   var ratio: Double { Double(during.latency.p99) / Double(max(before.latency.p99, 1)) }
 
-  /// Whether everybody was told everything once and in order.
+  /// Whether every subscriber received everything once and in order.
   var isFaultless: Bool { exact == subscribers && late == 0 && closed == 0 }
 
-  /// The figures as one JSON object.
-  var json: String {
+  var json: Value {
     var object: JSONObject = [
-      "subscribers": .integer(Int64(subscribers)), "objects": .integer(Int64(objects)),
-      "behind": .integer(Int64(behind)), "missedEvents": .integer(Int64(missedEvents)),
-      "openSeconds": .number(openSeconds),
+      "subscribers": .count(subscribers), "objects": .count(objects), "behind": .count(behind),
+      "missedEvents": .count(missedEvents), "openSeconds": .number(openSeconds),
       "caughtUpMicroseconds": .object([
-        "p50": .integer(caughtUp.p50), "p99": .integer(caughtUp.p99), "max": .integer(caughtUp.max),
+        "p50": .count(caughtUp.p50), "p99": .count(caughtUp.p99), "max": .count(caughtUp.max),
       ]),
-      "late": .integer(Int64(late)), "writersBefore": Self.json(before), "writersDuring": Self.json(during),
-      "p99Ratio": .number(ratio), "exact": .integer(Int64(exact)), "closed": .integer(Int64(closed)),
+      "late": .count(late), "writersBefore": Self.json(before), "writersDuring": Self.json(during),
+      "p99Ratio": .number(ratio), "exact": .count(exact), "closed": .count(closed),
     ]
     if let restartSeconds { object["restartSeconds"] = .number(restartSeconds) }
-    return Value.object(object).json
+    return .object(object)
   }
 
-  private static func json(_ outcome: SteadyWriters.Outcome) -> Value {
+  private static func json(_ outcome: Publishers.Outcome) -> Value {
     .object([
-      "writes": .integer(Int64(outcome.writes)), "p50Microseconds": .integer(outcome.latency.p50),
-      "p99Microseconds": .integer(outcome.latency.p99), "maxMicroseconds": .integer(outcome.latency.max),
+      "writes": .count(outcome.writes), "p50Microseconds": .count(outcome.latency.p50),
+      "p99Microseconds": .count(outcome.latency.p99), "maxMicroseconds": .count(outcome.latency.max),
     ])
   }
 
-  /// The figures for a person.
   var text: String {
     var lines: [String] = []
     if let restartSeconds { lines.append(String(format: "the server was back in %.2f s", restartSeconds)) }
@@ -79,7 +76,7 @@ struct ReconnectReport: Hashable, Sendable {
     return lines.joined(separator: "\n")
   }
 
-  private static func text(_ name: String, _ outcome: SteadyWriters.Outcome) -> String {
+  private static func text(_ name: String, _ outcome: Publishers.Outcome) -> String {
     "\(name): \(outcome.writes) writes; latency µs: p50 \(outcome.latency.p50)  p99 \(outcome.latency.p99)"
       + "  max \(outcome.latency.max)"
   }

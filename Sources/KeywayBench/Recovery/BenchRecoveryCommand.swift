@@ -1,4 +1,5 @@
 import ArgumentParser
+import KeyValueModel
 
 /// `keyway bench recovery`: how long a store takes to start, and what objects and records take in memory and on disk.
 struct BenchRecoveryCommand: ParsableCommand {
@@ -6,9 +7,9 @@ struct BenchRecoveryCommand: ParsableCommand {
     commandName: "recovery",
     abstract: "Times the start of a store with many objects, and of one with a long journal.",
     discussion: """
-      Writes two stores: one whose objects stand in a snapshot, and one with a few objects and a long journal, each record
-      of which sets a key. Each is then read by a process of its own, as a server reads it when it starts; its memory is
-      counted there.
+      Writes two stores: one whose objects stand in a snapshot, and one with a few objects and a long journal, each
+      record of which sets a key. Each is then read by a process of its own, as a server reads it when it starts; its
+      memory is counted there.
       """)
 
   @Option(help: "How many objects the first store has.")
@@ -23,21 +24,17 @@ struct BenchRecoveryCommand: ParsableCommand {
   @Option(help: .hidden)
   var measure: String?
 
-  @Flag(help: "Print the figures as one JSON object.")
-  var json = false
+  @OptionGroup var report: ReportOptions
 
   func validate() throws {
-    guard (1...20_000_000).contains(objects), (1...100_000_000).contains(records) else {
-      throw ValidationError("--objects is between 1 and 20,000,000, --records between 1 and 100,000,000")
-    }
+    try ReportOptions.check([("--objects", objects, 1...20_000_000), ("--records", records, 1...100_000_000)])
   }
 
   func run() throws {
     if let measure {
-      print(try RecoveryMeasurement(store: measure).json)
+      print(Value.object(try RecoveryMeasurement(store: measure).json).json)
       return
     }
-    let report = try RecoveryBenchmark(objects: objects, records: records, directory: directory).run()
-    print(json ? report.json : report.text)
+    try report.show(try RecoveryBenchmark(objects: objects, records: records, directory: directory).run())
   }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import Journal
 import KeyValueModel
+import LoopbackKit
 
 /// Writes stores, and has each read by a process of its own.
 struct RecoveryBenchmark {
@@ -23,23 +24,24 @@ struct RecoveryBenchmark {
   private static let fewObjects = 1000
   private static let batch = 1000
 
-  func run() throws -> RecoveryBenchmarkReport {
-    let folder = URL(filePath: directory).appending(path: "keyway-bench-\(UUID().uuidString)").path
-    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: folder) }
-    var report = RecoveryBenchmarkReport()
-    report.snapshot = try measure("\(folder)/snapshot", objects: objects, records: 0)
-    report.journal = try measure("\(folder)/journal", objects: min(objects, Self.fewObjects), records: records)
-    return report
+  /// Measures both stores.
+  func run() throws -> RecoveryReport {
+    let folder = try ScratchDirectory(in: directory)
+    return RecoveryReport(
+      snapshot: try measure(folder.file("snapshot"), objects: objects, records: 0),
+      journal: try measure(folder.file("journal"), objects: min(objects, Self.fewObjects), records: records))
   }
 
-  private func measure(_ store: String, objects: Int, records: Int) throws -> RecoveryBenchmarkReport.Figures {
+  private func measure(_ store: String, objects: Int, records: Int) throws -> RecoveryReport.Figures {
     try write(store, objects: objects, records: records)
     let snapshotBytes = try Self.bytes(of: "\(store)/snapshots")
     let journalBytes = try Self.bytes(of: store)
-    let measurement = try RecoveryMeasurement(json: try output(of: ["bench", "recovery", "--measure", store]))
+    let reader = try ChildProcess(
+      KeywayServer.thisProgram, ["bench", "recovery", "--measure", store], output: .errorsShown)
+    guard try reader.exitStatus(within: 86_400) == 0 else { throw LoopbackError("the store could not be read") }
+    let measurement = try RecoveryMeasurement(json: reader.output)
     guard measurement.objects == objects, measurement.records == records else {
-      throw FanoutError("the store came back with \(measurement.objects) objects and \(measurement.records) records")
+      throw LoopbackError("the store came back with \(measurement.objects) objects and \(measurement.records) records")
     }
     return .init(measurement: measurement, snapshotBytes: snapshotBytes, journalBytes: journalBytes)
   }
@@ -53,7 +55,7 @@ struct RecoveryBenchmark {
     var model = Model(schema: try Schema(yaml: Self.schema))
     for first in stride(from: 0, to: objects, by: Self.batch) {
       let numbers = first..<min(first + Self.batch, objects)
-      _ = try model.commit(Transaction(numbers.map { .create(try reference($0), values($0)) }))
+      _ = try model.commit(Transaction(numbers.map { .create(try .numbered("Item", $0), values($0)) }))
     }
     var encoder = StateEncoder(model.state)
     try journal.rebase(to: 1, schema: Self.schema, milliseconds: 0) { encoder.nextBlock() }
@@ -62,7 +64,7 @@ struct RecoveryBenchmark {
       let numbers = last + 1...min(last + UInt64(Self.batch), UInt64(records) + 1)
       let batch = try numbers.map { revision in
         var body: [UInt8] = []
-        let reference = try reference(Int(revision) % objects)
+        let reference = try Reference.numbered("Item", Int(revision) % objects)
         Transaction([.set(reference, keyPath: "price", .number(Double(revision) / 4))]).appendJournalText(to: &body)
         return JournalRecord(revision: revision, milliseconds: Int64(Date().timeIntervalSince1970 * 1000), body: body)
       }
@@ -72,30 +74,12 @@ struct RecoveryBenchmark {
     }
   }
 
-  private func reference(_ number: Int) throws -> Reference {
-    guard let reference = Reference(entity: "Item", id: "\(number)") else { throw FanoutError("no reference") }
-    return reference
-  }
-
   private func values(_ number: Int) -> JSONObject {
     [
       "name": .string("Item number \(number)"), "city": .string(["Lagos", "Lima", "Lyon"][number % 3]),
       "price": .number(Double(number) / 4), "count": .integer(Int64(number)),
       "parent": number == 0 ? .null : .string("Item/\(number / 2)"),
     ]
-  }
-
-  private func output(of arguments: [String]) throws -> String {
-    let process = Process()
-    process.executableURL = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
-    process.arguments = arguments
-    let pipe = Pipe()
-    process.standardOutput = pipe
-    try process.run()
-    let text = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    process.waitUntilExit()
-    guard process.terminationStatus == 0 else { throw FanoutError("the store could not be read") }
-    return text.trimmingCharacters(in: .whitespacesAndNewlines)
   }
 
   private static func bytes(of folder: String) throws -> Int {

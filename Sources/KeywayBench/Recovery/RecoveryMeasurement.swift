@@ -1,6 +1,7 @@
 import Foundation
 import Journal
 import KeyValueModel
+import LoopbackKit
 import ModelStore
 
 /// What the start of one store took, in this process.
@@ -17,14 +18,14 @@ struct RecoveryMeasurement {
   /// Reads the store of a directory.
   init(store: String) throws {
     residentBytesBefore = try Self.residentBytes()
-    let begin = ContinuousClock.now
+    let begin = MonotonicClock.now()
     let journal = try SQLiteJournal(directory: store, durability: .synced) {
       JournalIdentity(epoch: "bench", schema: "")
     }
     let schema = try Schema(yaml: journal.identity.schema)
     var last = RecoveryProgress()
     let outcome = try Recovery(journal, schema: schema, limits: StoreLimits()) { last = $0 }.run()
-    seconds = (ContinuousClock.now - begin) / .seconds(1)
+    seconds = MonotonicClock.seconds(since: begin)
     objects = outcome.model.state.count
     records = last.records
     residentBytes = try Self.residentBytes()
@@ -35,28 +36,20 @@ struct RecoveryMeasurement {
   /// What another process has measured.
   init(json text: String) throws {
     let value = try Value(json: text)
-    guard case .object(let members) = value else { throw FanoutError("no measurement: \(text)") }
-    func number(_ name: String) -> Double {
-      switch members[name] {
-      case .integer(let whole): Double(whole)
-      case .number(let number): number
-      default: 0
-      }
-    }
-    objects = Int(number("objects"))
-    records = Int(number("records"))
-    seconds = number("seconds")
-    residentBytesBefore = Int(number("before"))
-    residentBytes = Int(number("after"))
-    peakBytes = Int(number("peak"))
+    objects = value["objects"].whole ?? 0
+    records = value["records"].whole ?? 0
+    seconds = value["seconds"].double ?? 0
+    residentBytesBefore = value["before"].whole ?? 0
+    residentBytes = value["after"].whole ?? 0
+    peakBytes = value["peak"].whole ?? 0
   }
 
-  var json: String {
-    Value.object([
-      "objects": .integer(Int64(objects)), "records": .integer(Int64(records)), "seconds": .number(seconds),
-      "before": .integer(Int64(residentBytesBefore)), "after": .integer(Int64(residentBytes)),
-      "peak": .integer(Int64(peakBytes)),
-    ]).json
+  /// The figures, for the process that has asked for them.
+  var json: JSONObject {
+    [
+      "objects": .count(objects), "records": .count(records), "seconds": .number(seconds),
+      "before": .count(residentBytesBefore), "after": .count(residentBytes), "peak": .count(peakBytes),
+    ]
   }
 
   private static func residentBytes() throws -> Int {

@@ -2,15 +2,15 @@ import Foundation
 import KeyValueModel
 
 /// The figures of a benchmark with slow readers.
-struct SlowReadersReport: Hashable, Sendable {
+struct SlowReadersReport: BenchmarkReport {
   /// One phase.
-  struct Phase: Hashable, Sendable {
+  struct Phase {
     var seconds = 0.0
     var commits = 0
     /// To those that always read.
     var deliveries = 0
     /// Of those that always read.
-    var latency = FanoutLatency()
+    var latency = Latency()
     /// The median of the 99th percentiles of its seconds.
     var typicalP99: Int64 = 0
     /// What the server had in memory at the end.
@@ -18,16 +18,17 @@ struct SlowReadersReport: Hashable, Sendable {
     /// What the server used.
     var cpuSeconds: Double?
 
+    private var commitsPerSecond: Double { Double(commits) / max(seconds, 1e-9) }
+    private var deliveriesPerSecond: Double { Double(deliveries) / max(seconds, 1e-9) }
+
     var json: Value {
+      var percentiles = latency.json
+      percentiles["typicalP99"] = .count(typicalP99)
       var object: JSONObject = [
-        "seconds": .number(seconds), "commitsPerSecond": .number(Double(commits) / max(seconds, 1e-9)),
-        "deliveriesPerSecond": .number(Double(deliveries) / max(seconds, 1e-9)),
-        "latencyMicroseconds": .object([
-          "p50": .integer(latency.p50), "p90": .integer(latency.p90), "p99": .integer(latency.p99),
-          "typicalP99": .integer(typicalP99), "max": .integer(latency.max),
-        ]),
+        "seconds": .number(seconds), "commitsPerSecond": .number(commitsPerSecond),
+        "deliveriesPerSecond": .number(deliveriesPerSecond), "latencyMicroseconds": .object(percentiles),
       ]
-      if let residentBytes { object["residentBytes"] = .integer(Int64(residentBytes)) }
+      if let residentBytes { object["residentBytes"] = .count(residentBytes) }
       if let cpuSeconds { object["cpuSeconds"] = .number(cpuSeconds) }
       return .object(object)
     }
@@ -35,8 +36,8 @@ struct SlowReadersReport: Hashable, Sendable {
     func text(_ name: String) -> String {
       var line = String(
         format: "%@: %.0f commits/s, %.0f deliveries/s; latency µs: p50 %d  p90 %d  p99 %d (%d)  max %d", name,
-        Double(commits) / max(seconds, 1e-9), Double(deliveries) / max(seconds, 1e-9), Int(latency.p50),
-        Int(latency.p90), Int(latency.p99), Int(typicalP99), Int(latency.max))
+        commitsPerSecond, deliveriesPerSecond, Int(latency.p50), Int(latency.p90), Int(latency.p99), Int(typicalP99),
+        Int(latency.max))
       if let residentBytes, let cpuSeconds {
         line += String(
           format: "; server: %.1f MiB, %.0f %% CPU", Double(residentBytes) / 1_048_576, cpuSeconds / seconds * 100)
@@ -47,7 +48,7 @@ struct SlowReadersReport: Hashable, Sendable {
 
   var subscribers = 0
   var slow = 0
-  /// Everybody reads.
+  /// All read.
   var baseline = Phase()
   /// Some do not.
   var stop = Phase()
@@ -57,12 +58,13 @@ struct SlowReadersReport: Hashable, Sendable {
   var pendingBytes = 0
   /// How many streams missed events at the end of the stop.
   var lagging = 0
-  /// How many changes those that stopped were told in the place of others, and of how many others.
+  /// How many changes came to those that stopped in the place of others, and of how many others.
   var coalesced = 0
   var covered = 0
   /// How many of those that stopped show what GET shows.
   var present = 0
-  /// How many of them were told of as many changes as there were, the merged counted as what they stand for.
+  /// How many of them received as many changes as there were, those that stand for others counted as what they stand
+  /// for.
   var complete = 0
   /// How many of the others missed anything, or got it twice or out of order.
   var faulty = 0
@@ -74,22 +76,19 @@ struct SlowReadersReport: Hashable, Sendable {
   /// The same of the median of the seconds: what other programs on the machine do shows less in it.
   var typicalRatio: Double { Double(stop.typicalP99) / Double(max(baseline.typicalP99, 1)) }
 
-  /// Whether nobody was told anything wrong.
+  /// Whether no subscriber received anything wrong.
   var isFaultless: Bool { present == slow && complete == slow && faulty == 0 && closed == 0 }
 
-  /// The figures as one JSON object.
-  var json: String {
-    Value.object([
-      "subscribers": .integer(Int64(subscribers)), "slow": .integer(Int64(slow)), "baseline": baseline.json,
-      "stop": stop.json, "catchUp": catchUp.json, "p99Ratio": .number(ratio), "typicalP99Ratio": .number(typicalRatio),
-      "pendingBytes": .integer(Int64(pendingBytes)), "lagging": .integer(Int64(lagging)),
-      "coalesced": .integer(Int64(coalesced)), "covered": .integer(Int64(covered)),
-      "present": .integer(Int64(present)), "complete": .integer(Int64(complete)), "faulty": .integer(Int64(faulty)),
-      "closed": .integer(Int64(closed)),
-    ]).json
+  var json: Value {
+    .object([
+      "subscribers": .count(subscribers), "slow": .count(slow), "baseline": baseline.json, "stop": stop.json,
+      "catchUp": catchUp.json, "p99Ratio": .number(ratio), "typicalP99Ratio": .number(typicalRatio),
+      "pendingBytes": .count(pendingBytes), "lagging": .count(lagging), "coalesced": .count(coalesced),
+      "covered": .count(covered), "present": .count(present), "complete": .count(complete), "faulty": .count(faulty),
+      "closed": .count(closed),
+    ])
   }
 
-  /// The figures for a person.
   var text: String {
     [
       baseline.text("all read"), stop.text("\(slow) of \(subscribers) do not"), catchUp.text("they read again"),

@@ -32,7 +32,7 @@ final class DurableServer {
     let client = process.client
     let isReady = Deadline().awaits { (try? client.send("GET", "/readyz"))?.status == 200 }
     guard isReady else {
-      throw ChildProcess.Failure(description: "keyway serve is not ready:\n\(process.child.errors)")
+      throw LoopbackError("keyway serve is not ready:\n\(process.child.errors)")
     }
     return process
   }

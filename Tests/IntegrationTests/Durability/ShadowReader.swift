@@ -71,7 +71,7 @@ final class ShadowReader: Sendable {
   }
 
   private func note(_ error: any Error) {
-    guard let error = error as? WireError, case .unexpectedStatus(let status) = error.reason, status != 503 else {
+    guard let error = error as? LoopbackError, case .unexpectedStatus(let status) = error.reason, status != 503 else {
       return
     }
     state.withLock {

@@ -1,6 +1,6 @@
 import Foundation
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("Importing real prices while somebody watches")
 struct ImportTests {

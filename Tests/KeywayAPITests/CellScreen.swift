@@ -1,7 +1,7 @@
 import KeyValueModel
 import KeywayClient
+import LoopbackKit
 import Testing
-import WireTesting
 
 /// A stream with cells, and what they show to a client that applies what it receives.
 final class CellScreen {

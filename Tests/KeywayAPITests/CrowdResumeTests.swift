@@ -2,10 +2,10 @@ import Foundation
 import KeyValueModel
 import KeywayAPI
 import Locking
+import LoopbackKit
 import ModelStore
 import Seeding
 import Testing
-import WireTesting
 
 @Suite("A crowd that comes back in the midst of writing")
 struct CrowdResumeTests {
@@ -102,7 +102,9 @@ struct CrowdResumeTests {
       let stream = try open(number % kinds, client, since: "\(epoch)-\(since)")
       streams.append((number % kinds, since, stream))
     }
-    guard Deadline(seconds: 60).awaits({ present.withLock { $0.isOver } }) else { throw WireError(.connectionClosed) }
+    guard Deadline(seconds: 60).awaits({ present.withLock { $0.isOver } }) else {
+      throw LoopbackError(.connectionClosed)
+    }
     let end = present.withLock { $0.revision }
     return try streams.map { kind, since, stream in
       Told(kind: kind, since: since, lines: try events(stream, after: since, to: end).map(\.lines))

@@ -2,8 +2,8 @@ import Journal
 import JournalTesting
 import KeyValueModel
 import Locking
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("A journal that cannot be read, and those who follow it")
 struct JournalFaultTests {

@@ -4,9 +4,9 @@ import Journal
 import KeyValueModel
 import KeywayAPI
 import Locking
+import LoopbackKit
 import Seeding
 import Testing
-import WireTesting
 
 @Suite("Followers of the journal")
 struct JournalFollowingTests {

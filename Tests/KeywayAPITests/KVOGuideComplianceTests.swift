@@ -1,6 +1,6 @@
 import KeyValueModel
+import LoopbackKit
 import Testing
-import WireTesting
 
 /// The chapter "KVO Compliance" of Apple's guide; see `KVOGuideTests`.
 @Suite("The KVO guide: compliance")

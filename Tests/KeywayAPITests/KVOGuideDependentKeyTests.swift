@@ -1,6 +1,6 @@
 import KeyValueModel
+import LoopbackKit
 import Testing
-import WireTesting
 
 /// The chapter "Registering Dependent Keys" of Apple's guide; see `KVOGuideTests`. No dependence is registered here:
 /// it is found from the expression.

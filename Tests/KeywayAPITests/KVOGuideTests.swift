@@ -1,6 +1,6 @@
 import KeyValueModel
+import LoopbackKit
 import Testing
-import WireTesting
 
 /// Apple's Key-Value Observing Programming Guide, listing by listing, over HTTP: what an object of Cocoa does to itself
 /// is here a request, and an observer's `observeValueForKeyPath:ofObject:change:context:` is an event of its stream.

@@ -1,9 +1,9 @@
 import KeyValueModel
 import KeywayAPI
+import LoopbackKit
 import ModelStore
 import Seeding
 import Testing
-import WireTesting
 
 @Suite("Coming back to a stream")
 struct ResumeTests {

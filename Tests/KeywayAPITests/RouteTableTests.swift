@@ -1,5 +1,5 @@
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("Routes and methods")
 struct RouteTableTests {

@@ -1,8 +1,8 @@
 import HTTPServer
 import KeyValueModel
 import KeywayAPI
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("Streams of one object")
 struct StreamTests {
@@ -156,7 +156,7 @@ struct StreamTests {
         """
       ])
     #expect(stream.isComplete)
-    #expect(throws: WireError.self) { try server.client.stream("/v1/objects/Note/1") }
+    #expect(throws: LoopbackError.self) { try server.client.stream("/v1/objects/Note/1") }
     #expect(try Deadline().awaits { try server.client.json("/v1/status")["streams"].whole == 0 })
   }
 

@@ -1,5 +1,5 @@
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("Values, and what is refused")
 struct ValueRuleTests {

@@ -24,8 +24,8 @@ extension Programs {
     }
   }
 
-  /// `all`, of which false is decisive, or `exists`, of which true is: an element that decides makes errors of the others
-  /// disappear (CEL language definition, Macros).
+  /// `all`, of which false is decisive, or `exists`, of which true is: an element that decides makes errors of the
+  /// others disappear (CEL language definition, Macros).
   static func quantifier(_ range: Range, _ predicate: @escaping Program, decisive: Bool) -> Program {
     { (frame) throws(EvaluationError) in
       let elements = try range.elements(&frame)

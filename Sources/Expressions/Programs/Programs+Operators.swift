@@ -104,8 +104,8 @@ extension Programs {
     }
   }
 
-  /// Operands joined by `&&`, of which false is decisive, or by `||`, of which true is: one that decides makes errors of
-  /// the others disappear, whatever their order (CEL language definition, Logical Operators).
+  /// Operands joined by `&&`, of which false is decisive, or by `||`, of which true is: one that decides makes errors
+  /// of the others disappear, whatever their order (CEL language definition, Logical Operators).
   static func logical(_ operands: [Program], decisive: Bool) -> Program {
     { (frame) throws(EvaluationError) in
       try frame.budget.spend()

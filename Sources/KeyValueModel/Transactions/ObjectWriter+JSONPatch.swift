@@ -31,8 +31,8 @@ extension ObjectWriter {
     return document
   }
 
-  /// What the patch names; where it replaces the document as a whole, what is different then. That it leaves out what is
-  /// not to be set, as the computed keys are, says nothing.
+  /// What the patch names; where it replaces the document as a whole, what is different then. That it leaves out what
+  /// is not to be set, as the computed keys are, says nothing.
   private func changes(
     by patch: JSONPatch, of entity: Entity, _ document: JSONObject, _ result: JSONObject
   ) -> JSONObject {

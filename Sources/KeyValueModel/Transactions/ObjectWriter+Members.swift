@@ -62,8 +62,8 @@ extension ObjectWriter {
     }
   }
 
-  /// The collection as it stands after members were made in place: their bodies may have taken others away. Those of them
-  /// that have put themselves in are left out: where they go is for the operation to say.
+  /// The collection as it stands after members were made in place: their bodies may have taken others away. Those of
+  /// them that have put themselves in are left out: where they go is for the operation to say.
   func refreshed(_ place: CollectionPlace, without members: [NewMember]) -> CollectionPlace {
     guard case .members(var list) = editor.state.value(of: place.owner, key: place.index) else { return place }
     for case .object(let reference, _) in members { list.remove(.reference(reference)) }

@@ -65,8 +65,8 @@ extension StateEditor {
     }
   }
 
-  /// The far side `key` of `holder` takes `object`: a to-one in place of the object that it had, which forgets the holder
-  /// under `reverse`; a collection at its end.
+  /// The far side `key` of `holder` takes `object`: a to-one in place of the object that it had, which forgets the
+  /// holder under `reverse`; a collection at its end.
   mutating func attach(
     _ object: Reference, to holder: Reference, key index: Int, reverse: Int
   ) throws(ModelError) {

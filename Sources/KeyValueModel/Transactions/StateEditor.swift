@@ -1,7 +1,7 @@
 /// A state being changed by a transaction, what its operations have changed so far, and how to get back.
 ///
-/// Every object is written through `write`, which remembers what stood there before the transaction, so that `undo` leaves
-/// no trace of a failed one.
+/// Every object is written through `write`, which remembers what stood there before the transaction, so that `undo`
+/// leaves no trace of a failed one.
 struct StateEditor {
   private(set) var state: ModelState
   let revision: Revision
@@ -99,8 +99,8 @@ struct StateEditor {
     changes.noteSetting(of: reference, key: index, isSilent: isSilent)
   }
 
-  /// Gives a collection other members. `kind` says what observers are told where that is not to be found out from what
-  /// came and went.
+  /// Gives a collection other members. `kind` says what observers are notified of where that is not to be found out
+  /// from what came and went.
   mutating func store(
     _ list: MemberList, in reference: Reference, key index: Int, removed: [Value], inserted: [Value],
     as kind: StepChanges.CollectionKind = .difference

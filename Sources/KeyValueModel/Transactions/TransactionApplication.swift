@@ -108,7 +108,8 @@ struct TransactionApplication {
   /// Looks at the object as it stood before the transaction: what the transaction itself does is no conflict.
   private mutating func require(_ reference: Reference, _ since: Revision) throws(ModelError) {
     let former = FormerState(before: writer.editor.before, state: writer.editor.state)
-    guard former.record(reference) != nil, former.revision(of: reference) <= since, since < writer.editor.revision else {
+    guard former.record(reference) != nil, former.revision(of: reference) <= since, since < writer.editor.revision
+    else {
       throw ModelError(.staleRevision, "\(reference) has changed since revision \(since)", object: reference)
     }
     results.append(reference)

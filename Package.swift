@@ -32,7 +32,7 @@ let package = Package(
   targets: [
     // The one room for C: libmicrohttpd and the Linux calls that Swift's Glibc module lacks.
     .systemLibrary(name: "CMicrohttpd", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
-    // The second, for the command's load generator and importer: epoll and strptime, which Swift's Glibc module lacks.
+    // The second, for the loopback kit and the importer: epoll and strptime, which Swift's Glibc module lacks.
     .systemLibrary(name: "CLinux"),
     // The third: SHA-256 of nettle, which libmicrohttpd's GnuTLS brings along.
     .systemLibrary(name: "CNettle", providers: [.apt(["nettle-dev"])]),
@@ -170,7 +170,7 @@ let package = Package(
     .testTarget(
       name: "HTTPServerTests",
       dependencies: [
-        "HTTPServer", "Locking",
+        "HTTPServer", "Locking", "LoopbackKit",
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
       ],

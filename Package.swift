@@ -31,7 +31,7 @@ let package = Package(
   targets: [
     // C is imported by these three alone. First libmicrohttpd, with Linux calls that Swift's Glibc module lacks.
     .systemLibrary(name: "CMicrohttpd", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
-    // Second epoll and strptime, for the load generators and the import; Swift's Glibc module lacks them too.
+    // Second epoll and strptime, for the loopback kit and the import; Swift's Glibc module lacks them too.
     .systemLibrary(name: "CLinux"),
     // Third SHA-256 of Nettle, which libmicrohttpd-dev installs by way of GnuTLS.
     .systemLibrary(name: "CNettle", providers: [.apt(["nettle-dev"])]),
@@ -174,7 +174,7 @@ let package = Package(
     .testTarget(
       name: "HTTPServerTests",
       dependencies: [
-        "HTTPServer", "Locking",
+        "HTTPServer", "Locking", "LoopbackKit",
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
       ],

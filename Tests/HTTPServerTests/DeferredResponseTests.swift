@@ -1,5 +1,6 @@
 import HTTPTypes
 import Locking
+import LoopbackKit
 import Testing
 
 @testable import HTTPServer
@@ -81,6 +82,6 @@ import Testing
     held.withLock { $0 }?.respond(Response(status: .ok, body: Array("done".utf8)))
     #expect(client.readToEnd().hasSuffix("done"))
     stopping?.join()
-    #expect(throws: TestClient.ConnectFailure.self) { try TestClient(port: server.port) }
+    #expect(throws: LoopbackError.self) { try TestClient(port: server.port) }
   }
 }

@@ -1,56 +1,21 @@
 import Glibc
+import LoopbackKit
 
 /// A client that says exactly the bytes it is told, and reads with a deadline far beyond what any test needs.
 final class TestClient {
-  private let descriptor: Int32
+  private let socket: WireSocket
   private var received: [UInt8] = []
   private(set) var isAtEnd = false
 
-  init(port: UInt16, receiveBuffer: Int32? = nil, family: Int32 = AF_INET) throws {
-    descriptor = socket(family, Int32(SOCK_STREAM.rawValue), 0)
-    if var size = receiveBuffer {
-      setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
-    }
-    var patience = timeval(tv_sec: 20, tv_usec: 0)
-    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
-    let status = family == AF_INET6 ? connect6(port) : connect4(port)
-    guard status == 0 else { throw ConnectFailure(code: errno) }
-  }
-
-  struct ConnectFailure: Error { let code: Int32 }
-
-  deinit { close(descriptor) }
-
-  private func connect4(_ port: UInt16) -> Int32 {
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = port.bigEndian
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    return withUnsafeBytes(of: &address) {
-      connect(descriptor, $0.assumingMemoryBound(to: sockaddr.self).baseAddress, socklen_t($0.count))
-    }
-  }
-
-  private func connect6(_ port: UInt16) -> Int32 {
-    var address = sockaddr_in6()
-    address.sin6_family = sa_family_t(AF_INET6)
-    address.sin6_port = port.bigEndian
-    address.sin6_addr = in6addr_loopback
-    return withUnsafeBytes(of: &address) {
-      connect(descriptor, $0.assumingMemoryBound(to: sockaddr.self).baseAddress, socklen_t($0.count))
-    }
+  init(port: UInt16, receiveBuffer: Int32? = nil, family: Int32 = AF_INET) throws(LoopbackError) {
+    let host = family == AF_INET6 ? "[::1]" : "127.0.0.1"
+    socket = try WireSocket(try SocketAddress(server: "http://\(host):\(port)"), receiveBufferBytes: receiveBuffer)
   }
 
   func send(_ text: String) { send(Array(text.utf8)) }
 
-  func send(_ bytes: [UInt8]) {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-      guard count > 0 else { return }
-      rest = rest.dropFirst(count)
-    }
-  }
+  /// Sends bytes; the server may have closed the connection before it has them.
+  func send(_ bytes: [UInt8]) { try? socket.send(bytes) }
 
   func get(_ target: String, _ lines: String = "") { send("GET \(target) HTTP/1.1\r\nHost: a\r\n\(lines)\r\n") }
 
@@ -90,20 +55,21 @@ final class TestClient {
 
   /// Whether anything, or the end, can be read within the time.
   func hasInput(milliseconds: Int32) -> Bool {
-    var poller = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    var poller = pollfd(fd: socket.descriptor, events: Int16(POLLIN), revents: 0)
     return poll(&poller, 1, milliseconds) > 0
   }
 
   private func receive() -> Bool {
     guard !isAtEnd else { return false }
-    var buffer = [UInt8](repeating: 0, count: 65_536)
-    let count = recv(descriptor, &buffer, buffer.count, 0)
-    guard count > 0 else {
-      isAtEnd = count == 0 || errno == ECONNRESET
+    do {
+      let bytes = try socket.receive(before: Deadline())
+      isAtEnd = bytes.isEmpty
+      received += bytes
+    } catch {
+      isAtEnd = error.reason == .connectionReset
       return false
     }
-    received += buffer[..<count]
-    return true
+    return !isAtEnd
   }
 
   private func firstEnd(of wanted: [UInt8], from start: Int) -> Int? {

@@ -26,14 +26,14 @@ struct CollectionKeyPathTests {
       ("staff.department.friends", #"[["Department/1"],["Department/1"]]"#),
     ])
   func goingOn(text: String, value: String) throws {
-    var bench = try Bench(Self.schema)
-    try bench.create("Worker/1", #"{"tags":["a"]}"#)
-    try bench.create("Worker/2")
-    try bench.create("Department/1", #"{"name":"D","staff":["Worker/1","Worker/2"]}"#)
-    try bench.set("Worker/1", "mates", #"["Worker/2"]"#)
+    var fixture = try Fixture(Self.schema)
+    try fixture.create("Worker/1", #"{"tags":["a"]}"#)
+    try fixture.create("Worker/2")
+    try fixture.create("Department/1", #"{"name":"D","staff":["Worker/1","Worker/2"]}"#)
+    try fixture.set("Worker/1", "mates", #"["Worker/2"]"#)
     let reference = try ref("Department/1")
-    let path = try bench.model.schema.resolve(text, from: bench.model.state.requireRecord(reference).entity)
-    #expect(bench.model.state.value(of: reference, at: path).json == value)
+    let path = try fixture.model.schema.resolve(text, from: fixture.model.state.requireRecord(reference).entity)
+    #expect(fixture.model.state.value(of: reference, at: path).json == value)
   }
 
   @Test(

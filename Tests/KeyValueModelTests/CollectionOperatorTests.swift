@@ -38,26 +38,26 @@ struct CollectionOperatorTests {
       Boss: {extends: Employee, keys: {bonus: {type: number}}}
     """
 
-  var bench: Bench
+  var fixture: Fixture
 
   init() throws {
-    bench = try Bench(Self.schema)
-    for id in 1...3 { try bench.create("Department/\(id)") }
-    try bench.create("Team/1", #"{"title":"red"}"#)
-    try bench.create("Team/2", #"{"title":"blue"}"#)
+    fixture = try Fixture(Self.schema)
+    for id in 1...3 { try fixture.create("Department/\(id)") }
+    try fixture.create("Team/1", #"{"title":"red"}"#)
+    try fixture.create("Team/2", #"{"title":"blue"}"#)
     let people = [
       #"{"name":"b","salary":30,"level":3,"hired":"2020-01-01T10:00:00+05:00","tags":["x","y"],"teams":["Team/1","Team/2"]}"#,
       #"{"name":"a","salary":10,"level":1,"hired":"2020-01-01T06:00:00Z","tags":["y"],"teams":["Team/2"]}"#,
       #"{"name":"B","level":2,"tags":["x","z"],"boss":"Employee/1"}"#, #"{"salary":30,"boss":"Employee/2"}"#,
     ]
-    for (position, text) in people.enumerated() { try bench.create("Employee/\(position + 1)", text) }
-    try bench.create("Boss/1", #"{"name":"z","salary":7.5,"department":"Department/2"}"#)
-    try bench.set("Department/1", "employees", #"["Employee/1","Employee/2","Employee/3","Employee/4"]"#)
-    try bench.patch("Department/1", #"{"marks":[5,2,9],"rates":[1.5,-2],"head":"Employee/1"}"#)
-    try bench.patch("Department/2", #"{"parent":"Department/1","head":"Boss/1"}"#)
-    try bench.create(
+    for (position, text) in people.enumerated() { try fixture.create("Employee/\(position + 1)", text) }
+    try fixture.create("Boss/1", #"{"name":"z","salary":7.5,"department":"Department/2"}"#)
+    try fixture.set("Department/1", "employees", #"["Employee/1","Employee/2","Employee/3","Employee/4"]"#)
+    try fixture.patch("Department/1", #"{"marks":[5,2,9],"rates":[1.5,-2],"head":"Employee/1"}"#)
+    try fixture.patch("Department/2", #"{"parent":"Department/1","head":"Boss/1"}"#)
+    try fixture.create(
       "Company/1", #"{"departments":["Department/1","Department/2","Department/3"],"firstDepartment":"Department/1"}"#)
-    try bench.create("Company/2")
+    try fixture.create("Company/2")
   }
 
   @Test(
@@ -75,13 +75,13 @@ struct CollectionOperatorTests {
       ("employees.@distinctUnionOfArrays.teams.title", #"["red","blue"]"#),
     ])
   func operators(path: String, result: String) throws {
-    #expect(try bench.value("Department/1", path) == result)
+    #expect(try fixture.value("Department/1", path) == result)
   }
 
   @Test("The least and the greatest date are so by instant, not by text")
   func dates() throws {
-    #expect(try bench.value("Department/1", "employees.@min.hired") == #""2020-01-01T10:00:00+05:00""#)
-    #expect(try bench.value("Department/1", "employees.@max.hired") == #""2020-01-01T06:00:00Z""#)
+    #expect(try fixture.value("Department/1", "employees.@min.hired") == #""2020-01-01T10:00:00+05:00""#)
+    #expect(try fixture.value("Department/1", "employees.@max.hired") == #""2020-01-01T06:00:00Z""#)
   }
 
   @Test(
@@ -92,14 +92,14 @@ struct CollectionOperatorTests {
       ("@unionOfArrays.tags", "[]"), ("@distinctUnionOfArrays.tags", "[]"),
     ])
   func empty(path: String, result: String) throws {
-    #expect(try bench.value("Department/3", "employees.\(path)") == result)
+    #expect(try fixture.value("Department/3", "employees.\(path)") == result)
   }
 
   @Test("Of nulls alone the least is null, the sum and the average are 0, and unions drop them")
   mutating func nulls() throws {
-    try bench.set("Department/3", "employees", #"["Employee/3"]"#)
+    try fixture.set("Department/3", "employees", #"["Employee/3"]"#)
     let results = try ["@count", "@sum.salary", "@avg.salary", "@min.salary", "@max.hired", "@unionOfObjects.salary"]
-      .map { try bench.value("Department/3", "employees.\($0)") }
+      .map { try fixture.value("Department/3", "employees.\($0)") }
     #expect(results == ["1", "0", "0", "null", "null", "[]"])
   }
 
@@ -116,7 +116,7 @@ struct CollectionOperatorTests {
       ("Company/1", "firstDepartment.employees.@avg.level", "1.5"),
     ])
   func nested(object: String, path: String, result: String) throws {
-    #expect(try bench.value(object, path) == result)
+    #expect(try fixture.value(object, path) == result)
   }
 
   @Test(
@@ -129,7 +129,7 @@ struct CollectionOperatorTests {
       ("names.@max.self", #""b""#), ("names.@count", "4"),
     ])
   func itself(path: String, result: String) throws {
-    #expect(try bench.value("Department/1", path) == result)
+    #expect(try fixture.value("Department/1", path) == result)
   }
 
   @Test(
@@ -150,7 +150,7 @@ struct CollectionOperatorTests {
       ("allPay.@distinctUnionOfArrays.salary", "[30,10,7.5]"), ("departments.marks.@unionOfArrays.self", "[5,2,9]"),
     ])
   func arraysOfArrays(path: String, result: String) throws {
-    #expect(try bench.value("Company/1", path) == result)
+    #expect(try fixture.value("Company/1", path) == result)
   }
 
   @Test(
@@ -163,7 +163,7 @@ struct CollectionOperatorTests {
 
     ])
   func nullMiddle(object: String, path: String) throws {
-    #expect(try bench.value(object, path) == "null")
+    #expect(try fixture.value(object, path) == "null")
   }
 
   @Test(
@@ -188,7 +188,7 @@ struct CollectionOperatorTests {
       ("employees.@max.tags", .invalidValue),
     ])
   func refused(path: String, code: ModelError.Code) throws {
-    let error = try #require(throws: ModelError.self) { try bench.value("Department/1", path) }
+    let error = try #require(throws: ModelError.self) { try fixture.value("Department/1", path) }
     #expect((error.code, error.keyPath) == (code, path))
   }
 
@@ -202,36 +202,36 @@ struct CollectionOperatorTests {
       ("departments.head.@count", false), ("departments.@unionOfArrays.employees.name", false), ("heads", true),
     ])
   func observing(path: String, isObservable: Bool) throws {
-    let company = bench.model.schema.entities[0]
-    _ = try bench.model.schema.resolve(path, from: company)
+    let company = fixture.model.schema.entities[0]
+    _ = try fixture.model.schema.resolve(path, from: company)
     if isObservable {
-      #expect(try bench.model.schema.resolveObservable(path, from: company).text == path)
+      #expect(try fixture.model.schema.resolveObservable(path, from: company).text == path)
     } else {
-      let error = #expect(throws: ModelError.self) { try bench.model.schema.resolveObservable(path, from: company) }
+      let error = #expect(throws: ModelError.self) { try fixture.model.schema.resolveObservable(path, from: company) }
       #expect((error?.code, error?.keyPath) == (.unobservableKeyPath, path))
     }
   }
 
   @Test("Sums are exact in decimal and do not depend on the order, sums of integers exact beyond the range of a double")
   mutating func decimals() throws {
-    try bench.create("Department/9", #"{"rates":[0.1,0.2,1e100,-1e100],"marks":[9007199254740993,2]}"#)
-    #expect(try bench.value("Department/9", "marks.@sum.self") == "9007199254740995")
-    let sum = try bench.value("Department/9", "rates.@sum.self")
-    let average = try bench.value("Department/9", "rates.@avg.self")
+    try fixture.create("Department/9", #"{"rates":[0.1,0.2,1e100,-1e100],"marks":[9007199254740993,2]}"#)
+    #expect(try fixture.value("Department/9", "marks.@sum.self") == "9007199254740995")
+    let sum = try fixture.value("Department/9", "rates.@sum.self")
+    let average = try fixture.value("Department/9", "rates.@avg.self")
     #expect((sum, average) == ("0.3", "0.075"))
   }
 
   @Test("The ETag of an operator's value is the latest of the objects that it read")
   mutating func revisions() throws {
     func latest(_ text: String) throws -> Revision {
-      let path = try bench.model.schema.resolve(text, from: bench.model.schema.entities[1])
-      return bench.model.state.revision(of: try ref("Department/1"), along: path)
+      let path = try fixture.model.schema.resolve(text, from: fixture.model.schema.entities[1])
+      return fixture.model.state.revision(of: try ref("Department/1"), along: path)
     }
-    try bench.set("Employee/3", "salary", "1")
-    let revision = bench.model.revision
+    try fixture.set("Employee/3", "salary", "1")
+    let revision = fixture.model.revision
     #expect(try latest("employees.@sum.salary") == revision)
     #expect(try latest("total") == revision)
-    #expect(bench.model.state.revision(of: try ref("Department/1")) == revision)
+    #expect(fixture.model.state.revision(of: try ref("Department/1")) == revision)
     #expect(try latest("employees.@count") < revision)
   }
 }

@@ -18,19 +18,19 @@ struct CollectionTests {
       Special: {extends: Item, keys: {extra: {type: string, default: none}}}
     """
 
-  var bench: Bench
+  var fixture: Fixture
 
   init() throws {
-    bench = try Bench(Self.schema)
-    for id in 1...9 { try bench.create("Item/\(id)") }
-    try bench.create("Special/1")
-    try bench.create("List/1", #"{"items":["Item/1","Item/2","Item/3"],"bag":["Item/2","Item/1"],"scores":[5,3]}"#)
-    try bench.create("List/2", #"{"next":"List/1"}"#)
+    fixture = try Fixture(Self.schema)
+    for id in 1...9 { try fixture.create("Item/\(id)") }
+    try fixture.create("Special/1")
+    try fixture.create("List/1", #"{"items":["Item/1","Item/2","Item/3"],"bag":["Item/2","Item/1"],"scores":[5,3]}"#)
+    try fixture.create("List/2", #"{"next":"List/1"}"#)
   }
 
   /// The ids of the members.
   private func ids(_ keyPath: String, of list: String = "List/1") throws -> String {
-    try bench.value(list, keyPath).filter(\.isNumber)
+    try fixture.value(list, keyPath).filter(\.isNumber)
   }
 
   @Test(
@@ -42,10 +42,10 @@ struct CollectionTests {
       ([], nil, "123"),
     ] as [([String], [Int]?, String)])
   mutating func insertion(members: [String], places: [Int]?, result: String) throws {
-    try bench.commit(.insert("\(members)", into: "List/1.items", at: places))
+    try fixture.commit(.insert("\(members)", into: "List/1.items", at: places))
     #expect(try ids("items") == result)
-    #expect(try bench.value("List/1", "count") == "\(result.count)")
-    #expect(inconsistencies(in: bench.model.state) == [])
+    #expect(try fixture.value("List/1", "count") == "\(result.count)")
+    #expect(inconsistencies(in: fixture.model.state) == [])
   }
 
   @Test(
@@ -55,10 +55,10 @@ struct CollectionTests {
       (nil, #"["Item/3","Item/9","Item/1","Item/3"]"#, "2"), (nil, #"["Item/99"]"#, "123"), (nil, "[]", "123"),
     ] as [([Int]?, String?, String)])
   mutating func removal(places: [Int]?, members: String?, result: String) throws {
-    if let places { try bench.commit(.remove(places, from: "List/1.items")) }
-    if let members { try bench.commit(.remove(members, from: "List/1.items")) }
+    if let places { try fixture.commit(.remove(places, from: "List/1.items")) }
+    if let members { try fixture.commit(.remove(members, from: "List/1.items")) }
     #expect(try ids("items") == result)
-    #expect(inconsistencies(in: bench.model.state) == [])
+    #expect(inconsistencies(in: fixture.model.state) == [])
   }
 
   @Test(
@@ -68,56 +68,56 @@ struct CollectionTests {
       ([0], ["Item/1"], "123"), ([0, 1, 2], ["Item/3", "Item/4", "Item/1"], "341"), ([], [], "123"),
     ])
   mutating func replacement(places: [Int], members: [String], result: String) throws {
-    try bench.commit(.replace(places, of: "List/1.items", with: "\(members)"))
+    try fixture.commit(.replace(places, of: "List/1.items", with: "\(members)"))
     #expect(try ids("items") == result)
-    #expect(inconsistencies(in: bench.model.state) == [])
+    #expect(inconsistencies(in: fixture.model.state) == [])
   }
 
   @Test("An unordered collection keeps its members in the order of references, and takes each once")
   mutating func unordered() throws {
-    try bench.commit(.insert(#"["Item/9","Item/1","Special/1","Item/3","Item/9"]"#, into: "List/1.bag"))
-    #expect(try bench.value("List/1", "bag") == #"["Item/1","Item/2","Item/3","Item/9","Special/1"]"#)
-    try bench.set("List/1", "bag", #"["Item/7","Item/5","Item/7"]"#)
+    try fixture.commit(.insert(#"["Item/9","Item/1","Special/1","Item/3","Item/9"]"#, into: "List/1.bag"))
+    #expect(try fixture.value("List/1", "bag") == #"["Item/1","Item/2","Item/3","Item/9","Special/1"]"#)
+    try fixture.set("List/1", "bag", #"["Item/7","Item/5","Item/7"]"#)
     #expect(try ids("bag") == "57")
-    #expect(inconsistencies(in: bench.model.state) == [])
+    #expect(inconsistencies(in: fixture.model.state) == [])
   }
 
   @Test("A whole collection can be set, emptied and left out, but is never null")
   mutating func whole() throws {
-    try bench.set("List/1", "items", #"["Item/9","Special/1","Item/1"]"#)
-    #expect(try bench.value("List/1", "items") == #"["Item/9","Special/1","Item/1"]"#)
-    try bench.put("List/1", #"{"bag":[]}"#)
-    #expect(try (bench.value("List/1", "items"), bench.value("List/1", "bag")) == ("[]", "[]"))
-    #expect(try bench.error([.set("List/1.items", to: "null")]).code == .nullNotAllowed)
-    #expect(try bench.error([.create("List/3", #"{"items":null}"#)]).code == .nullNotAllowed)
-    #expect(try bench.error([.set("List/1.items", to: #""Item/1""#)]).code == .invalidValue)
-    #expect(try bench.error([.set("List/1.items", to: #"["Item/1","Item/2","Item/1"]"#)]).code == .invalidValue)
-    #expect(inconsistencies(in: bench.model.state) == [])
+    try fixture.set("List/1", "items", #"["Item/9","Special/1","Item/1"]"#)
+    #expect(try fixture.value("List/1", "items") == #"["Item/9","Special/1","Item/1"]"#)
+    try fixture.put("List/1", #"{"bag":[]}"#)
+    #expect(try (fixture.value("List/1", "items"), fixture.value("List/1", "bag")) == ("[]", "[]"))
+    #expect(try fixture.error([.set("List/1.items", to: "null")]).code == .nullNotAllowed)
+    #expect(try fixture.error([.create("List/3", #"{"items":null}"#)]).code == .nullNotAllowed)
+    #expect(try fixture.error([.set("List/1.items", to: #""Item/1""#)]).code == .invalidValue)
+    #expect(try fixture.error([.set("List/1.items", to: #"["Item/1","Item/2","Item/1"]"#)]).code == .invalidValue)
+    #expect(inconsistencies(in: fixture.model.state) == [])
   }
 
   @Test("Values are members in the form of their type, each once")
   mutating func values() throws {
-    try bench.commit(
+    try fixture.commit(
       .insert("[4.0]", into: "List/1.scores", at: [1]), .insert(#"["b","a","b"]"#, into: "List/1.tags"),
       .remove("[5.0,77]", from: "List/1.scores"), .insert(#"["2020-01-01"]"#, into: "List/1.days"))
-    #expect(try (bench.value("List/1", "scores"), bench.value("List/1", "tags")) == ("[4,3]", #"["a","b"]"#))
+    #expect(try (fixture.value("List/1", "scores"), fixture.value("List/1", "tags")) == ("[4,3]", #"["a","b"]"#))
     for operation: KeyValueModel.Operation in try [
       .insert("[-1]", into: "List/1.scores"), .insert("[1.5]", into: "List/1.scores"),
       .insert("[3]", into: "List/1.scores"), .insert(#"["long"]"#, into: "List/1.tags"),
       .insert(#"["x",1]"#, into: "List/1.tags"), .insert(#"["soon"]"#, into: "List/1.days"),
       .set("List/1.scores", to: "[7,7.0]"), .insert(#"[{"@ref":"Item/77"}]"#, into: "List/1.tags"),
     ] {
-      #expect(try bench.error([operation]).code == .invalidValue)
+      #expect(try fixture.error([operation]).code == .invalidValue)
     }
   }
 
   @Test("A key path leads to the collection; the objects on the way must be there")
   mutating func paths() throws {
-    let commit = try bench.commit(.insert(#"["Item/4"]"#, into: "List/2.next.items", at: [0]))
+    let commit = try fixture.commit(.insert(#"["Item/4"]"#, into: "List/2.next.items", at: [0]))
     #expect(try ids("items") == "4123")
     #expect(commit.results.map(\.text) == ["List/2"])
     #expect(commit.before.map(\.object.text) == ["List/1"])
-    let error = try bench.error([.insert(#"["Item/4"]"#, into: "List/1.next.items")])
+    let error = try fixture.error([.insert(#"["Item/4"]"#, into: "List/1.next.items")])
     #expect((error.code, error.object, error.keyPath) == (.nullInKeyPath, "List/1", "next.items"))
   }
 
@@ -132,7 +132,7 @@ struct CollectionTests {
     let place = words[0] == "bag" ? "List/1.\(words.removeFirst())" : "List/1.items"
     let indexes = words.dropFirst().compactMap(Int.init)
     let members = "\(indexes.indices.map { "Item/\($0 + 4)" })"
-    let error = try bench.error([
+    let error = try fixture.error([
       words[0] == "insert"
         ? .insert(members, into: place, at: indexes)
         : words[0] == "remove" ? .remove(indexes, from: place) : .replace(indexes, of: place, with: members)
@@ -168,7 +168,7 @@ struct CollectionTests {
       (.insert("[]", into: "List/9.items"), .unknownObject), (.set("List/1.count", to: "1"), .readOnlyKey),
     ]
     for (operation, code) in cases {
-      let error = try bench.error([operation])
+      let error = try fixture.error([operation])
       #expect(error.code == code, "\(error)")
     }
   }

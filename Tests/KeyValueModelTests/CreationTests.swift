@@ -21,17 +21,17 @@ struct CreationTests {
         keys: {school: {type: string, default: none}}
     """
 
-  var bench: Bench
+  var fixture: Fixture
 
   init() throws {
-    bench = try Bench(Self.schema)
+    fixture = try Fixture(Self.schema)
   }
 
   private func keys(_ commit: Commit) -> [String] {
     commit.steps.flatMap { step -> [String] in
       guard case .change(let changes) = step.kind else { return ["bracket"] }
       return changes.map { change in
-        let name = bench.model.state.record(change.object)?.entity.keys[change.key].name
+        let name = fixture.model.state.record(change.object)?.entity.keys[change.key].name
         return name ?? "?"
       }
     }
@@ -39,48 +39,49 @@ struct CreationTests {
 
   @Test("Creating fills in defaults and nulls, and takes the values in the form of their types")
   mutating func defaults() throws {
-    try bench.create("Person/1", #"{"name":"Ann","height":2,"age":30.0,"@ref":"Person/1","@revision":99}"#)
-    let record = try #require(bench.model.state.record(try ref("Person/1")))
+    try fixture.create("Person/1", #"{"name":"Ann","height":2,"age":30.0,"@ref":"Person/1","@revision":99}"#)
+    let record = try #require(fixture.model.state.record(try ref("Person/1")))
     #expect(
       record.values == [
         .string("Ann"), .integer(30), .number(2), .null, .null, .bool(true), .null, .null,
       ])
     #expect((record.revision, record.createdAt) == (1, 1))
-    try bench.create("Pupil/1", #"{"name":"Bob","active":null}"#)
-    #expect(try bench.value("Pupil/1", "school") == "\"none\"")
+    try fixture.create("Pupil/1", #"{"name":"Bob","active":null}"#)
+    #expect(try fixture.value("Pupil/1", "school") == "\"none\"")
     // A null that is written stays one: a default is for what is missing.
-    #expect(try bench.value("Pupil/1", "active") == "null")
-    #expect(bench.model.state.references(of: bench.model.schema.entities[0]).map(\.text) == ["Person/1", "Pupil/1"])
+    #expect(try fixture.value("Pupil/1", "active") == "null")
+    #expect(
+      fixture.model.state.references(of: fixture.model.schema.entities[0]).map(\.text) == ["Person/1", "Pupil/1"])
   }
 
   @Test("Putting touches the keys in the body and those whose value really changes")
   mutating func put() throws {
-    try bench.put("Person/1", #"{"name":"Ann","height":2,"notes":{"a":1}}"#)
-    let commit = try bench.commit(.put(try ref("Person/1"), try body(#"{"height":2,"name":"Eve"}"#)))
+    try fixture.put("Person/1", #"{"name":"Ann","height":2,"notes":{"a":1}}"#)
+    let commit = try fixture.commit(.put(try ref("Person/1"), try body(#"{"height":2,"name":"Eve"}"#)))
     #expect(keys(commit) == ["name", "height", "notes"])
-    let record = try #require(bench.model.state.record(try ref("Person/1")))
+    let record = try #require(fixture.model.state.record(try ref("Person/1")))
     #expect(record.values.map(\.json) == ["\"Eve\"", "18", "2", "null", "null", "true", "null", "null"])
     #expect((record.revision, record.createdAt) == (2, 1))
-    #expect(try bench.error([.put(try ref("Person/1"), [:])]).code == .nullNotAllowed)
+    #expect(try fixture.error([.put(try ref("Person/1"), [:])]).code == .nullNotAllowed)
   }
 
   @Test("Putting what is there already sets the keys of the body all the same")
   mutating func putEqual() throws {
-    try bench.put("Person/1", #"{"name":"Ann"}"#)
-    let commit = try bench.commit(.put(try ref("Person/1"), try body(#"{"name":"Ann"}"#)))
+    try fixture.put("Person/1", #"{"name":"Ann"}"#)
+    let commit = try fixture.commit(.put(try ref("Person/1"), try body(#"{"name":"Ann"}"#)))
     #expect(keys(commit) == ["name"])
-    #expect(bench.model.state.record(try ref("Person/1"))?.revision == 2)
+    #expect(fixture.model.state.record(try ref("Person/1"))?.revision == 2)
   }
 
   @Test("A patch sets the keys of its body in their order, and null sets to null, not to the default")
   mutating func patch() throws {
-    try bench.create("Person/1", #"{"name":"Ann","age":3}"#)
-    let commit = try bench.commit(.patch(try ref("Person/1"), try body(#"{"height":1.5,"age":null,"name":"Bo"}"#)))
+    try fixture.create("Person/1", #"{"name":"Ann","age":3}"#)
+    let commit = try fixture.commit(.patch(try ref("Person/1"), try body(#"{"height":1.5,"age":null,"name":"Bo"}"#)))
     #expect(keys(commit) == ["height", "age", "name"])
-    #expect(try bench.value("Person/1", "age") == "null")
-    #expect(keys(try bench.commit(.patch(try ref("Person/1"), [:]))) == [])
-    #expect(bench.model.revision == 3, "a transaction takes a revision even if it changed nothing")
-    #expect(bench.model.state.record(try ref("Person/1"))?.revision == 2)
+    #expect(try fixture.value("Person/1", "age") == "null")
+    #expect(keys(try fixture.commit(.patch(try ref("Person/1"), [:]))) == [])
+    #expect(fixture.model.revision == 3, "a transaction takes a revision even if it changed nothing")
+    #expect(fixture.model.state.record(try ref("Person/1"))?.revision == 2)
   }
 
   @Test(
@@ -96,23 +97,23 @@ struct CreationTests {
       ("{}", #"{"a":{"bb":{"ccc":null}}}"#, #"{"a":{"bb":{}}}"#), ("null", #"{"a":{}}"#, #"{"a":{}}"#),
     ])
   mutating func mergePatch(original: String, patch: String, result: String) throws {
-    try bench.create("Person/1", "{\"name\":\"A\",\"notes\":\(original)}")
-    try bench.patch("Person/1", "{\"notes\":\(patch)}")
-    #expect(try bench.value("Person/1", "notes") == result)
+    try fixture.create("Person/1", "{\"name\":\"A\",\"notes\":\(original)}")
+    try fixture.patch("Person/1", "{\"notes\":\(patch)}")
+    #expect(try fixture.value("Person/1", "notes") == result)
     // Setting is no merging.
-    try bench.set("Person/1", "notes", patch)
-    #expect(try bench.value("Person/1", "notes") == json(patch).json)
+    try fixture.set("Person/1", "notes", patch)
+    #expect(try fixture.value("Person/1", "notes") == json(patch).json)
   }
 
   @Test("Setting goes through paths, also through computed keys, to the object that has the key")
   mutating func paths() throws {
-    try bench.create("Person/1", #"{"name":"Ann"}"#)
-    try bench.create("Person/2", #"{"name":"Bob","friend":"Person/1"}"#)
-    let commit = try bench.commit(.set(try ref("Person/2"), keyPath: "friend.age", .integer(7)))
-    #expect(try bench.value("Person/1", "age") == "7")
+    try fixture.create("Person/1", #"{"name":"Ann"}"#)
+    try fixture.create("Person/2", #"{"name":"Bob","friend":"Person/1"}"#)
+    let commit = try fixture.commit(.set(try ref("Person/2"), keyPath: "friend.age", .integer(7)))
+    #expect(try fixture.value("Person/1", "age") == "7")
     #expect(commit.results.map(\.text) == ["Person/2"])
     #expect(commit.before.map(\.object.text) == ["Person/1"])
-    let error = try bench.error([.set(try ref("Person/1"), keyPath: "friend.age", .null)])
+    let error = try fixture.error([.set(try ref("Person/1"), keyPath: "friend.age", .null)])
     #expect((error.code, error.object, error.keyPath) == (.nullInKeyPath, "Person/1", "friend.age"))
   }
 
@@ -126,14 +127,14 @@ struct CreationTests {
       ("age", "9223372036854775808"),
     ])
   mutating func invalid(key: String, value: String) throws {
-    try bench.create("Person/1", #"{"name":"Ann"}"#)
+    try fixture.create("Person/1", #"{"name":"Ann"}"#)
     let person = try ref("Person/1")
     var values = try body("{\"name\":\"Ann\"}")
     values[key] = try json(value)
     for operation: Operation in [
       .set(person, keyPath: key, try json(value)), .patch(person, [key: try json(value)]), .put(person, values),
     ] {
-      let error = try bench.error([operation])
+      let error = try fixture.error([operation])
       #expect(error.code == .invalidValue, "\(error)")
       #expect((error.object, error.keyPath) == ("Person/1", key))
     }
@@ -141,20 +142,20 @@ struct CreationTests {
 
   @Test("Lengths count Unicode scalars")
   mutating func lengths() throws {
-    try bench.create("Person/1", #"{"name":"ééééé"}"#)
+    try fixture.create("Person/1", #"{"name":"ééééé"}"#)
     #expect(
-      try bench.error([.set(try ref("Person/1"), keyPath: "name", .string("e\u{301}e\u{301}e\u{301}"))]).code
+      try fixture.error([.set(try ref("Person/1"), keyPath: "name", .string("e\u{301}e\u{301}e\u{301}"))]).code
         == .invalidValue)
   }
 
   @Test("Integers are exact to the last bit, and whole doubles become integers")
   mutating func integers() throws {
-    var bench = try Bench("entities: {N: {keys: {i: {type: integer}, n: {type: number}}}}")
-    try bench.create("N/1", #"{"i":9223372036854775807,"n":0.1}"#)
-    #expect(try bench.value("N/1", "i") == "9223372036854775807")
-    try bench.patch("N/1", #"{"i":-9223372036854775808,"n":1e300}"#)
-    #expect(try (bench.value("N/1", "i"), bench.value("N/1", "n")) == ("-9223372036854775808", "1e+300"))
-    try bench.patch("N/1", #"{"i":1e3,"n":7}"#)
-    #expect(try (bench.value("N/1", "i"), bench.value("N/1", "n")) == ("1000", "7"))
+    var fixture = try Fixture("entities: {N: {keys: {i: {type: integer}, n: {type: number}}}}")
+    try fixture.create("N/1", #"{"i":9223372036854775807,"n":0.1}"#)
+    #expect(try fixture.value("N/1", "i") == "9223372036854775807")
+    try fixture.patch("N/1", #"{"i":-9223372036854775808,"n":1e300}"#)
+    #expect(try (fixture.value("N/1", "i"), fixture.value("N/1", "n")) == ("-9223372036854775808", "1e+300"))
+    try fixture.patch("N/1", #"{"i":1e3,"n":7}"#)
+    #expect(try (fixture.value("N/1", "i"), fixture.value("N/1", "n")) == ("1000", "7"))
   }
 }

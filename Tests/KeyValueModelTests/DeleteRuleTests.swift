@@ -26,101 +26,102 @@ struct DeleteRuleTests {
       Member: {keys: {team: {toOne: Team, inverse: members, delete: deny}}}
     """
 
-  var bench: Bench
+  var fixture: Fixture
 
   init() throws {
-    bench = try Bench(Self.schema)
-    for id in 1...3 { try bench.create("Hub/\(id)") }
-    for id in 1...6 { try bench.create("Part/\(id)") }
+    fixture = try Fixture(Self.schema)
+    for id in 1...3 { try fixture.create("Hub/\(id)") }
+    for id in 1...6 { try fixture.create("Part/\(id)") }
   }
 
   private func there(_ entity: String) throws -> String {
-    let entity = try bench.model.schema.requireEntity(entity)
-    return bench.model.state.references(of: entity).map(\.id).joined()
+    let entity = try fixture.model.schema.requireEntity(entity)
+    return fixture.model.state.references(of: entity).map(\.id).joined()
   }
 
   @Test("Nullify makes the members forget the object, and collections everywhere forget a deleted member")
   mutating func nullify() throws {
-    try bench.set("Hub/1", "loose", #"["Part/2","Part/1"]"#)
-    try bench.set("Hub/2", "seen", #"["Part/3","Part/2","Part/1"]"#)
-    try bench.delete("Hub/1")
-    #expect(try (there("Part"), bench.value("Part/1", "hub")) == ("123456", "null"))
-    let commit = try bench.commit(.delete("Part/2"))
-    #expect(try bench.value("Hub/2", "seen") == #"["Part/3","Part/1"]"#)
-    #expect(try bench.changes(commit).first == "Hub/2.seen removal [1] - Part/2")
-    #expect(inconsistencies(in: bench.model.state) == [])
+    try fixture.set("Hub/1", "loose", #"["Part/2","Part/1"]"#)
+    try fixture.set("Hub/2", "seen", #"["Part/3","Part/2","Part/1"]"#)
+    try fixture.delete("Hub/1")
+    #expect(try (there("Part"), fixture.value("Part/1", "hub")) == ("123456", "null"))
+    let commit = try fixture.commit(.delete("Part/2"))
+    #expect(try fixture.value("Hub/2", "seen") == #"["Part/3","Part/1"]"#)
+    #expect(try fixture.changes(commit).first == "Hub/2.seen removal [1] - Part/2")
+    #expect(inconsistencies(in: fixture.model.state) == [])
   }
 
   @Test("Cascade takes the members along, with an inverse and without, and what they reach in turn")
   mutating func cascade() throws {
-    try bench.patch("Hub/1", #"{"owned":["Part/1","Part/2"],"extras":["Part/3"],"peers":["Hub/2"]}"#)
-    try bench.patch("Hub/2", #"{"owned":["Part/4"]}"#)
-    try bench.patch("Hub/3", #"{"seen":["Part/5","Part/4","Part/3","Part/1"],"loose":["Part/3","Part/6"]}"#)
-    let commit = try bench.commit(.delete("Hub/1"))
+    try fixture.patch("Hub/1", #"{"owned":["Part/1","Part/2"],"extras":["Part/3"],"peers":["Hub/2"]}"#)
+    try fixture.patch("Hub/2", #"{"owned":["Part/4"]}"#)
+    try fixture.patch("Hub/3", #"{"seen":["Part/5","Part/4","Part/3","Part/1"],"loose":["Part/3","Part/6"]}"#)
+    let commit = try fixture.commit(.delete("Hub/1"))
     #expect(try (there("Hub"), there("Part")) == ("3", "56"))
-    #expect(try (bench.value("Hub/3", "seen"), bench.value("Hub/3", "loose")) == (#"["Part/5"]"#, #"["Part/6"]"#))
-    let told = Set(try bench.changes(commit).filter { $0.hasPrefix("Hub/3") })
+    #expect(try (fixture.value("Hub/3", "seen"), fixture.value("Hub/3", "loose")) == (#"["Part/5"]"#, #"["Part/6"]"#))
+    let told = Set(try fixture.changes(commit).filter { $0.hasPrefix("Hub/3") })
     #expect(told == ["Hub/3.seen removal [1, 2, 3] - Part/4 Part/3 Part/1", "Hub/3.loose removal [0] - Part/3"])
-    #expect(inconsistencies(in: bench.model.state) == [])
+    #expect(inconsistencies(in: fixture.model.state) == [])
   }
 
   @Test("Deny forbids the deletion while there is a member that stays", arguments: ["guarded", "blockers"])
   mutating func deny(key: String) throws {
-    try bench.set("Hub/1", key, #"["Part/1","Part/2"]"#)
-    let error = try bench.error([.delete("Hub/1")])
+    try fixture.set("Hub/1", key, #"["Part/1","Part/2"]"#)
+    let error = try fixture.error([.delete("Hub/1")])
     #expect((error.code, error.object) == (.deleteDenied, "Hub/1"))
     // The members may go, and those that go with the object are no hindrance.
-    try bench.delete("Part/1")
-    #expect(try bench.error([.delete("Hub/1")]).code == .deleteDenied)
-    try bench.set("Hub/1", "owned", #"["Part/2"]"#)
-    try bench.delete("Hub/1")
+    try fixture.delete("Part/1")
+    #expect(try fixture.error([.delete("Hub/1")]).code == .deleteDenied)
+    try fixture.set("Hub/1", "owned", #"["Part/2"]"#)
+    try fixture.delete("Hub/1")
     #expect(try (there("Hub"), there("Part")) == ("23", "3456"))
-    #expect(inconsistencies(in: bench.model.state) == [])
+    #expect(inconsistencies(in: fixture.model.state) == [])
   }
 
   @Test("A to-one that must have a value keeps what it names from being deleted, with an inverse and without")
   mutating func required() throws {
-    try bench.create("Stem/1")
-    try bench.create("Leaf/1", #"{"home":"Hub/1","stem":"Stem/1"}"#)
-    #expect(try bench.error([.delete("Hub/1")]).code == .deleteDenied)
-    #expect(try bench.error([.delete("Stem/1")]).code == .deleteDenied)
-    #expect(try bench.error([.set("Stem/1.leaves", to: "[]")]).code == .nullNotAllowed)
+    try fixture.create("Stem/1")
+    try fixture.create("Leaf/1", #"{"home":"Hub/1","stem":"Stem/1"}"#)
+    #expect(try fixture.error([.delete("Hub/1")]).code == .deleteDenied)
+    #expect(try fixture.error([.delete("Stem/1")]).code == .deleteDenied)
+    #expect(try fixture.error([.set("Stem/1.leaves", to: "[]")]).code == .nullNotAllowed)
     // With what needs it, it may go.
-    try bench.create("Pot/1", #"{"stems":["Stem/1"],"leaves":["Leaf/1"]}"#)
-    try bench.commit(.delete("Pot/1"), .delete("Hub/1"))
+    try fixture.create("Pot/1", #"{"stems":["Stem/1"],"leaves":["Leaf/1"]}"#)
+    try fixture.commit(.delete("Pot/1"), .delete("Hub/1"))
     #expect(try (there("Stem"), there("Leaf"), there("Hub")) == ("", "", "23"))
-    #expect(inconsistencies(in: bench.model.state) == [])
+    #expect(inconsistencies(in: fixture.model.state) == [])
   }
 
   @Test("Rules of both sides count: the one of the object that is deleted decides")
   mutating func bothSides() throws {
-    for id in 1...3 { try bench.create("Member/\(id)") }
-    try bench.create("Team/1", #"{"members":["Member/1","Member/2"]}"#)
-    #expect(try bench.error([.delete("Member/1")]).code == .deleteDenied)
-    try bench.set("Team/1", "lead", #""Member/3""#)
-    #expect(try bench.error([.delete("Team/1")]).code == .deleteDenied)
-    try bench.set("Team/1", "lead", #""Member/2""#)
-    try bench.delete("Team/1")
+    for id in 1...3 { try fixture.create("Member/\(id)") }
+    try fixture.create("Team/1", #"{"members":["Member/1","Member/2"]}"#)
+    #expect(try fixture.error([.delete("Member/1")]).code == .deleteDenied)
+    try fixture.set("Team/1", "lead", #""Member/3""#)
+    #expect(try fixture.error([.delete("Team/1")]).code == .deleteDenied)
+    try fixture.set("Team/1", "lead", #""Member/2""#)
+    try fixture.delete("Team/1")
     #expect(try there("Member") == "3")
   }
 
   @Test("An object that is in its own collections can be deleted")
   mutating func itself() throws {
-    try bench.set("Hub/1", "peers", #"["Hub/1"]"#)
-    try bench.delete("Hub/1")
+    try fixture.set("Hub/1", "peers", #"["Hub/1"]"#)
+    try fixture.delete("Hub/1")
     #expect(try there("Hub") == "23")
-    #expect(inconsistencies(in: bench.model.state) == [])
+    #expect(inconsistencies(in: fixture.model.state) == [])
   }
 
   @Test("A denied cascade leaves every collection in its order")
   mutating func deniedCascade() throws {
-    try bench.patch("Hub/1", #"{"extras":["Part/3","Part/1","Part/2"],"peers":["Hub/2"],"loose":["Part/2","Part/1"]}"#)
-    try bench.patch("Hub/2", #"{"guarded":["Part/6"]}"#)
-    try bench.patch("Hub/3", #"{"seen":["Part/3","Part/2","Part/1"]}"#)
-    let error = try bench.error([
+    try fixture.patch(
+      "Hub/1", #"{"extras":["Part/3","Part/1","Part/2"],"peers":["Hub/2"],"loose":["Part/2","Part/1"]}"#)
+    try fixture.patch("Hub/2", #"{"guarded":["Part/6"]}"#)
+    try fixture.patch("Hub/3", #"{"seen":["Part/3","Part/2","Part/1"]}"#)
+    let error = try fixture.error([
       .delete("Part/1"), .insert(#"["Part/5"]"#, into: "Hub/3.seen", at: [0]), .delete("Hub/1"),
     ])
     #expect((error.code, error.operation, error.object) == (.deleteDenied, 2, "Hub/2"))
-    #expect(inconsistencies(in: bench.model.state) == [])
+    #expect(inconsistencies(in: fixture.model.state) == [])
   }
 }

@@ -23,17 +23,17 @@ struct FailureTests {
       Box: {keys: {item: {toOne: Item}}}
     """
 
-  static func bench() throws -> Bench {
-    var bench = try Bench(schema)
-    try bench.create("Item/1", #"{"name":"one"}"#)
-    try bench.create("Item/2", #"{"name":"two","other":"Item/1","twin":"Item/1","size":3}"#)
-    try bench.create("Item/3", #"{"name":"three","lock":"Item/1","part":"Item/2"}"#)
-    try bench.create("Box/1", #"{"item":"Item/2"}"#)
-    try bench.commit(
+  static func fixture() throws -> Fixture {
+    var fixture = try Fixture(schema)
+    try fixture.create("Item/1", #"{"name":"one"}"#)
+    try fixture.create("Item/2", #"{"name":"two","other":"Item/1","twin":"Item/1","size":3}"#)
+    try fixture.create("Item/3", #"{"name":"three","lock":"Item/1","part":"Item/2"}"#)
+    try fixture.create("Box/1", #"{"item":"Item/2"}"#)
+    try fixture.commit(
       .insert(#"["Item/2","Item/3"]"#, into: "Item/1.list"), .insert(#"["Item/2","Item/1"]"#, into: "Item/1.peers"),
       .insert(#"["Item/3","Item/1","Item/2"]"#, into: "Item/2.seen"), .insert(#"["a","b"]"#, into: "Item/1.tags"),
       .set("Item/1.rank", to: "1"))
-    return bench
+    return fixture
   }
 
   /// A failing operation for each code that a transaction can fail with.
@@ -81,16 +81,16 @@ struct FailureTests {
   func codes() throws {
     let covered = Set(try Self.failures().keys).union([.unobservableKeyPath, .malformedFilter])
     #expect(covered == Set(ModelError.Code.allCases))
-    let bench = try Self.bench()
-    let error = try #require(throws: ModelError.self) { try bench.value("Item/1", "other.@count") }
+    let fixture = try Self.fixture()
+    let error = try #require(throws: ModelError.self) { try fixture.value("Item/1", "other.@count") }
     #expect(error.code == .notACollection)
   }
 
   @Test("Alone it says why, and leaves no trace")
   func alone() throws {
     for (code, operation) in try Self.failures() {
-      var bench = try Self.bench()
-      let error = try bench.error([operation])
+      var fixture = try Self.fixture()
+      let error = try fixture.error([operation])
       #expect((error.code, error.operation) == (code, nil), "\(error)")
       #expect(error.description.hasPrefix(code.rawValue))
     }
@@ -99,27 +99,27 @@ struct FailureTests {
   @Test("At the last of many operations it leaves no trace either, and names the operation")
   func atTheEnd() throws {
     let successes = try Self.successes()
-    var reference = try Self.bench()
+    var reference = try Self.fixture()
     _ = try reference.model.commit(Transaction(successes))
     #expect(inconsistencies(in: reference.model.state).isEmpty)
     // Each of the failures behind the operations after which it still is one.
     for (code, operation) in try Self.failures() where ![.nullInKeyPath, .deleteDenied].contains(code) {
       for count in 1...successes.count {
-        var bench = try Self.bench()
-        let error = try bench.error(Array(successes.prefix(count)) + [operation])
+        var fixture = try Self.fixture()
+        let error = try fixture.error(Array(successes.prefix(count)) + [operation])
         #expect((error.code, error.operation) == (code, count), "\(error)")
-        #expect(inconsistencies(in: bench.model.state).isEmpty)
+        #expect(inconsistencies(in: fixture.model.state).isEmpty)
         // What failed stands in nobody's way.
-        _ = try bench.model.commit(Transaction(successes))
-        #expect(bench.portrait == reference.portrait)
+        _ = try fixture.model.commit(Transaction(successes))
+        #expect(fixture.portrait == reference.portrait)
       }
     }
   }
 
   @Test("A cascade that is denied halfway leaves no trace")
   func deniedCascade() throws {
-    var bench = try Self.bench()
-    let error = try bench.error([
+    var fixture = try Self.fixture()
+    let error = try fixture.error([
       .set(try ref("Item/1"), keyPath: "size", .integer(1)), .set(try ref("Box/1"), keyPath: "item", .null),
       .delete(try ref("Item/3")),
     ])
@@ -128,15 +128,15 @@ struct FailureTests {
 
   @Test("An error in a body names object and key")
   func places() throws {
-    var bench = try Self.bench()
+    var fixture = try Self.fixture()
     let one = try ref("Item/1")
-    let undefined = try bench.error([.patch(one, ["nope": .null])])
+    let undefined = try fixture.error([.patch(one, ["nope": .null])])
     #expect((undefined.object, undefined.keyPath) == ("Item/1", "nope"))
-    let wrongRef = try bench.error([.patch(one, ["@ref": .string("Item/2")])])
+    let wrongRef = try fixture.error([.patch(one, ["@ref": .string("Item/2")])])
     #expect((wrongRef.code, wrongRef.keyPath) == (.invalidValue, "@ref"))
-    let computed = try bench.error([.put(one, ["name": .string("x"), "otherName": .null])])
+    let computed = try fixture.error([.put(one, ["name": .string("x"), "otherName": .null])])
     #expect((computed.code, computed.keyPath) == (.readOnlyKey, "otherName"))
-    let operators = try bench.error([.set(one, keyPath: "other.@count", .null)])
+    let operators = try fixture.error([.set(one, keyPath: "other.@count", .null)])
     #expect((operators.code, operators.object) == (.malformedKeyPath, "Item/1"))
   }
 }

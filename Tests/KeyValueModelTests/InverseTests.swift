@@ -18,25 +18,25 @@ struct InverseTests {
       Node: {keys: {parent: {toOne: Node, inverse: children}, children: {toMany: Node, ordered: true, inverse: parent}}}
     """
 
-  var bench: Bench
+  var fixture: Fixture
 
   init() throws {
-    bench = try Bench(Self.schema)
+    fixture = try Fixture(Self.schema)
     for id in 1...2 {
-      try bench.create("Department/\(id)")
-      try bench.create("Project/\(id)")
+      try fixture.create("Department/\(id)")
+      try fixture.create("Project/\(id)")
     }
     for id in 1...4 {
-      try bench.create("Employee/\(id)")
-      try bench.create("Node/\(id)")
+      try fixture.create("Employee/\(id)")
+      try fixture.create("Node/\(id)")
     }
-    try bench.create("Manager/5")
-    try bench.create("Person/6")
+    try fixture.create("Manager/5")
+    try fixture.create("Person/6")
   }
 
   private func ids(_ place: String) throws -> String {
     let parts = place.split(separator: ".").map(String.init)
-    return try bench.value(parts[0], parts[1]).filter(\.isNumber)
+    return try fixture.value(parts[0], parts[1]).filter(\.isNumber)
   }
 
   /// Each step is a place and what it is set to: `null`, one reference or several.
@@ -47,8 +47,8 @@ struct InverseTests {
       let isMany = ["employees", "staff", "friends", "rivals", "projects", "people", "children"]
         .contains { parts[0].hasSuffix($0) }
       let list = "[\(references.joined(separator: ","))]"
-      try bench.commit(.set(parts[0], to: isMany ? list : parts[1] == "null" ? "null" : references[0]))
-      #expect(inconsistencies(in: bench.model.state) == [], "\(step)")
+      try fixture.commit(.set(parts[0], to: isMany ? list : parts[1] == "null" ? "null" : references[0]))
+      #expect(inconsistencies(in: fixture.model.state) == [], "\(step)")
     }
   }
 
@@ -116,7 +116,7 @@ struct InverseTests {
     #expect(try (ids("Node/1.parent"), ids("Node/2.parent"), ids("Node/3.children")) == ("2", "2", ""))
     try apply(["Node/1.children="])
     #expect(
-      try ["Node/3.parent", "Node/4.parent"].map { try bench.value(String($0.prefix(6)), "parent") } == [
+      try ["Node/3.parent", "Node/4.parent"].map { try fixture.value(String($0.prefix(6)), "parent") } == [
         "null", "null",
       ])
   }
@@ -126,26 +126,26 @@ struct InverseTests {
     try apply([
       "Department/1.employees=Employee/1 Employee/2 Employee/3", "Department/2.employees=Employee/4 Manager/5",
     ])
-    try bench.commit(.replace([0, 2], of: "Department/1.employees", with: #"["Employee/3","Manager/5"]"#))
+    try fixture.commit(.replace([0, 2], of: "Department/1.employees", with: #"["Employee/3","Manager/5"]"#))
     #expect(try (ids("Department/1.employees"), ids("Department/2.employees")) == ("325", "4"))
-    #expect(try bench.value("Employee/1", "department") == "null")
-    try bench.commit(
+    #expect(try fixture.value("Employee/1", "department") == "null")
+    try fixture.commit(
       .remove([0], from: "Department/1.employees"),
       .insert(#"["Employee/3","Employee/4"]"#, into: "Department/1.employees", at: [2, 0]))
     #expect(try (ids("Department/1.employees"), ids("Department/2.employees")) == ("4235", ""))
-    #expect(inconsistencies(in: bench.model.state) == [])
+    #expect(inconsistencies(in: fixture.model.state) == [])
   }
 
   @Test("An object is made with its relationships, and replaced without those that the body leaves out")
   mutating func bodies() throws {
-    try bench.create(
+    try fixture.create(
       "Employee/9", #"{"department":"Department/1","projects":["Project/2","Project/1"],"rivals":["Employee/9"]}"#)
     #expect(try (ids("Department/1.employees"), ids("Project/1.people"), ids("Employee/9.rivals")) == ("9", "9", "9"))
-    try bench.put("Employee/9", #"{"unit":"Department/1","projects":["Project/1"]}"#)
+    try fixture.put("Employee/9", #"{"unit":"Department/1","projects":["Project/1"]}"#)
     #expect(try (ids("Department/1.employees"), ids("Department/1.staff"), ids("Project/2.people")) == ("", "9", ""))
     #expect(try ids("Employee/9.rivals") == "")
-    try bench.patch("Employee/9", #"{"unit":null,"department":"Department/2"}"#)
+    try fixture.patch("Employee/9", #"{"unit":null,"department":"Department/2"}"#)
     #expect(try (ids("Department/2.employees"), ids("Department/1.staff")) == ("9", ""))
-    #expect(inconsistencies(in: bench.model.state) == [])
+    #expect(inconsistencies(in: fixture.model.state) == [])
   }
 }

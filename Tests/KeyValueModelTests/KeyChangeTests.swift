@@ -19,21 +19,21 @@ struct KeyChangeTests {
       Item: {keys: {list: {toOne: List, inverse: items}, shelf: {toOne: List, inverse: quiet, notifies: changed}}}
     """
 
-  var bench: Bench
+  var fixture: Fixture
 
   init() throws {
-    bench = try Bench(Self.schema)
-    for id in 1...5 { try bench.create("Item/\(id)") }
-    try bench.create(
+    fixture = try Fixture(Self.schema)
+    for id in 1...5 { try fixture.create("Item/\(id)") }
+    try fixture.create(
       "List/1", #"{"items":["Item/1","Item/2","Item/3"],"bag":["Item/1","Item/2"],"calms":["Item/1","Item/2"]}"#)
-    try bench.create("List/2", #"{"items":["Item/4"]}"#)
-    try bench.create("List/3", #"{"peers":["List/1"],"seen":["Item/4","Item/5"]}"#)
+    try fixture.create("List/2", #"{"items":["Item/4"]}"#)
+    try fixture.create("List/3", #"{"peers":["List/1"],"seen":["Item/4","Item/5"]}"#)
   }
 
   private mutating func expect(_ operation: KeyValueModel.Operation, _ changes: String...) throws {
-    let commit = try bench.commit(operation)
-    #expect(try bench.changes(commit) == changes)
-    #expect(inconsistencies(in: bench.model.state) == [])
+    let commit = try fixture.commit(operation)
+    #expect(try fixture.changes(commit) == changes)
+    #expect(inconsistencies(in: fixture.model.state) == [])
   }
 
   @Test("An insertion tells the places afterwards and the members in order; the far sides are set")
@@ -112,11 +112,11 @@ struct KeyChangeTests {
       .patch(try ref("List/1"), try body(#"{"name":"n","items":["Item/4"],"bag":["Item/5"]}"#)), "List/1.name setting",
       "List/1.items setting", "Item/1.list setting", "Item/2.list setting", "Item/3.list setting",
       "List/2.items removal [0] - Item/4", "Item/4.list setting", "List/1.bag setting")
-    let commit = try bench.commit(
+    let commit = try fixture.commit(
       .set("List/2.items", to: #"["Item/1","Item/2"]"#), .set("List/3.items", to: #"["Item/1"]"#))
     #expect(commit.steps.count == 2)
     // One place less and one more in one operation.
-    try bench.set("List/1", "peers", #"["List/2"]"#)
+    try fixture.set("List/1", "peers", #"["List/2"]"#)
     try expect(
       .put(try ref("List/2"), try body(#"{"items":["Item/1"],"peers":["List/3"]}"#)), "List/2.items setting",
       "Item/2.list setting", "List/3.items removal [0] - Item/1", "Item/1.list setting", "List/2.peers setting",
@@ -125,7 +125,7 @@ struct KeyChangeTests {
 
   @Test("A deletion tells what the others lose, then every key of the object")
   mutating func deletion() throws {
-    let changes = try bench.changes(try bench.commit(.delete("Item/4")))
+    let changes = try fixture.changes(try fixture.commit(.delete("Item/4")))
     #expect(
       changes == [
         "List/2.items removal [0] - Item/4", "List/3.seen removal [0] - Item/4", "Item/4.list setting",
@@ -145,7 +145,7 @@ struct KeyChangeTests {
 
   @Test("Writes name every object that is different, each once, and `before` holds how they were")
   mutating func writes() throws {
-    let commit = try bench.commit(.insert(#"["Item/4","Item/5"]"#, into: "List/1.items", at: [0, 1]))
+    let commit = try fixture.commit(.insert(#"["Item/4","Item/5"]"#, into: "List/1.items", at: [0, 1]))
     #expect(Set(commit.steps[0].writes.map(\.object.text)) == ["List/1", "List/2", "Item/4", "Item/5"])
     #expect(commit.steps[0].writes.count == 4)
     #expect(commit.before.count == 4)

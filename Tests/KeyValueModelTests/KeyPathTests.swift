@@ -42,35 +42,35 @@ struct KeyPathTests {
 
   @Test("Reading goes through relationships and computed keys, and is null behind a null")
   func reading() throws {
-    var bench = try Bench(Self.schema)
-    try bench.create("A/1", #"{"x":1}"#)
-    #expect(try bench.value("A/1", "b.y") == "null")
-    #expect(try bench.value("A/1", "b.a.b.a.x") == "null")
-    try bench.create("B2/1", #"{"y":7,"z":8,"a":"A/1"}"#)
-    try bench.set("A/1", "b", "\"B2/1\"")
-    #expect(try bench.value("A/1", "b") == "\"B2/1\"")
-    #expect(try bench.value("A/1", "bx") == "7")
-    #expect(try bench.value("A/1", "b.a.b.a.x") == "1")
+    var fixture = try Fixture(Self.schema)
+    try fixture.create("A/1", #"{"x":1}"#)
+    #expect(try fixture.value("A/1", "b.y") == "null")
+    #expect(try fixture.value("A/1", "b.a.b.a.x") == "null")
+    try fixture.create("B2/1", #"{"y":7,"z":8,"a":"A/1"}"#)
+    try fixture.set("A/1", "b", "\"B2/1\"")
+    #expect(try fixture.value("A/1", "b") == "\"B2/1\"")
+    #expect(try fixture.value("A/1", "bx") == "7")
+    #expect(try fixture.value("A/1", "b.a.b.a.x") == "1")
     // Behind a to-one of the parent the subclass's key is not there, on the object itself it is.
-    #expect(try bench.value("B2/1", "z") == "8")
-    #expect(throws: ModelError.self) { try bench.value("A/1", "b.z") }
+    #expect(try fixture.value("B2/1", "z") == "8")
+    #expect(throws: ModelError.self) { try fixture.value("A/1", "b.z") }
   }
 
   @Test("The ETag of a path is the latest of the objects along it, that of an object of what its computed keys read")
   func revisions() throws {
-    var bench = try Bench(Self.schema)
-    try bench.create("B/1", #"{"y":1}"#)
-    try bench.create("A/1", #"{"b":"B/1"}"#)
+    var fixture = try Fixture(Self.schema)
+    try fixture.create("B/1", #"{"y":1}"#)
+    try fixture.create("A/1", #"{"b":"B/1"}"#)
     func along(_ text: String) throws -> Revision {
-      let path = try bench.model.schema.resolve(text, from: bench.model.schema.entities[0])
-      return bench.model.state.revision(of: try ref("A/1"), along: path)
+      let path = try fixture.model.schema.resolve(text, from: fixture.model.schema.entities[0])
+      return fixture.model.state.revision(of: try ref("A/1"), along: path)
     }
-    try bench.set("B/1", "y", "2")
+    try fixture.set("B/1", "y", "2")
     #expect(try (along("x"), along("b"), along("b.y"), along("bx")) == (2, 2, 3, 3))
-    #expect(bench.model.state.revision(of: try ref("A/1")) == 3)
-    #expect(bench.model.state.record(try ref("A/1"))?.revision == 2)
-    try bench.set("A/1", "x", "2")
+    #expect(fixture.model.state.revision(of: try ref("A/1")) == 3)
+    #expect(fixture.model.state.record(try ref("A/1"))?.revision == 2)
+    try fixture.set("A/1", "x", "2")
     #expect(try (along("x"), along("b.y")) == (4, 4))
-    #expect(bench.model.state.revision(of: try ref("A/9")) == 0)
+    #expect(fixture.model.state.revision(of: try ref("A/9")) == 0)
   }
 }

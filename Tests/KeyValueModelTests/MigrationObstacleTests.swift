@@ -116,21 +116,21 @@ struct MigrationObstacleTests {
         met: ["A.x: is not in the new schema (2 objects: A/1, B/1); `drop A.x`, or `rename A.x NEW`"]),
     ])
   func obstacles(of example: Case) throws {
-    let empty = try EvolutionBench(example.old, example.new)
+    let empty = try EvolutionFixture(example.old, example.new)
     #expect(empty.evolution.obstacles.map(\.description) == example.stated)
     // Where there are no objects, nothing can be lost.
     _ = try empty.migrated()
-    let bench = try EvolutionBench(example.old, example.new, data: example.data, steps: example.steps)
-    #expect(try bench.refusal() == example.met)
+    let fixture = try EvolutionFixture(example.old, example.new, data: example.data, steps: example.steps)
+    #expect(try fixture.refusal() == example.met)
   }
 
   @Test("Of many, the first hundred are told")
   func bounded() throws {
     let keys = (100..<250).map { "k\($0): {type: integer}" }.joined(separator: ", ")
     let values = (100..<250).map { "\"k\($0)\":1" }.joined(separator: ",")
-    let bench = try EvolutionBench("A: {keys: {\(keys)}}", "A: {}", data: ["A/1 {\(values)}"])
+    let fixture = try EvolutionFixture("A: {keys: {\(keys)}}", "A: {}", data: ["A/1 {\(values)}"])
     let error = try #require(throws: MigrationRefusal.self) {
-      try bench.evolution.migrated(bench.before.state, revision: 9)
+      try fixture.evolution.migrated(fixture.before.state, revision: 9)
     }
     #expect(error.count == 150)
     #expect(error.obstacles.count == 100)
@@ -142,9 +142,9 @@ struct MigrationObstacleTests {
 
   @Test("What a value says is cut where it is long")
   func longValues() throws {
-    let bench = try EvolutionBench(
+    let fixture = try EvolutionFixture(
       "A: {keys: {x: {type: string}}}", "A: {keys: {x: {type: string, enum: [a]}}}",
       data: ["A/1 {\"x\":\"\(String(repeating: "x", count: 10_000))\"}"])
-    #expect(try bench.refusal()[0].utf8.count < 400)
+    #expect(try fixture.refusal()[0].utf8.count < 400)
   }
 }

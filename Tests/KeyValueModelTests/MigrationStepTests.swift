@@ -71,10 +71,10 @@ struct MigrationStepTests {
     ])
   func mistakes(steps: [String], sentence: String) throws {
     let keys = "x: {type: string}, y: {type: string}, m: {toMany: string}, b: {toOne: B}, c: {computed: x}"
-    let bench = try EvolutionBench(
+    let fixture = try EvolutionFixture(
       "A: {keys: {\(keys), gone: {type: string}}}, S: {extends: A, keys: {s: {type: string}}}, B: {}",
       "A: {keys: {\(keys)}}, S: {extends: A, keys: {s: {type: string}}}, B: {}", steps: steps)
-    #expect(bench.evolution.obstacles.first?.description == sentence)
-    #expect(try bench.refusal() == [sentence])
+    #expect(fixture.evolution.obstacles.first?.description == sentence)
+    #expect(try fixture.refusal() == [sentence])
   }
 }

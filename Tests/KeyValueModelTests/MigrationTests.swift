@@ -212,12 +212,12 @@ struct MigrationTests {
         ]),
     ])
   func steps(of example: Case) throws {
-    let bench = try EvolutionBench(example.old, example.new, data: example.data, steps: example.steps)
+    let fixture = try EvolutionFixture(example.old, example.new, data: example.data, steps: example.steps)
     guard example.result.allSatisfy({ $0.hasPrefix("{") }) else {
-      #expect(try bench.refusal() == example.result)
+      #expect(try fixture.refusal() == example.result)
       return
     }
-    let migration = try bench.migrated()
+    let migration = try fixture.migrated()
     #expect(objects(of: migration.state) == example.result)
     #expect(migration.report.steps.map(\.objects) == example.touched)
     #expect(migration.report.steps.map(\.step.description) == example.steps)
@@ -244,15 +244,15 @@ struct MigrationTests {
   @Test("Values are converted by what they say as JSON", arguments: 0..<convertible.count)
   func conversions(index: Int) throws {
     let (from, value, to, result) = Self.convertible[index]
-    let bench = try EvolutionBench(
+    let fixture = try EvolutionFixture(
       "A: {keys: {x: {type: \(from.rawValue)}}}", "A: {keys: {x: {type: \(to.rawValue)}}}",
       data: ["A/1 {\"x\":\(value)}"],
       steps: ["convert A.x"])
     guard let result else {
-      #expect(try bench.refusal().count == 1)
+      #expect(try fixture.refusal().count == 1)
       return
     }
-    let migration = try bench.migrated()
+    let migration = try fixture.migrated()
     // An integer and a number are two values, though they are written the same.
     let isSame = value == result && (from == to || from == .json || to == .json || from == .date || to == .date)
     #expect(
@@ -261,12 +261,12 @@ struct MigrationTests {
 
   @Test("A mistake and an obstacle are told together, and nothing twice")
   func together() throws {
-    let bench = try EvolutionBench(
+    let fixture = try EvolutionFixture(
       "A: {keys: {x: {type: string}, b: {toOne: B, optional: false}}}, B: {}",
       "A: {keys: {x: {type: integer, optional: false}, b: {toOne: A, optional: false}}}",
       data: ["B/1", "A/1 {\"x\":\"a\",\"b\":\"B/1\"}"], steps: ["drop C"])
     #expect(
-      try bench.refusal() == [
+      try fixture.refusal() == [
         "step 'drop C': the data has no entity 'C' at this step",
         "A.x: string becomes integer (1 object: A/1); `convert A.x`",
         "B: is not in the new schema (1 object: B/1); `drop B`, or `rename B NEW`",

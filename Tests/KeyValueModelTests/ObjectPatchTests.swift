@@ -16,12 +16,13 @@ struct ObjectPatchTests {
           holderName: {computed: holder.name}
     """
 
-  var bench: Bench
+  var fixture: Fixture
 
   init() throws {
-    bench = try Bench(Self.schema)
-    for id in 1...4 { try bench.create("Item/\(id)", #"{"name":"n\#(id)"}"#) }
-    try bench.patch("Item/1", #"{"size":5,"notes":{"a":[1,2,{"b":null}]},"list":["Item/2","Item/3"],"tags":["x","z"]}"#)
+    fixture = try Fixture(Self.schema)
+    for id in 1...4 { try fixture.create("Item/\(id)", #"{"name":"n\#(id)"}"#) }
+    try fixture.patch(
+      "Item/1", #"{"size":5,"notes":{"a":[1,2,{"b":null}]},"list":["Item/2","Item/3"],"tags":["x","z"]}"#)
   }
 
   @Test(
@@ -57,24 +58,24 @@ struct ObjectPatchTests {
       (#"{"op":"add","path":"/holder","value":"Item/1"}"#, "holder", #""Item/1""#, ["holder", "list"]),
     ])
   mutating func patches(patch: String, key: String, result: String, keys: [String]) throws {
-    let commit = try bench.commit(.jsonPatch("Item/1", "[\(patch)]"))
-    #expect(try bench.value("Item/1", key) == result)
-    let changes = try bench.changes(commit)
+    let commit = try fixture.commit(.jsonPatch("Item/1", "[\(patch)]"))
+    #expect(try fixture.value("Item/1", key) == result)
+    let changes = try fixture.changes(commit)
     #expect(changes.map { String($0.split(separator: " ")[0].split(separator: ".")[1]) } == keys)
     #expect(changes.filter { $0.hasPrefix("Item/1.") }.allSatisfy { $0.contains("setting") || key == "holder" })
-    #expect(inconsistencies(in: bench.model.state) == [])
+    #expect(inconsistencies(in: fixture.model.state) == [])
   }
 
   @Test("A patch of the whole document sets what is different then; what it leaves out has no value")
   mutating func wholeDocument() throws {
-    let commit = try bench.commit(
+    let commit = try fixture.commit(
       .jsonPatch("Item/1", #"[{"op":"replace","path":"","value":{"name":"n1","size":6,"list":["Item/2"]}}]"#))
-    let touched = Set(try bench.changes(commit).filter { $0.hasPrefix("Item/1.") })
+    let touched = Set(try fixture.changes(commit).filter { $0.hasPrefix("Item/1.") })
     #expect(touched == ["Item/1.size setting", "Item/1.notes setting", "Item/1.list setting", "Item/1.tags setting"])
-    #expect(try (bench.value("Item/1", "notes"), bench.value("Item/1", "tags")) == ("null", "[]"))
-    #expect(try bench.value("Item/3", "holder") == "null")
+    #expect(try (fixture.value("Item/1", "notes"), fixture.value("Item/1", "tags")) == ("null", "[]"))
+    #expect(try fixture.value("Item/3", "holder") == "null")
     #expect(
-      try bench.error([.jsonPatch("Item/1", #"[{"op":"replace","path":"","value":{}}]"#)]).code == .nullNotAllowed)
+      try fixture.error([.jsonPatch("Item/1", #"[{"op":"replace","path":"","value":{}}]"#)]).code == .nullNotAllowed)
   }
 
   @Test(
@@ -97,21 +98,21 @@ struct ObjectPatchTests {
       (#"{"op":"replace","path":"/list","value":null}"#, .nullNotAllowed),
     ])
   mutating func refused(patch: String, code: ModelError.Code) throws {
-    let error = try bench.error([.jsonPatch("Item/1", #"[{"op":"add","path":"/size","value":9},\#(patch)]"#)])
+    let error = try fixture.error([.jsonPatch("Item/1", #"[{"op":"add","path":"/size","value":9},\#(patch)]"#)])
     #expect((error.code, error.object) == (code, "Item/1"), "\(error)")
     if code == .patchTestFailed { #expect(error.detail.hasPrefix("operation 1 of the patch: ")) }
-    #expect(try bench.error([.jsonPatch("Item/9", "[]")]).code == .unknownObject)
+    #expect(try fixture.error([.jsonPatch("Item/9", "[]")]).code == .unknownObject)
   }
 
   @Test("The test of a patch sees what the operations before it did, those of the transaction too")
   mutating func order() throws {
-    try bench.commit(
+    try fixture.commit(
       .set("Item/1.size", to: "8"),
       .jsonPatch(
         "Item/1",
         #"[{"op":"test","path":"/size","value":8},{"op":"replace","path":"/size","value":9},{"op":"test","path":"/size","value":9.0}]"#
       ))
-    #expect(try bench.value("Item/1", "size") == "9")
-    #expect(bench.model.state.record(try ref("Item/1"))?.revision == bench.model.revision)
+    #expect(try fixture.value("Item/1", "size") == "9")
+    #expect(fixture.model.state.record(try ref("Item/1"))?.revision == fixture.model.revision)
   }
 }

@@ -58,7 +58,7 @@ extension KeyValueModel.Operation {
   }
 }
 
-extension Bench {
+extension Fixture {
   /// What a commit did to keys, a line each: `List/1.items insertion [0, 2] + Item/1 Item/2`, with `silent` at the end
   /// where observers are not told; brackets as `willChange` and `didChange`.
   func changes(_ commit: Commit) throws -> [String] {

@@ -10,27 +10,27 @@ struct PreconditionTests {
       C: {keys: {b: {toOne: B}}}
     """
 
-  var bench: Bench
+  var fixture: Fixture
 
   /// Revisions: B/1 at 1, A/1 at 2, C/1 at 3, B/1.y at 4, C/2 at 5.
   init() throws {
-    bench = try Bench(Self.schema)
-    try bench.create("B/1")
-    try bench.create("A/1", #"{"b":"B/1"}"#)
-    try bench.create("C/1", #"{"b":"B/1"}"#)
-    try bench.set("B/1", "y", "1")
-    try bench.create("C/2")
+    fixture = try Fixture(Self.schema)
+    try fixture.create("B/1")
+    try fixture.create("A/1", #"{"b":"B/1"}"#)
+    try fixture.create("C/1", #"{"b":"B/1"}"#)
+    try fixture.set("B/1", "y", "1")
+    try fixture.create("C/2")
   }
 
   private mutating func holds(_ precondition: Precondition) throws -> Bool {
-    let before = bench.portrait
+    let before = fixture.portrait
     do throws(ModelError) {
-      var copy = bench.model
+      var copy = fixture.model
       _ = try copy.commit(Transaction([], preconditions: [precondition]))
       return true
     } catch {
       #expect(error.code == .staleRevision)
-      #expect(bench.portrait == before)
+      #expect(fixture.portrait == before)
       return false
     }
   }
@@ -53,7 +53,7 @@ struct PreconditionTests {
     ]
     for precondition in preconditions {
       let error = #expect(throws: ModelError.self) {
-        try bench.model.commit(Transaction([], preconditions: [precondition]))
+        try fixture.model.commit(Transaction([], preconditions: [precondition]))
       }
       #expect(error?.code == .unknownObject)
     }
@@ -96,29 +96,29 @@ struct PreconditionTests {
     let setX = Operation.set(a, keyPath: "x", .integer(1))
     let setY = Operation.set(b, keyPath: "y", .integer(1))
     for operations: [Operation] in [[], [setX], [setY], [setX, setY], [.set(a, keyPath: "b", .null)]] {
-      var copy = bench
+      var copy = fixture
       _ = try copy.model.commit(Transaction(operations + [.require(a, 4)]))
-      copy = bench
+      copy = fixture
       _ = try copy.model.commit(Transaction(operations + [.require(a, 5)]))
       for since in [0, 2, 3, 6, 7] as [Revision] {
-        let error = try bench.error(operations + [.require(a, since)])
+        let error = try fixture.error(operations + [.require(a, since)])
         #expect(error.code == .staleRevision, "\(since)")
       }
     }
-    #expect(try bench.error([.require(try ref("A/9"), 5)]).code == .staleRevision)
-    #expect(try bench.error([.create(try ref("A/9"), [:]), .require(try ref("A/9"), 5)]).code == .staleRevision)
-    try bench.commit(.delete(a), .require(a, 4))
+    #expect(try fixture.error([.require(try ref("A/9"), 5)]).code == .staleRevision)
+    #expect(try fixture.error([.create(try ref("A/9"), [:]), .require(try ref("A/9"), 5)]).code == .staleRevision)
+    try fixture.commit(.delete(a), .require(a, 4))
   }
 
   @Test("Brackets nest, interleave and go around nothing")
   mutating func balanced() throws {
     let a = try ref("A/1")
-    let commit = try bench.commit(
+    let commit = try fixture.commit(
       .willChange(a, key: "x"), .willChange(a, key: "by"), .willChange(a, key: "x"), .didChange(a, key: "x"),
       .didChange(a, key: "x"), .didChange(a, key: "by"))
     #expect(commit.steps.count == 6)
     #expect(commit.results == Array(repeating: a, count: 6))
-    #expect(bench.model.revision == 6)
+    #expect(fixture.model.revision == 6)
   }
 
   @Test("Brackets that do not match are refused")
@@ -131,11 +131,11 @@ struct PreconditionTests {
       [.willChange(a, key: "b"), .didChange(c, key: "b")], [willX, .delete(a)],
       [willX, .delete(a), .create(a, [:])],
     ] {
-      #expect(try bench.error(operations).code == .unbalancedBracket)
+      #expect(try fixture.error(operations).code == .unbalancedBracket)
     }
-    #expect(try bench.error([.willChange(a, key: "q")]).code == .undefinedKey)
-    #expect(try bench.error([.willChange(a, key: "b.y")]).code == .undefinedKey)
-    #expect(try bench.error([.willChange(try ref("A/9"), key: "x")]).code == .unknownObject)
-    #expect(try bench.error([willX, .delete(a), didX]).code == .unknownObject)
+    #expect(try fixture.error([.willChange(a, key: "q")]).code == .undefinedKey)
+    #expect(try fixture.error([.willChange(a, key: "b.y")]).code == .undefinedKey)
+    #expect(try fixture.error([.willChange(try ref("A/9"), key: "x")]).code == .unknownObject)
+    #expect(try fixture.error([willX, .delete(a), didX]).code == .unknownObject)
   }
 }

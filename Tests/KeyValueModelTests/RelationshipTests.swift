@@ -15,19 +15,19 @@ struct RelationshipTests {
       Boss: {extends: Worker}
     """
 
-  var bench: Bench
+  var fixture: Fixture
 
   init() throws {
-    bench = try Bench(Self.schema)
-    for name in ["Desk/1", "Desk/2", "Worker/1", "Worker/2", "Worker/3", "Boss/1"] { try bench.create(name) }
+    fixture = try Fixture(Self.schema)
+    for name in ["Desk/1", "Desk/2", "Worker/1", "Worker/2", "Worker/3", "Boss/1"] { try fixture.create(name) }
   }
 
   /// All pairs of a key and its inverse, and whether both sides agree.
   private func pairs(_ key: String) throws -> [String] {
     var found: [String] = []
-    for entity in bench.model.schema.entities where entity.indexOfKey(key) != nil {
-      for reference in bench.model.state.references(of: entity) where reference.entity == entity.name {
-        let value = try bench.value(reference.text, key)
+    for entity in fixture.model.schema.entities where entity.indexOfKey(key) != nil {
+      for reference in fixture.model.state.references(of: entity) where reference.entity == entity.name {
+        let value = try fixture.value(reference.text, key)
         if value != "null" { found.append("\(reference) \(value.dropFirst().dropLast())") }
       }
     }
@@ -98,16 +98,16 @@ struct RelationshipTests {
   @Test("An object that is made as its own mentor is its own pupil, whatever the body leaves out")
   mutating func ownMentor() throws {
     for text in [#"{"mentor":"Worker/9"}"#, #"{"pupil":"Worker/9"}"#, #"{"pupil":"Worker/9","mentor":"Worker/9"}"#] {
-      try bench.create("Worker/9", text)
-      #expect(try bench.value("Worker/9", "mentor") == "\"Worker/9\"")
-      #expect(try bench.value("Worker/9", "pupil") == "\"Worker/9\"")
+      try fixture.create("Worker/9", text)
+      #expect(try fixture.value("Worker/9", "mentor") == "\"Worker/9\"")
+      #expect(try fixture.value("Worker/9", "pupil") == "\"Worker/9\"")
       // The same as a replacement of what had others before.
-      try bench.put("Worker/9", #"{"mentor":"Worker/1","pupil":"Worker/2"}"#)
-      try bench.put("Worker/9", text)
-      #expect(try bench.value("Worker/9", "mentor") == "\"Worker/9\"")
-      #expect(try bench.value("Worker/9", "pupil") == "\"Worker/9\"")
-      #expect(try bench.value("Worker/1", "pupil") == "null")
-      try bench.delete("Worker/9")
+      try fixture.put("Worker/9", #"{"mentor":"Worker/1","pupil":"Worker/2"}"#)
+      try fixture.put("Worker/9", text)
+      #expect(try fixture.value("Worker/9", "mentor") == "\"Worker/9\"")
+      #expect(try fixture.value("Worker/9", "pupil") == "\"Worker/9\"")
+      #expect(try fixture.value("Worker/1", "pupil") == "null")
+      try fixture.delete("Worker/9")
     }
   }
 
@@ -115,51 +115,51 @@ struct RelationshipTests {
   mutating func revisions() throws {
     try apply(["Worker/1.desk=Desk/1", "Worker/2.desk=Desk/2"])
     try apply(["Worker/1.desk=Desk/2"])
-    let revision = bench.model.revision
+    let revision = fixture.model.revision
     for (name, isTouched) in [
       ("Worker/1", true), ("Worker/2", true), ("Desk/1", true), ("Desk/2", true), ("Boss/1", false),
     ] {
-      #expect((bench.model.state.record(try ref(name))?.revision == revision) == isTouched)
+      #expect((fixture.model.state.record(try ref(name))?.revision == revision) == isTouched)
     }
   }
 
   @Test("A relationship takes objects of its entity and of what extends it, and no others")
   mutating func entities() throws {
     let worker = try ref("Worker/1")
-    try bench.set("Worker/1", "mentor", "\"Boss/1\"")
-    #expect(try bench.error([.set(worker, keyPath: "mentor", .string("Desk/1"))]).code == .wrongEntity)
-    #expect(try bench.error([.set(worker, keyPath: "mentor", .string("Nobody/1"))]).code == .wrongEntity)
-    #expect(try bench.error([.set(worker, keyPath: "mentor", .string("Worker/99"))]).code == .invalidValue)
-    #expect(try bench.error([.set(worker, keyPath: "mentor", .reference(try ref("Desk/1")))]).code == .wrongEntity)
+    try fixture.set("Worker/1", "mentor", "\"Boss/1\"")
+    #expect(try fixture.error([.set(worker, keyPath: "mentor", .string("Desk/1"))]).code == .wrongEntity)
+    #expect(try fixture.error([.set(worker, keyPath: "mentor", .string("Nobody/1"))]).code == .wrongEntity)
+    #expect(try fixture.error([.set(worker, keyPath: "mentor", .string("Worker/99"))]).code == .invalidValue)
+    #expect(try fixture.error([.set(worker, keyPath: "mentor", .reference(try ref("Desk/1")))]).code == .wrongEntity)
   }
 
   @Test("A far side that must have a value cannot lose it")
   mutating func requiredFarSide() throws {
-    var bench = try Bench(
+    var fixture = try Fixture(
       """
       entities:
         Car: {keys: {plate: {toOne: Plate, inverse: car, optional: false}}}
         Plate: {keys: {car: {toOne: Car, inverse: plate}}}
       """)
-    try bench.create("Plate/1")
-    try bench.create("Car/1", #"{"plate":"Plate/1"}"#)
-    try bench.create("Plate/2")
-    #expect(try bench.error([.set(try ref("Plate/1"), keyPath: "car", .null)]).code == .nullNotAllowed)
+    try fixture.create("Plate/1")
+    try fixture.create("Car/1", #"{"plate":"Plate/1"}"#)
+    try fixture.create("Plate/2")
+    #expect(try fixture.error([.set(try ref("Plate/1"), keyPath: "car", .null)]).code == .nullNotAllowed)
     // The other way round the car gets another plate, and loses none.
-    try bench.set("Plate/2", "car", "\"Car/1\"")
-    #expect(try bench.value("Car/1", "plate") == "\"Plate/2\"")
-    #expect(try bench.value("Plate/1", "car") == "null")
-    try bench.create("Car/2", #"{"plate":"Plate/1"}"#)
-    #expect(try bench.error([.set(try ref("Car/1"), keyPath: "plate", .string("Plate/1"))]).code == .nullNotAllowed)
-    #expect(try bench.error([.create(try ref("Car/3"), [:])]).code == .nullNotAllowed)
+    try fixture.set("Plate/2", "car", "\"Car/1\"")
+    #expect(try fixture.value("Car/1", "plate") == "\"Plate/2\"")
+    #expect(try fixture.value("Plate/1", "car") == "null")
+    try fixture.create("Car/2", #"{"plate":"Plate/1"}"#)
+    #expect(try fixture.error([.set(try ref("Car/1"), keyPath: "plate", .string("Plate/1"))]).code == .nullNotAllowed)
+    #expect(try fixture.error([.create(try ref("Car/3"), [:])]).code == .nullNotAllowed)
   }
 
   private mutating func apply(_ sets: [String]) throws {
     for text in sets {
       let parts = text.split(separator: "=").map(String.init)
       let left = parts[0].split(separator: ".").map(String.init)
-      try bench.set(left[0], left[1], parts[1] == "null" ? "null" : "\"\(parts[1])\"")
-      #expect(inconsistencies(in: bench.model.state).isEmpty)
+      try fixture.set(left[0], left[1], parts[1] == "null" ? "null" : "\"\(parts[1])\"")
+      #expect(inconsistencies(in: fixture.model.state).isEmpty)
     }
   }
 }

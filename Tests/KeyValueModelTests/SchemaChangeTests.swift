@@ -79,19 +79,19 @@ struct SchemaChangeTests {
         "B extends A, whose fetches have its objects too"),
     ])
   func automatic(of example: Case) throws {
-    let bench = try EvolutionBench(example.old, example.new)
-    #expect(bench.evolution.changes.map(\.description) == example.changes)
-    #expect(bench.evolution.obstacles == [])
-    #expect(try bench.migrated().report.usesRevision == false)
+    let fixture = try EvolutionFixture(example.old, example.new)
+    #expect(fixture.evolution.changes.map(\.description) == example.changes)
+    #expect(fixture.evolution.obstacles == [])
+    #expect(try fixture.migrated().report.usesRevision == false)
   }
 
   @Test("Objects keep what they have, with their revisions, where nothing is filled in")
   func kept() throws {
-    let bench = try EvolutionBench(
+    let fixture = try EvolutionFixture(
       "A: {keys: {x: {type: string}, many: {toMany: A}}}",
       "B: {}, A: {keys: {note: {type: string}, many: {toMany: A}, x: {type: string, indexed: true}, twice: {computed: x + x}}}",
       data: ["A/1 {\"x\":\"a\"}", "A/2 {\"many\":[\"A/1\",\"A/2\"]}"])
-    let migration = try bench.migrated()
+    let migration = try fixture.migrated()
     #expect(
       objects(of: migration.state) == [
         #"{"@ref":"A/1","@revision":1,"note":null,"many":[],"x":"a","twice":"aa"}"#,
@@ -103,11 +103,11 @@ struct SchemaChangeTests {
 
   @Test("A default is given to objects that had no such key, in the revision of the migration")
   func defaults() throws {
-    let bench = try EvolutionBench(
+    let fixture = try EvolutionFixture(
       "A: {keys: {x: {type: integer}}}, B: {}",
       "A: {keys: {x: {type: integer, default: 7}, y: {type: integer, optional: false, default: 3}}}, B: {}",
       data: ["A/1 {}", "B/1 {}"])
-    let migration = try bench.migrated()
+    let migration = try fixture.migrated()
     #expect(objects(of: migration.state)[0] == #"{"@ref":"A/1","@revision":3,"x":null,"y":3}"#)
     #expect(migration.state.record(try ref("B/1"))?.revision == 2)
     #expect(migration.report.changed == 1)
@@ -116,11 +116,11 @@ struct SchemaChangeTests {
 
   @Test("A new far side is filled from the one that is there")
   func farSides() throws {
-    let bench = try EvolutionBench(
+    let fixture = try EvolutionFixture(
       "D: {}, E: {keys: {d: {toOne: D}}}, F: {extends: E}",
       "D: {keys: {all: {toMany: E, ordered: true, inverse: d}}}, E: {keys: {d: {toOne: D, inverse: all}}}, F: {extends: E}",
       data: ["D/1", "D/2", "E/2 {\"d\":\"D/1\"}", "F/1 {\"d\":\"D/1\"}", "E/1 {\"d\":\"D/1\"}", "E/3"])
-    let migration = try bench.migrated()
+    let migration = try fixture.migrated()
     #expect(objects(of: migration.state)[0] == #"{"@ref":"D/1","@revision":7,"all":["E/1","E/2","F/1"]}"#)
     #expect(objects(of: migration.state)[1] == #"{"@ref":"D/2","@revision":2,"all":[]}"#)
     #expect(migration.report.changed == 1)
@@ -130,12 +130,12 @@ struct SchemaChangeTests {
   func requiredFarSide() throws {
     let old = "A: {}, B: {keys: {a: {toOne: A}}}"
     let new = "A: {keys: {b: {toOne: B, inverse: a, optional: false}}}, B: {keys: {a: {toOne: A, inverse: b}}}"
-    let whole = try EvolutionBench(old, new, data: ["A/1", "B/1 {\"a\":\"A/1\"}", "B/2"])
+    let whole = try EvolutionFixture(old, new, data: ["A/1", "B/1 {\"a\":\"A/1\"}", "B/2"])
     #expect(objects(of: try whole.migrated().state)[0] == #"{"@ref":"A/1","@revision":4,"b":"B/1"}"#)
-    let lacking = try EvolutionBench(old, new, data: ["A/1", "A/2", "B/1 {\"a\":\"A/1\"}"])
+    let lacking = try EvolutionFixture(old, new, data: ["A/1", "A/2", "B/1 {\"a\":\"A/1\"}"])
     #expect(
       try lacking.refusal() == ["A.b: is new and must have a value (1 object: A/2); `fill A.b VALUE`"])
-    let crowded = try EvolutionBench(old, new, data: ["A/1", "B/1 {\"a\":\"A/1\"}", "B/2 {\"a\":\"A/1\"}"])
+    let crowded = try EvolutionFixture(old, new, data: ["A/1", "B/1 {\"a\":\"A/1\"}", "B/2 {\"a\":\"A/1\"}"])
     #expect(
       try crowded.refusal() == [
         "A.b: has room for one object, and more name it (1 object: A/1 is named by \"B/1\" and \"B/2\"); `drop B.a`"

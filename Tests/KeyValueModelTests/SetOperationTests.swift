@@ -9,15 +9,15 @@ struct SetOperationTests {
       Group: {keys: {members: {toMany: Person}, list: {toMany: Person, ordered: true}}}
     """
 
-  var bench: Bench
+  var fixture: Fixture
 
   init() throws {
-    bench = try Bench(Self.schema)
-    for id in 1...6 { try bench.create("Person/\(id)") }
-    try bench.set("Person/1", "tags", #"["b","c"]"#)
-    try bench.set("Person/1", "friends", #"["Person/2","Person/3"]"#)
-    try bench.set("Person/1", "likes", #"["Person/2","Person/3"]"#)
-    try bench.create("Group/1")
+    fixture = try Fixture(Self.schema)
+    for id in 1...6 { try fixture.create("Person/\(id)") }
+    try fixture.set("Person/1", "tags", #"["b","c"]"#)
+    try fixture.set("Person/1", "friends", #"["Person/2","Person/3"]"#)
+    try fixture.set("Person/1", "likes", #"["Person/2","Person/3"]"#)
+    try fixture.create("Group/1")
   }
 
   @Test(
@@ -32,9 +32,9 @@ struct SetOperationTests {
       (.set, "dc", "cd", #"replacement - "b" + "d""#),
     ] as [(SetMutation, String, String, String)])
   mutating func mutations(mutation: SetMutation, members: String, result: String, told: String) throws {
-    let commit = try bench.commit(.mutate("Person/1.tags", mutation, "\(members.map(String.init))"))
-    #expect(try bench.value("Person/1", "tags").filter(\.isLetter) == result)
-    #expect(try bench.changes(commit) == (told.isEmpty ? [] : ["Person/1.tags \(told)"]))
+    let commit = try fixture.commit(.mutate("Person/1.tags", mutation, "\(members.map(String.init))"))
+    #expect(try fixture.value("Person/1", "tags").filter(\.isLetter) == result)
+    #expect(try fixture.changes(commit) == (told.isEmpty ? [] : ["Person/1.tags \(told)"]))
     #expect(commit.results.count == 1)
   }
 
@@ -46,14 +46,14 @@ struct SetOperationTests {
       (.set, "[]", ""),
     ] as [(SetMutation, String, String)])
   mutating func objects(mutation: SetMutation, members: String, result: String) throws {
-    try bench.commit(.mutate("Person/1.friends", mutation, members), .mutate("Person/1.likes", mutation, members))
+    try fixture.commit(.mutate("Person/1.friends", mutation, members), .mutate("Person/1.likes", mutation, members))
     for key in ["friends", "likes"] {
-      #expect(try bench.value("Person/1", key).filter(\.isNumber) == result)
+      #expect(try fixture.value("Person/1", key).filter(\.isNumber) == result)
     }
-    #expect(inconsistencies(in: bench.model.state) == [])
+    #expect(inconsistencies(in: fixture.model.state) == [])
     for id in 1...6 {
       let isFriend = result.contains("\(id)")
-      #expect(try bench.value("Person/\(id)", "friends").contains("Person/1") == isFriend)
+      #expect(try fixture.value("Person/\(id)", "friends").contains("Person/1") == isFriend)
     }
   }
 
@@ -69,7 +69,7 @@ struct SetOperationTests {
       (.mutate("Person/1.friends", .intersect, #"[{"@ref":"Person/9","friends":["Person/1"]}]"#), .invalidValue),
     ]
     for (operation, code) in cases {
-      let error = try bench.error([operation])
+      let error = try fixture.error([operation])
       #expect(error.code == code, "\(error)")
     }
   }

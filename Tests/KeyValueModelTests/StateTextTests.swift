@@ -54,18 +54,18 @@ struct StateTextTests {
     """
 
   private static func example() throws -> ModelState {
-    var bench = try Bench(yaml)
-    try bench.create("Person/b")
-    try bench.create("Person/a", #"{"name":"Anna"}"#)
-    try bench.create(
+    var fixture = try Fixture(yaml)
+    try fixture.create("Person/b")
+    try fixture.create("Person/a", #"{"name":"Anna"}"#)
+    try fixture.create(
       "Account/1",
       #"""
       {"title":"Person/a","balance":100,"count":9223372036854775807,"open":true,"since":"2010-03-01","owner":"Person/a",
        "note":{"@@object":[1,1.0,-0.0]},"others":["Person/b","Person/a"],"tags":["z","x"]}
       """#)
-    try bench.create("Account/0")
-    try bench.set("Account/1", "open", "false")
-    return bench.model.state
+    try fixture.create("Account/0")
+    try fixture.set("Account/1", "open", "false")
+    return fixture.model.state
   }
 
   @Test("A block has exactly this text")

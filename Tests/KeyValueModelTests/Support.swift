@@ -20,7 +20,7 @@ func body(_ text: String) throws -> JSONObject {
 struct NotAnObject: Error {}
 
 /// A model with the shorthand that tests of transactions want.
-struct Bench {
+struct Fixture {
   var model: Model
 
   init(_ yaml: String) throws {

@@ -23,10 +23,10 @@ struct BracketTests {
       B: {keys: {y: {type: integer}}}
     """
 
-  var bench: Bench
+  var fixture: Fixture
 
   init() throws {
-    bench = try Bench(
+    fixture = try Fixture(
       Self.schema, "create B/1 {\"y\":1}", "create B/2 {\"y\":3}",
       "create A/1 {\"x\":1,\"calm\":1,\"mute\":1,\"b\":\"B/1\",\"calmB\":\"B/1\"}")
   }
@@ -35,131 +35,131 @@ struct BracketTests {
     "The outermost bracket of a key is one change, old from the first will and new from the last did",
     arguments: ["x", "calm", "mute"])
   mutating func one(key: String) throws {
-    try bench.observe("A/1.\(key)", options: [.old, .new, .prior])
+    try fixture.observe("A/1.\(key)", options: [.old, .new, .prior])
     #expect(
-      try bench.told(
+      try fixture.told(
         "will A/1 \(key)", "set A/1 \(key) 2", "will A/1 \(key)", "set A/1 \(key) 3", "did A/1 \(key)",
         "set A/1 \(key) 4", "did A/1 \(key)") == ["A/1.\(key) prior old=1", "A/1.\(key) old=1 new=4"])
   }
 
   @Test("A bracket around nothing is a change, but not of a key that notifies when changed")
   mutating func nothing() throws {
-    try bench.observe("A/1.x", "A/1.calm", "A/1.mute", options: [.old, .new, .prior])
-    #expect(try bench.told("will A/1 x", "did A/1 x") == ["A/1.x prior old=1", "A/1.x old=1 new=1"])
-    #expect(try bench.told("will A/1 mute", "did A/1 mute") == ["A/1.mute prior old=1", "A/1.mute old=1 new=1"])
-    #expect(try bench.told("will A/1 calm", "did A/1 calm") == [])
-    #expect(try bench.told("will A/1 calm", "set A/1 calm 2", "set A/1 calm 1", "did A/1 calm") == [])
+    try fixture.observe("A/1.x", "A/1.calm", "A/1.mute", options: [.old, .new, .prior])
+    #expect(try fixture.told("will A/1 x", "did A/1 x") == ["A/1.x prior old=1", "A/1.x old=1 new=1"])
+    #expect(try fixture.told("will A/1 mute", "did A/1 mute") == ["A/1.mute prior old=1", "A/1.mute old=1 new=1"])
+    #expect(try fixture.told("will A/1 calm", "did A/1 calm") == [])
+    #expect(try fixture.told("will A/1 calm", "set A/1 calm 2", "set A/1 calm 1", "did A/1 calm") == [])
   }
 
   @Test("Setting a manual key outside a bracket is silent, and what it was then is old")
   mutating func manual() throws {
-    try bench.observe("A/1.mute")
+    try fixture.observe("A/1.mute")
     #expect(
-      try bench.told("set A/1 mute 5", "will A/1 mute", "set A/1 mute 6", "did A/1 mute", "set A/1 mute 7") == [
+      try fixture.told("set A/1 mute 5", "will A/1 mute", "set A/1 mute 6", "did A/1 mute", "set A/1 mute 7") == [
         "A/1.mute old=5 new=6"
       ])
   }
 
   @Test("Around an input of a computed key, the computed key is told once, at the bracket's end")
   mutating func input() throws {
-    try bench.observe("A/1.ccx", "A/1.cx", "A/1.x", "A/1.calmX", options: [.old, .new])
+    try fixture.observe("A/1.ccx", "A/1.cx", "A/1.x", "A/1.calmX", options: [.old, .new])
     #expect(
-      try bench.told("will A/1 x", "set A/1 x 2", "set A/1 x 3", "did A/1 x") == [
+      try fixture.told("will A/1 x", "set A/1 x 2", "set A/1 x 3", "did A/1 x") == [
         "A/1.ccx old=1 new=3", "A/1.calmX old=1 new=3", "A/1.cx old=1 new=3", "A/1.x old=1 new=3",
       ])
     // The computed key that notifies when changed has not, its prior included.
-    bench.index.remove(ObserverID(1))
-    try bench.observe("A/1.calmX", "A/1.muteX", options: [.old, .new, .prior])
-    #expect(try bench.told("will A/1 x", "set A/1 x 2", "set A/1 x 3", "did A/1 x") == [])
+    fixture.index.remove(ObserverID(1))
+    try fixture.observe("A/1.calmX", "A/1.muteX", options: [.old, .new, .prior])
+    #expect(try fixture.told("will A/1 x", "set A/1 x 2", "set A/1 x 3", "did A/1 x") == [])
   }
 
   @Test("A bracket around a computed key holds its changes back, but not those of its inputs")
   mutating func computed() throws {
-    try bench.observe("A/1.cx", "A/1.x", "A/1.ccx", options: [.old, .new, .prior])
+    try fixture.observe("A/1.cx", "A/1.x", "A/1.ccx", options: [.old, .new, .prior])
     #expect(
-      try bench.told("will A/1 cx", "set A/1 x 2", "set A/1 x 3", "did A/1 cx") == [
+      try fixture.told("will A/1 cx", "set A/1 x 2", "set A/1 x 3", "did A/1 cx") == [
         "A/1.cx prior old=1", "A/1.ccx prior old=1", "A/1.x prior old=1", "A/1.x old=1 new=2",
         "A/1.x prior old=2", "A/1.x old=2 new=3", "A/1.ccx old=1 new=3", "A/1.cx old=1 new=3",
       ])
-    bench.index.remove(ObserverID(1))
-    try bench.observe("A/1.muteX", options: [.old, .new])
+    fixture.index.remove(ObserverID(1))
+    try fixture.observe("A/1.muteX", options: [.old, .new])
     #expect(
-      try bench.told("will A/1 muteX", "set A/1 x 9", "did A/1 muteX", "set A/1 x 10") == ["A/1.muteX old=3 new=9"])
+      try fixture.told("will A/1 muteX", "set A/1 x 9", "did A/1 muteX", "set A/1 x 10") == ["A/1.muteX old=3 new=9"])
   }
 
   @Test("Interleaved brackets are told in the order of their didChange, priors in that of their willChange")
   mutating func interleaved() throws {
-    try bench.observe("A/1.x", "A/1.mute", options: [.old, .new, .prior])
+    try fixture.observe("A/1.x", "A/1.mute", options: [.old, .new, .prior])
     #expect(
-      try bench.told(
+      try fixture.told(
         "will A/1 x", "will A/1 mute", "set A/1 x 2", "set A/1 mute 2", "did A/1 x", "set A/1 mute 3", "did A/1 mute")
         == ["A/1.x prior old=1", "A/1.mute prior old=1", "A/1.x old=1 new=2", "A/1.mute old=1 new=3"])
   }
 
   @Test("Everything inside several brackets is final when the first of them is reported")
   mutating func final() throws {
-    try bench.observe("A/1.by", options: [.old, .new])
+    try fixture.observe("A/1.by", options: [.old, .new])
     #expect(
-      try bench.told("will A/1 b", "will B/2 y", "set A/1 b \"B/2\"", "set B/2 y 9", "did A/1 b", "did B/2 y") == [
+      try fixture.told("will A/1 b", "will B/2 y", "set A/1 b \"B/2\"", "set B/2 y 9", "did A/1 b", "did B/2 y") == [
         "A/1.by old=1 new=9", "A/1.by old=9 new=9",
       ])
   }
 
   @Test("What is told inside a bracket is what its end calls old, and what it held back is old where something is told")
   mutating func chain() throws {
-    try bench.observe("A/1.b.y")
+    try fixture.observe("A/1.b.y")
     #expect(
-      try bench.told("will B/1 y", "set B/1 y 2", "set A/1 b \"B/1\"", "set B/1 y 3", "did B/1 y") == [
+      try fixture.told("will B/1 y", "set B/1 y 2", "set A/1 b \"B/1\"", "set B/1 y 3", "did B/1 y") == [
         "A/1.b.y old=1 new=2", "A/1.b.y old=2 new=3",
       ])
     // The new middle was not announced yet when its end value changed.
     #expect(
-      try bench.told("will A/1 b", "set A/1 b \"B/2\"", "set B/2 y 7", "did A/1 b") == [
+      try fixture.told("will A/1 b", "set A/1 b \"B/2\"", "set B/2 y 7", "did A/1 b") == [
         "A/1.b.y old=3 new=7", "A/1.b.y old=7 new=7",
       ])
   }
 
   @Test("A bracket ends for those who no longer depend on the key, prior included")
   mutating func detached() throws {
-    try bench.observe("A/1.b.y", options: [.old, .new, .prior])
+    try fixture.observe("A/1.b.y", options: [.old, .new, .prior])
     #expect(
-      try bench.told("will B/1 y", "set B/1 y 2", "set A/1 b \"B/2\"", "did B/1 y") == [
+      try fixture.told("will B/1 y", "set B/1 y 2", "set A/1 b \"B/2\"", "did B/1 y") == [
         "A/1.b.y prior old=1", "A/1.b.y old=1 new=3",
       ])
   }
 
   @Test("A link that led elsewhere and came back is silent if it notifies when changed, unless the end has changed")
   mutating func backAgain() throws {
-    try bench.observe("A/1.calmB.y")
+    try fixture.observe("A/1.calmB.y")
     #expect(
-      try bench.told("will A/1 calmB", "set A/1 calmB \"B/2\"", "set A/1 calmB \"B/1\"", "did A/1 calmB") == [])
+      try fixture.told("will A/1 calmB", "set A/1 calmB \"B/2\"", "set A/1 calmB \"B/1\"", "did A/1 calmB") == [])
     #expect(
-      try bench.told(
+      try fixture.told(
         "will A/1 calmB", "set A/1 calmB \"B/2\"", "set B/1 y 5", "set A/1 calmB \"B/1\"", "did A/1 calmB")
         == ["A/1.calmB.y old=1 new=5"])
   }
 
   @Test("What a bracket withheld is told by the next that happens, also behind a key that notifies when changed")
   mutating func owed() throws {
-    _ = try bench.apply(["create A/2 {\"root\":\"A/1\"}", "create A/3 {\"b\":\"B/2\"}"])
-    try bench.observe("A/2.calmRootY")
+    _ = try fixture.apply(["create A/2 {\"root\":\"A/1\"}", "create A/3 {\"b\":\"B/2\"}"])
+    try fixture.observe("A/2.calmRootY")
     // Neither setting changes the computed value as it is by then, but the observer still sees the one before.
     #expect(
-      try bench.told("will A/1 b", "set A/1 b \"B/2\"", "set A/2 root \"A/3\"", "did A/1 b") == [
+      try fixture.told("will A/1 b", "set A/1 b \"B/2\"", "set A/2 root \"A/3\"", "did A/1 b") == [
         "A/2.calmRootY old=1 new=3"
       ])
   }
 
   @Test("Each bracket compares with what stood at its own willChange, also where one is open before it")
   mutating func ownStart() throws {
-    try bench.observe("A/1.x", "A/1.calm")
+    try fixture.observe("A/1.x", "A/1.calm")
     #expect(
-      try bench.told(
+      try fixture.told(
         "will A/1 x", "set A/1 calm 5", "will A/1 calm", "set A/1 calm 6", "set A/1 x 2", "set A/1 calm 5",
         "did A/1 calm", "did A/1 x") == ["A/1.calm old=1 new=5", "A/1.x old=1 new=2"])
     // Nor does one remember what another saw that was closed before.
     #expect(
-      try bench.told(
+      try fixture.told(
         "will A/1 x", "set A/1 calm 7", "did A/1 x", "will A/1 calm", "set A/1 calm 5", "set A/1 calm 7",
         "did A/1 calm") == ["A/1.calm old=5 new=7", "A/1.x old=2 new=2"])
   }
@@ -167,10 +167,10 @@ struct BracketTests {
   @Test("A transaction's worth of brackets inside each other, the first told last", arguments: [0, 1, 3_300])
   mutating func many(observed: Int) throws {
     let count = 3_300
-    _ = try bench.apply((10..<count + 10).map { "create A/\($0) {\"calm\":0}" })
-    for number in 10..<10 + observed { try bench.observe("A/\(number).calm", options: [.old, .new, .prior]) }
+    _ = try fixture.apply((10..<count + 10).map { "create A/\($0) {\"calm\":0}" })
+    for number in 10..<10 + observed { try fixture.observe("A/\(number).calm", options: [.old, .new, .prior]) }
     let numbers = 10..<count + 10
-    let event = try bench.apply(
+    let event = try fixture.apply(
       numbers.map { "will A/\($0) calm" } + numbers.map { "set A/\($0) calm \($0 % 2)" }
         + numbers.reversed().map { "did A/\($0) calm" })[1]
     // Half of them are set to what they were, and silent.
@@ -311,9 +311,9 @@ struct BracketTests {
 
   @Test("A bracket around an object's deletion and return is one change")
   mutating func again() throws {
-    try bench.observe("A/1.x", "A/1.cx", options: [.old, .new])
+    try fixture.observe("A/1.x", "A/1.cx", options: [.old, .new])
     #expect(
-      try bench.told("will A/1 x", "delete A/1", "create A/1 {\"x\":5}", "did A/1 x") == [
+      try fixture.told("will A/1 x", "delete A/1", "create A/1 {\"x\":5}", "did A/1 x") == [
         "A/1.cx old=1 new=5", "A/1.x old=1 new=5",
       ])
   }

@@ -4,12 +4,12 @@ import Testing
 
 @Suite("What an invisible cell remembers")
 struct PendingChangesTests {
-  var bench: Bench
+  var fixture: Fixture
   var observations: [Observation] = []
   var pending: PendingChanges?
 
   init() throws {
-    bench = try Bench(
+    fixture = try Fixture(
       """
       entities:
         A:
@@ -30,27 +30,27 @@ struct PendingChangesTests {
 
   /// Observes these paths of A/1, and stops looking.
   private mutating func hide(_ paths: String..., options: ObservingOptions = [.old, .new]) throws {
-    observations = try paths.map { try bench.observation("A/1", $0, options) }
-    bench.index.add(observations, of: ObserverID(1), in: bench.model.state)
-    pending = PendingChanges(observations, in: bench.model.state)
+    observations = try paths.map { try fixture.observation("A/1", $0, options) }
+    fixture.index.add(observations, of: ObserverID(1), in: fixture.model.state)
+    pending = PendingChanges(observations, in: fixture.model.state)
   }
 
   /// Commits each operation on its own.
   private mutating func apply(_ operations: String...) throws {
     for operation in operations {
-      guard let event = try bench.apply([operation])[1] else { continue }
+      guard let event = try fixture.apply([operation])[1] else { continue }
       pending?.absorb(event.changes, gone: event.gone.first?.object)
     }
   }
 
   private func coalesced() throws -> [String] {
-    try #require(pending).coalesced(observations, cell: "c", in: bench.model.state).map(line)
+    try #require(pending).coalesced(observations, cell: "c", in: fixture.model.state).map(line)
   }
 
   @Test("Many changes become one for each path, with the old of the beginning and the present new")
   mutating func coalescing() throws {
     try hide("y", "x", "z", options: [.old, .new, .prior])
-    let event = try #require(try bench.apply(["set A/1 x 2", "set A/1 x 3"])[1])
+    let event = try #require(try fixture.apply(["set A/1 x 2", "set A/1 x 3"])[1])
     pending?.absorb(event.changes, gone: nil)
     try apply("set A/1 y 5", "set A/1 x 4")
     #expect(pending?.commits == 3)
@@ -60,7 +60,7 @@ struct PendingChangesTests {
   @Test("Old and new are told as they were asked for, and without either that something happened")
   mutating func options() throws {
     for (options, told) in [(.old, "old=1 "), (.new, "new=4 "), ([], "")] as [(ObservingOptions, String)] {
-      bench.index.remove(ObserverID(1))
+      fixture.index.remove(ObserverID(1))
       try apply("set A/1 x 1")
       try hide("x", options: options)
       try apply("set A/1 x 4")
@@ -158,10 +158,10 @@ struct PendingChangesTests {
 
   @Test("What is behind a key that may lead elsewhere in silence is told as a whole", arguments: ["mute", "first"])
   mutating func behindSilence(_ key: String) throws {
-    _ = try bench.apply(["set A/1 mute \"A/2\"", "set A/1 other \"A/2\""])
+    _ = try fixture.apply(["set A/1 mute \"A/2\"", "set A/1 other \"A/2\""])
     try hide("\(key).list")
     try apply("insert A/2 list [16]")
-    _ = try bench.apply(["set A/1 mute \"A/1\"", "insert A/1 list [17]", "insert A/2 list [18]"])[1].map {
+    _ = try fixture.apply(["set A/1 mute \"A/1\"", "insert A/1 list [17]", "insert A/2 list [18]"])[1].map {
       pending?.absorb($0.changes, gone: nil)
     }
     let told = try coalesced()
@@ -200,7 +200,7 @@ struct PendingChangesTests {
     try apply("set A/1 x 2", "delete A/1")
     #expect(pending?.gone?.text == "A/1")
     #expect(pending?.commits == 2)
-    _ = try bench.apply(["create A/1"])
+    _ = try fixture.apply(["create A/1"])
     #expect(try coalesced() == [])
   }
 
@@ -218,8 +218,8 @@ struct PendingChangesTests {
     for (paths, options, count) in [
       (["x", "other.x", "sum", "list.@sum.self"], [.new], 0), (["x", "x"], [.old], 1), (["list"], [], 1),
     ] as [([String], ObservingOptions, Int)] {
-      let reader = Counting(base: bench.model.state)
-      _ = DeliveredValues(try paths.map { try bench.observation("A/1", $0, options) }, in: reader)
+      let reader = Counting(base: fixture.model.state)
+      _ = DeliveredValues(try paths.map { try fixture.observation("A/1", $0, options) }, in: reader)
       #expect(reader.reads.count == count, "\(paths)")
     }
   }

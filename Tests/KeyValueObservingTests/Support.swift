@@ -78,7 +78,7 @@ func lines(_ event: ObserverEvent) -> [String] {
 }
 
 /// A model with observers, and the shorthand that tests want.
-struct Bench {
+struct Fixture {
   var model: Model
   var index = ObserverIndex()
   var commits: [Commit] = []

@@ -12,7 +12,7 @@ import Testing
 @Suite("A store whose disk fails")
 struct DurabilityTests {
   /// A store over a journal that can fail.
-  private struct Bench {
+  private struct Fixture {
     let journal: FaultyJournal
     let recorder = Recorder()
     let store: Store
@@ -46,68 +46,68 @@ struct DurabilityTests {
 
   @Test("A write that the journal refuses changes nothing, tells nobody and uses no revision")
   func refused() async throws {
-    let bench = try Bench()
-    _ = await bench.write(.create(try ref("Account/1"), ["balance": .integer(1)]))
-    let path = try bench.store.schema.resolve("balance", from: bench.store.schema.requireEntity("Account"))
+    let fixture = try Fixture()
+    _ = await fixture.write(.create(try ref("Account/1"), ["balance": .integer(1)]))
+    let path = try fixture.store.schema.resolve("balance", from: fixture.store.schema.requireEntity("Account"))
     let observation = Observation(object: try ref("Account/1"), keyPath: path, options: [.new])
-    bench.store.withPublication { publication in
+    fixture.store.withPublication { publication in
       publication.observers.add([observation], of: ObserverID(1), in: publication.snapshot.state)
     }
-    let told = bench.recorder.published.count
-    bench.journal.faults.withLock { $0.append = .refused("the disk is full") }
-    let (_, failure) = await bench.write(try set(2))
+    let told = fixture.recorder.published.count
+    fixture.journal.faults.withLock { $0.append = .refused("the disk is full") }
+    let (_, failure) = await fixture.write(try set(2))
     #expect(failure?.reason == "the disk is full")
-    #expect(try bench.balance() == .integer(1))
-    #expect(bench.store.snapshot.revision == 1)
-    #expect(bench.store.condition == .unavailable("the disk is full"))
-    #expect(bench.recorder.published.count == told)
-    #expect(bench.journal.faults.withLock { $0.recoveries } == 0, "a full disk leaves nothing in doubt")
-    bench.journal.faults.withLock { $0.append = nil }
-    let (outcome, none) = await bench.write(try set(3))
+    #expect(try fixture.balance() == .integer(1))
+    #expect(fixture.store.snapshot.revision == 1)
+    #expect(fixture.store.condition == .unavailable("the disk is full"))
+    #expect(fixture.recorder.published.count == told)
+    #expect(fixture.journal.faults.withLock { $0.recoveries } == 0, "a full disk leaves nothing in doubt")
+    fixture.journal.faults.withLock { $0.append = nil }
+    let (outcome, none) = await fixture.write(try set(3))
     #expect(none == nil)
     #expect(try outcome.get().revision == 2)
-    #expect(try bench.balance() == .integer(3))
-    #expect(bench.store.condition == .serving)
+    #expect(try fixture.balance() == .integer(3))
+    #expect(fixture.store.condition == .serving)
   }
 
   @Test("What came to nothing is not what later writes are judged by")
   func judgedByWhatIs() async throws {
-    let bench = try Bench()
+    let fixture = try Fixture()
     let create = KeyValueModel.Operation.create(try ref("Account/1"), [:])
-    bench.journal.faults.withLock { $0.append = .refused("full") }
-    #expect(await bench.write(create).1 != nil)
-    bench.journal.faults.withLock { $0.append = nil }
-    #expect(try await bench.write(create).0.get().revision == 1, "it was never there")
+    fixture.journal.faults.withLock { $0.append = .refused("full") }
+    #expect(await fixture.write(create).1 != nil)
+    fixture.journal.faults.withLock { $0.append = nil }
+    #expect(try await fixture.write(create).0.get().revision == 1, "it was never there")
   }
 
   @Test("After a sync that failed the journal reads itself back before it takes anything, and not at every write")
   func untrusted() async throws {
-    let bench = try Bench()
-    _ = await bench.write(.create(try ref("Account/1"), [:]))
-    bench.journal.faults.withLock { faults in
+    let fixture = try Fixture()
+    _ = await fixture.write(.create(try ref("Account/1"), [:]))
+    fixture.journal.faults.withLock { faults in
       faults.append = .untrusted("cannot be synced")
       faults.recover = .untrusted("still not")
     }
-    for _ in 0..<20 { #expect(await bench.write(try set(2)).1 != nil) }
-    let attempts = bench.journal.faults.withLock { $0.recoveries }
+    for _ in 0..<20 { #expect(await fixture.write(try set(2)).1 != nil) }
+    let attempts = fixture.journal.faults.withLock { $0.recoveries }
     #expect(attempts >= 1 && attempts < 20, "\(attempts) attempts")
-    bench.journal.faults.withLock { $0.recover = nil }
+    fixture.journal.faults.withLock { $0.recover = nil }
     var failure: StoreUnavailable?
     let deadline = Date(timeIntervalSinceNow: 60)
     repeat {
-      failure = await bench.write(try set(3)).1
+      failure = await fixture.write(try set(3)).1
       if failure != nil { try await Task.sleep(for: .milliseconds(20)) }
     } while failure != nil && Date() < deadline
     #expect(failure == nil)
-    #expect(try bench.balance() == .integer(3))
-    #expect(bench.store.snapshot.revision == 2)
+    #expect(try fixture.balance() == .integer(3))
+    #expect(fixture.store.snapshot.revision == 2)
   }
 
   @Test("Writes that wait for a sync share the next one, and nobody reads what is not synced")
   func groupCommit() async throws {
     let journal = FaultyJournal()
-    let bench = try Bench(journal)
-    _ = await bench.write(.create(try ref("Account/1"), ["balance": .integer(0)]))
+    let fixture = try Fixture(journal)
+    _ = await fixture.write(.create(try ref("Account/1"), ["balance": .integer(0)]))
     let held = DispatchSemaphore(value: 0)
     let reached = DispatchSemaphore(value: 0)
     journal.faults.withLock { faults in
@@ -120,40 +120,40 @@ struct DurabilityTests {
     let answers = Locked(0)
     func submit(_ value: Int64) throws {
       let transaction = Transaction([try set(value)])
-      #expect(bench.store.submit(transaction) { _, _ in { _ in answers.withLock { $0 += 1 } } })
+      #expect(fixture.store.submit(transaction) { _, _ in { _ in answers.withLock { $0 += 1 } } })
     }
     try submit(1)
     reached.wait()
     for value in 2...100 { try submit(Int64(value)) }
-    #expect(try bench.balance() == .integer(0), "not synced yet")
+    #expect(try fixture.balance() == .integer(0), "not synced yet")
     #expect(answers.withLock { $0 } == 0)
     journal.faults.withLock { $0.hold = nil }
     held.signal()
-    #expect(await bench.write(try set(101)).1 == nil)
-    #expect(try bench.balance() == .integer(101))
+    #expect(await fixture.write(try set(101)).1 == nil)
+    #expect(try fixture.balance() == .integer(101))
     #expect(answers.withLock { $0 } == 100)
     #expect(journal.faults.withLock { $0.syncs } <= 4)
   }
 
   @Test("Large writes do not all go into one batch")
   func batches() async throws {
-    let bench = try Bench(FaultyJournal()) { $0.batchBytes = 1000 }
-    _ = await bench.write(.create(try ref("Account/1"), [:]))
+    let fixture = try Fixture(FaultyJournal()) { $0.batchBytes = 1000 }
+    _ = await fixture.write(.create(try ref("Account/1"), [:]))
     let gate = Gate()
-    gate.close(bench.store)
-    bench.journal.faults.withLock { $0.syncs = 0 }
+    gate.close(fixture.store)
+    fixture.journal.faults.withLock { $0.syncs = 0 }
     let answers = Locked<[Revision]>([])
     for _ in 0..<10 {
       let note = KeyValueModel.Operation.set(
         try ref("Account/1"), keyPath: "note", .string(String(repeating: "x", count: 400)))
-      _ = bench.store.submit(Transaction([note])) { outcome, _ in
+      _ = fixture.store.submit(Transaction([note])) { outcome, _ in
         let revision = try? outcome.get().revision
         return { _ in answers.withLock { $0.append(revision ?? 0) } }
       }
     }
     gate.open()
-    #expect(await bench.write(try set(1)).1 == nil)
+    #expect(await fixture.write(try set(1)).1 == nil)
     #expect(answers.withLock { $0 } == Array(3...12))
-    #expect(bench.journal.faults.withLock { $0.syncs } >= 4)
+    #expect(fixture.journal.faults.withLock { $0.syncs } >= 4)
   }
 }

@@ -5,19 +5,19 @@ import Testing
 
 @Suite("What the store remembers")
 struct HistoryTests {
-  private func oldest(_ bench: StoreBench) -> (oldest: Revision, count: Int) {
-    bench.store.withPublication { ($0.snapshot.oldestResumable, $0.history.count) }
+  private func oldest(_ fixture: StoreFixture) -> (oldest: Revision, count: Int) {
+    fixture.store.withPublication { ($0.snapshot.oldestResumable, $0.history.count) }
   }
 
   @Test("The history keeps as many commits as it may, and the oldest resumable revision is the one before them")
   func count() async throws {
-    let bench = try StoreBench { $0.historyRevisions = 3 }
-    #expect(oldest(bench) == (0, 0))
+    let fixture = try StoreFixture { $0.historyRevisions = 3 }
+    #expect(oldest(fixture) == (0, 0))
     for number in 1...6 as ClosedRange<Revision> {
-      await bench.write(.create(try ref("Account/\(number)"), [:]))
-      #expect(oldest(bench) == (number > 3 ? number - 3 : 0, Int(min(number, 3))))
+      await fixture.write(.create(try ref("Account/\(number)"), [:]))
+      #expect(oldest(fixture) == (number > 3 ? number - 3 : 0, Int(min(number, 3))))
     }
-    let reach = bench.store.withPublication { publication in
+    let reach = fixture.store.withPublication { publication in
       (0...8 as ClosedRange<Revision>).map { publication.history.commits(after: $0, present: 6)?.map(\.revision) }
     }
     #expect(reach == [nil, nil, nil, [4, 5, 6], [5, 6], [6], [], nil, nil])
@@ -25,25 +25,27 @@ struct HistoryTests {
 
   @Test("The history keeps no more bytes than it may, and a commit that is too large for it alone is not kept")
   func bytes() async throws {
-    let bench = try StoreBench { $0.historyBytes = 10_000 }
+    let fixture = try StoreFixture { $0.historyBytes = 10_000 }
     let account = try ref("Account/1")
-    await bench.write(.create(account, [:]))
-    for _ in 0..<20 { await bench.write(.set(account, keyPath: "note", .string(String(repeating: "x", count: 1000)))) }
-    let (first, count) = oldest(bench)
+    await fixture.write(.create(account, [:]))
+    for _ in 0..<20 {
+      await fixture.write(.set(account, keyPath: "note", .string(String(repeating: "x", count: 1000))))
+    }
+    let (first, count) = oldest(fixture)
     #expect((1..<10).contains(count))
-    #expect(first == bench.store.snapshot.revision - Revision(count))
-    await bench.write(.set(account, keyPath: "note", .string(String(repeating: "x", count: 20_000))))
-    #expect(oldest(bench) == (bench.store.snapshot.revision, 0))
-    await bench.write(.create(try ref("Account/2"), [:]))
-    #expect(oldest(bench) == (bench.store.snapshot.revision - 1, 1), "it goes on with what comes next")
+    #expect(first == fixture.store.snapshot.revision - Revision(count))
+    await fixture.write(.set(account, keyPath: "note", .string(String(repeating: "x", count: 20_000))))
+    #expect(oldest(fixture) == (fixture.store.snapshot.revision, 0))
+    await fixture.write(.create(try ref("Account/2"), [:]))
+    #expect(oldest(fixture) == (fixture.store.snapshot.revision - 1, 1), "it goes on with what comes next")
   }
 
   @Test("Without history only the present can be resumed")
   func none() async throws {
-    let bench = try StoreBench { $0.historyRevisions = 0 }
-    for number in 1...3 { await bench.write(.create(try ref("Account/\(number)"), [:])) }
-    #expect(oldest(bench) == (3, 0))
-    let replays = bench.store.withPublication { publication in
+    let fixture = try StoreFixture { $0.historyRevisions = 0 }
+    for number in 1...3 { await fixture.write(.create(try ref("Account/\(number)"), [:])) }
+    #expect(oldest(fixture) == (3, 0))
+    let replays = fixture.store.withPublication { publication in
       (0...4 as ClosedRange<Revision>).map { publication.replay([], after: $0)?.events.count }
     }
     #expect(replays == [nil, nil, nil, 0, nil])

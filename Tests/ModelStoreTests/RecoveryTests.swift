@@ -28,7 +28,7 @@ struct RecoveryTests {
           twice: { type: integer, computed: "balance * 2" }
     """
 
-  private struct Bench {
+  private struct Fixture {
     let journal: any TransactionJournal
     let recorder = Recorder()
     let store: Store
@@ -70,7 +70,7 @@ struct RecoveryTests {
   func random() async throws {
     var random = SplitMix64(seed: seed)
     let folder = Folder()
-    var bench = try Bench(try journal(folder)) { $0.historyRevisions = 40 }
+    var fixture = try Fixture(try journal(folder)) { $0.historyRevisions = 40 }
     let names = (0..<6).map { "Account/\($0)" }
     for round in 0..<8 {
       for _ in 0..<40 {
@@ -86,19 +86,19 @@ struct RecoveryTests {
           case 4: .insert(try ref(one), keyPath: "others", [.value(.string(other))], at: nil)
           default: .set(try ref(one), keyPath: "balance", .integer(value))
           }
-        _ = await bench.write(operation)
+        _ = await fixture.write(operation)
       }
-      let before = bench.store.snapshot
-      let events = try history(of: bench.store, names)
-      bench.store.close()
-      bench = try Bench(try journal(folder)) { $0.historyRevisions = 40 }
-      let after = bench.store.snapshot
+      let before = fixture.store.snapshot
+      let events = try history(of: fixture.store, names)
+      fixture.store.close()
+      fixture = try Fixture(try journal(folder)) { $0.historyRevisions = 40 }
+      let after = fixture.store.snapshot
       #expect(after.revision == before.revision, "seed \(seed)")
       #expect(after.oldestResumable == before.oldestResumable, "seed \(seed)")
       #expect(portrait(after.state) == portrait(before.state), "seed \(seed), round \(round)")
-      #expect(try history(of: bench.store, names) == events, "seed \(seed), round \(round)")
+      #expect(try history(of: fixture.store, names) == events, "seed \(seed), round \(round)")
     }
-    bench.store.close()
+    fixture.store.close()
   }
 
   /// What somebody would be told who resumes from each revision that can be resumed.
@@ -133,35 +133,35 @@ struct RecoveryTests {
       limits.historyRevisions = 30
       limits.snapshotRevisions = 100
     }
-    var bench = try Bench(try journal(folder), limits)
-    _ = await bench.write(.create(try ref("Account/1"), [:]))
+    var fixture = try Fixture(try journal(folder), limits)
+    _ = await fixture.write(.create(try ref("Account/1"), [:]))
     for value in 1...1000 {
-      _ = await bench.write(.set(try ref("Account/1"), keyPath: "balance", .integer(Int64(value))))
+      _ = await fixture.write(.set(try ref("Account/1"), keyPath: "balance", .integer(Int64(value))))
     }
     let deadline = Date(timeIntervalSinceNow: 60)
-    while bench.journal.bounds.base == 0, Date() < deadline { try await Task.sleep(for: .milliseconds(10)) }
-    let bounds = bench.journal.bounds
+    while fixture.journal.bounds.base == 0, Date() < deadline { try await Task.sleep(for: .milliseconds(10)) }
+    let bounds = fixture.journal.bounds
     #expect(bounds.base > 0 && bounds.base <= 1001 - 30, "\(bounds)")
-    #expect(bench.store.snapshot.oldestResumable == 1001 - 30)
-    bench.store.close()
-    bench = try Bench(try journal(folder), limits)
-    #expect(bench.store.snapshot.revision == 1001)
-    #expect(bench.store.snapshot.oldestResumable == 1001 - 30)
-    #expect(bench.store.snapshot.state.record(try ref("Account/1"))?.values[0] == .integer(1000))
-    bench.store.close()
+    #expect(fixture.store.snapshot.oldestResumable == 1001 - 30)
+    fixture.store.close()
+    fixture = try Fixture(try journal(folder), limits)
+    #expect(fixture.store.snapshot.revision == 1001)
+    #expect(fixture.store.snapshot.oldestResumable == 1001 - 30)
+    #expect(fixture.store.snapshot.state.record(try ref("Account/1"))?.values[0] == .integer(1000))
+    fixture.store.close()
   }
 
   @Test("A damaged snapshot is told of and done without")
   func damagedSnapshot() async throws {
     let folder = Folder()
     let journal = try journal(folder)
-    let bench = try Bench(journal) { $0.historyRevisions = 1 }
-    for id in 1...50 { _ = await bench.write(.create(try ref("Account/\(id)"), ["balance": .integer(Int64(id))])) }
-    var encoder = StateEncoder(bench.store.snapshot.state)
+    let fixture = try Fixture(journal) { $0.historyRevisions = 1 }
+    for id in 1...50 { _ = await fixture.write(.create(try ref("Account/\(id)"), ["balance": .integer(Int64(id))])) }
+    var encoder = StateEncoder(fixture.store.snapshot.state)
     try journal.writeSnapshot(at: 50, milliseconds: 0) { encoder.nextBlock() }
-    for id in 51...60 { _ = await bench.write(.create(try ref("Account/\(id)"), ["balance": .integer(Int64(id))])) }
-    let expected = portrait(bench.store.snapshot.state)
-    bench.store.close()
+    for id in 51...60 { _ = await fixture.write(.create(try ref("Account/\(id)"), ["balance": .integer(Int64(id))])) }
+    let expected = portrait(fixture.store.snapshot.state)
+    fixture.store.close()
     let names = try FileManager.default.contentsOfDirectory(atPath: "\(folder.path)/snapshots")
     let path = "\(folder.path)/snapshots/\(try #require(names.first))"
     var bytes = try Data(contentsOf: URL(filePath: path))

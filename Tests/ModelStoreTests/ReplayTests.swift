@@ -36,21 +36,21 @@ struct ReplayTests {
 
   @Test("From any revision, an observer is told exactly what an unbroken one was told after it")
   func unbroken() async throws {
-    let bench = try StoreBench(Self.schema)
+    let fixture = try StoreFixture(Self.schema)
     let paths = ["balance", "peer", "peer.balance", "peerBalance", "note"]
     var revision: Revision = 0
     var watchers: [(observer: UInt64, object: String, since: Revision)] = []
     for operations in try Self.history() {
       // At each revision one more observer comes, for each object that is there.
       for object in ["Account/a", "Account/b", "Account/c"] {
-        guard bench.store.snapshot.state.record(try ref(object)) != nil else { continue }
+        guard fixture.store.snapshot.state.record(try ref(object)) != nil else { continue }
         let observer = UInt64(watchers.count)
-        bench.observe(
-          try paths.map { try bench.observation(object, $0, [.old, .new, .prior]) }, observer, cell: object)
+        fixture.observe(
+          try paths.map { try fixture.observation(object, $0, [.old, .new, .prior]) }, observer, cell: object)
         watchers.append((observer, object, revision))
       }
       let outcome = await withCheckedContinuation { continuation in
-        let isAccepted = bench.store.submit(Transaction(operations, writer: "w\(revision)")) { outcome, _ in
+        let isAccepted = fixture.store.submit(Transaction(operations, writer: "w\(revision)")) { outcome, _ in
           { _ in continuation.resume(returning: outcome) }
         }
         #expect(isAccepted)
@@ -58,11 +58,11 @@ struct ReplayTests {
       if (try? outcome.get()) != nil { revision += 1 }
     }
     #expect(revision >= 10)
-    let events = bench.recorder.published.flatMap(\.events)
+    let events = fixture.recorder.published.flatMap(\.events)
     for watcher in watchers {
       let live = events.filter { $0.observer.rawValue == watcher.observer }.map(line)
-      let observations = try paths.map { try bench.observation(watcher.object, $0, [.old, .new, .prior]) }
-      let replayed = bench.store.withPublication { publication in
+      let observations = try paths.map { try fixture.observation(watcher.object, $0, [.old, .new, .prior]) }
+      let replayed = fixture.store.withPublication { publication in
         publication.replay([(watcher.object, observations)], after: watcher.since)?.events.map(line)
       }
       #expect(replayed == live, "\(watcher)")
@@ -71,26 +71,27 @@ struct ReplayTests {
 
   @Test("Cells whose object did not exist at the revision are left out and given back")
   func absent() async throws {
-    let bench = try StoreBench(Self.schema)
+    let fixture = try StoreFixture(Self.schema)
     let (a, b) = (try ref("Account/a"), try ref("Account/b"))
-    await bench.write(.create(a, [:]))
-    await bench.write(.create(b, [:]))
-    await bench.write(.set(a, keyPath: "balance", .integer(1)))
-    await bench.write(.set(b, keyPath: "balance", .integer(2)))
-    await bench.write(.delete(a))
+    await fixture.write(.create(a, [:]))
+    await fixture.write(.create(b, [:]))
+    await fixture.write(.set(a, keyPath: "balance", .integer(1)))
+    await fixture.write(.set(b, keyPath: "balance", .integer(2)))
+    await fixture.write(.delete(a))
     let cells: [(String?, [Observation])] = [
-      ("one", [try bench.observation("Account/a", "balance")]), (nil, [try bench.observation("Account/b", "balance")]),
+      ("one", [try fixture.observation("Account/a", "balance")]),
+      (nil, [try fixture.observation("Account/b", "balance")]),
     ]
-    let replayed = try #require(bench.store.withPublication { $0.replay(cells, after: 1) })
+    let replayed = try #require(fixture.store.withPublication { $0.replay(cells, after: 1) })
     #expect(replayed.absent == [nil])
     #expect(replayed.events.map(line) == ["3 w [\"[one] Account/a.balance null 1\"] []", "5 w [] [\"one Account/a\"]"])
-    let later = try #require(bench.store.withPublication { $0.replay(cells, after: 2) })
+    let later = try #require(fixture.store.withPublication { $0.replay(cells, after: 2) })
     #expect(later.absent.isEmpty)
     #expect(later.events.map(\.revision) == [3, 4, 5])
-    let now = try #require(bench.store.withPublication { $0.replay(cells, after: 5) })
+    let now = try #require(fixture.store.withPublication { $0.replay(cells, after: 5) })
     #expect(now.absent == ["one"])
     #expect(now.events.isEmpty)
-    #expect(bench.store.withPublication { $0.replay(cells, after: 6) == nil })
-    #expect(bench.store.withPublication { $0.observers.count } == 0, "replaying registers nothing")
+    #expect(fixture.store.withPublication { $0.replay(cells, after: 6) == nil })
+    #expect(fixture.store.withPublication { $0.observers.count } == 0, "replaying registers nothing")
   }
 }

@@ -41,7 +41,7 @@ func line(_ event: ObserverEvent) -> String {
 }
 
 /// A store with a recorder, and waiting writes.
-struct StoreBench {
+struct StoreFixture {
   let recorder = Recorder()
   let store: Store
 

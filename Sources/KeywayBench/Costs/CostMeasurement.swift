@@ -1,4 +1,3 @@
-import ArgumentParser
 import KeyValueModel
 import LoopbackKit
 
@@ -29,36 +28,5 @@ enum CostMeasurement {
     stride(from: 0, to: count, by: 10_000).map { start in
       Transaction((start..<min(start + 10_000, count)).map(creation))
     }
-  }
-}
-
-extension Reference {
-  /// The object of an entity whose id is this number.
-  static func numbered(_ entity: String, _ number: Int) throws -> Reference {
-    guard let reference = Reference(entity: entity, id: String(number)) else {
-      throw LoopbackError("\(entity)/\(number) is no reference")
-    }
-    return reference
-  }
-}
-
-/// Numbers as an option takes them, separated by commas.
-struct NumberList: ExpressibleByArgument, CustomStringConvertible {
-  let numbers: [Int]
-
-  init(_ numbers: Int...) { self.numbers = numbers }
-
-  init?(argument: String) {
-    numbers = argument.split(separator: ",", omittingEmptySubsequences: false).compactMap { Int($0) }
-    guard numbers.count == argument.split(separator: ",", omittingEmptySubsequences: false).count else { return nil }
-  }
-
-  var description: String { numbers.map(String.init).joined(separator: ",") }
-
-  var defaultValueDescription: String { description }
-
-  /// Throws where a number is out of the range of the option with this name.
-  func check(_ name: String, _ range: ClosedRange<Int>) throws {
-    try ReportOptions.check(numbers.map { ("each number of \(name)", $0, range) })
   }
 }

@@ -46,12 +46,12 @@ struct QueryCosts {
       }
       report.growth.append(.init(subject: subject.rawValue, unit: "queries", figures: figures))
     }
-    let bare = try best { try QueryStreams(employees: Self.bystanderCount, streams: 0).time(commits: commits) }
+    let bare = try best { try EmployeeStreams(employees: Self.bystanderCount, streams: 0).time(commits: commits) }
     let figures = try streamCounts.map { count in
       CostReport.Cost(
         count: count,
         nanoseconds: try best {
-          try QueryStreams(employees: Self.bystanderCount, streams: count).time(commits: commits)
+          try EmployeeStreams(employees: Self.bystanderCount, streams: count).time(commits: commits)
         }, bareNanoseconds: bare)
     }
     report.growth.append(

@@ -45,39 +45,27 @@ struct SubscriberState: Sendable {
         throw BrokenPromise("\(change.json) does not count up by one")
       }
       values[name] = new
-    case "insertion":
-      values[name] = try inserting(change, shown)
-    case "removal":
-      values[name] = try removing(change, shown)
+    case "insertion", "removal":
+      values[name] = try members(of: shown, after: change, isInsertion: change["kind"].text == "insertion")
     default:
       throw BrokenPromise("a change of no known kind: \(change.json)")
     }
   }
 
-  private func inserting(_ change: Value, _ shown: Value) throws(BrokenPromise) -> Value {
+  /// A list after members came or went.
+  private func members(of shown: Value, after change: Value, isInsertion: Bool) throws(BrokenPromise) -> Value {
     var members = shown.items
-    let new = change["new"].items
+    let concerned = change[isInsertion ? "new" : "old"].items
     let indexes = change["indexes"].items.compactMap(\.whole)
-    guard !indexes.isEmpty, indexes.count == new.count else { throw BrokenPromise("indexes of \(change.json)") }
-    for (index, member) in zip(indexes, new) {
-      guard (0...members.count).contains(index), !members.contains(member) else {
-        throw BrokenPromise("\(change.json), where \(shown.json) was shown")
-      }
-      members.insert(member, at: index)
-    }
-    return .array(members)
-  }
-
-  private func removing(_ change: Value, _ shown: Value) throws(BrokenPromise) -> Value {
-    var members = shown.items
-    let old = change["old"].items
-    let indexes = change["indexes"].items.compactMap(\.whole)
-    guard !indexes.isEmpty, indexes.count == old.count else { throw BrokenPromise("indexes of \(change.json)") }
-    for (index, member) in zip(indexes, old).reversed() {
-      guard members.indices.contains(index), members[index] == member else {
-        throw BrokenPromise("\(change.json), where \(shown.json) was shown")
-      }
-      members.remove(at: index)
+    guard !indexes.isEmpty, indexes.count == concerned.count else { throw BrokenPromise("indexes of \(change.json)") }
+    let places = Array(zip(indexes, concerned))
+    for (index, member) in isInsertion ? places : places.reversed() {
+      let fits =
+        isInsertion
+        ? (0...members.count).contains(index) && !members.contains(member)
+        : members.indices.contains(index) && members[index] == member
+      guard fits else { throw BrokenPromise("\(change.json), where \(shown.json) was shown") }
+      if isInsertion { members.insert(member, at: index) } else { members.remove(at: index) }
     }
     return .array(members)
   }

@@ -43,8 +43,8 @@ enum CollectionSchema {
     """
 
   /// Department/1 has Employee/1 and /2, Department/2 has Employee/3; Employee/4 and /5 are free.
-  static func bench() throws -> Bench {
-    try Bench(
+  static func fixture() throws -> Fixture {
+    try Fixture(
       yaml, #"create Department/1 {"tags":["a","b"],"ranks":[1,2,3]}"#, "create Department/2 {}",
       #"create Employee/1 {"salary":10,"department":"Department/1"}"#,
       #"create Employee/2 {"salary":20,"department":"Department/1"}"#,

@@ -5,31 +5,31 @@ import Testing
 
 @Suite("Rows of a live query that come, go and move")
 struct QueryOrderTests {
-  private func bench(_ salaries: Int?...) throws -> QueryBench {
-    var bench = try QueryBench()
+  private func fixture(_ salaries: Int?...) throws -> QueryFixture {
+    var fixture = try QueryFixture()
     for (index, salary) in salaries.enumerated() {
       let value = salary.map { "\($0)" } ?? "null"
-      _ = try bench.told(#"put Employee/\#(index + 1) {"name":"n\#(index + 1)","salary":\#(value)}"#)
+      _ = try fixture.told(#"put Employee/\#(index + 1) {"name":"n\#(index + 1)","salary":\#(value)}"#)
     }
-    return bench
+    return fixture
   }
 
   @Test("of two rows that change places one moves")
   func swap() throws {
-    var bench = try bench(10, 20, 30)
-    try bench.watch(sort: "salary")
-    let told = try bench.told("set Employee/1 salary 20", "set Employee/2 salary 10")
+    var fixture = try fixture(10, 20, 30)
+    try fixture.watch(sort: "salary")
+    let told = try fixture.told("set Employee/1 salary 20", "set Employee/2 salary 10")
     #expect(told == ["move Employee/2 1>0"] || told == ["move Employee/1 0>1"])
   }
 
   @Test("the first row becomes the last in one move")
   func rotate() throws {
-    var bench = try bench(10, 20, 30, 40)
-    try bench.watch(sort: "salary")
-    #expect(try bench.told("set Employee/1 salary 50") == ["move Employee/1 0>3"])
-    #expect(try bench.told("set Employee/1 salary 5") == ["move Employee/1 3>0"])
+    var fixture = try fixture(10, 20, 30, 40)
+    try fixture.watch(sort: "salary")
+    #expect(try fixture.told("set Employee/1 salary 50") == ["move Employee/1 0>3"])
+    #expect(try fixture.told("set Employee/1 salary 5") == ["move Employee/1 3>0"])
     // All salaries change, three of them without a row's passing another.
-    let told = try bench.told(
+    let told = try fixture.told(
       "set Employee/1 salary 500", "set Employee/2 salary 200", "set Employee/3 salary 300",
       "set Employee/4 salary 400")
     #expect(told == ["move Employee/1 0>3"])
@@ -37,112 +37,112 @@ struct QueryOrderTests {
 
   @Test("a row whose sort value changes without passing another is not named")
   func staysInOrder() throws {
-    var bench = try bench(10, 20, 30)
-    try bench.watch(sort: "salary")
-    #expect(try bench.told("set Employee/2 salary 25") == [])
-    try bench.watch(sort: "salary", keys: ["salary"], watcher: QueryBench.watcher(2))
-    #expect(try bench.told("set Employee/2 salary 26") == ["update Employee/2 1>1 salary"])
+    var fixture = try fixture(10, 20, 30)
+    try fixture.watch(sort: "salary")
+    #expect(try fixture.told("set Employee/2 salary 25") == [])
+    try fixture.watch(sort: "salary", keys: ["salary"], watcher: QueryFixture.watcher(2))
+    #expect(try fixture.told("set Employee/2 salary 26") == ["update Employee/2 1>1 salary"])
   }
 
   @Test("rows that merely shifted are not named")
   func shift() throws {
-    var bench = try bench(10, 20, 30, 40)
-    try bench.watch(sort: "salary")
-    #expect(try bench.told("delete Employee/1") == ["delete Employee/1 0 deleted"])
+    var fixture = try fixture(10, 20, 30, 40)
+    try fixture.watch(sort: "salary")
+    #expect(try fixture.told("delete Employee/1") == ["delete Employee/1 0 deleted"])
     #expect(
-      try bench.told(#"put Employee/5 {"name":"new","salary":0}"#) == ["insert Employee/5 >0 created"])
+      try fixture.told(#"put Employee/5 {"name":"new","salary":0}"#) == ["insert Employee/5 >0 created"])
     #expect(
-      try bench.told("delete Employee/5", #"set Employee/4 name "x""#)
+      try fixture.told("delete Employee/5", #"set Employee/4 name "x""#)
         == ["delete Employee/5 0 deleted", "update Employee/4 3>2 name"])
   }
 
   @Test("equal sort keys are ordered by reference")
   func equalKeys() throws {
-    var bench = try bench(10, 10, 10)
-    let query = try bench.watch(sort: "-salary")
-    #expect(bench.rows(query) == ["Employee/1", "Employee/2", "Employee/3"])
-    #expect(try bench.told("set Employee/1 salary 5") == ["move Employee/1 0>2"])
-    #expect(try bench.told("set Employee/1 salary 10") == ["move Employee/1 2>0"])
-    #expect(try bench.told("put Employee/10 {\"salary\":10}") == ["insert Employee/10 >1 created"])
+    var fixture = try fixture(10, 10, 10)
+    let query = try fixture.watch(sort: "-salary")
+    #expect(fixture.rows(query) == ["Employee/1", "Employee/2", "Employee/3"])
+    #expect(try fixture.told("set Employee/1 salary 5") == ["move Employee/1 0>2"])
+    #expect(try fixture.told("set Employee/1 salary 10") == ["move Employee/1 2>0"])
+    #expect(try fixture.told("put Employee/10 {\"salary\":10}") == ["insert Employee/10 >1 created"])
   }
 
   @Test("null comes first, and last where the order is turned around")
   func nullFirst() throws {
-    var bench = try bench(10, nil, -5)
-    let ascending = try bench.watch(sort: "salary")
-    let descending = try bench.watch(sort: "-salary", watcher: QueryBench.watcher(2))
-    #expect(bench.rows(ascending) == ["Employee/2", "Employee/3", "Employee/1"])
-    #expect(bench.rows(descending) == ["Employee/1", "Employee/3", "Employee/2"])
+    var fixture = try fixture(10, nil, -5)
+    let ascending = try fixture.watch(sort: "salary")
+    let descending = try fixture.watch(sort: "-salary", watcher: QueryFixture.watcher(2))
+    #expect(fixture.rows(ascending) == ["Employee/2", "Employee/3", "Employee/1"])
+    #expect(fixture.rows(descending) == ["Employee/1", "Employee/3", "Employee/2"])
     #expect(
-      try bench.told("set Employee/1 salary null") == ["move Employee/1 2>0", "move Employee/1 0>1"])
+      try fixture.told("set Employee/1 salary null") == ["move Employee/1 2>0", "move Employee/1 0>1"])
   }
 
   @Test("an object that is deleted and made again in one transaction lives on")
   func madeAgain() throws {
-    var bench = try bench(10, 20)
-    try bench.watch(sort: "salary", keys: ["name", "salary"])
+    var fixture = try fixture(10, 20)
+    try fixture.watch(sort: "salary", keys: ["name", "salary"])
     #expect(
-      try bench.told("delete Employee/1", #"put Employee/1 {"name":"n1","salary":30}"#)
+      try fixture.told("delete Employee/1", #"put Employee/1 {"name":"n1","salary":30}"#)
         == ["move Employee/1 0>1 salary"])
-    #expect(try bench.told("delete Employee/1", #"put Employee/1 {"name":"n1","salary":30}"#) == [])
-    #expect(try bench.told("delete Employee/1", "create Employee/3", "delete Employee/3").count == 1)
+    #expect(try fixture.told("delete Employee/1", #"put Employee/1 {"name":"n1","salary":30}"#) == [])
+    #expect(try fixture.told("delete Employee/1", "create Employee/3", "delete Employee/3").count == 1)
   }
 
   @Test("a commit that leaves the result as it was is not told of")
   func netNothing() throws {
-    var bench = try bench(10, 20)
-    try bench.watch(filter: "salary > 5", sort: "salary", keys: ["name", "salary"])
-    #expect(try bench.told("set Employee/1 salary 10") == [])
-    #expect(try bench.told("set Employee/1 salary 30", "set Employee/1 salary 10") == [])
-    #expect(try bench.told(#"set Employee/1 note "unseen""#) == [])
-    #expect(try bench.told("put Employee/3 {\"salary\":9}", "delete Employee/3") == [])
+    var fixture = try fixture(10, 20)
+    try fixture.watch(filter: "salary > 5", sort: "salary", keys: ["name", "salary"])
+    #expect(try fixture.told("set Employee/1 salary 10") == [])
+    #expect(try fixture.told("set Employee/1 salary 30", "set Employee/1 salary 10") == [])
+    #expect(try fixture.told(#"set Employee/1 note "unseen""#) == [])
+    #expect(try fixture.told("put Employee/3 {\"salary\":9}", "delete Employee/3") == [])
   }
 
   @Test("created and entered, deleted and left are told apart")
   func reasons() throws {
-    var bench = try bench(10, 20)
-    try bench.watch(filter: "salary > 15", sort: "salary")
-    #expect(try bench.told("set Employee/1 salary 16") == ["insert Employee/1 >0 entered"])
-    #expect(try bench.told("set Employee/1 salary 1") == ["delete Employee/1 0 left"])
-    #expect(try bench.told("put Employee/3 {\"salary\":99}") == ["insert Employee/3 >1 created"])
-    #expect(try bench.told("delete Employee/2") == ["delete Employee/2 0 deleted"])
-    #expect(try bench.told("delete Employee/1") == [])
+    var fixture = try fixture(10, 20)
+    try fixture.watch(filter: "salary > 15", sort: "salary")
+    #expect(try fixture.told("set Employee/1 salary 16") == ["insert Employee/1 >0 entered"])
+    #expect(try fixture.told("set Employee/1 salary 1") == ["delete Employee/1 0 left"])
+    #expect(try fixture.told("put Employee/3 {\"salary\":99}") == ["insert Employee/3 >1 created"])
+    #expect(try fixture.told("delete Employee/2") == ["delete Employee/2 0 deleted"])
+    #expect(try fixture.told("delete Employee/1") == [])
   }
 
   @Test("a silent change reorders: a query shows what a fetch shows")
   func manual() throws {
-    var bench = try QueryBench(
-      QueryBench.staff, #"put Employee/1 {"code":"a"}"#, #"put Employee/2 {"code":"b"}"#)
-    try bench.watch(filter: "code != 'z'", sort: "code", keys: ["code"])
-    #expect(try bench.told(#"set Employee/1 code "c""#) == ["move Employee/1 0>1 code"])
-    #expect(try bench.told(#"set Employee/2 code "z""#) == ["delete Employee/2 0 left"])
+    var fixture = try QueryFixture(
+      QueryFixture.staff, #"put Employee/1 {"code":"a"}"#, #"put Employee/2 {"code":"b"}"#)
+    try fixture.watch(filter: "code != 'z'", sort: "code", keys: ["code"])
+    #expect(try fixture.told(#"set Employee/1 code "c""#) == ["move Employee/1 0>1 code"])
+    #expect(try fixture.told(#"set Employee/2 code "z""#) == ["delete Employee/2 0 left"])
   }
 
   @Test("objects of subclasses are rows")
   func subclasses() throws {
-    var bench = try bench(10)
-    try bench.watch(sort: "salary")
-    #expect(try bench.told("put Manager/1 {\"salary\":5}") == ["insert Manager/1 >0 created"])
+    var fixture = try fixture(10)
+    try fixture.watch(sort: "salary")
+    #expect(try fixture.told("put Manager/1 {\"salary\":5}") == ["insert Manager/1 >0 created"])
   }
 
   @Test("a query that reads nothing of its rows hears of those that come and go")
   func readsNothing() throws {
-    var bench = try bench(10)
-    try bench.watch(keys: [])
-    #expect(try bench.told("create Employee/2") == ["insert Employee/2 >1 created"])
-    #expect(try bench.told("set Employee/2 salary 5") == [])
-    #expect(try bench.told("delete Employee/1") == ["delete Employee/1 0 deleted"])
+    var fixture = try fixture(10)
+    try fixture.watch(keys: [])
+    #expect(try fixture.told("create Employee/2") == ["insert Employee/2 >1 created"])
+    #expect(try fixture.told("set Employee/2 salary 5") == [])
+    #expect(try fixture.told("delete Employee/1") == ["delete Employee/1 0 deleted"])
   }
 
   @Test("a query that is turned around moves all rows but one")
   func turnedAround() throws {
-    var bench = try bench(10, 20, 30)
-    let ascending = try bench.watch(sort: "salary")
-    let descending = try bench.watch(sort: "-salary", watcher: QueryBench.watcher(2))
-    let former = try #require(bench.live.result(of: ascending))
-    let present = try #require(bench.live.result(of: descending))
-    let content = QueryContent(from: former, at: 3, to: present, in: bench.model.state, at: 3)
+    var fixture = try fixture(10, 20, 30)
+    let ascending = try fixture.watch(sort: "salary")
+    let descending = try fixture.watch(sort: "-salary", watcher: QueryFixture.watcher(2))
+    let former = try #require(fixture.live.result(of: ascending))
+    let present = try #require(fixture.live.result(of: descending))
+    let content = QueryContent(from: former, at: 3, to: present, in: fixture.model.state, at: 3)
     #expect(content.changes.map(\.kind) == [.move, .move])
-    #expect(QueryContent(from: former, at: 3, to: former, in: bench.model.state, at: 3).isEmpty)
+    #expect(QueryContent(from: former, at: 3, to: former, in: fixture.model.state, at: 3).isEmpty)
   }
 }

@@ -8,7 +8,7 @@ import ModelStore
 
 /// A store with streams of one live query, as a server has them, but without sockets: what a commit costs until its
 /// content is handed to the threads that write to sockets.
-struct QueryStreams {
+struct EmployeeStreams {
   private let store: Store
   private let hub: StreamHub
   private let employees: [Reference]

@@ -4,7 +4,7 @@ import Testing
 @testable import KeyValueObserving
 
 /// A model with live queries, and the shorthand that tests want.
-struct QueryBench {
+struct QueryFixture {
   var model: Model
   var live: LiveQueries
   private var clients: [Query: ClientList] = [:]

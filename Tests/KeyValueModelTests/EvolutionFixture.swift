@@ -3,7 +3,7 @@ import Testing
 @testable import KeyValueModel
 
 /// Data under an old schema, a new schema, and steps between them.
-struct EvolutionBench {
+struct EvolutionFixture {
   let evolution: SchemaEvolution
   var before: Model
 

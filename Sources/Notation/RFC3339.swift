@@ -1,8 +1,11 @@
-/// The dates of RFC 3339 §5.6: `full-date` (`2010-03-01`) and `date-time` (`2010-03-01T09:30:00Z`, with a fraction or an
-/// offset where wanted).
+/// The dates of RFC 3339 §5.6: `full-date` (`2010-03-01`) and `date-time` (`2010-03-01T09:30:00Z`, with a fraction or
+/// an offset where wanted).
 package enum RFC3339 {
   /// Whether `text` is a `full-date` or a `date-time` that exists in the calendar. O(n).
   package static func isDate(_ text: String) -> Bool { RFC3339Instant(text) != nil }
+
+  /// The seconds that an offset such as `+11:00` or `-02:30` is ahead of UTC; nil where `text` is none.
+  package static func offset(_ text: String) -> Int? { RFC3339Instant.offset(Array(text.utf8)[...]) }
 
   /// The `date-time` of an instant in UTC. `fraction` goes behind the seconds, with its point.
   package static func dateTime(_ time: CivilTime, fraction: String = "") -> String {

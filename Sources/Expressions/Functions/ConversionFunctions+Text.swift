@@ -18,7 +18,7 @@ extension ConversionFunctions {
       try budget.spend(bytes: bytes.count)
       guard let text = String(validating: bytes, as: UTF8.self) else { throw .invalid("string(): bytes are not UTF-8") }
       return .string(text)
-    default: throw .noOverload(function: "string", arguments)
+    default: throw arguments.mismatch
     }
   }
 
@@ -30,7 +30,7 @@ extension ConversionFunctions {
     case .string(let text):
       try budget.spend(bytes: text.utf8.count)
       return .bytes(Array(text.utf8))
-    default: throw .noOverload(function: "bytes", arguments)
+    default: throw arguments.mismatch
     }
   }
 
@@ -42,7 +42,7 @@ extension ConversionFunctions {
     case .timestamp: return arguments[0]
     case .string(let text): timestamp = text.utf8.count <= 64 ? ExpressionTimestamp(parsing: text) : nil
     case .int(let seconds): timestamp = ExpressionTimestamp(seconds: seconds)
-    default: throw .noOverload(function: "timestamp", arguments)
+    default: throw arguments.mismatch
     }
     guard let timestamp else { throw unreadable("timestamp", arguments[0]) }
     return .timestamp(timestamp)
@@ -56,7 +56,7 @@ extension ConversionFunctions {
     case .string(let text):
       guard let duration = ExpressionDuration(parsing: text) else { throw unreadable("duration", arguments[0]) }
       return .duration(duration)
-    default: throw .noOverload(function: "duration", arguments)
+    default: throw arguments.mismatch
     }
   }
 }

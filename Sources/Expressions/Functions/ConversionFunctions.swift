@@ -17,7 +17,7 @@ enum ConversionFunctions {
     case .string("0"), .string("f"), .string("F"), .string("false"), .string("FALSE"), .string("False"):
       return .bool(false)
     case .string: throw .invalid("bool(): \(arguments[0].debugText) is neither true nor false")
-    default: throw .noOverload(function: "bool", arguments)
+    default: throw arguments.mismatch
     }
   }
 
@@ -33,7 +33,7 @@ enum ConversionFunctions {
     case .string(let text):
       try budget.spend(bytes: text.utf8.count)
       number = Int64(text)
-    default: throw .noOverload(function: "int", arguments)
+    default: throw arguments.mismatch
     }
     guard let number else { throw unreadable("int", arguments[0]) }
     return .int(number)
@@ -50,7 +50,7 @@ enum ConversionFunctions {
     case .string(let text):
       try budget.spend(bytes: text.utf8.count)
       number = UInt64(text)
-    default: throw .noOverload(function: "uint", arguments)
+    default: throw arguments.mismatch
     }
     guard let number else { throw unreadable("uint", arguments[0]) }
     return .uint(number)
@@ -67,7 +67,7 @@ enum ConversionFunctions {
       try budget.spend(bytes: text.utf8.count)
       guard let number = Double(text) else { throw unreadable("double", arguments[0]) }
       return .double(number)
-    default: throw .noOverload(function: "double", arguments)
+    default: throw arguments.mismatch
     }
   }
 

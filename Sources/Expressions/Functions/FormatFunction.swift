@@ -3,11 +3,8 @@ enum FormatFunction {
   static let format = FunctionDefinition(
     "format", [([.string, .list(.dyn)], .string)]
   ) { (arguments, budget) throws(EvaluationError) in
-    guard case .string(let text) = arguments[0], let list = arguments[1].asList else {
-      throw .noOverload(function: "format", arguments)
-    }
-    var writer = FormatWriter(list)
-    try writer.write(text, &budget)
+    var writer = FormatWriter(try arguments.list(1))
+    try writer.write(arguments.string(0), &budget)
     return .string(writer.result)
   }
 }

@@ -8,7 +8,7 @@ struct FunctionDefinition: Sendable {
 
   /// What gives the value: it is called with one value for each argument.
   typealias Implementation =
-    @Sendable (_ arguments: [ExpressionValue], _ budget: inout EvaluationBudget) throws(EvaluationError)
+    @Sendable (_ arguments: FunctionArguments, _ budget: inout EvaluationBudget) throws(EvaluationError)
     -> ExpressionValue
 
   let name: String

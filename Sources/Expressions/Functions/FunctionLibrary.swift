@@ -1,4 +1,8 @@
 /// All functions: the language's own, those on strings, and Keyway's on lists.
+///
+/// To add a function, write its `FunctionDefinition` (name, overloads, implementation) in a file of this folder and
+/// register it here: among `globals` when it is called as `name(value)`, among `members` when as `value.name()`, or
+/// both. Checking, evaluation and the limits follow from the definition.
 enum FunctionLibrary {
   /// What a call is looked up by.
   private struct Key: Hashable {

@@ -5,15 +5,11 @@ enum JoiningFunctions {
   private static let join = FunctionDefinition(
     "join", [([.list(.string)], .string), ([.list(.string), .string], .string)]
   ) { (arguments, budget) throws(EvaluationError) in
-    guard let list = arguments[0].asList else { throw .noOverload(function: "join", arguments) }
-    var separator = ""
-    if arguments.count > 1 {
-      guard case .string(let text) = arguments[1] else { throw .noOverload(function: "join", arguments) }
-      separator = text
-    }
+    let list = try arguments.list(0)
+    let separator = try arguments.count > 1 ? arguments.string(1) : ""
     var joined = ""
     for index in 0..<list.count {
-      guard case .string(let part) = try list.element(at: index) else { throw .noOverload(function: "join", arguments) }
+      guard case .string(let part) = try list.element(at: index) else { throw arguments.mismatch }
       try budget.spend(bytes: part.utf8.count + separator.utf8.count)
       if index > 0 { joined += separator }
       joined += part
@@ -24,10 +20,8 @@ enum JoiningFunctions {
   private static let replace = FunctionDefinition(
     "replace", [([.string, .string, .string], .string), ([.string, .string, .string, .int], .string)]
   ) { (arguments, budget) throws(EvaluationError) in
-    guard case .string(let text) = arguments[0], case .string(let old) = arguments[1],
-      case .string(let new) = arguments[2]
-    else { throw .noOverload(function: "replace", arguments) }
-    let limit = try limit(arguments, at: 3, "replace")
+    let (text, old, new) = (try arguments.string(0), try arguments.string(1), try arguments.string(2))
+    let limit = try arguments.optionalInt(3)
     let pieces = try pieces(of: text, by: old, limit: limit.map { $0 < 0 ? $0 : $0.saturatingSuccessor }, &budget)
     // An empty text stands before and after each character.
     let isBetween = old.isEmpty
@@ -53,20 +47,9 @@ enum JoiningFunctions {
   private static let split = FunctionDefinition(
     "split", [([.string, .string], .list(.string)), ([.string, .string, .int], .list(.string))]
   ) { (arguments, budget) throws(EvaluationError) in
-    guard case .string(let text) = arguments[0], case .string(let separator) = arguments[1] else {
-      throw .noOverload(function: "split", arguments)
-    }
-    let limit = try limit(arguments, at: 2, "split")
+    let (text, separator) = (try arguments.string(0), try arguments.string(1))
+    let limit = try arguments.optionalInt(2)
     return .list(try pieces(of: text, by: separator, limit: limit, &budget).map { .string($0) })
-  }
-
-  /// An argument that limits a number, negative for no limit; nil when it is not given.
-  private static func limit(
-    _ arguments: [ExpressionValue], at index: Int, _ name: String
-  ) throws(EvaluationError) -> Int64? {
-    guard arguments.count > index else { return nil }
-    guard case .int(let limit) = arguments[index] else { throw .noOverload(function: name, arguments) }
-    return limit
   }
 
   /// The parts of `text` between separators, at most `limit` when that is not negative, the last with all the rest. By

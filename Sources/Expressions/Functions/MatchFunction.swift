@@ -3,9 +3,7 @@ enum MatchFunction {
   static let matches = FunctionDefinition(
     "matches", [([.string, .string], .bool)]
   ) { (arguments, budget) throws(EvaluationError) in
-    guard case .string(let text) = arguments[0], case .string(let pattern) = arguments[1] else {
-      throw .noOverload(function: "matches", arguments)
-    }
+    let (text, pattern) = (try arguments.string(0), try arguments.string(1))
     try budget.spend(pattern.utf8.count)
     let program: RegexProgram
     do throws(RegexError) { program = try RegexProgram(pattern) } catch { throw .invalid(error.message) }

@@ -3,7 +3,7 @@ enum QuoteFunction {
   static let quote = FunctionDefinition(
     "strings.quote", [([.string], .string)]
   ) { (arguments, budget) throws(EvaluationError) in
-    guard case .string(let text) = arguments[0] else { throw .noOverload(function: "strings.quote", arguments) }
+    let text = try arguments.string(0)
     try budget.spend(bytes: text.utf8.count * 2)
     return .string("\"" + text.unicodeScalars.map(escaped).joined() + "\"")
   }

@@ -11,7 +11,7 @@ enum SizeFunction {
     case .list(let elements): return .int(Int64(elements.count))
     case .lazyList(let sequence): return .int(Int64(sequence.count))
     case .map(let map): return .int(Int64(map.count))
-    default: throw .noOverload(function: "size", arguments)
+    default: throw arguments.mismatch
     }
   }
 }

@@ -35,9 +35,7 @@ enum StringFunctions {
     _ name: String, _ holds: @escaping @Sendable (String, String) -> Bool
   ) -> FunctionDefinition {
     FunctionDefinition(name, [([.string, .string], .bool)]) { (arguments, budget) throws(EvaluationError) in
-      guard case .string(let text) = arguments[0], case .string(let part) = arguments[1] else {
-        throw .noOverload(function: name, arguments)
-      }
+      let (text, part) = (try arguments.string(0), try arguments.string(1))
       try budget.spend(bytes: text.utf8.count + part.utf8.count)
       return .bool(holds(text, part))
     }
@@ -46,7 +44,7 @@ enum StringFunctions {
   /// A function of a text alone.
   private static func change(_ name: String, _ changed: @escaping @Sendable (String) -> String) -> FunctionDefinition {
     FunctionDefinition(name, [([.string], .string)]) { (arguments, budget) throws(EvaluationError) in
-      guard case .string(let text) = arguments[0] else { throw .noOverload(function: name, arguments) }
+      let text = try arguments.string(0)
       try budget.spend(bytes: text.utf8.count * 2)
       return .string(changed(text))
     }

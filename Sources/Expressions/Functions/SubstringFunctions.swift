@@ -5,20 +5,15 @@ enum SubstringFunctions {
   private static let charAt = FunctionDefinition(
     "charAt", [([.string, .int], .string)]
   ) { (arguments, budget) throws(EvaluationError) in
-    guard case .string(let text) = arguments[0], case .int(let place) = arguments[1] else {
-      throw .noOverload(function: "charAt", arguments)
-    }
-    let scalars = try scalars(text, &budget)
-    let index = try checked(place, scalars.count)
+    let scalars = try scalars(arguments.string(0), &budget)
+    let index = try checked(arguments.int(1), scalars.count)
     return .string(index == scalars.count ? "" : String(scalars[index]))
   }
 
   private static let indexOf = FunctionDefinition(
     "indexOf", [([.string, .string], .int), ([.string, .string, .int], .int)]
   ) { (arguments, budget) throws(EvaluationError) in
-    guard case .string(let text) = arguments[0], case .string(let part) = arguments[1] else {
-      throw .noOverload(function: "indexOf", arguments)
-    }
+    let (text, part) = (try arguments.string(0), try arguments.string(1))
     let (scalars, needle) = (try scalars(text, &budget), try scalars(part, &budget))
     let start = try place(arguments, scalars.count) ?? 0
     return .int(Int64(SubstringSearch(needle).first(in: scalars, from: start) ?? -1))
@@ -27,9 +22,7 @@ enum SubstringFunctions {
   private static let lastIndexOf = FunctionDefinition(
     "lastIndexOf", [([.string, .string], .int), ([.string, .string, .int], .int)]
   ) { (arguments, budget) throws(EvaluationError) in
-    guard case .string(let text) = arguments[0], case .string(let part) = arguments[1] else {
-      throw .noOverload(function: "lastIndexOf", arguments)
-    }
+    let (text, part) = (try arguments.string(0), try arguments.string(1))
     let (scalars, needle) = (try scalars(text, &budget), try scalars(part, &budget))
     let end = try place(arguments, scalars.count) ?? scalars.count
     if needle.isEmpty { return .int(Int64(end)) }
@@ -44,11 +37,8 @@ enum SubstringFunctions {
   private static let substring = FunctionDefinition(
     "substring", [([.string, .int], .string), ([.string, .int, .int], .string)]
   ) { (arguments, budget) throws(EvaluationError) in
-    guard case .string(let text) = arguments[0], case .int(let first) = arguments[1] else {
-      throw .noOverload(function: "substring", arguments)
-    }
-    let scalars = try scalars(text, &budget)
-    let start = try checked(first, scalars.count)
+    let scalars = try scalars(arguments.string(0), &budget)
+    let start = try checked(arguments.int(1), scalars.count)
     let end = try place(arguments, scalars.count) ?? scalars.count
     guard start <= end else { throw .invalid("substring(): the start \(start) is after the end \(end)") }
     return .string(String(String.UnicodeScalarView(scalars[start..<end])))
@@ -62,9 +52,8 @@ enum SubstringFunctions {
   }
 
   /// The third argument as a place, nil when there is none.
-  private static func place(_ arguments: [ExpressionValue], _ count: Int) throws(EvaluationError) -> Int? {
-    guard arguments.count > 2 else { return nil }
-    guard case .int(let place) = arguments[2] else { throw .noOverload(function: "of a string's place", arguments) }
+  private static func place(_ arguments: FunctionArguments, _ count: Int) throws(EvaluationError) -> Int? {
+    guard let place = try arguments.optionalInt(2) else { return nil }
     return try checked(place, count)
   }
 

@@ -30,12 +30,11 @@ enum TimestampFunctions {
       if case .duration(let duration) = arguments[0], let span, arguments.count == 1 {
         return .int(span(duration.nanoseconds))
       }
-      guard case .timestamp(let timestamp) = arguments[0] else { throw .noOverload(function: name, arguments) }
+      guard case .timestamp(let timestamp) = arguments[0] else { throw arguments.mismatch }
       var offset = 0
       if arguments.count > 1 {
-        guard case .string(let zone) = arguments[1] else { throw .noOverload(function: name, arguments) }
         try budget.spend(zoneCost)
-        offset = try TimeZoneOffset.seconds(of: zone, at: timestamp)
+        offset = try TimeZoneOffset.seconds(of: arguments.string(1), at: timestamp)
       }
       let parts = CivilTime(secondsSinceEpoch: Int(timestamp.seconds) + offset)
       return .int(Int64(part(parts, Int(timestamp.nanoseconds))))

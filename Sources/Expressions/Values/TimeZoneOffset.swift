@@ -1,4 +1,5 @@
 import Foundation
+import Notation
 
 /// How far the clocks of a time zone are ahead of UTC.
 enum TimeZoneOffset {
@@ -22,15 +23,7 @@ enum TimeZoneOffset {
 
   /// `+11:00`, `-02:30` or `02:00`.
   private static func fixed(_ name: String) -> Int? {
-    var bytes = Array(name.utf8)
-    guard let first = bytes.first else { return nil }
-    let isNegative = first == 0x2D
-    if isNegative || first == 0x2B { bytes.removeFirst() }
-    guard bytes.count == 5, bytes[2] == 0x3A else { return nil }
-    let digits = [bytes[0], bytes[1], bytes[3], bytes[4]].map { Int($0) - 0x30 }
-    guard digits.allSatisfy((0...9).contains) else { return nil }
-    let (hours, minutes) = (digits[0] * 10 + digits[1], digits[2] * 10 + digits[3])
-    guard hours < 24, minutes < 60 else { return nil }
-    return (hours * 3_600 + minutes * 60) * (isNegative ? -1 : 1)
+    guard name.utf8.contains(UInt8(ascii: ":")) else { return nil }
+    return RFC3339.offset(name) ?? RFC3339.offset("+" + name)
   }
 }

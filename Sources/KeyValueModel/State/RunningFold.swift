@@ -33,54 +33,37 @@ package struct RunningFold: Sendable {
 
   /// Takes a member in.
   package mutating func insert(_ contribution: Contribution) {
-    switch contribution {
-    case .none: break
-    case .failure(let message):
-      failures += 1
-      failure = message
-    case .value(let value):
-      count += 1
-      switch fold.function {
-      case .count: break
-      case .sum, .average: add(value)
-      case .minimum, .maximum: if !value.isNull { bag.insert(value) }
-      case .all, .exists, .existsOne: if value == .bool(true) { truths += 1 }
-      }
-    }
+    if case .failure(let message) = contribution { failure = message }
+    note(contribution, 1)
   }
 
   /// Takes out a member that was taken in with the same contribution.
-  package mutating func remove(_ contribution: Contribution) {
+  package mutating func remove(_ contribution: Contribution) { note(contribution, -1) }
+
+  /// Counts a contribution as one more or, with -1, as one less.
+  private mutating func note(_ contribution: Contribution, _ times: Int) {
     switch contribution {
     case .none: break
-    case .failure: failures -= 1
+    case .failure: failures += times
     case .value(let value):
-      count -= 1
+      count += times
       switch fold.function {
       case .count: break
-      case .sum, .average: subtract(value)
-      case .minimum, .maximum: if !value.isNull { bag.remove(value) }
-      case .all, .exists, .existsOne: if value == .bool(true) { truths -= 1 }
+      case .sum, .average: add(value, times)
+      case .minimum, .maximum:
+        if value.isNull { break }
+        if times > 0 { bag.insert(value) } else { bag.remove(value) }
+      case .all, .exists, .existsOne: if value == .bool(true) { truths += times }
       }
     }
   }
 
-  private mutating func add(_ value: Value) {
+  private mutating func add(_ value: Value, _ times: Int) {
     switch value {
-    case .integer(let integer): sum.add(integer)
+    case .integer(let integer): times > 0 ? sum.add(integer) : sum.remove(integer)
     case .number(let number):
-      sum.add(number)
-      fractions += 1
-    default: break
-    }
-  }
-
-  private mutating func subtract(_ value: Value) {
-    switch value {
-    case .integer(let integer): sum.remove(integer)
-    case .number(let number):
-      sum.remove(number)
-      fractions -= 1
+      times > 0 ? sum.add(number) : sum.remove(number)
+      fractions += times
     default: break
     }
   }

@@ -32,25 +32,11 @@ extension Value {
     case .integer(let value): bytes.appendDecimal(value)
     case .number(let value), .rounded(let value): Self.append(value, to: &bytes)
     case .string(let value): bytes.appendJSONString(value)
-    case .reference(let value):
-      bytes.append(UInt8(ascii: "\""))
-      bytes.append(contentsOf: value.text.utf8)
-      bytes.append(UInt8(ascii: "\""))
-    case .array(let elements): Self.append(elements, to: &bytes)
-    case .members(let list): Self.append(list, to: &bytes)
+    case .reference(let value): bytes.appendQuoted(value)
+    case .array(let elements): bytes.appendList(elements) { $0.appendJSON(to: &$1) }
+    case .members(let list): bytes.appendList(list) { $0.appendJSON(to: &$1) }
     case .object(let object): object.appendJSON(to: &bytes)
     }
-  }
-
-  private static func append(_ elements: some Sequence<Value>, to bytes: inout [UInt8]) {
-    bytes.append(UInt8(ascii: "["))
-    var isFirst = true
-    for element in elements {
-      if !isFirst { bytes.append(UInt8(ascii: ",")) }
-      isFirst = false
-      element.appendJSON(to: &bytes)
-    }
-    bytes.append(UInt8(ascii: "]"))
   }
 
   /// The shortest text that gives the same double again, without the `.0` that JSON does not need. -0.0 keeps it: many
@@ -66,18 +52,7 @@ extension Value {
 
 extension JSONObject {
   /// Appends the object as compact JSON in UTF-8, members in their order.
-  public func appendJSON(to bytes: inout [UInt8]) {
-    bytes.append(UInt8(ascii: "{"))
-    var isFirst = true
-    for (name, value) in members {
-      if !isFirst { bytes.append(UInt8(ascii: ",")) }
-      isFirst = false
-      bytes.appendJSONString(name)
-      bytes.append(UInt8(ascii: ":"))
-      value.appendJSON(to: &bytes)
-    }
-    bytes.append(UInt8(ascii: "}"))
-  }
+  public func appendJSON(to bytes: inout [UInt8]) { bytes.appendObject(members) { $0.appendJSON(to: &$1) } }
 }
 
 extension [UInt8] {
@@ -100,6 +75,50 @@ extension [UInt8] {
       append(contentsOf: utf8[clean...])
     }
     append(UInt8(ascii: "\""))
+  }
+
+  /// Appends an array, whose elements `append` writes.
+  mutating func appendList<Elements: Sequence>(
+    _ elements: Elements, _ append: (Elements.Element, inout [UInt8]) -> Void
+  ) {
+    self.append(UInt8(ascii: "["))
+    var isFirst = true
+    for element in elements {
+      if !isFirst { self.append(UInt8(ascii: ",")) }
+      isFirst = false
+      append(element, &self)
+    }
+    self.append(UInt8(ascii: "]"))
+  }
+
+  mutating func appendComma() { append(UInt8(ascii: ",")) }
+
+  /// Appends a comma and the name of a member, which needs no escapes, with its colon.
+  mutating func appendName(_ name: String) {
+    append(contentsOf: ",\"".utf8)
+    append(contentsOf: name.utf8)
+    append(contentsOf: "\":".utf8)
+  }
+
+  /// Appends a reference as a string; its characters need no escapes.
+  mutating func appendQuoted(_ reference: Reference) {
+    append(UInt8(ascii: "\""))
+    append(contentsOf: reference.text.utf8)
+    append(UInt8(ascii: "\""))
+  }
+
+  /// Appends an object, whose values `append` writes.
+  mutating func appendObject(_ members: JSONMembers, _ append: (Value, inout [UInt8]) -> Void) {
+    self.append(UInt8(ascii: "{"))
+    var isFirst = true
+    for (name, value) in members {
+      if !isFirst { appendComma() }
+      isFirst = false
+      appendJSONString(name)
+      self.append(UInt8(ascii: ":"))
+      append(value, &self)
+    }
+    self.append(UInt8(ascii: "}"))
   }
 
   private mutating func appendEscape(_ byte: UInt8) {

@@ -1,5 +1,5 @@
-/// An expression that is ready to be evaluated: names are numbers, operators are code. The program of a node calls those
-/// of its operands. Each spends one step, and throws why there is no value.
+/// An expression that is ready to be evaluated: names are numbers, operators are code. The program of a node calls
+/// those of its operands. Each spends one step, and throws why there is no value.
 typealias Program = @Sendable (inout EvaluationFrame) throws(EvaluationError) -> ExpressionValue
 
 /// The programs of the nodes, by what the nodes are; `ProgramBuilder` puts them together.
@@ -46,10 +46,10 @@ enum Programs {
 
   /// A function of the library.
   static func call(_ function: FunctionDefinition, _ arguments: [Program]) -> Program {
-    let implementation = function.implementation
-    return { (frame) throws(EvaluationError) in
+    { (frame) throws(EvaluationError) in
       try frame.budget.spend()
-      return try implementation(values(arguments, &frame), &frame.budget)
+      let values = FunctionArguments(name: function.name, values: try values(arguments, &frame))
+      return try function.implementation(values, &frame.budget)
     }
   }
 

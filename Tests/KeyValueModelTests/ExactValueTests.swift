@@ -23,10 +23,10 @@ struct ExactValueTests {
       ("-9223372036854775808", "-9223372036854775808"), ("-9223372036854775808.0", "-9223372036854775808"),
     ])
   func integers(text: String, integer: String) throws {
-    var bench = try Bench(Self.schema)
-    try bench.create("Account/1", #"{"count":\#(text),"counts":[\#(text)]}"#)
-    #expect(try bench.value("Account/1", "count") == integer)
-    #expect(try bench.value("Account/1", "counts") == "[\(integer)]")
+    var fixture = try Fixture(Self.schema)
+    try fixture.create("Account/1", #"{"count":\#(text),"counts":[\#(text)]}"#)
+    #expect(try fixture.value("Account/1", "count") == integer)
+    #expect(try fixture.value("Account/1", "counts") == "[\(integer)]")
   }
 
   @Test(
@@ -36,17 +36,17 @@ struct ExactValueTests {
       "4503599627370497.5", "9007199254740992.5", "1e-400", "-9223372036854775808.5", "9.3e18",
     ])
   func noIntegers(text: String) throws {
-    var bench = try Bench(Self.schema)
-    try bench.create("Account/1")
+    var fixture = try Fixture(Self.schema)
+    try fixture.create("Account/1")
     for (key, value) in [("count", text), ("counts", "[\(text)]")] {
       let operation = Operation.set(try ref("Account/1"), keyPath: key, try json(value))
-      #expect(try bench.error([operation]).code == .invalidValue)
+      #expect(try fixture.error([operation]).code == .invalidValue)
     }
     // A number is the nearest double all the same, and so is a number within JSON.
-    try bench.patch("Account/1", #"{"rate":\#(text),"K":{"a":[\#(text)]}}"#)
+    try fixture.patch("Account/1", #"{"rate":\#(text),"K":{"a":[\#(text)]}}"#)
     let double = try #require(Double(text))
-    #expect(try bench.value("Account/1", "rate") == Value.number(double).json)
-    #expect(try bench.value("Account/1", "K") == #"{"a":[\#(Value.number(double).json)]}"#)
+    #expect(try fixture.value("Account/1", "rate") == Value.number(double).json)
+    #expect(try fixture.value("Account/1", "K") == #"{"a":[\#(Value.number(double).json)]}"#)
     let mistake = #expect(throws: SchemaError.self) {
       try Schema(yaml: "entities: { A: { keys: { n: { type: integer, default: \(text) } } } }")
     }
@@ -55,28 +55,28 @@ struct ExactValueTests {
 
   @Test("-0.0 comes back as -0.0, and is no other value than 0.0")
   func minusZero() throws {
-    var bench = try Bench(Self.schema)
-    try bench.create("Account/1", #"{"rate":-0.0,"changed":0.0}"#)
-    #expect(try bench.value("Account/1", "rate") == "-0.0")
-    #expect(try bench.value("Account/1", "isZero") == "true")
-    let commit = try bench.commit(.set(try ref("Account/1"), keyPath: "changed", .number(-0.0)))
+    var fixture = try Fixture(Self.schema)
+    try fixture.create("Account/1", #"{"rate":-0.0,"changed":0.0}"#)
+    #expect(try fixture.value("Account/1", "rate") == "-0.0")
+    #expect(try fixture.value("Account/1", "isZero") == "true")
+    let commit = try fixture.commit(.set(try ref("Account/1"), keyPath: "changed", .number(-0.0)))
     guard case .change(let changes) = commit.steps[0].kind else { throw NotAnObject() }
     #expect(changes.map(\.isSilent) == [true])
-    #expect(try bench.value("Account/1", "changed") == "-0.0")
+    #expect(try fixture.value("Account/1", "changed") == "-0.0")
   }
 
   @Test("Names are compared code point by code point, in patches, pointers and keys")
   func names() throws {
-    var bench = try Bench(Self.schema)
+    var fixture = try Fixture(Self.schema)
     let (composed, decomposed, kelvin) = ("\u{E9}", "e\u{301}", "\u{212A}")
-    try bench.create("Account/1", "{\"K\":{\"\(composed)\":1,\"\(decomposed)\":2}}")
-    try bench.patch("Account/1", "{\"K\":{\"\(composed)\":3}}")
-    #expect(try bench.value("Account/1", "K") == "{\"\(composed)\":3,\"\(decomposed)\":2}")
+    try fixture.create("Account/1", "{\"K\":{\"\(composed)\":1,\"\(decomposed)\":2}}")
+    try fixture.patch("Account/1", "{\"K\":{\"\(composed)\":3}}")
+    #expect(try fixture.value("Account/1", "K") == "{\"\(composed)\":3,\"\(decomposed)\":2}")
     let patch = try JSONPatch(json("[{\"op\":\"move\",\"from\":\"/K/\(composed)\",\"path\":\"/K/\(decomposed)\"}]"))
-    try bench.commit(.jsonPatch(try ref("Account/1"), patch))
-    #expect(try bench.value("Account/1", "K") == "{\"\(decomposed)\":3}")
+    try fixture.commit(.jsonPatch(try ref("Account/1"), patch))
+    #expect(try fixture.value("Account/1", "K") == "{\"\(decomposed)\":3}")
     // The sign of the kelvin is canonically equivalent to the letter.
-    let error = try bench.error([.patch(try ref("Account/1"), [kelvin: .null])])
+    let error = try fixture.error([.patch(try ref("Account/1"), [kelvin: .null])])
     #expect(error.code == .undefinedKey)
   }
 }

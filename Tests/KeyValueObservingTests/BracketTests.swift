@@ -182,8 +182,8 @@ struct BracketTests {
   // MARK: Other inputs meanwhile
 
   /// An object `S/1` of two inputs, of which several computed keys are made, and a team of two members.
-  private static func inputs() throws -> Bench {
-    try Bench(
+  private static func inputs() throws -> Fixture {
+    try Fixture(
       """
       entities:
         S:
@@ -216,46 +216,46 @@ struct BracketTests {
 
   @Test("Inside a bracket around one input, what is done to another is told at its end, in one")
   func otherInput() throws {
-    var bench = try Self.inputs()
-    try bench.observe("S/1.sum", "S/1.twice", "S/1.b", options: [.old, .new, .prior])
+    var fixture = try Self.inputs()
+    try fixture.observe("S/1.sum", "S/1.twice", "S/1.b", options: [.old, .new, .prior])
     #expect(
-      try bench.told("will S/1 a", "set S/1 b 10", "set S/1 a 3", "set S/1 b 20", "did S/1 a") == [
+      try fixture.told("will S/1 a", "set S/1 b 10", "set S/1 a 3", "set S/1 b 20", "did S/1 a") == [
         "S/1.sum prior old=3", "S/1.twice prior old=5",
         "S/1.b prior old=2", "S/1.b old=2 new=10", "S/1.b prior old=10", "S/1.b old=10 new=20",
         "S/1.twice old=5 new=43", "S/1.sum old=3 new=23",
       ])
     // Outside it is told at once, as ever.
     #expect(
-      try bench.told("will S/1 a", "did S/1 a", "set S/1 b 2").suffix(2) == [
+      try fixture.told("will S/1 a", "did S/1 a", "set S/1 b 2").suffix(2) == [
         "S/1.sum old=23 new=5", "S/1.b old=20 new=2",
       ])
   }
 
   @Test("Two brackets around two inputs tell at both ends, one inside the other too, and nothing between")
   func twoInputs() throws {
-    var bench = try Self.inputs()
-    try bench.observe("S/1.sum")
+    var fixture = try Self.inputs()
+    try fixture.observe("S/1.sum")
     #expect(
-      try bench.told(
+      try fixture.told(
         "will S/1 a", "set S/1 b 10", "will S/1 b", "set S/1 a 3", "set S/1 b 20", "did S/1 a", "set S/1 a 4",
         "did S/1 b")
         == ["S/1.sum old=3 new=23", "S/1.sum old=23 new=24"])
     #expect(
-      try bench.told(
+      try fixture.told(
         "will S/1 a", "will S/1 a", "set S/1 b 0", "did S/1 a", "set S/1 b 1", "did S/1 a") == ["S/1.sum old=24 new=5"])
   }
 
   @Test("A bracket around a computed key holds back what another reads beside it")
   func aroundComputed() throws {
-    var bench = try Self.inputs()
-    try bench.observe("S/1.twice", "S/1.sum")
+    var fixture = try Self.inputs()
+    try fixture.observe("S/1.twice", "S/1.sum")
     #expect(
-      try bench.told("will S/1 sum", "set S/1 b 3", "set S/1 a 2", "did S/1 sum") == [
+      try fixture.told("will S/1 sum", "set S/1 b 3", "set S/1 a 2", "did S/1 sum") == [
         "S/1.twice old=5 new=8", "S/1.sum old=3 new=5",
       ])
     // The computed key's own bracket inside one around its input: told at both ends.
     #expect(
-      try bench.told("will S/1 a", "will S/1 sum", "set S/1 b 4", "did S/1 sum", "set S/1 b 5", "did S/1 a") == [
+      try fixture.told("will S/1 a", "will S/1 sum", "set S/1 b 4", "did S/1 sum", "set S/1 b 5", "did S/1 a") == [
         "S/1.twice old=8 new=10", "S/1.sum old=5 new=6", "S/1.twice old=10 new=12", "S/1.sum old=6 new=7",
       ])
   }
@@ -263,31 +263,31 @@ struct BracketTests {
   @Test(
     "A computed key that reads a path is told at the end, also if it then no longer reads what the bracket is around")
   func path() throws {
-    var bench = try Self.inputs()
-    try bench.observe("S/1.size", options: [.old, .new, .prior])
+    var fixture = try Self.inputs()
+    try fixture.observe("S/1.size", options: [.old, .new, .prior])
     #expect(
-      try bench.told("will S/1 t", #"set S/1 t "T/2""#, "set T/2 size 6", "did S/1 t") == [
+      try fixture.told("will S/1 t", #"set S/1 t "T/2""#, "set T/2 size 6", "did S/1 t") == [
         "S/1.size prior old=1", "S/1.size old=1 new=6",
       ])
     #expect(
-      try bench.told("will T/2 size", "set T/2 size 7", #"set S/1 t "T/1""#, "did T/2 size", "set T/1 size 2") == [
+      try fixture.told("will T/2 size", "set T/2 size 7", #"set S/1 t "T/1""#, "did T/2 size", "set T/1 size 2") == [
         "S/1.size prior old=6", "S/1.size old=6 new=1", "S/1.size prior old=1", "S/1.size old=1 new=2",
       ])
   }
 
   @Test("A sum over members that a computed key makes is told at the end of a bracket around one of them")
   func members() throws {
-    var bench = try Self.inputs()
-    try bench.observe("T/1.total")
+    var fixture = try Self.inputs()
+    try fixture.observe("T/1.total")
     #expect(
-      try bench.told("will M/1 pay", "set M/2 pay 30", "set M/1 tax 0", #"set M/2 team null"#, "did M/1 pay") == [
+      try fixture.told("will M/1 pay", "set M/2 pay 30", "set M/1 tax 0", #"set M/2 team null"#, "did M/1 pay") == [
         "T/1.total old=27 new=10"
       ])
     // A sum that no computed key makes is told as it happens, but what a computed key of the member makes is held back.
-    bench.index.remove(ObserverID(1))
-    try bench.observe("T/1.members.@sum.net", "T/1.members.@sum.tax")
+    fixture.index.remove(ObserverID(1))
+    try fixture.observe("T/1.members.@sum.net", "T/1.members.@sum.tax")
     #expect(
-      try bench.told("will M/1 pay", "set M/1 tax 3", "set M/1 pay 20", "did M/1 pay") == [
+      try fixture.told("will M/1 pay", "set M/1 tax 3", "set M/1 pay 20", "did M/1 pay") == [
         "T/1.members.@sum.tax old=0 new=3", "T/1.members.@sum.net old=10 new=17",
       ])
   }
@@ -295,18 +295,18 @@ struct BracketTests {
   @Test(
     "Of keys that notify when changed, what another input did is told where the value differs; of manual ones nothing")
   func kinds() throws {
-    var bench = try Self.inputs()
-    try bench.observe("S/1.calm", "S/1.mute", "S/1.calmSum", options: [.old, .new, .prior])
+    var fixture = try Self.inputs()
+    try fixture.observe("S/1.calm", "S/1.mute", "S/1.calmSum", options: [.old, .new, .prior])
     #expect(
-      try bench.told("will S/1 a", "set S/1 a 0", "set S/1 b 3", "did S/1 a") == [
+      try fixture.told("will S/1 a", "set S/1 a 0", "set S/1 b 3", "did S/1 a") == [
         "S/1.calmSum prior old=3", "S/1.calmSum old=3 new=4",
       ])
     // The bracketed key is as it was, and silent; what another did is told all the same.
     #expect(
-      try bench.told("will S/1 calmA", "set S/1 b 3", "did S/1 calmA") == [
+      try fixture.told("will S/1 calmA", "set S/1 b 3", "did S/1 calmA") == [
         "S/1.calmSum prior old=4", "S/1.calmSum old=4 new=4",
       ])
-    #expect(try bench.told("will S/1 calmA", "set S/1 calmA 2", "set S/1 calmA 1", "did S/1 calmA") == [])
+    #expect(try fixture.told("will S/1 calmA", "set S/1 calmA 2", "set S/1 calmA 1", "did S/1 calmA") == [])
   }
 
   @Test("A bracket around an object's deletion and return is one change")

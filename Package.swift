@@ -97,13 +97,39 @@ let package = Package(
       name: "KeywayClient",
       dependencies: ["KeyValueModel", "Locking"],
       swiftSettings: strict),
+    .target(
+      name: "CommandSupport",
+      dependencies: [
+        "KeywayClient",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+      ],
+      swiftSettings: strict),
+    // Seeded randomness, and servers and clients on the loopback address, for the benchmarks and the tests.
+    .target(name: "Seeding", swiftSettings: strict),
+    .target(
+      name: "LoopbackKit",
+      dependencies: [
+        "CLinux", "KeyValueModel",
+        .product(name: "OrderedCollections", package: "swift-collections"),
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "KeywayBench",
+      dependencies: [
+        "CommandSupport", "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayClient",
+        "Locking", "LoopbackKit", "ModelStore", "Seeding",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "Histogram", package: "hdrhistogram-swift"),
+        .product(name: "Logging", package: "swift-log"),
+      ],
+      swiftSettings: strict),
     .executableTarget(
       name: "keyway",
       dependencies: [
-        "CLinux", "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayClient", "Locking",
-        "ModelStore", "Notation",
+        "CLinux", "CommandSupport", "HTTPServer", "Journal", "KeyValueModel", "KeywayAPI", "KeywayBench",
+        "KeywayClient", "Locking", "ModelStore", "Notation",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
-        .product(name: "Histogram", package: "hdrhistogram-swift"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
         .product(name: "Yams", package: "Yams"),
@@ -112,7 +138,7 @@ let package = Package(
     .testTarget(
       name: "KeywayClientTests",
       dependencies: [
-        "Seeding", "KeyValueModel", "KeywayClient", "Locking",
+        "KeyValueModel", "KeywayClient", "Locking", "LoopbackKit", "Seeding",
         .product(name: "OrderedCollections", package: "swift-collections"),
       ],
       swiftSettings: strict),
@@ -124,29 +150,25 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
-    // What tests share: seeded randomness, and a client that sees every byte.
-    .target(name: "Seeding", path: "Tests/Seeding", swiftSettings: strict),
     .target(
-      name: "WireTesting",
-      dependencies: [
-        "KeyValueModel",
-        .product(name: "OrderedCollections", package: "swift-collections"),
-      ],
-      path: "Tests/WireTesting",
+      name: "JournalTesting", dependencies: ["Journal", "Locking"], path: "Tests/JournalTesting", swiftSettings: strict),
+    .testTarget(
+      name: "KeywayBenchTests",
+      dependencies: ["KeyValueModel", "KeywayBench", "LoopbackKit", "Seeding"],
       swiftSettings: strict),
     .testTarget(
       name: "KeywayAPITests",
       dependencies: [
         "Seeding",
-        "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayClient", "Locking",
-        "ModelStore", "WireTesting",
+        "HTTPServer", "Journal", "JournalTesting", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayClient",
+        "Locking", "LoopbackKit", "ModelStore",
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: strict),
     .testTarget(
       name: "IntegrationTests",
-      dependencies: ["KeyValueModel", "KeywayClient", "Locking", "Seeding", "WireTesting", "keyway"],
+      dependencies: ["KeyValueModel", "KeywayClient", "Locking", "Seeding", "LoopbackKit", "keyway"],
       exclude: ["Scripts", "requirements.txt"],
       swiftSettings: strict),
     .testTarget(
@@ -181,7 +203,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "ModelStoreTests",
-      dependencies: ["Journal", "KeyValueModel", "KeyValueObserving", "Locking", "ModelStore", "Seeding"],
+      dependencies: [
+        "Journal", "JournalTesting", "KeyValueModel", "KeyValueObserving", "Locking", "ModelStore", "Seeding",
+      ],
       swiftSettings: strict),
   ]
 )

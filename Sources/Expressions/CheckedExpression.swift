@@ -11,7 +11,7 @@ package struct CheckedExpression: Sendable {
   package let root: ExpressionNode
   let source: Expression
   let names: NameTable
-  private let program: any ProgramNode
+  private let program: Program
   private let localCount: Int
 
   /// Checks `expression`, leniently when faults are left to evaluation.
@@ -61,7 +61,7 @@ package struct CheckedExpression: Sendable {
     do throws(EvaluationError) {
       try frame.budget.enter(levels: levels)
       defer { frame.budget.leave(levels: levels) }
-      let value = try program.evaluate(&frame)
+      let value = try program(&frame)
       // Lists that are made may share their elements, and be larger than the steps it took to make them.
       try value.spendSize(&frame.budget)
       result = .success(value)

@@ -30,8 +30,8 @@ package struct Expression: Sendable {
     try CheckedExpression(self, in: environment, isLenient: false)
   }
 
-  /// Finds the names of the expression in `environment`, and leaves all faults to evaluation: for values whose types
-  /// nobody knows. Throws only for a pattern that is no regular expression.
+  /// Finds the names of the expression in `environment`, and leaves all faults to evaluation: for values of
+  /// unknown types. Throws only for a pattern that is no regular expression.
   package func unchecked(in environment: any ExpressionEnvironment) throws(ExpressionError) -> CheckedExpression {
     try CheckedExpression(self, in: environment, isLenient: true)
   }

@@ -4,8 +4,8 @@ final class Channel {
   private(set) var members: [Subscriber] = []
   private(set) var batch: [EventBytes] = []
   private(set) var batchByteCount = 0
-  /// How far its members have been told, where the channel counts for itself; nil where it goes by what is posted to the
-  /// hub.
+  /// How far its members have been told, where the channel counts for itself; nil where it goes by what is posted to
+  /// the hub.
   private(set) var position: UInt64?
 
   init(id: ChannelID) {

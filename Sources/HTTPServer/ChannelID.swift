@@ -1,4 +1,4 @@
-/// Names a group of streams that get identical bytes. Whoever opens streams chooses the numbers.
+/// Names a group of streams that get identical bytes. The owner of the hub chooses the numbers.
 package struct ChannelID: Hashable, Sendable {
   let number: UInt64
 

@@ -24,7 +24,7 @@ package final class Completion: Sendable {
   }
 
   deinit {
-    // Whoever let go of the last reference has forgotten the client, who must not wait for ever.
+    // The handler has let go of the last reference without a response, and the client must not wait for ever.
     if !isAnswered.load(ordering: .acquiring) { respond(handler.response(to: .unanswered)) }
   }
 
@@ -50,7 +50,7 @@ package final class Completion: Sendable {
     }
   }
 
-  /// Whether the client has left while it waited: whoever is about to work long for it need not begin.
+  /// Whether the client has left while it waited: long work for it need not begin.
   package var isAbandoned: Bool {
     switch destination {
     case .connection(let pending): pending.isAbandoned
@@ -60,7 +60,7 @@ package final class Completion: Sendable {
 
   /// A completion in front of this one, to be answered in its place: `prepare` gets its answer and gives what is sent.
   /// It is called exactly once, before anything is sent, on the thread that answers: also where the client has left or
-  /// the server has stopped, and with the answer to the fault `unanswered` where whoever had the duty forgot it.
+  /// the server has stopped, and with the answer to the fault `unanswered` where the handler never responded.
   /// `willStream` is called instead where a stream becomes the answer.
   package func preparing(
     _ prepare: @escaping @Sendable (Response) -> Response, willStream: @escaping @Sendable () -> Void = {}

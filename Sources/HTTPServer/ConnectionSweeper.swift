@@ -2,8 +2,8 @@ import CMicrohttpd
 import Glibc
 import Logging
 
-/// The thread that cuts connections whose clients are too slow with their requests, closes gently those that were refused
-/// in the middle of one, and wakes libmicrohttpd for those that it sleeps on.
+/// The thread that cuts connections whose clients are too slow with their requests, closes gently those that were
+/// refused in the middle of one, and wakes libmicrohttpd for those that it sleeps on.
 final class ConnectionSweeper: Sendable {
   private static let intervalMilliseconds: Int32 = 250
   private static let lingeringMilliseconds: Int32 = 10

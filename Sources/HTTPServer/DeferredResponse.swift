@@ -5,8 +5,8 @@ import Locking
 
 /// The meeting point of a suspended connection and the thread that will have its answer.
 ///
-/// `@unchecked Sendable` for the pointer alone: libmicrohttpd keeps a suspended connection until it is resumed, only the
-/// call that turns the state to `.responded` resumes it, and resuming is allowed from any thread.
+/// `@unchecked Sendable` for the pointer alone: libmicrohttpd keeps a suspended connection until it is resumed, only
+/// the call that turns the state to `.responded` resumes it, and resuming is allowed from any thread.
 final class DeferredResponse: @unchecked Sendable {
   /// What comes of the request.
   enum Outcome {
@@ -51,7 +51,7 @@ final class DeferredResponse: @unchecked Sendable {
   /// Whether the client has closed its side while it waited. Any thread.
   var isAbandoned: Bool {
     state.withLock { state in
-      // While it is open nobody resumes the connection, and so nobody closes its socket.
+      // While it is open no thread resumes the connection, so its socket stays open.
       guard case .open = state else { return false }
       return isClosedByPeer(connection)
     }

@@ -1,6 +1,6 @@
 import Locking
 
-/// All deferred answers that are still owed, so that a server that stops can wait for them or give them itself.
+/// All deferred responses that are still owed, so that a server that stops can wait for them or give them itself.
 final class DeferredResponses: Sendable {
   private struct Owed {
     var answers: [ObjectIdentifier: DeferredResponse] = [:]
@@ -11,8 +11,8 @@ final class DeferredResponses: Sendable {
 
   var isEmpty: Bool { owed.withLock { $0.answers.isEmpty } }
 
-  /// Counts an answer whose connection is suspended by now, so that whoever finds it here may resume it. `false` once
-  /// closed: nobody will wait for this one, and the caller has to answer it at once.
+  /// Counts a response whose connection is suspended by now, so that a thread that finds it here may resume it. `false`
+  /// once closed: a stop will not wait for this one, and the caller has to respond at once.
   func insert(_ answer: DeferredResponse) -> Bool {
     owed.withLock { owed in
       guard !owed.isClosed else { return false }

@@ -23,7 +23,7 @@ final class Epoll: Sendable {
     return epoll_ctl(descriptor, EPOLL_CTL_ADD, watched, &event) == 0
   }
 
-  /// Needed before a close, as long as anybody may have a duplicate.
+  /// Needed before a close, as long as there may be a duplicate.
   func remove(_ watched: Int32) {
     epoll_ctl(descriptor, EPOLL_CTL_DEL, watched, nil)
   }

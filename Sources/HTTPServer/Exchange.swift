@@ -12,11 +12,11 @@ struct Exchange: Equatable {
     case keep
     /// Forget the bytes.
     case discard
-    /// HandlerResponse with the response to this fault.
+    /// Respond to this fault.
     case refuse(RequestFault)
     /// Hand the request to the handler.
     case handle
-    /// Send the answer that was deferred, or make a stream of the connection.
+    /// Send the response that was deferred, or make a stream of the connection.
     case respondDeferred
     /// Let libmicrohttpd close its descriptor.
     case close

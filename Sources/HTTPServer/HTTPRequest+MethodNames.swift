@@ -2,7 +2,7 @@ import Glibc
 import HTTPTypes
 
 extension HTTPRequest.Method {
-  /// The method of a request line, without a new string for those that everybody uses; `nil` if it is not a token.
+  /// The method of a request line, without a new string for the common ones; `nil` if it is not a token.
   init?(requestLine name: UnsafePointer<CChar>) {
     switch name[0] {
     case Self.letter("G") where strcmp(name, "GET") == 0: self = .get

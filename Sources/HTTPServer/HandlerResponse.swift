@@ -4,8 +4,8 @@ package import HTTPTypes
 package enum HandlerResponse: Sendable {
   /// The response, now.
   case response(Response)
-  /// The response, or the stream, later. The closure is called once, on the thread of the request and after the connection
-  /// has been suspended; it, or what it started, answers the completion from any thread. It must not wait.
+  /// The response, or the stream, later. The closure is called once, on the thread of the request and after the
+  /// connection has been suspended; it, or what it started, answers the completion from any thread. It must not wait.
   case deferred(@Sendable (Completion) -> Void)
   /// Status 200 with these fields, and then the events of a stream that the server's hub opened. To a HEAD request
   /// only the fields are sent, and the stream is abandoned.

@@ -84,7 +84,7 @@ extension HubLoop {
     stopLagging(subscriber)
     subscriber.ending = reason
     let patience = Int32(clamping: limits.stallSeconds)
-    // A stream that nobody took yet is either about to be taken, or never.
+    // A stream without a socket is either about to get one, or never will.
     subscriber.deadlineSecond =
       subscriber.isAttached ? now + patience : min(now + (isDraining ? 2 : patience), subscriber.deadlineSecond)
     changeQueue(of: subscriber) { queue in

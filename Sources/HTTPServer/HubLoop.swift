@@ -3,9 +3,9 @@ import Glibc
 
 /// One hub thread at work: its streams, their sockets, and nothing that any other thread can reach.
 ///
-/// It turns in slices: some commands are taken in order, what they add for a channel is gathered and sent to each member
-/// at once, and then the kernel is asked which sockets have room again or have lost their peer. No stream is closed in
-/// the middle: it is doomed, and closed at the end of the slice.
+/// It turns in slices: some commands are taken in order, what they add for a channel is gathered and sent to each
+/// member at once, and then the kernel is asked which sockets have room again or have lost their peer. No stream is
+/// closed in the middle: it is doomed, and closed at the end of the slice.
 final class HubLoop {
   /// A slice ends after so many bytes of events, so that sockets with room again are served in between; it is also what
   /// is given to one socket at once.
@@ -45,8 +45,8 @@ final class HubLoop {
     memoryTrim = trimsMemory ? MemoryTrim() : nil
   }
 
-  /// A set that the worker's commands wake, or `nil` where the system has no descriptor left; made before the thread, so
-  /// that there is somebody to tell.
+  /// A set that the worker's commands wake, or `nil` where the system has no descriptor left; made before the thread,
+  /// so that a failure can be thrown.
   static func makeEpoll(for worker: HubWorker) -> Epoll? {
     guard let epoll = Epoll(), let wake = worker.wakeDescriptor,
       epoll.add(wake.descriptor, number: wakeNumber, forInput: true)

@@ -1,4 +1,4 @@
-/// Whom a delivery is for.
+/// The streams that a delivery is for.
 enum HubTarget: Hashable, Sendable {
   case channel(ChannelID)
   case stream(StreamID)

@@ -26,8 +26,9 @@ final class HubWorker: Sendable {
     return true
   }
 
-  /// Any thread. Queues those of the deliveries that `isFor` picks, and the position, under one lock. `isIdle` says that
-  /// no stream is open: then the thread learns of the position when it wakes for something else, and has settled it.
+  /// Any thread. Queues those of the deliveries that `isFor` picks, and the position, under one lock. `isIdle` says
+  /// that no stream is open: then the thread learns of the position when it wakes for something else, and has settled
+  /// it.
   func post(_ batch: [Delivery], position: UInt64?, isIdle: Bool, where isFor: (Delivery) -> Bool) {
     let wake = inbox.withLock { inbox in
       for delivery in batch where isFor(delivery) { inbox.append(delivery) }
@@ -39,7 +40,7 @@ final class HubWorker: Sendable {
     if wake == .needed { wakeDescriptor?.wake() }
   }
 
-  /// Hands a socket over; closes it if there is nobody to take it.
+  /// Hands a socket to the thread; closes it where the thread has ended.
   func attach(_ id: StreamID, _ handoff: SocketHandoff) {
     if !send(.attach(id, handoff)) { Glibc.close(handoff.descriptor) }
   }

@@ -2,9 +2,9 @@ import CMicrohttpd
 import Glibc
 import Locking
 
-/// Sockets of requests that were refused before their body came. Closing such a socket while the client still sends makes
-/// the kernel reset it, and the client may lose the answer that says why; so what it sends is read and thrown away for a
-/// while (RFC 9112 §9.6).
+/// Sockets of requests that were refused before their body came. Closing such a socket while the client still sends
+/// makes the kernel reset it, and the client may lose the answer that says why; so what it sends is read and thrown
+/// away for a while (RFC 9112 §9.6).
 ///
 /// Bounded: of more than `capacity` sockets at a time, the later ones are closed as they are.
 final class LingeringCloses: Sendable {

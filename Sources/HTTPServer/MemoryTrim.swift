@@ -10,7 +10,7 @@ struct MemoryTrim {
     if isDue(streams: streams) { malloc_trim(0) }
   }
 
-  /// Whether now is the time: two sweeps after a mass departure, when everybody has freed what was its own.
+  /// Whether now is the time: two sweeps after a mass departure, when every thread has freed its own.
   mutating func isDue(streams: Int) -> Bool {
     peak = max(peak, streams)
     if streams < peak / 2, peak - streams > 500 {

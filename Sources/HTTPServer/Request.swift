@@ -38,7 +38,7 @@ package struct Request: ~Copyable {
     }
   }
 
-  /// Whether the client has closed its side by now: whoever is about to work long for it need not begin.
+  /// Whether the client has closed its side by now: long work for it need not begin.
   package var isAbandoned: Bool { isClosedByPeer(connection) }
 
   /// The whole body, empty if there was none; at most `ServerLimits.bodyBytes`.

@@ -14,6 +14,6 @@ package enum RequestFault: Sendable, Equatable {
   case overloaded
   /// The server stops, and the answer that was deferred has not come. Its request may have been carried out.
   case draining
-  /// The answer was deferred, and nobody is left who could give it.
+  /// The response was deferred, and nothing is left that could give it.
   case unanswered
 }

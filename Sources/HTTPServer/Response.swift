@@ -1,6 +1,6 @@
 package import HTTPTypes
 
-/// A whole answer.
+/// A whole response.
 package struct Response: Sendable {
   /// The status; its code alone is sent, with libmicrohttpd's own phrase for it.
   package var status: HTTPResponse.Status
@@ -9,7 +9,7 @@ package struct Response: Sendable {
   /// The content. It is counted but not sent for HEAD, and neither with status 204 or 304.
   package var body: [UInt8]
 
-  /// Puts an answer together.
+  /// Puts a response together.
   package init(status: HTTPResponse.Status, fields: HTTPFields = [:], body: [UInt8] = []) {
     self.status = status
     self.fields = fields

@@ -60,9 +60,9 @@ package final class Server: Sendable {
 
   /// Stops: no new connection is accepted, requests under way are waited for, every response says that the connection
   /// closes, and the rest is closed. Shortly before the deadline deferred requests are answered with the fault
-  /// `draining`; at the deadline requests are cut whose answers the client has not taken. Returns when the server's threads
-  /// have ended, after the deadline only if one of them is held up in the handler. The hub is not touched; its owner has
-  /// drained it before. The first call counts.
+  /// `draining`; at the deadline requests are cut whose answers the client has not taken. Returns when the server's
+  /// threads have ended, after the deadline only if one of them is held up in the handler. The hub is not touched; its
+  /// owner has drained it before. The first call counts.
   package func stop(until deadline: ContinuousClock.Instant) {
     let isFirst = hasStopped.withLock { hasStopped in
       defer { hasStopped = true }
@@ -80,7 +80,7 @@ package final class Server: Sendable {
     sweeper.stop()
   }
 
-  /// How long before the deadline those who wait for a deferred answer are sent another one.
+  /// How long before the deadline the connections that wait for a deferred response are sent another one.
   private static let lastResponsesDuration = Duration.milliseconds(200)
 
   /// From here on no connection is suspended, as is needed for stopping the daemon.

@@ -8,7 +8,8 @@ extension ServerContext {
   /// Queues a response on a connection, on its own thread inside the access handler. `false` if libmicrohttpd does not
   /// take it.
   func send(_ response: Response, on connection: OpaquePointer) -> Bool {
-    // libmicrohttpd copies the bytes: they outlive this call, and a copy of some hundred bytes costs less than a callback.
+    // libmicrohttpd copies the bytes: they outlive this call, and a copy of some hundred bytes costs less than a
+    // callback.
     let queueable = response.body.withUnsafeBytes { bytes in
       MHD_create_response_from_buffer(
         bytes.count, UnsafeMutableRawPointer(mutating: bytes.baseAddress), .RESPMEM_MUST_COPY)
@@ -27,8 +28,8 @@ extension ServerContext {
   /// Makes a stream of a connection: the hub gets a duplicate of the descriptor, and libmicrohttpd forgets its own as
   /// soon as `false` is returned, without shutting the socket down (that is what MHD_USE_TURBO changes).
   ///
-  /// Better than a suspended connection, which keeps its whole memory, and which libmicrohttpd visits whenever any other
-  /// connection of its thread is resumed.
+  /// Better than a suspended connection, which keeps its whole memory, and which libmicrohttpd visits whenever any
+  /// other connection of its thread is resumed.
   func handOff(
     _ connection: Connection, _ mhdConnection: OpaquePointer, to stream: EventStream, _ fields: HTTPFields,
     method: HTTPRequest.Method, version: HTTPVersion

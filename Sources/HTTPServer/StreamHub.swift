@@ -5,8 +5,8 @@ import Synchronization
 /// Sends server-sent events to many clients.
 ///
 /// Every stream belongs to one of a few threads, which alone knows its socket, its channel and what it has still to
-/// send. What other threads want goes into that thread's inbox and is done in the order of coming, so that a stream gets
-/// its events in the order they were posted.
+/// send. What other threads want goes into that thread's inbox and is done in the order of coming, so that a stream
+/// gets its events in the order they were posted.
 package final class StreamHub: Sendable {
   private let limits: ServerLimits
   private let logger: Logger
@@ -51,18 +51,18 @@ package final class StreamHub: Sendable {
   package var laggingStreams: Int { counters.laggingStreams }
 
   /// The lowest position of those that the threads have come to: every event posted up to it has been handed to each of
-  /// its streams, or the stream was reported as lagging before. 0 while there is no thread, or nothing was posted with a
-  /// position; it reaches the last position posted as soon as the threads have nothing more to do, and stays as it is
+  /// its streams, or the stream was reported as lagging before. 0 while there is no thread, or nothing was posted with
+  /// a position; it reaches the last position posted as soon as the threads have nothing more to do, and stays as it is
   /// once the hub has been stopped. Any thread.
   package var settledPosition: UInt64 { workers.map(\.settledPosition).min() ?? 0 }
 
   /// A name for a stream that will be opened, so that its prelude can speak of it. Any thread.
   package func reserveID() -> StreamID { StreamID(lastID.wrappingAdd(1, ordering: .relaxed).newValue) }
 
-  /// Opens a stream under a reserved name, and has it join the channel. `prelude` is the text of whole events, sent right after the head of
-  /// the response; whatever is posted for the stream or its channel from now on comes after it. The stream has to become
-  /// the answer to a request within `ServerLimits.requestSeconds`. `overflow` says what becomes of it when its reader is
-  /// too slow, `beginning` what it has been told with the prelude. Any thread.
+  /// Opens a stream, under a reserved name where one is given, and has it join the channel. `prelude` is the text of
+  /// whole events, sent right after the head of the response; whatever is posted for the stream or its channel from now on
+  /// comes after it. The stream has to become the answer to a request within `ServerLimits.requestSeconds`. `overflow`
+  /// says what becomes of it when its reader is too slow, `beginning` what the prelude covers. Any thread.
   package func open(
     _ reserved: StreamID? = nil, prelude: [UInt8], channel: ChannelID?, overflow: OverflowPolicy = .coalesce,
     beginning: StreamBeginning = .posted
@@ -82,7 +82,7 @@ package final class StreamHub: Sendable {
 
   /// Posts a batch of deliveries, in order, to whatever streams are there by now, and the number that heartbeats name
   /// from then on. Does not wait for any of it. Batches posted by several threads keep some order, the same for all
-  /// streams of a hub thread; whoever needs one order posts from one thread. Any thread.
+  /// streams of a hub thread; a caller that needs one order posts from one thread. Any thread.
   package func post(_ batch: [Delivery], position: UInt64?) {
     let isIdle = counters.openStreams == 0
     for (index, worker) in workers.enumerated() {
@@ -101,8 +101,9 @@ package final class StreamHub: Sendable {
     stream.worker.send(.abandon(stream.id))
   }
 
-  /// Sends every stream its closing event and ends it; opens no stream from now on. Streams whose clients have not taken
-  /// that event by the deadline are cut. Returns when all have ended, and does not wait for much longer than that.
+  /// Sends every stream its closing event and ends it; opens no stream from now on. Streams whose clients have not
+  /// taken that event by the deadline are cut. Returns when all have ended, and does not wait for much longer than
+  /// that.
   package func drain(until deadline: ContinuousClock.Instant) {
     isDraining.store(true, ordering: .releasing)
     for worker in workers { worker.send(.drain) }
@@ -121,8 +122,8 @@ package final class StreamHub: Sendable {
     while counters.openStreams > 0, .now < deadline { SystemThread.pause(milliseconds: 5) }
   }
 
-  /// Ends what is still open, without a closing event, and the threads; returns when they have ended. Further calls of any
-  /// method do nothing.
+  /// Ends what is still open, without a closing event, and the threads; returns when they have ended. Further calls of
+  /// any method do nothing.
   package func stop() {
     isDraining.store(true, ordering: .releasing)
     for worker in workers { worker.send(.stop) }

@@ -15,8 +15,8 @@ package protocol StreamHubDelegate: Sendable {
   func streamLagged(_ id: StreamID, firstMissed position: UInt64)
 
   /// Asks for what a lagging stream has missed, because everything that was queued for it has been sent. To be answered
-  /// by posting `Delivery.catchUp`, now or later; asked again after each answer that is not the last. A stream that ends
-  /// meanwhile needs no answer.
+  /// by posting `Delivery.catchUp`, now or later; asked again after each answer that is not the last. A stream that
+  /// ends meanwhile needs no answer.
   func streamCaughtUp(_ id: StreamID)
 
   /// Tells the end of a stream, exactly once for each that was opened, once its socket is closed.

@@ -15,7 +15,7 @@ final class WakeDescriptor: Sendable {
     if descriptor >= 0 { close(descriptor) }
   }
 
-  /// Any thread. Nobody resets the counter: it is watched for edges, or woken once.
+  /// Any thread. The counter is not reset: it is watched for edges, or woken once.
   func wake() {
     eventfd_write(descriptor, 1)
   }

@@ -12,7 +12,7 @@ final class DirectoryLock: Sendable {
       let name = holder.isEmpty ? "another process" : "process \(holder.prefix { $0.isNumber })"
       throw .inUse("the store is in use by \(name) (it holds \(path))")
     }
-    // For people who ask who has it: that it cannot be written is no reason not to go on.
+    // For operators who ask which process has it: that it cannot be written is no reason not to go on.
     _ = ftruncate(file.descriptor, 0)
     _ = file.write(Array("\(getpid())\n".utf8), at: 0)
   }

@@ -2,10 +2,10 @@ import Glibc
 
 /// Remembers how far a journal has been acknowledged: written after each sync, never synced itself.
 ///
-/// SQLite ends its log at the first frame that is not whole, and says nothing. After a crash that is right, for what was
-/// cut off had not been acknowledged; where acknowledged frames were damaged later, it is a loss. This tells the two
-/// apart: what it names was on the disk before it was written, so a journal that ends before it has lost something. After a
-/// power failure it may lag behind the journal, and says nothing then.
+/// SQLite ends its log at the first frame that is not whole, and says nothing. After a crash that is right, for what
+/// was cut off had not been acknowledged; where acknowledged frames were damaged later, it is a loss. This tells the
+/// two apart: what it names was on the disk before it was written, so a journal that ends before it has lost something.
+/// After a power failure it may lag behind the journal, and says nothing then.
 struct DurableWatermark {
   /// The last acknowledged revision.
   let revision: UInt64
@@ -31,7 +31,8 @@ struct DurableWatermark {
     self.digest = digest
   }
 
-  /// Writes the mark over the one before. That it cannot be written is no reason to stop: it then says less than it could.
+  /// Writes the mark over the one before. That it cannot be written is no reason to stop: it then says less than it
+  /// could.
   func write(to file: SystemFile) {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(Self.length)

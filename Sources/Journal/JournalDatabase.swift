@@ -18,13 +18,13 @@ struct JournalDatabase: Sendable {
     case synced
     /// A commit is in order, and on the disk a little later.
     case relaxed
-    /// Somebody else may write.
+    /// Another process may write.
     case readOnly
   }
 
   private let pool: DatabasePool
   private let path: String
-  /// GRDB has no answer for who reads a pool while it is closed: the connection is gone under him.
+  /// GRDB does not protect a reader of a pool that is being closed: its connection would be gone under it.
   private let gate = UseGate()
 
   /// Opens the database, and makes its tables where there are none. Throws `unusable` for one that a later version of
@@ -91,17 +91,25 @@ struct JournalDatabase: Sendable {
     }
   }
 
-  /// The digest that stands with a record, unchecked; nil where there is none.
-  func digest(at revision: UInt64) throws(JournalError) -> JournalDigest? {
-    try reading { db in
+  /// The digest at a revision: the head's where the records begin, otherwise the one that stands with the record,
+  /// unchecked; nil where there is none.
+  func digest(at revision: UInt64, _ head: Head) throws(JournalError) -> JournalDigest? {
+    if revision == head.base { return head.baseDigest }
+    return try reading { db in
       try Row.fetchOne(
         db, sql: "SELECT digest FROM record WHERE revision = ?", arguments: [Int64(bitPattern: revision)]
       ).flatMap { Int64.fromDatabaseValue($0[0]) }.map { JournalDigest(value: UInt64(bitPattern: $0)) }
     }
   }
 
-  /// Gives the records after a revision, as far as they follow on one another and on the digest there, until `receive` says
-  /// that it has enough. Throws `damaged` where one does not. Gives how far it came.
+  /// The same; throws `damaged` where there is none.
+  func requireDigest(at revision: UInt64, _ head: Head) throws(JournalError) -> JournalDigest {
+    guard let digest = try digest(at: revision, head) else { throw missing(revision) }
+    return digest
+  }
+
+  /// Gives the records after a revision, as far as they follow on one another and on the digest there, until `receive`
+  /// says that it has enough. Throws `damaged` where one does not. Gives how far it came.
   func read(
     after revision: UInt64, _ digest: JournalDigest, through last: UInt64,
     _ receive: (JournalRecord, JournalDigest) throws -> Bool
@@ -233,12 +241,13 @@ struct JournalDatabase: Sendable {
     try emptyLog()
   }
 
-  /// Puts everything that the log has in its place, with a sync, and leaves the log empty: then the database is one file.
+  /// Puts everything that the log has in its place, with a sync, and leaves the log empty: then the database is one
+  /// file.
   func emptyLog() throws(JournalError) {
     try using { try $0.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) } }
   }
 
-  /// Ends the use of the database, once everybody who uses it has come to an end.
+  /// Ends the use of the database, once every use of it has ended.
   func close() {
     if gate.close() { try? pool.close() }
   }

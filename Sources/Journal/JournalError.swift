@@ -1,11 +1,11 @@
 /// Why a journal could not do what it was asked.
 package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// Somebody else has appended meanwhile, or the caller has lost count: nothing was appended.
+  /// Another writer has appended meanwhile, or the caller has lost count: nothing was appended.
   case unexpectedRevision(expected: UInt64, last: UInt64)
   /// The disk refused the write; nothing was appended and what was there before is as it was. The next attempt may
   /// succeed.
   case refused(String)
-  /// Nobody knows what reached the disk: nothing is appended until `recover` has read everything back.
+  /// It is not known what reached the disk: nothing is appended until `recover` has read everything back.
   case untrusted(String)
   /// What is kept is not what was written: where, and what is wrong there.
   case damaged(place: String, reason: String)

@@ -1,7 +1,8 @@
 import Glibc
 
-/// What can be read of a store's files, whatever has become of them. Changes nothing, and can be made while a server runs;
-/// then what is found may be half of before and half of after a compaction, so a problem counts only if it is found twice.
+/// What can be read of a store's files, whatever has become of them. Changes nothing, and can be made while a server
+/// runs; then what is found may be half of before and half of after a compaction, so a problem counts only if it is
+/// found twice.
 package struct JournalInspection: Sendable {
   /// Something that is not as it was written.
   package struct Problem: Hashable, Sendable, CustomStringConvertible {

@@ -1,7 +1,7 @@
 import Glibc
 
-/// What is found when a journal is opened: how far it reaches, after an end that was never acknowledged and is not whole
-/// has been cut off.
+/// What is found when a journal is opened: how far it reaches, after an end that was never acknowledged and is not
+/// whole has been cut off.
 struct JournalOpening {
   private(set) var last: UInt64
   private(set) var tip: JournalDigest
@@ -12,8 +12,8 @@ struct JournalOpening {
     last = max(head.base, try database.lastRevision() ?? head.base)
     tip = head.baseDigest
     guard let mark = try Self.mark(layout, &remarks) else {
-      // Nobody knows what was acknowledged: everything has to be as it was written.
-      tip = try Self.digest(at: last, database, head, layout)
+      // What was acknowledged is not known: everything has to be as it was written.
+      tip = try database.requireDigest(at: last, head)
       return
     }
     guard mark.revision <= last else {
@@ -23,7 +23,7 @@ struct JournalOpening {
     }
     // A mark from the base or before it was left by a power failure, and says no more than the base does.
     let known = max(mark.revision, head.base)
-    tip = try Self.digest(at: known, database, head, layout)
+    tip = try database.requireDigest(at: known, head)
     if mark.revision > head.base, tip != mark.digest {
       throw .damaged(
         place: "\(layout.database), revision \(known)", reason: "it is not what was acknowledged")
@@ -60,15 +60,5 @@ struct JournalOpening {
       remarks.append("\(layout.mark): it is not whole; how far the journal was acknowledged is not known")
     }
     return mark
-  }
-
-  private static func digest(
-    at revision: UInt64, _ database: JournalDatabase, _ head: JournalDatabase.Head, _ layout: JournalLayout
-  ) throws(JournalError) -> JournalDigest {
-    if revision == head.base { return head.baseDigest }
-    guard let digest = try database.digest(at: revision) else {
-      throw .damaged(place: "\(layout.database), revision \(revision)", reason: "it is missing")
-    }
-    return digest
   }
 }

@@ -2,7 +2,7 @@
 package struct JournalRecord: Hashable, Sendable {
   /// The revision that it made: one more than the record before it.
   package let revision: UInt64
-  /// When it was committed, in milliseconds since 1970-01-01T00:00:00Z, by the clock of whoever wrote it.
+  /// When it was committed, in milliseconds since 1970-01-01T00:00:00Z, by the writer's clock.
   package let milliseconds: Int64
   /// What it did, in whatever form the writer keeps it; the journal does not look into it.
   package let body: [UInt8]

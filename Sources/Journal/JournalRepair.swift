@@ -6,7 +6,7 @@ package struct JournalRepair: Hashable, Sendable {
   package let bounds: JournalBounds
   /// The last revision that was found before, whole or not, acknowledged or not.
   package let previousLast: UInt64
-  /// The epoch before, where it is another now: something that somebody may have seen was given up.
+  /// The epoch before, where it is another now: something that a client may have seen was given up.
   package let previousEpoch: String?
   /// Where the records began before, where they begin later now.
   package let previousBase: UInt64?

@@ -3,8 +3,8 @@ import Glibc
 /// Puts another database and other snapshots in the place of those of a store, in such an order that wherever it is
 /// interrupted, nothing of either is lost and `resume` can go on.
 ///
-/// What is to come has names that end with `.repaired`. Once it is whole and on the disk, the old database is renamed; from
-/// there on the missing database says that a replacement is under way.
+/// What is to come has names that end with `.repaired`. Once it is whole and on the disk, the old database is renamed;
+/// from there on the missing database says that a replacement is under way.
 struct JournalReplacement {
   private let layout: JournalLayout
   private let suffix: String
@@ -60,7 +60,7 @@ struct JournalReplacement {
       if isKept, let header = snapshot.header {
         if header.epoch != identity.epoch { try write(snapshot, header, epoch: identity.epoch) }
       } else if case .unused = snapshot.condition, snapshot.revision < start.revision {
-        // Left by a compaction that did not come to its end; nobody looks at it.
+        // Left by a compaction that did not come to its end; nothing reads it.
         continue
       } else {
         try moveAside(snapshot.path)

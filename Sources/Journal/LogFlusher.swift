@@ -53,7 +53,7 @@ final class LogFlusher: Sendable {
     }
   }
 
-  /// Ends it; what is not synced yet is left to whoever closes the file.
+  /// Ends it; what is not synced yet is left to the owner of the file.
   func stop() {
     isStopped.withLock { $0 = true }
     queue.sync {}

@@ -1,8 +1,8 @@
 import DequeModule
 import Locking
 
-/// A journal in memory: it ends with the process. For stores that are to begin anew each time, and as the simplest thing
-/// that does what a journal has to.
+/// A journal in memory: it ends with the process. For stores that are to begin anew each time, and as the simplest
+/// thing that does what a journal has to.
 package final class MemoryJournal: TransactionJournal {
   private struct Contents {
     var identity: JournalIdentity

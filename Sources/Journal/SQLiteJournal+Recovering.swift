@@ -3,8 +3,8 @@ import Locking
 
 /// After a disk has failed.
 extension SQLiteJournal {
-  /// Closes the database and opens it anew, has the kernel forget what it remembers of the files, reads every record back,
-  /// and takes away what was written and never acknowledged.
+  /// Closes the database and opens it anew, has the kernel forget what it remembers of the files, reads every record
+  /// back, and takes away what was written and never acknowledged.
   package func recover() throws(JournalError) {
     try maintenance.withLock { _ throws(JournalError) in try readBack() }
   }
@@ -17,7 +17,8 @@ extension SQLiteJournal {
     for path in [layout.database, layout.databaseLog] { SystemFile.dropCache(of: path) }
     let database = try JournalDatabase(layout.database, durability == .synced ? .synced : .relaxed)
     do throws(JournalError) {
-      // A compaction whose sync failed may be there all the same: then the records have to lead from its base to the end.
+      // A compaction whose sync failed may be there all the same: then the records have to lead from its base to the
+      // end.
       guard let found = try database.head(), found.epoch == head.epoch, found.schema == head.schema,
         (head.base...last).contains(found.base)
       else {

@@ -1,14 +1,15 @@
 extension SQLiteJournal {
-  /// Makes a journal of what is whole in a directory, up to and with a revision. What was there before is renamed, and not
-  /// changed.
+  /// Makes a journal of what is whole in a directory, up to and with a revision. What was there before is renamed, and
+  /// not changed.
   ///
-  /// The journal begins with the earliest state from which the records up to `until` are whole. Where something is given up
-  /// that a client may have been told, it gets another epoch, `newEpoch()`: its next revisions would otherwise be taken for
-  /// the ones that are gone. `milliseconds`, since 1970, goes into the names of what is moved aside. `schema` is that of the
-  /// records, for a store whose head is damaged and that has no snapshot.
+  /// The journal begins with the earliest state from which the records up to `until` are whole. Where something is
+  /// given up that a client may have been told, it gets another epoch, `newEpoch()`: its next revisions would otherwise
+  /// be taken for the ones that are gone. `milliseconds`, since 1970, goes into the names of what is moved aside.
+  /// `schema` is that of the records, for a store whose head is damaged and that has no snapshot.
   ///
-  /// Throws `inUse` where another process has the store, `damaged` where it is not whole up to there, with the last revision
-  /// up to which it is; then nothing has changed. One that is interrupted is to be made again, and ends what the first began.
+  /// Throws `inUse` where another process has the store, `damaged` where it is not whole up to there, with the last
+  /// revision up to which it is; then nothing has changed. One that is interrupted is to be made again, and ends what
+  /// the first began.
   package static func repair(
     directory: String, until: UInt64, milliseconds: Int64, schema: String? = nil, newEpoch: () -> String
   ) throws(JournalError) -> JournalRepair {
@@ -36,8 +37,8 @@ extension SQLiteJournal {
       previousBase: inspection.base.flatMap { $0 < start.revision ? $0 : nil }, movedAside: replacement.movedAside)
   }
 
-  /// The earliest start from which all records up to a revision are whole, a reader that has come there, and whether
-  /// something behind it may have been told to somebody.
+  /// The earliest start from which all records up to a revision are whole, a reader that has come there, and whether a
+  /// client may have received something behind it.
   private static func source(
     in inspection: JournalInspection, until: UInt64
   ) throws(JournalError) -> (JournalInspection.Start, JournalInspection.Reader, isGivenUp: Bool) {
@@ -64,7 +65,8 @@ extension SQLiteJournal {
   private static func isGivenUp(in inspection: JournalInspection, behind reader: JournalInspection.Reader) -> Bool {
     guard let mark = inspection.mark, mark.revision <= reader.revision else { return true }
     if let digest = reader.digests[mark.revision], digest != mark.digest { return true }
-    // What comes next, is whole and was not acknowledged as far as the mark tells may have been, before a power failure.
+    // What comes next, is whole and was not acknowledged as far as the mark tells may have been, before a power
+    // failure.
     let next = reader.revision + 1
     guard let database = inspection.database, inspection.last >= next else { return false }
     return (try? database.read(after: reader.revision, reader.digest, through: next) { _, _ in true }) != nil

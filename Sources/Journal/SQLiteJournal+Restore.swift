@@ -2,13 +2,13 @@ import Glibc
 
 /// A store from a copy.
 extension SQLiteJournal {
-  /// Makes the journal of a directory from a backup: its state, revision and schema under another epoch, so that no cursor
-  /// of before is taken for one of the new store. Gives the name of the directory in which the store that was there is now,
-  /// nil where there was none.
+  /// Makes the journal of a directory from a backup: its state, revision and schema under another epoch, so that no
+  /// cursor of before is taken for one of the new store. Gives the name of the directory in which the store that was
+  /// there is now, nil where there was none.
   ///
-  /// Throws `invalid` where there is a store with records, unless it is to be replaced; `inUse` where another process has
-  /// it; `damaged` where the backup is not what was written: then nothing has changed. One that is interrupted is to be
-  /// made again; until then a server does not start there, or starts with what was there before.
+  /// Throws `invalid` where there is a store with records, unless it is to be replaced; `inUse` where another process
+  /// has it; `damaged` where the backup is not what was written: then nothing has changed. One that is interrupted is
+  /// to be made again; until then a server does not start there, or starts with what was there before.
   @discardableResult
   package static func restore(
     _ backup: SnapshotFile, to directory: String, epoch: String, replacing: Bool, milliseconds: Int64

@@ -12,7 +12,7 @@ extension SQLiteJournal {
         let file = try? SnapshotFile(path: "\(layout.snapshots)/\(name)"), file.header.revision == revision
       else { continue }
       // One of another epoch, or of a chain that this is not, would bring back what was never here.
-      let digest = revision == head.base ? head.baseDigest : try database.digest(at: revision)
+      let digest = try database.digest(at: revision, head)
       guard file.header.epoch == head.epoch, file.header.schema == head.schema, file.header.digest == digest else {
         continue
       }
@@ -26,7 +26,7 @@ extension SQLiteJournal {
     at revision: UInt64, milliseconds: Int64, _ next: () throws -> [UInt8]?
   ) throws(JournalError) {
     let (database, head, last) = state.withLock { ($0.database, $0.head, $0.last) }
-    let digest = revision == head.base ? head.baseDigest : try database.digest(at: revision)
+    let digest = try database.digest(at: revision, head)
     guard revision <= last, let digest else {
       throw .invalid("the journal does not hold revision \(revision)")
     }
@@ -62,7 +62,7 @@ extension SQLiteJournal {
     let digest = JournalDigest.rebased(to: revision, schema: schema)
     let header = SnapshotFile.Header(
       epoch: head.epoch, revision: revision, digest: digest, milliseconds: milliseconds, schema: schema)
-    // Until the head names it, nobody takes it for one of this journal: its schema, or its digest, is another.
+    // Until the head names it, it is not taken for one of this journal: its schema, or its digest, is another.
     try SnapshotFile.write(header, to: layout.snapshot(revision), next)
     let rebased = JournalDatabase.Head(epoch: head.epoch, schema: schema, base: revision, baseDigest: digest)
     try database.write(rebased, removingUpTo: revision)

@@ -1,8 +1,8 @@
 import Glibc
 import Locking
 
-/// A journal in a directory: records in an SQLite database (write-ahead log, one sync for each batch), snapshots in files
-/// beside it.
+/// A journal in a directory: records in an SQLite database (write-ahead log, one sync for each batch), snapshots in
+/// files beside it.
 ///
 /// `state` is all that changes, under its lock, which is held for a look and never while a disk works: the writer alone
 /// changes it. Lock order: none is held with another.
@@ -40,8 +40,8 @@ package final class SQLiteJournal: TransactionJournal {
   private let lock: DirectoryLock?
   let mark: SystemFile?
   private let flusher: LogFlusher?
-  /// Held by whoever compacts, recovers or begins anew, so that they come one after the other. No other lock is held
-  /// when it is taken.
+  /// Held while the journal compacts, recovers or begins anew, so that these come one after the other. No other lock is
+  /// held when it is taken.
   let maintenance = Locked(())
 
   /// The most pages, of 4096 bytes, that the log may have before `maintain` puts them in their place.
@@ -53,9 +53,9 @@ package final class SQLiteJournal: TransactionJournal {
 
   /// Opens the journal of a directory, or makes one that is what `identity` says where there is none.
   ///
-  /// Throws `inUse` where another process has it, `unusable` where a later version has made it, `damaged` where what was
-  /// acknowledged is not there. A last record that was never acknowledged and is not whole is cut off, and `remarks` says
-  /// so.
+  /// Throws `inUse` where another process has it, `unusable` where a later version has made it, `damaged` where what
+  /// was acknowledged is not there. A last record that was never acknowledged and is not whole is cut off, and
+  /// `remarks` says so.
   package init(directory: String, durability: Durability, identity: () -> JournalIdentity) throws(JournalError) {
     let layout = JournalLayout(directory: directory)
     self.layout = layout
@@ -179,9 +179,7 @@ package final class SQLiteJournal: TransactionJournal {
     guard !isClosed else { throw .unusable("the journal is closed") }
     guard revision >= head.base else { throw .compacted(base: head.base) }
     guard revision < last else { return [] }
-    guard let digest = revision == head.base ? head.baseDigest : try database.digest(at: revision) else {
-      throw .damaged(place: "\(layout.database), revision \(revision)", reason: "it is missing")
-    }
+    let digest = try database.requireDigest(at: revision, head)
     var records: [JournalRecord] = []
     var size = 0
     _ = try database.read(after: revision, digest, through: last) { record, _ in
@@ -240,7 +238,8 @@ package final class SQLiteJournal: TransactionJournal {
     }
   }
 
-  /// Does something that writes; where nobody knows what came of it, nothing is appended until `recover` has found out.
+  /// Does something that writes; where it is not known what came of it, nothing is appended until `recover` has found
+  /// out.
   func noting(_ body: () throws(JournalError) -> Void) throws(JournalError) {
     do throws(JournalError) {
       try body()

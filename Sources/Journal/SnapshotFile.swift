@@ -3,9 +3,10 @@ import Glibc
 
 /// A state in a file: what a journal's snapshots and backups are.
 ///
-/// A line that names the format, then frames: the length of the content (four bytes, little-endian), the link of the chain
-/// of digests up to and with it (eight bytes), the content. The first frame is the header as JSON, an empty one is the last,
-/// and nothing follows it; so a file that is cut off anywhere, or has a byte changed anywhere, is found out.
+/// A line that names the format, then frames: the length of the content (four bytes, little-endian), the link of the
+/// chain of digests up to and with it (eight bytes), the content. The first frame is the header as JSON, an empty one
+/// is the last, and nothing follows it; so a file that is cut off anywhere, or has a byte changed anywhere, is found
+/// out.
 package struct SnapshotFile: Sendable {
   /// What the file says of itself.
   package struct Header: Hashable, Sendable, Codable {
@@ -48,7 +49,8 @@ package struct SnapshotFile: Sendable {
     while let block = try frames.next() { try receive(block) }
   }
 
-  /// Writes a file under a name that is there only once it is whole and on the disk. Takes blocks until `next` gives nil.
+  /// Writes a file under a name that is there only once it is whole and on the disk. Takes blocks until `next` gives
+  /// nil.
   package static func write(
     _ header: Header, to path: String, _ next: () throws -> [UInt8]?
   ) throws(JournalError) {

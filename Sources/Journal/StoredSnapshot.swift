@@ -23,7 +23,7 @@ package struct StoredSnapshot: Hashable, Sendable {
   /// What it is good for.
   package private(set) var condition: Condition
 
-  /// Reads a file through; nil for one that is no snapshot, or that somebody has taken away meanwhile.
+  /// Reads a file through; nil for one that is no snapshot, or that was taken away meanwhile.
   init?(name: String, _ layout: JournalLayout) {
     guard let revision = JournalLayout.revision(ofSnapshot: name) else { return nil }
     self.name = name
@@ -44,8 +44,8 @@ package struct StoredSnapshot: Hashable, Sendable {
     header = found
   }
 
-  /// Tells whether it is one of the journal, which ends with `last`. A later one that was `acknowledged` is a state that the
-  /// records have lost.
+  /// Tells whether it is one of the journal, which ends with `last`. A later one that was `acknowledged` is a state
+  /// that the records have lost.
   mutating func fit(to head: JournalDatabase.Head, last: UInt64, acknowledged: UInt64) {
     guard condition == .whole, let header else { return }
     if revision < head.base {

@@ -25,7 +25,8 @@ extension SystemFile {
     }
   }
 
-  /// A time as it stands in the names of files that were moved aside: `20261121T134500Z`. Takes milliseconds since 1970.
+  /// A time as it stands in the names of files that were moved aside: `20261121T134500Z`. Takes milliseconds since
+  /// 1970.
   static func timeName(_ milliseconds: Int64) -> String {
     var seconds = time_t(milliseconds / 1000)
     var parts = tm()
@@ -38,7 +39,7 @@ extension SystemFile {
       + digits(parts.tm_hour, 2) + digits(parts.tm_min, 2) + digits(parts.tm_sec, 2) + "Z"
   }
 
-  /// A name that nobody has yet: this one, or this one with `-2` and so on behind it.
+  /// A name that no file has yet: this one, or this one with `-2` and so on behind it.
   static func unusedName(_ path: String) -> String {
     guard exists(path) else { return path }
     var number = 2

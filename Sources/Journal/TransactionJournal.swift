@@ -1,12 +1,12 @@
 /// The record of every committed transaction, in order, with snapshots from which a state can be made without all of
 /// them. It holds bytes and revisions and knows nothing of what they mean.
 ///
-/// One writer appends, writes snapshots and compacts; anybody reads. Whatever a method has done when it returns survives
-/// the end of the process, and of the machine's power unless the journal was opened with relaxed durability; what it has
-/// not done when it throws or the process ends, it has not done at all.
+/// One writer appends, writes snapshots and compacts; any thread reads. Whatever a method has done when it returns
+/// survives the end of the process, and of the machine's power unless the journal was opened with relaxed durability;
+/// what it has not done when it throws or the process ends, it has not done at all.
 ///
-/// Made to fit a log that is replicated as well: an append names the revision that it follows, and a reader can wait for
-/// what comes after a revision.
+/// Made to fit a log that is replicated as well: an append names the revision that it follows, and a reader can wait
+/// for what comes after a revision.
 package protocol TransactionJournal: AnyObject, Sendable {
   /// What the journal is.
   var identity: JournalIdentity { get }
@@ -19,9 +19,10 @@ package protocol TransactionJournal: AnyObject, Sendable {
   /// `unexpectedRevision` where `expected` is not the last revision, `refused` and `untrusted` when the disk fails.
   func append(_ records: [JournalRecord], after expected: UInt64) throws(JournalError)
 
-  /// The records after a revision, oldest first: as many as there are, `limit` at most, and no more once they have come to
-  /// `bytes` in all, but at least one. Where there is none, waits for one as long as `waiting` says. Throws `compacted`
-  /// where they begin later, `damaged` where one is not what was written. Any thread; never waits for a disk that writes.
+  /// The records after a revision, oldest first: as many as there are, `limit` at most, and no more once they have come
+  /// to `bytes` in all, but at least one. Where there is none, waits for one as long as `waiting` says. Throws
+  /// `compacted` where they begin later, `damaged` where one is not what was written. Any thread; never waits for a
+  /// disk that writes.
   func records(
     after revision: UInt64, limit: Int, bytes: Int, waiting: Duration
   ) throws(JournalError) -> [JournalRecord]
@@ -54,7 +55,7 @@ package protocol TransactionJournal: AnyObject, Sendable {
   /// acknowledged. Throws what is still wrong.
   func recover() throws(JournalError)
 
-  /// Does what keeps the files small and can wait until nobody does. To be called by the writer after it has answered.
+  /// Does what keeps the files small and can wait. To be called by the writer after it has responded.
   func maintain()
 
   /// Ends the use of the journal. Everything is synced; further calls throw `unusable`.
@@ -67,10 +68,4 @@ package struct JournalSnapshot: Hashable, Sendable {
   package let revision: UInt64
   /// The digest of the chain of records at this revision.
   package let digest: JournalDigest
-
-  /// A snapshot of a revision.
-  package init(revision: UInt64, digest: JournalDigest) {
-    self.revision = revision
-    self.digest = digest
-  }
 }

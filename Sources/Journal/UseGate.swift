@@ -1,6 +1,6 @@
 import Foundation
 
-/// Keeps a resource from being closed while somebody uses it, and from being used afterwards.
+/// Keeps a resource from being closed while it is in use, and from being used afterwards.
 ///
 /// Sendable although it holds a class that is not: `NSCondition` is its own lock, and guards both variables.
 final class UseGate: @unchecked Sendable {
@@ -25,8 +25,8 @@ final class UseGate: @unchecked Sendable {
     condition.unlock()
   }
 
-  /// Lets nobody in from now on, and returns when everybody has left. False where it was closed already. Not to be called by
-  /// a user.
+  /// Admits no further use, and returns when every use has ended. False where it was closed already. Not to be called
+  /// during a use.
   func close() -> Bool {
     condition.lock()
     defer { condition.unlock() }

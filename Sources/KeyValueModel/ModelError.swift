@@ -30,7 +30,7 @@ public struct ModelError: Error, Hashable, Sendable, CustomStringConvertible {
     case unbalancedBracket = "unbalanced-bracket"
     /// An index set names a place that is not there, or one twice.
     case indexOutOfRange = "index-out-of-range"
-    /// Changes of the key path cannot be told.
+    /// Changes of the key path cannot be observed.
     case unobservableKeyPath = "unobservable-key-path"
     /// A JSON Patch (RFC 6902) tests for what is not so.
     case patchTestFailed = "patch-test-failed"
@@ -42,7 +42,7 @@ public struct ModelError: Error, Hashable, Sendable, CustomStringConvertible {
 
   /// The sort of mistake.
   public let code: Code
-  /// What is wrong, as a sentence for the person who sent it.
+  /// What is wrong, as a sentence for the person whose request it was.
   public let detail: String
   /// The object concerned, where there is one.
   public var object: String?

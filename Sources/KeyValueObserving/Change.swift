@@ -16,7 +16,7 @@ public struct Change: Sendable {
 
   /// The cell that shows it, where the observer has cells.
   public let cell: String?
-  /// Whose change it is: object, key path and context as registered.
+  /// The observation that changed: object, key path and context as registered.
   public let observation: Observation
   /// What sort of change it is.
   public let kind: Kind
@@ -27,8 +27,8 @@ public struct Change: Sendable {
   public var old: Value?
   /// The members that came or went, whatever was asked for; nil where the value was set.
   package var touched: [Value]?
-  /// The value after, where it was asked for; of a collection that is not set as a whole, the members that came; never on
-  /// a prior notification.
+  /// The value after, where it was asked for; of a collection that is not set as a whole, the members that came; never
+  /// on a prior notification.
   public let new: Value?
   /// Whether this is the notification before the change.
   public let isPrior: Bool
@@ -48,5 +48,26 @@ public struct Change: Sendable {
     self.new = new
     self.isPrior = isPrior
     self.coalesced = coalesced
+  }
+
+  /// A setting, with those of its values that the observation asks for. Only these are read.
+  init(
+    of observation: Observation, cell: String?, old: @autoclosure () -> Value?, new: @autoclosure () -> Value?
+  ) {
+    let options = observation.options
+    self.init(
+      cell: cell, observation: observation, old: options.contains(.old) ? old() : nil,
+      new: options.contains(.new) ? new() : nil, isPrior: false)
+  }
+
+  /// A change of a collection's members, with those of them that the observation asks for.
+  init(
+    of observation: Observation, cell: String?, kind: Kind, indexes: [Int]?, removed: [Value], inserted: [Value]
+  ) {
+    let options = observation.options
+    self.init(
+      cell: cell, observation: observation, kind: kind, indexes: indexes,
+      old: options.contains(.old) && kind != .insertion ? .array(removed) : nil,
+      new: options.contains(.new) && kind != .removal ? .array(inserted) : nil, isPrior: false)
   }
 }

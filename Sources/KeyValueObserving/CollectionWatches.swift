@@ -1,9 +1,9 @@
 import KeyValueModel
 
-/// Every collection that somebody reads through, each watched once.
+/// Every collection that an observation reads through, each watched once.
 ///
-/// After an operation: `update` what came and went, `rewire` what leads elsewhere, then `settle` the folds; only then do
-/// their values hold. What nobody depends on any more goes at the next `sweep`.
+/// After an operation: `update` what came and went, `rewire` what leads elsewhere, then `settle` the folds; only then
+/// do their values hold. What has no dependents goes at the next `sweep`.
 struct CollectionWatches {
   /// A member of a watched collection.
   struct Link: Hashable {
@@ -85,10 +85,7 @@ struct CollectionWatches {
   }
 
   private mutating func forget(_ link: Link, _ key: ObservedKey) {
-    linksByKey[key]?.remove(link)
-    guard linksByKey[key]?.isEmpty == true else { return }
-    linksByKey[key] = nil
-    if key.isCollection { orphans.insert(key) }
+    if linksByKey.remove(link, from: key), key.isCollection { orphans.insert(key) }
   }
 
   // MARK: One operation

@@ -42,8 +42,8 @@ extension CommitNotifier {
     notify(triggers, olds: oldValues(of: triggers.keys), withPriors: false)
   }
 
-  /// Holds back a change from the observations that it reaches through a computed key of which another input is inside a
-  /// bracket. Must come before the change is applied.
+  /// Holds back a change from the observations that it reaches through a computed key of which another input is inside
+  /// a bracket. Must come before the change is applied.
   mutating func hold(_ reached: [Reached]) {
     for entry in reached {
       guard let holder = entry.holder, isOpenToChanges(entry.gates) else { continue }

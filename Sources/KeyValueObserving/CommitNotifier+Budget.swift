@@ -11,8 +11,8 @@ extension CommitNotifier {
 
   /// The observations that depend on a key and whose observers still listen.
   ///
-  /// Those of an overflowed observer are taken out of the index when they are met, so that none is met twice; nobody
-  /// needs them before the end of the commit.
+  /// Those of an overflowed observer are taken out of the index when they are met, so that none is met twice; they are
+  /// not needed before the end of the commit.
   mutating func listeners(to key: ObservedKey) -> Set<ObserverIndex.TrackedID> {
     let ids = index.ids(dependingOn: key)
     guard !overflowed.isEmpty else { return ids }

@@ -1,6 +1,6 @@
 import KeyValueModel
 
-/// Who depends on a key: observations, and those that read it through watched collections.
+/// What depends on a key: observations, and those that read it through watched collections.
 extension CommitNotifier {
   /// An observation that a key reaches, by one of the ways.
   struct Reached {

@@ -44,8 +44,8 @@ struct CommitNotifier {
     var ways: Set<HeldWay> = []
   }
 
-  /// A way from a key that was set to an observation. It leads through a computed key that also reads the key of an open
-  /// bracket: the observer is notified at that bracket's end, whatever the computed key reads by then.
+  /// A way from a key that was set to an observation. It leads through a computed key that also reads the key of an
+  /// open bracket: the observer is notified at that bracket's end, whatever the computed key reads by then.
   struct HeldWay: Hashable {
     /// The key of the bracket: of several, the one that was opened first.
     let bracket: ObservedKey
@@ -57,15 +57,15 @@ struct CommitNotifier {
   var notifications: [ObserverID: [Notification]] = [:]
   /// The most notifications of one commit that are collected for one observer.
   let changesPerObserver: Int
-  /// Who has been told more than that in this commit.
+  /// The observers that this commit has more for.
   var overflowed: Set<ObserverID> = []
   /// What the overflowed observe of what this commit has touched: not in the index for the rest of it.
   var unwired: [ObserverIndex.TrackedID] = []
   var brackets: [ObservedKey: Bracket] = [:]
   /// How many brackets the commit has opened.
   var openedBrackets = 0
-  /// For each watched collection whose members read the key of an open bracket, the first of those; nil where that is to
-  /// be found anew.
+  /// For each watched collection whose members read the key of an open bracket, the first of those; nil where that is
+  /// to be found anew.
   var holdersOfWatches: [ObservedKey: ObservedKey]?
   /// What was written since the first of the open brackets.
   var log = UndoLog()
@@ -113,7 +113,7 @@ struct CommitNotifier {
     }
   }
 
-  /// Ends what was registered with objects that the commit deleted, and says for whom.
+  /// Ends what was registered with objects that the commit deleted; gives that by observer.
   private mutating func endGoneObservations(_ commit: Commit) -> [ObserverID: [ObserverEvent.Gone]] {
     var gone: [ObserverID: Set<ObserverEvent.Gone>] = [:]
     for (object, record) in commit.before where record != nil && state.record(object) == nil {
@@ -251,8 +251,8 @@ struct CommitNotifier {
     state.apply(step)
   }
 
-  /// Remembers what those see who depend on a key that is about to be set inside a bracket, its own or one of a computed
-  /// key before it: the next that they are told has this as its old value.
+  /// Remembers the values of the observations that depend on a key that is about to be set inside a bracket, its own or
+  /// one of a computed key before it: their next notification has this as its old value.
   private mutating func withhold(_ reached: [Reached], _ key: ObservedKey) {
     guard !brackets.isEmpty else { return }
     for entry in reached where withheld[entry.id] == nil {
@@ -293,7 +293,7 @@ struct CommitNotifier {
     }
   }
 
-  /// By key, nearness, cell and place: nothing that depends on when somebody registered, except among observations
+  /// By key, nearness, cell and place: nothing that depends on the order of registration, except among observations
   /// that are identical.
   func sorted(
     _ ids: [ObserverIndex.TrackedID], _ triggers: [ObserverIndex.TrackedID: Trigger]
@@ -327,20 +327,15 @@ struct CommitNotifier {
     _ id: ObserverIndex.TrackedID, old: Value?, _ collection: Commit.CollectionChange?, to observer: ObserverID
   ) {
     guard let entry = index.tracked[id], hasRoom(for: observer) else { return }
-    let options = entry.observation.options
     withheld[id] = nil
     var change: Change
     if let collection {
       change = Change(
-        cell: entry.cell, observation: entry.observation, kind: .init(collection.kind), indexes: collection.indexes,
-        old: options.contains(.old) && collection.kind != .insertion ? .array(collection.removed) : nil,
-        new: options.contains(.new) && collection.kind != .removal ? .array(collection.inserted) : nil,
-        isPrior: false)
+        of: entry.observation, cell: entry.cell, kind: .init(collection.kind), indexes: collection.indexes,
+        removed: collection.removed, inserted: collection.inserted)
       change.touched = collection.touched
     } else {
-      change = Change(
-        cell: entry.cell, observation: entry.observation, old: options.contains(.old) ? old : nil,
-        new: options.contains(.new) ? value(of: id) : nil, isPrior: false)
+      change = Change(of: entry.observation, cell: entry.cell, old: old, new: value(of: id))
     }
     notifications[observer, default: []].append(Notification(id: id, change: change))
   }

@@ -1,7 +1,7 @@
 public import KeyValueModel
 
-/// What somebody has been told of the observations of one object, at one moment: as much of it as it takes to say later
-/// what has become of it.
+/// What the observations of one object have delivered at one moment: as much of it as it takes to say later what has
+/// changed.
 ///
 /// That is the value where `old` was asked for, and the members where the path ends at a to-many, which are shared and
 /// not copied. Of everything else nothing is read.

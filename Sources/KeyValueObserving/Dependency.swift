@@ -30,8 +30,8 @@ struct DependencyWalk<Reader: ObjectReader> {
     self.shapes = shapes
   }
 
-  /// Finds everything that `tree` reads from an object. One that is not there has the keys of `entity` all the same:
-  /// somebody may make it.
+  /// Finds everything that `tree` reads from an object. One that is not there has the keys of `entity` all the same: it
+  /// may be created.
   mutating func follow(
     _ tree: KeyTree, from object: Reference, _ entity: Entity, gates: [ObservedKey] = []
   ) {

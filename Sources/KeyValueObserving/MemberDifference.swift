@@ -87,7 +87,7 @@ struct MemberDifference: Hashable {
         added.append(place)
         continue
       }
-      // Those that nobody touched are in order: so are all, if each touched one has as many before it as it had.
+      // Those that were not touched are in order: so are all, if each touched one has as many before it as it had.
       guard index == place.index - added.count else { return nil }
     }
     return added.count == count ? added : nil
@@ -95,8 +95,8 @@ struct MemberDifference: Hashable {
 
   /// The places at which two lists of one length have different members; nil where there are not fewer than `limit`.
   ///
-  /// Those that nobody touched follow one another in the same order in both: they stand at the same places wherever as
-  /// many touched ones stand before them in both, and at no place else.
+  /// Those that were not touched follow one another in the same order in both: they stand at the same places wherever
+  /// as many touched ones stand before them in both, and at no place else.
   private static func differingPlaces(_ before: [Place], _ after: [Place], fewerThan limit: Int) -> [Int]? {
     var differing: [Int] = []
     var (left, right) = (before[...], after[...])

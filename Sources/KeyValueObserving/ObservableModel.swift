@@ -2,8 +2,8 @@ public import KeyValueModel
 
 /// A model with its observers in one process: key-value coding and observing as a library, without server or network.
 ///
-/// Not Sendable: it belongs to whoever holds it, and calls the handlers on the thread that commits, after the commit, in
-/// the order of registration. A handler may read and observe; it must not commit.
+/// Not Sendable: it belongs to its owner, and calls the handlers on the thread that commits, after the commit, in the
+/// order of registration. A handler may read and observe; it must not commit.
 public final class ObservableModel {
   /// An observation that ends when it is asked to. Dropping it does not end anything.
   public struct Token: Hashable, Sendable {
@@ -38,12 +38,12 @@ public final class ObservableModel {
     return state.value(of: object, at: path)
   }
 
-  /// Sets the value for a key path and tells the observers (KVC guide, `setValue:forKeyPath:`).
+  /// Sets the value for a key path and notifies the observers (KVC guide, `setValue:forKeyPath:`).
   public func set(_ object: Reference, forKeyPath text: String, to value: Value) throws(ModelError) {
     try commit(Transaction([.set(object, keyPath: text, value)]))
   }
 
-  /// Commits a transaction and tells the observers. One that fails changes nothing and tells nobody.
+  /// Commits a transaction and notifies the observers. One that fails changes nothing and notifies none.
   @discardableResult
   public func commit(_ transaction: Transaction) throws(ModelError) -> Commit {
     let commit = try model.commit(transaction)

@@ -1,8 +1,8 @@
 import KeyValueModel
 
 extension Observation {
-  /// The members at the end of a path that ends at a to-many, without operator, and that tells everything that becomes of
-  /// them; nil for any other path, and behind a null. O(length of the path).
+  /// The members at the end of a path that ends at a to-many, without operator, and that tells everything that becomes
+  /// of them; nil for any other path, and behind a null. O(length of the path).
   ///
   /// A path with a computed key or one that `notifies: manual` does not tell everything: it may lead elsewhere in
   /// silence, or look away while the members change. Where there is none of these now, and no `setting` has been told

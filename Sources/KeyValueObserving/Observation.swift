@@ -1,6 +1,6 @@
 public import KeyValueModel
 
-/// One (object, key path, options, context) that somebody listens to.
+/// One (object, key path, options, context) that an observer is notified of.
 public struct Observation: Hashable, Sendable {
   /// The object that was named.
   public let object: Reference
@@ -26,7 +26,6 @@ public struct Observation: Hashable, Sendable {
 
   /// What the observer is told first: the whole value, as a setting.
   public func initialChange(cell: String?, in reader: some ObjectReader) -> Change {
-    Change(
-      cell: cell, observation: self, old: nil, new: options.contains(.new) ? value(in: reader) : nil, isPrior: false)
+    Change(of: self, cell: cell, old: nil, new: value(in: reader))
   }
 }

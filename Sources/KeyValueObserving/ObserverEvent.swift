@@ -1,6 +1,6 @@
 public import KeyValueModel
 
-/// The name of an observer: somebody with any number of observations who is told of one commit at once.
+/// The name of an observer: it has any number of observations, and is notified once of each commit.
 public struct ObserverID: Hashable, Sendable {
   /// A number that is used once.
   public let rawValue: UInt64
@@ -27,18 +27,18 @@ public struct ObserverEvent: Sendable {
     }
   }
 
-  /// Who is told.
+  /// The observer that is notified.
   public let observer: ObserverID
   /// The commit's revision.
   public let revision: Revision
-  /// Who wrote, where it was said.
+  /// The writer's name, where the transaction has one.
   public let writer: String?
   /// The changes in the order of the operations; within one, priors first and the changes as their mirror image.
   public let changes: [Change]
   /// The objects that are no more, each once per cell, in the order of the cells. Their observations have ended.
   public let gone: [Gone]
-  /// Whether the commit did more to what the observer observes than anybody wants to hear: then `changes` is empty, and
-  /// the observer knows that it has to look for itself. Its observations go on.
+  /// Whether the commit has more changes for the observer than one event may have: then `changes` is empty, and the
+  /// observer has to read the state itself. Its observations go on.
   public let hasOverflowed: Bool
 
   /// What one commit did to what `observer` observes.

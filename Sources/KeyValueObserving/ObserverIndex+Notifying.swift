@@ -4,15 +4,15 @@ extension ObserverIndex {
   /// More objects than these are not looked for in commits.
   private static let objectsLookedFor = 64
 
-  /// What consecutive commits tell the observers: a function of the states before and after, the commits and what is
-  /// registered. Live delivery and the replay for somebody who was away are this one function.
+  /// What consecutive commits deliver to the observers: a function of the states before and after, the commits and what
+  /// is registered. Live delivery and the replay for a resuming client are this one function.
   ///
   /// `present` is the state after the last of `commits`. Each event is given to `receive`, those of one commit before
   /// those of the next. Observations of objects that a commit deletes end with it.
   ///
   /// `changesPerObserver` is the most notifications of one commit for one observer, priors counted, those included that
-  /// are not told in the end because a bracket turns out silent or the object is deleted. One more and they are dropped,
-  /// nothing is evaluated for that observer for the rest of the commit, and its event is overflowed.
+  /// are not told in the end because a bracket turns out silent or the object is deleted. One more and they are
+  /// dropped, nothing is evaluated for that observer for the rest of the commit, and its event is overflowed.
   ///
   /// `past` is the state before them, where the caller has it; then it is taken that few observe and many commits touch
   /// nothing that they read, and these are passed over.
@@ -31,7 +31,7 @@ extension ObserverIndex {
       taking: &self, state: past ?? PastState(before: commits, of: present), changesPerObserver: changesPerObserver)
     var objects = past == nil ? nil : notifier.objectsRead(atMost: Self.objectsLookedFor)
     for commit in commits {
-      // Observations end here, but none begins: where there is none, there is nobody left to tell.
+      // Observations end here, but none begins: where there is none, no observer is left to notify.
       guard notifier.index.count > 0 else { break }
       if let objects, !commit.before.contains(where: { objects.contains($0.object) }) {
         for step in commit.steps { notifier.state.apply(step) }
@@ -45,8 +45,8 @@ extension ObserverIndex {
 }
 
 extension CommitNotifier {
-  /// The objects that the observed values are read through at the moment, nil where they are more than `limit`. A commit
-  /// that touches none of them tells nobody anything, and leaves what everybody depends on as it is.
+  /// The objects that the observed values are read through at the moment, nil where they are more than `limit`. A
+  /// commit that touches none of them notifies no observer, and leaves all dependencies as they are.
   fileprivate func objectsRead(atMost limit: Int) -> Set<Reference>? {
     guard index.tracked.count <= limit else { return nil }
     var objects: Set<Reference> = []

@@ -4,7 +4,7 @@ import KeyValueModel
 extension ObserverIndex {
   /// What a plain commit tells.
   enum PlainNotification {
-    /// Nobody hears of it.
+    /// No observer is notified.
     case nothing
     /// One observer does.
     case event(ObserverEvent)

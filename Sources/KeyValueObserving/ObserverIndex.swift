@@ -1,8 +1,8 @@
 public import KeyValueModel
 
-/// Who observes what: finds the observations that a change concerns without looking at the others.
+/// The observations, and which of them a change concerns, found without looking at the others.
 ///
-/// Holds exactly what is registered; the order of registration has no influence on what is told.
+/// Holds exactly what is registered; the order of registration has no influence on what is delivered.
 public struct ObserverIndex: Sendable {
   /// An observation as it was registered. A class, because it is immutable and looked up often: a copy counts one
   /// reference.
@@ -45,7 +45,7 @@ public struct ObserverIndex: Sendable {
   private var nextID: TrackedID = 0
   /// The collections that the observations read through.
   var collections = CollectionWatches()
-  /// Watches that have lost somebody who depended on them.
+  /// Watches that an observation no longer depends on.
   private var orphans: Set<ObservedKey> = []
 
   /// An index of nothing.
@@ -91,8 +91,8 @@ public struct ObserverIndex: Sendable {
     sweep()
   }
 
-  /// Ends the watches of collections that nobody depends on any more. Between the operations of a commit they stay:
-  /// somebody may come back to them.
+  /// Ends the watches of collections without dependents. Between the operations of a commit they stay, because a later
+  /// operation may need them again.
   mutating func sweep() {
     while let watch = orphans.popFirst() ?? collections.popOrphan() {
       if idsByKey[watch] == nil { collections.end(watch) }
@@ -102,16 +102,13 @@ public struct ObserverIndex: Sendable {
   private mutating func forget(_ id: TrackedID) {
     guard let entry = tracked.removeValue(forKey: id) else { return }
     unlink(id, entry.dependencies)
-    idsByObject[entry.observation.object]?.remove(id)
-    if idsByObject[entry.observation.object]?.isEmpty == true { idsByObject[entry.observation.object] = nil }
+    idsByObject.remove(id, from: entry.observation.object)
   }
 
   private mutating func unlink(_ id: TrackedID, _ dependencies: [Dependency]) {
     for dependency in dependencies {
-      idsByKey[dependency.observedKey]?.remove(id)
-      guard idsByKey[dependency.observedKey]?.isEmpty == true else { continue }
-      idsByKey[dependency.observedKey] = nil
-      if dependency.observedKey.isCollection { orphans.insert(dependency.observedKey) }
+      let key = dependency.observedKey
+      if idsByKey.remove(id, from: key), key.isCollection { orphans.insert(key) }
     }
   }
 

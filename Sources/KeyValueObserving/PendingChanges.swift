@@ -1,9 +1,9 @@
 public import KeyValueModel
 
-/// What somebody has not been told of the observations of one object: a cell that is off screen, or a reader that is too
-/// slow. Remembered, not queued.
+/// What a subscriber has missed of the observations of one object, because a cell is off screen or its reader is slow.
+/// Remembered, not queued.
 ///
-/// It holds one entry for each key path however long nobody looks: a count, and at most `memberLimit` names of members
+/// However much is missed, it holds one entry for each key path: a count, and at most `memberLimit` names of members
 /// that came or went; besides that, what the observations showed in the beginning.
 public struct PendingChanges: Sendable {
   private struct Entry {
@@ -27,18 +27,18 @@ public struct PendingChanges: Sendable {
     }
   }
 
-  /// The most members of one collection that are remembered to have come or gone. After more than that, the collection is
-  /// told as a whole.
+  /// The most members of one collection that are remembered to have come or gone. After more than that, the collection
+  /// is told as a whole.
   public static var memberLimit: Int { 1_000 }
 
   private let delivered: DeliveredValues
   private var entries: [String: Entry] = [:]
-  /// How many commits wait to be told.
+  /// How many commits wait to be delivered.
   public private(set) var commits = 0
   /// The observed object, where it was deleted meanwhile.
   public private(set) var gone: Reference?
 
-  /// Nothing is pending yet: who has these observations, all of one object, was told what `reader` has.
+  /// Nothing is pending yet: these observations, all of one object, have delivered what `reader` has.
   public init(_ observations: [Observation], in reader: some ObjectReader) {
     self.init(since: DeliveredValues(observations, in: reader))
   }
@@ -61,7 +61,7 @@ public struct PendingChanges: Sendable {
     }
   }
 
-  /// Takes in what was missed after it, by somebody with the same observations: as if all of it had been absorbed here.
+  /// Takes in what the same observations missed after it, as if all of it had been absorbed here.
   public mutating func merge(_ later: PendingChanges) {
     commits += later.commits
     if let gone = later.gone {
@@ -74,10 +74,11 @@ public struct PendingChanges: Sendable {
   /// One change for each observation that has any, in the order of `observations`, which are those of the beginning:
   /// from what it showed then to what it is in `reader`.
   ///
-  /// A to-many at the end of a path is told by the members that came, went or were replaced, where one kind can say that
-  /// and where these are fewer than the collection has now; otherwise, and wherever a path may lead elsewhere unseen, as
-  /// a setting of the whole. Everything else is a setting. That something happened is told also where everything is again
-  /// as it was. Costs what it tells and O(log n) for each member that came or went, not the length of the collection.
+  /// A to-many at the end of a path is told by the members that came, went or were replaced, where one kind can say
+  /// that and where these are fewer than the collection has now; otherwise, and wherever a path may lead elsewhere
+  /// unseen, as a setting of the whole. Everything else is a setting. That something happened is told also where
+  /// everything is again as it was. Costs what it tells and O(log n) for each member that came or went, not the length
+  /// of the collection.
   public func coalesced(_ observations: [Observation], cell: String?, in reader: some ObjectReader) -> [Change] {
     observations.compactMap { observation in
       guard let entry = entries[observation.keyPath.text] else { return nil }
@@ -92,18 +93,15 @@ public struct PendingChanges: Sendable {
   private func change(
     of observation: Observation, _ entry: Entry, cell: String?, in reader: some ObjectReader
   ) -> Change {
-    let options = observation.options
     guard let touched = entry.touched, let then = delivered.members(of: observation),
       let now = observation.followedMembers(in: reader),
       let difference = MemberDifference(from: then, to: now, touched: touched)
     else {
       return Change(
-        cell: cell, observation: observation, old: options.contains(.old) ? delivered.value(of: observation) : nil,
-        new: options.contains(.new) ? observation.value(in: reader) : nil, isPrior: false)
+        of: observation, cell: cell, old: delivered.value(of: observation), new: observation.value(in: reader))
     }
     return Change(
-      cell: cell, observation: observation, kind: difference.kind, indexes: difference.indexes,
-      old: options.contains(.old) && difference.kind != .insertion ? .array(difference.removed) : nil,
-      new: options.contains(.new) && difference.kind != .removal ? .array(difference.inserted) : nil, isPrior: false)
+      of: observation, cell: cell, kind: difference.kind, indexes: difference.indexes, removed: difference.removed,
+      inserted: difference.inserted)
   }
 }

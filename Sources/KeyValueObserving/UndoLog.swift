@@ -30,13 +30,7 @@ struct UndoLog {
   /// not written since; `.some(nil)` where it was not there.
   func record(_ object: Reference, at start: Int) -> ObjectRecord?? {
     guard let entries = entries[object], let last = entries.last, last.position >= start else { return nil }
-    var low = 0
-    var high = entries.count - 1
-    while low < high {
-      let middle = (low + high) / 2
-      if entries[middle].position < start { low = middle + 1 } else { high = middle }
-    }
-    return .some(entries[low].record)
+    return .some(entries[entries.sortedCount { $0.position < start }].record)
   }
 }
 

@@ -115,7 +115,7 @@ package final class KeywayServer: Sendable {
   /// Reads the journal, where there is something in it; meanwhile every request is answered `store-unavailable`. `report`
   /// is called with how far that has come. Gives remarks for the operator; throws a `StoreError`.
   package func recover(report: @escaping (RecoveryProgress) -> Void) throws -> [String] {
-    guard case .recovering = store.present else { return [] }
+    guard case .recovering = store.condition else { return [] }
     return try store.recover(schemaText: schemaText, report: report) { [api] attachments in
       api.restore(attachments, at: Int64(Identifiers.epochMilliseconds))
     }

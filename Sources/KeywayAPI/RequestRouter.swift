@@ -3,7 +3,8 @@ import HTTPTypes
 import Logging
 import ModelStore
 
-/// The way of a request to its handler: finds its route, makes a response of every problem, and counts what was answered.
+/// The way of a request to its handler: finds its route, makes a response of every problem, and counts what was
+/// answered.
 final class RequestRouter: RequestHandler, Sendable {
   private let idempotency: IdempotencyStore
   private let hosts: HostNames

@@ -11,7 +11,7 @@ package final class Locked<Value>: @unchecked Sendable {
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private var value: Value
 
-  /// Takes over `initial`; nobody else may keep a way to it.
+  /// Takes over `initial`; no other reference to it may remain.
   package init(_ initial: consuming sending Value) {
     mutex = .allocate(capacity: 1)
     mutex.initialize(to: pthread_mutex_t())

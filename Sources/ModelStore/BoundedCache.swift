@@ -1,10 +1,10 @@
 package import KeyValueModel
 
-/// Work that was done for one and saves the next the same: results of a short life, each of a revision and a weight.
-/// Bounded by the weight of all; the oldest make room.
+/// Results of a short life that save the next client the same work, each of a revision and a weight. Bounded by the
+/// weight of all; the oldest make room.
 ///
-/// What is shared as it is, is looked up; what whoever uses it changes, is taken, and put back afterwards: so it has one
-/// owner at a time, and of one key there are as many results as were in use at once.
+/// A result that is shared as it is, is looked up. One that its user changes is taken out and put back afterwards: so
+/// it has one owner at a time, and one key has as many results as were in use at once.
 package struct BoundedCache<Key: Hashable & Sendable, Item: Sendable>: Sendable {
   private struct Entry: Sendable {
     let key: Key

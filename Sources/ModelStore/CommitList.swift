@@ -1,8 +1,8 @@
 import DequeModule
 import KeyValueModel
 
-/// Consecutive commits, oldest first, of which both ends move. A value: a copy costs three references, and who appends
-/// while somebody holds one copies a segment, not all of them.
+/// Consecutive commits, oldest first, of which both ends move. A value: a copy costs three references, and appending
+/// while there is a copy copies a segment, not all of them.
 struct CommitList: Sendable {
   private static let segmentLength = 64
 

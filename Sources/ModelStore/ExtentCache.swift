@@ -1,8 +1,8 @@
 package import KeyValueModel
 import Locking
 
-/// The references of each entity's objects in order, kept until an object is made or deleted: sorting them anew for each
-/// fetch would cost the extent's length every time. Holds one list for each entity that was fetched.
+/// The references of each entity's objects in order, kept until an object is made or deleted: sorting them anew for
+/// each fetch would cost the extent's length every time. Holds one list for each entity that was fetched.
 package final class ExtentCache: Sendable {
   private struct Entry: Sendable {
     let version: UInt64
@@ -20,7 +20,7 @@ package final class ExtentCache: Sendable {
     if let entry = entries.withLock({ $0[entity.index] }), entry.version == version { return entry.references }
     let references = state.references(of: entity)
     entries.withLock { entries in
-      // Somebody who reads a later state may have been quicker.
+      // A reader of a later state may have been quicker.
       if entries[entity.index]?.version ?? 0 <= version {
         entries[entity.index] = Entry(version: version, references: references)
       }

@@ -1,7 +1,7 @@
 import DequeModule
 package import KeyValueModel
 
-/// The last commits, as far back as the limits allow: what somebody who was away can still be told exactly.
+/// The last commits, as far back as the limits allow: what a resuming client can still receive exactly.
 package struct History: Sendable {
   /// The commits themselves, to be read on while others write.
   private(set) var commits = CommitList()

@@ -3,10 +3,11 @@ import Journal
 import KeyValueModel
 import Locking
 
-/// Keeps a journal short: writes the state down from time to time, and has the journal forget what nobody needs for
-/// starting or for resuming.
+/// Keeps a journal short: writes the state down from time to time, and has the journal forget what neither a start nor
+/// a resuming client needs.
 ///
-/// The work is done on one serial queue, and `account` is all that changes, under its lock, which is held with no other.
+/// The work is done on one serial queue, and `account` is all that changes, under its lock, which is held with no
+/// other.
 final class JournalKeeper: Sendable {
   private struct Account {
     /// What was appended since the last snapshot.
@@ -94,7 +95,7 @@ final class JournalKeeper: Sendable {
     }
   }
 
-  /// Forgets what neither a start nor somebody who resumes needs: a start has to make the history again, so it begins with
+  /// Forgets what neither a start nor a resuming client needs: a start has to make the history again, so it begins with
   /// a snapshot from before it.
   private func compact(upTo oldest: Revision) throws(JournalError) {
     if journal.isVolatile { return try journal.compact(upTo: oldest) }

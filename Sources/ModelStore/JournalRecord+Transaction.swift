@@ -2,8 +2,8 @@ import Glibc
 package import Journal
 package import KeyValueModel
 
-/// What the body of a record is: the transaction's text, which has no line break, and behind one, where there is one, what
-/// whoever submitted it wanted to have kept with it.
+/// What the body of a record is: the transaction's text, which has no line break, and behind one, where there is one,
+/// the attachment that was submitted with it.
 extension JournalRecord {
   /// The record of a commit.
   init(_ transaction: Transaction, revision: Revision, milliseconds: Int64, attachment: [UInt8]?) {

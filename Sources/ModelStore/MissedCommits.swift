@@ -1,8 +1,8 @@
 package import KeyValueModel
 import Locking
 
-/// What was committed after a revision, and the objects as they were then: immutable, and the same for all who come back
-/// to that revision.
+/// What was committed after a revision, and the objects as they were then: immutable, and the same for all who come
+/// back to that revision.
 package final class MissedCommits: Sendable {
   /// The revision.
   package let after: Revision
@@ -24,11 +24,11 @@ package final class MissedCommits: Sendable {
 }
 
 extension Store {
-  /// How many revisions shared results may be behind: whoever uses them goes through the rest by himself.
+  /// How many revisions shared results may be behind: their user goes through the rest itself.
   private static let sharedLag: Revision = 64
 
-  /// What happened after a revision up to about the basis, be it a little before or after it: shared by those who ask for
-  /// the same at about the same time. Nil where the history does not reach back so far.
+  /// What happened after a revision up to about the published one, a little before or after it: shared by clients that
+  /// ask for the same at about the same time. Nil where the history does not reach back so far.
   package func missed(after revision: Revision, _ publishedHistory: PublishedHistory) -> MissedCommits? {
     if let known = missedCommits.withLock({ $0.item(for: revision) }),
       known.snapshot.revision + Self.sharedLag >= publishedHistory.snapshot.revision

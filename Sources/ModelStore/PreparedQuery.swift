@@ -1,19 +1,19 @@
 package import KeyValueModel
 package import KeyValueObserving
 
-/// A live query that was evaluated while others wrote: to be brought to the present when it is watched.
+/// A live query that was evaluated while others wrote: to be brought to the present when it is observed.
 package struct PreparedQuery: Sendable {
   private static let observer = QueryObserver(id: ObserverID(0), cell: nil)
 
   private let query: Query
-  /// The query alone, as it was at `revision`; none after a failure. Kept whole, because who took the query out to bring
-  /// it up would copy its rows.
+  /// The query alone, as it was at `revision`; none after a failure. Kept whole, because who took the query out to
+  /// bring it up would copy its rows.
   private var queries: LiveQueries
   /// How far it has come.
   package private(set) var revision: Revision
   /// What was published when it was evaluated, or last brought up.
   package private(set) var snapshot: Snapshot
-  /// What it was at the cursor that somebody resumes from; nil where nobody does.
+  /// What it was at the cursor that a client resumes from; nil where none does.
   package let past: QueryResult?
   /// What became of it since then.
   package private(set) var contents: [QueryContent] = []
@@ -56,8 +56,8 @@ package struct PreparedQuery: Sendable {
 }
 
 extension Store {
-  /// Evaluates queries that nobody watches yet, without holding anything up. Throws `malformed-filter` where they cost
-  /// more than `fetch.filterCost` together.
+  /// Evaluates queries that have no observer yet, without holding anything up. Throws `malformed-filter` where they
+  /// cost more than `fetch.filterCost` together.
   package func prepare(_ queries: some Collection<Query>) throws(ModelError) -> [Query: PreparedQuery] {
     guard !queries.isEmpty else { return [:] }
     let wanted = Set(queries)
@@ -75,8 +75,8 @@ extension Store {
 }
 
 extension Publication {
-  /// Brings a query that was prepared a moment ago to the present, where it stands: a copy would be one of all its rows.
-  /// Does nothing where that was too long ago.
+  /// Brings a query that was prepared a moment ago to the present, where it stands: a copy would be one of all its
+  /// rows. Does nothing where that was too long ago.
   package func bringUp(_ prepared: inout [Query: PreparedQuery], _ query: Query) {
     guard let revision = prepared[query]?.revision,
       let commits = history.commits(after: revision, present: snapshot.revision)
@@ -97,21 +97,21 @@ extension Publication {
       try LiveQuery(query, in: snapshot.state, cost: &cost), at: snapshot.revision, snapshot, limits: limits)
   }
 
-  /// Has somebody watch a query, which has been finished under this lock where nobody watches it.
+  /// Has an observer watch a query, which has been finished under this lock where it has no other.
   package mutating func watch(_ query: Query, _ observer: QueryObserver, _ finished: PreparedQuery?) {
     if !queries.watch(query, observer), let live = finished?.live { queries.add(live, observer: observer) }
   }
 }
 
 extension Publication {
-  /// What became of a query after a revision, for somebody who resumes there: `past` and `contents` are set. Nil where
+  /// What became of a query after a revision, for a client that resumes there: `past` and `contents` are set. Nil where
   /// the history does not reach back so far.
   package func replay(
     _ query: Query, _ prepared: PreparedQuery?, after revision: Revision
   ) throws(ModelError) -> PreparedQuery? {
     if let prepared, prepared.past != nil {
       let finished = try finish(query, prepared)
-      // It was prepared so long ago that it had to be evaluated anew: nobody knows what became of it.
+      // It was prepared so long ago that it had to be evaluated anew: what became of it is not known.
       return finished.past == nil ? nil : finished
     }
     if queries.isUntouched(query, since: revision), let live = queries.live(query) {

@@ -1,14 +1,14 @@
 package import KeyValueModel
 package import KeyValueObserving
 
-/// What is published, and who is told: the two change together, so that between reading a state and observing what comes
-/// after it nothing can be lost or doubled. Reached through `Store.withPublication` alone.
+/// What is published, and its observers: the two change together, so that between reading a state and observing what
+/// comes after it nothing can be lost or doubled. Reached through `Store.withPublication` alone.
 package struct Publication {
   /// The published state.
   package internal(set) var snapshot: Snapshot
-  /// Who observes what.
+  /// The observers.
   package var observers = ObserverIndex()
-  /// Which live queries there are, and who watches them.
+  /// The live queries and their observers.
   package var queries: LiveQueries
   /// What was published before, as far as it is kept.
   package internal(set) var history: History

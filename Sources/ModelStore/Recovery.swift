@@ -3,16 +3,16 @@ package import Journal
 package import KeyValueModel
 import Locking
 
-/// Makes a state and its history from a journal: a snapshot, and the transactions since, carried out again by the code that
-/// carried them out first.
+/// Makes a state and its history from a journal: a snapshot, and the transactions since, carried out again by the code
+/// that carried them out first.
 package struct Recovery {
   /// What a journal came to.
   package struct Outcome {
     /// The objects and their revision.
     package var model: Model
-    /// The last commits, for those who resume.
+    /// The last commits, for resuming clients.
     package var history: History
-    /// What somebody should know: snapshots that could not be read.
+    /// Remarks for the operator: snapshots that could not be read.
     package var remarks: [String]
     /// What was kept with these commits, oldest first.
     package var attachments: [StoredAttachment]
@@ -86,7 +86,7 @@ package struct Recovery {
   /// The state to begin with: the newest from which the whole history can be made again, or else the oldest.
   private mutating func base(for end: Revision) throws(StoreError) -> Model {
     let bounds = journal.bounds
-    let snapshots = try Self.reading { () throws(JournalError) in try journal.snapshots() }.filter {
+    let snapshots = try StoreError.of { () throws(JournalError) in try journal.snapshots() }.filter {
       $0.revision <= end
     }
     let wanted = end > Revision(limits.historyRevisions) ? end - Revision(limits.historyRevisions) : 0
@@ -118,16 +118,6 @@ package struct Recovery {
     }
     return Model(state: decoder.finish(), revision: snapshot.revision)
   }
-
-  private static func reading<Result>(
-    _ body: () throws(JournalError) -> Result
-  ) throws(StoreError) -> Result {
-    do throws(JournalError) {
-      return try body()
-    } catch {
-      throw .journal(error)
-    }
-  }
 }
 
 extension Recovery {
@@ -154,7 +144,7 @@ extension Recovery {
     private static func read(
       _ journal: any TransactionJournal, after revision: Revision, through last: Revision
     ) throws(StoreError) -> [Entry] {
-      let records = try Recovery.reading { () throws(JournalError) in
+      let records = try StoreError.of { () throws(JournalError) in
         try journal.records(after: revision, limit: chunkRecords, bytes: chunkBytes, waiting: .zero)
       }
       var entries: [Entry] = []

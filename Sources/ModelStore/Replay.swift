@@ -11,8 +11,8 @@ package struct Replay: Sendable {
   package private(set) var absent: [String?] = []
   private var index = ObserverIndex()
 
-  /// Tells what was missed. `cells` names the groups of observations as `ObserverIndex.add` does; `changesPerObserver` is
-  /// as for `ObserverIndex.notify`.
+  /// Tells what was missed. `cells` names the groups of observations as `ObserverIndex.add` does; `changesPerObserver`
+  /// is as for `ObserverIndex.notify`.
   package init(
     _ cells: [(name: String?, observations: [Observation])], _ missed: MissedCommits, changesPerObserver: Int,
     receive: (ObserverEvent) -> Void

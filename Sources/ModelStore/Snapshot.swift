@@ -1,8 +1,8 @@
 package import KeyValueModel
 
-/// A durable, published state with its revision. Immutable: whoever holds one reads on undisturbed.
+/// A durable, published state with its revision. Immutable: its owner reads on undisturbed.
 ///
-/// A class, so that a reader who takes it counts one reference and not each of the state's.
+/// A class, so that a reader that takes it counts one reference and not each of the state's.
 package final class Snapshot: Sendable {
   /// The objects.
   package let state: ModelState

@@ -4,13 +4,13 @@ package import KeyValueModel
 import Locking
 
 extension Store {
-  /// Reads the journal, once, before the first write; then the store serves. Gives what somebody should know. Throws what
-  /// stands in the way; then the store is of no use.
+  /// Reads the journal, once, before the first write; then the store serves. Gives remarks for the operator. Throws
+  /// what stands in the way; then the store is of no use.
   ///
-  /// `schemaText` is the text of the store's schema. Where the journal was written under one that says something else, its
-  /// objects are taken to this one, in a revision of its own; what cannot go on is told by `StoreError.schema`, and nothing
-  /// has changed. Without a text, the journal's is taken to be this one. `restore` gets what was kept with the commits that
-  /// can be resumed, oldest first, before anybody can write.
+  /// `schemaText` is the text of the store's schema. Where the journal was written under one that says something else,
+  /// its objects are taken to this one, in a revision of its own; what cannot go on is told by `StoreError.schema`, and
+  /// nothing has changed. Without a text, the journal's is taken to be this one. `restore` gets what was kept with the
+  /// commits that can be resumed, oldest first, before the first write.
   package func recover(
     schemaText: String? = nil, report: @escaping (RecoveryProgress) -> Void = { _ in },
     restore: ([StoredAttachment]) -> Void = { _ in }
@@ -20,12 +20,12 @@ extension Store {
     }
     guard journal.bounds.last > 0 else {
       keeper.start(self)
-      condition.withLock { $0 = .serving }
+      currentCondition.withLock { $0 = .serving }
       return []
     }
-    let condition = condition
+    let currentCondition = currentCondition
     let recovery = Recovery(journal, schema: schema, limits: limits) { progress in
-      condition.withLock { $0 = .recovering(progress) }
+      currentCondition.withLock { $0 = .recovering(progress) }
       report(progress)
     }
     let outcome = try recovery.run()
@@ -40,17 +40,17 @@ extension Store {
     to text: String, _ report: @escaping (RecoveryProgress) -> Void
   ) throws(StoreError) -> [String] {
     guard journal.bounds.last > 0 else {
-      // There is nothing that could not go on, and nobody who has seen anything.
+      // There is nothing that could not go on, and no client that has seen anything.
       try StoreError.of { () throws(JournalError) in
         try journal.rebase(to: 0, schema: text, milliseconds: now()) { nil }
       }
       keeper.start(self)
-      condition.withLock { $0 = .serving }
+      currentCondition.withLock { $0 = .serving }
       return []
     }
-    let condition = condition
+    let currentCondition = currentCondition
     let migration = try StoreMigration(journal, to: schema, text: text) { progress in
-      condition.withLock { $0 = .recovering(progress) }
+      currentCondition.withLock { $0 = .recovering(progress) }
       report(progress)
     }
     try migration.write(to: journal, milliseconds: now())

@@ -2,7 +2,7 @@ package import KeyValueModel
 import KeyValueObserving
 import Locking
 
-/// What makes the work for two who resume a live query the same.
+/// What makes the work for two clients that resume a live query the same.
 struct ResumedQueryKey: Hashable, Sendable {
   let query: Query
   let after: Revision
@@ -19,12 +19,13 @@ extension PreparedQuery {
 }
 
 extension Store {
-  /// How many revisions old what is kept for those who resume may become: it keeps the objects of its time alive.
+  /// How many revisions old what is kept for resuming clients may become: it keeps the objects of its time alive.
   private static let resumedAge: Revision = 1000
 
-  /// Prepares queries for somebody who resumes after a revision, or brings up to the basis what was prepared: what they
-  /// were then, and what became of them since. What was prepared for another and given back is used. Leaves out those of
-  /// which that is no longer known. Throws `malformed-filter` where they cost more than `fetch.filterCost` together.
+  /// Prepares queries for a client that resumes after a revision, or brings what was prepared up to the published
+  /// history: what they were then, and what became of them since. Uses what was prepared for another client and given
+  /// back. Leaves out those of which that is no longer known. Throws `malformed-filter` where they cost more than
+  /// `fetch.filterCost` together.
   package func prepare(
     _ queries: some Collection<Query>, after revision: Revision, _ publishedHistory: PublishedHistory,
     _ prepared: inout [Query: PreparedQuery]
@@ -53,8 +54,8 @@ extension Store {
     entry.bringUp(through: commits, to: publishedHistory.snapshot)
   }
 
-  /// Keeps what was prepared for somebody who resumed after a revision for the next who do, for a while. Not what is
-  /// watched now: who writes would copy its rows.
+  /// Keeps what was prepared for a client that resumed after a revision for the next that do, for a while. Not what is
+  /// observed now: the writer would copy its rows.
   package func giveBack(_ prepared: [Query: PreparedQuery], after revision: Revision) {
     for (query, entry) in prepared where entry.failure == nil && entry.past != nil {
       let key = ResumedQueryKey(query: query, after: revision)

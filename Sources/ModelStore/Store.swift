@@ -7,11 +7,11 @@ import Locking
 
 /// The single writer, and what it has published.
 ///
-/// Mutable state and who guards it: `queue` holds writes that wait, under its lock; `writing` belongs to whichever block
-/// runs on the serial `writer` queue, and its lock is never waited for; `publication` holds what is published together
-/// with who is told, under its lock; `latest` is the published state once more, for readers, who must not wait until
-/// everybody has been told; `condition` says whether it can be written. Locks are taken in this order: writing,
-/// publication, latest. `queue` and `condition` are never held with another.
+/// Mutable state and who guards it: `queue` holds writes that wait, under its lock; `writing` belongs to whichever
+/// block runs on the serial `writer` queue, and its lock is never waited for; `publication` holds what is published
+/// together with its observers, under its lock; `latest` is the published state once more, for readers, which must not
+/// wait until all observers have been notified; `currentCondition` says whether it can be written. Locks are taken in this
+/// order: writing, publication, latest. `queue` and `currentCondition` are never held with another.
 package final class Store: Sendable {
   /// What becomes of a write: called on the writer right after the transaction was applied or refused, with the state
   /// as this transaction left it. Gives what is to be done once the commit is durable and published, or has come to
@@ -68,10 +68,10 @@ package final class Store: Sendable {
   let writing: Locked<Writing>
   private let publication: Locked<Publication>
   private let latest: Locked<Snapshot>
-  let condition: Locked<Condition>
+  let currentCondition: Locked<Condition>
   let keeper: JournalKeeper
   private let publisher: any StorePublisher
-  /// What was worked out for those who resume. Taken with no other lock but the publication's.
+  /// What was worked out for resuming clients. Taken with no other lock but the publication's.
   let missedCommits: Locked<BoundedCache<Revision, MissedCommits>>
   let resumedQueries: Locked<BoundedCache<ResumedQueryKey, PreparedQuery>>
 
@@ -91,7 +91,7 @@ package final class Store: Sendable {
     writing = Locked(Writing(model: model))
     publication = Locked(Publication(snapshot: snapshot, history: History(limits: limits), limits: limits))
     latest = Locked(snapshot)
-    condition = Locked(journal.bounds.last == 0 ? .serving : .recovering(RecoveryProgress()))
+    currentCondition = Locked(journal.bounds.last == 0 ? .serving : .recovering(RecoveryProgress()))
     keeper = JournalKeeper(journal: journal, limits: limits)
     missedCommits = Locked(BoundedCache(weightLimit: limits.resumedRevisions))
     resumedQueries = Locked(BoundedCache(weightLimit: limits.resumedRows))
@@ -111,7 +111,7 @@ package final class Store: Sendable {
   package var snapshot: Snapshot { latest.withLock { $0 } }
 
   /// Whether it can be read and written.
-  package var present: Condition { condition.withLock { $0 } }
+  package var condition: Condition { currentCondition.withLock { $0 } }
 
   /// How many writes wait.
   package var queuedWrites: Int { queue.withLock { $0.waiting.count } }
@@ -125,7 +125,8 @@ package final class Store: Sendable {
   }
 
   /// Hands a transaction to the writer. False where too many wait already: then nothing happens and `conclude` is never
-  /// called. Otherwise it is called exactly once, and what it gives is too. What `attachment` gives is kept with the commit.
+  /// called. Otherwise it is called exactly once, and what it gives is too. What `attachment` gives is kept with the
+  /// commit.
   package func submit(
     _ transaction: Transaction, attachment: Attachment? = nil, conclude: @escaping Conclusion
   ) -> Bool {
@@ -157,9 +158,9 @@ package final class Store: Sendable {
     }
   }
 
-  /// Waits a little for those who are about to write again: a crowd that was answered together comes back together, and
-  /// whoever is first would have a sync of his own while all the others wait for the next (PostgreSQL's `commit_delay`).
-  /// A fraction of what a sync takes, and only where there was a crowd.
+  /// Waits a little for clients that are about to write again: a crowd that was answered together comes back together,
+  /// and the first of it would have a sync of its own while all the others wait for the next (PostgreSQL's
+  /// `commit_delay`). A fraction of what a sync takes, and only where there was a crowd.
   private func gather() {
     let (expected, patience) = writing.withLock { ($0.lastBatchCount * 3 / 4, min($0.lastSync / 4, .milliseconds(1))) }
     guard expected > 1, patience > .microseconds(100) else { return }
@@ -196,13 +197,13 @@ package final class Store: Sendable {
         try append(records, after: base, &writing)
         writing.lastSync = .now - start
       } catch {
-        // Nobody has seen any of it: what is published is what was there before.
+        // No reader has seen any of it: what is published is what was there before.
         let snapshot = self.snapshot
         writing.model = Model(state: snapshot.state, revision: snapshot.revision)
-        condition.withLock { $0 = .unavailable(error.description) }
+        currentCondition.withLock { $0 = .unavailable(error.description) }
         return StoreUnavailable(reason: error.description)
       }
-      condition.withLock { $0 = .serving }
+      currentCondition.withLock { $0 = .serving }
       publish(commits, writing.model.state, writing.model.revision, milliseconds)
       keeper.note(records: records.count, bytes: bytes, of: self)
       return nil
@@ -226,7 +227,8 @@ package final class Store: Sendable {
       do throws(JournalError) {
         try journal.append(records, after: base)
       } catch {
-        // What may have reached the disk is refused to those who asked for it, so it must not be found at the next start.
+        // What may have reached the disk is refused to those who asked for it, so it must not be found at the next
+        // start.
         if case .untrusted = error { try? journal.recover() }
         throw error
       }
@@ -253,7 +255,7 @@ package final class Store: Sendable {
     }
   }
 
-  /// Publishes what was recovered. Nobody observes yet.
+  /// Publishes what was recovered. There is no observer yet.
   func adopt(_ model: Model, _ history: History) {
     writing.withLock { $0.model = model }
     publication.withLock { publication in
@@ -261,10 +263,10 @@ package final class Store: Sendable {
         state: model.state, revision: model.revision, oldestResumable: history.oldestResumable(at: model.revision))
       publication = Publication(snapshot: snapshot, history: history, limits: limits)
       latest.withLock { $0 = snapshot }
-      // Before anybody can subscribe: heartbeats name this state, although nothing was committed yet.
+      // Before the first subscription: heartbeats name this state, although nothing was committed yet.
       publication.queries.settle(upTo: publisher.publish([], [], upTo: snapshot.revision))
     }
-    condition.withLock { $0 = .serving }
+    currentCondition.withLock { $0 = .serving }
   }
 
   /// Drops from the history what has become too old.

@@ -23,3 +23,25 @@ package enum StoreError: Error, Sendable, CustomStringConvertible {
     }
   }
 }
+
+extension StoreError {
+  /// Does something with a journal.
+  static func of<Result>(_ body: () throws(JournalError) -> Result) throws(StoreError) -> Result {
+    do throws(JournalError) {
+      return try body()
+    } catch {
+      throw .journal(error)
+    }
+  }
+}
+
+extension Schema {
+  /// The schema under which a journal's records were written.
+  init(stored identity: JournalIdentity) throws(StoreError) {
+    do throws(SchemaError) {
+      self = try Schema(yaml: identity.schema)
+    } catch {
+      throw .storedSchema(error.rendered(file: "schema"))
+    }
+  }
+}

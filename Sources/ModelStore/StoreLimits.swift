@@ -5,11 +5,11 @@ package struct StoreLimits: Sendable {
   /// The most bytes, as the journal has them, of the writes that are committed together; the others wait for the next
   /// sync. `writes.batchBytes`.
   package var batchBytes = 8 * 1024 * 1024
-  /// The most commits that are kept for those who resume. `history.revisions`.
+  /// The most commits that are kept for resuming clients. `history.revisions`.
   package var historyRevisions = 10_000
   /// The most bytes that these commits take, about. `history.bytes`.
   package var historyBytes = 64 * 1024 * 1024
-  /// How long commits are kept for those who resume, in seconds; 0 for as long as there is room. `history.seconds`.
+  /// How long commits are kept for resuming clients, in seconds; 0 for as long as there is room. `history.seconds`.
   package var historySeconds = 86_400
   /// After how many commits the state is written down anew. `snapshot.revisions`.
   package var snapshotRevisions = 100_000
@@ -18,10 +18,11 @@ package struct StoreLimits: Sendable {
   /// The most notifications of one commit for one observer; who would get more is told that it missed some.
   /// `streams.changesPerEvent`.
   package var changesPerObserver = 100_000
-  /// The most commits that are kept, besides the history, with the objects as they were before them: shared by those who
-  /// resume from the same revision at about the same time. `resume.revisions`.
+  /// The most commits that are kept, besides the history, with the objects as they were before them: shared by those
+  /// who resume from the same revision at about the same time. `resume.revisions`.
   package var resumedRevisions = 50_000
-  /// The most rows of live queries that were evaluated for somebody who resumes and are kept for the next. `resume.rows`.
+  /// The most rows of live queries that were evaluated for one resuming client and are kept for the next.
+  /// `resume.rows`.
   package var resumedRows = 200_000
 
   /// The most that the filter of a live query may cost when it is opened. `fetch.filterCost`.
@@ -33,4 +34,13 @@ package struct StoreLimits: Sendable {
 
   /// The defaults.
   package init() {}
+}
+
+extension StoreLimits {
+  /// For a state without the commits before it.
+  static var withoutHistory: StoreLimits {
+    var limits = StoreLimits()
+    limits.historyRevisions = 0
+    return limits
+  }
 }

@@ -1,4 +1,4 @@
-/// What somebody wanted to have kept with a commit, so that it is known again after a restart exactly where the commit is.
+/// What was submitted to be kept with a commit: after a restart it is there exactly where the commit is.
 package struct StoredAttachment: Hashable, Sendable {
   /// When the commit was made, in milliseconds since 1970.
   package let milliseconds: Int64

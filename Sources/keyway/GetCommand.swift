@@ -1,4 +1,5 @@
 import ArgumentParser
+import CommandSupport
 import KeywayClient
 
 /// `keyway get`: one GET, its JSON on standard output.

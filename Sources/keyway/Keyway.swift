@@ -1,4 +1,5 @@
 import ArgumentParser
+import KeywayBench
 
 /// The command: a server of live objects, and a client for it.
 @main struct Keyway: AsyncParsableCommand {

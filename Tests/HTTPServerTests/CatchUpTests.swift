@@ -6,8 +6,8 @@ import Testing
 
 /// Whether what slow readers are told is whole, while several threads post.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct CatchUpTests {
-  /// Posts numbered events, and answers for the streams that missed some: with the last number by then, and now and then
-  /// in two answers.
+  /// Posts numbered events, and answers for the streams that missed some: with the last number by then, and now and
+  /// then in two answers.
   private final class Owner: Sendable {
     private struct State {
       var last = 0

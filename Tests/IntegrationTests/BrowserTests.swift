@@ -1,6 +1,6 @@
 import KeyValueModel
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("EventSource of Chromium")
 struct BrowserTests {
@@ -8,7 +8,7 @@ struct BrowserTests {
   func reconnecting() throws {
     let server = try ServerProcess()
     let proxy = try CuttableProxy(to: server.port)
-    let browser = try ChildProcess(
+    let browser = try ChildProcess.start(
       PackageFolder.python,
       [
         PackageFolder.script("eventsource.py"), proxy.url + "/healthz",

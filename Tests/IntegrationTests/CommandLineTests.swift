@@ -1,7 +1,7 @@
 import Foundation
 import KeyValueModel
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("The commands get, set, watch and check")
 struct CommandLineTests {
@@ -88,7 +88,7 @@ struct CommandLineTests {
   @Test("watch --json comes back over a cut with its last id: nothing is lost, nothing comes twice")
   func watch() throws {
     let proxy = try CuttableProxy(to: server.port)
-    let watch = try ChildProcess(
+    let watch = try ChildProcess.start(
       PackageFolder.keyway, ["watch", "Account/1", "balance", "--json", "--server", proxy.url])
     _ = try watch.lines(1)
     for value in 1...5 { try server.set("Account/1/balance", "\(value)") }
@@ -106,7 +106,7 @@ struct CommandLineTests {
 
   @Test("watch prints the kinds and the indexes of what becomes of a to-many")
   func watchCollection() throws {
-    let watch = try ChildProcess(
+    let watch = try ChildProcess.start(
       PackageFolder.keyway,
       ["watch", "Department/1", "employees,employees.@count", "--count", "4", "--server", server.url])
     _ = try watch.lines(2)
@@ -130,7 +130,7 @@ struct CommandLineTests {
     try makeAirports([
       "AUS": ("Austin", "TX"), "DAL": ("Dallas", "TX"), "HOU": ("Houston", "TX"), "TUL": ("Tulsa", "OK"),
     ])
-    let watch = try ChildProcess(
+    let watch = try ChildProcess.start(
       PackageFolder.keyway,
       [
         "watch", "Airport", "--filter", "state == 'TX'", "--sort", "city", "--limit", "2", "--json", "--count", "4",
@@ -163,7 +163,7 @@ struct CommandLineTests {
   @Test("watch of an entity with sections prints a line for each section and each change")
   func watchSections() throws {
     try makeAirports(["AUS": ("Austin", "TX"), "DAL": ("Dallas", "TX"), "TUL": ("Tulsa", "OK")])
-    let watch = try ChildProcess(
+    let watch = try ChildProcess.start(
       PackageFolder.keyway,
       [
         "watch", "Airport", "--sort", "city", "--section", "state", "--keys", "city,state", "--count", "2",
@@ -189,8 +189,8 @@ struct CommandLineTests {
 
   @Test("watch prints a line for each change, and ends with 0 after gone or after so many events")
   func watchLines() throws {
-    let watch = try ChildProcess(PackageFolder.keyway, ["watch", "Note/1", "text", "--server", server.url])
-    let counted = try ChildProcess(
+    let watch = try ChildProcess.start(PackageFolder.keyway, ["watch", "Note/1", "text", "--server", server.url])
+    let counted = try ChildProcess.start(
       PackageFolder.keyway, ["watch", "Note/1", "text", "--count", "2", "--server", server.url])
     _ = try watch.lines(1)
     _ = try counted.lines(1)

@@ -1,5 +1,5 @@
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("curl -N")
 struct CurlTests {
@@ -8,7 +8,7 @@ struct CurlTests {
   init() throws { server = try ServerProcess() }
 
   private func curl(_ target: String) throws -> ChildProcess {
-    try ChildProcess(
+    try ChildProcess.start(
       "/usr/bin/curl", ["-sSN", "-H", "Accept: text/event-stream", "\(server.url)/v1/objects/\(target)"])
   }
 

@@ -1,7 +1,7 @@
 import Foundation
 import KeyValueModel
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("SIGTERM")
 struct DrainTests {
@@ -25,7 +25,7 @@ struct DrainTests {
     }
     #expect(farewells == 1000)
     #expect(try server.child.exitStatus(within: 10) == 0)
-    #expect(throws: WireError.self) { try WireSocket(port: server.port) }
+    #expect(throws: LoopbackError.self) { try WireSocket(port: server.port) }
   }
 
   @Test(

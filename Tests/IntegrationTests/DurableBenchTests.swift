@@ -1,17 +1,15 @@
 import Foundation
 import KeyValueModel
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("keyway bench durable")
 struct DurableBenchTests {
   /// A directory of the test's own, gone with what `body` left in it.
   private func inDirectory(_ body: (_ path: String) throws -> Void) throws {
-    let path = NSTemporaryDirectory() + "/keyway-durable-\(UUID().uuidString)"
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: path) }
-    try body(path)
-    #expect(try FileManager.default.contentsOfDirectory(atPath: path).isEmpty)
+    let directory = try ScratchDirectory()
+    try body(directory.path)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).isEmpty)
   }
 
   @Test("measures Keyway alone, what it writes, what it reads and both at once, and leaves nothing behind")
@@ -43,7 +41,7 @@ struct DurableBenchTests {
   @Test("ends its servers and removes their data when it is interrupted")
   func interrupted() throws {
     try inDirectory { path in
-      let bench = try ChildProcess(
+      let bench = try ChildProcess.start(
         PackageFolder.keyway,
         [
           "bench", "durable", "--peers", "keyway", "--rounds", "100", "--seconds", "60", "--store", "memory",

@@ -1,7 +1,7 @@
 import KeyValueModel
+import LoopbackKit
 import Seeding
 import Testing
-import WireTesting
 
 @Suite("Noise")
 struct FuzzTests {

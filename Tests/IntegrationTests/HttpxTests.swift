@@ -1,6 +1,6 @@
 import KeyValueModel
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("httpx-sse")
 struct HttpxTests {
@@ -9,7 +9,7 @@ struct HttpxTests {
   init() throws { server = try ServerProcess() }
 
   private func read(_ method: String, _ target: String, _ body: String...) throws -> ChildProcess {
-    try ChildProcess(PackageFolder.python, [PackageFolder.script("sse.py"), method, server.url + target] + body)
+    try ChildProcess.start(PackageFolder.python, [PackageFolder.script("sse.py"), method, server.url + target] + body)
   }
 
   private func events(_ child: ChildProcess, _ count: Int) throws -> [Value] {

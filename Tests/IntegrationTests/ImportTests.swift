@@ -1,6 +1,6 @@
 import Foundation
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("Importing real prices while somebody watches")
 struct ImportTests {
@@ -50,6 +50,17 @@ struct ImportTests {
     let nowhere = try server.client.json("/v1/objects/Airport?filter=state=='NA'&sort=country,-iata&keys=country")
     #expect(nowhere["count"].whole == 12 && nowhere["objects"][0]["country"].text == "Federated States of Micronesia")
     #expect(try server.client.json("/v1/objects/Airport?limit=1&keys=iata")["count"].whole == 3376)
+  }
+
+  @Test("A CSV file comes from standard input too")
+  func standardInput() throws {
+    let server = try ServerProcess()
+    let command = "import - --format csv --entity Quote --id symbol --server \(server.url)"
+    let imported = try ChildProcess.run(
+      "/bin/sh", ["-c", "printf 'symbol,price\\nNEW,2\\n' | \(PackageFolder.keyway) \(command)"])
+    #expect(imported.status == 0, "\(imported.errors)")
+    #expect(imported.output.hasPrefix("imported 1 row in "))
+    #expect(try server.client.json("/v1/objects/Quote/NEW")["price"].double == 2)
   }
 
   @Test("Rows whose objects are there replace them, unless the import is told to fail or to skip them")

@@ -1,7 +1,7 @@
 import Foundation
 import KeyValueModel
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("Importing and exporting JSON lines")
 struct JSONLinesTests {
@@ -220,7 +220,7 @@ struct JSONLinesTests {
   func interrupted() throws {
     let server = try server(["fetch.limit": "1"])
     for id in 0..<2000 { try server.client.must("PUT", "/v1/objects/Node/\(id)", body: "{}") }
-    let export = try ChildProcess(
+    let export = try ChildProcess.start(
       PackageFolder.keyway, ["export", "--output", path("all.jsonl"), "--server", server.url])
     let hasBegun = try Deadline().awaits {
       try FileManager.default.contentsOfDirectory(atPath: folder.path).contains { $0.hasSuffix(".part") }
@@ -249,7 +249,7 @@ struct JSONLinesTests {
   func expired() throws {
     let server = try server(["fetch.limit": "1", "fetch.pages": "1"])
     for id in 0..<2000 { try server.client.must("PUT", "/v1/objects/Node/\(id)", body: "{}") }
-    let rival = try ChildProcess(
+    let rival = try ChildProcess.start(
       "/bin/bash", ["-c", "while curl -s '\(server.url)/v1/objects/Node?limit=1' > /dev/null; do :; done"])
     let toFile = try run(server, "export", "--output", path("expired.jsonl"))
     #expect(toFile.status == 1)

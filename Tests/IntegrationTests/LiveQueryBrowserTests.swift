@@ -1,9 +1,9 @@
 import Foundation
 import KeyValueModel
+import LoopbackKit
 import OrderedCollections
 import Seeding
 import Testing
-import WireTesting
 
 @Suite("Live queries in Chromium")
 struct LiveQueryBrowserTests {
@@ -35,7 +35,7 @@ struct LiveQueryBrowserTests {
       "import", PackageFolder.airports, "--entity", "Airport", "--id", "iata", "--server", server.url)
     #expect(imported.status == 0, "\(imported.errors)")
     let proxy = try CuttableProxy(to: server.port)
-    let browser = try ChildProcess(
+    let browser = try ChildProcess.start(
       PackageFolder.python,
       [PackageFolder.script("livelist.py"), proxy.url + "/healthz"] + Self.queries.map(\.streamPath))
     try awaits(try server.cursor, by: browser)

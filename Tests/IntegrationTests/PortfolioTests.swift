@@ -1,7 +1,7 @@
 import Foundation
 import KeyValueModel
+import LoopbackKit
 import Testing
-import WireTesting
 
 /// The example's portfolio: `sum(positions.map(p, p.shares * p.quote.price))`, over real prices.
 @Suite("A live portfolio")

@@ -1,6 +1,6 @@
 import Foundation
+import LoopbackKit
 import Testing
-import WireTesting
 
 /// Runs what README.md shows.
 ///
@@ -78,7 +78,7 @@ struct ReadmeTourTests {
     try script.write(to: folder.appendingPathComponent("tour.sh"), atomically: true, encoding: .utf8)
     let bin = URL(fileURLWithPath: PackageFolder.keyway).deletingLastPathComponent().path
     let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
-    let shell = try ChildProcess(
+    let shell = try ChildProcess.start(
       "/bin/bash", ["tour.sh"], environment: ["PATH": "\(bin):\(path)", "KEYWAY_SERVER": server.url],
       folder: folder.path)
     _ = Deadline(seconds: 60).awaits { !shell.isRunning }

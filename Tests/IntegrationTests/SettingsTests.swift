@@ -1,7 +1,7 @@
 import Foundation
 import KeyValueModel
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("Settings of a running server")
 struct SettingsTests {
@@ -133,7 +133,7 @@ struct SettingsTests {
 
   @Test("The log can be JSON, one object a line, and still says where the server is")
   func jsonLog() throws {
-    let child = try ChildProcess(
+    let child = try ChildProcess.start(
       PackageFolder.keyway, ["serve", "--port", "0", "--store", "memory", "--set", "log.format=json"])
     #expect(Deadline().awaits { child.errors.contains("http://127.0.0.1:") })
     child.send(SIGTERM)

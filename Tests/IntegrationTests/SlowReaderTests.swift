@@ -1,6 +1,6 @@
 import KeyValueModel
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("A subscriber that does not read")
 struct SlowReaderTests {

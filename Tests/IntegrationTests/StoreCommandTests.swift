@@ -1,9 +1,9 @@
 import Foundation
 import KeyValueModel
 import Locking
+import LoopbackKit
 import Seeding
 import Testing
-import WireTesting
 
 @Suite("The commands of keyway store", .timeLimit(.minutes(5)))
 struct StoreCommandTests {

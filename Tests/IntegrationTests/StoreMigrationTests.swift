@@ -1,7 +1,7 @@
 import Foundation
 import KeyValueModel
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("A store and another schema", .timeLimit(.minutes(5)))
 struct StoreMigrationTests {

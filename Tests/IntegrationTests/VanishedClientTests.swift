@@ -1,6 +1,6 @@
 import Foundation
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("Clients that vanish")
 struct VanishedClientTests {
@@ -8,7 +8,7 @@ struct VanishedClientTests {
   func vanishing() throws {
     let server = try ServerProcess()
     let target = "/v1/objects/Account/1/balance,owner.lastName"
-    let curl = try ChildProcess(
+    let curl = try ChildProcess.start(
       "/usr/bin/curl", ["-sSN", "-H", "Accept: text/event-stream", server.url + target])
     _ = try curl.lines(4)
     let streams = try (0..<3).map { _ in try server.client.stream(target) }

@@ -143,8 +143,8 @@ struct RepairTests {
     let drafts = ["journal.sqlite"] + [5, 10].map(StoreFolder.snapshot)
     for step in 0..<6 {
       let store = try StoreFolder(copying: before)
-      // The draft of the database, the drafts of snapshots, what is of no use moved aside, the old database, the new one,
-      // the new snapshots; only the mark is missing.
+      // The draft of the database, the drafts of snapshots, what is of no use moved aside, the old database, the new
+      // one, the new snapshots; only the mark is missing.
       try FileManager.default.copyItem(
         atPath: after.file("journal.sqlite"), toPath: store.file("journal.sqlite.repaired"))
       for name in drafts.dropFirst() where step > 0 {

@@ -37,7 +37,8 @@ final class StoreFolder {
     try journal.writeSnapshot(at: revision, milliseconds: 5) { blocks.popFirst().map { Array($0.utf8) } }
   }
 
-  /// Opens it as a server does, and closes it. With `isSettled`, everything is in the database then, and its log is empty.
+  /// Opens it as a server does, and closes it. With `isSettled`, everything is in the database then, and its log is
+  /// empty.
   @discardableResult
   func use<Result>(isSettled: Bool = true, _ body: (SQLiteJournal) throws -> Result) throws -> Result {
     let journal = try SQLiteJournal(directory: path, durability: .synced) { Self.identity }

@@ -1,8 +1,8 @@
 import Notation
 @testable import KeyValueModel
 
-/// What does not fit together in a state: extents, inverses, referrers, indexes and lists, compared with what the objects
-/// alone say. `others` are references and values that may have been there before and must have left nothing.
+/// What does not fit together in a state: extents, inverses, referrers, indexes and lists, compared with what the
+/// objects alone say. `others` are references and values that may have been there before and must have left nothing.
 func inconsistencies(
   in state: ModelState, others: (references: [Reference], values: [Value]) = ([], [])
 ) -> [String] {

@@ -7,10 +7,10 @@ func ref(_ text: String) throws -> Reference {
   try #require(Reference(text), "\(text) is no reference")
 }
 
-/// An operation as a line: `set A/1 x 5`, `put A/1 {…}`, `create`, `patch`, `delete A/1`, `will A/1 x`, `did A/1 x`; for
-/// collections `insert A/1 list [2,3] @0,2`, where the places may be missing, `remove A/1 list [2]`, `remove A/1 list @0`,
-/// `replace A/1 list [2] @0`, and `union`, `minus`, `intersect` or `assign A/1 list [2]`. A member that is an object with
-/// `@ref` is made in place.
+/// An operation as a line: `set A/1 x 5`, `put A/1 {…}`, `create`, `patch`, `delete A/1`, `will A/1 x`, `did A/1 x`;
+/// for collections `insert A/1 list [2,3] @0,2`, where the places may be missing, `remove A/1 list [2]`, `remove A/1
+/// list @0`, `replace A/1 list [2] @0`, and `union`, `minus`, `intersect` or `assign A/1 list [2]`. A member that is an
+/// object with `@ref` is made in place.
 func operation(_ line: String) throws -> KeyValueModel.Operation {
   let parts = line.split(separator: " ", maxSplits: 3).map(String.init)
   let object = try ref(parts[1])

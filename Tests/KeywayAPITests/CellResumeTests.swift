@@ -1,8 +1,8 @@
 import KeyValueModel
 import KeywayAPI
+import LoopbackKit
 import Seeding
 import Testing
-import WireTesting
 
 @Suite("Coming back to a stream with cells")
 struct CellResumeTests {
@@ -22,7 +22,7 @@ struct CellResumeTests {
     return stream
   }
 
-  @Test("Whoever comes back with any id gets byte for byte what an unbroken stream got", arguments: 0..<2)
+  @Test("A client that resumes with any id gets byte for byte what an unbroken stream got", arguments: 0..<2)
   func resumeEqualsUnbroken(_ round: Int) throws {
     let seed = UInt64.random(in: .min ... .max)
     var generator = SplitMix64(seed: seed)

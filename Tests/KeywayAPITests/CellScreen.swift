@@ -1,9 +1,9 @@
 import KeyValueModel
 import KeywayClient
+import LoopbackKit
 import Testing
-import WireTesting
 
-/// A stream with cells, and what they show to somebody who believes what he is told.
+/// A stream with cells, and what they show to a client that applies what it receives.
 final class CellScreen {
   let server: TestServer
   /// Small for a reader who makes the server wait.
@@ -39,7 +39,8 @@ final class CellScreen {
     return (stream, "/v1/streams/\(try #require(try stream.next().json["stream"].text))")
   }
 
-  /// Loses the connection with whatever has not been read, and comes back with these cells and the last id that was read.
+  /// Loses the connection with whatever has not been read, and comes back with these cells and the last id that was
+  /// read.
   func reconnect(cells: String) throws {
     let cursor = stream.lastID
     stream.socket.reset()

@@ -47,15 +47,9 @@ struct CellSetTests {
   private mutating func commit(_ operation: KeyValueModel.Operation) throws -> [String] {
     let commit = try model.commit(Transaction([operation]))
     var told: [String] = []
-<<<<<<< HEAD:Tests/KeywayAPITests/CellSetTests.swift
     index.notify(CollectionOfOne(commit), of: model.state) { event in
       guard let visible = cells.visiblePart(of: StreamEvent(event)) else { return }
       told = visible.changes.map(Self.line) + visible.gone.map { "\($0.cell ?? "") gone" }
-=======
-    index.notify(CollectionOfOne(commit), of: model.state) { event in
-      guard let sifted = stream.sift(StreamEvent(event)) else { return }
-      told = sifted.changes.map(Self.line) + sifted.gone.map { "\($0.cell ?? "") gone" }
->>>>>>> 7011165fcc9f875448ea9b378e5bac12a17432ef:Tests/KeywayAPITests/CellStreamTests.swift
     }
     return told
   }

@@ -1,7 +1,7 @@
 import KeyValueModel
 import KeywayAPI
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("Cells")
 struct CellTests {

@@ -1,8 +1,8 @@
 import KeyValueModel
 import KeywayAPI
+import LoopbackKit
 import Seeding
 import Testing
-import WireTesting
 
 @Suite("Streams of to-manys")
 struct CollectionStreamTests {
@@ -167,7 +167,7 @@ struct CollectionStreamTests {
       ])
   }
 
-  @Test("A change that nobody asked for the old or new of has only its kind and indexes, also when merged")
+  @Test("A change without the options old and new has only its kind and indexes, also when merged")
   func withoutValues() throws {
     let stream = try server.client.stream("/v1/streams")
     let path = "/v1/streams/\(try #require(stream.next().json["stream"].text))/cells/a"
@@ -201,7 +201,7 @@ struct CollectionStreamTests {
     }
   }
 
-  @Test("Whoever comes back with any id gets byte for byte what an unbroken stream got", arguments: 0..<3)
+  @Test("A client that resumes with any id gets byte for byte what an unbroken stream got", arguments: 0..<3)
   func resume(_ round: Int) throws {
     let seed = UInt64.random(in: .min ... .max)
     var generator = SplitMix64(seed: seed)

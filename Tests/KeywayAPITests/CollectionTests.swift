@@ -1,6 +1,6 @@
 import KeyValueModel
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("To-many key paths")
 struct CollectionTests {
@@ -283,7 +283,7 @@ struct CollectionTests {
     ("PUT Department/1/employees", "null", 422, "null-not-allowed"),
   ]
 
-  @Test("Each mistake has its status and code, takes no revision and tells nobody")
+  @Test("Each mistake has its status and code, takes no revision and notifies no observer")
   func refused() throws {
     let stream = try server.client.stream("/v1/objects/Department/1/employees,marks,tags?options=new")
     let state = try server.client.json("/v1/objects/Department/1")

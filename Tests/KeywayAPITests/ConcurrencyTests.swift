@@ -1,8 +1,8 @@
 import Foundation
 import KeyValueModel
 import Locking
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("Many at a time")
 struct ConcurrencyTests {
@@ -25,7 +25,7 @@ struct ConcurrencyTests {
     return failures.withLock { $0 }
   }
 
-  @Test("Whoever subscribes in the midst of writing gets the state and everything after it: no gap, no echo")
+  @Test("A client that subscribes in the midst of writing gets the state and everything after it: no gap, no echo")
   func noGap() throws {
     let server = try TestServer()
     let port = server.client.port
@@ -39,11 +39,13 @@ struct ConcurrencyTests {
       }
       for _ in 0..<25 {
         let stream = try client.stream("/v1/objects/Account/1/visits")
-        guard var number = try stream.next().changes.first?["new"].whole else { throw WireError(.malformed) }
+        guard var number = try stream.next().changes.first?["new"].whole else { throw LoopbackError(.malformed) }
         let end = min(last, number + 5)
         while number < end {
           let next = try stream.next().changes.first?["new"].whole
-          guard next == number + 1 else { throw WireError(.malformed, "\(number), then \(String(describing: next))") }
+          guard next == number + 1 else {
+            throw LoopbackError(.malformed, "\(number), then \(String(describing: next))")
+          }
           number += 1
         }
       }
@@ -90,7 +92,7 @@ struct ConcurrencyTests {
         let number = (read.json.whole ?? 0) + 1
         let write = try client.send(
           "PUT", "/v1/objects/Account/1/visits", ["If-Match": read["ETag"] ?? ""], body: "\(number)")
-        guard [200, 412].contains(write.status) else { throw WireError(.unexpectedStatus(write.status)) }
+        guard [200, 412].contains(write.status) else { throw LoopbackError(.unexpectedStatus(write.status)) }
         if write.status == 200 { left -= 1 }
       }
     }
@@ -113,7 +115,9 @@ struct ConcurrencyTests {
           try client.must("POST", "/v1/transactions", body: "{\"operations\":[\(sets.joined(separator: ","))]}")
         } else {
           let objects = try client.json("/v1/objects/Account?keys=visits")["objects"].items
-          guard Set(objects.map { $0["visits"].whole }).count == 1 else { throw WireError(.malformed, "half a commit") }
+          guard Set(objects.map { $0["visits"].whole }).count == 1 else {
+            throw LoopbackError(.malformed, "half a commit")
+          }
         }
       }
     }

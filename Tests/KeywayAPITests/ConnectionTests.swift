@@ -1,8 +1,8 @@
 import HTTPServer
 import KeyValueModel
 import KeywayAPI
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("Connections and limits")
 struct ConnectionTests {

@@ -2,10 +2,10 @@ import Foundation
 import KeyValueModel
 import KeywayAPI
 import Locking
+import LoopbackKit
 import ModelStore
 import Seeding
 import Testing
-import WireTesting
 
 @Suite("A crowd that comes back in the midst of writing")
 struct CrowdResumeTests {
@@ -41,7 +41,7 @@ struct CrowdResumeTests {
     let lines: [[String]]
   }
 
-  @Test("Everybody gets byte for byte what an unbroken stream got, whatever is shared with whom")
+  @Test("Each client gets byte for byte what an unbroken stream got, whatever streams share")
   func exact() throws {
     let server = try Staff.server()
     let (port, epoch) = (server.client.port, server.epoch)
@@ -102,7 +102,9 @@ struct CrowdResumeTests {
       let stream = try open(number % kinds, client, since: "\(epoch)-\(since)")
       streams.append((number % kinds, since, stream))
     }
-    guard Deadline(seconds: 60).awaits({ present.withLock { $0.isOver } }) else { throw WireError(.connectionClosed) }
+    guard Deadline(seconds: 60).awaits({ present.withLock { $0.isOver } }) else {
+      throw LoopbackError(.connectionClosed)
+    }
     let end = present.withLock { $0.revision }
     return try streams.map { kind, since, stream in
       Told(kind: kind, since: since, lines: try events(stream, after: since, to: end).map(\.lines))

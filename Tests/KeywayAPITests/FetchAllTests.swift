@@ -1,7 +1,7 @@
 import KeyValueModel
 import KeywayAPI
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("A fetch of all objects")
 struct FetchAllTests {

@@ -1,7 +1,7 @@
 import KeyValueModel
 import KeywayAPI
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("Fetches and their pages")
 struct FetchTests {

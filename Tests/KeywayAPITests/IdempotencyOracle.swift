@@ -1,6 +1,6 @@
 import KeywayAPI
 
-/// The memory of idempotency keys as anybody would write it who need not be quick: one list, gone through each time.
+/// The memory of idempotency keys written in the simplest way: one list, gone through each time.
 struct IdempotencyOracle {
   struct Record {
     let key: String

@@ -2,9 +2,9 @@ import Foundation
 import KeyValueModel
 import KeywayAPI
 import Locking
+import LoopbackKit
 import ModelStore
 import Testing
-import WireTesting
 
 @Suite("Idempotency-Key")
 struct IdempotencyTests {

@@ -1,7 +1,7 @@
 import KeyValueModel
 import KeywayAPI
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("JSON Patch")
 struct JSONPatchRequestTests {
@@ -57,7 +57,7 @@ struct JSONPatchRequestTests {
       ])
   }
 
-  @Test("A test that does not hold is 409, applies nothing and tells nobody; If-Match holds for patches too")
+  @Test("A test that does not hold is 409, applies nothing and notifies no observer; If-Match holds for patches too")
   func failedTest() throws {
     let before = try server.revision
     let tag = try #require(server.client.must("GET", department)["ETag"])

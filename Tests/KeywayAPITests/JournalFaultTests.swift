@@ -1,12 +1,13 @@
 import Journal
+import JournalTesting
 import KeyValueModel
 import Locking
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("A journal that cannot be read, and those who follow it")
 struct JournalFaultTests {
-  private let journal = FaultyJournal()
+  private let journal = FaultyJournal(MemoryJournal(identity: JournalIdentity(epoch: "faulty", schema: "")))
   private let server: TestServer
 
   init() throws {

@@ -1,7 +1,7 @@
 import KeyValueModel
-import WireTesting
+import LoopbackKit
 
-/// Follows the journal of a server, and insists on what everybody who does may rely on: each transaction once, in the
+/// Follows the journal of a server, and insists on what every follower may rely on: each transaction once, in the
 /// order of revisions, under its own id.
 struct JournalFollower {
   let stream: WireStream
@@ -11,7 +11,7 @@ struct JournalFollower {
   /// Goes on from a revision, or from the present.
   init(
     _ client: WireClient, epoch: String, since revision: Int? = nil, receiveBufferBytes: Int32? = nil
-  ) throws(WireError) {
+  ) throws(LoopbackError) {
     let target = revision.map { "/v1/journal?since=\(epoch)-\($0)" } ?? "/v1/journal"
     stream = try client.stream(target, receiveBufferBytes: receiveBufferBytes)
     let first = try stream.block()
@@ -19,25 +19,25 @@ struct JournalFollower {
       self.revision = revision
     } else {
       guard let present = first?.json["revision"].whole, first?.name == "heartbeat" else {
-        throw WireError(.malformed, "\(String(describing: first))")
+        throw LoopbackError(.malformed, "\(String(describing: first))")
       }
       self.revision = present
     }
   }
 
   /// The next transaction.
-  mutating func next() throws(WireError) -> Value {
+  mutating func next() throws(LoopbackError) -> Value {
     let event = try stream.next()
     let told = event.json["revision"].whole ?? -1
     guard event.name == "transaction", told == revision + 1, event.id?.hasSuffix("-\(told)") == true else {
-      throw WireError(.malformed, "after \(revision): \(event.text.prefix(200))")
+      throw LoopbackError(.malformed, "after \(revision): \(event.text.prefix(200))")
     }
     revision = told
     return event.json
   }
 
   /// Reads up to a revision.
-  mutating func read(through last: Int) throws(WireError) {
+  mutating func read(through last: Int) throws(LoopbackError) {
     while revision < last { _ = try next() }
   }
 }

@@ -4,9 +4,9 @@ import Journal
 import KeyValueModel
 import KeywayAPI
 import Locking
+import LoopbackKit
 import Seeding
 import Testing
-import WireTesting
 
 @Suite("Followers of the journal")
 struct JournalFollowingTests {
@@ -180,7 +180,7 @@ struct JournalFollowingTests {
     #expect(lines.text.split(separator: "\n").count == 24)
   }
 
-  /// Opens the journal of a directory as soon as whoever had it has let go.
+  /// Opens the journal of a directory as soon as the server that had it has let go.
   private func journal(_ directory: String) throws -> SQLiteJournal {
     var opened: SQLiteJournal?
     let isOpen = try Deadline().awaits {

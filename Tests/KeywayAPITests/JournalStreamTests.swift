@@ -1,8 +1,8 @@
 import HTTPServer
 import KeyValueModel
 import KeywayAPI
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("The journal as a stream")
 struct JournalStreamTests {

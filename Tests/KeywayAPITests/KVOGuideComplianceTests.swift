@@ -1,6 +1,6 @@
 import KeyValueModel
+import LoopbackKit
 import Testing
-import WireTesting
 
 /// The chapter "KVO Compliance" of Apple's guide; see `KVOGuideTests`.
 @Suite("The KVO guide: compliance")
@@ -177,7 +177,8 @@ struct KVOGuideComplianceTests {
     ("PUT", "Person/1/fullName", #""x""#, 422, "read-only-key"),
   ]
 
-  @Test("What the objects do not comply with is refused, changes nothing and tells nobody", arguments: violations)
+  @Test(
+    "What the objects do not comply with is refused, changes nothing and notifies no observer", arguments: violations)
   func violation(_ method: String, _ target: String, _ body: String?, _ status: Int, _ code: String) throws {
     let observer = try server.client.stream("/v1/objects/Account/1/name,openingBalance?options=new")
     let before = try server.revision

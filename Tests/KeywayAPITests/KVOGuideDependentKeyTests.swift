@@ -1,9 +1,9 @@
 import KeyValueModel
+import LoopbackKit
 import Testing
-import WireTesting
 
-/// The chapter "Registering Dependent Keys" of Apple's guide; see `KVOGuideTests`. Nobody registers a dependence here: it
-/// is found from the expression.
+/// The chapter "Registering Dependent Keys" of Apple's guide; see `KVOGuideTests`. No dependence is registered here:
+/// it is found from the expression.
 @Suite("The KVO guide: dependent keys")
 struct KVOGuideDependentKeyTests {
   private let server: TestServer

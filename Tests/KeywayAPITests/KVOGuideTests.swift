@@ -1,10 +1,10 @@
 import KeyValueModel
+import LoopbackKit
 import Testing
-import WireTesting
 
-/// Apple's Key-Value Observing Programming Guide, listing by listing, over HTTP: what an object of Cocoa does to itself is
-/// here a request, and an observer's `observeValueForKeyPath:ofObject:change:context:` is an event of its stream. This
-/// file has the chapter "Registering for Key-Value Observing"; the others are beside it.
+/// Apple's Key-Value Observing Programming Guide, listing by listing, over HTTP: what an object of Cocoa does to itself
+/// is here a request, and an observer's `observeValueForKeyPath:ofObject:change:context:` is an event of its stream.
+/// This file has the chapter "Registering for Key-Value Observing"; the others are beside it.
 @Suite("The KVO guide: registering")
 struct KVOGuideTests {
   private let server: TestServer

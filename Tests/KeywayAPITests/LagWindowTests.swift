@@ -9,9 +9,9 @@ import Testing
 
 @testable import KeywayAPI
 
-/// Between the first event that a stream misses and the moment at which the registry knows of it, anything may happen to
-/// its cells.
-@Suite("A stream with cells that lags before anybody knows")
+/// Between the first event that a stream misses and the moment at which the registry knows of it, anything may happen
+/// to its cells.
+@Suite("A stream with cells that lags before the registry knows")
 struct LagWindowTests {
   private let registry: StreamRegistry
   private let store: Store
@@ -123,7 +123,7 @@ struct LagWindowTests {
     #expect(caughtUp() == ["initial b 1"])
   }
 
-  @Test("Missing the first state in an empty store harms nobody")
+  @Test("Missing the first state in an empty store does no harm")
   func emptyStore() throws {
     let (id, _) = try open([:])
     registry.reportLag(id, firstMissed: StreamPosition.state(at: 0).rawValue)

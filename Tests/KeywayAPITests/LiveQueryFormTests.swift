@@ -1,7 +1,7 @@
 import KeyValueModel
 import KeywayClient
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("A live query's URL and bindings in all their forms")
 struct LiveQueryFormTests {

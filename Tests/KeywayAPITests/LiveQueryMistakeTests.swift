@@ -1,8 +1,8 @@
 import KeyValueModel
 import KeywayAPI
+import LoopbackKit
 import ModelStore
 import Testing
-import WireTesting
 
 @Suite("Mistakes in live queries")
 struct LiveQueryMistakeTests {

@@ -1,16 +1,16 @@
 import KeyValueModel
 import KeywayAPI
+import LoopbackKit
 import ModelStore
 import Seeding
 import Testing
-import WireTesting
 
 @Suite("Coming back to a live query")
 struct LiveQueryResumeTests {
   private static let target = Staff.target(
     "Employee", ["filter": "salary > 10", "sort": "-salary", "section": "department.name", "limit": "4"])
 
-  @Test("Whoever comes back with any id gets byte for byte what an unbroken stream got", arguments: [true, false])
+  @Test("A client that resumes with any id gets byte for byte what an unbroken stream got", arguments: [true, false])
   func resumeEqualsUnbroken(_ isWatched: Bool) throws {
     var random = SplitMix64(seed: seed)
     let server = try Staff.server()

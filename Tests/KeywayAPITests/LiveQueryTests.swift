@@ -1,8 +1,8 @@
 import KeyValueModel
 import KeywayAPI
 import KeywayClient
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("A live query as a stream")
 struct LiveQueryTests {
@@ -36,7 +36,7 @@ struct LiveQueryTests {
         """)
   }
 
-  @Test("One commit is one content, with every sort of change, as the contract shows it")
+  @Test("One commit is one content, with every sort of change, as the specification shows it")
   func content() throws {
     let stream = try server.client.stream(
       Staff.target("Employee", ["filter": "salary > 10", "sort": "-salary", "keys": "salary,name", "context": "c"]))
@@ -118,7 +118,7 @@ struct LiveQueryTests {
     // null comes first.
     #expect(list.names == ["Employee/8", "Manager/5"])
     #expect(pushed.json["count"].whole == 2)
-    // What happens below the window is nobody's business.
+    // What happens below the window is not told.
     try server.set("Employee/1/salary", "99")
     try server.set("Manager/5/salary", "13")
     #expect(try stream.next().json["revision"].whole == (try server.revision))

@@ -1,6 +1,6 @@
 import KeyValueModel
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("Objects")
 struct ObjectTests {
@@ -130,7 +130,7 @@ struct ObjectTests {
     #expect(denied.problem == "delete-denied")
   }
 
-  @Test("An inverse is kept from both sides, and whoever is left loses the reference")
+  @Test("An inverse is kept from both sides, and the former partner loses the reference")
   func inverse() throws {
     let server = try TestServer()
     try server.client.must("PUT", "/v1/objects/Person/3", body: #"{"firstName":"C","lastName":"C"}"#)

@@ -1,6 +1,6 @@
 import KeyValueModel
 import Testing
-import WireTesting
+import LoopbackKit
 
 @Suite("What problems are about")
 struct ProblemTests {

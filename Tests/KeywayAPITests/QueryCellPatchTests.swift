@@ -1,8 +1,8 @@
 import KeyValueModel
 import KeywayAPI
 import KeywayClient
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("Changing the query of a cell")
 struct QueryCellPatchTests {

@@ -1,8 +1,8 @@
 import KeyValueModel
 import KeywayAPI
+import LoopbackKit
 import Seeding
 import Testing
-import WireTesting
 
 @Suite("Coming back to a stream with query cells")
 struct QueryCellResumeTests {
@@ -14,7 +14,7 @@ struct QueryCellResumeTests {
     "r":{"entity":"Employee","filter":"salary > 10","sort":"-salary","limit":4}}
     """
 
-  @Test("Whoever comes back with any id gets byte for byte what an unbroken stream got", arguments: [true, false])
+  @Test("A client that resumes with any id gets byte for byte what an unbroken stream got", arguments: [true, false])
   func resumeEqualsUnbroken(_ isWatched: Bool) throws {
     var random = SplitMix64(seed: seed)
     let server = try Staff.server()

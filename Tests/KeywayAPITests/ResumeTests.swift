@@ -1,9 +1,9 @@
 import KeyValueModel
 import KeywayAPI
+import LoopbackKit
 import ModelStore
 import Seeding
 import Testing
-import WireTesting
 
 @Suite("Coming back to a stream")
 struct ResumeTests {
@@ -29,7 +29,7 @@ struct ResumeTests {
 
   private func revision(_ event: WireEvent) -> Int { event.json["revision"].whole ?? -1 }
 
-  @Test("Whoever comes back with any id gets byte for byte what an unbroken stream got", arguments: 0..<3)
+  @Test("A client that resumes with any id gets byte for byte what an unbroken stream got", arguments: 0..<3)
   func resumeEqualsUnbroken(_ round: Int) throws {
     let seed = UInt64.random(in: .min ... .max)
     var generator = SplitMix64(seed: seed)

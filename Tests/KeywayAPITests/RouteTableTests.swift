@@ -1,5 +1,5 @@
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("Routes and methods")
 struct RouteTableTests {
@@ -80,7 +80,7 @@ struct RouteTableTests {
     #expect(response.problem == "not-found")
   }
 
-  @Test("Every problem code has a page, and every page is one of the contract's")
+  @Test("Every problem code has a page, and every page is one of the specification's")
   func problemPages() throws {
     let server = try TestServer(objects: [])
     for code in [

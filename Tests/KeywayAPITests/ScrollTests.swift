@@ -1,10 +1,10 @@
 import KeyValueModel
 import KeywayAPI
 import KeywayClient
+import LoopbackKit
 import ModelStore
 import Seeding
 import Testing
-import WireTesting
 
 @Suite("A screen that is scrolled over many objects")
 struct ScrollTests {

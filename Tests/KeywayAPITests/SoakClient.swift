@@ -1,8 +1,8 @@
 import KeyValueModel
 import KeywayClient
+import LoopbackKit
 import Seeding
 import Testing
-import WireTesting
 
 /// A client with a stream of cells that it binds, hides and shows at random, and that believes what it is told.
 final class SoakClient {

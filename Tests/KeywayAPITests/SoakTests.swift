@@ -1,9 +1,9 @@
 import HTTPServer
 import KeyValueModel
 import KeywayAPI
+import LoopbackKit
 import Seeding
 import Testing
-import WireTesting
 
 @Suite("Random cells over a world in motion")
 struct SoakTests {

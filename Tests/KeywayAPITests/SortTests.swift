@@ -1,8 +1,8 @@
 import KeyValueModel
 import KeywayAPI
+import LoopbackKit
 import Seeding
 import Testing
-import WireTesting
 
 @Suite("Sort orders of fetches")
 struct SortTests {

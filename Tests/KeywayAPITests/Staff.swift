@@ -2,9 +2,9 @@ import KeyValueModel
 import KeyValueObserving
 import KeywayAPI
 import KeywayClient
+import LoopbackKit
 import ModelStore
 import Testing
-import WireTesting
 
 /// The world of the tests of live queries.
 enum Staff {

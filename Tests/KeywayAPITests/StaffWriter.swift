@@ -1,6 +1,6 @@
 import KeyValueModel
+import LoopbackKit
 import Seeding
-import WireTesting
 
 /// Writes at random: each call is one commit to a world of `Staff`.
 struct StaffWriter {
@@ -24,7 +24,7 @@ struct StaffWriter {
     // Some fail, such as a second creation: they change nothing.
     let response = try server.client.send("POST", "/v1/transactions", headers, body: body)
     guard response.status >= 500 || response.problem == "malformed-json" else { return }
-    throw WireError(.unexpectedStatus(response.status), response.text)
+    throw LoopbackError(.unexpectedStatus(response.status), response.text)
   }
 
   private func operation(_ random: inout SplitMix64) -> String {

@@ -1,8 +1,8 @@
 import HTTPServer
 import KeyValueModel
 import KeywayAPI
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("Streams of one object")
 struct StreamTests {
@@ -63,7 +63,8 @@ struct StreamTests {
       changes: [#","prior":true,"old":100}"#, #","old":100,"new":120}"#]),
   ]
 
-  @Test("Each option puts into the payload what the table of the contract says, and nothing else", arguments: payloads)
+  @Test(
+    "Each option puts into the payload what the table of the specification says, and nothing else", arguments: payloads)
   func options(_ payload: Payload) throws {
     let server = try TestServer()
     let query = payload.options.map { "?options=\($0)" } ?? ""
@@ -155,7 +156,7 @@ struct StreamTests {
         """
       ])
     #expect(stream.isComplete)
-    #expect(throws: WireError.self) { try server.client.stream("/v1/objects/Note/1") }
+    #expect(throws: LoopbackError.self) { try server.client.stream("/v1/objects/Note/1") }
     #expect(try Deadline().awaits { try server.client.json("/v1/status")["streams"].whole == 0 })
   }
 

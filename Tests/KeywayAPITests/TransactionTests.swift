@@ -1,6 +1,6 @@
 import KeyValueModel
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("Transactions")
 struct TransactionTests {
@@ -30,7 +30,7 @@ struct TransactionTests {
     #expect(event.changes.map { $0["new"].json } == ["1", #""Hopper""#, #""H""#])
   }
 
-  @Test("A failing operation undoes those before it, tells nobody, and is named by its index")
+  @Test("A failing operation undoes those before it, notifies no observer, and is named by its index")
   func allOrNothing() throws {
     let stream = try server.subscribed("Account/1/balance")
     let before = try server.revision

@@ -1,5 +1,5 @@
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("Values, and what is refused")
 struct ValueRuleTests {
@@ -83,7 +83,7 @@ struct ValueRuleTests {
     Refusal("PUT Account/1", #"{"balance":5,"owner":"Person/404"}"#, 422, "invalid-value"),
   ]
 
-  @Test("Each mistake has its problem, changes nothing, tells nobody and uses no revision", arguments: refusals)
+  @Test("Each mistake has its problem, changes nothing, notifies no observer and uses no revision", arguments: refusals)
   func refused(_ refusal: Refusal) throws {
     let server = try TestServer()
     let stream = try server.subscribed("Account/1/balance,owner,ownerName,owner.lastName")

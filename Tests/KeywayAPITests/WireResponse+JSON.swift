@@ -1,4 +1,4 @@
-import WireTesting
+import LoopbackKit
 
 extension WireResponse {
   /// The body of a JSON response without the newline that it ends with; nil where it does not end with one.

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Locking
+import LoopbackKit
 
 /// A server of one test: the first connection gets the first answer, the second the second, and is closed behind it.
 final class ScriptedServer: Sendable {
@@ -15,20 +16,7 @@ final class ScriptedServer: Sendable {
   var address: String { "http://127.0.0.1:\(port)" }
 
   init(_ answers: [String]) throws {
-    listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let descriptor = listener
-    port = withUnsafeMutablePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        bind(descriptor, $0, length)
-        listen(descriptor, 16)
-        getsockname(descriptor, $0, &length)
-      }
-      return UInt16(bigEndian: pointer.pointee.sin_port)
-    }
+    (listener, port) = try LoopbackPort.listen()
     Thread { [self] in for answer in answers { serve(answer) } }.start()
   }
 

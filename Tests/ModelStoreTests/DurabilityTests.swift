@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import Journal
+import JournalTesting
 import KeyValueModel
 import KeyValueObserving
 import Locking
@@ -12,11 +13,11 @@ import Testing
 struct DurabilityTests {
   /// A store over a journal that can fail.
   private struct Bench {
-    let journal: FailingJournal
+    let journal: FaultyJournal
     let recorder = Recorder()
     let store: Store
 
-    init(_ journal: FailingJournal = FailingJournal(), _ change: (inout StoreLimits) -> Void = { _ in }) throws {
+    init(_ journal: FaultyJournal = FaultyJournal(), _ change: (inout StoreLimits) -> Void = { _ in }) throws {
       var limits = StoreLimits()
       change(&limits)
       self.journal = journal
@@ -58,7 +59,7 @@ struct DurabilityTests {
     #expect(failure?.reason == "the disk is full")
     #expect(try bench.balance() == .integer(1))
     #expect(bench.store.snapshot.revision == 1)
-    #expect(bench.store.present == .unavailable("the disk is full"))
+    #expect(bench.store.condition == .unavailable("the disk is full"))
     #expect(bench.recorder.published.count == told)
     #expect(bench.journal.faults.withLock { $0.recoveries } == 0, "a full disk leaves nothing in doubt")
     bench.journal.faults.withLock { $0.append = nil }
@@ -66,7 +67,7 @@ struct DurabilityTests {
     #expect(none == nil)
     #expect(try outcome.get().revision == 2)
     #expect(try bench.balance() == .integer(3))
-    #expect(bench.store.present == .serving)
+    #expect(bench.store.condition == .serving)
   }
 
   @Test("What came to nothing is not what later writes are judged by")
@@ -104,7 +105,7 @@ struct DurabilityTests {
 
   @Test("Writes that wait for a sync share the next one, and nobody reads what is not synced")
   func groupCommit() async throws {
-    let journal = FailingJournal()
+    let journal = FaultyJournal()
     let bench = try Bench(journal)
     _ = await bench.write(.create(try ref("Account/1"), ["balance": .integer(0)]))
     let held = DispatchSemaphore(value: 0)
@@ -136,7 +137,7 @@ struct DurabilityTests {
 
   @Test("Large writes do not all go into one batch")
   func batches() async throws {
-    let bench = try Bench(FailingJournal()) { $0.batchBytes = 1000 }
+    let bench = try Bench(FaultyJournal()) { $0.batchBytes = 1000 }
     _ = await bench.write(.create(try ref("Account/1"), [:]))
     let gate = Gate()
     gate.close(bench.store)

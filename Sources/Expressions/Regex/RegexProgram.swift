@@ -19,8 +19,8 @@ package struct RegexProgram: Sendable {
   private(set) var instructions: [Instruction] = []
   private(set) var sets: [ScalarSet] = []
 
-  /// The program of `pattern`, in which `\d`, `\s`, `\w` and `\b` are those of Unicode, or as RE2 has them of ASCII alone.
-  /// Throws where the pattern is none, or when it is too large.
+  /// The program of `pattern`, in which `\d`, `\s`, `\w` and `\b` are those of Unicode, or as RE2 has them of ASCII
+  /// alone. Throws where the pattern is none, or when it is too large.
   package init(_ pattern: String, isUnicode: Bool = false) throws(RegexError) {
     var parser = RegexParser(pattern, isUnicode: isUnicode)
     try emit(try parser.parse(), pattern)

@@ -1,5 +1,5 @@
-/// A decimal number of at most 64 bits of digits, `mantissa` × 10^`exponent`, without zeros at the end: the shortest one
-/// that reads back as a double, or what a text says.
+/// A decimal number of at most 64 bits of digits, `mantissa` × 10^`exponent`, without zeros at the end: the shortest
+/// one that reads back as a double, or what a text says.
 package struct ShortestDecimal: Equatable {
   let mantissa: Int64
   let exponent: Int

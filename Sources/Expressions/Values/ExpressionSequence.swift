@@ -4,11 +4,11 @@ package protocol ExpressionSequence: AnyObject, Sendable {
   var count: Int { get }
   /// The element at `index`, which is in `0..<count`; the same at every call.
   func element(at index: Int) throws(EvaluationError) -> ExpressionValue
-  /// Whether an object with this identity is an element, when that can be told without visiting them, else nil.
+  /// Whether an object with this identity is an element, when that is known without visiting them, else nil.
   func contains(identity: String) -> Bool?
 }
 
 extension ExpressionSequence {
-  /// Cannot tell.
+  /// Not known.
   package func contains(identity: String) -> Bool? { nil }
 }

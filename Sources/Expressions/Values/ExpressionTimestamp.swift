@@ -16,8 +16,9 @@ package struct ExpressionTimestamp: Sendable, Hashable, Comparable {
     (self.seconds, self.nanoseconds) = (seconds, nanoseconds)
   }
 
-  /// Reads RFC 3339, such as `2009-02-13T23:31:30.5+01:00`, with `T` and `Z` in upper case, at most nine decimals and no
-  /// leap second. Gives nil when the text is none, when there is no such day or time, or when the instant is out of range.
+  /// Reads RFC 3339, such as `2009-02-13T23:31:30.5+01:00`, with `T` and `Z` in upper case, at most nine decimals and
+  /// no leap second. Gives nil when the text is none, when there is no such day or time, or when the instant is out of
+  /// range.
   package init?(parsing text: String) {
     let parts = text.utf8.split(separator: UInt8(ascii: "."))
     let decimals = parts.count > 1 ? parts[1].prefix { (0x30...0x39).contains($0) }.count : 0

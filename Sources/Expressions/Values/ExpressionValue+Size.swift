@@ -1,6 +1,6 @@
 extension ExpressionValue {
-  /// Spends one for each element within lists and maps that are at hand, so that who writes the value out writes no
-  /// more than the evaluation may cost. Throws when the budget is spent, or when the values are nested too deep.
+  /// Spends one for each element within lists and maps that are at hand, so that the text of a value is no longer than
+  /// what the evaluation may cost. Throws when the budget is spent, or when the values are nested too deep.
   func spendSize(_ budget: inout EvaluationBudget, depth: Int = 0) throws(EvaluationError) {
     let parts: [ExpressionValue]
     switch self {

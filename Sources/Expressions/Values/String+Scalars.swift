@@ -1,11 +1,12 @@
 extension String {
-  /// Whether both have the same Unicode scalars: `==` of `String` also takes canonically equivalent ones for equal. O(n).
+  /// Whether both have the same Unicode scalars: `==` of `String` also takes canonically equivalent ones for equal.
+  /// O(n).
   package func hasSameScalars(as other: String) -> Bool {
     utf8.count == other.utf8.count && compareBytes(other) == 0
   }
 
-  /// Below 0, 0 or above 0 by the order of the Unicode scalars, which is that of the bytes. O(n) in the length that both
-  /// share.
+  /// Below 0, 0 or above 0 by the order of the Unicode scalars, which is that of the bytes. O(n) in the length that
+  /// both share.
   package func compareBytes(_ other: String) -> Int {
     let quick = utf8.withContiguousStorageIfAvailable { left in
       other.utf8.withContiguousStorageIfAvailable { Self.compare(left, $0) }

@@ -54,7 +54,7 @@ extension MemberList {
     return index
   }
 
-  /// Takes all members away; whether the list is ordered stays. O(1), and what it costs to free what nobody shares.
+  /// Takes all members away; whether the list is ordered stays. O(1), and what it costs to free what no copy shares.
   public mutating func removeAll() { storage = .few([]) }
 
   /// Where a new member of an unordered list belongs, nil where it is there already.

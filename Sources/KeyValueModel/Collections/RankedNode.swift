@@ -1,6 +1,6 @@
 /// A node of a `RankedTree`: elements in order, or the nodes below.
 ///
-/// Nodes are arrays, so that a node that a copy of the tree shares is copied when it is changed, and one that nobody
+/// Nodes are arrays, so that a node that a copy of the tree shares is copied when it is changed, and one that no copy
 /// shares is changed in place. All leaves have the same depth. A node that is not the root has at least `minimum` and
 /// at most `maximum` entries; a root that is not a leaf has at least two.
 enum RankedNode<Order: RankedOrder>: Sendable {

@@ -33,7 +33,7 @@ extension RankedTree {
     return element
   }
 
-  /// Takes all elements away. O(1), and what it costs to free nodes that nobody shares.
+  /// Takes all elements away. O(1), and what it costs to free nodes that no copy shares.
   package mutating func removeAll() { self = RankedTree() }
 
   /// Changes the elements at these ranks in place, in order; `change` gets each with its rank. The keys may change, as

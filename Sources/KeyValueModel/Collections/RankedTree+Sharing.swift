@@ -1,6 +1,7 @@
 extension RankedTree {
   /// The elements of the nodes that two trees do not share, in order: where one came from a copy of the other by k
-  /// changes, about k nodes' elements, among them all that the trees do not have in common. O(n) in nodes, not elements.
+  /// changes, about k nodes' elements, among them all that the trees do not have in common. O(n) in nodes, not
+  /// elements.
   package static func unshared(_ left: RankedTree, _ right: RankedTree) -> (left: [Element], right: [Element]) {
     let leftNodes = left.root.identities
     let rightNodes = right.root.identities

@@ -1,9 +1,9 @@
 extension Attribute {
   /// `value` of any attribute type in the form of this one, under its constraints, or why it has none.
   ///
-  /// Texts stand for the JSON that they are: `"12.5"` for the number, `"true"` for the boolean, and the other way round.
-  /// What would lose anything is refused: a fraction, the last digits of a large integer, the inside of an array or an
-  /// object.
+  /// Texts stand for the JSON that they are: `"12.5"` for the number, `"true"` for the boolean, and the other way
+  /// round. What would lose anything is refused: a fraction, the last digits of a large integer, the inside of an array
+  /// or an object.
   func converted(_ value: Value) throws(Refusal) -> Value {
     switch (type, value) {
     case (.string, .bool), (.string, .integer), (.string, .number): return try accepting(.string(value.json))

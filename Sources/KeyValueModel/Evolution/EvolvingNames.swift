@@ -11,7 +11,7 @@ struct EvolvingNames: Sendable {
     var keys: [String?]
     /// The steps that change every object: those that renamed it or one of its keys, or dropped a key.
     var steps: [Int] = []
-    /// Those of them that renamed the entity: they change who names its objects, too.
+    /// Those of them that renamed the entity: they change the objects that name its objects, too.
     var renames: [Int] = []
 
     /// The index of the stored key that is called so by now.

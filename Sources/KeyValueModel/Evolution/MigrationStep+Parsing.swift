@@ -1,6 +1,6 @@
 /// Why a line is no migration step.
 package struct MigrationStepError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// What is wrong, as a sentence for the person who wrote it.
+  /// What is wrong, as a sentence for its author.
   package let description: String
 }
 
@@ -42,8 +42,8 @@ extension MigrationStep {
     }
   }
 
-  /// The steps of a file: one a line, without empty lines and those that begin with `#`. Throws at the first line that is
-  /// none, with its number.
+  /// The steps of a file: one a line, without empty lines and those that begin with `#`. Throws at the first line that
+  /// is none, with its number.
   package static func steps(inFile text: String) throws(MigrationStepError) -> [MigrationStep] {
     let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
     guard lines.count <= maximumLines else {

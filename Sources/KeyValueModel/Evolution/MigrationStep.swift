@@ -5,12 +5,12 @@ package enum MigrationStep: Hashable, Sendable {
   case renameEntity(String, to: String)
   /// A key has another name, in its entity and in those that extend it.
   case renameKey(entity: String, key: String, to: String)
-  /// The objects of an entity go, those of its subclasses stay. Who names one of them names nothing then.
+  /// The objects of an entity go, those of its subclasses stay. Keys that named one of them name nothing then.
   case dropEntity(String)
   /// The values of a key go, in its entity and in those that extend it.
   case dropKey(entity: String, key: String)
-  /// The values of a key take the form that the new schema wants. One that cannot becomes `fallback`; without a fallback
-  /// it is an obstacle.
+  /// The values of a key take the form that the new schema wants. One that cannot becomes `fallback`; without a
+  /// fallback it is an obstacle.
   case convert(entity: String, key: String, fallback: Value?)
   /// Objects that have no value for a key get this one.
   case fill(entity: String, key: String, Value)

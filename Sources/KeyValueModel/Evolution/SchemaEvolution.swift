@@ -1,5 +1,5 @@
-/// The way from the schema under which data was written to the one under which it is to be used: what goes by itself, what
-/// stands in the way, and what steps do about that. Holds no data and changes none.
+/// The way from the schema under which data was written to the one under which it is to be used: what goes by itself,
+/// what stands in the way, and what steps do about that. Holds no data and changes none.
 package struct SchemaEvolution: Sendable {
   /// The schema that the data has.
   package var old: Schema { plan.old }
@@ -17,17 +17,17 @@ package struct SchemaEvolution: Sendable {
     changes = SchemaComparison(plan).changes()
   }
 
-  /// What stands in the way as far as the schemas tell: steps with mistakes, and what would stop any object that has a value
-  /// there. `migrated` looks at the objects: it leaves out what concerns none of them, and finds the values that break a
-  /// new constraint.
+  /// What stands in the way as far as the schemas say: steps with mistakes, and what would stop any object that has a
+  /// value there. `migrated` looks at the objects: it leaves out what concerns none of them, and finds the values that
+  /// break a new constraint.
   package var obstacles: [MigrationObstacle] { plan.mistakes + plan.conflicts.map(\.obstacle) }
 
-  /// The state of the old schema as one of the new, or why it cannot be. `state` stays as it is: a dry run is this without
-  /// a use of what it gives.
+  /// The state of the old schema as one of the new, or why it cannot be. `state` stays as it is: a dry run is this
+  /// without a use of what it gives.
   ///
-  /// Objects keep `createdAt` and, unless a step, a default or a far side that is filled in changes what they hold, their
-  /// revision; the others get `revision`, which must be greater than that of the state. O(n log n) in time; the new state
-  /// shares with the old one the values that have not changed.
+  /// Objects keep `createdAt` and, unless a step, a default or a far side that is filled in changes what they hold,
+  /// their revision; the others get `revision`, which must be greater than that of the state. O(n log n) in time; the
+  /// new state shares with the old one the values that have not changed.
   package func migrated(_ state: ModelState, revision: Revision) throws(MigrationRefusal) -> Migration {
     var migration = StateMigration(plan, state, revision: revision)
     return try migration.run(changes: changes)

@@ -7,8 +7,8 @@ extension StateMigration {
     let holders: [Entity]
   }
 
-  /// Compares the sides of each relationship that is new, or of which one side is. A side that is new is filled from the
-  /// other one; where two old sides do not agree, nobody knows which is right.
+  /// Compares the sides of each relationship that is new, or of which one side is. A side that is new is filled from
+  /// the other one; where two old sides do not agree, neither is known to be right.
   mutating func reconcileInverses() {
     for direction in directions() {
       for holder in direction.holders.flatMap({ extents[$0.index] }).sorted() {

@@ -32,8 +32,8 @@ extension StateMigration {
     return value
   }
 
-  /// An old value as the new key has it: references by their new names, members in their new order, everything under the
-  /// new constraints.
+  /// An old value as the new key has it: references by their new names, members in their new order, everything under
+  /// the new constraints.
   private mutating func carried(
     _ value: Value, _ before: Key, _ column: MigrationPlan.Column, _ rebuilt: inout ObjectRebuilding
   ) -> Value {
@@ -124,7 +124,8 @@ extension StateMigration {
       rebuilt.steps.append(step)
       return nil
     }
-    // That an entity is not in the new schema is an obstacle of its own, and who loses its objects by that is none.
+    // That an entity is not in the new schema is an obstacle of its own, and a key that loses its objects by that has
+    // none.
     guard let name = plan.name(of: target) else {
       failed.insert(slot)
       return nil

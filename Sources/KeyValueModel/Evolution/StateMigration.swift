@@ -111,7 +111,8 @@ struct StateMigration {
     }
   }
 
-  /// Counts what there is. A migration that lost something that no step named is a mistake of ours, and must not be used.
+  /// Counts what there is. A migration that lost something that no step named is a mistake of ours, and must not be
+  /// used.
   private func checkNothingIsLost() {
     precondition(
       records.count + report.removed == old.count, "a migration made \(records.count) objects of \(old.count)")

@@ -34,7 +34,7 @@ final class EvaluationPass: @unchecked Sendable {
   ) throws(EvaluationError) -> ExpressionValue {
     let definition = record.entity.keys[key]
     if case .computed(let computed) = definition.kind, case .expression(let expression)? = computed.formula {
-      // Within an expression a failed key is null, as it is for everybody else who reads it.
+      // Within an expression a failed key is null, as it is for all other readers.
       guard case .success(let value) = expression.evaluate(reference, record, self, budget: &budget) else {
         if budget.remainingCost == 0 { throw .costLimitExceeded }
         expression.noteFailure()
@@ -44,10 +44,10 @@ final class EvaluationPass: @unchecked Sendable {
     }
     try budget.spend()
     let value = reader.value(of: record, reference, key: key, latest: &latest)
-    return expressionValue(of: value, type(of: definition))
+    return expressionValue(of: value, definition.valueType)
   }
 
-  /// What a collection folds into, each member's cost counted where nobody keeps the fold.
+  /// What a collection folds into, each member's cost counted where no reader keeps the fold.
   func value(
     of fold: CollectionFold, _ owner: Reference, budget: inout EvaluationBudget
   ) throws(EvaluationError) -> FoldedValue {
@@ -63,15 +63,6 @@ final class EvaluationPass: @unchecked Sendable {
       running.insert(contribution)
     }
     return running.value
-  }
-
-  private func type(of key: Key) -> ValueType? {
-    switch key.kind {
-    case .attribute(let attribute): .attribute(attribute.type)
-    case .toOne(let toOne): .object(toOne.destination)
-    case .toMany(let toMany): .list(toMany.memberType)
-    case .computed(let computed): computed.type
-    }
   }
 
   // MARK: Values

@@ -1,10 +1,11 @@
 package import Expressions
 import Synchronization
 
-/// A CEL expression over the keys of an entity's objects: a computed key's, or a filter's (the specification, section 8).
+/// A CEL expression over the keys of an entity's objects: a computed key's, or a filter's (the specification, section
+/// 8).
 ///
 /// Collection functions that can be kept up to date member by member, such as `sum(employees.map(e, e.salary))`, are
-/// taken out of it as folds, so that whoever keeps folds evaluates it without visiting the members.
+/// taken out of it as folds, so that a reader that keeps folds evaluates it without visiting the members.
 package final class KeyExpression: Sendable {
   /// What is wrong with an expression, and where in its text, from 1.
   package struct Mistake: Error, Hashable, Sendable {
@@ -32,8 +33,8 @@ package final class KeyExpression: Sendable {
     let resultType: ExpressionType
   }
 
-  /// Compiles `text` for objects of `entity`: throws where it is no CEL, names what is not there, or applies functions to
-  /// what they do not take.
+  /// Compiles `text` for objects of `entity`: throws where it is no CEL, names what is not there, or applies functions
+  /// to what they do not take.
   package init(
     _ text: String, of entity: Entity, in schema: Schema, limits: ExpressionLimits = ExpressionLimits()
   ) throws(Mistake) {
@@ -83,7 +84,7 @@ package final class KeyExpression: Sendable {
     return calls
   }
 
-  /// How often it has failed. A failed computed key is null, and this is how anybody knows.
+  /// How often it has failed. A failed computed key is null, and the count is the only sign of it.
   package var failureCount: Int { failures.load(ordering: .relaxed) }
 
   /// Counts a failure.

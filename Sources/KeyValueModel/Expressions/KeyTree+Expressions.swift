@@ -28,8 +28,8 @@ extension Schema {
     return keys
   }
 
-  /// The entity of the members of the collection at the end of a path, `.some(nil)` where they are values, and nil where
-  /// there is no collection.
+  /// The entity of the members of the collection at the end of a path, `.some(nil)` where they are values, and nil
+  /// where there is no collection.
   func collectionMember(along keys: [Int], from entity: Entity) -> Entity?? {
     var owner = entity
     for key in keys.dropLast() {

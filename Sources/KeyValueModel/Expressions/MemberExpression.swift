@@ -1,6 +1,7 @@
 import Expressions
 
-/// What a collection function makes of one member: its filters, and its transform. Two are the same only if they are one.
+/// What a collection function makes of one member: its filters, and its transform. Two are the same only if they are
+/// one.
 final class MemberExpression: Hashable, Sendable {
   /// How the members' values become one.
   let function: CollectionFold.Function

@@ -1,9 +1,9 @@
 import Expressions
 
 extension Value {
-  /// An expression's value in the form that JSON has for it (CEL language definition, JSON Data Conversion): timestamps by
-  /// RFC 3339, objects by their references. Nil where there is none, as for bytes, an infinite double or a map whose keys
-  /// are no strings, where it is too large, or where it does not have the declared type.
+  /// An expression's value in the form that JSON has for it (CEL language definition, JSON Data Conversion): timestamps
+  /// by RFC 3339, objects by their references. Nil where there is none, as for bytes, an infinite double or a map whose
+  /// keys are no strings, where it is too large, or where it does not have the declared type.
   init?(_ value: ExpressionValue, as declared: AttributeType?) {
     // A list may hold one list many times without taking room for it; as JSON it does.
     var room = Self.expressionValueNodes
@@ -16,8 +16,8 @@ extension Value {
     self = converted
   }
 
-  /// The most values that a value of an expression may consist of, where eight bytes of text count as one: as many as an
-  /// evaluation may have steps.
+  /// The most values that a value of an expression may consist of, where eight bytes of text count as one: as many as
+  /// an evaluation may have steps.
   private static let expressionValueNodes = 1_000_000
 
   private static func plain(_ value: ExpressionValue, room: inout Int) -> Value? {

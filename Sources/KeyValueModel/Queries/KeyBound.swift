@@ -1,5 +1,5 @@
-/// A stored key of an object, and a value that it must not be under, or not over, for a condition to hold: `salary > 1000`
-/// demands that the salary is not under 1000. What it allows need not meet the condition; null meets none.
+/// A stored key of an object, and a value that it must not be under, or not over, for a condition to hold: `salary >
+/// 1000` demands that the salary is not under 1000. What it allows need not meet the condition; null meets none.
 package struct KeyBound: Hashable, Sendable {
   /// Which side of the value is out of the question.
   package enum Side: Hashable, Sendable {

@@ -80,8 +80,9 @@ extension KeyExpression {
     }
   }
 
-  /// Whether looking a value up finds everything that `==` takes for the same. It tells the JSON values 1 and 1.0 from
-  /// each other; and `==` compares an integer with a double as doubles, of which beyond 2^53 one stands for several integers.
+  /// Whether looking a value up finds everything that `==` takes for the same. It keeps the JSON values 1 and 1.0
+  /// apart; and `==` compares an integer with a double as doubles, of which beyond 2^53 one stands for several
+  /// integers.
   private static func isFound(_ value: Value, under type: AttributeType) -> Bool {
     switch (type, value) {
     case (.json, .integer), (.json, .number): false

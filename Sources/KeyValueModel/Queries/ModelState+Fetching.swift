@@ -1,9 +1,9 @@
 extension ModelState {
   /// The objects of an entity that meet a filter, in a sort order; by reference where there is none.
   ///
-  /// `extent` is what `references(of:)` gives, asked for only where no index helps. Where the filter compares an indexed
-  /// key with a constant, only the objects with that value are looked at. `costLimit` is the most that filtering may
-  /// cost in all, see `EvaluationBudget`; over it throws `malformed-filter`.
+  /// `extent` is what `references(of:)` gives, asked for only where no index helps. Where the filter compares an
+  /// indexed key with a constant, only the objects with that value are looked at. `costLimit` is the most that
+  /// filtering may cost in all, see `EvaluationBudget`; over it throws `malformed-filter`.
   package func fetch(
     _ entity: Entity, where filter: Filter?, by order: SortOrder?, costLimit: Int, extent: () -> [Reference]
   ) throws(ModelError) -> [Reference] {

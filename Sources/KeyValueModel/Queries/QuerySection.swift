@@ -5,7 +5,7 @@ package final class QuerySection: Sendable {
   private let key: ValueOrder.Key
 
   /// The section of a value. Of JSON objects that are the same but for the order of their members, one stands for all,
-  /// so that its name does not depend on who came first.
+  /// so that its name does not depend on which came first.
   package init(_ key: ValueOrder.Key) {
     self.key = key.value.hasMembers ? ValueOrder.plain.key(of: key.value.withMembersInOrder) : key
   }

@@ -1,5 +1,5 @@
-/// The order of a fetch's objects (the specification, sections 3 and 5): by the values for key paths, one after the other,
-/// and in the end by reference. Null comes before everything else, and so last where the order is turned around.
+/// The order of a fetch's objects (the specification, sections 3 and 5): by the values for key paths, one after the
+/// other, and in the end by reference. Null comes before everything else, and so last where the order is turned around.
 package struct SortOrder: Sendable {
   /// One key path to sort by.
   package struct Key: Sendable {

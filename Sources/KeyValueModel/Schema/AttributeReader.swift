@@ -12,7 +12,7 @@ struct AttributeReader {
     readRange(into: &attribute, &reader)
     readText(into: &attribute, &reader)
     if let node = words["enum"] { attribute.allowedValues = readEnum(node, attribute, &reader) }
-    // A collection has no default; that is told where its words are looked at.
+    // A collection has no default; the reader of its words reports that.
     if words["toMany"] == nil, let node = words["default"], let value = value(node, &reader) {
       do throws(Attribute.Refusal) {
         attribute.defaultValue = try attribute.accepting(value)

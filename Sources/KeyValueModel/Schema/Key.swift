@@ -96,6 +96,16 @@ public struct ToMany: Sendable {
 }
 
 extension Key {
+  /// What its value is; nil for a computed key that is not resolved yet.
+  var valueType: ValueType? {
+    switch kind {
+    case .attribute(let attribute): .attribute(attribute.type)
+    case .toOne(let toOne): .object(toOne.destination)
+    case .toMany(let toMany): .list(toMany.memberType)
+    case .computed(let computed): computed.type
+    }
+  }
+
   /// Whether it holds a collection.
   public var isToMany: Bool {
     if case .toMany = kind { return true }

@@ -10,7 +10,7 @@ struct KeyPathResolution {
     var type: ValueType
     /// The first collection that the walk has gone on behind.
     var crossed: String?
-    /// Whether the last key is computed from something that nobody knows the type of: only while a schema is compiled.
+    /// Whether the last key is computed from something of unknown type: only while a schema is compiled.
     var isUnknown = false
     var lastName = ""
     /// Whether the last key is a computed list: those hold references too, but nothing goes on behind them.

@@ -1,8 +1,8 @@
 /// A key path that has been resolved in the schema: keys joined by dots, from an object of one entity, with at most one
 /// collection operator.
 ///
-/// Immutable, and a class only because it is copied with every change that is told: a copy counts one reference instead
-/// of six.
+/// Immutable, and a class only because it is copied with every change that is notified: a copy counts one reference
+/// instead of six.
 public final class ModelKeyPath: Hashable, Sendable {
   /// The path as it was written; what events and answers call it.
   public let text: String
@@ -14,7 +14,7 @@ public final class ModelKeyPath: Hashable, Sendable {
   public let type: ValueType
   /// What its value is read from.
   package let reads: KeyTree
-  /// Why changes of its value cannot be told: the path goes on behind a collection, which it may only read.
+  /// Why changes of its value cannot be observed: the path goes on behind a collection, which it may only read.
   let unobservable: String?
   /// Whether its operator reads members of a computed list: nothing follows them, so no computed key can be made of it.
   let isBehindComputedList: Bool
@@ -60,8 +60,8 @@ extension Schema {
     return try KeyPathResolution(schema: self, text: text, entity: entity).resolve()
   }
 
-  /// Resolves a key path that is to be observed: as `resolve`, and `unobservable-key-path` for one that goes on behind a
-  /// collection without an operator.
+  /// Resolves a key path that is to be observed: as `resolve`, and `unobservable-key-path` for one that goes on behind
+  /// a collection without an operator.
   public func resolveObservable(_ text: String, from entity: Entity) throws(ModelError) -> ModelKeyPath {
     let path = try resolve(text, from: entity)
     if let reason = path.unobservable { throw ModelError(.unobservableKeyPath, reason, keyPath: text) }
@@ -70,12 +70,7 @@ extension Schema {
 
   /// What a key's value is; nil for a computed key that is not resolved yet.
   public func type(of key: Key) -> ValueType? {
-    switch key.kind {
-    case .attribute(let attribute): .attribute(attribute.type)
-    case .toOne(let toOne): .object(toOne.destination)
-    case .toMany(let toMany): .list(toMany.memberType)
-    case .computed(let computed): computed.type ?? (isLenient ? .attribute(.json) : nil)
-    }
+    key.valueType ?? (isLenient ? .attribute(.json) : nil)
   }
 
   /// The entity that a key leads to, be it one object or the members of a collection; nil where its values are none.

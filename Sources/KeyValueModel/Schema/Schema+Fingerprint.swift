@@ -3,9 +3,9 @@ import Notation
 import Yams
 
 extension Schema {
-  /// Stands for what a schema file says, apart from comments and layout: two texts with the same fingerprint declare the
-  /// same in the same order. 16 hexadecimal digits of SHA-256 (FIPS 180-4) of the YAML tree; of the text itself, where that
-  /// is no YAML.
+  /// Stands for what a schema file says, apart from comments and layout: two texts with the same fingerprint declare
+  /// the same in the same order. 16 hexadecimal digits of SHA-256 (FIPS 180-4) of the YAML tree; of the text itself,
+  /// where that is no YAML.
   package static func fingerprint(ofYAML text: String) -> String {
     var hash = SHA256()
     if let root = try? Yams.compose(yaml: text) {

@@ -6,7 +6,7 @@ extension Schema {
     var problems = reader.problems
     var compiler = SchemaCompiler()
     let schema = compiler.compile(declarations)
-    // What does not fit together is told only once every declaration could be read: the rest would be echoes.
+    // What does not fit together is reported only once every declaration could be read: the rest would be echoes.
     if problems.isEmpty { problems = compiler.problems }
     guard problems.isEmpty else {
       throw SchemaError(problems: problems.sorted { ($0.line, $0.column) < ($1.line, $1.column) })

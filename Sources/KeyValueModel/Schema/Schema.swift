@@ -6,7 +6,7 @@ public struct Schema: Sendable {
   public let entities: [Entity]
 
   private let indexesByName: [ExactText: Int]
-  /// Whether computed keys whose type nobody knows yet count as JSON of any sort: while a schema is being compiled.
+  /// Whether computed keys whose type is not known yet count as JSON of any sort: while a schema is being compiled.
   let isLenient: Bool
 
   init(entities: [Entity], isLenient: Bool = false) {

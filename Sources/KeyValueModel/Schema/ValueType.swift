@@ -1,4 +1,4 @@
-/// What the values of a key or a key path are, as far as the schema tells.
+/// What the values of a key or a key path are, as far as the schema says.
 public indirect enum ValueType: Hashable, Sendable {
   /// A value of an attribute type, or null.
   case attribute(AttributeType)

@@ -38,8 +38,8 @@ public struct CollectionFold: Hashable, Sendable {
   /// Whether the values are numbers that need not be whole: a sum of none is then the number 0, and no integer.
   let isOverNumbers: Bool
 
-  /// The fold of an operator over the collection that has this key; nil for operators that give lists, and for `@count`,
-  /// which needs none.
+  /// The fold of an operator over the collection that has this key; nil for operators that give lists, and for
+  /// `@count`, which needs none.
   init?(_ operation: CollectionOperation, ofKey key: Int) {
     switch operation.function {
     case .sum: function = .sum

@@ -1,7 +1,7 @@
 import HashTreeCollections
 
-/// Every object at one revision. A value: copies share their structure, so that one can be kept for as long as somebody
-/// reads it while the next is being made.
+/// Every object at one revision. A value: copies share their structure, so that one can be kept for as long as it
+/// is read while the next is being made.
 public struct ModelState: ObjectReader, Sendable {
   /// A relationship of another object that names an object, and that the object has no inverse of.
   struct Referrer: Hashable, Sendable {
@@ -16,7 +16,7 @@ public struct ModelState: ObjectReader, Sendable {
   private var extents: [TreeSet<Reference>]
   /// How often each of them has changed.
   private var extentVersions: [UInt64]
-  /// Who names an object without its knowing, for deletions.
+  /// The relationships without an inverse that name each object, for deletions.
   private var referrers: TreeDictionary<Reference, TreeSet<Referrer>> = [:]
   /// For each entity's own objects the indexes, as `Entity.indexedKeys` lists their keys.
   private var indexes: [[ValueIndex]]
@@ -31,8 +31,8 @@ public struct ModelState: ObjectReader, Sendable {
     }
   }
 
-  /// A state of these objects, each named once, as they stood in another state of the same schema: what a store held when
-  /// it was written down. Their relationships are taken as they are; nothing is checked.
+  /// A state of these objects, each named once, as they stood in another state of the same schema: what a store held
+  /// when it was written down. Their relationships are taken as they are; nothing is checked.
   package init(restoring objects: some Sequence<(reference: Reference, record: ObjectRecord)>, schema: Schema) {
     self.init(schema: schema)
     for (reference, record) in objects { replace(reference, with: record) }
@@ -90,7 +90,7 @@ public struct ModelState: ObjectReader, Sendable {
     return schema.family(of: entity).flatMap { indexes[$0.index][position].references(of: value) }.sorted()
   }
 
-  /// Who names `target` without its knowing, in order.
+  /// The relationships without an inverse that name `target`, in order.
   func referrers(of target: Reference) -> [Referrer] {
     guard let set = referrers[target] else { return [] }
     return set.sorted { ($0.object, $0.storage) < ($1.object, $1.storage) }
@@ -101,7 +101,7 @@ public struct ModelState: ObjectReader, Sendable {
   /// Puts `record` in place of what stands under `reference`, or takes that away; gives what stood there.
   ///
   /// Where there was a record and there is one, the members of its collections are those of before, but for what
-  /// `updateReferrers` is told: comparing long lists at every write would cost their length.
+  /// `updateReferrers` is given: comparing long lists at every write would cost their length.
   @discardableResult
   mutating func replace(_ reference: Reference, with record: ObjectRecord?) -> ObjectRecord? {
     let old: ObjectRecord?

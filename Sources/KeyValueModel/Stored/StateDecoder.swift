@@ -1,7 +1,7 @@
 /// Makes a state of the blocks that `StateEncoder` wrote, which may come in any order.
 ///
-/// Its two halves can be used apart: `records(of:schema:)` reads a block and needs nothing else, so that many threads can
-/// read blocks, and `insert` takes what they have read, one after the other.
+/// Its two halves can be used apart: `records(of:schema:)` reads a block and needs nothing else, so that many threads
+/// can read blocks, and `insert` takes what they have read, one after the other.
 package struct StateDecoder: Sendable {
   /// An object of a block.
   package typealias Restored = (reference: Reference, record: ObjectRecord)
@@ -15,8 +15,8 @@ package struct StateDecoder: Sendable {
 
   /// Reads a block and adds its objects. O(n) in its length.
   ///
-  /// Throws where the text is not what an encoder writes, where the entities and keys are not those of the schema or hold
-  /// something else, and for an object that is there already. Whether relationships fit together is not looked at.
+  /// Throws where the text is not what an encoder writes, where the entities and keys are not those of the schema or
+  /// hold something else, and for an object that is there already. Whether relationships fit together is not looked at.
   package mutating func decode(_ block: [UInt8]) throws(StoredTextError) {
     try insert(Self.records(of: block, schema: state.schema))
   }
@@ -29,7 +29,8 @@ package struct StateDecoder: Sendable {
     }
   }
 
-  /// Adds objects that were read from a block; throws for one that is there already, and then has added those before it.
+  /// Adds objects that were read from a block; throws for one that is there already, and then has added those before
+  /// it.
   package mutating func insert(_ objects: [Restored]) throws(StoredTextError) {
     for (reference, record) in objects {
       guard state.replace(reference, with: record) == nil else {

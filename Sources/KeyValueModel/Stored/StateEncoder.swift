@@ -1,9 +1,9 @@
 /// Writes the objects of a state as blocks of text, each of which can be read on its own.
 ///
-/// A block is a JSON array with an element for each entity that it has objects of: the entity, the names of its stored keys,
-/// and for each object its id, the revision that last set a key, the revision that made it, and the values of the keys:
-/// `[["Account",["balance","owner"],[["1",12,3,100.0,"Person/7"],…]],…]`. Objects come in the order of the schema's entities
-/// and of their references, so that the same state makes the same blocks.
+/// A block is a JSON array with an element for each entity that it has objects of: the entity, the names of its stored
+/// keys, and for each object its id, the revision that last set a key, the revision that made it, and the values of the
+/// keys: `[["Account",["balance","owner"],[["1",12,3,100.0,"Person/7"],…]],…]`. Objects come in the order of the
+/// schema's entities and of their references, so that the same state makes the same blocks.
 package struct StateEncoder: Sendable {
   private let state: ModelState
   private let blockBytes: Int
@@ -12,8 +12,8 @@ package struct StateEncoder: Sendable {
   private var references: ArraySlice<Reference> = []
   private var isEntityBegun = false
 
-  /// A writer of the state's objects. A block ends with the object with which it reaches `blockBytes`; one with very long
-  /// values is not divided.
+  /// A writer of the state's objects. A block ends with the object with which it reaches `blockBytes`; one with very
+  /// long values is not divided.
   package init(_ state: ModelState, blockBytes: Int = 1 << 16) {
     self.state = state
     self.blockBytes = blockBytes

@@ -1,5 +1,5 @@
-/// What a stored key holds, and with that how its values are written: in the type of the key where that says enough, so that
-/// a to-one is a string and a to-many an array.
+/// What a stored key holds, and with that how its values are written: in the type of the key where that says enough, so
+/// that a to-one is a string and a to-many an array.
 enum StoredColumn {
   case attribute(AttributeType)
   case toOne

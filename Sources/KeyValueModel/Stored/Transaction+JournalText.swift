@@ -1,5 +1,5 @@
-/// The text of a transaction in a journal: `["writer",[["set","Account/1","balance",120],…]]`, with null for no writer. It
-/// is the same for the same transaction, and the preconditions, which held, are not in it.
+/// The text of a transaction in a journal: `["writer",[["set","Account/1","balance",120],…]]`, with null for no writer.
+/// It is the same for the same transaction, and the preconditions, which held, are not in it.
 extension Transaction {
   /// Appends the text, from which exactly these operations come back. O(n) in its length.
   package func appendJournalText(to bytes: inout [UInt8]) {
@@ -14,8 +14,8 @@ extension Transaction {
     bytes.append(UInt8(ascii: "]"))
   }
 
-  /// The transaction of a text that `appendJournalText` wrote; throws for everything else, also where there is more in it
-  /// than this version knows.
+  /// The transaction of a text that `appendJournalText` wrote; throws for everything else, also where there is more in
+  /// it than this version knows.
   package init(journalText bytes: [UInt8]) throws(StoredTextError) {
     self = try bytes.withUnsafeBufferPointer { buffer throws(StoredTextError) in
       try Transaction(journalText: buffer)

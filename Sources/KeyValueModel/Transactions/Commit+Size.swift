@@ -17,14 +17,14 @@ extension Commit {
     }
     for entry in before {
       bytes += 64 + (entry.record?.approximateBytes ?? 0)
-      // Nobody else keeps what a deleted object had.
+      // Nothing else keeps what a deleted object had.
       if deleted.contains(entry.object) { bytes += Self.bytesPerMember * (entry.record?.memberCount ?? 0) }
     }
     return bytes
   }
 
-  /// What a change keeps of a collection besides the record: the members that came or went; where it was set as a whole,
-  /// all that it has, since the list before shares nothing with it.
+  /// What a change keeps of a collection besides the record: the members that came or went; where it was set as a
+  /// whole, all that it has, since the list before shares nothing with it.
   private static func approximateBytes(ofMembersIn change: KeyChange) -> Int {
     guard let collection = change.collection else { return bytesPerMember * change.memberCount }
     return 96 + bytesPerMember * (collection.removed.count + collection.inserted.count)

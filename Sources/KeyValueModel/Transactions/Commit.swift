@@ -6,7 +6,7 @@ public struct Commit: Sendable {
     public let object: Reference
     /// The index of the key in its entity.
     public let key: Int
-    /// True where the key's `notifies` kept it silent: observers are not told, but paths through it lead elsewhere.
+    /// True where the key's `notifies` kept it silent: observers are not notified, but paths through it lead elsewhere.
     public internal(set) var isSilent: Bool
     /// What became of the members, where the key is a collection and the operation did not set it as a whole.
     public internal(set) var collection: CollectionChange?
@@ -28,8 +28,8 @@ public struct Commit: Sendable {
 
     /// The sort.
     public let kind: Kind
-    /// The places, ascending: after the operation for an insertion, before it for a removal; nil where the collection is
-    /// not ordered.
+    /// The places, ascending: after the operation for an insertion, before it for a removal; nil where the collection
+    /// is not ordered.
     public let indexes: [Int]?
     /// The members that went, in order.
     public let removed: [Value]
@@ -57,7 +57,7 @@ public struct Commit: Sendable {
 
   /// The revision that it made.
   public let revision: Revision
-  /// Who wrote, where it was said.
+  /// The name of the writer, where the transaction gave one.
   public let writer: String?
   /// Its operations that touched something, in order.
   public let steps: [Step]

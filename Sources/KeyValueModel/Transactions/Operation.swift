@@ -71,7 +71,7 @@ public struct Transaction: Sendable {
   public var operations: [Operation]
   /// What must hold before.
   public var preconditions: [Precondition]
-  /// Who writes, told to observers so that they know their own echo.
+  /// The name of the writer; observers receive it and know their own echo by it.
   public var writer: String?
 
   /// A transaction of these operations.

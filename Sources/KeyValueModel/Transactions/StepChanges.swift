@@ -1,7 +1,7 @@
 /// What one operation does to keys, gathered while it is applied: one change for each key, with what became of the
 /// members where it is a collection.
 struct StepChanges {
-  /// What observers of a collection are told of.
+  /// What observers of a collection are notified of.
   enum CollectionKind {
     /// Of what came and went, by whichever kind can say it.
     case difference
@@ -25,7 +25,7 @@ struct StepChanges {
     /// Whether a member of an ordered collection went and came back, perhaps to another place.
     var hasMoved = false
     var kind: CollectionKind
-    /// What is told of a replacement: also members that were replaced by themselves.
+    /// What a replacement reports: also members that were replaced by themselves.
     var replaced: (removed: [Value], inserted: [Value])?
   }
 
@@ -62,9 +62,9 @@ struct StepChanges {
     collections[position]?.merge(kind)
   }
 
-  /// The changes in the order in which the keys were first touched, each key once: some to-ones are set twice, as when a
-  /// body names both sides of a relationship. Of such a one the first setting counts that is not silent. A collection that ends as it began, without having been set, is not among
-  /// them.
+  /// The changes in the order in which the keys were first touched, each key once: some to-ones are set twice, as when
+  /// a body names both sides of a relationship. Of such a one the first setting counts that is not silent. A collection
+  /// that ends as it began, without having been set, is not among them.
   func finished() -> [Commit.KeyChange] {
     guard changes.count > 1 || !collections.isEmpty else { return changes }
     var finished: [Commit.KeyChange?] = []
@@ -117,7 +117,7 @@ extension StepChanges.Members {
     return before == after
   }
 
-  /// The change, or nil where it is told as a setting.
+  /// The change, or nil where it is reported as a setting.
   var change: Commit.CollectionChange? {
     switch kind {
     case .setting: return nil

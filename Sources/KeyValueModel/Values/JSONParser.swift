@@ -5,15 +5,15 @@ protocol JSONDialect {
   /// The value of a number that is no integer of 64 bits; `double` is next to what `text` says.
   static func number(_ double: Double, of text: String) -> Value
 
-  /// The value that an object stands for whose first member has this name; the parser stands before that member's value,
-  /// and behind it afterwards. Nil where it is an object like any other; then nothing has been read.
+  /// The value that an object stands for whose first member has this name; the parser stands before that member's
+  /// value, and behind it afterwards. Nil where it is an object like any other; then nothing has been read.
   static func parseMarked(_ name: String, _ parser: inout JSONParser<Self>) throws(JSONError) -> Value?
 }
 
 /// JSON as RFC 8259 has it and clients send it.
 enum PlainJSON: JSONDialect {
-  /// The double where it is not whole, so that no integer is taken for it, or where the text says what the double stands
-  /// for; else the integer of 64 bits that the text says exactly, or `rounded`.
+  /// The double where it is not whole, so that no integer is taken for it, or where the text says what the double
+  /// stands for; else the integer of 64 bits that the text says exactly, or `rounded`.
   static func number(_ double: Double, of text: String) -> Value {
     guard double.magnitude <= 0x1p63, double.rounded() == double else { return .number(double) }
     // Of at most 15 digits, each decimal below 10^15 has a double of its own.

@@ -33,12 +33,6 @@ struct BoundedQueries {
 
   /// How many bounds precede a value.
   private func count(below value: Value) -> Int {
-    var low = 0
-    var high = entries.count
-    while low < high {
-      let middle = (low + high) / 2
-      if ValueOrder.plain.precedes(entries[middle].bound, value) { low = middle + 1 } else { high = middle }
-    }
-    return low
+    entries.sortedCount { ValueOrder.plain.precedes($0.bound, value) }
   }
 }

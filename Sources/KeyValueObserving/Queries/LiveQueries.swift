@@ -1,16 +1,16 @@
 import DequeModule
 package import KeyValueModel
 
-/// The live queries, and who watches which. However many watch one, it is evaluated once.
+/// The live queries and their observers. However many observe one, it is evaluated once.
 package struct LiveQueries: Sendable {
   private struct Entry: Sendable {
     var live: LiveQuery
     var observers: Set<QueryObserver> = []
-    /// What it was before each of its last contents, as far as somebody may not have heard of these yet.
+    /// What it was before each of its last contents, as far as a subscriber may not have received these yet.
     var recent: Deque<(revision: Revision, before: QueryResult)> = []
-    /// The last content of which that was forgotten; since when it is watched, while none is.
+    /// The last content of which that was forgotten; the revision of registration, while none is.
     var forgotten: Revision
-    /// The last content; since when it is watched, while there was none.
+    /// The last content; the revision of registration, while there was none.
     var lastTouch: Revision
   }
 
@@ -21,7 +21,7 @@ package struct LiveQueries: Sendable {
   private var nextNumber = 0
   /// The contents whose results before are kept, oldest first.
   private var recent: Deque<(revision: Revision, number: Int)> = []
-  /// The last commit that was told.
+  /// The last commit that was taken in.
   private var revision: Revision
 
   /// The most that filtering may cost for one query and commit.
@@ -36,6 +36,8 @@ package struct LiveQueries: Sendable {
     self.recentLimit = recentLimit
   }
 
+  private func entry(of query: Query) -> Entry? { numbers[query].flatMap { entries[$0] } }
+
   /// How many different queries there are.
   package var count: Int { entries.count }
 
@@ -49,35 +51,31 @@ package struct LiveQueries: Sendable {
   var counts: Int { entries.count + numbers.count + watched.count + routes.count }
 
   /// How many (key, row) pairs are followed for a query. For tests.
-  func linkCount(of query: Query) -> Int? { numbers[query].flatMap { entries[$0]?.live.linkCount } }
+  func linkCount(of query: Query) -> Int? { entry(of: query)?.live.linkCount }
 
-  /// The rows of a query as they are; nil where nobody watches it.
-  package func result(of query: Query) -> QueryResult? {
-    numbers[query].flatMap { entries[$0]?.live.result }
-  }
+  /// The rows of a query as they are; nil where it has no observer.
+  package func result(of query: Query) -> QueryResult? { entry(of: query)?.live.result }
 
   /// The rows of a query as they were right before what a revision did; nil where that is no longer known.
   package func result(of query: Query, before revision: Revision) -> QueryResult? {
-    guard let number = numbers[query], let entry = entries[number], revision > entry.forgotten else { return nil }
+    guard let entry = entry(of: query), revision > entry.forgotten else { return nil }
     return entry.recent.first { $0.revision >= revision }?.before ?? entry.live.result
   }
 
   /// How many contents there were from a revision on, as far as that is known.
   package func contentCount(of query: Query, since revision: Revision) -> Int {
-    guard let number = numbers[query], let entry = entries[number] else { return 0 }
-    return entry.recent.count { $0.revision >= revision }
+    entry(of: query)?.recent.count { $0.revision >= revision } ?? 0
   }
 
   /// Whether nothing has become of a query's rows after a revision, as far as that is known.
   package func isUntouched(_ query: Query, since revision: Revision) -> Bool {
-    guard let number = numbers[query], let entry = entries[number] else { return false }
-    return revision >= entry.lastTouch
+    entry(of: query).map { revision >= $0.lastTouch } ?? false
   }
 
-  /// A query as it is; nil where nobody watches it.
-  package func live(_ query: Query) -> LiveQuery? { numbers[query].flatMap { entries[$0]?.live } }
+  /// A query as it is; nil where it has no observer.
+  package func live(_ query: Query) -> LiveQuery? { entry(of: query)?.live }
 
-  /// Has somebody watch a query that nobody watched, given its rows at the present.
+  /// Adds a query that had no observer, with its rows at the present, and its first observer.
   package mutating func add(_ live: LiveQuery, observer: QueryObserver) {
     if numbers[live.query] == nil {
       let number = nextNumber
@@ -90,7 +88,7 @@ package struct LiveQueries: Sendable {
     watch(live.query, observer)
   }
 
-  /// Has somebody watch a query that is watched already, in the place of what it watched before; false where it is not.
+  /// Has an observer watch a query that has others, in place of what it watched before; false where the query has none.
   @discardableResult
   package mutating func watch(_ query: Query, _ observer: QueryObserver) -> Bool {
     guard let number = numbers[query] else { return false }
@@ -100,7 +98,7 @@ package struct LiveQueries: Sendable {
     return true
   }
 
-  /// Ends what somebody watches, if anything. A query that nobody watches any more is forgotten.
+  /// Ends what an observer watches, if anything. A query without observers is forgotten.
   package mutating func remove(_ observer: QueryObserver) {
     guard let number = watched[observer.id]?.removeValue(forKey: observer.cell) else { return }
     if watched[observer.id]?.isEmpty == true { watched[observer.id] = nil }
@@ -120,7 +118,8 @@ package struct LiveQueries: Sendable {
     routes.remove(number, entry.live.query, entry.live.reach)
   }
 
-  /// Forgets what the results were before contents up to a revision: everybody has heard of these, or said that not.
+  /// Forgets what the results were before contents up to a revision: every subscriber has received these, or is known
+  /// to lag.
   package mutating func settle(upTo revision: Revision) {
     while let oldest = recent.first, oldest.revision <= revision || recent.count > recentLimit {
       recent.removeFirst()

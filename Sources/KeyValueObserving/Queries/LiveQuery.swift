@@ -1,7 +1,7 @@
 package import KeyValueModel
 
 /// A query with its result, kept up to date commit by commit. A value that depends on nothing but the states that it is
-/// shown: whoever evaluates it anew at the same revision gets the same.
+/// shown: evaluated anew at the same revision, it is the same.
 ///
 /// A commit costs what the objects that it touches cost, and for each row that changes a logarithm of their number.
 package struct LiveQuery: Sendable {
@@ -13,11 +13,11 @@ package struct LiveQuery: Sendable {
   private var rows: [Reference: QueryRow] = [:]
   private var paths = QueryPaths()
 
-  /// The query at one revision: of `candidates`, which are all objects that may meet the filter now, and, where it reads
-  /// beyond them, all that may do so before they are set themselves.
+  /// The query at one revision: of `candidates`, which are all objects that may meet the filter now, and, where it
+  /// reads beyond them, all that may do so before they are set themselves.
   ///
-  /// `cost` is what it may still cost, in steps of the filter: an object that is looked at counts as one more, and a row
-  /// as ten. Throws `malformed-filter` where that does not suffice.
+  /// `cost` is what it may still cost, in steps of the filter: an object that is looked at counts as one more, and a
+  /// row as ten. Throws `malformed-filter` where that does not suffice.
   package init(
     _ query: Query, candidates: some Sequence<Reference>, in reader: some ObjectReader, _ schema: Schema,
     cost: inout Int

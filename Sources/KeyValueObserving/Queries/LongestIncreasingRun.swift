@@ -6,14 +6,9 @@ enum LongestIncreasingRun {
     var ends: [Int] = []
     var previous = [Int?](repeating: nil, count: numbers.count)
     for (position, number) in numbers.enumerated() {
-      var low = 0
-      var high = ends.count
-      while low < high {
-        let middle = (low + high) / 2
-        if numbers[ends[middle]] < number { low = middle + 1 } else { high = middle }
-      }
-      previous[position] = low > 0 ? ends[low - 1] : nil
-      if low == ends.count { ends.append(position) } else { ends[low] = position }
+      let length = ends.sortedCount { numbers[$0] < number }
+      previous[position] = length > 0 ? ends[length - 1] : nil
+      if length == ends.count { ends.append(position) } else { ends[length] = position }
     }
     var run: [Int] = []
     var position = ends.last

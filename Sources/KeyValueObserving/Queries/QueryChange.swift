@@ -1,6 +1,6 @@
 package import KeyValueModel
 
-/// What became of one row of a live query (the wire contract, section 5).
+/// What became of one row of a live query (the specification, section 5).
 package struct QueryChange: Sendable {
   /// The sort.
   package enum Kind: String, Hashable, Sendable {

@@ -1,12 +1,13 @@
 package import KeyValueModel
 
-/// Merged contents: for those who looked away, and for a query that was changed.
+/// Merged contents: for subscribers that missed some, and for a query that was changed.
 extension QueryContent {
-  /// What turns a list that somebody has into another, in one: the same as what was told in between, one after the
-  /// other, but for rows that came and went again.
+  /// One content that turns a list into a later one: the same as all the contents between them, except for rows that
+  /// came and went again.
   ///
-  /// `old` is the result at the revision `then`; `new` that of the same query, or of another one that takes its place, in
-  /// `state` at the revision `now`. Costs little more than what differs, or all of both windows where the queries differ.
+  /// `old` is the result at the revision `then`; `new` that of the same query, or of another one that takes its place,
+  /// in `state` at the revision `now`. Costs little more than what differs, or all of both windows where the queries
+  /// differ.
   package convenience init(
     from old: QueryResult, at then: Revision, to new: QueryResult, in state: some ObjectReader, at now: Revision
   ) {

@@ -2,13 +2,13 @@ package import KeyValueModel
 
 /// What turns the list before into the list after: the `content` of a live query.
 ///
-/// A class, so that many who watch one query share it, and know by its identity that they do.
+/// A class, so that many observers of one query share it, and know by its identity that they do.
 package final class QueryContent: Sendable {
   /// The query whose list it is after.
   package let query: Query
   /// The revision of the list after.
   package let revision: Revision
-  /// Who wrote, where it was one who said so.
+  /// The writer's name, where the transaction has one.
   package let writer: String?
   /// How many rows the list after has.
   package let count: Int

@@ -1,12 +1,12 @@
 package import KeyValueModel
 
-/// What one commit did to one live query, for all who watch it.
+/// What one commit did to one live query, for all its observers.
 package struct QueryEvent: Sendable {
   /// What happened.
   package enum Outcome: Sendable {
     /// This became of the rows.
     case content(QueryContent)
-    /// The filter has come to cost more than it may: nobody is told anything more of this query.
+    /// The filter has come to cost more than it may: this is the last event of the query.
     case failed(ModelError)
   }
 
@@ -14,7 +14,7 @@ package struct QueryEvent: Sendable {
   package let query: Query
   /// The commit's revision.
   package let revision: Revision
-  /// Who is told; who watches often is there as often as it has cells that do.
+  /// The observers, each as often as it has cells that show the query.
   package let observers: Set<QueryObserver>
   /// What happened.
   package let outcome: Outcome

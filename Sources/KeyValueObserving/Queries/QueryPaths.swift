@@ -16,7 +16,7 @@ struct QueryPaths: Sendable {
     FoldingReader(base: base, watches: collections)
   }
 
-  /// Follows what an object is read through, anew. What it holds itself is left out: whoever sets that names the object.
+  /// Follows what an object is read through, anew. Its own stored keys are left out: a change of them names the object.
   mutating func follow(_ member: Reference, _ entity: Entity, _ own: QueryReach.Own, in reader: some ObjectReader) {
     let former = keysByMember.removeValue(forKey: member) ?? []
     var keys: [ObservedKey] = []
@@ -39,10 +39,7 @@ struct QueryPaths: Sendable {
 
   private mutating func unlink(_ member: Reference, from keys: [ObservedKey], but kept: [ObservedKey]) {
     for key in keys where !kept.contains(key) {
-      membersByKey[key]?.remove(member)
-      guard membersByKey[key]?.isEmpty == true else { continue }
-      membersByKey[key] = nil
-      if key.isCollection { orphans.insert(key) }
+      if membersByKey.remove(member, from: key), key.isCollection { orphans.insert(key) }
     }
   }
 
@@ -65,7 +62,7 @@ struct QueryPaths: Sendable {
     return members
   }
 
-  /// Who depends on a key, also by way of collections.
+  /// What depends on a key, also by way of collections.
   private func collect(
     _ key: ObservedKey, _ members: inout Set<Reference>, _ links: inout Set<CollectionWatches.Link>,
     _ seen: inout Set<ObservedKey>
@@ -82,7 +79,7 @@ struct QueryPaths: Sendable {
   /// Works out what the collections fold into.
   mutating func settle(in reader: some ObjectReader) { collections.settle(in: reader) }
 
-  /// Ends the watches of collections that nobody depends on any more.
+  /// Ends the watches of collections without dependents.
   mutating func sweep() {
     while let watch = orphans.popFirst() ?? collections.popOrphan() {
       if membersByKey[watch] == nil { collections.end(watch) }

@@ -2,9 +2,9 @@ import KeyValueModel
 
 /// Finds the queries that a commit may touch without looking at the others.
 ///
-/// A query whose filter demands a value of a key, as `state == 'TX'` does, is found under that value, and one that bounds
-/// a key, as `salary > 1000` does, under the bound: a commit of objects with other values does not meet it, however many
-/// such queries there are. All of them are found under the keys that they read alone.
+/// A query whose filter demands a value of a key, as `state == 'TX'` does, is found under that value, and one that
+/// bounds a key, as `salary > 1000` does, under the bound: a commit of objects with other values does not meet it,
+/// however many such queries there are. All of them are found under the keys that they read alone.
 struct QueryRoutes {
   /// A key of an entity's objects and the value that it must have.
   private struct Demand: Hashable {
@@ -75,12 +75,12 @@ struct QueryRoutes {
   }
 
   mutating func remove(_ number: Int, _ query: Query, _ reach: QueryReach) {
-    for key in reach.far { Self.remove(number, from: &far, key) }
+    for key in reach.far { far.remove(number, from: key) }
     for (entity, own) in reach.own {
       guard var table = tables.removeValue(forKey: entity) else { continue }
       switch Self.way(to: query) {
       case .demand(let demand):
-        for key in own.keys { Self.remove(number, from: &table.demanding[demand, default: [:]], key) }
+        for key in own.keys { table.demanding[demand]?.remove(number, from: key) }
         if table.demanding[demand]?.isEmpty == true { table.demanding[demand] = nil }
         if let count = table.demandedKeys[demand.key] { table.demandedKeys[demand.key] = count > 1 ? count - 1 : nil }
       case .bound(let bound, let value):
@@ -90,16 +90,11 @@ struct QueryRoutes {
           if table.bounded[key]?.isEmpty == true { table.bounded[key] = nil }
         }
       case .keys:
-        for key in own.keys { Self.remove(number, from: &table.byKey, key) }
+        for key in own.keys { table.byKey.remove(number, from: key) }
         table.undemanding.remove(number)
       }
       if !table.isEmpty { tables[entity] = table }
     }
-  }
-
-  private static func remove<Key>(_ number: Int, from sets: inout [Key: Set<Int>], _ key: Key) {
-    sets[key]?.remove(number)
-    if sets[key]?.isEmpty == true { sets[key] = nil }
   }
 
   /// Calls `found` with each query that may have an object among its rows, or may get it, by reason of what was set of
@@ -116,7 +111,7 @@ struct QueryRoutes {
     for demanded in table.demandedKeys.keys {
       for value in Set(values(of: demanded)) {
         guard let queries = table.demanding[Demand(key: demanded, value: value)] else { continue }
-        // Whoever demands a value of a key reads the key.
+        // A query that demands a value of a key reads the key.
         for key in isReplaced ? [demanded] : keys { queries[key]?.forEach(found) }
       }
     }

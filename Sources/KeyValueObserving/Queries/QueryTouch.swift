@@ -4,6 +4,7 @@ import KeyValueModel
 struct QueryTouch {
   /// Objects that may be rows: made, deleted, or set in a key that the query reads of them.
   var objects: Set<Reference> = []
-  /// What was set of what the query reads, in the order of the operations; only for queries that read beyond their rows.
+  /// What was set of what the query reads, in the order of the operations; only for queries that read beyond their
+  /// rows.
   var changes: [Commit.KeyChange] = []
 }

@@ -5,9 +5,9 @@ import HTTPTypes
 /// What is known of requests that came with an `Idempotency-Key`: a state machine without lock, clock or socket.
 ///
 /// A key is unknown, under way or answered. `begin` makes an unknown key one that is under way and gives `first`; the
-/// caller ends that with `keep`, which makes it answered, or with `abandon`, which makes it unknown again. An answered key
-/// becomes unknown by age, or when the memory is full and it is the oldest. One that is under way is never forgotten, since
-/// a retry would be applied beside it: where those alone fill the memory, `begin` gives `full`.
+/// caller ends that with `keep`, which makes it answered, or with `abandon`, which makes it unknown again. An answered
+/// key becomes unknown by age, or when the memory is full and it is the oldest. One that is under way is never
+/// forgotten, since a retry would be applied beside it: where those alone fill the memory, `begin` gives `full`.
 package struct IdempotencyMemory: Sendable {
   /// The limits of the memory.
   package struct Limits: Sendable {
@@ -105,8 +105,8 @@ package struct IdempotencyMemory: Sendable {
     while byteCount > limits.bytes { forgetOldest() }
   }
 
-  /// Remembers the response that was given `age` seconds ago, before a restart; to be called before any request comes, for
-  /// the oldest response first. One that is too old, or there already, is passed over.
+  /// Remembers the response that was given `age` seconds ago, before a restart; to be called before any request comes,
+  /// for the oldest response first. One that is too old, or there already, is passed over.
   package mutating func restore(
     _ response: Response, for key: IdempotencyKey, _ fingerprint: RequestFingerprint, age: UInt64, at now: UInt64
   ) {

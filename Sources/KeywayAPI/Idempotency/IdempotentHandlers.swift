@@ -5,7 +5,8 @@ import ModelStore
 /// `Idempotency-Key`: makes a retried `POST` apply once (draft-ietf-httpapi-idempotency-key-header).
 ///
 /// It stands around every `POST` that writes, between the route and its handler, which knows nothing of it: a retry is
-/// recognised before anything is looked up that may have changed since, and every response passes by here on its way out.
+/// recognised before anything is looked up that may have changed since, and every response passes by here on its way
+/// out.
 struct IdempotentHandlers: Sendable {
   let store: IdempotencyStore
   let registry: PrometheusRegistry

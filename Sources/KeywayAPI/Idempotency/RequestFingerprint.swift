@@ -3,8 +3,8 @@ import HTTPTypes
 
 /// What makes two requests the same: everything of a write that its outcome depends on.
 ///
-/// It is the request itself, not a digest of it: the response to one request must never be given to another, and digests
-/// can collide. Its bytes count against the memory's limit.
+/// It is the request itself, not a digest of it: the response to one request must never be given to another, and
+/// digests can collide. Its bytes count against the memory's limit.
 package struct RequestFingerprint: Equatable, Sendable {
   /// The header fields that a write heeds.
   private static let names: [HTTPField.Name] = [.contentType, .ifMatch, .ifNoneMatch, .keywayWriter]

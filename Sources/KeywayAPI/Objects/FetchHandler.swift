@@ -81,8 +81,8 @@ struct FetchHandler: Sendable {
     return references.filter { $0.text.utf8.starts(with: prefix) }
   }
 
-  /// One page: the first of `rows` in the present state, or one of a fetch that is kept. `subject` says what is fetched,
-  /// so that a page is not continued under another name.
+  /// One page: the first of `rows` in the present state, or one of a fetch that is kept. `subject` says what is
+  /// fetched, so that a page is not continued under another name.
   private func page(
     _ target: Target, subject: String, rows: (ModelState) throws(Problem) -> PageStore.Rows,
     encoder: (ModelState) throws(Problem) -> ObjectEncoder

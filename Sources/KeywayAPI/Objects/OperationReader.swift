@@ -25,8 +25,8 @@ struct OperationReader {
     return Operation(kind, reference, operands)
   }
 
-  /// The kind that `op` names, once nothing but its members is there. Two kinds are called `remove`: one has places, the
-  /// other members.
+  /// The kind that `op` names, once nothing but its members is there. Two kinds are called `remove`: one has places,
+  /// the other members.
   private func kind() throws(ModelError) -> OperationKind {
     let name = try string("op")
     let kinds = OperationKind.allCases.filter { $0.isSent && $0.name == name }

@@ -1,7 +1,7 @@
 import KeyValueModel
 
-/// How many objects one response may still be made of, where a request can multiply them: by `expand`, and by key paths that
-/// lead through one to-many after another (`employees.department.employees…`).
+/// How many objects one response may still be made of, where a request can multiply them: by `expand`, and by key paths
+/// that lead through one to-many after another (`employees.department.employees…`).
 struct ResponseBudget {
   private let limit: Int
   private var left: Int
@@ -19,8 +19,8 @@ struct ResponseBudget {
     left -= count
   }
 
-  /// Takes what a key path reads of its second and each further to-many. No object is looked at twice for that: the ways
-  /// that lead to each are counted.
+  /// Takes what a key path reads of its second and each further to-many. No object is looked at twice for that: the
+  /// ways that lead to each are counted.
   mutating func spend(
     on path: ModelKeyPath, of reference: Reference, in state: borrowing ModelState
   ) throws(Problem) {

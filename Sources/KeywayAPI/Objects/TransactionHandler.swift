@@ -11,8 +11,8 @@ struct TransactionHandler: Sendable {
   /// Gives the id of an object that is created without one.
   let makeID: @Sendable () -> String
 
-  /// The levels of a transaction around a value that it writes: the body, its list, the operation, the object to create.
-  /// They come on top of those of a body, so that what a `PUT` of a key takes, a transaction takes.
+  /// The levels of a transaction around a value that it writes: the body, its list, the operation, the object to
+  /// create. They come on top of those of a body, so that what a `PUT` of a key takes, a transaction takes.
   private static let envelopeLevels = 4
 
   /// Commits the operations, all or none.

@@ -6,8 +6,8 @@ import ModelStore
 
 /// The way of a write from a request to the store and back.
 struct TransactionWriter: Sendable {
-  /// Makes the response to a write that succeeded, from its commit and the state that the transaction left. Called once,
-  /// on the writer's thread.
+  /// Makes the response to a write that succeeded, from its commit and the state that the transaction left. Called
+  /// once, on the writer's thread.
   typealias Rendering = @Sendable (_ commit: Commit, _ state: borrowing ModelState) -> Response
 
   let store: Store
@@ -78,8 +78,8 @@ struct TransactionWriter: Sendable {
     return name
   }
 
-  /// What `read` makes of a request for an object or one of its key paths. Where the request is wrong, what its path names
-  /// is looked at first: an object that is not there, and a key that its entity does not have.
+  /// What `read` makes of a request for an object or one of its key paths. Where the request is wrong, what its path
+  /// names is looked at first: an object that is not there, and a key that its entity does not have.
   func reading<Result>(
     _ reference: Reference, _ keyPath: String? = nil, _ read: () throws(Problem) -> Result
   ) throws(Problem) -> Result {

@@ -2,9 +2,9 @@ import KeyValueModel
 
 /// The schema as JSON Schema (draft 2020-12), for clients that validate or generate.
 ///
-/// What JSON Schema has no word for stands under names that begin with `keyway:`: `keyway:toOne`, `keyway:toMany`, `keyway:ordered`,
-/// `keyway:inverse`, `keyway:delete`, `keyway:computed`, `keyway:indexed`, `keyway:notifies`, `keyway:extends` and
-/// `keyway:display`.
+/// What JSON Schema has no word for stands under names that begin with `keyway:`: `keyway:toOne`, `keyway:toMany`,
+/// `keyway:ordered`, `keyway:inverse`, `keyway:delete`, `keyway:computed`, `keyway:indexed`, `keyway:notifies`,
+/// `keyway:extends` and `keyway:display`.
 enum JSONSchema {
   private static let dialect = Value.string("https://json-schema.org/draft/2020-12/schema")
 

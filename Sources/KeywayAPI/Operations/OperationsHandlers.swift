@@ -72,7 +72,7 @@ struct OperationsHandlers: Sendable {
         "snapshot": .integer(Int64(store.snapshotRevision)),
       ]),
     ]
-    switch store.present {
+    switch store.condition {
     case .serving: break
     case .recovering(let progress):
       status["condition"] = .string("recovering")

@@ -2,8 +2,8 @@ import Locking
 
 /// What the server counts and measures, in the Prometheus text format, version 0.0.4.
 ///
-/// The names of metrics and labels are the server's own: they need no escaping, the values of labels do. What is counted
-/// often is counted where it happens, without this lock, and carried over by a collector.
+/// The names of metrics and labels are the server's own: they need no escaping, the values of labels do. What is
+/// counted often is counted where it happens, without this lock, and carried over by a collector.
 package final class PrometheusRegistry: Sendable {
   /// The labels of one value, in the order in which they are written.
   typealias Labels = KeyValuePairs<String, String>

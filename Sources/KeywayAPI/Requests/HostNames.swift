@@ -1,7 +1,7 @@
 /// The names under which the server answers.
 ///
-/// A page of another origin can make its own name point to a loopback address (DNS rebinding), and then reach this server
-/// as if the page came from it. Its requests still carry that name as `Host`, so an unknown name is refused.
+/// A page of another origin can make its own name point to a loopback address (DNS rebinding), and then reach this
+/// server as if the page came from it. Its requests still carry that name as `Host`, so an unknown name is refused.
 package struct HostNames: Sendable {
   private let names: Set<String>
 

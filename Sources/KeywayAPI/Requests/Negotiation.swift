@@ -23,8 +23,8 @@ package enum Negotiation {
     throw Problem(.notAcceptable, "this resource is available as \(types)").with(.accept, types)
   }
 
-  /// The form that an `Accept` header prefers among `available`; nil where it allows none of them. What is available first
-  /// wins a tie, and a type that is named wins over a range.
+  /// The form that an `Accept` header prefers among `available`; nil where it allows none of them. What is available
+  /// first wins a tie, and a type that is named wins over a range.
   package static func form(_ accept: String?, available: [Form]) -> Form? {
     guard let accept, accept != "*/*", !accept.isEmpty else { return available.first }
     var best: (form: Form, rank: (Double, Int))?

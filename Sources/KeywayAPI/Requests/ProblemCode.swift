@@ -91,7 +91,8 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .idempotencyKeyInUse: "A request with this Idempotency-Key is still under way; try again."
     case .pageExpired: "The state that the pages of this fetch show is no longer kept; fetch again."
     case .unusableCursor:
-      "The journal cannot go on from this cursor: too old, of another store, from the future, or none. Read all objects."
+      "The journal cannot go on from this cursor: too old, of another store, from the future, or none. "
+        + "Read all objects."
     case .staleRevision: "What the request depends on has changed; the ETag header has the present version."
     case .contentTooLarge: "The body is larger than request.bodyBytes, or, with a key, than idempotency.bytes."
     case .unsupportedMediaType: "A body wants Content-Type: application/json; with curl, use curl --json."

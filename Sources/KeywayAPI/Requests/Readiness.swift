@@ -22,7 +22,7 @@ final class Readiness: Sendable {
   /// Throws `draining`, or `store-unavailable` with how far the store has come in reading its journal.
   func check() throws(Problem) {
     if isDraining { throw Problem(.draining, "the server is about to stop") }
-    if case .recovering(let progress) = store.present {
+    if case .recovering(let progress) = store.condition {
       throw Problem(.storeUnavailable, "the store is being read: \(progress)")
     }
   }

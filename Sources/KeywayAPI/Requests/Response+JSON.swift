@@ -4,7 +4,8 @@ import KeyValueModel
 import ModelStore
 
 extension Response {
-  /// A JSON response, which ends with a newline: its `ETag` is `tag`, and `Keyway-Cursor` names the state that it shows, `cursor`.
+  /// A JSON response, which ends with a newline: its `ETag` is `tag`, and `Keyway-Cursor` names the state that it
+  /// shows, `cursor`.
   static func json(
     _ body: consuming [UInt8], status: HTTPResponse.Status = .ok, tag: Cursor? = nil, cursor: Cursor? = nil
   ) -> Response {

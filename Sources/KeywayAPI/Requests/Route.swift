@@ -45,6 +45,7 @@ final class Route: Sendable {
   ///   - stream: What `GET` does for a client that accepts an event stream; nil where there is none.
   ///   - form: The form of what `GET` gives otherwise; nil where `Accept` is not looked at.
   ///   - patchTypes: The media types that `PATCH` takes.
+  ///   - isAlwaysServed: Whether it is served while the store reads its journal and while the server drains.
   init(
     _ pattern: String, _ handlers: KeyValuePairs<HTTPRequest.Method, Handler>, stream: Handler? = nil,
     form: Negotiation.Form? = .json, patchTypes: [String]? = nil, isAlwaysServed: Bool = false
@@ -70,7 +71,7 @@ final class Route: Sendable {
   /// How many segments its paths have.
   var segmentCount: Int { segments.count }
 
-  /// Whether the path of so many segments is one of this resource's.
+  /// Whether a path is one of this resource's; it must have `segmentCount` segments.
   func matches(_ path: [String]) -> Bool {
     for (index, segment) in segments.enumerated() {
       if case .literal(let text) = segment, path[index] != text { return false }
@@ -78,7 +79,7 @@ final class Route: Sendable {
     return true
   }
 
-  /// Which segment of a path a parameter is.
+  /// Which segment of a path a parameter is; nil where the pattern does not have it.
   func position(of parameter: Parameter) -> Int? {
     segments.firstIndex { if case .parameter(parameter) = $0 { true } else { false } }
   }

@@ -3,6 +3,7 @@ import HTTPTypes
 /// Every resource of the server. A request whose path matches no row is `not-found`, and one whose method the row lacks
 /// is `method-not-allowed`.
 struct RouteTable: Sendable {
+  /// The rows.
   let routes: [Route]
   /// The routes whose paths have as many segments as the index says.
   private let byCount: [[Route]]
@@ -11,7 +12,7 @@ struct RouteTable: Sendable {
     let (objects, keyPaths, transactions) = (handlers.objects, handlers.keyPaths, handlers.transactions)
     let (fetches, streams, cells, journal) = (handlers.fetches, handlers.streams, handlers.cells, handlers.journal)
     let (schema, operations) = (handlers.schema, handlers.operations)
-    /// Makes a retried `POST` with an `Idempotency-Key` apply once.
+    // Makes a retried `POST` with an `Idempotency-Key` apply once.
     let once = handlers.idempotency.once
     routes = [
       Route("/healthz", [.get: operations.health], form: nil, isAlwaysServed: true),
@@ -49,7 +50,6 @@ struct RouteTable: Sendable {
 
   /// The route of a path, nil where nothing is served.
   func route(_ path: [String]) -> Route? {
-    guard path.indices.upperBound < byCount.count else { return nil }
-    return byCount[path.count].first { $0.matches(path) }
+    path.count < byCount.count ? byCount[path.count].first { $0.matches(path) } : nil
   }
 }

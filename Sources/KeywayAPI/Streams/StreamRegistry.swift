@@ -64,7 +64,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
       for receiver in contents.receivers.values {
         counts.observations += receiver.observationCount
         queries.formUnion(receiver.queries)
-        if let stream = receiver as? CellStream { counts.cells += stream.cells.count }
+        counts.cells += receiver.cellCount
       }
       counts.queries = queries.count
       return counts

@@ -40,6 +40,9 @@ protocol CommitReceiver: Subscription {
   /// The live queries that it watches.
   var queries: [Query] { get }
 
+  /// How many cells it has.
+  var cellCount: Int { get }
+
   /// What the client wants to be given back with every event of a live query, the query of a cell where it has cells.
   func context(ofCell cell: String?) -> String?
 

@@ -22,6 +22,7 @@ protocol Topic: CommitReceiver {
 }
 
 extension Topic {
+  var cellCount: Int { 0 }
   var channel: ChannelID { ChannelID(observer.rawValue) }
 
   func end(_ id: StreamID, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication) {

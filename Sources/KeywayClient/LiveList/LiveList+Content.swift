@@ -7,17 +7,17 @@ extension LiveList {
     let place = "content \(content.revision)"
     if let revision, content.revision < revision { throw .outdated(place, listRevision: revision) }
     try checkNames(content.changes, place)
-    var parts = parts
-    try removeSources(content.changes, from: &parts, place)
-    try changeSections(content.sectionChanges, of: &parts, place)
-    try placeTargets(content.changes, in: &parts, place)
-    try update(content.changes, in: &parts, place)
-    for (index, part) in parts.enumerated() where isSectioned && part.items.isEmpty {
-      throw .sectionRows(place, index, name: part.name ?? .null, count: 0)
+    var sections = sections
+    removeSources(content.changes, from: &sections)
+    try changeSections(content.sectionChanges, of: &sections, place)
+    try placeTargets(content.changes, in: &sections, place)
+    try update(content.changes, in: &sections, place)
+    for (index, section) in sections.enumerated() where isSectioned && section.rows.isEmpty {
+      throw .sectionRows(place, index, name: section.name ?? .null, count: 0)
     }
-    let count = parts.reduce(0) { $0 + $1.items.count }
+    let count = sections.reduce(0) { $0 + $1.count }
     guard count == content.count else { throw .wrongCount(place, stated: content.count, found: count) }
-    self.parts = parts
+    self.sections = sections
     revision = content.revision
     for change in content.changes where change.kind == .delete { references.remove(change.reference) }
     for change in content.changes where change.kind == .insert { references.insert(change.reference) }
@@ -30,25 +30,29 @@ extension LiveList {
       let place = "\(place), changes[\(number)]"
       guard names.insert(change.reference).inserted else { throw .namedTwice(place, change.reference) }
       if let index = change.index {
-        try Self.check(change.reference, at: index, in: parts, place)
+        try Self.check(change.reference, at: index, in: sections, place)
       } else if references.contains(change.reference) {
         throw .alreadyListed(place, change.reference)
       }
     }
   }
 
+  private static func checkSection(_ section: Int, below count: Int, _ place: String) throws(LiveListError) {
+    guard section < count else { throw .noSection(place, section, count: count) }
+  }
+
   private static func check(
-    _ reference: Reference, at index: LiveIndex, in parts: [Part], _ place: String
+    _ reference: Reference, at index: LiveIndex, in sections: [LiveSection], _ place: String
   ) throws(LiveListError) {
     let section = index.section ?? 0
-    guard parts.indices.contains(section) else { throw .noSection(place, section, count: parts.count) }
-    let items = parts[section].items
-    guard items.indices.contains(index.row) else { throw .noRow(place, index, count: items.count) }
-    let found = items[index.row].reference
+    try checkSection(section, below: sections.count, place)
+    let rows = sections[section].rows
+    guard rows.indices.contains(index.row) else { throw .noRow(place, index, count: rows.count) }
+    let found = rows[index.row].reference
     guard found == reference else { throw .wrongObject(place, index, named: reference, found: found) }
   }
 
-  private func removeSources(_ changes: [LiveChange], from parts: inout [Part], _ place: String) throws(LiveListError) {
+  private func removeSources(_ changes: [LiveChange], from sections: inout [LiveSection]) {
     // Two objects never stand at one place, so after `checkNames` the sources are all different.
     var sources: [Int: Set<Int>] = [:]
     for change in changes where change.kind == .delete || change.kind == .move {
@@ -56,28 +60,27 @@ extension LiveList {
       sources[index.section ?? 0, default: []].insert(index.row)
     }
     for (section, rows) in sources {
-      var kept: [Item] = []
-      kept.reserveCapacity(parts[section].items.count - rows.count)
-      for (row, item) in parts[section].items.enumerated() where !rows.contains(row) { kept.append(item) }
-      parts[section].items = kept
+      let kept = sections[section].rows.enumerated().filter { !rows.contains($0.offset) }
+      sections[section].rows = kept.map(\.element)
     }
   }
 
   private func changeSections(
-    _ changes: [LiveSectionChange], of parts: inout [Part], _ place: String
+    _ changes: [LiveSectionChange], of sections: inout [LiveSection], _ place: String
   ) throws(LiveListError) {
     let place = "\(place), sectionChanges"
     for change in try Self.sorted(changes.filter { !$0.isInsertion }, place).reversed() {
-      guard parts.indices.contains(change.index) else { throw .noSection(place, change.index, count: parts.count) }
-      let part = parts[change.index]
-      let name = part.name ?? .null
+      try Self.checkSection(change.index, below: sections.count, place)
+      let section = sections[change.index]
+      let name = section.name ?? .null
       guard name == change.name else { throw .wrongSection(place, change.index, named: change.name, found: name) }
-      guard part.items.isEmpty else { throw .sectionRows(place, change.index, name: name, count: part.items.count) }
-      parts.remove(at: change.index)
+      guard section.rows.isEmpty else { throw .sectionRows(place, change.index, name: name, count: section.count) }
+      sections.remove(at: change.index)
     }
     for change in try Self.sorted(changes.filter(\.isInsertion), place) {
-      guard (0...parts.count).contains(change.index) else { throw .noSection(place, change.index, count: parts.count) }
-      parts.insert(Part(name: change.name, items: []), at: change.index)
+      // A new section may come behind the last one.
+      guard change.index <= sections.count else { throw .noSection(place, change.index, count: sections.count) }
+      sections.insert(LiveSection(name: change.name, rows: []), at: change.index)
     }
   }
 
@@ -91,32 +94,36 @@ extension LiveList {
     return sorted
   }
 
-  private func placeTargets(_ changes: [LiveChange], in parts: inout [Part], _ place: String) throws(LiveListError) {
-    var targets: [Int: [Int: Item]] = [:]
+  private func placeTargets(
+    _ changes: [LiveChange], in sections: inout [LiveSection], _ place: String
+  ) throws(LiveListError) {
+    var targets: [Int: [Int: LiveRow]] = [:]
     for (number, change) in changes.enumerated() where change.kind == .insert || change.kind == .move {
       let place = "\(place), changes[\(number)]"
       guard let index = change.newIndex, let value = change.value else { continue }
       let section = index.section ?? 0
-      guard parts.indices.contains(section) else { throw .noSection(place, section, count: parts.count) }
-      let item = Item(reference: change.reference, value: value)
-      let other = targets[section, default: [:]].updateValue(item, forKey: index.row)
+      try Self.checkSection(section, below: sections.count, place)
+      let row = LiveRow(reference: change.reference, value: value)
+      let other = targets[section, default: [:]].updateValue(row, forKey: index.row)
       guard other == nil else { throw .placedTwice(place, index) }
     }
     for (section, targets) in targets {
-      let count = parts[section].items.count + targets.count
+      let count = sections[section].rows.count + targets.count
       if let row = targets.keys.max(), row >= count {
         throw .noRow(place, LiveIndex(section: isSectioned ? section : nil, row: row), count: count)
       }
-      var rest = parts[section].items[...]
-      parts[section].items = (0..<count).compactMap { targets[$0] ?? rest.popFirst() }
+      var rest = sections[section].rows[...]
+      sections[section].rows = (0..<count).compactMap { targets[$0] ?? rest.popFirst() }
     }
   }
 
-  private func update(_ changes: [LiveChange], in parts: inout [Part], _ place: String) throws(LiveListError) {
+  private func update(
+    _ changes: [LiveChange], in sections: inout [LiveSection], _ place: String
+  ) throws(LiveListError) {
     for (number, change) in changes.enumerated() where change.kind == .update {
       guard let index = change.newIndex, let value = change.value else { continue }
-      try Self.check(change.reference, at: index, in: parts, "\(place), changes[\(number)]")
-      parts[index.section ?? 0].items[index.row].value = value
+      try Self.check(change.reference, at: index, in: sections, "\(place), changes[\(number)]")
+      sections[index.section ?? 0].rows[index.row].value = value
     }
   }
 }

@@ -6,6 +6,4 @@ package struct LiveRow: Hashable, Sendable {
   package var reference: Reference
   /// Its keys as the server sent them last.
   package var value: JSONObject
-  /// Where it stands.
-  package var index: LiveIndex
 }

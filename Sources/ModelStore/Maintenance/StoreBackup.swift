@@ -9,15 +9,15 @@ package struct StoreBackup: Sendable {
   package let revision: Revision
   /// The objects in it.
   package let objects: Int
-  /// What somebody should know: snapshots that could not be read.
+  /// Remarks for the operator: snapshots that could not be read.
   package let remarks: [String]
 
   /// How often it is begun, where a compaction takes away what it reads.
   private static let attempts = 5
 
-  /// Writes the state at the last acknowledged revision of a directory's store into a file, which is there once it is whole.
-  /// `milliseconds`, since 1970, is the time that the file says. Throws where the store cannot be read, or the file not be
-  /// written.
+  /// Writes the state at the last acknowledged revision of a directory's store into a file, which is there once it is
+  /// whole. `milliseconds`, since 1970, is the time that the file says. Throws where the store cannot be read, or the
+  /// file not be written.
   package static func write(
     directory: String, to path: String, milliseconds: Int64, report: @escaping (RecoveryProgress) -> Void = { _ in }
   ) throws(StoreError) -> StoreBackup {
@@ -52,36 +52,5 @@ package struct StoreBackup: Sendable {
     }
     return StoreBackup(
       identity: journal.identity, revision: revision, objects: outcome.model.state.count, remarks: outcome.remarks)
-  }
-}
-
-extension StoreLimits {
-  /// For whoever wants a state and nothing of what came before it.
-  static var withoutHistory: StoreLimits {
-    var limits = StoreLimits()
-    limits.historyRevisions = 0
-    return limits
-  }
-}
-
-extension StoreError {
-  /// Does something with a journal.
-  static func of<Result>(_ body: () throws(JournalError) -> Result) throws(StoreError) -> Result {
-    do throws(JournalError) {
-      return try body()
-    } catch {
-      throw .journal(error)
-    }
-  }
-}
-
-extension Schema {
-  /// The schema under which a journal's records were written.
-  init(stored identity: JournalIdentity) throws(StoreError) {
-    do throws(SchemaError) {
-      self = try Schema(yaml: identity.schema)
-    } catch {
-      throw .storedSchema(error.rendered(file: "schema"))
-    }
   }
 }

@@ -10,8 +10,9 @@ package struct StoreCompaction: Sendable {
   /// The objects at the last revision.
   package let objects: Int
 
-  /// Writes down the state with which the records that are kept begin, and has the journal forget what comes before: with
-  /// `keepsHistory` what nobody who resumes needs by `limits`, otherwise everything. `milliseconds` is the time, since 1970.
+  /// Writes down the state with which the records that are kept begin, and has the journal forget what comes before:
+  /// with `keepsHistory` what no resuming client needs by `limits`, otherwise everything. `milliseconds` is the time,
+  /// since 1970.
   package static func run(
     _ journal: SQLiteJournal, keepsHistory: Bool, limits: StoreLimits, milliseconds: Int64
   ) throws(StoreError) -> StoreCompaction {

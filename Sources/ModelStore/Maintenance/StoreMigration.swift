@@ -5,12 +5,12 @@ package import KeyValueModel
 package struct StoreMigration {
   /// The objects under the new schema.
   package let state: ModelState
-  /// The revision that the migration makes: one more than the last one, so that whoever saw the objects as they were before
-  /// gets all of them anew.
+  /// The revision that the migration makes: one more than the last one, so that every client that saw the objects as
+  /// they were before gets all of them anew.
   package let revision: Revision
   /// What it does.
   package let report: MigrationReport
-  /// What somebody should know: snapshots that could not be read.
+  /// Remarks for the operator: snapshots that could not be read.
   package let remarks: [String]
   private let text: String
 
@@ -19,8 +19,8 @@ package struct StoreMigration {
     Schema.fingerprint(ofYAML: journal.identity.schema) != Schema.fingerprint(ofYAML: text)
   }
 
-  /// Reads a journal under its own schema and takes its objects to another, whose text is `text`. Changes nothing in the
-  /// journal. Throws `schema` with what stands in the way.
+  /// Reads a journal under its own schema and takes its objects to another, whose text is `text`. Changes nothing in
+  /// the journal. Throws `schema` with what stands in the way.
   package init(
     _ journal: any TransactionJournal, to schema: Schema, text: String, steps: [MigrationStep] = [],
     report progress: @escaping (RecoveryProgress) -> Void = { _ in }
@@ -41,7 +41,8 @@ package struct StoreMigration {
     }
   }
 
-  /// Has the journal begin anew with the migrated objects. Whatever interrupts it, the journal is the old one or the new one.
+  /// Has the journal begin anew with the migrated objects. Whatever interrupts it, the journal is the old one or the
+  /// new one.
   package func write(to journal: any TransactionJournal, milliseconds: Int64) throws(StoreError) {
     try StoreError.of { () throws(JournalError) in
       var encoder = StateEncoder(state)

@@ -12,8 +12,9 @@ package struct StoreRestoration: Sendable {
   /// Where the store is now that was there before; nil where there was none.
   package let movedAside: String?
 
-  /// Reads a backup through, and only where it is whole makes the store of a directory from it; `replacing` moves away what
-  /// is there. `epoch` is that of the new store, `milliseconds`, since 1970, goes into the name of what is moved away.
+  /// Reads a backup through, and only where it is whole makes the store of a directory from it; `replacing` moves away
+  /// what is there. `epoch` is that of the new store, `milliseconds`, since 1970, goes into the name of what is moved
+  /// away.
   ///
   /// Where `schema` is given, it has to say the same as the backup's: other schemas are a migration's business.
   package static func run(

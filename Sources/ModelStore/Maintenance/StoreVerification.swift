@@ -1,8 +1,8 @@
 package import Journal
 package import KeyValueModel
 
-/// Reads a store through and carries every record out again: is all there that was written, and does it come to the same
-/// objects? Changes nothing, and can be made while a server runs.
+/// Reads a store through and carries every record out again: is all there that was written, and does it come to the
+/// same objects? Changes nothing, and can be made while a server runs.
 package struct StoreVerification {
   /// What was found.
   package struct Report: Sendable {
@@ -28,7 +28,7 @@ package struct StoreVerification {
     package var databaseBytes = 0
     /// What is not as it was written.
     package var problems: [JournalInspection.Problem] = []
-    /// What somebody should know, though nothing is wrong.
+    /// Remarks for the operator, though nothing is wrong.
     package var remarks: [String] = []
   }
 
@@ -103,8 +103,8 @@ package struct StoreVerification {
     }
   }
 
-  /// Carries records out as far as they are whole. False where one cannot be carried out, or comes to something else than a
-  /// snapshot says.
+  /// Carries records out as far as they are whole. False where one cannot be carried out, or comes to something else
+  /// than a snapshot says.
   private mutating func carryOut(
     from start: JournalInspection.Start, _ reader: inout JournalInspection.Reader
   ) -> Bool {

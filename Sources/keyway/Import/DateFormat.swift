@@ -31,7 +31,9 @@ struct DateFormat: Hashable, Sendable {
     let local = timegm(&parts)
     guard parts.tm_mday == day else { throw InvalidCell(reason: "\(text) is no day of the calendar") }
     let time = CivilTime(secondsSinceEpoch: local - offset)
-    guard (0...9999).contains(time.date.year) else { throw InvalidCell(reason: "\(text) has a year of more than four digits") }
+    guard (0...9999).contains(time.date.year) else {
+      throw InvalidCell(reason: "\(text) has a year of more than four digits")
+    }
     return hasTime ? RFC3339.dateTime(time) : time.date.description
   }
 

@@ -1,10 +1,12 @@
+import KeywayAPI
+
 /// What an import of JSON lines holds in memory and sends at once.
 struct ImportLimits: Hashable, Sendable {
   static let lineBytes = 16 << 20
   /// The levels of JSON that are read: more than the server takes in a value, so that it is the server that refuses.
   static let jsonDepth = 128
   /// The most operations of one transaction: what a server takes by default.
-  static let operations = 10_000
+  static let operations = RequestLimits().transactionOperations
   /// How many references are remembered as known to be there, twice over: what is forgotten is asked for again.
   static let knownReferences = 100_000
   /// How many questions are asked at a time.

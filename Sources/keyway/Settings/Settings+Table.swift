@@ -49,7 +49,7 @@ extension Settings {
     .number("writes.queued", \.api.store.queuedWrites, 1...1_000_000, "writes that wait for the writer"),
     .number("writes.batchBytes", \.api.store.batchBytes, 1 << 16...1 << 30, "writes that are committed with one sync"),
     .number("patch.operations", \.api.requests.patchOperations, 1...1_000_000, "operations of a JSON Patch"),
-    .number("transactions.operations", \.api.requests.transactionOperations, 1...1_000_000, "of a transaction"),
+    .number("transactions.operations", \.api.requests.transactionOperations, 1...1_000_000, "those of a transaction"),
     .number("answer.objects", \.api.requests.answerObjects, 1...10_000_000, "objects that one response expands to"),
     .number("journal.records", \.api.requests.journalRecords, 1...1_000_000, "transactions of a journal response"),
     .number("journal.bytes", \.api.requests.journalBytes, 4096...1 << 30, "such a response"),

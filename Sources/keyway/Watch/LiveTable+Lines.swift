@@ -51,7 +51,7 @@ extension LiveTable {
     var lines: [Line] = []
     for section in list.sections {
       if let name = section.name { lines.append(.section(name, count: section.count)) }
-      lines += section.prefix(max(0, count - lines.count)).map(Line.row)
+      lines += section.rows.prefix(max(0, count - lines.count)).map(Line.row)
       if lines.count >= count { break }
     }
     return lines

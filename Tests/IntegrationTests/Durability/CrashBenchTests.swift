@@ -1,14 +1,14 @@
 import Foundation
 import KeyValueModel
+import LoopbackKit
 import Seeding
 import Testing
-import WireTesting
 
 @Suite("keyway bench crash")
 struct CrashBenchTests {
   @Test("In twenty rounds of kills and drains, no promise is broken")
   func twentyRounds() throws {
-    let bench = try ChildProcess(
+    let bench = try ChildProcess.start(
       PackageFolder.keyway, ["bench", "crash", "--rounds", "20", "--seed", "\(seed)", "--json"])
     let status = try bench.exitStatus(within: 240)
     #expect(status == 0, "seed \(seed): \(bench.errors)\n\(bench.output)")
@@ -22,7 +22,7 @@ struct CrashBenchTests {
 
   @Test("A server that forgets is found out: with an exit status, the seed, and what was expected")
   func forgetful() throws {
-    let folder = try TemporaryFolder()
+    let folder = try ScratchDirectory()
     // The store's files go away between two lives, and with them all that was acknowledged.
     let program = try folder.write(
       """

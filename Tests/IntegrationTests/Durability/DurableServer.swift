@@ -1,7 +1,7 @@
 import Foundation
 import KeyValueModel
 import Locking
-import WireTesting
+import LoopbackKit
 
 /// `keyway serve` with a store in a folder, which lives on while processes come and go.
 final class DurableServer {
@@ -32,7 +32,7 @@ final class DurableServer {
     let client = process.client
     let isReady = Deadline().awaits { (try? client.send("GET", "/readyz"))?.status == 200 }
     guard isReady else {
-      throw ChildProcess.Failure(description: "keyway serve is not ready:\n\(process.child.errors)")
+      throw LoopbackError("keyway serve is not ready:\n\(process.child.errors)")
     }
     return process
   }

@@ -1,14 +1,14 @@
 import Foundation
 import KeyValueModel
+import LoopbackKit
 import Seeding
 import Testing
-import WireTesting
 
 @Suite("A disk that fails")
 struct FaultTests {
   /// A server on such a disk, with one counter, and what was acknowledged of it.
   private final class World {
-    let folder: TemporaryFolder
+    let folder: ScratchDirectory
     let disk: FaultyDisk
     let server: DurableServer
     /// The value and the revision that were acknowledged last.
@@ -18,7 +18,7 @@ struct FaultTests {
     private(set) var refusal = ""
 
     init(settings: [String: String] = [:]) throws {
-      folder = try TemporaryFolder()
+      folder = try ScratchDirectory()
       disk = try FaultyDisk(directory: folder.file("store"))
       let schema = try folder.write(
         "entities:\n  Counter:\n    keys:\n      value: { type: integer }\n      text: { type: string }\n",

@@ -1,5 +1,5 @@
 import Foundation
-import WireTesting
+import LoopbackKit
 
 /// A disk that fails on demand, for the processes that are started with its `environment`: see Scripts/faults.c.
 final class FaultyDisk {
@@ -23,7 +23,7 @@ final class FaultyDisk {
     static let survivable = [Fault.full, .fullHalfway, .readOnly, .writeError, .syncError, .logSyncError]
   }
 
-  private let folder: TemporaryFolder
+  private let folder: ScratchDirectory
   private let control: FileHandle
   /// The directory whose files it has.
   let directory: String
@@ -32,17 +32,17 @@ final class FaultyDisk {
   init(directory: String) throws {
     self.directory = directory
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-    folder = try TemporaryFolder()
+    folder = try ScratchDirectory()
     let compilers =
       ["/usr/bin/clang", "/usr/bin/cc", "/opt/swift/usr/bin/clang"]
       + (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map { "\($0)/clang" }
     guard let compiler = compilers.first(where: { FileManager.default.isExecutableFile(atPath: $0) }) else {
-      throw ChildProcess.Failure(description: "there is no C compiler; Swift on Linux needs one, too")
+      throw LoopbackError("there is no C compiler; Swift on Linux needs one, too")
     }
     let result = try ChildProcess.run(
       compiler,
       ["-shared", "-fPIC", "-O1", "-o", folder.file("faults.so"), PackageFolder.script("faults.c"), "-ldl"])
-    guard result.status == 0 else { throw ChildProcess.Failure(description: result.errors) }
+    guard result.status == 0 else { throw LoopbackError(result.errors) }
     _ = try folder.write(String(repeating: Fault.none.rawValue, count: 4096), to: "control")
     control = try FileHandle(forUpdating: URL(fileURLWithPath: folder.file("control")))
   }

@@ -1,17 +1,17 @@
 import Foundation
 import KeyValueModel
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("A disk that is full, and one that is read-only")
 struct FullDiskTests {
   /// A file system in memory, as long as this object is there.
   private final class SmallDisk {
-    private let folder: TemporaryFolder
+    private let folder: ScratchDirectory
     var path: String { folder.path }
 
     init(kilobytes: Int) throws {
-      folder = try TemporaryFolder()
+      folder = try ScratchDirectory()
       try Self.mount("-t", "tmpfs", "-o", "size=\(kilobytes)k", "tmpfs", folder.path)
     }
 
@@ -21,7 +21,7 @@ struct FullDiskTests {
 
     private static func mount(_ arguments: String...) throws {
       let result = try ChildProcess.run("/usr/bin/mount", arguments)
-      guard result.status == 0 else { throw ChildProcess.Failure(description: "mount \(arguments): \(result.errors)") }
+      guard result.status == 0 else { throw LoopbackError("mount \(arguments): \(result.errors)") }
     }
 
     /// Whether file systems may be mounted here: it takes a superuser, and not every container has one.
@@ -40,7 +40,7 @@ struct FullDiskTests {
     "A full disk refuses writes and nothing else, until there is room again; nothing acknowledged is lost",
     .enabled(if: SmallDisk.isPossible, "file systems cannot be mounted here"))
   func full() throws {
-    let folder = try TemporaryFolder()
+    let folder = try ScratchDirectory()
     let disk = try SmallDisk(kilobytes: 6000)
     let ballast = disk.path + "/ballast"
     try Data(repeating: 1, count: 3 << 20).write(to: URL(fileURLWithPath: ballast))
@@ -79,7 +79,7 @@ struct FullDiskTests {
     "A store on a read-only disk is refused with its name, and is as it was when the disk can be written again",
     .enabled(if: SmallDisk.isPossible, "file systems cannot be mounted here"))
   func readOnly() throws {
-    let folder = try TemporaryFolder()
+    let folder = try ScratchDirectory()
     let disk = try SmallDisk(kilobytes: 6000)
     let schema = try folder.write(Self.schema, to: "schema.yaml")
     let server = try DurableServer(schema: schema, store: disk.path + "/store")

@@ -1,7 +1,7 @@
 import Foundation
 import KeyValueModel
+import LoopbackKit
 import Seeding
-import WireTesting
 
 /// A random observation, and how it is asked for.
 struct ShadowObservation {

@@ -1,7 +1,7 @@
 import Foundation
 import KeyValueModel
 import Locking
-import WireTesting
+import LoopbackKit
 
 /// Reads one stream on a thread of its own, comes back with the last id whenever it ends, and keeps what was told.
 ///
@@ -71,7 +71,7 @@ final class ShadowReader: Sendable {
   }
 
   private func note(_ error: any Error) {
-    guard let error = error as? WireError, case .unexpectedStatus(let status) = error.reason, status != 503 else {
+    guard let error = error as? LoopbackError, case .unexpectedStatus(let status) = error.reason, status != 503 else {
       return
     }
     state.withLock {

@@ -1,9 +1,9 @@
 import Foundation
 import KeyValueModel
 import Locking
+import LoopbackKit
 import Seeding
 import Testing
-import WireTesting
 
 @Suite("Two streams of the same, one unbroken and one cut again and again")
 struct ShadowTests {
@@ -13,7 +13,7 @@ struct ShadowTests {
     let troubled: DurableServer
     var epochs: (calm: String, troubled: String) = ("", "")
 
-    init(_ folder: TemporaryFolder) throws {
+    init(_ folder: ScratchDirectory) throws {
       let schema = try folder.write(ShadowSchema.yaml, to: "schema.yaml")
       let settings = ["heartbeat.seconds": "1"]
       calm = try ServerProcess(
@@ -67,7 +67,7 @@ struct ShadowTests {
 
   @Test("They are told the same, byte for byte, whether connections are cut or servers killed or drained")
   func same() throws {
-    let folder = try TemporaryFolder()
+    let folder = try ScratchDirectory()
     let pair = try Pair(folder)
     var random = SplitMix64(seed: seed)
     var traffic = ShadowTraffic(seed: seed &+ 1)

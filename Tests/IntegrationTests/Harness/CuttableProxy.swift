@@ -1,6 +1,6 @@
 import Foundation
 import Locking
-import WireTesting
+import LoopbackKit
 
 /// A TCP proxy to a port of this machine that can be cut, as a network is: all its connections are reset, and new ones
 /// refused, until it is mended, on the same port.
@@ -17,7 +17,7 @@ final class CuttableProxy: Sendable {
 
   init(to target: UInt16) throws {
     self.target = target
-    let (listener, port) = try Self.listen(on: 0)
+    let (listener, port) = try LoopbackPort.listen()
     self.port = port
     state = Locked(State(listener: listener))
     serve(listener)
@@ -42,28 +42,14 @@ final class CuttableProxy: Sendable {
 
   /// Takes connections again.
   func mend() throws {
-    let (listener, _) = try Self.listen(on: port)
+    var listener: Int32?
+    _ = Deadline().awaits {
+      listener = try? LoopbackPort.listen(on: port).descriptor
+      return listener != nil
+    }
+    guard let listener else { throw LoopbackError(.connectionRefused, "the proxy cannot listen on port \(port)") }
     state.withLock { $0.listener = listener }
     serve(listener)
-  }
-
-  private static func listen(on port: UInt16) throws -> (Int32, UInt16) {
-    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-    var one: Int32 = 1
-    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = port.bigEndian
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let result = withUnsafeMutablePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-        let bound = Deadline().awaits { bind(descriptor, address, size) == 0 }
-        return bound && Glibc.listen(descriptor, 64) == 0 && getsockname(descriptor, address, &size) == 0
-      }
-    }
-    guard result else { throw WireError(.connectionRefused, "the proxy cannot listen: errno \(errno)") }
-    return (descriptor, UInt16(bigEndian: address.sin_port))
   }
 
   private func serve(_ listener: Int32) {

@@ -1,6 +1,6 @@
 import KeyValueModel
+import LoopbackKit
 import Seeding
-import WireTesting
 
 /// Random transactions on the airports of the example, each of them one that the server accepts.
 struct RandomAirports {

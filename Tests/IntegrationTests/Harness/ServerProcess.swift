@@ -1,6 +1,6 @@
 import Foundation
 import KeyValueModel
-import WireTesting
+import LoopbackKit
 
 /// `keyway serve` on a free port, as a process of its own.
 final class ServerProcess {
@@ -13,7 +13,7 @@ final class ServerProcess {
   ) throws {
     let flags = settings.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] }
     let store = arguments.contains("--store") ? [] : ["--store", "memory"]
-    let child = try ChildProcess(
+    let child = try ChildProcess.start(
       PackageFolder.keyway, ["serve", "--port", "0"] + store + arguments + flags, environment: environment)
     var found: UInt16?
     _ = Deadline().awaits {
@@ -21,7 +21,7 @@ final class ServerProcess {
       return found != nil || !child.isRunning
     }
     guard let found else {
-      throw ChildProcess.Failure(description: "keyway serve did not come up:\n\(child.errors)")
+      throw LoopbackError("keyway serve did not come up:\n\(child.errors)")
     }
     self.child = child
     port = found

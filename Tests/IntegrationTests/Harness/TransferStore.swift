@@ -1,6 +1,6 @@
 import Foundation
 import KeyValueModel
-import WireTesting
+import LoopbackKit
 
 /// A folder with a store of accounts between which money goes to and fro, so that the sum of all balances is always the same.
 final class TransferStore {
@@ -16,18 +16,16 @@ final class TransferStore {
 
     """
 
-  let folder = FileManager.default.temporaryDirectory.appendingPathComponent("keyway-store-\(UUID().uuidString)").path
+  private let directory: ScratchDirectory
 
   init() throws {
-    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    directory = try ScratchDirectory()
     try write("schema.yaml", Self.schema)
   }
 
-  deinit { try? FileManager.default.removeItem(atPath: folder) }
+  func file(_ name: String) -> String { directory.file(name) }
 
-  func file(_ name: String) -> String { "\(folder)/\(name)" }
-
-  func write(_ name: String, _ text: String) throws { try Data(text.utf8).write(to: URL(fileURLWithPath: file(name))) }
+  func write(_ name: String, _ text: String) throws { try directory.write(text, to: name) }
 
   func bytes(_ name: String) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: file(name))) }
 
@@ -40,7 +38,7 @@ final class TransferStore {
   func damage(_ name: String, at text: String) throws {
     var bytes = try bytes(name)
     guard let range = bytes.range(of: Data(text.utf8), options: .backwards) else {
-      throw ChildProcess.Failure(description: "\(text) does not stand in \(name)")
+      throw LoopbackError("\(text) does not stand in \(name)")
     }
     bytes[range.lowerBound] ^= 1
     try bytes.write(to: URL(fileURLWithPath: file(name)))

@@ -1,6 +1,6 @@
 import KeyValueModel
 import KeywayClient
-import WireTesting
+import LoopbackKit
 
 /// What a client shows that does with every event what the contract says, and nothing else; and what is wrong with what
 /// it was told.

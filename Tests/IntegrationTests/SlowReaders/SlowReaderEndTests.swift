@@ -1,7 +1,7 @@
 import Foundation
 import KeyValueModel
+import LoopbackKit
 import Testing
-import WireTesting
 
 @Suite("How a stream ends whose reader is slow")
 struct SlowReaderEndTests {
@@ -14,7 +14,7 @@ struct SlowReaderEndTests {
     while try server.status["lagging"].whole ?? 0 < count {
       number += 1
       try server.set("Note/\(note)/text", "\"\(number) \(Self.text)\"")
-      guard number < 1_000 else { throw WireError(.timedOut, "nobody lags") }
+      guard number < 1_000 else { throw LoopbackError(.timedOut, "nobody lags") }
     }
     return number
   }
@@ -87,7 +87,7 @@ struct SlowReaderEndTests {
     let status = try server.status
     #expect(status["lagging"].whole == 0)
     #expect(status["pendingBytes"].whole == 0)
-    #expect(throws: WireError.self) { try stream.rest() }
+    #expect(throws: LoopbackError.self) { try stream.rest() }
     #expect(try server.client.send("GET", "/metrics").text.contains("reason=\"stalled\"} 1"))
   }
 

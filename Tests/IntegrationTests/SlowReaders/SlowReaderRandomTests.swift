@@ -1,8 +1,8 @@
 import KeyValueModel
 import KeywayClient
+import LoopbackKit
 import Seeding
 import Testing
-import WireTesting
 
 @Suite("Readers that are slow now and then", .serialized)
 struct SlowReaderRandomTests {

@@ -1,7 +1,7 @@
 import Foundation
 import KeyValueModel
+import LoopbackKit
 import Seeding
-import WireTesting
 
 /// A server with groups of items, and random commits on them.
 ///

@@ -1,8 +1,8 @@
 import KeyValueModel
 import KeyValueObserving
 
-/// Who must be told of what: decided by looking at every observation before and after every operation, and by the rules
-/// of the wire contract, sections 7 and 10. Shares no code with the production modules.
+/// Which observers must be notified of what: decided by looking at every observation before and after every operation,
+/// and by the rules of the specification, sections 7 and 10. Shares no code with the production modules.
 struct Oracle {
   struct Watch {
     let number: Int

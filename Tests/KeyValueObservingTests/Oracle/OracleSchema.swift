@@ -165,8 +165,8 @@ struct OracleSchema {
     return text
   }
 
-  /// Whether a path comes by a date: one that goes through an expression comes out in UTC. A cycle, which the schema under
-  /// test is to refuse, does too.
+  /// Whether a path comes by a date: one that goes through an expression comes out in UTC. A cycle, which the schema
+  /// under test is to refuse, does too.
   private func readsDate(_ entity: String, _ path: [String], depth: Int = 0) -> Bool {
     guard depth < 20 else { return true }
     var owner = entity

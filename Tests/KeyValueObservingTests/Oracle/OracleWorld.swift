@@ -1,7 +1,7 @@
 import KeyValueModel
 
-/// Every object of the oracle: dictionaries, copied as a whole whenever somebody wants to remember them. Collections are
-/// plain arrays, and everything is read anew.
+/// Every object of the oracle: dictionaries, copied as a whole to remember them. Collections are plain arrays, and
+/// everything is read anew.
 struct OracleWorld {
   struct Refused: Error {}
 

@@ -3,8 +3,8 @@ import KeyValueModel
 @testable import KeyValueObserving
 
 extension OracleTests.Race {
-  /// Tells everything since the fork anew, in other portions and to an index that begins in the past: which must give the
-  /// same; and ends all observations.
+  /// Tells everything since the fork anew, in other portions and to an index that begins in the past: which must give
+  /// the same; and ends all observations.
   mutating func finish() throws {
     if let fork {
       let commits = commits[fork.revision...]

@@ -41,7 +41,7 @@ struct ClientList {
       && sections.flatMap(\.rows) == list.rows.map { Row(reference: $0.reference, shown: $0.shown) }
   }
 
-  /// Applies a content of a query, literally as the contract says.
+  /// Applies a content of a query, literally as the specification says.
   mutating func apply(_ content: QueryContent, of query: Query) throws {
     let updated = try content.changes.filter { $0.kind == .update }.map { try row(at: $0.index, named: $0.object) }
     try agree(Set(updated.map(\.reference)).count == updated.count, "a row is updated twice")

@@ -1,6 +1,6 @@
 import KeyValueModel
 
-/// The order of values as the contract has it, for the values that the oracle's schemas have.
+/// The order of values as the specification has it, for the values that the oracle's schemas have.
 enum NaiveOrder {
   /// Less than 0, 0 or more than 0: null, then numbers, then strings by their bytes or the moments that they name.
   static func compare(_ left: Value, _ right: Value, asDates: Bool) -> Int {

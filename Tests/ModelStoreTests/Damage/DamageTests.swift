@@ -6,8 +6,8 @@ import Testing
 /// A disk forgets, a copy is cut short, a bit flips: a store is what it was, or says that it is not.
 @Suite("A damaged store")
 struct DamageTests {
-  /// How many bytes of each file are changed besides those of its beginning; `KEYWAY_DAMAGE_BYTES` for more of them, and
-  /// at the most all.
+  /// How many bytes of each file are changed besides those of its beginning; `KEYWAY_DAMAGE_BYTES` for more of them,
+  /// and at the most all.
   private static let sample = ProcessInfo.processInfo.environment["KEYWAY_DAMAGE_BYTES"].flatMap { Int($0) } ?? 60
   /// As long as the longest head of a file: SQLite's.
   private static let head = 100

@@ -1,0 +1,229 @@
+/// Carries out the operations of a transaction on objects: checks what is asked, and writes it with a `StateEditor`.
+struct ObjectWriter {
+  var editor: StateEditor
+
+  /// Makes an object. `heldBy` is a key that is about to be set from its other side, and
+  /// that may be null until then.
+  mutating func create(
+    _ reference: Reference, _ values: JSONObject, heldBy inverse: Int? = nil
+  ) throws(ModelError) {
+    let entity = try editor.state.schema.requireEntity(reference.entity)
+    guard editor.state.record(reference) == nil else {
+      throw ModelError(.alreadyExists, "there is an object \(reference) already", object: reference)
+    }
+    let given = try members(values, of: entity, reference)
+    editor.make(reference, entity)
+    for index in entity.keys.indices {
+      guard let storage = entity.keys[index].storage else { continue }
+      if let value = given[index] {
+        try assign(value, to: reference, key: index)
+      } else if index != inverse, editor.state.record(reference)?.values[storage].isEmptyOrNull == true {
+        // Otherwise it was set as the far side of a key of the body that names the object itself.
+        try assign(entity.keys[index].defaultValue, to: reference, key: index)
+      }
+    }
+  }
+
+  mutating func put(_ reference: Reference, _ values: JSONObject) throws(ModelError) {
+    guard let record = editor.state.record(reference) else { return try create(reference, values) }
+    let entity = record.entity
+    let given = try members(values, of: entity, reference)
+    for index in entity.keys.indices {
+      guard let storage = entity.keys[index].storage else { continue }
+      if let value = given[index] {
+        try assign(value, to: reference, key: index)
+      } else if record.values[storage] != entity.keys[index].defaultValue,
+        editor.state.record(reference)?.values[storage] == record.values[storage]
+      {
+        // The second condition spares what was set as the far side of a key of the body.
+        try assign(entity.keys[index].defaultValue, to: reference, key: index)
+      }
+    }
+  }
+
+  /// Sets value for key path: the objects on the way must be there.
+  mutating func set(_ reference: Reference, _ keyPath: String, _ value: Value) throws(ModelError) {
+    let (target, index, record) = try place(reference, keyPath)
+    guard let record else { return }
+    do throws(ModelError) {
+      try assign(value, to: target, record, key: index)
+    } catch {
+      throw ModelError(error.code, error.detail, object: reference, keyPath: keyPath)
+    }
+  }
+
+  /// The object that a key path leads to, which of its keys comes last, and the object as it stands.
+  func place(
+    _ reference: Reference, _ keyPath: String
+  ) throws(ModelError) -> (owner: Reference, key: Int, record: ObjectRecord?) {
+    let record = try editor.state.requireRecord(reference)
+    if !keyPath.utf8.contains(UInt8(ascii: ".")), let index = record.entity.indexOfKey(keyPath) {
+      return (reference, index, record)
+    }
+    let path: ModelKeyPath
+    do throws(ModelError) {
+      path = try editor.state.schema.resolve(keyPath, from: record.entity)
+    } catch {
+      throw error.code == .notACollection ? Self.writingThroughOperator(keyPath, reference) : error.at(reference)
+    }
+    guard path.operation == nil else { throw Self.writingThroughOperator(keyPath, reference) }
+    guard let index = path.keys.last, path.keys.count > 1 else { return (reference, path.keys.last ?? 0, record) }
+    guard path.unobservable == nil else {
+      throw ModelError(
+        .notACollection, "'\(keyPath)' leads through a collection and cannot be written", object: reference,
+        keyPath: keyPath)
+    }
+    guard case .reference(let owner) = editor.state.value(of: reference, at: path.keys.dropLast()) else {
+      throw ModelError(.nullInKeyPath, "'\(keyPath)' leads through a null", object: reference, keyPath: keyPath)
+    }
+    return (owner, index, editor.state.record(owner))
+  }
+
+  private static func writingThroughOperator(_ keyPath: String, _ reference: Reference) -> ModelError {
+    ModelError(
+      .malformedKeyPath, "'\(keyPath)' has a collection operator and cannot be written", object: reference,
+      keyPath: keyPath)
+  }
+
+  mutating func apply(_ patch: JSONObject, to reference: Reference) throws(ModelError) {
+    let record = try editor.state.requireRecord(reference)
+    for (index, value) in try orderedMembers(patch, of: record.entity, reference) {
+      var merged = value
+      if case .attribute(let attribute) = record.entity.keys[index].kind, attribute.type == .json,
+        let current = editor.state.record(reference)
+      {
+        merged = MergePatch.merging(value, into: editor.state.value(of: current, reference, key: index))
+      } else if value.isNull, record.entity.keys[index].isToMany {
+        // Null takes away what is there (RFC 7396 §2), and a collection without its members is empty.
+        merged = .array([])
+      }
+      try assign(merged, to: reference, key: index)
+    }
+  }
+
+  // MARK: Bodies
+
+  /// A body's members by key index. `@ref` must be the right one; it and `@revision` are ignored.
+  private func members(
+    _ body: JSONObject, of entity: Entity, _ reference: Reference
+  ) throws(ModelError) -> [Int: Value] {
+    var values: [Int: Value] = [:]
+    for (index, value) in try orderedMembers(body, of: entity, reference) { values[index] = value }
+    return values
+  }
+
+  func orderedMembers(
+    _ body: JSONObject, of entity: Entity, _ reference: Reference
+  ) throws(ModelError) -> [(Int, Value)] {
+    var values: [(Int, Value)] = []
+    for name in body.members.keys {
+      let value = body[name] ?? .null
+      if name == "@revision" { continue }
+      if name == "@ref" {
+        guard value == .string(reference.text) else {
+          throw ModelError(.invalidValue, "@ref is \(value.json), not \(reference)", object: reference, keyPath: name)
+        }
+        continue
+      }
+      guard let index = entity.indexOfKey(name) else {
+        throw ModelError(.undefinedKey, "\(entity.name) has no key '\(name)'", object: reference, keyPath: name)
+      }
+      guard entity.keys[index].storage != nil else {
+        throw ModelError(.readOnlyKey, "'\(name)' is computed", object: reference, keyPath: name)
+      }
+      values.append((index, value))
+    }
+    return values
+  }
+
+  // MARK: Assigning
+
+  /// Checks a value and sets a key to it, whatever the key is.
+  mutating func assign(_ value: Value, to reference: Reference, key index: Int) throws(ModelError) {
+    guard let record = editor.state.record(reference) else { return }
+    try assign(value, to: reference, record, key: index)
+  }
+
+  /// The same for an object that the caller has looked up and that has not changed since.
+  mutating func assign(
+    _ value: Value, to reference: Reference, _ record: ObjectRecord, key index: Int
+  ) throws(ModelError) {
+    let column = record.entity.layout.columns[index]
+    if value.isNull, !column.isOptional {
+      let name = record.entity.keys[index].name
+      throw ModelError(.nullNotAllowed, "'\(name)' must have a value", object: reference, keyPath: name)
+    }
+    // What most attributes are is handled without a copy of the key, which has much in it that is counted.
+    if column.isPlain(value) { return editor.store(value, in: reference, record, key: index) }
+    let key = record.entity.keys[index]
+    switch key.kind {
+    case .computed:
+      throw ModelError(.readOnlyKey, "'\(key.name)' is computed", object: reference, keyPath: key.name)
+    case .attribute(let attribute):
+      var accepted = value
+      if !value.isNull {
+        do throws(Attribute.Refusal) {
+          accepted = try attribute.accepting(value)
+        } catch {
+          throw ModelError(
+            .invalidValue, "'\(key.name)' \(error.reason)", object: reference, keyPath: key.name)
+        }
+      }
+      editor.store(accepted, in: reference, record, key: index)
+    case .toOne(let toOne):
+      let target = try editor.target(of: value, key, destination: toOne.destination, reference)
+      try editor.connect(reference, key: index, toOne, to: target)
+    case .toMany(let toMany):
+      try assign(try members(value, of: key, toMany, reference), to: reference, key: index, toMany)
+    }
+  }
+
+  /// The checked members of a collection that is set as a whole.
+  private func members(
+    _ value: Value, of key: Key, _ toMany: ToMany, _ reference: Reference
+  ) throws(ModelError) -> [Value] {
+    guard let elements = value.elements else {
+      throw ModelError(
+        .invalidValue, "'\(key.name)' wants an array and is \(value.kind)", object: reference, keyPath: key.name)
+    }
+    var members: [Value] = []
+    var seen: Set<Value> = []
+    for element in elements {
+      let member = try member(element, of: key, toMany, reference)
+      if seen.insert(member).inserted {
+        members.append(member)
+      } else if toMany.isOrdered {
+        throw ModelError(
+          .invalidValue, "\(member.json) is twice in '\(key.name)'; members are unique", object: reference,
+          keyPath: key.name)
+      }
+    }
+    return members
+  }
+}
+
+extension Key {
+  /// What a create fills in: the default, or null; for a collection no members.
+  package var defaultValue: Value {
+    switch kind {
+    case .attribute(let attribute): attribute.defaultValue ?? .null
+    case .toMany(let toMany): .members(MemberList(isOrdered: toMany.isOrdered))
+    case .toOne, .computed: .null
+    }
+  }
+
+  /// What a new object holds before its keys are set.
+  var emptyValue: Value {
+    if case .toMany = kind { return defaultValue }
+    return .null
+  }
+}
+
+extension ModelError {
+  /// The same mistake with the object that it is about.
+  func at(_ reference: Reference) -> ModelError {
+    var error = self
+    error.object = error.object ?? reference.text
+    return error
+  }
+}

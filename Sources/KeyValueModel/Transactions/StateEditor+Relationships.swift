@@ -1,0 +1,85 @@
+/// Relationships and their inverses.
+extension StateEditor {
+  /// The object that a value names for a relationship, nil for null.
+  func target(
+    of value: Value, _ key: Key, destination: String, _ owner: Reference
+  ) throws(ModelError) -> Reference? {
+    func invalid(_ code: ModelError.Code, _ detail: String) -> ModelError {
+      ModelError(code, detail, object: owner, keyPath: key.name)
+    }
+
+    let reference: Reference
+    switch value {
+    case .null: return nil
+    case .reference(let given): reference = given
+    case .string(let text):
+      guard let given = Reference(text) else {
+        throw invalid(.invalidValue, "'\(key.name)': '\(text)' is no reference")
+      }
+      reference = given
+    default: throw invalid(.invalidValue, "'\(key.name)' wants a reference such as \"\(destination)/1\"")
+    }
+    guard let entity = state.schema.entity(named: reference.entity) else {
+      throw invalid(.wrongEntity, "'\(key.name)' wants a \(destination); there is no entity '\(reference.entity)'")
+    }
+    guard entity.isKind(of: destination) else {
+      throw invalid(.wrongEntity, "'\(key.name)' wants a \(destination), and \(reference) is none")
+    }
+    guard state.record(reference) != nil else {
+      throw invalid(.invalidValue, "'\(key.name)': there is no object \(reference)")
+    }
+    return reference
+  }
+
+  /// Sets a to-one, and the other sides where it has an inverse: the old partner lets go, and so does the partner that
+  /// the new one had before.
+  mutating func connect(
+    _ owner: Reference, key index: Int, _ toOne: ToOne, to new: Reference?
+  ) throws(ModelError) {
+    let old = state.value(of: owner, key: index)
+    let value = new.map(Value.reference) ?? .null
+    store(value, in: owner, key: index)
+    guard let inverse = toOne.inverseIndex, old != value else { return }
+    if case .reference(let partner) = old { try release(owner, from: partner, key: inverse) }
+    if let new { try attach(owner, to: new, key: inverse, reverse: index) }
+  }
+
+  // MARK: The other side
+
+  /// The far side `key` of `holder` lets `object` go, where it holds it.
+  mutating func release(_ object: Reference, from holder: Reference, key index: Int) throws(ModelError) {
+    guard let record = state.record(holder) else { return }
+    switch state.value(of: record, holder, key: index) {
+    case .reference(object):
+      let key = record.entity.keys[index]
+      guard key.isOptional else {
+        throw ModelError(
+          .nullNotAllowed, "'\(key.name)' of \(holder) must have a value and would lose \(object)", object: holder,
+          keyPath: key.name)
+      }
+      store(.null, in: holder, key: index)
+    case .members(var list):
+      guard list.remove(.reference(object)) != nil else { return }
+      store(list, in: holder, key: index, removed: [.reference(object)], inserted: [])
+    default: break
+    }
+  }
+
+  /// The far side `key` of `holder` takes `object`: a to-one in place of the object that it had, which forgets the
+  /// holder under `reverse`; a collection at its end.
+  mutating func attach(
+    _ object: Reference, to holder: Reference, key index: Int, reverse: Int
+  ) throws(ModelError) {
+    guard let record = state.record(holder) else { return }
+    switch state.value(of: record, holder, key: index) {
+    case .members(var list):
+      guard list.insert(.reference(object)) != nil else { return }
+      store(list, in: holder, key: index, removed: [], inserted: [.reference(object)])
+    case .reference(let rival):
+      if rival == object { return }
+      try release(holder, from: rival, key: reverse)
+      store(.reference(object), in: holder, key: index)
+    default: store(.reference(object), in: holder, key: index)
+    }
+  }
+}

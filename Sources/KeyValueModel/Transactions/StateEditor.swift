@@ -1,0 +1,135 @@
+/// A state being changed by a transaction, what its operations have changed so far, and how to get back.
+///
+/// Every object is written through `write`, which remembers what stood there before the transaction, so that `undo`
+/// leaves no trace of a failed one.
+struct StateEditor {
+  private(set) var state: ModelState
+  let revision: Revision
+  /// The objects that were written, as they stood before the transaction.
+  private(set) var before = RecordLog()
+  /// The members of collections without inverse that came and went, for `undo`.
+  private var moves: [Move] = []
+  /// The objects that were deleted.
+  private var deleted: Set<Reference> = []
+
+  // The operation under way.
+  private var written = RecordLog()
+  private var changes = StepChanges()
+  /// The objects that it has made: their collections had no value before, also where they begin without members.
+  private var made: Set<Reference> = []
+
+  private struct Move {
+    let object: Reference
+    let storage: Int
+    let removed: [Value]
+    let inserted: [Value]
+  }
+
+  /// Takes the state away from the caller until `giveBack`: with a second owner, each write would copy a path of the
+  /// tree.
+  init(taking state: inout ModelState, revision: Revision) {
+    self.state = ModelState(placeholderFor: state.schema)
+    self.revision = revision
+    swap(&self.state, &state)
+  }
+
+  /// Puts the state where the caller has it, and has none any more.
+  mutating func giveBack(to state: inout ModelState) { swap(&self.state, &state) }
+
+  /// Puts everything back.
+  mutating func undo() {
+    for move in moves.reversed() {
+      state.updateReferrers(move.object, storage: move.storage, removed: move.inserted, inserted: move.removed)
+    }
+    for (reference, record) in before.entries {
+      // What was deleted and made again has other members: taking it away first counts them all.
+      if deleted.contains(reference) { state.replace(reference, with: nil) }
+      state.replace(reference, with: record)
+    }
+  }
+
+  // MARK: Operations
+
+  /// Begins an operation: nothing has been changed by it.
+  mutating func beginOperation() {
+    written.removeAll()
+    changes = StepChanges()
+    made.removeAll(keepingCapacity: true)
+  }
+
+  /// What the operation under way has changed.
+  func finishedOperation() -> Commit.Step {
+    let writes = written.entries.map { (object: $0.object, after: $0.record) }
+    return Commit.Step(kind: .change(changes.finished()), writes: writes)
+  }
+
+  // MARK: Writing
+
+  /// Makes an object of which no key is set yet.
+  mutating func make(_ reference: Reference, _ entity: Entity) {
+    made.insert(reference)
+    write(
+      reference, ObjectRecord(entity: entity, revision: revision, createdAt: revision, values: entity.emptyValues))
+  }
+
+  /// The one way to change an object.
+  mutating func write(_ reference: Reference, _ record: ObjectRecord?) {
+    let old = state.replace(reference, with: record)
+    before.note(reference, old, replacing: false)
+    if record == nil { deleted.insert(reference) }
+    written.note(reference, record, replacing: true)
+  }
+
+  /// Sets one stored key to a value that has been checked, and notes it for the observers unless the key keeps silent.
+  mutating func store(_ value: Value, in reference: Reference, key index: Int) {
+    guard let record = state.record(reference) else { return }
+    store(value, in: reference, record, key: index)
+  }
+
+  /// The same for an object that the caller has looked up and that has not changed since.
+  mutating func store(_ value: Value, in reference: Reference, _ record: ObjectRecord, key index: Int) {
+    let column = record.entity.layout.columns[index]
+    guard column.storage >= 0 else { return }
+    let storage = Int(column.storage)
+    let isSilent = column.notifying == .manual || (column.notifying == .changed && record.values[storage] == value)
+    var record = record
+    record.values[storage] = value
+    record.revision = revision
+    write(reference, record)
+    changes.noteSetting(of: reference, key: index, isSilent: isSilent)
+  }
+
+  /// Gives a collection other members. `kind` says what observers are notified of where that is not to be found out
+  /// from what came and went.
+  mutating func store(
+    _ list: MemberList, in reference: Reference, key index: Int, removed: [Value], inserted: [Value],
+    as kind: StepChanges.CollectionKind = .difference
+  ) {
+    guard var record = state.record(reference), let storage = record.entity.keys[index].storage,
+      case .members(let old) = record.values[storage]
+    else { return }
+    let notifying = record.entity.notifying(index)
+    let isMade = made.contains(reference)
+    let isSilent = notifying == .manual || (notifying == .changed && old == list && !isMade)
+    record.values[storage] = .members(list)
+    record.revision = revision
+    write(reference, record)
+    if record.entity.referenceStorage.contains(storage) {
+      state.updateReferrers(reference, storage: storage, removed: removed, inserted: inserted)
+      moves.append(Move(object: reference, storage: storage, removed: removed, inserted: inserted))
+    }
+    changes.noteMembers(
+      of: reference, key: index, from: old, to: list, removed: removed, inserted: inserted,
+      as: isMade ? .setting : kind, isSilent: isSilent)
+  }
+
+  /// Notes that the keys of a deleted object have no values any more: its observers hear of its end, and these count
+  /// where the transaction makes the object anew.
+  mutating func noteEnd(of reference: Reference, _ record: ObjectRecord) {
+    for (index, key) in record.entity.keys.enumerated() {
+      guard let storage = key.storage else { continue }
+      let isSilent = key.notifying == .manual || (key.notifying == .changed && record.values[storage].isNull)
+      changes.noteSetting(of: reference, key: index, isSilent: isSilent)
+    }
+  }
+}

@@ -1,0 +1,100 @@
+import KeyValueModel
+import KeyValueObserving
+
+/// Times what observers in this process cost. Builds its models anew for each figure, so that none profits from
+/// another.
+struct ModelCosts {
+  let changes: Int
+  let rounds: Int
+  let memberCounts: [Int]
+  let objectCounts: [Int]
+
+  /// What is observed of a collection, and how it is made to change.
+  enum Subject: String, CaseIterable {
+    case sum = "employees.@sum.salary"
+    case maximum = "employees.@max.salary"
+    case count = "employees.@count"
+    case computed = "payroll"
+  }
+
+  private static let schema = """
+    entities:
+      Employee:
+        keys:
+          salary:     { type: number, default: 0 }
+          department: { toOne: Department, inverse: employees }
+      Department:
+        keys:
+          employees: { toMany: Employee, ordered: true, inverse: department }
+          payroll:   { type: number, computed: "sum(employees.map(e, e.salary * 1.25))" }
+    """
+
+  /// Measures everything.
+  func report() throws -> CostReport {
+    var report = CostReport()
+    for count in objectCounts {
+      let best = try CostMeasurement.best(of: rounds) { try timeSetting(among: count) }
+      report.settings.append(.init(count: count, nanoseconds: best))
+    }
+    for subject in Subject.allCases {
+      let figures = try memberCounts.map { count in
+        CostReport.Cost(
+          count: count, nanoseconds: try CostMeasurement.best(of: rounds) { try time(subject, members: count) })
+      }
+      report.growth.append(.init(subject: subject.rawValue, unit: "members", figures: figures))
+    }
+    return report
+  }
+
+  /// Nanoseconds for setting one attribute that one observer follows.
+  private func timeSetting(among count: Int) throws -> Double {
+    let (model, _, employees) = try makeModel(employees: count, inDepartment: false)
+    var heard = 0
+    // One observer each for as many objects as are set.
+    let observed = min(count, changes)
+    for employee in employees.prefix(observed) {
+      _ = try model.observe(employee, ["salary"], options: [.new]) { _ in heard += 1 }
+    }
+    return try CostMeasurement.nanoseconds(each: changes, notifications: changes) { change in
+      heard = 0
+      try model.set(employees[change % observed], forKeyPath: "salary", to: .number(Double(change)))
+      return heard
+    }
+  }
+
+  /// Nanoseconds for one change of what is observed.
+  private func time(_ subject: Subject, members: Int) throws -> Double {
+    let (model, department, employees) = try makeModel(employees: members, inDepartment: true)
+    var heard = 0
+    _ = try model.observe(department, [subject.rawValue], options: [.new, .old]) { _ in heard += 1 }
+    // Spread over all members, whatever their number.
+    let stride = max(1, members / 97)
+    return try CostMeasurement.nanoseconds(each: changes, notifications: changes) { change in
+      heard = 0
+      let employee = employees[change / 2 * stride % members]
+      if subject == .count {
+        let value: Value = change.isMultiple(of: 2) ? .null : .reference(department)
+        try model.set(employee, forKeyPath: "department", to: value)
+      } else {
+        try model.set(employee, forKeyPath: "salary", to: .number(Double(change % 1009) + 0.25))
+      }
+      return heard
+    }
+  }
+
+  private func makeModel(
+    employees count: Int, inDepartment: Bool
+  ) throws -> (model: ObservableModel, department: Reference, employees: [Reference]) {
+    let model = ObservableModel(schema: try Schema(yaml: Self.schema))
+    let department = try Reference.numbered("Department", 1)
+    let employees = try (0..<count).map { try Reference.numbered("Employee", $0) }
+    try model.commit(Transaction([.create(department, [:])]))
+    let creations = CostMeasurement.creations(of: count) { number in
+      var body: JSONObject = ["salary": .number(Double(number % 4001))]
+      if inDepartment { body["department"] = .reference(department) }
+      return .create(employees[number], body)
+    }
+    for transaction in creations { try model.commit(transaction) }
+    return (model, department, employees)
+  }
+}

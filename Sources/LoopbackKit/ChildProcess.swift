@@ -1,0 +1,159 @@
+import Foundation
+import Glibc
+
+/// A program that runs beside this one, with its output in files, so that it never waits for a pipe to be read.
+///
+/// It does not outlive its object: it gets SIGTERM then, and SIGKILL where it does not end.
+package final class ChildProcess {
+  /// Where the output of a program goes.
+  package enum Output {
+    /// Into files of this object: standard output and standard error apart.
+    case captured
+    /// Both to the end of one file.
+    case log(String)
+    /// Standard output into a file of this object; standard error is that of this process.
+    case errorsShown
+  }
+
+  /// How long a program may take to end when its object goes, before it is killed.
+  private static let endSeconds = 10.0
+
+  private let process = Process()
+  private let name: String
+  private let outputFile: String
+  private let errorFile: String?
+  /// Holds the files.
+  private let scratch: ScratchDirectory?
+
+  /// Starts a program. Where they are not given, `environment` and `folder` are those of this process. Errors call it
+  /// `name`, or by its file.
+  package init(
+    _ program: String, _ arguments: [String], environment: [String: String]? = nil, folder: String? = nil,
+    output: Output = .captured, name: String? = nil
+  ) throws(LoopbackError) {
+    self.name = name ?? URL(fileURLWithPath: program).lastPathComponent
+    guard access(program, X_OK) == 0 else { throw LoopbackError("\(program) is missing, or no program") }
+    switch output {
+    case .captured, .errorsShown:
+      let directory = try ScratchDirectory()
+      scratch = directory
+      outputFile = directory.file("out")
+      if case .captured = output { errorFile = directory.file("err") } else { errorFile = nil }
+    case .log(let file): (scratch, outputFile, errorFile) = (nil, file, file)
+    }
+    process.executableURL = URL(fileURLWithPath: program)
+    process.arguments = arguments
+    if let folder { process.currentDirectoryURL = URL(fileURLWithPath: folder) }
+    if let environment { process.environment = environment }
+    process.standardInput = FileHandle.nullDevice
+    process.standardOutput = try Self.appending(to: outputFile)
+    if let errorFile { process.standardError = try Self.appending(to: errorFile) }
+    do { try Self.withoutBlockedSignals { try process.run() } } catch {
+      throw LoopbackError("\(program) cannot be started: \(error)")
+    }
+  }
+
+  private static func appending(to file: String) throws(LoopbackError) -> FileHandle {
+    let descriptor = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644)
+    guard descriptor >= 0 else { throw LoopbackError(call: "open \(file)") }
+    return FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+  }
+
+  /// A thread of Dispatch blocks all signals, and a program that it starts would inherit that: SIGTERM would never
+  /// reach the program.
+  private static func withoutBlockedSignals(_ body: () throws -> Void) rethrows {
+    var none = sigset_t()
+    var before = sigset_t()
+    sigemptyset(&none)
+    pthread_sigmask(SIG_SETMASK, &none, &before)
+    defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+    try body()
+  }
+
+  deinit {
+    guard process.isRunning else { return }
+    process.terminate()
+    if !Deadline(seconds: Self.endSeconds).awaits({ !process.isRunning }) { send(SIGKILL) }
+  }
+
+  /// Where a program is in `PATH`; nil where it is not installed.
+  package static func find(_ program: String) -> String? {
+    let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"
+    let places = path.split(separator: ":").map { String($0) } + ["/usr/sbin", "/usr/local/sbin"]
+    return places.map { $0 + "/" + program }.first { access($0, X_OK) == 0 }
+  }
+
+  // MARK: Its life
+
+  /// The number of the process.
+  package var pid: Int32 { process.processIdentifier }
+
+  /// Whether it has not ended yet.
+  package var isRunning: Bool { process.isRunning }
+
+  /// Sends a signal and does not wait.
+  package func send(_ signal: Int32) { kill(process.processIdentifier, signal) }
+
+  /// Waits for its end and gives its exit status; one that a signal ended has 128 and the signal's number. Throws where
+  /// it has not ended within so many seconds.
+  package func exitStatus(within seconds: Double = 30) throws(LoopbackError) -> Int32 {
+    guard Deadline(seconds: seconds).awaits(pauseMicroseconds: 1000, { !process.isRunning }) else {
+      throw LoopbackError(.timedOut, "\(name) has not ended within \(seconds) s; it wrote:\n\(output)\n\(errors)")
+    }
+    return process.terminationStatus + (process.terminationReason == .uncaughtSignal ? 128 : 0)
+  }
+
+  /// Waits until `attempt` does not throw; throws what it threw last, and the end of the output, where the program ends
+  /// before that, the task is cancelled, or so many seconds have passed.
+  package func awaitReady(seconds: Double, _ attempt: () throws -> Void) throws(LoopbackError) {
+    let deadline = Deadline(seconds: seconds)
+    while true {
+      do { return try attempt() } catch {
+        guard !Task.isCancelled else { throw LoopbackError("interrupted") }
+        guard process.isRunning, !deadline.hasPassed else {
+          let state = process.isRunning ? "is not ready" : "has ended"
+          let words = (errorFile == nil ? output : errors).split { $0.isNewline }.suffix(5).joined(separator: "\n")
+          throw LoopbackError("\(name) \(state): \(error)\n\(words)")
+        }
+      }
+      usleep(2000)
+    }
+  }
+
+  // MARK: Its output
+
+  /// What it has written to standard output so far.
+  package var output: String { Self.text(of: outputFile) }
+
+  /// What it has written to standard error so far; empty where that is not kept.
+  package var errors: String { errorFile.map(Self.text) ?? "" }
+
+  /// The whole lines of its output so far.
+  package var lines: [String] {
+    output.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
+  }
+
+  private static func text(of file: String) -> String {
+    (FileManager.default.contents(atPath: file)).map { String(decoding: $0, as: UTF8.self) } ?? ""
+  }
+
+  /// Waits until its output has at least so many whole lines, and gives them.
+  package func lines(_ count: Int, within seconds: Double = 30) throws(LoopbackError) -> [String] {
+    try lines(within: seconds) { $0.count >= count }
+  }
+
+  /// Waits until its whole lines are as wanted, and gives them.
+  package func lines(
+    within seconds: Double = 30, until isEnough: ([String]) -> Bool
+  ) throws(LoopbackError) -> [String] {
+    var lines = lines
+    let isDone = Deadline(seconds: seconds).awaits {
+      lines = self.lines
+      return isEnough(lines) || !isRunning && self.lines == lines
+    }
+    guard isDone, isEnough(lines) else {
+      throw LoopbackError("\(name) did not write what was awaited:\n\(output)\n\(errors)")
+    }
+    return lines
+  }
+}

@@ -1,0 +1,39 @@
+import Foundation
+import Glibc
+
+/// A new directory that is removed, with everything in it, when nothing holds this object any more.
+package final class ScratchDirectory: Sendable {
+  /// Where it is: an absolute path.
+  package let path: String
+
+  /// Makes one in `parent`, or in the system's directory for temporary files, under a name that nothing else has.
+  package init(in parent: String? = nil) throws(LoopbackError) {
+    let parent = parent ?? FileManager.default.temporaryDirectory.path
+    var template = Array((URL(fileURLWithPath: parent).path + "/keyway-XXXXXX").utf8CString)
+    guard mkdtemp(&template) != nil else { throw LoopbackError(call: "make a directory in \(parent)") }
+    path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  deinit { remove() }
+
+  /// Removes it now.
+  package func remove() { try? FileManager.default.removeItem(atPath: path) }
+
+  /// The path of something in it, whether it is there or not.
+  package func file(_ name: String) -> String { "\(path)/\(name)" }
+
+  /// Makes a directory in it and gives its path.
+  package func directory(_ name: String) throws(LoopbackError) -> String {
+    guard mkdir(file(name), 0o700) == 0 else { throw LoopbackError(call: "make the directory \(name)") }
+    return file(name)
+  }
+
+  /// Writes a file in it and gives its path.
+  @discardableResult
+  package func write(_ text: String, to name: String) throws(LoopbackError) -> String {
+    do { try text.write(toFile: file(name), atomically: false, encoding: .utf8) } catch {
+      throw LoopbackError("\(file(name)): \(error)")
+    }
+    return file(name)
+  }
+}

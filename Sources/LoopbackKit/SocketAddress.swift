@@ -1,0 +1,59 @@
+import Foundation
+import Glibc
+
+/// The address of a server over plain TCP, resolved once.
+package struct SocketAddress: Hashable, Sendable {
+  /// The value of the `Host` header field.
+  package let hostField: String
+  private let family: Int32
+  private let bytes: [UInt8]
+
+  /// A port of 127.0.0.1.
+  package init(port: UInt16) {
+    hostField = "127.0.0.1:\(port)"
+    family = AF_INET
+    bytes = withUnsafeBytes(of: sockaddr_in(loopbackPort: port)) { Array($0) }
+  }
+
+  /// The address of `http://host[:port]`. Throws where it has another form or the host is not known.
+  package init(server: String) throws(LoopbackError) {
+    guard let url = URL(string: server), url.scheme == "http", let host = url.host, !host.isEmpty else {
+      throw LoopbackError("\(server) is not of the form http://host:port, which is all that a benchmark speaks")
+    }
+    let port = url.port ?? 80
+    let name = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
+    hostField = (name.contains(":") ? "[\(name)]" : name) + ":\(port)"
+    var hints = addrinfo()
+    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+    var list: UnsafeMutablePointer<addrinfo>?
+    guard getaddrinfo(name, String(port), &hints, &list) == 0, let first = list?.pointee, let address = first.ai_addr
+    else { throw LoopbackError("there is no host \(name)") }
+    defer { freeaddrinfo(list) }
+    family = first.ai_family
+    bytes = [UInt8](UnsafeRawBufferPointer(start: address, count: Int(first.ai_addrlen)))
+  }
+
+  /// A socket that is connected or, where it is not to block, about to be; the caller closes it. `receiveBufferBytes`
+  /// is what the kernel keeps for a reader that does not read; nil for what the kernel chooses.
+  package func connect(
+    isBlocking: Bool = true, receiveBufferBytes: Int32? = nil
+  ) throws(LoopbackError) -> Int32 {
+    let flags = Int32(SOCK_CLOEXEC.rawValue) | (isBlocking ? 0 : Int32(SOCK_NONBLOCK.rawValue))
+    let descriptor = socket(family, Int32(SOCK_STREAM.rawValue) | flags, 0)
+    guard descriptor >= 0 else { throw LoopbackError(call: "socket") }
+    var one: Int32 = 1
+    setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
+    if var receiveBufferBytes {
+      setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &receiveBufferBytes, socklen_t(MemoryLayout<Int32>.size))
+    }
+    let result = bytes.withUnsafeBytes { raw in
+      raw.withMemoryRebound(to: sockaddr.self) { Glibc.connect(descriptor, $0.baseAddress, socklen_t(raw.count)) }
+    }
+    guard result == 0 || errno == EINPROGRESS else {
+      let error = LoopbackError(call: "connect to \(hostField)", .connectionRefused)
+      close(descriptor)
+      throw error
+    }
+    return descriptor
+  }
+}

@@ -1,0 +1,72 @@
+package import KeyValueModel
+
+/// Talks HTTP to a port of this machine over sockets of its own, one connection for each request.
+package struct WireClient {
+  /// The port of the server.
+  package let port: UInt16
+  /// What must not go away while this client, or a stream that it opened, is in use.
+  private let owner: AnyObject?
+
+  /// A client of the server on this port; it keeps `owner`, and so do its streams.
+  package init(port: UInt16, keepingAlive owner: AnyObject? = nil) {
+    self.port = port
+    self.owner = owner
+  }
+
+  /// Sends a request and reads the whole response. A body is sent as JSON unless the headers say otherwise.
+  @discardableResult
+  package func send(
+    _ method: String, _ target: String, _ headers: [String: String] = [:], body: String? = nil,
+    before deadline: Deadline = Deadline()
+  ) throws(LoopbackError) -> WireResponse {
+    let socket = try WireSocket(port: port)
+    try socket.send(WireRequest(method, target, headers, body: body).text(host: "127.0.0.1:\(port)"))
+    return try WireReader(socket).response(hasBody: method != "HEAD", before: deadline)
+  }
+
+  /// The JSON of a resource; throws where the status is another than 200.
+  package func json(_ target: String) throws(LoopbackError) -> Value {
+    let response = try send("GET", target)
+    guard response.status == 200 else { throw LoopbackError(.unexpectedStatus(response.status), response.text) }
+    return response.json
+  }
+
+  /// Sends a request that has to succeed; throws where the status is no 2xx.
+  @discardableResult
+  package func must(
+    _ method: String, _ target: String, _ headers: [String: String] = [:], body: String? = nil
+  ) throws(LoopbackError) -> WireResponse {
+    try WireConnection(SocketAddress(port: port)).must(WireRequest(method, target, headers, body: body))
+  }
+
+  /// Opens a stream; throws where the status is another than 200. `receiveBufferBytes` is as in `WireSocket`.
+  package func stream(
+    _ target: String, _ headers: [String: String] = [:], method: String = "GET", body: String? = nil,
+    receiveBufferBytes: Int32? = nil
+  ) throws(LoopbackError) -> WireStream {
+    let all = headers.merging(["Accept": "text/event-stream"]) { given, _ in given }
+    let socket = try WireSocket(port: port, receiveBufferBytes: receiveBufferBytes)
+    try socket.send(WireRequest(method, target, all, body: body).text(host: "127.0.0.1:\(port)"))
+    let reader = WireReader(socket)
+    let head = try reader.head(before: Deadline())
+    guard head.status == 200 else {
+      let body = try reader.body(of: head, before: Deadline())
+      throw LoopbackError(.unexpectedStatus(head.status), String(decoding: body, as: UTF8.self))
+    }
+    return WireStream(socket: socket, reader: reader, head: head, owner: owner)
+  }
+
+  /// Sends bytes as they are and gives the response; nil where the server closes without one.
+  package func raw(
+    _ bytes: [UInt8], before deadline: Deadline = Deadline()
+  ) throws(LoopbackError) -> WireResponse? {
+    let socket = try WireSocket(port: port)
+    do {
+      try socket.send(bytes)
+      return try WireReader(socket).response(hasBody: true, before: deadline)
+    } catch {
+      if error.reason == .timedOut || error.reason == .malformed { throw error }
+      return nil
+    }
+  }
+}

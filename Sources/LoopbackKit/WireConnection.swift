@@ -1,0 +1,34 @@
+/// One keep-alive connection with blocking calls: a request out, its response in. For one thread at a time.
+package final class WireConnection {
+  private let socket: WireSocket
+  private let reader: WireReader
+  private let hostField: String
+  private let timeoutSeconds: Double
+
+  /// Connects; every response has to come within `timeoutSeconds`.
+  package init(_ address: SocketAddress, timeoutSeconds: Double = 20) throws(LoopbackError) {
+    socket = try WireSocket(address)
+    reader = WireReader(socket)
+    hostField = address.hostField
+    self.timeoutSeconds = timeoutSeconds
+  }
+
+  /// Sends a request and gives its response, whatever its status. Where it throws, the request may have been carried
+  /// out or not.
+  package func exchange(_ request: WireRequest) throws(LoopbackError) -> WireResponse {
+    let deadline = Deadline(seconds: timeoutSeconds)
+    try socket.send(Array(request.text(host: hostField).utf8), before: deadline)
+    return try reader.response(hasBody: request.method != "HEAD", before: deadline)
+  }
+
+  /// Sends a request that has to succeed; throws where the status is no 2xx.
+  @discardableResult
+  package func must(_ request: WireRequest) throws(LoopbackError) -> WireResponse {
+    let response = try exchange(request)
+    guard response.isSuccess else {
+      throw LoopbackError(
+        .unexpectedStatus(response.status), "\(request.method) \(request.target): \(response.text.prefix(1000))")
+    }
+    return response
+  }
+}

@@ -1,0 +1,77 @@
+/// An open event stream, read block by block.
+package final class WireStream {
+  /// The socket, for what a test does to the connection.
+  package let socket: WireSocket
+  /// The head of the response.
+  package let head: WireResponse
+  private let reader: WireReader
+  private let owner: AnyObject?
+  private var text: ArraySlice<UInt8> = []
+  /// Whether the last chunk came: the response ended as HTTP wants it, and was not cut off.
+  package private(set) var isComplete = false
+  /// The last id that came.
+  package private(set) var lastID: String?
+
+  init(socket: WireSocket, reader: WireReader, head: WireResponse, owner: AnyObject?) {
+    self.socket = socket
+    self.owner = owner
+    self.reader = reader
+    self.head = head
+  }
+
+  /// The next block, whatever it is; nil at the end of the response.
+  package func block(before deadline: Deadline = Deadline()) throws(LoopbackError) -> WireEvent? {
+    while true {
+      if let event = takeBlock() { return event }
+      guard let chunk = try reader.chunk(before: deadline) else {
+        isComplete = true
+        return nil
+      }
+      text = text + chunk
+    }
+  }
+
+  private func takeBlock() -> WireEvent? {
+    var lines: [String] = []
+    var start = text.startIndex
+    while let end = text[start...].firstIndex(of: 0x0A) {
+      let line = text[start..<end]
+      start = end + 1
+      if line.isEmpty {
+        text = text[start...]
+        let event = WireEvent(lines: lines)
+        lastID = event.id ?? lastID
+        return event
+      }
+      lines.append(String(decoding: line, as: UTF8.self))
+    }
+    return nil
+  }
+
+  /// The next event other than a heartbeat; throws at the end of the response.
+  package func next(before deadline: Deadline = Deadline()) throws(LoopbackError) -> WireEvent {
+    while let event = try block(before: deadline) {
+      if event.data != nil, event.name != "heartbeat" { return event }
+    }
+    throw LoopbackError(.connectionClosed, "the stream has ended")
+  }
+
+  /// Events up to the first for which `isLast` holds, that one included.
+  package func events(
+    before deadline: Deadline = Deadline(), until isLast: (WireEvent) -> Bool
+  ) throws(LoopbackError) -> [WireEvent] {
+    var events: [WireEvent] = []
+    while true {
+      let event = try next(before: deadline)
+      events.append(event)
+      if isLast(event) { return events }
+    }
+  }
+
+  /// The rest up to the end of the response.
+  package func rest(before deadline: Deadline = Deadline()) throws(LoopbackError) -> [WireEvent] {
+    var events: [WireEvent] = []
+    while let event = try block(before: deadline) { events.append(event) }
+    return events
+  }
+}

@@ -1,0 +1,19 @@
+/// A random number generator that gives the same numbers for the same seed (Steele, Lea and Flood, 2014).
+package struct SplitMix64: RandomNumberGenerator, Sendable {
+  private var state: UInt64
+
+  /// The numbers that belong to `seed`, and to one of several parts that each want numbers of their own.
+  package init(seed: UInt64, part: UInt64 = 0) { state = seed &+ part &* 0xD134_2543_DE82_EF95 }
+
+  /// The next number.
+  package mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+    return z ^ (z >> 31)
+  }
+
+  /// Whether something happens that happens so many times in a hundred.
+  package mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &self) < percent }
+}

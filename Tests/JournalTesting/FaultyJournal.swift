@@ -1,0 +1,105 @@
+package import Journal
+package import Locking
+
+/// A journal whose disk fails as `faults` says.
+package final class FaultyJournal: TransactionJournal {
+  /// What fails, and how often the disk was used.
+  package struct Faults: Sendable {
+    /// What the next appends throw.
+    package var append: JournalError?
+    /// What reading back throws.
+    package var recover: JournalError?
+    /// How often the journal was read back.
+    package var recoveries = 0
+    /// How many batches were appended.
+    package var syncs = 0
+    /// Nothing is appended before this has been called.
+    package var hold: (@Sendable () -> Void)?
+    /// A record that is not what was written.
+    package var damaged: UInt64?
+    /// How often reading fails from now on.
+    package var refusals = 0
+  }
+
+  private let base: any TransactionJournal
+  /// What fails from now on.
+  package let faults = Locked(Faults())
+
+  /// A journal without faults over another, by default one in memory of epoch `test`.
+  package init(_ base: any TransactionJournal = MemoryJournal(identity: JournalIdentity(epoch: "test", schema: ""))) {
+    self.base = base
+  }
+
+  /// See `TransactionJournal.identity`.
+  package var identity: JournalIdentity { base.identity }
+  /// See `TransactionJournal.bounds`.
+  package var bounds: JournalBounds { base.bounds }
+  /// See `TransactionJournal.isVolatile`.
+  package var isVolatile: Bool { base.isVolatile }
+
+  /// See `TransactionJournal.append`.
+  package func append(_ records: [JournalRecord], after expected: UInt64) throws(JournalError) {
+    faults.withLock { $0.hold }?()
+    if let error = faults.withLock({ $0.append }) { throw error }
+    try base.append(records, after: expected)
+    faults.withLock { $0.syncs += 1 }
+  }
+
+  /// See `TransactionJournal.records`.
+  package func records(
+    after revision: UInt64, limit: Int, bytes: Int, waiting: Duration
+  ) throws(JournalError) -> [JournalRecord] {
+    let (damaged, isRefused) = faults.withLock { faults in
+      defer { faults.refusals = max(0, faults.refusals - 1) }
+      return (faults.damaged, faults.refusals > 0)
+    }
+    if isRefused { throw .refused("the disk does not answer") }
+    let records = try base.records(after: revision, limit: limit, bytes: bytes, waiting: waiting)
+    guard let damaged, revision < damaged else { return records }
+    if revision + 1 == damaged, !records.isEmpty {
+      throw .damaged(place: "revision \(damaged)", reason: "it is not whole")
+    }
+    return Array(records.prefix { $0.revision < damaged })
+  }
+
+  /// See `TransactionJournal.snapshots`.
+  package func snapshots() throws(JournalError) -> [JournalSnapshot] { try base.snapshots() }
+
+  /// See `TransactionJournal.writeSnapshot`.
+  package func writeSnapshot(
+    at revision: UInt64, milliseconds: Int64, _ next: () throws -> [UInt8]?
+  ) throws(JournalError) {
+    try base.writeSnapshot(at: revision, milliseconds: milliseconds, next)
+  }
+
+  /// See `TransactionJournal.readSnapshot`.
+  package func readSnapshot(_ snapshot: JournalSnapshot, _ receive: ([UInt8]) throws -> Void) throws {
+    try base.readSnapshot(snapshot, receive)
+  }
+
+  /// See `TransactionJournal.compact`.
+  package func compact(upTo revision: UInt64) throws(JournalError) { try base.compact(upTo: revision) }
+
+  /// See `TransactionJournal.rebase`.
+  package func rebase(
+    to revision: UInt64, schema: String, milliseconds: Int64, _ next: () throws -> [UInt8]?
+  ) throws(JournalError) {
+    try base.rebase(to: revision, schema: schema, milliseconds: milliseconds, next)
+  }
+
+  /// See `TransactionJournal.recover`.
+  package func recover() throws(JournalError) {
+    let error = faults.withLock { faults -> JournalError? in
+      faults.recoveries += 1
+      if faults.recover == nil { faults.append = nil }
+      return faults.recover
+    }
+    if let error { throw error }
+    try base.recover()
+  }
+
+  /// See `TransactionJournal.maintain`.
+  package func maintain() { base.maintain() }
+  /// See `TransactionJournal.close`.
+  package func close() { base.close() }
+}

@@ -1,5 +1,5 @@
-/// The dates of RFC 3339 §5.6: `full-date` (`2010-03-01`) and `date-time` (`2010-03-01T09:30:00Z`, with a fraction or an
-/// offset where wanted).
+/// The dates of RFC 3339 §5.6: `full-date` (`2010-03-01`) and `date-time` (`2010-03-01T09:30:00Z`, with a fraction or
+/// an offset where wanted).
 package enum RFC3339 {
   /// Whether `text` is a `full-date` or a `date-time` that exists in the calendar. O(n).
   package static func isDate(_ text: String) -> Bool { RFC3339Instant(text) != nil }

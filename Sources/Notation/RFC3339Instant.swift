@@ -5,8 +5,8 @@ package struct RFC3339Instant: Hashable, Sendable, Comparable {
   /// What is beyond the whole seconds, from 0 to 999,999,999.
   package let nanoseconds: Int32
 
-  /// The moment of a `date-time`, or of the midnight UTC with which a `full-date` begins; nil where `text` is neither, or
-  /// names a day or a time that does not exist.
+  /// The moment of a `date-time`, or of the midnight UTC with which a `full-date` begins; nil where `text` is neither,
+  /// or names a day or a time that does not exist.
   ///
   /// A fraction counts to nine digits, more are cut off. The second 60, which §5.7 allows, is the moment of the next
   /// minute's first second, as in POSIX time. O(n) in the length of the text.
@@ -79,7 +79,9 @@ package struct RFC3339Instant: Hashable, Sendable, Comparable {
     mutating func offset() -> Int? {
       if take("Z") { return 0 }
       let isBehind = take("-")
-      guard isBehind || take("+"), let hours = pair(upTo: 23), take(":"), let minutes = pair(upTo: 59) else { return nil }
+      guard isBehind || take("+"), let hours = pair(upTo: 23), take(":"), let minutes = pair(upTo: 59) else {
+        return nil
+      }
       return (hours * 3_600 + minutes * 60) * (isBehind ? -1 : 1)
     }
   }

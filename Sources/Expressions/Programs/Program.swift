@@ -1,5 +1,5 @@
-/// An expression that is ready to be evaluated: names are numbers, operators are code. The program of a node calls those
-/// of its operands. Each spends one step, and throws why there is no value.
+/// An expression that is ready to be evaluated: names are numbers, operators are code. The program of a node calls
+/// those of its operands. Each spends one step, and throws why there is no value.
 typealias Program = @Sendable (inout EvaluationFrame) throws(EvaluationError) -> ExpressionValue
 
 /// The programs of the nodes, by what the nodes are; `ProgramBuilder` puts them together.

@@ -1,5 +1,5 @@
-/// A place of the new schema with one sort of obstacle: objects that meet the same one are counted together. In the order
-/// in which obstacles are told.
+/// A place of the new schema with one sort of obstacle: objects that meet the same one are counted together. In the
+/// order in which obstacles are told.
 struct MigrationSite: Hashable, Sendable, Comparable {
   /// The sorts of obstacles, in the order in which they are told of one key.
   enum Rank: Int, Sendable {

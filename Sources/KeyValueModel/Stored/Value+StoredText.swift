@@ -39,7 +39,8 @@ extension Value {
 }
 
 extension JSONObject {
-  /// Appends the object, without a mark of its own: only where nothing but an object can stand does it come back exactly.
+  /// Appends the object, without a mark of its own: only where nothing but an object can stand does it come back
+  /// exactly.
   func appendStoredText(_ form: StoredValueForm, to bytes: inout [UInt8]) {
     bytes.append(UInt8(ascii: "{"))
     var isFirst = true

@@ -2,15 +2,15 @@ import Glibc
 import Locking
 
 /// A bound socket that listens, before libmicrohttpd gets it: made here so that a failure has a reason, and so that the
-/// port is known to be free before anything else is begun. Connections wait in its backlog until a `Server` accepts them.
-/// Closed with the last reference, unless a daemon has taken it.
+/// port is known to be free before anything else is begun. Connections wait in its backlog until a `Server` accepts
+/// them. Closed with the last reference, unless a daemon has taken it.
 package final class ListeningSocket: Sendable {
   /// The port it is bound to, also where port 0 was asked for.
   package let port: UInt16
   private let descriptor: Locked<Int32?>
 
-  /// Binds the first address that `host`, a numeric address or a name, stands for; an IPv6 wildcard serves IPv4 as well.
-  /// Port 0 takes a free one. Throws `unknownHost` or `cannotListen`.
+  /// Binds the first address that `host`, a numeric address or a name, stands for; an IPv6 wildcard serves IPv4 as
+  /// well. Port 0 takes a free one. Throws `unknownHost` or `cannotListen`.
   package init(host: String, port: UInt16) throws(HTTPServerError) {
     var hints = addrinfo()
     hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV

@@ -60,9 +60,9 @@ package final class StreamHub: Sendable {
   package func reserveID() -> StreamID { StreamID(lastID.wrappingAdd(1, ordering: .relaxed).newValue) }
 
   /// Opens a stream, under a reserved name where one is given, and has it join the channel. `prelude` is the text of
-  /// whole events, sent right after the head of the response; whatever is posted for the stream or its channel from now on
-  /// comes after it. The stream has to become the answer to a request within `ServerLimits.requestSeconds`. `overflow`
-  /// says what becomes of it when its reader is too slow, `beginning` what the prelude covers. Any thread.
+  /// whole events, sent right after the head of the response; whatever is posted for the stream or its channel from now
+  /// on comes after it. The stream has to become the answer to a request within `ServerLimits.requestSeconds`.
+  /// `overflow` says what becomes of it when its reader is too slow, `beginning` what the prelude covers. Any thread.
   package func open(
     _ reserved: StreamID? = nil, prelude: [UInt8], channel: ChannelID?, overflow: OverflowPolicy = .coalesce,
     beginning: StreamBeginning = .posted

@@ -6,8 +6,8 @@ package import ModelStore
 
 /// The whole server put together: a store, its streams, and the HTTP side of both.
 ///
-/// Order of life: the parts are made from the inside out and serve as soon as the initializer returns; `drain` ends them
-/// from the outside in, once.
+/// Order of life: the parts are made from the inside out and serve as soon as the initializer returns; `drain` ends
+/// them from the outside in, once.
 package final class KeywayServer: Sendable {
   /// Everything that can be set.
   package struct Configuration: Sendable {
@@ -60,11 +60,11 @@ package final class KeywayServer: Sendable {
   private let http: Server
 
   /// Starts serving the store of a journal; without one, an empty store in memory. One that has records is not ready
-  /// before `recover`; one that has none is filled by `prepare` before the first connection is accepted. Connections are
-  /// accepted from `socket`; without one, from the address and port of the configuration, which are bound before anything
-  /// is written. `schemaText` is the text of the schema, to which a journal is taken that was written under another.
-  /// `now` gives the seconds, which only grow, by which pages and idempotency keys age. Throws an `HTTPServerError`, a
-  /// `StoreError`, or what `prepare` throws.
+  /// before `recover`; one that has none is filled by `prepare` before the first connection is accepted. Connections
+  /// are accepted from `socket`; without one, from the address and port of the configuration, which are bound before
+  /// anything is written. `schemaText` is the text of the schema, to which a journal is taken that was written under
+  /// another. `now` gives the seconds, which only grow, by which pages and idempotency keys age. Throws an
+  /// `HTTPServerError`, a `StoreError`, or what `prepare` throws.
   package init(
     schema: Schema, schemaText: String? = nil, configuration: Configuration, logger: Logger,
     journal: (any TransactionJournal)? = nil,
@@ -112,8 +112,8 @@ package final class KeywayServer: Sendable {
     Identifiers.makeEpoch(random: UInt64.random(in: .min ... .max))
   }
 
-  /// Reads the journal, where there is something in it; meanwhile every request is answered `store-unavailable`. `report`
-  /// is called with how far that has come. Gives remarks for the operator; throws a `StoreError`.
+  /// Reads the journal, where there is something in it; meanwhile every request is answered `store-unavailable`.
+  /// `report` is called with how far that has come. Gives remarks for the operator; throws a `StoreError`.
   package func recover(report: @escaping (RecoveryProgress) -> Void) throws -> [String] {
     guard case .recovering = store.condition else { return [] }
     return try store.recover(schemaText: schemaText, report: report) { [api] attachments in
@@ -125,8 +125,8 @@ package final class KeywayServer: Sendable {
   package var port: UInt16 { http.port }
 
   /// Ends the server: new requests are refused, every stream gets `bye` and is ended, requests under way are answered.
-  /// What has not ended within the seconds is cut: streams a little earlier, so that there is time left for the requests
-  /// that waited for them. Takes longer only if a thread of the server is held up.
+  /// What has not ended within the seconds is cut: streams a little earlier, so that there is time left for the
+  /// requests that waited for them. Takes longer only if a thread of the server is held up.
   package func drain(seconds: Int = 8) {
     let budget = Duration.seconds(seconds)
     let deadline = ContinuousClock.now + budget

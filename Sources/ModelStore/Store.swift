@@ -10,8 +10,8 @@ import Locking
 /// Mutable state and who guards it: `queue` holds writes that wait, under its lock; `writing` belongs to whichever
 /// block runs on the serial `writer` queue, and its lock is never waited for; `publication` holds what is published
 /// together with its observers, under its lock; `latest` is the published state once more, for readers, which must not
-/// wait until all observers have been notified; `currentCondition` says whether it can be written. Locks are taken in this
-/// order: writing, publication, latest. `queue` and `currentCondition` are never held with another.
+/// wait until all observers have been notified; `currentCondition` says whether it can be written. Locks are taken in
+/// this order: writing, publication, latest. `queue` and `currentCondition` are never held with another.
 package final class Store: Sendable {
   /// What becomes of a write: called on the writer right after the transaction was applied or refused, with the state
   /// as this transaction left it. Gives what is to be done once the commit is durable and published, or has come to

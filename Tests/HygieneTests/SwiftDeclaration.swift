@@ -1,5 +1,5 @@
-/// A declaration of a Swift file, found by the layout that `swift format` gives it: it ends with the first closing brace
-/// that stands below its first letter.
+/// A declaration of a Swift file, found by the layout that `swift format` gives it: it ends with the first closing
+/// brace that stands below its first letter.
 struct SwiftDeclaration: Sendable {
   /// `struct`, `extension`, `func`, `init`, …
   let keyword: String

@@ -1,6 +1,6 @@
 import KeyValueModel
-import Testing
 import LoopbackKit
+import Testing
 
 @Suite("What problems are about")
 struct ProblemTests {

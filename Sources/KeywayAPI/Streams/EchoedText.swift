@@ -1,5 +1,5 @@
-/// A `context`: text of a client that is given back with every change, unread. Two are equal when their bytes are, where
-/// Swift's strings take canonically equivalent ones for the same.
+/// A `context`: text of a client that is given back with every change, unread. Two are equal when their bytes are,
+/// where Swift's strings take canonically equivalent ones for the same.
 package struct EchoedText: Hashable, Sendable {
   /// The most bytes that a context may have.
   package static let maximumBytes = 1024

@@ -2,7 +2,8 @@ import HTTPServer
 import KeyValueModel
 import KeyValueObserving
 
-/// Writes the events of streams: blocks of the text/event-stream format (WHATWG HTML §9.2.6) with JSON data in one line.
+/// Writes the events of streams: blocks of the text/event-stream format (WHATWG HTML §9.2.6) with JSON data in one
+/// line.
 struct EventEncoder: Sendable {
   let epoch: String
 
@@ -62,8 +63,8 @@ struct EventEncoder: Sendable {
     return EventBytes(bytes, position: StreamPosition.commit(event.revision).rawValue)
   }
 
-  /// What one revision delivers: changes, what became of queries, and then the objects that are gone. Only the last block has
-  /// an id, so that no half of it can be resumed from.
+  /// What one revision delivers: changes, what became of queries, and then the objects that are gone. Only the last
+  /// block has an id, so that no half of it can be resumed from.
   func append(_ event: StreamEvent, to bytes: inout [UInt8]) {
     if !event.changes.isEmpty {
       let isLast = event.queries.isEmpty && event.gone.isEmpty

@@ -4,8 +4,8 @@ import Locking
 
 /// Where streams wait to be opened whose beginning takes work: a crowd that comes back, or many different live queries.
 ///
-/// On the threads of requests they would hold up every other request, and all at once they would take every core from the
-/// writer. Here one after the other is opened, in the order of their coming, on a thread of its own.
+/// On the threads of requests they would hold up every other request, and all at once they would take every core from
+/// the writer. Here one after the other is opened, in the order of their coming, on a thread of its own.
 final class OpeningQueue: Sendable {
   private let queue: DispatchQueue
   private let limit: Int

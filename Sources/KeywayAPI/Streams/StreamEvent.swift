@@ -1,7 +1,8 @@
 import KeyValueModel
 import KeyValueObserving
 
-/// What one revision delivers to one stream: changes, what became of live queries, and objects that are gone, in this order.
+/// What one revision delivers to one stream: changes, what became of live queries, and objects that are gone, in this
+/// order.
 struct StreamEvent {
   /// The revision.
   let revision: Revision

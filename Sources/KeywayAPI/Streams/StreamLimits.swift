@@ -11,8 +11,8 @@ package struct StreamLimits: Sendable {
   package var resumedBytes = 32 * 1024 * 1024
   /// The most different live queries that are open. `queries.maximum`.
   package var queries = 20_000
-  /// The most streams that wait to be opened because their beginning takes work: those that resume, and live queries, each.
-  /// `streams.opening`.
+  /// The most streams that wait to be opened because their beginning takes work: those that resume, and live queries,
+  /// each. `streams.opening`.
   package var opening = 12_000
   /// Seconds between heartbeats, told in `open`. `heartbeat.seconds`.
   package var heartbeatSeconds = 15

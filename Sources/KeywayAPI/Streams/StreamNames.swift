@@ -5,8 +5,8 @@ import Notation
 /// Makes and reads the names of streams in URLs: a number to find the stream by, and 128 bits that nobody can guess, so
 /// that no client can change the cells of another's stream or end it.
 ///
-/// The bits are a keyed hash of the number. Nothing has to be remembered for a stream, and no stream's name says anything
-/// of another's.
+/// The bits are a keyed hash of the number. Nothing has to be remembered for a stream, and no stream's name says
+/// anything of another's.
 struct StreamNames: Sendable {
   private let key: [UInt64]
 

@@ -2,8 +2,8 @@ import KeyValueModel
 
 /// Where an event of a stream stands among those of all revisions: what the hub knows as its position.
 ///
-/// At one revision, what its commit did comes first, and then what else a stream was sent of that state, such as the first
-/// state of a cell. The two must differ: a stream that misses only the latter has received the commit.
+/// At one revision, what its commit did comes first, and then what else a stream was sent of that state, such as the
+/// first state of a cell. The two must differ: a stream that misses only the latter has received the commit.
 struct StreamPosition: Hashable, Comparable, Sendable {
   /// As the hub has it.
   let rawValue: UInt64

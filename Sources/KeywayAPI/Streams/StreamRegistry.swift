@@ -4,7 +4,8 @@ package import KeyValueObserving
 import Locking
 package import ModelStore
 
-/// Every open stream with its subscription, and the way of events from the store to the hub. It knows no kind of stream.
+/// Every open stream with its subscription, and the way of events from the store to the hub. It knows no kind of
+/// stream.
 ///
 /// `contents` is guarded by its lock, which is taken while the publication's lock is held or with no other: opening a
 /// stream takes the publication that its caller has locked, so that what a stream is sent first and what follows belong
@@ -93,8 +94,8 @@ package final class StreamRegistry: StorePublisher, Sendable {
     return event.hasOverflowed ? receiver.overflow(&contents) : receiver.delivery(of: StreamEvent(event), &contents)
   }
 
-  /// What a batch of commits delivers, live queries included, in the order of revisions: what one commit did to the cells
-  /// of one stream is one delivery.
+  /// What a batch of commits delivers, live queries included, in the order of revisions: what one commit did to the
+  /// cells of one stream is one delivery.
   private func deliveries(
     of events: [ObserverEvent], _ queryEvents: [QueryEvent], _ contents: inout Contents
   ) -> [Delivery] {
@@ -163,8 +164,8 @@ package final class StreamRegistry: StorePublisher, Sendable {
     contents.subscriptions[id]?.beginLag(id, firstMissed: firstMissed, publication)
   }
 
-  /// Sends a lagging stream, which has read everything else, what it missed. Gives what is to be done while others write,
-  /// where that is much.
+  /// Sends a lagging stream, which has read everything else, what it missed. Gives what is to be done while others
+  /// write, where that is much.
   package func catchUp(_ id: StreamID, _ publication: borrowing Publication) -> (@Sendable () -> Void)? {
     contents.withLock { contents in
       // The report may have been overtaken by this.

@@ -21,8 +21,8 @@ struct Streams: StorePublisher {
     self.journal = JournalStreams(registry, JournalFeed(journal: journal, services: services))
   }
 
-  /// Passes on what commits did to the streams that observe objects, and that the journal has grown to those that follow
-  /// it; see `StorePublisher`.
+  /// Passes on what commits did to the streams that observe objects, and that the journal has grown to those that
+  /// follow it; see `StorePublisher`.
   func publish(
     _ events: [ObserverEvent], _ queryEvents: [QueryEvent], upTo revision: Revision
   ) -> Revision {

@@ -21,8 +21,8 @@ extension Target {
     }
   }
 
-  /// Where a stream is to go on: `Last-Event-ID`, or `?since=`. The header wins, since a client that reconnects by itself
-  /// can only set the header.
+  /// Where a stream is to go on: `Last-Event-ID`, or `?since=`. The header wins, since a client that reconnects by
+  /// itself can only set the header.
   func cursor(of request: borrowing Request) -> String? {
     // An EventSource that has no id yet sends none; an empty one means the same.
     request.header(.lastEventID).flatMap { $0.isEmpty ? nil : $0 } ?? self["since"]

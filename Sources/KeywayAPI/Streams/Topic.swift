@@ -3,8 +3,8 @@ import KeyValueModel
 import KeyValueObserving
 import ModelStore
 
-/// What streams share that ask for the same: it is evaluated and encoded once for all of them, and sent to one channel of
-/// the hub.
+/// What streams share that ask for the same: it is evaluated and encoded once for all of them, and sent to one channel
+/// of the hub.
 protocol Topic: CommitReceiver {
   /// What makes two streams the same.
   associatedtype Key: Hashable

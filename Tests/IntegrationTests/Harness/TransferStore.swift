@@ -2,7 +2,8 @@ import Foundation
 import KeyValueModel
 import LoopbackKit
 
-/// A folder with a store of accounts between which money goes to and fro, so that the sum of all balances is always the same.
+/// A folder with a store of accounts between which money goes to and fro, so that the sum of all balances is always the
+/// same.
 final class TransferStore {
   static let accounts = 8
   static let start = 100

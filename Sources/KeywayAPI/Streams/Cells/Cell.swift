@@ -16,8 +16,8 @@ struct Cell {
   /// Whether it has still to receive its whole state: it was bound while it received nothing, or it is not known what
   /// its client has.
   var isOwedInitial = false
-  /// The revision at which it went off screen, while it is; nil while it receives everything, and where it never received
-  /// anything.
+  /// The revision at which it went off screen, while it is; nil while it receives everything, and where it never
+  /// received anything.
   var pausedAt: Revision?
   /// The object that it lost by its deletion, and when it was told so.
   var lost: (object: Reference, position: StreamPosition)?

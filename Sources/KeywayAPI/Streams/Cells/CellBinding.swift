@@ -25,8 +25,8 @@ struct CellBinding: Hashable, Sendable {
   private static let memberNames =
     "object, keyPaths, options, or entity, filter, sort, section, limit, keys; visible, context"
 
-  /// Changes what a body of `PATCH …/cells/{c}` names. Setting another object keeps everything else; a cell that is given
-  /// an object shows no query any more, and the other way round.
+  /// Changes what a body of `PATCH …/cells/{c}` names. Setting another object keeps everything else; a cell that is
+  /// given an object shows no query any more, and the other way round.
   mutating func apply(_ body: Value) throws(Problem) {
     guard case .object(let members) = body else {
       throw Problem(.invalidValue, "a cell's binding is a JSON object with \(Self.memberNames)")

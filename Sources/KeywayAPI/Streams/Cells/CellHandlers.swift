@@ -19,8 +19,8 @@ struct CellHandlers: Sendable {
     return try open([:], request, context.target)
   }
 
-  /// `POST /v1/streams`: a stream with cells. It has one form, and `curl --json` asks for another: the `Accept` header may
-  /// be disregarded (RFC 9110 §12.5.1).
+  /// `POST /v1/streams`: a stream with cells. It has one form, and `curl --json` asks for another: the `Accept` header
+  /// may be disregarded (RFC 9110 §12.5.1).
   func openWithCells(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.target.allowOnly("since", "overflow")
     return try open(try Self.bindings(of: request), request, context.target)

@@ -70,7 +70,8 @@ struct CellSet {
     for notification in event.queries { cells[notification.cell ?? ""]?.told += 1 }
   }
 
-  /// The events of an update, counted as received, as of one revision: only the last has an id. Nothing for an empty one.
+  /// The events of an update, counted as received, as of one revision: only the last has an id. Nothing for an empty
+  /// one.
   mutating func encode(_ update: CellUpdate, at revision: Revision, _ encoder: EventEncoder) -> [UInt8] {
     var bytes: [UInt8] = []
     var rest = StreamEvent(revision: revision)

@@ -92,8 +92,8 @@ extension CellStream {
 
   /// Begins what a cell observes or watches, and adds its first state to the update, if it receives that now.
   ///
-  /// `sendsInitial` is false for a stream that resumes: its cells received their first state long ago. `isForced` sends it
-  /// even where the binding does not ask for it.
+  /// `sendsInitial` is false for a stream that resumes: its cells received their first state long ago. `isForced` sends
+  /// it even where the binding does not ask for it.
   func register(
     _ name: String, _ target: CellTarget, sendsInitial: Bool, isForced: Bool = false,
     _ publication: inout Publication, _ update: inout CellUpdate
@@ -160,8 +160,8 @@ extension CellStream {
     cells[name] = cell
   }
 
-  /// A cell leaves the screen, or comes back and receives in one change what it missed; in a suspended stream it receives
-  /// that later, with the rest.
+  /// A cell leaves the screen, or comes back and receives in one change what it missed; in a suspended stream it
+  /// receives that later, with the rest.
   private func setVisibility(
     _ isVisible: Bool, _ name: String, _ publication: borrowing Publication, _ update: inout CellUpdate
   ) {

@@ -3,8 +3,8 @@ import KeyValueModel
 import KeyValueObserving
 import ModelStore
 
-/// A reader that is too slow for what its stream receives: its cells are remembered as cells off screen are, and receive
-/// in one update what they missed.
+/// A reader that is too slow for what its stream receives: its cells are remembered as cells off screen are, and
+/// receive in one update what they missed.
 extension CellStream {
   func beginLag(_ id: StreamID, firstMissed: StreamPosition, _ publication: borrowing Publication) {
     guard !cells.isSuspended else { return }

@@ -30,8 +30,8 @@ package struct CellStreams: Sendable {
     }
   }
 
-  /// Binds cells of an open stream to what the bodies say, and, with `replacingAll`, ends its other cells: all or nothing.
-  /// Gives the cells as they are now.
+  /// Binds cells of an open stream to what the bodies say, and, with `replacingAll`, ends its other cells: all or
+  /// nothing. Gives the cells as they are now.
   package func bind(
     _ bindings: [String: Value], in name: String, replacingAll: Bool = false, _ store: Store
   ) throws(Problem) -> JSONObject {
@@ -110,8 +110,8 @@ package struct CellStreams: Sendable {
 }
 
 extension StreamServices {
-  /// Bindings by the names of cells, as they came, in the order of the names. Throws what is wrong with any of them, and
-  /// `too-many-cells`.
+  /// Bindings by the names of cells, as they came, in the order of the names. Throws what is wrong with any of them,
+  /// and `too-many-cells`.
   func parse(_ bindings: [String: Value]) throws(Problem) -> [(name: String, binding: CellBinding)] {
     guard bindings.count <= limits.cells else {
       throw Problem(.tooManyCells, "\(bindings.count) cells; a stream has at most \(limits.cells)")

@@ -41,8 +41,8 @@ extension JournalRecord {
 }
 
 extension TransactionJournal {
-  /// The records after a revision and up to another, as `records(after:limit:bytes:waiting:)` gives them: what is written
-  /// down and not yet published is not told.
+  /// The records after a revision and up to another, as `records(after:limit:bytes:waiting:)` gives them: what is
+  /// written down and not yet published is not told.
   func records(
     after revision: Revision, through last: Revision, limit: Int, bytes: Int
   ) throws(JournalError) -> ArraySlice<JournalRecord> {

@@ -3,8 +3,8 @@ import KeyValueModel
 
 /// The streams that follow the journal, and how far each has been notified. Without any input or output of its own.
 ///
-/// A follower is with the others, who have been told up to the front; or behind; or ahead of them, for a moment: it came
-/// with a cursor, or at a present, that the reader has not come to. One that is ahead and has asked waits.
+/// A follower is with the others, who have been told up to the front; or behind; or ahead of them, for a moment: it
+/// came with a cursor, or at a present, that the reader has not come to. One that is ahead and has asked waits.
 struct FollowerTable {
   private enum Place {
     case withOthers

@@ -34,8 +34,8 @@ extension JournalFeed {
     }
   }
 
-  /// Where a stream is and how far it can be told, with the events where they are still known as they were told. Nil where
-  /// there is nothing to be told: then it goes on with the others, or is to wait for them.
+  /// Where a stream is and how far it can be told, with the events where they are still known as they were told. Nil
+  /// where there is nothing to be told: then it goes on with the others, or is to wait for them.
   private func nextPiece(
     for id: StreamID, _ state: inout State
   ) -> (told: Revision, front: Revision, recent: [EventBytes]?)? {

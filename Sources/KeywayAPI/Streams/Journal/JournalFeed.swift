@@ -7,10 +7,10 @@ import Synchronization
 
 /// Tells the journal, transaction by transaction, to everybody who follows it.
 ///
-/// One reader, woken by each batch of commits, reads what is new once, writes it once, and posts it to one channel of the
-/// hub. A follower who is not with it, because it came with a cursor or reads slowly, is told from the journal, a piece
-/// at a time, the next one when the hub has sent the last. Once it has come to where the reader is, it goes on with the
-/// others: both are decided under one lock, so that nothing is lost or doubled in between.
+/// One reader, woken by each batch of commits, reads what is new once, writes it once, and posts it to one channel of
+/// the hub. A follower who is not with it, because it came with a cursor or reads slowly, is told from the journal, a
+/// piece at a time, the next one when the hub has sent the last. Once it has come to where the reader is, it goes on
+/// with the others: both are decided under one lock, so that nothing is lost or doubled in between.
 ///
 /// `state` is all that changes, under its lock, which is also held while something is posted, so that what is posted
 /// comes in order; never while the journal is read. It may be taken while that of a registry is held, and the store's
@@ -53,8 +53,8 @@ final class JournalFeed: Sendable {
 
   // MARK: Following
 
-  /// Opens a stream that goes on from a cursor, or from the present. `present` gives the published revision, and is asked
-  /// once. Throws `too-many-streams` and `draining`.
+  /// Opens a stream that goes on from a cursor, or from the present. `present` gives the published revision, and is
+  /// asked once. Throws `too-many-streams` and `draining`.
   func open(_ cursor: String?, overflow: OverflowPolicy, present: () -> Revision) throws(Problem) -> EventStream {
     try state.withLock { state throws(Problem) in
       // Before the present is asked for: what is published after that wakes the reader.
@@ -126,8 +126,8 @@ final class JournalFeed: Sendable {
     }
   }
 
-  /// Posts the events that follow on a revision. Does nothing where the front is elsewhere: everybody has left, and others
-  /// have come.
+  /// Posts the events that follow on a revision. Does nothing where the front is elsewhere: everybody has left, and
+  /// others have come.
   private func tell(_ events: [EventBytes], from front: Revision) throws(JournalError) {
     let ready = state.withLock { state -> [StreamID] in
       guard !state.table.isEmpty, state.table.front == front else { return [] }
@@ -138,8 +138,8 @@ final class JournalFeed: Sendable {
     for id in ready { catchUpLater(id) }
   }
 
-  /// What is next cannot be read. Where it never will be, everybody hears so and goes on behind it; otherwise the streams
-  /// end, and those who come back try again. True where there may be more to tell.
+  /// What is next cannot be read. Where it never will be, everybody hears so and goes on behind it; otherwise the
+  /// streams end, and those who come back try again. True where there may be more to tell.
   private func leap(over error: JournalError, from front: Revision, to target: Revision) -> Bool {
     let isForEver = error.isLasting
     let ready = state.withLock { state -> [StreamID] in

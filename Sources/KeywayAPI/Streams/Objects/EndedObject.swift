@@ -2,8 +2,8 @@ import HTTPServer
 import KeyValueModel
 import ModelStore
 
-/// The subscription of a stream that resumes behind its object's deletion: it receives what led there, observes nothing,
-/// and ends.
+/// The subscription of a stream that resumes behind its object's deletion: it receives what led there, observes
+/// nothing, and ends.
 final class EndedObject: Subscription {
   private let key: ObjectTopic.Key
 

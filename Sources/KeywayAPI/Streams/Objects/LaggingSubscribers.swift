@@ -2,8 +2,8 @@ import HTTPServer
 import KeyValueObserving
 
 /// The streams of one topic whose readers are too slow, with what each has missed. An event is taken in once for all of
-/// them: a stream that begins to lag begins a new segment, unless no event came since the last one began, and in the end
-/// has missed all segments since.
+/// them: a stream that begins to lag begins a new segment, unless no event came since the last one began, and in the
+/// end has missed all segments since.
 struct LaggingSubscribers {
   private struct Member {
     /// What it missed before its first segment.

@@ -16,8 +16,8 @@ struct ObjectStreamOpening: StreamOpening {
   private let replays: ReplayCache
   /// The revision to go on from; nil where the stream begins with the present state.
   private let after: Revision?
-  /// The objects that the observed values were read through a moment ago, all of which were there; nil where that is not
-  /// known or some were not.
+  /// The objects that the observed values were read through a moment ago, all of which were there; nil where that is
+  /// not known or some were not.
   private var objects: Set<Reference>?
   private var replay: ObjectReplay?
 

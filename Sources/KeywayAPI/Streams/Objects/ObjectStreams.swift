@@ -3,8 +3,8 @@ import KeyValueModel
 import Locking
 package import ModelStore
 
-/// Opens streams of one object, and keeps for a while what resuming streams were sent: a crowd that was cut off together
-/// comes back together.
+/// Opens streams of one object, and keeps for a while what resuming streams were sent: a crowd that was cut off
+/// together comes back together.
 package final class ObjectStreams: Sendable {
   /// How many revisions old a kept replay may become: it keeps the objects of its time in memory.
   private static let replayAge: Revision = 1000

@@ -17,8 +17,8 @@ struct QueryStreamOpening: StreamOpening {
   private let services: StreamServices
   /// The revision to go on from; nil where the stream begins with the present rows.
   private let after: Revision?
-  /// The query, where it has been evaluated. A dictionary, so that it is brought up where it stands: a copy would be one
-  /// of all rows.
+  /// The query, where it has been evaluated. A dictionary, so that it is brought up where it stands: a copy would be
+  /// one of all rows.
   private var prepared: [Query: PreparedQuery] = [:]
   /// What the stream is sent of the first contents that were missed, encoded, and how many contents that are.
   private var replayed: (bytes: [UInt8], contents: Int) = ([], 0)

@@ -106,10 +106,10 @@ struct SettingsTests {
 
   @Test("A start on a store that has objects logs how many it read, once it has read them all")
   func recovery() throws {
-    let folder = try TemporaryFolder()
+    let folder = try ScratchDirectory()
     for start in 1...2 {
-      let child = try ChildProcess(
-        PackageFolder.keyway, ["serve", "--port", "0", "--store", folder.path + "/store", "--set", "log.format=json"])
+      let child = try ChildProcess.start(
+        PackageFolder.keyway, ["serve", "--port", "0", "--store", folder.file("store"), "--set", "log.format=json"])
       #expect(Deadline().awaits { child.errors.contains("http://127.0.0.1:") })
       child.send(SIGTERM)
       #expect(try child.exitStatus() == 0)
@@ -122,8 +122,8 @@ struct SettingsTests {
   @Test("A port that is taken is an error, no second server, and no store")
   func takenPort() throws {
     let server = try ServerProcess()
-    let folder = try TemporaryFolder()
-    let store = folder.path + "/store"
+    let folder = try ScratchDirectory()
+    let store = folder.file("store")
     let second = try ChildProcess.keyway("serve", "--store", store, "--port", "\(server.port)")
     #expect(!FileManager.default.fileExists(atPath: store))
     #expect(second.status == 1)

@@ -1,4 +1,5 @@
 import Notation
+
 @testable import KeyValueModel
 
 /// What does not fit together in a state: extents, inverses, referrers, indexes and lists, compared with what the

@@ -41,7 +41,9 @@ struct QueryObservingTests {
     let present = try fixture.watch(sort: "name")
     #expect(fixture.live.count == 1 && fixture.live.observerCount == 1)
     #expect(fixture.live.result(of: former) == nil)
-    let isWatched = [fixture.live.watch(present, QueryFixture.watcher()), fixture.live.watch(former, QueryFixture.watcher())]
+    let isWatched = [
+      fixture.live.watch(present, QueryFixture.watcher()), fixture.live.watch(former, QueryFixture.watcher()),
+    ]
     #expect(isWatched == [true, false])
     #expect(try fixture.commit(["create Employee/1"]).count == 1)
   }

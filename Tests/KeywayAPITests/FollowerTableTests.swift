@@ -16,7 +16,7 @@ struct FollowerTableTests {
     var isEmpty: Bool { table.isEmpty }
 
     func begin(at present: UInt64) { table.begin(at: present) }
-    func add(_ id: StreamID, toldUpTo revision: UInt64) { table.add(id, toldUpTo: revision) }
+    func add(_ id: StreamID, deliveredUpTo revision: UInt64) { table.add(id, deliveredUpTo: revision) }
     func remove(_ id: StreamID) { table.remove(id) }
     func beginLag(_ id: StreamID, lastNotified: UInt64) { table.beginLag(id, lastNotified: lastNotified) }
     func advance(to revision: UInt64) -> [StreamID] { table.advance(to: revision) }
@@ -28,7 +28,7 @@ struct FollowerTableTests {
   func beginning() {
     let table = Table()
     table.begin(at: 5)
-    table.add(a, toldUpTo: 5)
+    table.add(a, deliveredUpTo: 5)
     table.begin(at: 9)
     #expect(table.front == 5)
     #expect(table.revisionToGoOnFrom(a) == nil)
@@ -41,7 +41,7 @@ struct FollowerTableTests {
   func behind() {
     let table = Table()
     table.begin(at: 5)
-    table.add(a, toldUpTo: 2)
+    table.add(a, deliveredUpTo: 2)
     #expect(table.revisionToGoOnFrom(a) == 2)
     #expect(!table.move(a, to: 4))
     #expect(table.advance(to: 7).isEmpty)
@@ -55,8 +55,8 @@ struct FollowerTableTests {
   func ahead() {
     let table = Table()
     table.begin(at: 5)
-    table.add(a, toldUpTo: 5)
-    table.add(b, toldUpTo: 8)
+    table.add(a, deliveredUpTo: 5)
+    table.add(b, deliveredUpTo: 8)
     #expect(table.revisionToGoOnFrom(b) == nil)
     #expect(table.advance(to: 7).isEmpty)
     #expect(table.advance(to: 9) == [b])
@@ -68,8 +68,8 @@ struct FollowerTableTests {
   func aheadForAMoment() {
     let table = Table()
     table.begin(at: 5)
-    table.add(a, toldUpTo: 5)
-    table.add(b, toldUpTo: 6)
+    table.add(a, deliveredUpTo: 5)
+    table.add(b, deliveredUpTo: 6)
     #expect(table.advance(to: 6).isEmpty)
     #expect(table.revisionToGoOnFrom(b) == 6)
     #expect(table.move(b, to: 6))
@@ -79,8 +79,8 @@ struct FollowerTableTests {
   func lagging() {
     let table = Table()
     table.begin(at: 5)
-    table.add(a, toldUpTo: 5)
-    table.add(b, toldUpTo: 9)
+    table.add(a, deliveredUpTo: 5)
+    table.add(b, deliveredUpTo: 9)
     table.beginLag(a, lastNotified: 3)
     #expect(table.revisionToGoOnFrom(a) == 3)
     #expect(table.revisionToGoOnFrom(b) == nil)

@@ -14,7 +14,7 @@ package struct StreamLimits: Sendable {
   /// The most streams that wait to be opened because their beginning takes work: those that resume, and live queries,
   /// each. `streams.opening`.
   package var opening = 12_000
-  /// Seconds between heartbeats, told in `open`. `heartbeat.seconds`.
+  /// Seconds between heartbeats, named in `open`. `heartbeat.seconds`.
   package var heartbeatSeconds = 15
 
   /// The defaults.

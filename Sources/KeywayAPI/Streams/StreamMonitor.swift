@@ -28,7 +28,7 @@ package final class StreamMonitor: StreamHubDelegate {
   /// The `bye` of a stream that the server ends.
   package func closingEvent(_ reason: StreamEnd) -> EventBytes { streams.services.encoder.closingEvent(after: reason) }
 
-  /// Remembers what the stream has, so that one event can tell it later what it misses from now on.
+  /// Remembers what the stream has, so that one event can bring it later what it misses from now on.
   package func streamLagged(_ id: StreamID, firstMissed position: UInt64) {
     metrics.increment("keyway_lags_total")
     streams.reportLag(id, firstMissed: position)

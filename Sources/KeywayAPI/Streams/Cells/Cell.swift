@@ -19,7 +19,7 @@ struct Cell {
   /// The revision at which it went off screen, while it is; nil while it receives everything, and where it never
   /// received anything.
   var pausedAt: Revision?
-  /// The object that it lost by its deletion, and when it was told so.
+  /// The object that it lost by its deletion, and when it received `gone`.
   var lost: (object: Reference, position: StreamPosition)?
   /// The revision at which it last received anything but what a commit did: what it shows, or what it had missed.
   var refreshedAt: Revision = 0

@@ -10,7 +10,7 @@ struct CellBinding: Hashable, Sendable {
   var query: Query.Words?
   /// The key paths as registered; nil for the object's display keys.
   var keyPaths: [String]?
-  /// What is told.
+  /// What its changes carry.
   var options: ObservingOptions = [.new, .initial]
   /// Given back with every change.
   var context: EchoedText?

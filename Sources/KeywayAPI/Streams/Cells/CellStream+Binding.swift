@@ -33,13 +33,13 @@ extension CellStream {
     let cell = try require(name)
     var binding = cell.binding
     try binding.apply(body)
-    // A cell that only comes into view may have lost its object meanwhile: it is told so.
+    // A cell that only comes into view may have lost its object meanwhile: it receives `gone`.
     let isGone = binding.object == cell.binding.object && binding.query == nil && cell.pending?.gone != nil
     let target = isGone ? CellTarget() : try services.target(of: binding, prepared, publication)
     return try services.holding([target], &publication) { publication throws(Problem) in
       var update = CellUpdate()
       if isGone, !CellBinding.namesObject(body) {
-        // It observes nothing any more, and has still to be told so.
+        // It observes nothing any more, and has still to receive `gone`.
         let isVisible = binding.isVisible
         binding.isVisible = cell.binding.isVisible
         cells[name]?.binding = binding

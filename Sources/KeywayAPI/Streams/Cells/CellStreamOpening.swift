@@ -167,7 +167,7 @@ struct CellStreamOpening: StreamOpening {
     return beginning
   }
 
-  /// What the bindings name. An object that was there at the cursor may be gone by now: its cell is told so.
+  /// What the bindings name. An object that was there at the cursor may be gone by now: its cell receives `gone`.
   private func targets(_ publication: borrowing Publication, mayBeGone: Bool) throws(Problem) -> [BoundCell] {
     var cells: [BoundCell] = []
     for (name, binding) in bindings {

@@ -3,7 +3,7 @@ import Journal
 import KeyValueModel
 import ModelStore
 
-/// What a stream of the journal is told.
+/// The events of streams that follow the journal.
 extension EventEncoder {
   /// A `transaction` event.
   func appendTransaction(_ record: JournalRecord, to bytes: inout [UInt8]) throws(JournalError) {
@@ -42,7 +42,7 @@ extension JournalRecord {
 
 extension TransactionJournal {
   /// The records after a revision and up to another, as `records(after:limit:bytes:waiting:)` gives them: what is
-  /// written down and not yet published is not told.
+  /// written down and not yet published is left out.
   func records(
     after revision: Revision, through last: Revision, limit: Int, bytes: Int
   ) throws(JournalError) -> ArraySlice<JournalRecord> {

@@ -2,7 +2,7 @@ import DequeModule
 import HTTPServer
 import KeyValueModel
 
-/// The last events of a feed as they were told, for followers who are a little behind: a crowd that comes back together
+/// The last events of a feed as they were sent, for followers that are a little behind: a crowd that comes back together
 /// need not read the journal again, each for itself.
 struct FeedTail {
   private var events: Deque<EventBytes> = []

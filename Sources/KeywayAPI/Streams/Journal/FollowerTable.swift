@@ -3,19 +3,19 @@ import KeyValueModel
 
 /// The streams that follow the journal, and how far each has been notified. Without any input or output of its own.
 ///
-/// A follower is with the others, who have been told up to the front; or behind; or ahead of them, for a moment: it
+/// A follower is with the others, which have received everything up to the front; or behind; or ahead, for a moment: it
 /// came with a cursor, or at a present, that the reader has not come to. One that is ahead and has asked waits.
 struct FollowerTable {
   private enum Place {
     case withOthers
-    case elsewhere(told: Revision)
-    case waiting(told: Revision)
+    case elsewhere(delivered: Revision)
+    case waiting(delivered: Revision)
   }
 
   private var places: [StreamID: Place] = [:]
   /// Those who wait.
   private var waiting: Set<StreamID> = []
-  /// How far those who are with the others have been told.
+  /// Up to where the followers that are with the others have received everything.
   private(set) var front: Revision = 0
 
   var isEmpty: Bool { places.isEmpty }
@@ -25,9 +25,9 @@ struct FollowerTable {
     if places.isEmpty { front = present }
   }
 
-  /// A follower comes that has been told up to a revision.
-  mutating func add(_ id: StreamID, toldUpTo revision: Revision) {
-    places[id] = revision == front ? .withOthers : .elsewhere(told: revision)
+  /// A follower begins that has received everything up to a revision.
+  mutating func add(_ id: StreamID, deliveredUpTo revision: Revision) {
+    places[id] = revision == front ? .withOthers : .elsewhere(delivered: revision)
   }
 
   mutating func remove(_ id: StreamID) {
@@ -40,35 +40,37 @@ struct FollowerTable {
 
   /// A follower misses what comes after a revision. Does nothing where there is no such follower.
   mutating func beginLag(_ id: StreamID, lastNotified: Revision) {
-    if places[id] != nil { places[id] = .elsewhere(told: lastNotified) }
+    if places[id] != nil { places[id] = .elsewhere(delivered: lastNotified) }
   }
 
-  /// The others have been told up to a revision. Gives those who need wait no longer.
+  /// The others have received everything up to a revision. Gives the followers that need wait no longer.
   mutating func advance(to revision: Revision) -> [StreamID] {
     front = revision
     var ready: [StreamID] = []
     for id in waiting {
-      guard case .waiting(let told)? = places[id], told <= revision else { continue }
-      places[id] = .elsewhere(told: told)
+      guard case .waiting(let delivered)? = places[id], delivered <= revision else { continue }
+      places[id] = .elsewhere(delivered: delivered)
       ready.append(id)
     }
     waiting.subtract(ready)
     return ready
   }
 
-  /// How far a follower has been told that is not with the others; nil for one that is, or is to wait from now on.
+  /// Up to where a follower has received everything that is not with the others; nil for one that is, or that waits from
+  /// now on.
   mutating func revisionToGoOnFrom(_ id: StreamID) -> Revision? {
-    guard case .elsewhere(let told)? = places[id] else { return nil }
-    guard told > front else { return told }
-    places[id] = .waiting(told: told)
+    guard case .elsewhere(let delivered)? = places[id] else { return nil }
+    guard delivered > front else { return delivered }
+    places[id] = .waiting(delivered: delivered)
     waiting.insert(id)
     return nil
   }
 
-  /// A follower has been told up to a revision, which is not beyond the front. True where it is with the others now.
+  /// A follower has received everything up to a revision, which is not beyond the front. True where it is with the
+  /// others now.
   mutating func move(_ id: StreamID, to revision: Revision) -> Bool {
     let isWithOthers = revision == front
-    places[id] = isWithOthers ? .withOthers : .elsewhere(told: revision)
+    places[id] = isWithOthers ? .withOthers : .elsewhere(delivered: revision)
     return isWithOthers
   }
 }

@@ -13,44 +13,44 @@ extension JournalFeed {
 
   /// Tells a stream the next piece of what it has missed, or that there is nothing.
   private func catchUp(_ id: StreamID) {
-    guard let (told, front, recent) = state.withLock({ nextPiece(for: id, &$0) }) else { return }
+    guard let (delivered, front, recent) = state.withLock({ nextPiece(for: id, &$0) }) else { return }
     do throws(JournalError) {
       var bytes: [UInt8] = []
-      var last = told
+      var last = delivered
       if let recent {
         for event in recent { bytes.append(contentsOf: event.text) }
         last += Revision(recent.count)
       } else {
         let records = try journal.records(
-          after: told, through: front, limit: Self.batchRecords, bytes: Self.pieceBytes)
+          after: delivered, through: front, limit: Self.batchRecords, bytes: Self.pieceBytes)
         for record in records {
           try encoder.appendTransaction(record, to: &bytes)
           last = record.revision
         }
       }
-      post(EventBytes(bytes, position: StreamPosition.commit(last).rawValue), to: id, from: told, upTo: last)
+      post(EventBytes(bytes, position: StreamPosition.commit(last).rawValue), to: id, from: delivered, upTo: last)
     } catch {
-      giveUp(error, on: id, at: told)
+      giveUp(error, on: id, at: delivered)
     }
   }
 
-  /// Where a stream is and how far it can be told, with the events where they are still known as they were told. Nil
-  /// where there is nothing to be told: then it goes on with the others, or is to wait for them.
+  /// Where a stream is and how far it can go on, with the events where they are still known as they were sent. Nil
+  /// where there is nothing to send: then it goes on with the others, or waits for them.
   private func nextPiece(
     for id: StreamID, _ state: inout State
-  ) -> (told: Revision, front: Revision, recent: [EventBytes]?)? {
-    guard let told = state.table.revisionToGoOnFrom(id) else { return nil }
+  ) -> (delivered: Revision, front: Revision, recent: [EventBytes]?)? {
+    guard let delivered = state.table.revisionToGoOnFrom(id) else { return nil }
     let front = state.table.front
-    guard told < front else {
-      post(EventBytes([], position: StreamPosition.commit(told).rawValue), to: id, upTo: told, &state)
+    guard delivered < front else {
+      post(EventBytes([], position: StreamPosition.commit(delivered).rawValue), to: id, upTo: delivered, &state)
       return nil
     }
-    return (told, front, state.tail.events(after: told, bytes: Self.pieceBytes))
+    return (delivered, front, state.tail.events(after: delivered, bytes: Self.pieceBytes))
   }
 
-  private func post(_ piece: EventBytes, to id: StreamID, from told: Revision, upTo last: Revision) {
+  private func post(_ piece: EventBytes, to id: StreamID, from delivered: Revision, upTo last: Revision) {
     state.withLock { state in
-      guard state.table.revisionToGoOnFrom(id) == told else { return }
+      guard state.table.revisionToGoOnFrom(id) == delivered else { return }
       post(piece, to: id, upTo: last, &state)
     }
   }
@@ -61,9 +61,9 @@ extension JournalFeed {
   }
 
   /// What a stream has missed cannot be read.
-  private func giveUp(_ error: JournalError, on id: StreamID, at told: Revision) {
+  private func giveUp(_ error: JournalError, on id: StreamID, at delivered: Revision) {
     state.withLock { state in
-      guard state.table.revisionToGoOnFrom(id) == told else { return }
+      guard state.table.revisionToGoOnFrom(id) == delivered else { return }
       guard error.isLasting else { return hub.post([.endStream(id, encoder.closingEvent(.shutdown))], position: nil) }
       let front = state.table.front
       let reset = encoder.reset(.compacted, at: front, position: StreamPosition.commit(front).rawValue)

@@ -5,10 +5,10 @@ import KeyValueModel
 import Locking
 import Synchronization
 
-/// Tells the journal, transaction by transaction, to everybody who follows it.
+/// Sends the journal, transaction by transaction, to the streams that follow it.
 ///
 /// One reader, woken by each batch of commits, reads what is new once, writes it once, and posts it to one channel of
-/// the hub. A follower who is not with it, because it came with a cursor or reads slowly, is told from the journal, a
+/// the hub. A follower that is not with it, because it came with a cursor or reads slowly, receives the journal itself, a
 /// piece at a time, the next one when the hub has sent the last. Once it has come to where the reader is, it goes on
 /// with the others: both are decided under one lock, so that nothing is lost or doubled in between.
 ///
@@ -24,9 +24,9 @@ final class JournalFeed: Sendable {
   /// What is read and posted at a time.
   static let batchRecords = 256
   static let batchBytes = 262_144
-  /// What a follower who is behind is sent at a time, but for a transaction that is larger by itself.
+  /// What a follower that is behind is sent at a time, but for a transaction that is larger by itself.
   static let pieceBytes = 65_536
-  /// What is kept as it was told, for those who are behind by little.
+  /// What is kept as it was sent, for followers that are a little behind.
   private static let tailBytes = 4 << 20
   /// The channel of all followers; a registry numbers its own from 1.
   static let channel = ChannelID(0)
@@ -34,7 +34,7 @@ final class JournalFeed: Sendable {
   let journal: any TransactionJournal
   let services: StreamServices
   let state = Locked(State())
-  /// Where those who are behind are seen to, one after the other.
+  /// Where the followers that are behind catch up, one after the other.
   let catchUps = DispatchQueue(label: "keyway.journal.catch-ups", qos: .utility)
 
   private let reader = DispatchQueue(label: "keyway.journal.feed", qos: .userInitiated)
@@ -65,21 +65,21 @@ final class JournalFeed: Sendable {
       let resumption = Resumption(
         cursor: cursor, epoch: encoder.epoch, oldest: journal.bounds.base, present: present)
       var bytes = services.retryLine
-      var told = present
+      var delivered = present
       switch resumption {
       case .fresh: encoder.appendHeartbeat(at: present, to: &bytes)
       case .after(let revision):
-        told = revision
+        delivered = revision
         bytes += EventEncoder.emptyBlock
       case .reset(let reason):
         encoder.appendReset(reason, revision: present, to: &bytes)
         encoder.appendHeartbeat(at: present, to: &bytes)
       }
-      let isBehind = told != state.table.front
+      let isBehind = delivered != state.table.front
       let stream = try services.open(
         prelude: bytes, channel: Self.channel, overflow: overflow,
-        beginning: isBehind ? .behind : .position(StreamPosition.commit(told).rawValue))
-      state.table.add(stream.id, toldUpTo: told)
+        beginning: isBehind ? .behind : .position(StreamPosition.commit(delivered).rawValue))
+      state.table.add(stream.id, deliveredUpTo: delivered)
       // It has been woken for this, unless it could not read on then.
       if state.table.front < present { wakeReader() }
       return stream
@@ -109,7 +109,7 @@ final class JournalFeed: Sendable {
     reader.async { self.readOn() }
   }
 
-  /// Tells what is published and has not been told, until there is no more.
+  /// Posts what is published and has not been posted, until there is no more.
   private func readOn() {
     isReaderWoken.store(false, ordering: .sequentiallyConsistent)
     while true {
@@ -119,7 +119,7 @@ final class JournalFeed: Sendable {
         let records = try journal.records(
           after: front, through: target, limit: Self.batchRecords, bytes: Self.batchBytes)
         guard !records.isEmpty else { return }
-        try tell(try records.map { record throws(JournalError) in try encoder.event(of: record) }, from: front)
+        try deliver(try records.map { record throws(JournalError) in try encoder.event(of: record) }, from: front)
       } catch {
         guard leap(over: error, from: front, to: target) else { return }
       }
@@ -128,7 +128,7 @@ final class JournalFeed: Sendable {
 
   /// Posts the events that follow on a revision. Does nothing where the front is elsewhere: everybody has left, and
   /// others have come.
-  private func tell(_ events: [EventBytes], from front: Revision) throws(JournalError) {
+  private func deliver(_ events: [EventBytes], from front: Revision) throws(JournalError) {
     let ready = state.withLock { state -> [StreamID] in
       guard !state.table.isEmpty, state.table.front == front else { return [] }
       hub.post(events.map { .channel(Self.channel, $0) }, position: nil)
@@ -139,7 +139,7 @@ final class JournalFeed: Sendable {
   }
 
   /// What is next cannot be read. Where it never will be, everybody hears so and goes on behind it; otherwise the
-  /// streams end, and those who come back try again. True where there may be more to tell.
+  /// streams end, and those that come back try again. True where there may be more to post.
   private func leap(over error: JournalError, from front: Revision, to target: Revision) -> Bool {
     let isForEver = error.isLasting
     let ready = state.withLock { state -> [StreamID] in
@@ -149,7 +149,7 @@ final class JournalFeed: Sendable {
         return []
       }
       state.tail.removeAll()
-      // Who misses this has been told up to the front, and will meet the same obstacle there.
+      // A stream that misses this has received everything up to the front, and will meet the same obstacle there.
       let event = encoder.reset(.compacted, at: target, position: StreamPosition.commit(front + 1).rawValue)
       hub.post([.channel(Self.channel, event)], position: nil)
       return state.table.advance(to: target)

@@ -16,11 +16,15 @@ struct LagWindowTests {
   private let registry: StreamRegistry
   private let store: Store
 
-  init() throws {
+  init() throws { try self.init(changesPerObserver: StoreLimits().changesPerObserver) }
+
+  private init(changesPerObserver: Int) throws {
     let schema = try Schema(yaml: "entities: {A: {keys: {x: {type: integer}}}}")
     let hub = StreamHub(limits: ServerLimits(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     registry = StreamRegistry(hub: hub, epoch: "test", limits: StreamLimits()) { 7 }
-    store = Store(schema: schema, epoch: "test", limits: StoreLimits(), publisher: registry)
+    var limits = StoreLimits()
+    limits.changesPerObserver = changesPerObserver
+    store = Store(schema: schema, epoch: "test", limits: limits, publisher: registry)
   }
 
   @discardableResult
@@ -83,6 +87,19 @@ struct LagWindowTests {
     beginLag(id)
     _ = try set("A/2", 6)
     #expect(caughtUp() == ["a 5 3", "b 6 1"])
+  }
+
+  @Test("After a commit that did more than an event may hold, every cell on screen receives its state anew")
+  func overflowed() throws {
+    let world = try LagWindowTests(changesPerObserver: 1)
+    for object in ["A/1", "A/2"] { try world.create(object) }
+    let (id, _) = try world.open(["a": "A/1", "b": "A/2"])
+    let object = try reference("A/1")
+    let missed = try world.commit(
+      .set(object, keyPath: "x", .integer(2)), .set(object, keyPath: "x", .integer(3)))
+    world.registry.reportLag(id, firstMissed: StreamPosition.commit(missed).rawValue)
+    world.beginLag(id)
+    #expect(world.caughtUp() == ["initial a 3", "initial b 1"])
   }
 
   @Test("A cell whose object is deleted is told so")

@@ -10,8 +10,10 @@ package final class StreamMonitor: StreamHubDelegate {
   private let streams: StreamRegistry
   private let metrics: PrometheusRegistry
   private let logger: Logger
-  /// Where slow readers are seen to, so that no other stream waits for it.
+  /// Where slow readers are dealt with, so that the streams of their hub thread need not wait for it.
   private let slowReaders = DispatchQueue(label: "keyway.slow-readers", qos: .utility)
+  /// Where what takes long to encode is encoded for them, so that other slow readers need not wait for it either.
+  private let encodings = DispatchQueue(label: "keyway.slow-readers.encodings", qos: .utility)
 
   init(store: Store, streams: StreamRegistry, metrics: PrometheusRegistry, logger: Logger) {
     self.store = store
@@ -32,12 +34,18 @@ package final class StreamMonitor: StreamHubDelegate {
   package func streamLagged(_ id: StreamID, firstMissed position: UInt64) {
     metrics.increment("keyway_lags_total")
     streams.reportLag(id, firstMissed: position)
-    slowReaders.async { [store, streams] in store.withPublication { streams.beginLag(id, $0) } }
+    slowReaders.async { [store, streams] in
+      if streams.beginLag(ofSelfPaced: id) { return }
+      store.withPublication { streams.beginLag(id, $0) }
+    }
   }
 
   /// Sends the stream what it missed.
   package func streamCaughtUp(_ id: StreamID) {
-    slowReaders.async { [store, streams] in store.withPublication { streams.catchUp(id, $0) }?() }
+    slowReaders.async { [store, streams, encodings] in
+      if streams.catchUp(selfPaced: id) { return }
+      if let encode = store.withPublication({ streams.catchUp(id, $0) }) { encodings.async(execute: encode) }
+    }
   }
 
   /// Ends what the stream observed.

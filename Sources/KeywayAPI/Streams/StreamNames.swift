@@ -19,8 +19,7 @@ struct StreamNames: Sendable {
   func text(of id: StreamID) -> String {
     var hash = SHA256()
     for word in key + [id.number] { hash.update(word) }
-    let digits = hash.finalize().prefix(16).map { UInt64($0).padded(to: 2, radix: 16) }
-    return "\(String(id.number, radix: 36))-\(digits.joined())"
+    return "\(String(id.number, radix: 36))-\(hash.finalize().prefix(16).hexadecimal)"
   }
 
   /// The stream that has a name, open or not; nil where no stream can have it.

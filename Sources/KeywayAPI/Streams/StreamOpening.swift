@@ -5,7 +5,8 @@ import ModelStore
 /// A stream that is being opened. What takes long is worked out and encoded while others write; under the publication's
 /// lock it is only brought up through the few commits since, so that its first events and what follows belong together.
 protocol StreamOpening {
-  /// Whether so little is left to be worked out that it can be done under the lock.
+  /// Whether so little is left to be worked out that it can be done under the lock. Notes what `prepare` is to work out
+  /// where it is not.
   mutating func isReady(_ publication: borrowing Publication) -> Bool
 
   /// Works out what was missed, up to what was published a moment ago. Runs without a lock.

@@ -5,11 +5,11 @@ import Locking
 package import ModelStore
 
 /// Every open stream with its subscription, and the way of events from the store to the hub. It knows no kind of
-/// stream.
+/// stream, only that what one commit did to the cells and live queries of one stream is one delivery.
 ///
 /// `contents` is guarded by its lock, which is taken while the publication's lock is held or with no other: opening a
 /// stream takes the publication that its caller has locked, so that what a stream is sent first and what follows belong
-/// together. `lagReports` is taken last, with no other lock inside.
+/// together. A subscription's own lock is taken inside; `lagReports` last, with no other lock inside.
 package final class StreamRegistry: StorePublisher, Sendable {
   struct Contents {
     var subscriptions: [StreamID: any Subscription] = [:]
@@ -159,9 +159,30 @@ package final class StreamRegistry: StorePublisher, Sendable {
   }
 
   private func beginLag(_ id: StreamID, _ contents: borrowing Contents, _ publication: borrowing Publication) {
-    // From here on the history that the stream would need may be forgotten.
-    guard let firstMissed = lagReports.withLock({ $0.removeValue(forKey: id) }) else { return }
-    contents.subscriptions[id]?.beginLag(id, firstMissed: firstMissed, publication)
+    guard let firstMissed = takeReport(of: id) else { return }
+    (contents.subscriptions[id] as? any PublishedSubscription)?.beginLag(id, firstMissed: firstMissed, publication)
+  }
+
+  /// The position that a stream reported. From here on the history that the stream would need may be forgotten.
+  private func takeReport(of id: StreamID) -> StreamPosition? { lagReports.withLock { $0.removeValue(forKey: id) } }
+
+  /// Has a subscription that paces itself deal with a stream that was reported; false where the stream has another one.
+  func beginLag(ofSelfPaced id: StreamID) -> Bool {
+    contents.withLock { contents in
+      guard let subscription = contents.subscriptions[id] as? any SelfPacedSubscription else { return false }
+      if let firstMissed = takeReport(of: id) { subscription.beginLag(id, firstMissed: firstMissed) }
+      return true
+    }
+  }
+
+  /// Has a subscription that paces itself send a lagging stream what it missed; false where the stream has another one.
+  func catchUp(selfPaced id: StreamID) -> Bool {
+    contents.withLock { contents in
+      guard let subscription = contents.subscriptions[id] as? any SelfPacedSubscription else { return false }
+      if let firstMissed = takeReport(of: id) { subscription.beginLag(id, firstMissed: firstMissed) }
+      subscription.catchUp(id)
+      return true
+    }
   }
 
   /// Sends a lagging stream, which has read everything else, what it missed. Gives what is to be done while others
@@ -170,7 +191,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
     contents.withLock { contents in
       // The report may have been overtaken by this.
       beginLag(id, contents, publication)
-      return contents.subscriptions[id]?.catchUp(id, publication)
+      return (contents.subscriptions[id] as? any PublishedSubscription)?.catchUp(id, publication)
     }
   }
 
@@ -178,25 +199,39 @@ package final class StreamRegistry: StorePublisher, Sendable {
 
   /// Every open stream, without its details.
   package func describeStreams() -> JSONObject {
-    contents.withLock { contents in
-      let streams = contents.subscriptions.sorted { $0.key.number < $1.key.number }
-      return ["streams": .array(streams.map { .object(describe($0.key, $0.value)) })]
+    let streams = contents.withLock { contents in
+      contents.subscriptions.sorted { $0.key.number < $1.key.number }.map { id, subscription in
+        var body = JSONObject()
+        subscription.describe(in: &body)
+        return (id: id, body: body)
+      }
     }
+    return ["streams": .array(streams.map { .object(named($0.id, $0.body)) })]
   }
 
   /// One stream, with its cells where it has any. Throws `unknown-stream`.
   package func describeStream(_ name: String) throws(Problem) -> JSONObject {
-    try contents.withLock { contents throws(Problem) in
-      let (id, subscription) = try find(name, contents)
-      var body = describe(id, subscription)
+    let id = try id(of: name)
+    let body = try contents.withLock { contents throws(Problem) in
+      let subscription = try find(id, contents)
+      var body = JSONObject()
+      subscription.describe(in: &body)
       subscription.describeDetails(in: &body)
       return body
     }
+    return named(id, body)
+  }
+
+  private func named(_ id: StreamID, _ body: JSONObject) -> JSONObject {
+    var named: JSONObject = ["stream": .string(services.names.text(of: id))]
+    for (key, value) in body.members { named[key] = value }
+    return named
   }
 
   /// Ends a stream with `bye`, reason `expired`. Throws `unknown-stream`.
   package func endStream(_ name: String) throws(Problem) {
-    let id = try contents.withLock { contents throws(Problem) in try find(name, contents).0 }
+    let id = try id(of: name)
+    _ = try contents.withLock { contents throws(Problem) in try find(id, contents) }
     services.hub.post([.endStream(id, services.encoder.closingEvent(.expired))], position: nil)
   }
 
@@ -208,17 +243,17 @@ package final class StreamRegistry: StorePublisher, Sendable {
     }
   }
 
-  /// The stream of a name, with its subscription. Throws `unknown-stream`.
-  func find(_ name: String, _ contents: borrowing Contents) throws(Problem) -> (StreamID, any Subscription) {
-    guard let id = services.names.id(of: name), let subscription = contents.subscriptions[id] else {
-      throw Problem(.unknownStream, "no stream is open under this name")
-    }
-    return (id, subscription)
+  /// The stream that has a name, open or not: no lock is needed for it. Throws `unknown-stream` where none can have it.
+  func id(of name: String) throws(Problem) -> StreamID {
+    guard let id = services.names.id(of: name) else { throw Self.unknownStream }
+    return id
   }
 
-  private func describe(_ id: StreamID, _ subscription: any Subscription) -> JSONObject {
-    var body: JSONObject = ["stream": .string(services.names.text(of: id))]
-    subscription.describe(in: &body)
-    return body
+  /// The subscription of an open stream. Throws `unknown-stream`.
+  func find(_ id: StreamID, _ contents: borrowing Contents) throws(Problem) -> any Subscription {
+    guard let subscription = contents.subscriptions[id] else { throw Self.unknownStream }
+    return subscription
   }
+
+  private static var unknownStream: Problem { Problem(.unknownStream, "no stream is open under this name") }
 }

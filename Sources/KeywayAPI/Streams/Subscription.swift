@@ -5,21 +5,15 @@ import ModelStore
 
 /// What a stream is subscribed to; streams that ask for the same may share one.
 ///
-/// A kind of stream is a folder with a subscription, and with a `StreamOpening` that begins it. The registry calls a
-/// subscription under its lock alone, which guards what the subscription remembers.
+/// A kind of stream is a folder with a subscription, and mostly with a `StreamOpening` that begins it. The registry
+/// calls a subscription only while it holds its own lock, which guards what the subscription remembers; where a
+/// publication is passed, its lock is held too.
 protocol Subscription: AnyObject {
   /// Adds what `GET /v1/streams` shows of a stream besides its name.
   func describe(in body: inout JSONObject)
 
   /// Adds what `GET /v1/streams/{stream}` shows besides that.
   func describeDetails(in body: inout JSONObject)
-
-  /// The reader of a stream is too slow, and misses what comes from `firstMissed` on: remembers what it has.
-  func beginLag(_ id: StreamID, firstMissed: StreamPosition, _ publication: borrowing Publication)
-
-  /// A lagging stream has read what was queued for it: posts what it missed, as `Delivery.catchUp`. What takes long to
-  /// encode comes back, to be done while others write; the stream then goes on lagging behind the present.
-  func catchUp(_ id: StreamID, _ publication: borrowing Publication) -> (@Sendable () -> Void)?
 
   /// A stream is over, no matter which side ended it.
   func end(_ id: StreamID, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication)
@@ -29,8 +23,27 @@ extension Subscription {
   func describeDetails(in body: inout JSONObject) {}
 }
 
+/// A subscription to what is published: when a slow reader has read on, it is brought to the published state.
+protocol PublishedSubscription: Subscription {
+  /// The reader of a stream is too slow, and misses what comes from `firstMissed` on: remembers what it has.
+  func beginLag(_ id: StreamID, firstMissed: StreamPosition, _ publication: borrowing Publication)
+
+  /// A lagging stream has read what was queued for it: posts what it missed, as `Delivery.catchUp`. What takes long to
+  /// encode comes back, to be done while others write; the stream then goes on lagging behind the present.
+  func catchUp(_ id: StreamID, _ publication: borrowing Publication) -> (@Sendable () -> Void)?
+}
+
+/// A subscription that knows by itself how far each of its streams is, and needs no publication for a slow reader.
+protocol SelfPacedSubscription: Subscription {
+  /// The reader of a stream is too slow, and misses what comes from `firstMissed` on.
+  func beginLag(_ id: StreamID, firstMissed: StreamPosition)
+
+  /// A lagging stream has read what was queued for it: posts, in its turn, what it missed.
+  func catchUp(_ id: StreamID)
+}
+
 /// A subscription that the store notifies of commits, as one observer.
-protocol CommitReceiver: Subscription {
+protocol CommitReceiver: PublishedSubscription {
   /// Its name in the index of observers and among the watchers of live queries.
   var observer: ObserverID { get }
 

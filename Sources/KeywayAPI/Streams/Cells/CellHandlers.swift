@@ -57,7 +57,7 @@ struct CellHandlers: Sendable {
     try context.target.allowOnly()
     let bindings = try Self.bindings(of: request)
     return .response(
-      .json(["cells": .object(try streams.bind(bindings, in: stream, replacingAll: true, store))]))
+      .json(["cells": .object(try streams.bindAll(bindings, in: stream, store))]))
   }
 
   /// `PUT /v1/streams/{stream}/cells/{cell}`: binds one cell.
@@ -65,9 +65,7 @@ struct CellHandlers: Sendable {
     let (stream, cell) = (context[.stream], context[.cell])
     try streams.require(stream)
     try context.target.allowOnly()
-    let bound = try streams.bind([cell: try Body.value(of: request)], in: stream, store)
-    guard case .object(let body)? = bound[cell] else { return .response(.json([:])) }
-    return .response(.json(body))
+    return .response(.json(try streams.bind(cell, to: try Body.value(of: request), in: stream, store)))
   }
 
   /// `PATCH /v1/streams/{stream}/cells/{cell}`: changes what the body names of a cell's binding.

@@ -3,24 +3,29 @@ import KeyValueObserving
 
 /// The cells of one stream by their names, and what each of them receives. Knows neither store nor hub.
 struct CellSet {
-  private(set) var cells: [String: Cell] = [:]
+  private(set) var byName: [String: Cell] = [:]
   /// Whether the stream's reader is too slow: no cell receives anything until the stream catches up.
   private(set) var isSuspended = false
 
   subscript(name: String) -> Cell? {
-    get { cells[name] }
-    set { cells[name] = newValue }
+    get { byName[name] }
+    set { byName[name] = newValue }
   }
 
-  var count: Int { cells.count }
+  var count: Int { byName.count }
 
   /// The cells in the order of their names.
-  var sorted: [(key: String, value: Cell)] { cells.sorted { $0.key < $1.key } }
+  var sorted: [(key: String, value: Cell)] { byName.sorted { $0.key < $1.key } }
 
   /// How many observations its cells have, a live query counted as one.
-  var observationCount: Int { cells.values.reduce(0) { $0 + $1.observations.count + ($1.query == nil ? 0 : 1) } }
+  var observationCount: Int { byName.values.reduce(0) { $0 + $1.observations.count + ($1.query == nil ? 0 : 1) } }
 
-  private func isPaused(_ name: String?) -> Bool { name.map { cells[$0]?.isPaused ?? false } ?? false }
+  /// Has a cell remember what it misses.
+  mutating func absorb(_ changes: [Change], gone: Reference?, by name: String) {
+    byName[name]?.pending?.absorb(changes, gone: gone)
+  }
+
+  private func isPaused(_ name: String?) -> Bool { name.map { byName[$0]?.isPaused ?? false } ?? false }
 
   // MARK: Commits
 
@@ -30,12 +35,12 @@ struct CellSet {
     let goneCells = Dictionary(grouping: event.gone, by: \.cell)
     let pausedChanges = Dictionary(grouping: event.changes.filter { isPaused($0.cell) }, by: \.cell)
     var hidden: Set<String> = []
-    for (name, cell) in cells where cell.isPaused {
+    for (name, cell) in byName where cell.isPaused {
       let changes = pausedChanges[name] ?? []
       let gone = goneCells[name]?.first?.object
       guard !changes.isEmpty || gone != nil else { continue }
       hidden.insert(name)
-      cells[name]?.pending?.absorb(changes, gone: gone)
+      byName[name]?.pending?.absorb(changes, gone: gone)
     }
     var visible = StreamEvent(revision: event.revision, writer: event.writer)
     visible.changes = event.changes.filter { !hidden.contains($0.cell ?? "") }
@@ -44,11 +49,11 @@ struct CellSet {
       let name = notification.cell ?? ""
       if !isPaused(name) {
         visible.queries.append(notification)
-      } else if cells[name]?.missed != nil {
-        cells[name]?.missed?.count += 1
+      } else if byName[name]?.missed != nil {
+        byName[name]?.missed?.count += 1
       } else {
         // It is owed everything: only the count is of interest.
-        cells[name]?.pending?.absorb([], gone: nil)
+        byName[name]?.pending?.absorb([], gone: nil)
       }
     }
     for gone in event.gone { empty(gone.cell ?? "", of: gone.object, at: event.revision) }
@@ -58,16 +63,16 @@ struct CellSet {
 
   /// The object of a cell was deleted: it shows nothing.
   private mutating func empty(_ name: String, of object: Reference, at revision: Revision) {
-    cells[name]?.lost = (object, .commit(revision))
-    cells[name]?.binding.object = nil
-    cells[name]?.observations = []
+    byName[name]?.lost = (object, .commit(revision))
+    byName[name]?.binding.object = nil
+    byName[name]?.observations = []
   }
 
   /// Counts an event for the cells that receive it: one for the changes, one for each live query, one for an end.
   private mutating func countReceived(_ event: StreamEvent) {
     let names = Set(event.changes.map { $0.cell ?? "" }).union(event.gone.map { $0.cell ?? "" })
-    for name in names { cells[name]?.told += 1 }
-    for notification in event.queries { cells[notification.cell ?? ""]?.told += 1 }
+    for name in names { byName[name]?.told += 1 }
+    for notification in event.queries { byName[notification.cell ?? ""]?.told += 1 }
   }
 
   /// The events of an update, counted as received, as of one revision: only the last has an id. Nothing for an empty
@@ -81,7 +86,7 @@ struct CellSet {
     if !update.initial.isEmpty {
       encoder.appendChange(
         update.initial, revision: revision, isInitial: true, hasID: rest.isEmpty, to: &bytes)
-      for name in Set(update.initial.map { $0.cell ?? "" }) { cells[name]?.told += 1 }
+      for name in Set(update.initial.map { $0.cell ?? "" }) { byName[name]?.told += 1 }
     }
     encoder.append(rest, to: &bytes)
     countReceived(rest)
@@ -90,11 +95,11 @@ struct CellSet {
 
   // MARK: Slow readers
 
-  /// From now on no cell receives anything: those on screen have received `delivered`. So will cells that are bound
-  /// meanwhile.
+  /// From now on no cell receives anything: those on screen have received `delivered`. Cells that are bound meanwhile
+  /// receive nothing either.
   mutating func suspend(at delivered: DeliveredState) {
     isSuspended = true
-    for name in cells.keys { cells[name]?.pause(at: delivered) }
+    for name in byName.keys { byName[name]?.pause(at: delivered) }
   }
 
   /// What the cells on screen missed until `present`, in the order of their names; those off screen go on remembering.
@@ -103,7 +108,7 @@ struct CellSet {
     isSuspended = false
     var update = CellUpdate()
     for (name, cell) in sorted where cell.binding.isVisible && cell.isPaused {
-      cells[name]?.resume(as: name, at: present, encoder, &update)
+      byName[name]?.resume(as: name, at: present, encoder, &update)
     }
     return update
   }

@@ -10,14 +10,14 @@ extension CellStream {
     _ publication: inout Publication
   ) throws(Problem) -> CellUpdate {
     let bound = Set(bindings.map(\.name))
-    let present = replacingAll ? [] : Set(cells.cells.keys)
+    let present = replacingAll ? [] : Set(cells.byName.keys)
     guard present.union(bound).count <= services.limits.cells else {
       throw Problem(.tooManyCells, "a stream has at most \(services.limits.cells) cells")
     }
     var targets: [CellTarget] = []
     for (_, binding) in bindings { targets.append(try services.target(of: binding, prepared, publication)) }
     return try services.holding(targets, &publication) { publication throws(Problem) in
-      if replacingAll { end(cells.cells.keys.filter { !bound.contains($0) }, &publication) }
+      if replacingAll { end(cells.byName.keys.filter { !bound.contains($0) }, &publication) }
       var update = CellUpdate()
       for ((name, binding), target) in zip(bindings, targets) {
         rebind(name, to: binding, target, &publication, &update)

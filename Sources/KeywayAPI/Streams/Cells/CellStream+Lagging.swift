@@ -8,31 +8,33 @@ import ModelStore
 extension CellStream {
   func beginLag(_ id: StreamID, firstMissed: StreamPosition, _ publication: borrowing Publication) {
     guard !cells.isSuspended else { return }
-    let shown = cells.cells.filter { !$0.value.isPaused }
+    let shown = cells.byName.filter { !$0.value.isPaused }
     suspend(shown, after: firstMissed.lastNotified, publication)
-    for (name, cell) in cells.cells {
+    for (name, cell) in cells.byName {
       // What a cell received when it was bound or came into view, or what it missed before it went off screen, may be
       // among what was missed: it receives everything anew.
       let isRefreshed = StreamPosition.state(at: cell.refreshedAt) >= firstMissed && shown[name] != nil
       let isHidden = cell.pausedAt.map { StreamPosition.commit($0) >= firstMissed } ?? false
       if isRefreshed || isHidden { cells[name]?.isOwedInitial = true }
       guard let lost = cell.lost, lost.position >= firstMissed, shown[name] != nil || isHidden else { continue }
-      cells[name]?.pending?.absorb([], gone: lost.object)
+      cells.absorb([], gone: lost.object, by: name)
     }
   }
 
   /// Has the cells on screen remember what they have received up to a revision, and what they missed since.
   private func suspend(_ shown: [String: Cell], after revision: Revision, _ publication: borrowing Publication) {
-    guard let delivered = DeliveredState(after: revision, publication) else { return suspend(shown, publication) }
+    guard let delivered = DeliveredState(after: revision, publication) else {
+      return suspendOwingState(shown, publication)
+    }
     cells.suspend(at: delivered)
     let observed = shown.filter { !$0.value.observations.isEmpty }
       .map { (name: Optional($0.key), observations: $0.value.observations) }
     var events: [ObserverEvent] = []
     let absent = publication.replay(observed, after: revision) { events.append($0) }
-    guard let absent, !events.contains(where: \.hasOverflowed) else { return suspend(shown, publication) }
+    guard let absent, !events.contains(where: \.hasOverflowed) else { return suspendOwingState(shown, publication) }
     for event in events {
       for (name, changes) in Dictionary(grouping: event.changes, by: { $0.cell ?? "" }) {
-        cells[name]?.pending?.absorb(changes, gone: nil)
+        cells.absorb(changes, gone: nil, by: name)
       }
     }
     for (name, cell) in shown {
@@ -44,7 +46,7 @@ extension CellStream {
   }
 
   /// The same where it is no longer known what the cells had received: they receive everything anew.
-  private func suspend(_ shown: [String: Cell], _ publication: borrowing Publication) {
+  private func suspendOwingState(_ shown: [String: Cell], _ publication: borrowing Publication) {
     cells.suspend(at: DeliveredState(present: publication))
     for name in shown.keys { cells[name]?.isOwedInitial = true }
   }

@@ -19,7 +19,7 @@ final class CellStream: CommitReceiver {
 
   var observationCount: Int { cells.observationCount }
   var cellCount: Int { cells.count }
-  var queries: [Query] { cells.cells.values.compactMap(\.query) }
+  var queries: [Query] { cells.byName.values.compactMap(\.query) }
 
   func context(ofCell cell: String?) -> String? { cell.flatMap { cells[$0]?.binding.context?.text } }
 

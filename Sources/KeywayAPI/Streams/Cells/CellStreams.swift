@@ -24,30 +24,43 @@ package struct CellStreams: Sendable {
 
   /// Throws `unknown-stream` where no stream with cells is open under a name, and `unknown-cell`.
   package func require(_ name: String, _ cell: String? = nil) throws(Problem) {
+    let id = try registry.id(of: name)
     try registry.contents.withLock { contents throws(Problem) in
-      let stream = try stream(name, contents)
+      let stream = try stream(id, contents)
       if let cell { _ = try stream.require(cell) }
     }
   }
 
-  /// Binds cells of an open stream to what the bodies say, and, with `replacingAll`, ends its other cells: all or
-  /// nothing. Gives the cells as they are now.
-  package func bind(
-    _ bindings: [String: Value], in name: String, replacingAll: Bool = false, _ store: Store
+  /// Binds cells of an open stream to what the bodies say and ends its other cells: all or nothing. Gives the cells as
+  /// they are now.
+  package func bindAll(_ bindings: [String: Value], in name: String, _ store: Store) throws(Problem) -> JSONObject {
+    try bind(bindings, in: name, replacingAll: true, store) { $0.describeCells($0.cells.sorted.map(\.key)) }
+  }
+
+  /// Binds one cell of an open stream to what a body says. Gives the cell as it is now.
+  package func bind(_ cell: String, to body: Value, in name: String, _ store: Store) throws(Problem) -> JSONObject {
+    try bind([cell: body], in: name, replacingAll: false, store) { stream throws(Problem) in
+      try stream.describeCell(cell)
+    }
+  }
+
+  private func bind(
+    _ bindings: [String: Value], in name: String, replacingAll: Bool, _ store: Store,
+    describe: (CellStream) throws(Problem) -> JSONObject
   ) throws(Problem) -> JSONObject {
-    try require(name)
     let parsed = try services.parse(bindings)
     let prepared = try prepare(try services.queries(of: parsed, store.schema), store)
     return try update(name, store) { stream, publication throws(Problem) in
       let update = try stream.bind(parsed, replacingAll: replacingAll, prepared, &publication)
-      return (update, stream.describeCells(parsed.map(\.name)))
+      return (update, try describe(stream))
     }
   }
 
   /// Changes what a body names of one cell's binding. Gives the cell as it is now.
   package func patch(_ cell: String, in name: String, _ body: Value, _ store: Store) throws(Problem) -> JSONObject {
+    let id = try registry.id(of: name)
     var binding = try registry.contents.withLock { contents throws(Problem) in
-      try stream(name, contents).require(cell).binding
+      try stream(id, contents).require(cell).binding
     }
     try binding.apply(body)
     let prepared = try prepare(try services.queries(of: [(cell, binding)], store.schema), store)
@@ -59,8 +72,9 @@ package struct CellStreams: Sendable {
 
   /// One cell, or all where `cell` is nil, as `GET` shows them.
   package func describe(_ cell: String?, in name: String) throws(Problem) -> JSONObject {
-    try registry.contents.withLock { contents throws(Problem) in
-      let stream = try stream(name, contents)
+    let id = try registry.id(of: name)
+    return try registry.contents.withLock { contents throws(Problem) in
+      let stream = try stream(id, contents)
       if let cell { return try stream.describeCell(cell) }
       var body = JSONObject()
       stream.describeDetails(in: &body)
@@ -86,9 +100,10 @@ package struct CellStreams: Sendable {
     _ name: String, _ store: Store,
     _ body: (CellStream, inout Publication) throws(Problem) -> (CellUpdate, Result)
   ) throws(Problem) -> Result {
-    try store.withPublication { publication throws(Problem) in
+    let id = try registry.id(of: name)
+    return try store.withPublication { publication throws(Problem) in
       try registry.contents.withLock { contents throws(Problem) in
-        let stream = try stream(name, contents)
+        let stream = try stream(id, contents)
         let (update, result) = try body(stream, &publication)
         let revision = publication.snapshot.revision
         let bytes = stream.cells.encode(update, at: revision, services.encoder)
@@ -101,8 +116,8 @@ package struct CellStreams: Sendable {
     }
   }
 
-  private func stream(_ name: String, _ contents: borrowing StreamRegistry.Contents) throws(Problem) -> CellStream {
-    guard let stream = try registry.find(name, contents).1 as? CellStream else {
+  private func stream(_ id: StreamID, _ contents: borrowing StreamRegistry.Contents) throws(Problem) -> CellStream {
+    guard let stream = try registry.find(id, contents) as? CellStream else {
       throw Problem(.unknownStream, "no stream with cells is open under this name")
     }
     return stream

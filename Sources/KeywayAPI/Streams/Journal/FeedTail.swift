@@ -2,8 +2,8 @@ import DequeModule
 import HTTPServer
 import KeyValueModel
 
-/// The last events of a feed as they were sent, for followers that are a little behind: a crowd that comes back together
-/// need not read the journal again, each for itself.
+/// The last events of a feed as they were sent, for followers that are a little behind: a crowd that comes back
+/// together need not read the journal again, each for itself.
 struct FeedTail {
   private var events: Deque<EventBytes> = []
   private var first: Revision = 0

@@ -56,8 +56,8 @@ struct FollowerTable {
     return ready
   }
 
-  /// Up to where a follower has received everything that is not with the others; nil for one that is, or that waits from
-  /// now on.
+  /// Up to where a follower has received everything that is not with the others; nil for one that is, or that waits
+  /// from now on.
   mutating func revisionToGoOnFrom(_ id: StreamID) -> Revision? {
     guard case .elsewhere(let delivered)? = places[id] else { return nil }
     guard delivered > front else { return delivered }

@@ -7,12 +7,12 @@ import Locking
 /// Followers who are behind. The hub asks for what each has missed, once it has sent what came before.
 extension JournalFeed {
   /// Sends a stream that lags what it has missed, in its turn.
-  func catchUpLater(_ id: StreamID) {
-    catchUps.async { self.catchUp(id) }
+  func catchUp(_ id: StreamID) {
+    catchUps.async { self.sendNextPiece(to: id) }
   }
 
   /// Tells a stream the next piece of what it has missed, or that there is nothing.
-  private func catchUp(_ id: StreamID) {
+  private func sendNextPiece(to id: StreamID) {
     guard let (delivered, front, recent) = state.withLock({ nextPiece(for: id, &$0) }) else { return }
     do throws(JournalError) {
       var bytes: [UInt8] = []

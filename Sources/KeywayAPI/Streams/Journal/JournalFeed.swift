@@ -8,13 +8,13 @@ import Synchronization
 /// Sends the journal, transaction by transaction, to the streams that follow it.
 ///
 /// One reader, woken by each batch of commits, reads what is new once, writes it once, and posts it to one channel of
-/// the hub. A follower that is not with it, because it came with a cursor or reads slowly, receives the journal itself, a
-/// piece at a time, the next one when the hub has sent the last. Once it has come to where the reader is, it goes on
+/// the hub. A follower that is not with it, because it came with a cursor or reads slowly, receives the journal itself,
+/// a piece at a time, the next one when the hub has sent the last. Once it has come to where the reader is, it goes on
 /// with the others: both are decided under one lock, so that nothing is lost or doubled in between.
 ///
 /// `state` is all that changes, under its lock, which is also held while something is posted, so that what is posted
-/// comes in order; never while the journal is read. It may be taken while that of a registry is held, and the store's
-/// published state may be asked for within.
+/// comes in order; never while the journal is read. It is taken while the registry's lock is held, and perhaps the
+/// publication's; never the other way round. The store's published state may be asked for within.
 final class JournalFeed: Sendable {
   struct State {
     var table = FollowerTable()
@@ -135,7 +135,7 @@ final class JournalFeed: Sendable {
       for event in events { state.tail.append(event) }
       return state.table.advance(to: front + Revision(events.count))
     }
-    for id in ready { catchUpLater(id) }
+    for id in ready { catchUp(id) }
   }
 
   /// What is next cannot be read. Where it never will be, everybody hears so and goes on behind it; otherwise the
@@ -154,7 +154,7 @@ final class JournalFeed: Sendable {
       hub.post([.channel(Self.channel, event)], position: nil)
       return state.table.advance(to: target)
     }
-    for id in ready { catchUpLater(id) }
+    for id in ready { catchUp(id) }
     return isForEver
   }
 }

@@ -1,11 +1,11 @@
-package import HTTPServer
+import HTTPServer
 import KeyValueModel
 import Locking
-package import ModelStore
+import ModelStore
 
 /// Opens streams of one object, and keeps for a while what resuming streams were sent: a crowd that was cut off
 /// together comes back together.
-package final class ObjectStreams: Sendable {
+final class ObjectStreams: Sendable {
   /// How many revisions old a kept replay may become: it keeps the objects of its time in memory.
   private static let replayAge: Revision = 1000
 
@@ -13,19 +13,19 @@ package final class ObjectStreams: Sendable {
   private let replays: ObjectStreamOpening.ReplayCache
 
   /// Streams of a registry.
-  package init(_ registry: StreamRegistry) {
+  init(_ registry: StreamRegistry) {
     self.registry = registry
     replays = Locked(BoundedCache(weightLimit: registry.services.limits.resumedBytes))
   }
 
   /// Opens a stream. Throws `unknown-object`, what is wrong with the key paths, and `too-many-streams`, before anything
   /// is registered.
-  package func open(_ request: ObjectStreamRequest, in store: Store) throws(Problem) -> EventStream {
+  func open(_ request: ObjectStreamRequest, in store: Store) throws(Problem) -> EventStream {
     try registry.open(ObjectStreamOpening(request, store.snapshot, registry.services, replays), in: store)
   }
 
   /// Throws what `open` would throw of the request itself; opens nothing.
-  package func check(_ request: ObjectStreamRequest, in store: Store) throws(Problem) {
+  func check(_ request: ObjectStreamRequest, in store: Store) throws(Problem) {
     var opening = try ObjectStreamOpening(request, store.snapshot, registry.services, replays)
     try store.withPublication { publication throws(Problem) in try opening.check(publication) }
   }

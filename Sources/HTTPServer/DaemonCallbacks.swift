@@ -1,5 +1,6 @@
 import CMicrohttpd
 import Glibc
+import Synchronization
 
 // What libmicrohttpd calls, on its own threads. `context` is the ServerContext that the Server keeps until the
 // daemon has stopped; a socket context is a Connection, retained from its STARTED to its CLOSED notification.
@@ -16,7 +17,9 @@ func acceptConnection(
   _ context: UnsafeMutableRawPointer?, _ address: UnsafePointer<sockaddr>?, _ length: socklen_t
 ) -> MHD_Result {
   guard let context else { return .NO }
-  return server(context).limiter.hasRoom(for: ClientAddress(address)) ? .YES : .NO
+  let server = server(context)
+  guard !server.isDraining.load(ordering: .relaxed) else { return .NO }
+  return server.limiter.hasRoom(for: ClientAddress(address)) ? .YES : .NO
 }
 
 func connectionChanged(

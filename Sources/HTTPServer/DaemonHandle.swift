@@ -1,10 +1,9 @@
 import CMicrohttpd
-import Glibc
 
 /// A running libmicrohttpd daemon.
 ///
-/// `@unchecked Sendable`: the pointer is constant, and `quiesce` and `stop` are each called once, in this order, by the
-/// one call of `Server.stop(until:)` that counts.
+/// `@unchecked Sendable`: the pointer is constant, and `stop` is called once, by the one call of `Server.stop(until:)`
+/// that counts.
 final class DaemonHandle: @unchecked Sendable {
   private let daemon: OpaquePointer
   /// Kept until the daemon has stopped: its callbacks get an unretained pointer.
@@ -32,13 +31,10 @@ final class DaemonHandle: @unchecked Sendable {
     self.context = context
   }
 
-  /// Stops accepting; connections go on.
-  func quiesce() {
-    let socket = MHD_quiesce_daemon(daemon)
-    if socket >= 0 { close(socket) }
-  }
-
-  /// Closes all connections, none of which may be suspended, and waits for the threads.
+  /// Closes the listening socket and all connections, none of which may be suspended, and waits for the threads.
+  ///
+  /// `MHD_quiesce_daemon` is not called before: in version 0.9.75 it aborts the process where a worker thread wakes
+  /// while it runs, for both then take the socket out of the worker's epoll set.
   func stop() {
     MHD_stop_daemon(daemon)
   }

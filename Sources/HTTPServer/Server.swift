@@ -58,11 +58,11 @@ package final class Server: Sendable {
   /// The number of open TCP connections, event streams included. Any thread.
   package var openConnections: Int { context.limiter.count }
 
-  /// Stops: no new connection is accepted, requests under way are waited for, every response says that the connection
-  /// closes, and the rest is closed. Shortly before the deadline deferred requests are answered with the fault
-  /// `draining`; at the deadline requests are cut whose answers the client has not taken. Returns when the server's
-  /// threads have ended, after the deadline only if one of them is held up in the handler. The hub is not touched; its
-  /// owner has drained it before. The first call counts.
+  /// Stops: a new connection is closed at once, requests under way are waited for, every response says that the
+  /// connection closes, and the rest is closed. Shortly before the deadline deferred requests are answered with the
+  /// fault `draining`; at the deadline requests are cut whose answers the client has not taken. Returns when the
+  /// server's threads have ended, after the deadline only if one of them is held up in the handler. The hub is not
+  /// touched; its owner has drained it before. The first call counts.
   package func stop(until deadline: ContinuousClock.Instant) {
     let isFirst = hasStopped.withLock { hasStopped in
       defer { hasStopped = true }
@@ -70,7 +70,6 @@ package final class Server: Sendable {
     }
     guard isFirst else { return }
     context.isDraining.store(true, ordering: .relaxed)
-    daemon.quiesce()
     waitUntilIdle(until: deadline - Self.lastResponsesDuration)
     respondToDeferred()
     waitUntilIdle(until: deadline)

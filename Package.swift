@@ -174,7 +174,7 @@ let package = Package(
     .testTarget(
       name: "HTTPServerTests",
       dependencies: [
-        "HTTPServer", "Locking", "LoopbackKit",
+        "HTTPServer", "Locking", "LoopbackKit", "Seeding",
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
       ],

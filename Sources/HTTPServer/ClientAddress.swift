@@ -1,7 +1,7 @@
 import Glibc
 
 /// A client's IP address as a key; an IPv4 address and its form inside IPv6 are the same.
-struct ClientAddress: Hashable {
+package struct ClientAddress: Hashable, Sendable {
   private let high: UInt64
   private let low: UInt64
 
@@ -25,5 +25,23 @@ struct ClientAddress: Hashable {
       }
     default: (high, low) = (0, 0)
     }
+  }
+  /// The address of requests that come from no socket: what an operator's own process does, and tests.
+  package static let unknown = ClientAddress(nil)
+}
+
+extension ClientAddress: CustomStringConvertible {
+  /// The address as it is usually written (`127.0.0.1`, `::1`).
+  package var description: String {
+    var bytes = [UInt8](repeating: 0, count: 16)
+    for index in 0..<8 {
+      bytes[index] = UInt8(truncatingIfNeeded: high >> (56 - 8 * index))
+      bytes[8 + index] = UInt8(truncatingIfNeeded: low >> (56 - 8 * index))
+    }
+    let isIPv4 = high == 0 && low >> 32 == 0xFFFF
+    var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+    let address = isIPv4 ? Array(bytes.suffix(4)) : bytes
+    guard inet_ntop(isIPv4 ? AF_INET : AF_INET6, address, &text, socklen_t(text.count)) != nil else { return "unknown" }
+    return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 }

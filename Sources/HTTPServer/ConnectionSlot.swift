@@ -2,7 +2,7 @@
 /// stream it becomes, and is free again when the last of them lets go.
 final class ConnectionSlot: Sendable {
   private let limiter: ConnectionLimiter
-  private let address: ClientAddress
+  let address: ClientAddress
 
   init(limiter: ConnectionLimiter, address: ClientAddress) {
     self.limiter = limiter

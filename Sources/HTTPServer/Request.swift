@@ -12,15 +12,19 @@ package struct Request: ~Copyable {
   package let target: String
   /// The version the client speaks.
   package let version: HTTPVersion
+  /// Who sent it, as far as the connection says.
+  package let client: ClientAddress
   private let connection: OpaquePointer
   private let content: [UInt8]
 
   init(
-    method: HTTPRequest.Method, target: String, version: HTTPVersion, connection: OpaquePointer, content: [UInt8]
+    method: HTTPRequest.Method, target: String, version: HTTPVersion, client: ClientAddress,
+    connection: OpaquePointer, content: [UInt8]
   ) {
     self.method = method
     self.target = target
     self.version = version
+    self.client = client
     self.connection = connection
     self.content = content
   }

@@ -98,7 +98,8 @@ final class ServerContext: Sendable {
     let version = HTTPVersion(line.version)
     let answer = handler.handle(
       Request(
-        method: method, target: target, version: version, connection: mhdConnection, content: connection.body))
+        method: method, target: target, version: version, client: connection.slot.address,
+        connection: mhdConnection, content: connection.body))
     connection.body = []
     switch answer {
     case .response(let response):

@@ -1,0 +1,73 @@
+import Locking
+
+/// How much memory is held for each client, and in all: one account for request bodies, responses, events, pages and
+/// whatever else a client can make the server hold, because limits that each bound one sort are gigabytes together.
+///
+/// A reservation is made before the memory is taken, grows with it, and ends with its last owner. What is over a
+/// client's share, or over what is left for all, is refused to the one who asks. Usable from any thread; its lock is
+/// taken inside every other, and nothing is called under it.
+package final class MemoryLedger: Sendable {
+  /// What a connection or a stream may hold without an account of it: the number of those is bounded, and small
+  /// requests should not meet at a lock.
+  package static let uncountedBytes = 4096
+
+  private struct Accounts {
+    var total = 0
+    var byUse = [Int](repeating: 0, count: MemoryUse.allCases.count)
+    var byClient: [ClientAddress: Int] = [:]
+    var limit: Int
+  }
+
+  /// What one client may hold, in bytes.
+  package let clientLimit: Int
+  private let accounts: Locked<Accounts>
+
+  /// A ledger of nothing: all clients together may hold `limit` bytes, each of them `clientLimit`.
+  package init(limit: Int, clientLimit: Int) {
+    self.clientLimit = clientLimit
+    accounts = Locked(Accounts(limit: limit))
+  }
+
+  /// How many bytes are reserved.
+  package var total: Int { accounts.withLock { $0.total } }
+
+  /// How many bytes all clients together may hold. Lowering it takes nothing from those who have it.
+  package var limit: Int {
+    get { accounts.withLock { $0.limit } }
+    set { accounts.withLock { $0.limit = newValue } }
+  }
+
+  /// How many bytes are reserved for a use.
+  package func bytes(for use: MemoryUse) -> Int { accounts.withLock { $0.byUse[use.index] } }
+
+  /// How many bytes are reserved for a client.
+  package func bytes(of client: ClientAddress) -> Int { accounts.withLock { $0.byClient[client] ?? 0 } }
+
+  /// Reserves bytes until the reservation is let go. Throws where they would be over the client's share or the total.
+  package func reserve(
+    _ bytes: Int, for client: ClientAddress, _ use: MemoryUse
+  ) throws(MemoryRefusal) -> MemoryReservation {
+    let reservation = MemoryReservation(ledger: self, client: client, use: use)
+    try reservation.resize(to: bytes)
+    return reservation
+  }
+
+  func change(by bytes: Int, of client: ClientAddress, _ use: MemoryUse) throws(MemoryRefusal) {
+    let refusal = accounts.withLock { accounts -> MemoryRefusal? in
+      let held = accounts.byClient[client] ?? 0
+      if bytes > 0 {
+        if bytes > clientLimit - held { return .clientShare }
+        if bytes > accounts.limit - accounts.total { return .total }
+      }
+      accounts.total += bytes
+      accounts.byUse[use.index] += bytes
+      accounts.byClient[client] = held + bytes == 0 ? nil : held + bytes
+      return nil
+    }
+    if let refusal { throw refusal }
+  }
+}
+
+extension MemoryUse {
+  fileprivate var index: Int { Self.allCases.firstIndex(of: self) ?? 0 }
+}

@@ -118,7 +118,8 @@ struct JournalDatabase: Sendable {
       let rows = try Row.fetchCursor(
         db.cachedStatement(
           sql: """
-            SELECT revision, milliseconds, digest, body FROM record WHERE revision > ? AND revision <= ? ORDER BY revision
+            SELECT revision, milliseconds, digest, body FROM record
+            WHERE revision > ? AND revision <= ? ORDER BY revision
             """), arguments: [Int64(bitPattern: revision), Int64(bitPattern: last)])
       var (present, link) = (revision, digest)
       while let row = try rows.next() {

@@ -12,7 +12,7 @@ struct CurlTests {
       "/usr/bin/curl", ["-sSN", "-H", "Accept: text/event-stream", "\(server.url)/v1/objects/\(target)"])
   }
 
-  /// The block of a change as the contract has it.
+  /// The block of a change as the specification has it.
   private func block(_ epoch: String, _ revision: Int, _ data: String) -> [String] {
     ["id: \(epoch)-\(revision)", "event: change", "data: {\"revision\":\(revision),\(data)]}", ""]
   }

@@ -60,7 +60,7 @@ struct FuzzTests {
     #expect(!server.child.errors.contains("Fatal"))
   }
 
-  @Test("Random JSON, of the contract's own words, on every route and method: never a 5xx, and the server lives on")
+  @Test("Random JSON, of the specification's own words, on every route and method: never a 5xx, and the server lives on")
   func bodies() throws {
     let seed = UInt64.random(in: .min ... .max)
     print("fuzz seed (bodies): \(seed)")

@@ -2,8 +2,8 @@ import KeyValueModel
 import KeywayClient
 import LoopbackKit
 
-/// What a client shows that does with every event what the contract says, and nothing else; and what is wrong with what
-/// it was told.
+/// What a client shows that does with every event what the specification says, and nothing else; and what is wrong with
+/// what it was told.
 struct ShownState {
   /// What is observed of an object, by one cell or by the stream itself.
   struct Place: Hashable {

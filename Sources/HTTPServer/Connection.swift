@@ -14,7 +14,7 @@ final class Connection: @unchecked Sendable {
 
   var exchange: Exchange
   var target: String?
-  var body: [UInt8] = []
+  var body = RequestBody()
   var deferredResponse: DeferredResponse?
   private var isFirstRequest = true
 
@@ -54,7 +54,7 @@ final class Connection: @unchecked Sendable {
   /// The answer is sent, or the client gone.
   func finish(limits: ServerLimits) {
     target = nil
-    body = []
+    body = RequestBody()
     deferredResponse = nil
     deadline.store(MonotonicClock.milliseconds + Int64(limits.keepAliveSeconds) * 1_000, ordering: .relaxed)
     busy.store(false, ordering: .releasing)

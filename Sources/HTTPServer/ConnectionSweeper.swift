@@ -3,7 +3,8 @@ import Glibc
 import Logging
 
 /// The thread that cuts connections whose clients are too slow with their requests, closes gently those that were
-/// refused in the middle of one, and wakes libmicrohttpd for those that it sleeps on.
+/// refused in the middle of one, wakes libmicrohttpd for those that it sleeps on, and watches the memory of the
+/// process.
 final class ConnectionSweeper: Sendable {
   private static let intervalMilliseconds: Int32 = 250
   private static let lingeringMilliseconds: Int32 = 10
@@ -11,9 +12,9 @@ final class ConnectionSweeper: Sendable {
   private let thread: SystemThread
 
   /// Starts the thread; `nil` where the system has no descriptor or thread left.
-  init?(_ context: ServerContext) {
+  init?(_ context: ServerContext, watch: MemoryWatch?) {
     guard let end = WakeDescriptor() else { return nil }
-    guard let thread = SystemThread({ Self.run(context, until: end) }) else { return nil }
+    guard let thread = SystemThread({ Self.run(context, watch: watch, until: end) }) else { return nil }
     self.end = end
     self.thread = thread
   }
@@ -24,14 +25,20 @@ final class ConnectionSweeper: Sendable {
     thread.join()
   }
 
-  private static func run(_ context: ServerContext, until end: WakeDescriptor) {
+  private static func run(_ context: ServerContext, watch: MemoryWatch?, until end: WakeDescriptor) {
+    var watch = watch
     var lastLook = MonotonicClock.milliseconds
     while !end.wait(milliseconds: context.lingering.isEmpty ? intervalMilliseconds : lingeringMilliseconds) {
       let now = MonotonicClock.milliseconds
       context.lingering.drain(now: now)
       let count = context.registry.cutOverdue(now: now)
-      let unread = now - lastLook < Int64(intervalMilliseconds) ? 0 : context.registry.wakeUnread()
-      if now - lastLook >= Int64(intervalMilliseconds) { lastLook = now }
+      var unread = 0
+      if now - lastLook >= Int64(intervalMilliseconds) {
+        lastLook = now
+        unread = context.registry.wakeUnread()
+        watch?.look(.current)
+        watch?.giveBack()
+      }
       if unread > 0 { context.logger.debug("woke unread connections", metadata: ["connections": "\(unread)"]) }
       if count > 0 { context.logger.debug("cut slow clients", metadata: ["connections": "\(count)"]) }
     }

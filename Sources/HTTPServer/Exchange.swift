@@ -53,6 +53,12 @@ struct Exchange: Equatable {
     return .proceed
   }
 
+  /// There is no memory for the part of the body that came: what is left of it is thrown away.
+  mutating func refused(_ refusal: MemoryRefusal) {
+    guard case .receiving(let received) = phase else { return }
+    phase = .refusing(.memoryRefused(refusal), discardedByteCount: received)
+  }
+
   /// libmicrohttpd called again with this many bytes of the body; none means that the body is complete, or that the
   /// connection was resumed.
   mutating func continued(byteCount: Int) -> Step {

@@ -21,7 +21,7 @@ extension HubLoop {
       }
     }
     shrink()
-    memoryTrim?.sweep(streams: worker.counters.openStreams)
+    if memoryTrim?.isDue(worker.counters.openStreams) == true { SystemAllocator.giveBack() }
   }
 
   /// Dictionaries only grow by themselves.

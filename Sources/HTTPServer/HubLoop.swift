@@ -42,7 +42,7 @@ final class HubLoop {
     self.epoll = epoll
     self.delegate = delegate
     self.limits = limits
-    memoryTrim = trimsMemory ? MemoryTrim() : nil
+    memoryTrim = trimsMemory ? MemoryTrim(leastFall: 500) : nil
   }
 
   /// A set that the worker's commands wake, or `nil` where the system has no descriptor left; made before the thread,

@@ -16,16 +16,20 @@ package final class MemoryLedger: Sendable {
     var byUse = [Int](repeating: 0, count: MemoryUse.allCases.count)
     var byClient: [ClientAddress: Int] = [:]
     var limit: Int
+    var clientLimit: Int
+    var refusals = [Int](repeating: 0, count: MemoryRefusal.allCases.count)
+
+    func refusal(of bytes: Int, held: Int) -> MemoryRefusal? {
+      if bytes > clientLimit - held { return .clientShare }
+      return bytes > limit - total ? .total : nil
+    }
   }
 
-  /// What one client may hold, in bytes.
-  package let clientLimit: Int
   private let accounts: Locked<Accounts>
 
   /// A ledger of nothing: all clients together may hold `limit` bytes, each of them `clientLimit`.
   package init(limit: Int, clientLimit: Int) {
-    self.clientLimit = clientLimit
-    accounts = Locked(Accounts(limit: limit))
+    accounts = Locked(Accounts(limit: limit, clientLimit: clientLimit))
   }
 
   /// How many bytes are reserved.
@@ -37,11 +41,25 @@ package final class MemoryLedger: Sendable {
     set { accounts.withLock { $0.limit = newValue } }
   }
 
+  /// How many bytes one client may hold. Lowering it takes nothing from those who have it.
+  package var clientLimit: Int {
+    get { accounts.withLock { $0.clientLimit } }
+    set { accounts.withLock { $0.clientLimit = newValue } }
+  }
+
+  /// Sets both limits at once.
+  func setLimits(_ limit: Int, client clientLimit: Int) {
+    accounts.withLock { ($0.limit, $0.clientLimit) = (limit, clientLimit) }
+  }
+
   /// How many bytes are reserved for a use.
   package func bytes(for use: MemoryUse) -> Int { accounts.withLock { $0.byUse[use.index] } }
 
   /// How many bytes are reserved for a client.
   package func bytes(of client: ClientAddress) -> Int { accounts.withLock { $0.byClient[client] ?? 0 } }
+
+  /// How many requests for memory were refused for this reason.
+  package func refusals(for reason: MemoryRefusal) -> Int { accounts.withLock { $0.refusals[reason.index] } }
 
   /// Reserves bytes until the reservation is let go. Throws where they would be over the client's share or the total.
   package func reserve(
@@ -55,9 +73,9 @@ package final class MemoryLedger: Sendable {
   func change(by bytes: Int, of client: ClientAddress, _ use: MemoryUse) throws(MemoryRefusal) {
     let refusal = accounts.withLock { accounts -> MemoryRefusal? in
       let held = accounts.byClient[client] ?? 0
-      if bytes > 0 {
-        if bytes > clientLimit - held { return .clientShare }
-        if bytes > accounts.limit - accounts.total { return .total }
+      if bytes > 0, let refusal = accounts.refusal(of: bytes, held: held) {
+        accounts.refusals[refusal.index] += 1
+        return refusal
       }
       accounts.total += bytes
       accounts.byUse[use.index] += bytes
@@ -68,6 +86,6 @@ package final class MemoryLedger: Sendable {
   }
 }
 
-extension MemoryUse {
+extension CaseIterable where Self: Equatable, AllCases.Index == Int {
   fileprivate var index: Int { Self.allCases.firstIndex(of: self) ?? 0 }
 }

@@ -1,20 +1,20 @@
-import CMicrohttpd
-
-/// Gives memory back to the system after many streams have gone: the C library keeps what is freed.
-struct MemoryTrim {
+/// Says when to give memory back to the system after a flood: the C library keeps what is freed.
+struct MemoryTrim: Sendable {
+  private let leastFall: Int
   private var peak = 0
   private var sweepsLeft: Int?
 
-  /// Call once a second with the number of open streams.
-  mutating func sweep(streams: Int) {
-    if isDue(streams: streams) { malloc_trim(0) }
+  /// Looks at an amount that has to fall by more than `leastFall`, and by more than a half.
+  init(leastFall: Int) {
+    self.leastFall = leastFall
   }
 
-  /// Whether now is the time: two sweeps after a mass departure, when every thread has freed its own.
-  mutating func isDue(streams: Int) -> Bool {
-    peak = max(peak, streams)
-    if streams < peak / 2, peak - streams > 500 {
-      peak = streams
+  /// Whether now is the time: two sweeps after the fall, when every thread has freed its own. Call at regular times
+  /// with the amount.
+  mutating func isDue(_ amount: Int) -> Bool {
+    peak = max(peak, amount)
+    if amount < peak / 2, peak - amount > leastFall {
+      peak = amount
       sweepsLeft = 2
       return false
     }

@@ -15,18 +15,20 @@ package struct Request: ~Copyable {
   /// Who sent it, as far as the connection says.
   package let client: ClientAddress
   private let connection: OpaquePointer
-  private let content: [UInt8]
+  private let holder: Connection
+  private let ledger: MemoryLedger
 
   init(
-    method: HTTPRequest.Method, target: String, version: HTTPVersion, client: ClientAddress,
-    connection: OpaquePointer, content: [UInt8]
+    method: HTTPRequest.Method, target: String, version: HTTPVersion, holder: Connection, connection: OpaquePointer,
+    ledger: MemoryLedger
   ) {
     self.method = method
     self.target = target
     self.version = version
-    self.client = client
+    client = holder.slot.address
     self.connection = connection
-    self.content = content
+    self.holder = holder
+    self.ledger = ledger
   }
 
   /// The value of a header field, `nil` if it was not sent; several lines of one name are joined by ", ". Each call
@@ -46,7 +48,14 @@ package struct Request: ~Copyable {
   package var isAbandoned: Bool { isClosedByPeer(connection) }
 
   /// The whole body, empty if there was none; at most `ServerLimits.bodyBytes`.
-  package func body() -> [UInt8] { content }
+  package func body() -> [UInt8] { holder.body.bytes }
+
+  /// Makes what the client holds for this request so many bytes, from here until it is answered: for what was made of
+  /// the body, which may be many times as large. Throws where that is over its share or over what there is; then it
+  /// holds what it did.
+  package func hold(_ byteCount: Int) throws(MemoryRefusal) {
+    try holder.body.hold(byteCount, of: client, in: ledger)
+  }
 }
 
 /// Whether the client of a connection that is not closed has closed its side.

@@ -10,10 +10,20 @@ package enum RequestFault: Sendable, Equatable {
   case headersTooLarge(limit: Int)
   /// Two statements about the length of the body, or one that is not a number: a proxy in front may have read another.
   case ambiguousLength
+  /// The client, or all clients together, hold as much memory as they may; the body was not taken.
+  case memoryRefused(MemoryRefusal)
   /// The handler answered with an event stream, and the process has no descriptor left for it.
   case overloaded
   /// The server stops, and the answer that was deferred has not come. Its request may have been carried out.
   case draining
   /// The response was deferred, and nothing is left that could give it.
   case unanswered
+
+  /// Whether a request that is refused so has a body that nothing has read.
+  var leavesBodyUnread: Bool {
+    switch self {
+    case .bodyTooLarge, .memoryRefused: true
+    default: false
+    }
+  }
 }

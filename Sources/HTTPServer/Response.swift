@@ -8,6 +8,9 @@ package struct Response: Sendable {
   package var fields: HTTPFields
   /// The content. It is counted but not sent for HEAD, and neither with status 204 or 304.
   package var body: [UInt8]
+  /// What the client was granted for the body while it was made, which goes over to the server that sends it; without
+  /// one the server reserves it then.
+  package var memory: MemoryReservation?
 
   /// Puts a response together.
   package init(status: HTTPResponse.Status, fields: HTTPFields = [:], body: [UInt8] = []) {

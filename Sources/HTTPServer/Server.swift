@@ -20,22 +20,25 @@ package final class Server: Sendable {
   /// Listens on an address, and answers with `handler` before it returns. `host` is a numeric address or a name; port 0
   /// takes a free one. For the rest see the other initializer.
   package convenience init(
-    host: String, port: UInt16, limits: ServerLimits, hub: StreamHub, handler: some RequestHandler, logger: Logger
+    host: String, port: UInt16, limits: ServerLimits, ledger: MemoryLedger, hub: StreamHub,
+    handler: some RequestHandler, logger: Logger
   ) throws(HTTPServerError) {
     let socket = try ListeningSocket(host: host, port: port)
-    try self.init(socket: socket, limits: limits, hub: hub, handler: handler, logger: logger)
+    try self.init(socket: socket, limits: limits, ledger: ledger, hub: hub, handler: handler, logger: logger)
   }
 
   /// Accepts the connections of a socket, which it takes, and answers with `handler` before it returns. The soft limit
   /// of descriptors is raised to the hard one, and `limits.connections` lowered to what that allows. The streams that
-  /// the handler answers with must be those of `hub`.
+  /// the handler answers with must be those of `hub`. The memory of bodies and responses is counted in `ledger`, whose
+  /// limits `watch`, if there is one, adjusts from now on.
   package init(
-    socket: ListeningSocket, limits: ServerLimits, hub: StreamHub, handler: some RequestHandler, logger: Logger
+    socket: ListeningSocket, limits: ServerLimits, ledger: MemoryLedger, watch: MemoryWatch? = nil, hub: StreamHub,
+    handler: some RequestHandler, logger: Logger
   ) throws(HTTPServerError) {
     var limits = limits
     limits.connections = DescriptorLimit.raise(for: limits.connections, logger: logger)
-    let context = ServerContext(limits: limits, hub: hub, handler: handler, logger: logger)
-    guard let sweeper = ConnectionSweeper(context) else { throw .outOfResources }
+    let context = ServerContext(limits: limits, ledger: ledger, hub: hub, handler: handler, logger: logger)
+    guard let sweeper = ConnectionSweeper(context, watch: watch) else { throw .outOfResources }
     guard let descriptor = socket.take() else {
       sweeper.stop()
       throw .outOfResources

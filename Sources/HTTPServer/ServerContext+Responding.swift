@@ -5,16 +5,32 @@ import Logging
 import Synchronization
 
 extension ServerContext {
+  /// Sends the handler's response, for whose body its client holds memory until libmicrohttpd has sent it. Without
+  /// memory for it a reader gets the fault instead, and the sender of a request that was carried out the same response
+  /// without its content: it must not hear that nothing happened.
+  func respond(
+    _ response: Response, to connection: Connection, _ mhdConnection: OpaquePointer, _ line: RequestLine
+  ) -> Bool {
+    connection.exchange.responded()
+    connection.body = RequestBody()
+    var response = response
+    do {
+      try response.hold(of: connection.slot.address, in: ledger)
+    } catch {
+      let method = HTTPRequest.Method(requestLine: line.method)
+      if method == .get || method == .head || response.status.kind != .successful {
+        response = handler.response(to: .memoryRefused(error))
+      } else {
+        response.dropBody()
+      }
+    }
+    return send(response, on: mhdConnection)
+  }
+
   /// Queues a response on a connection, on its own thread inside the access handler. `false` if libmicrohttpd does not
   /// take it.
   func send(_ response: Response, on connection: OpaquePointer) -> Bool {
-    // libmicrohttpd copies the bytes: they outlive this call, and a copy of some hundred bytes costs less than a
-    // callback.
-    let queueable = response.body.withUnsafeBytes { bytes in
-      MHD_create_response_from_buffer(
-        bytes.count, UnsafeMutableRawPointer(mutating: bytes.baseAddress), .RESPMEM_MUST_COPY)
-    }
-    guard let queueable else { return false }
+    guard let queueable = SentBody.makeResponse(of: response) else { return false }
     defer { MHD_destroy_response(queueable) }
     for field in response.fields where !Self.isOurs(field.name) {
       MHD_add_response_header(queueable, field.name.rawName, field.value)

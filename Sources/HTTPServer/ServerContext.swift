@@ -6,6 +6,7 @@ import Synchronization
 /// Everything that the threads of one running server share.
 final class ServerContext: Sendable {
   let limits: ServerLimits
+  let ledger: MemoryLedger
   let hub: StreamHub
   let handler: any RequestHandler
   let logger: Logger
@@ -15,8 +16,11 @@ final class ServerContext: Sendable {
   let deferredResponses = DeferredResponses()
   let isDraining = Atomic<Bool>(false)
 
-  init(limits: ServerLimits, hub: StreamHub, handler: any RequestHandler, logger: Logger) {
+  init(
+    limits: ServerLimits, ledger: MemoryLedger, hub: StreamHub, handler: any RequestHandler, logger: Logger
+  ) {
     self.limits = limits
+    self.ledger = ledger
     self.hub = hub
     self.handler = handler
     self.logger = logger
@@ -46,15 +50,16 @@ final class ServerContext: Sendable {
         connection.exchange.continued(byteCount: part.count)
       }
     switch step {
-    case .proceed, .discard:
-      if step == .discard { connection.body = [] }
+    case .proceed: return true
+    case .discard:
+      connection.body = RequestBody()
       return true
     case .keep:
-      connection.body.append(contentsOf: part)
+      keep(part, for: connection)
       return true
     case .refuse(let fault):
       connection.work()
-      if isBodyUnread, case .bodyTooLarge = fault {
+      if isBodyUnread, fault.leavesBodyUnread {
         lingering.add(duplicateOf: connection.descriptor, now: MonotonicClock.milliseconds)
       }
       return send(handler.response(to: fault), on: mhdConnection)
@@ -68,12 +73,21 @@ final class ServerContext: Sendable {
     }
   }
 
+  /// Adds a part to the body, or begins to throw the body away where its client is given no more memory.
+  private func keep(_ part: UnsafeRawBufferPointer, for connection: Connection) {
+    do {
+      try connection.body.append(part, limit: limits.bodyBytes, of: connection.slot.address, in: ledger)
+    } catch {
+      connection.body = RequestBody()
+      connection.exchange.refused(error)
+    }
+  }
+
   /// Gives a connection that was suspended what it waited for.
   private func answer(_ connection: Connection, _ mhdConnection: OpaquePointer, _ line: RequestLine) -> Bool {
     switch connection.deferredResponse?.take() {
     case .response(let response)?:
-      connection.exchange.responded()
-      return send(response, on: mhdConnection)
+      return respond(response, to: connection, mhdConnection, line)
     case .stream(let stream, let fields)?:
       return handOff(
         connection, mhdConnection, to: stream, fields,
@@ -88,7 +102,15 @@ final class ServerContext: Sendable {
   ) -> RequestHeader {
     if connection.target == nil { return RequestHeader(fault: .malformedTarget) }
     if HTTPRequest.Method(requestLine: line.method) == nil { return RequestHeader(fault: .malformedMethod) }
-    return RequestHeader(of: mhdConnection, memoryLimit: limits.headerBytes)
+    var header = RequestHeader(of: mhdConnection, memoryLimit: limits.headerBytes)
+    if header.fault == nil, let length = header.contentLength, length <= limits.bodyBytes {
+      do {
+        try connection.body.announce(length, of: connection.slot.address, in: ledger)
+      } catch {
+        header.fault = .memoryRefused(error)
+      }
+    }
+    return header
   }
 
   private func handle(_ connection: Connection, _ mhdConnection: OpaquePointer, _ line: RequestLine) -> Bool {
@@ -98,13 +120,12 @@ final class ServerContext: Sendable {
     let version = HTTPVersion(line.version)
     let answer = handler.handle(
       Request(
-        method: method, target: target, version: version, client: connection.slot.address,
-        connection: mhdConnection, content: connection.body))
-    connection.body = []
+        method: method, target: target, version: version, holder: connection, connection: mhdConnection,
+        ledger: ledger))
+    connection.body.clear()
     switch answer {
     case .response(let response):
-      connection.exchange.responded()
-      return send(response, on: mhdConnection)
+      return respond(response, to: connection, mhdConnection, line)
     case .deferred(let work):
       connection.exchange.suspended()
       let pending = DeferredResponse(connection: mhdConnection, all: deferredResponses)

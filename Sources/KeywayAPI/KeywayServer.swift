@@ -21,6 +21,8 @@ package final class KeywayServer: Sendable {
     package var store = StoreLimits()
     /// Bounds of HTTP and the streams' connections.
     package var server = ServerLimits()
+    /// Bounds of what clients may make the process hold.
+    package var memory = MemoryLimits()
     /// Bounds of what streams observe.
     package var streams = StreamLimits()
     /// Bounds of fetches.
@@ -76,6 +78,8 @@ package final class KeywayServer: Sendable {
     let socket = try socket ?? ListeningSocket(host: configuration.host, port: configuration.port)
     let random: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
     let registry = PrometheusRegistry()
+    let ledger = MemoryLedger(limit: .max, clientLimit: .max)
+    let watch = MemoryWatch(ledger, limits: configuration.memory)
     hub = StreamHub(limits: configuration.server, logger: logger)
     let journal = journal ?? MemoryJournal(identity: JournalIdentity(epoch: Self.makeEpoch(), schema: ""))
     let epoch = journal.identity.epoch
@@ -89,7 +93,7 @@ package final class KeywayServer: Sendable {
     api = RequestRouter(
       store: store, streams: streams, hub: hub, pages: pages,
       idempotency: IdempotencyStore(limits: configuration.idempotency, now: now),
-      limits: configuration.requests,
+      ledger: ledger, limits: configuration.requests,
       hosts: HostNames(host: configuration.host, others: configuration.names, port: configuration.port),
       registry: registry, logger: logger,
       makeID: { Identifiers.makeUUIDv7(milliseconds: Identifiers.epochMilliseconds, random: (random(), random())) })
@@ -100,7 +104,9 @@ package final class KeywayServer: Sendable {
     try hub.start(
       delegate: StreamMonitor(store: store, streams: streams.registry, metrics: registry, logger: logger))
     do {
-      http = try Server(socket: socket, limits: configuration.server, hub: hub, handler: api, logger: logger)
+      http = try Server(
+        socket: socket, limits: configuration.server, ledger: ledger, watch: watch, hub: hub, handler: api,
+        logger: logger)
     } catch {
       hub.stop()
       throw error

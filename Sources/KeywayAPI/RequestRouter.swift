@@ -17,7 +17,8 @@ final class RequestRouter: RequestHandler, Sendable {
   /// The router to a store and its streams. `makeID` gives a new object id at each call.
   init(
     store: Store, streams: Streams, hub: StreamHub, pages: PageStore,
-    idempotency: IdempotencyStore, limits: RequestLimits, hosts: HostNames, registry: PrometheusRegistry,
+    idempotency: IdempotencyStore, ledger: MemoryLedger, limits: RequestLimits, hosts: HostNames,
+    registry: PrometheusRegistry,
     logger: Logger, makeID: @escaping @Sendable () -> String
   ) {
     self.idempotency = idempotency
@@ -43,8 +44,8 @@ final class RequestRouter: RequestHandler, Sendable {
         journal: JournalHandler(store: store, streams: streams.journal, limits: limits),
         schema: SchemaHandlers(schema: store.schema),
         operations: OperationsHandlers(
-          store: store, streams: streams.registry, hub: hub, idempotency: idempotency, readiness: readiness,
-          registry: registry),
+          store: store, streams: streams.registry, hub: hub, idempotency: idempotency, ledger: ledger,
+          readiness: readiness, registry: registry),
         idempotency: IdempotentHandlers(store: idempotency, registry: registry)))
     let counts = table.routes.map(\.counts) + [otherCounts]
     registry.collect { registry in
@@ -133,6 +134,9 @@ final class RequestRouter: RequestHandler, Sendable {
     case .malformedMethod: Problem(.malformedRequest, "the method is no token").response
     case .ambiguousLength:
       Problem(.malformedRequest, "the length of the body is ambiguous: one Content-Length, or chunks").response
+    case .memoryRefused(.clientShare):
+      Problem(.overloaded, "this client makes the server hold memory.clientBytes; let it read its answers").response
+    case .memoryRefused(.total): Problem(.overloaded, "the memory that clients share is taken").response
     case .overloaded: Problem(.overloaded, "no descriptor is left for an event stream").response
     case .draining:
       Problem(.draining, "the server stops before it has the answer; the request may have been carried out").response

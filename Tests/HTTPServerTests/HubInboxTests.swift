@@ -116,8 +116,8 @@ import Testing
   }
 
   @Test func memoryIsGivenBackTwoSweepsAfterAMassDeparture() {
-    var trim = MemoryTrim()
-    let isDue = [2_000, 100, 100, 100, 100].map { trim.isDue(streams: $0) }
+    var trim = MemoryTrim(leastFall: 500)
+    let isDue = [2_000, 100, 100, 100, 100].map { trim.isDue($0) }
     #expect(isDue == [false, false, false, true, false])
   }
 }

@@ -12,6 +12,7 @@ final class TestServer: Sendable {
 
   init(
     host: String = "127.0.0.1", limits: ServerLimits = .with { _ in },
+    ledger: MemoryLedger = MemoryLedger(limit: .max, clientLimit: .max),
     answer: @escaping @Sendable (borrowing Request, StreamHub) throws -> HandlerResponse = { _, _ in
       .response(Response(status: .ok))
     }
@@ -20,7 +21,8 @@ final class TestServer: Sendable {
     hub = StreamHub(limits: limits, logger: logger)
     try hub.start(delegate: listener)
     server = try Server(
-      host: host, port: 0, limits: limits, hub: hub, handler: TestHandler(hub: hub, answer: answer), logger: logger)
+      host: host, port: 0, limits: limits, ledger: ledger, hub: hub,
+      handler: TestHandler(hub: hub, answer: answer), logger: logger)
   }
 
   deinit {
@@ -75,7 +77,7 @@ struct TestHandler: RequestHandler {
     let status: HTTPResponse.Status =
       switch fault {
       case .bodyTooLarge: .contentTooLarge
-      case .overloaded, .draining: .serviceUnavailable
+      case .overloaded, .memoryRefused, .draining: .serviceUnavailable
       case .unanswered: .internalServerError
       case .malformedTarget, .malformedMethod, .headersTooLarge, .ambiguousLength: .badRequest
       }

@@ -13,6 +13,7 @@ struct OperationsHandlers: Sendable {
   let streams: StreamRegistry
   let hub: StreamHub
   let idempotency: IdempotencyStore
+  let ledger: MemoryLedger
   let readiness: Readiness
   let registry: PrometheusRegistry
 
@@ -56,10 +57,21 @@ struct OperationsHandlers: Sendable {
       "observations": .integer(Int64(counts.observations)),
       "pendingBytes": .integer(Int64(hub.pendingBytes)),
       "lagging": .integer(Int64(hub.laggingStreams)),
+      "memory": .object(memoryStatus),
       "draining": .bool(readiness.isDraining),
       "store": .object(storeStatus),
     ]
     return .response(.json(body))
+  }
+
+  /// What clients make the server hold, in bytes.
+  private var memoryStatus: JSONObject {
+    var status: JSONObject = [
+      "bytes": .integer(Int64(ledger.total)), "limit": .integer(Int64(ledger.limit)),
+      "clientLimit": .integer(Int64(ledger.clientLimit)),
+    ]
+    for use in MemoryUse.allCases { status["\(use)"] = .integer(Int64(ledger.bytes(for: use))) }
+    return status
   }
 
   /// What there is to say of the store's journal and disk.
@@ -106,6 +118,14 @@ struct OperationsHandlers: Sendable {
     for (name, value) in gauges { registry.set(name, to: Double(value)) }
     registry.setTotal("keyway_commits_total", to: Double(snapshot.revision))
     registry.setTotal("keyway_notifications_total", to: Double(counts.notifications))
+    for use in MemoryUse.allCases {
+      registry.set("keyway_memory_bytes", ["use": use.rawValue], to: Double(ledger.bytes(for: use)))
+    }
+    registry.set("keyway_memory_limit_bytes", to: Double(ledger.limit))
+    for reason in MemoryRefusal.allCases {
+      registry.setTotal(
+        "keyway_memory_refusals_total", ["reason": reason.rawValue], to: Double(ledger.refusals(for: reason)))
+    }
     for failures in store.schema.expressionFailures {
       registry.setTotal(
         "keyway_expression_failures_total", ["entity": failures.entity, "key": failures.key],

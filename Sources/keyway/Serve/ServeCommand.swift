@@ -20,6 +20,7 @@ struct ServeCommand: AsyncParsableCommand {
       print(settings.rendered(), terminator: "")
       return
     }
+    SystemAllocator.configure()
     let logger = Self.logger(settings)
     for warning in settings.warnings { logger.warning("\(warning)") }
     let (schema, text) = try SchemaFile.loadWithText(settings.schema)

@@ -33,6 +33,9 @@ extension Settings {
     .number("request.headerBytes", \.api.server.headerBytes, 1024...65_536, "the head of a request"),
     .number("request.bodyBytes", \.api.server.bodyBytes, 1024...1 << 30, "the body of a request"),
     .number("request.seconds", \.api.server.requestSeconds, 1...3600, "how long a request may take to arrive"),
+    .number("memory.bytes", \.api.memory.bytes, 0...1 << 50, "what the process stays below; 0 is 3/4 of what there is"),
+    .number(
+      "memory.clientBytes", \.api.memory.clientBytes, 0...1 << 50, "what one client may hold; 0 is half of all's"),
     .number("keepAlive.seconds", \.api.server.keepAliveSeconds, 1...3600, "how long an open connection may be idle"),
     .number("http.threads", \.api.server.threads, 0...256, "threads that serve requests; 0 is one a core"),
     .number("heartbeat.seconds", \.api.heartbeatSeconds, 1...3600, "silence on a stream before a heartbeat"),

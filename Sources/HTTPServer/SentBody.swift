@@ -1,0 +1,39 @@
+import CMicrohttpd
+
+/// The body of a response while libmicrohttpd sends it, with the memory that its client holds for it.
+final class SentBody {
+  private let bytes: [UInt8]
+  private let memory: MemoryReservation?
+
+  private init(_ response: Response) {
+    bytes = response.body
+    memory = response.memory
+  }
+
+  /// A response of libmicrohttpd with this body, to be destroyed by the caller; nil where there is no memory for it.
+  ///
+  /// A small body is copied: that costs less than a callback. A large one stays where it is. Its pointer holds beyond
+  /// `withUnsafeBytes` because an array of bytes is one block of the heap behind a reference, which stays in place
+  /// until it is changed or released: `bytes` is constant, and the object keeps it until libmicrohttpd lets go.
+  static func makeResponse(of response: Response) -> OpaquePointer? {
+    guard response.body.count > MemoryLedger.uncountedBytes else {
+      return response.body.withUnsafeBytes { bytes in
+        MHD_create_response_from_buffer(
+          bytes.count, UnsafeMutableRawPointer(mutating: bytes.baseAddress), .RESPMEM_MUST_COPY)
+      }
+    }
+    let body = SentBody(response)
+    let opaque = Unmanaged.passRetained(body).toOpaque()
+    let queueable = body.bytes.withUnsafeBytes { bytes in
+      MHD_create_response_from_buffer_with_free_callback_cls(
+        bytes.count, UnsafeMutableRawPointer(mutating: bytes.baseAddress), releaseSentBody, opaque)
+    }
+    if queueable == nil { releaseSentBody(opaque) }
+    return queueable
+  }
+}
+
+/// libmicrohttpd has sent the body, or its client is gone. On any of its threads.
+private func releaseSentBody(_ body: UnsafeMutableRawPointer?) {
+  if let body { Unmanaged<SentBody>.fromOpaque(body).release() }
+}

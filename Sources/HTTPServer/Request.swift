@@ -5,6 +5,8 @@ package import HTTPTypes
 /// A request that has arrived whole. It lives while the handler works on it: being noncopyable and only ever lent, it
 /// cannot be kept, and neither can the memory of the connection it reads from.
 package struct Request: ~Copyable {
+  /// Its name, in the answer and in logs.
+  package let id: RequestID
   /// The method, known or not.
   package let method: HTTPRequest.Method
   /// The request target as it was sent, query and percent-escapes included: `/v1/a/b?x=%20`. It has no spaces and no
@@ -18,9 +20,10 @@ package struct Request: ~Copyable {
   private let content: [UInt8]
 
   init(
-    method: HTTPRequest.Method, target: String, version: HTTPVersion, client: ClientAddress,
+    id: RequestID, method: HTTPRequest.Method, target: String, version: HTTPVersion, client: ClientAddress,
     connection: OpaquePointer, content: [UInt8]
   ) {
+    self.id = id
     self.method = method
     self.target = target
     self.version = version

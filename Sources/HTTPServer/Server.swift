@@ -28,13 +28,16 @@ package final class Server: Sendable {
 
   /// Accepts the connections of a socket, which it takes, and answers with `handler` before it returns. The soft limit
   /// of descriptors is raised to the hard one, and `limits.connections` lowered to what that allows. The streams that
-  /// the handler answers with must be those of `hub`.
+  /// the handler answers with must be those of `hub`. The ids that it makes for requests begin with a word made of
+  /// `random`.
   package init(
-    socket: ListeningSocket, limits: ServerLimits, hub: StreamHub, handler: some RequestHandler, logger: Logger
+    socket: ListeningSocket, limits: ServerLimits, hub: StreamHub, handler: some RequestHandler, logger: Logger,
+    random: UInt64 = .random(in: .min ... .max)
   ) throws(HTTPServerError) {
     var limits = limits
     limits.connections = DescriptorLimit.raise(for: limits.connections, logger: logger)
-    let context = ServerContext(limits: limits, hub: hub, handler: handler, logger: logger)
+    let context = ServerContext(
+      limits: limits, hub: hub, handler: handler, requestIDs: RequestIDs(random: random), logger: logger)
     guard let sweeper = ConnectionSweeper(context) else { throw .outOfResources }
     guard let descriptor = socket.take() else {
       sweeper.stop()

@@ -7,7 +7,8 @@ import Synchronization
 extension ServerContext {
   /// Queues a response on a connection, on its own thread inside the access handler. `false` if libmicrohttpd does not
   /// take it.
-  func send(_ response: Response, on connection: OpaquePointer) -> Bool {
+  func send(_ response: consuming Response, _ connection: Connection, _ mhdConnection: OpaquePointer) -> Bool {
+    if let id = connection.requestID { handler.finish(&response, of: id) }
     // libmicrohttpd copies the bytes: they outlive this call, and a copy of some hundred bytes costs less than a
     // callback.
     let queueable = response.body.withUnsafeBytes { bytes in
@@ -19,10 +20,12 @@ extension ServerContext {
     for field in response.fields where !Self.isOurs(field.name) {
       MHD_add_response_header(queueable, field.name.rawName, field.value)
     }
+    if let id = connection.requestID { MHD_add_response_header(queueable, RequestID.fieldName, id.text) }
+    for field in CommonFields.all { MHD_add_response_header(queueable, field.name, field.value) }
     if isDraining.load(ordering: .relaxed) {
       MHD_add_response_header(queueable, "Connection", "close")
     }
-    return MHD_queue_response(connection, UInt32(response.status.code), queueable) == .YES
+    return MHD_queue_response(mhdConnection, UInt32(response.status.code), queueable) == .YES
   }
 
   /// Makes a stream of a connection: the hub gets a duplicate of the descriptor, and libmicrohttpd forgets its own as
@@ -37,21 +40,21 @@ extension ServerContext {
     guard method != .head else {
       hub.abandon(stream)
       connection.exchange.responded()
-      return send(Response(status: .ok, fields: fields), on: mhdConnection)
+      return send(Response(status: .ok, fields: fields), connection, mhdConnection)
     }
     let descriptor = fcntl(connection.descriptor, F_DUPFD_CLOEXEC, 0)
     guard descriptor >= 0 else {
       logger.warning("no descriptor left for an event stream")
       hub.abandon(stream)
       connection.exchange.responded()
-      return send(handler.response(to: .overloaded), on: mhdConnection)
+      return send(handler.response(to: .overloaded), connection, mhdConnection)
     }
     connection.exchange.handedOff()
     stream.worker.attach(
       stream.id,
       SocketHandoff(
-        descriptor: descriptor, isChunked: version == .http11, head: StreamHead.bytes(fields, version: version),
-        slot: connection.slot))
+        descriptor: descriptor, isChunked: version == .http11,
+        head: StreamHead.bytes(fields, version: version, requestID: connection.requestID), slot: connection.slot))
     return false
   }
 

@@ -13,12 +13,14 @@ final class ServerContext: Sendable {
   let registry = ConnectionRegistry()
   let lingering = LingeringCloses()
   let deferredResponses = DeferredResponses()
+  let requestIDs: RequestIDs
   let isDraining = Atomic<Bool>(false)
 
-  init(limits: ServerLimits, hub: StreamHub, handler: any RequestHandler, logger: Logger) {
+  init(limits: ServerLimits, hub: StreamHub, handler: any RequestHandler, requestIDs: RequestIDs, logger: Logger) {
     self.limits = limits
     self.hub = hub
     self.handler = handler
+    self.requestIDs = requestIDs
     self.logger = logger
     limiter = ConnectionLimiter(limit: limits.connections, limitPerAddress: limits.connectionsPerAddress)
   }
@@ -41,7 +43,7 @@ final class ServerContext: Sendable {
     let isBodyUnread = connection.exchange.phase == .begun
     let step =
       if connection.exchange.phase == .begun {
-        connection.exchange.headerArrived(header(of: connection, mhdConnection, line))
+        connection.exchange.headerArrived(headerArrived(connection, mhdConnection, line))
       } else {
         connection.exchange.continued(byteCount: part.count)
       }
@@ -57,7 +59,7 @@ final class ServerContext: Sendable {
       if isBodyUnread, case .bodyTooLarge = fault {
         lingering.add(duplicateOf: connection.descriptor, now: MonotonicClock.milliseconds)
       }
-      return send(handler.response(to: fault), on: mhdConnection)
+      return send(handler.response(to: fault), connection, mhdConnection)
     case .handle:
       connection.work()
       return handle(connection, mhdConnection, line)
@@ -73,7 +75,7 @@ final class ServerContext: Sendable {
     switch connection.deferredResponse?.take() {
     case .response(let response)?:
       connection.exchange.responded()
-      return send(response, on: mhdConnection)
+      return send(response, connection, mhdConnection)
     case .stream(let stream, let fields)?:
       return handOff(
         connection, mhdConnection, to: stream, fields,
@@ -83,28 +85,30 @@ final class ServerContext: Sendable {
     }
   }
 
-  private func header(
-    of connection: Connection, _ mhdConnection: OpaquePointer, _ line: RequestLine
+  private func headerArrived(
+    _ connection: Connection, _ mhdConnection: OpaquePointer, _ line: RequestLine
   ) -> RequestHeader {
-    if connection.target == nil { return RequestHeader(fault: .malformedTarget) }
-    if HTTPRequest.Method(requestLine: line.method) == nil { return RequestHeader(fault: .malformedMethod) }
-    return RequestHeader(of: mhdConnection, memoryLimit: limits.headerBytes)
+    var header = RequestHeader(of: mhdConnection, memoryLimit: limits.headerBytes)
+    connection.requestID = header.requestID ?? requestIDs.next()
+    if HTTPRequest.Method(requestLine: line.method) == nil { header.fault = .malformedMethod }
+    if connection.target == nil { header.fault = .malformedTarget }
+    return header
   }
 
   private func handle(_ connection: Connection, _ mhdConnection: OpaquePointer, _ line: RequestLine) -> Bool {
-    guard let target = connection.target, let method = HTTPRequest.Method(requestLine: line.method) else {
-      return false
-    }
+    guard let target = connection.target, let id = connection.requestID,
+      let method = HTTPRequest.Method(requestLine: line.method)
+    else { return false }
     let version = HTTPVersion(line.version)
     let answer = handler.handle(
       Request(
-        method: method, target: target, version: version, client: connection.slot.address,
+        id: id, method: method, target: target, version: version, client: connection.slot.address,
         connection: mhdConnection, content: connection.body))
     connection.body = []
     switch answer {
     case .response(let response):
       connection.exchange.responded()
-      return send(response, on: mhdConnection)
+      return send(response, connection, mhdConnection)
     case .deferred(let work):
       connection.exchange.suspended()
       let pending = DeferredResponse(connection: mhdConnection, all: deferredResponses)

@@ -124,6 +124,11 @@ final class RequestRouter: RequestHandler, Sendable {
     return try handler(request, RequestContext(route: route, target: target))
   }
 
+  /// A problem says which request it is of.
+  func finish(_ response: inout Response, of request: RequestID) {
+    response.name(request)
+  }
+
   /// Answers what the server refuses before there is a request, and what it cannot answer afterwards.
   func response(to fault: RequestFault) -> Response {
     switch fault {

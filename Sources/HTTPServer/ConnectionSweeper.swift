@@ -3,7 +3,7 @@ import Glibc
 import Logging
 
 /// The thread that cuts connections whose clients are too slow with their requests, closes gently those that were
-/// refused in the middle of one, and wakes libmicrohttpd for those that it sleeps on.
+/// refused in the middle of one, wakes libmicrohttpd for those that it sleeps on, and sweeps the conditions.
 final class ConnectionSweeper: Sendable {
   private static let intervalMilliseconds: Int32 = 250
   private static let lingeringMilliseconds: Int32 = 10
@@ -26,6 +26,7 @@ final class ConnectionSweeper: Sendable {
 
   private static func run(_ context: ServerContext, until end: WakeDescriptor) {
     var lastLook = MonotonicClock.milliseconds
+    var lastSecond = MonotonicClock.seconds
     while !end.wait(milliseconds: context.lingering.isEmpty ? intervalMilliseconds : lingeringMilliseconds) {
       let now = MonotonicClock.milliseconds
       context.lingering.drain(now: now)
@@ -33,6 +34,10 @@ final class ConnectionSweeper: Sendable {
       let unread = now - lastLook < Int64(intervalMilliseconds) ? 0 : context.registry.wakeUnread()
       if now - lastLook >= Int64(intervalMilliseconds) { lastLook = now }
       if unread > 0 { context.logger.debug("woke unread connections", metadata: ["connections": "\(unread)"]) }
+      if now / 1_000 != Int64(lastSecond) {
+        lastSecond = MonotonicClock.seconds
+        context.conditions.sweep()
+      }
       if count > 0 { context.logger.debug("cut slow clients", metadata: ["connections": "\(count)"]) }
     }
     context.lingering.closeAll()

@@ -17,11 +17,12 @@ package struct Request: ~Copyable {
   /// Who sent it, as far as the connection says.
   package let client: ClientAddress
   private let connection: OpaquePointer
+  private let access: AccessEntry?
   private let content: [UInt8]
 
   init(
     id: RequestID, method: HTTPRequest.Method, target: String, version: HTTPVersion, client: ClientAddress,
-    connection: OpaquePointer, content: [UInt8]
+    connection: OpaquePointer, content: [UInt8], access: AccessEntry?
   ) {
     self.id = id
     self.method = method
@@ -30,6 +31,7 @@ package struct Request: ~Copyable {
     self.client = client
     self.connection = connection
     self.content = content
+    self.access = access
   }
 
   /// The value of a header field, `nil` if it was not sent; several lines of one name are joined by ", ". Each call
@@ -43,6 +45,11 @@ package struct Request: ~Copyable {
       }
       return search.value
     }
+  }
+
+  /// Says which resource is asked for, as the access log names it: by its pattern, never by what was sent.
+  package func note(route pattern: String) {
+    access?.record.route = pattern
   }
 
   /// Whether the client has closed its side by now: long work for it need not begin.

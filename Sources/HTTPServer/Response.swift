@@ -8,6 +8,8 @@ package struct Response: Sendable {
   package var fields: HTTPFields
   /// The content. It is counted but not sent for HEAD, and neither with status 204 or 304.
   package var body: [UInt8]
+  /// Why it is what it is, for logs and counts: the code of a problem. Not sent.
+  package var reason: String?
 
   /// Puts a response together.
   package init(status: HTTPResponse.Status, fields: HTTPFields = [:], body: [UInt8] = []) {

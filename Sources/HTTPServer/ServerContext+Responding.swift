@@ -9,6 +9,7 @@ extension ServerContext {
   /// take it.
   func send(_ response: consuming Response, _ connection: Connection, _ mhdConnection: OpaquePointer) -> Bool {
     if let id = connection.requestID { handler.finish(&response, of: id) }
+    connection.access?.answered(response)
     // libmicrohttpd copies the bytes: they outlive this call, and a copy of some hundred bytes costs less than a
     // callback.
     let queueable = response.body.withUnsafeBytes { bytes in
@@ -44,17 +45,20 @@ extension ServerContext {
     }
     let descriptor = fcntl(connection.descriptor, F_DUPFD_CLOEXEC, 0)
     guard descriptor >= 0 else {
-      logger.warning("no descriptor left for an event stream")
+      conditions.note(.descriptors, client: connection.slot.address)
       hub.abandon(stream)
       connection.exchange.responded()
       return send(handler.response(to: .overloaded), connection, mhdConnection)
     }
     connection.exchange.handedOff()
+    connection.access?.record.status = 200
     stream.worker.attach(
       stream.id,
       SocketHandoff(
         descriptor: descriptor, isChunked: version == .http11,
-        head: StreamHead.bytes(fields, version: version, requestID: connection.requestID), slot: connection.slot))
+        head: StreamHead.bytes(fields, version: version, requestID: connection.requestID), slot: connection.slot,
+        access: connection.access))
+    connection.access = nil
     return false
   }
 

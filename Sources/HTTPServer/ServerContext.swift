@@ -14,13 +14,20 @@ final class ServerContext: Sendable {
   let lingering = LingeringCloses()
   let deferredResponses = DeferredResponses()
   let requestIDs: RequestIDs
+  let conditions: ConditionLog
+  let accessLog: (any AccessLog)?
   let isDraining = Atomic<Bool>(false)
 
-  init(limits: ServerLimits, hub: StreamHub, handler: any RequestHandler, requestIDs: RequestIDs, logger: Logger) {
+  init(
+    limits: ServerLimits, hub: StreamHub, handler: any RequestHandler, requestIDs: RequestIDs,
+    conditions: ConditionLog, accessLog: (any AccessLog)?, logger: Logger
+  ) {
     self.limits = limits
     self.hub = hub
     self.handler = handler
     self.requestIDs = requestIDs
+    self.conditions = conditions
+    self.accessLog = accessLog
     self.logger = logger
     limiter = ConnectionLimiter(limit: limits.connections, limitPerAddress: limits.connectionsPerAddress)
   }
@@ -90,7 +97,11 @@ final class ServerContext: Sendable {
   ) -> RequestHeader {
     var header = RequestHeader(of: mhdConnection, memoryLimit: limits.headerBytes)
     connection.requestID = header.requestID ?? requestIDs.next()
-    if HTTPRequest.Method(requestLine: line.method) == nil { header.fault = .malformedMethod }
+    let method = HTTPRequest.Method(requestLine: line.method)
+    if method == nil { header.fault = .malformedMethod }
+    if let access = connection.access {
+      (access.record.id, access.record.method) = (connection.requestID, method?.rawValue)
+    }
     if connection.target == nil { header.fault = .malformedTarget }
     return header
   }
@@ -103,7 +114,7 @@ final class ServerContext: Sendable {
     let answer = handler.handle(
       Request(
         id: id, method: method, target: target, version: version, client: connection.slot.address,
-        connection: mhdConnection, content: connection.body))
+        connection: mhdConnection, content: connection.body, access: connection.access))
     connection.body = []
     switch answer {
     case .response(let response):

@@ -35,8 +35,8 @@ package final class PrometheusRegistry: Sendable {
   }
 
   /// Sets a gauge.
-  func set(_ gauge: String, to value: Double) {
-    update(gauge, .gauge, [:]) { $0 = value }
+  func set(_ gauge: String, _ labels: Labels = [:], to value: Double) {
+    update(gauge, .gauge, labels) { $0 = value }
   }
 
   private func update(_ name: String, _ kind: Kind, _ labels: Labels, _ change: (inout Double) -> Void) {

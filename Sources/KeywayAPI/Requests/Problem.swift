@@ -72,6 +72,7 @@ package struct Problem: Error, Sendable {
     body["operation"] = operation.map { .integer(Int64($0)) }
     var response = Response.json(body)
     response.status = code.status
+    response.reason = code.rawValue
     response.fields[.contentType] = Self.mediaType
     response.fields.append(contentsOf: fields)
     return response

@@ -3,9 +3,9 @@ import Synchronization
 /// What the server keeps for one TCP connection that libmicrohttpd has, from accepting to closing: one object, reused
 /// for every request on it.
 ///
-/// `@unchecked Sendable`: `exchange`, `target`, `body`, `deferredResponse` and `isFirstRequest` are touched by the one
-/// libmicrohttpd thread that the connection belongs to; `registryIndex` under the registry's lock; the rest is constant
-/// or atomic.
+/// `@unchecked Sendable`: `exchange`, `target`, `requestID`, `access`, `body`, `deferredResponse` and `isFirstRequest`
+/// are touched by the one libmicrohttpd thread that the connection belongs to; `registryIndex` under the registry's
+/// lock; the rest is constant or atomic.
 final class Connection: @unchecked Sendable {
   /// libmicrohttpd's descriptor; valid as long as the connection is registered.
   let descriptor: Int32
@@ -14,6 +14,10 @@ final class Connection: @unchecked Sendable {
 
   var exchange: Exchange
   var target: String?
+  /// The name of the request, once its header has been read.
+  var requestID: RequestID?
+  /// What the access log will say of the request; nil where there is none.
+  var access: AccessEntry?
   var body = RequestBody()
   var deferredResponse: DeferredResponse?
   private var isFirstRequest = true
@@ -53,7 +57,10 @@ final class Connection: @unchecked Sendable {
 
   /// The answer is sent, or the client gone.
   func finish(limits: ServerLimits) {
+    access?.end()
+    access = nil
     target = nil
+    requestID = nil
     body = RequestBody()
     deferredResponse = nil
     deadline.store(MonotonicClock.milliseconds + Int64(limits.keepAliveSeconds) * 1_000, ordering: .relaxed)

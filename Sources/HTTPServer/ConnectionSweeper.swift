@@ -3,8 +3,8 @@ import Glibc
 import Logging
 
 /// The thread that cuts connections whose clients are too slow with their requests, closes gently those that were
-/// refused in the middle of one, wakes libmicrohttpd for those that it sleeps on, and watches the memory of the
-/// process.
+/// refused in the middle of one, wakes libmicrohttpd for those that it sleeps on, watches the memory of the process,
+/// and sweeps the conditions.
 final class ConnectionSweeper: Sendable {
   private static let intervalMilliseconds: Int32 = 250
   private static let lingeringMilliseconds: Int32 = 10
@@ -28,6 +28,7 @@ final class ConnectionSweeper: Sendable {
   private static func run(_ context: ServerContext, watch: MemoryWatch?, until end: WakeDescriptor) {
     var watch = watch
     var lastLook = MonotonicClock.milliseconds
+    var lastSecond = MonotonicClock.seconds
     while !end.wait(milliseconds: context.lingering.isEmpty ? intervalMilliseconds : lingeringMilliseconds) {
       let now = MonotonicClock.milliseconds
       context.lingering.drain(now: now)
@@ -40,6 +41,10 @@ final class ConnectionSweeper: Sendable {
         watch?.giveBack()
       }
       if unread > 0 { context.logger.debug("woke unread connections", metadata: ["connections": "\(unread)"]) }
+      if now / 1_000 != Int64(lastSecond) {
+        lastSecond = MonotonicClock.seconds
+        context.conditions.sweep()
+      }
       if count > 0 { context.logger.debug("cut slow clients", metadata: ["connections": "\(count)"]) }
     }
     context.lingering.closeAll()

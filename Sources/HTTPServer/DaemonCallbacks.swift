@@ -19,7 +19,12 @@ func acceptConnection(
   guard let context else { return .NO }
   let server = server(context)
   guard !server.isDraining.load(ordering: .relaxed) else { return .NO }
-  return server.limiter.hasRoom(for: ClientAddress(address)) ? .YES : .NO
+  let client = ClientAddress(address)
+  guard server.limiter.hasRoom(for: client) else {
+    server.conditions.note(.connections, client: client)
+    return .NO
+  }
+  return .YES
 }
 
 func connectionChanged(
@@ -42,7 +47,9 @@ func requestBegun(
   _ context: UnsafeMutableRawPointer?, _ target: UnsafePointer<CChar>?, _ mhdConnection: OpaquePointer?
 ) -> UnsafeMutableRawPointer? {
   guard let context, let mhdConnection, let connection = connection(mhdConnection) else { return nil }
-  connection.begin(target: target.flatMap(requestTarget), limits: server(context).limits)
+  let server = server(context)
+  connection.begin(target: target.flatMap(requestTarget), limits: server.limits)
+  connection.access = server.accessLog.map { AccessEntry($0, client: connection.slot.address) }
   return nil
 }
 

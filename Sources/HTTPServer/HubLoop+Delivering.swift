@@ -49,6 +49,7 @@ extension HubLoop {
 
   private func send(_ bytes: UnsafeRawBufferPointer, of batch: [EventBytes], to subscriber: Subscriber) {
     let result = Glibc.send(subscriber.descriptor, bytes.baseAddress, bytes.count, Self.sendFlags)
+    if result > 0 { subscriber.access?.record.byteCount += result }
     if result == bytes.count {
       subscriber.progressSecond = now
       return
@@ -115,6 +116,7 @@ extension HubLoop {
       let count = subscriber.queue.copy(into: buffer)
       let result = Glibc.send(subscriber.descriptor, buffer.baseAddress, count, Self.sendFlags)
       if result > 0 {
+        subscriber.access?.record.byteCount += result
         changeQueue(of: subscriber) { $0.consume(result) }
         subscriber.progressSecond = now
       } else if Self.isTemporary(errno) {

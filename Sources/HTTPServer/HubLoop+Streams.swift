@@ -37,6 +37,7 @@ extension HubLoop {
       epoll.add(handoff.descriptor, number: id.number, forInput: false)
     else {
       Glibc.close(handoff.descriptor)
+      handoff.access?.end(.clientGone)
       abandon(id)
       return
     }
@@ -45,6 +46,7 @@ extension HubLoop {
     subscriber.descriptor = handoff.descriptor
     subscriber.isChunked = handoff.isChunked
     subscriber.slot = handoff.slot
+    subscriber.access = handoff.access
     setOption(TCP_NODELAY, 1, level: Int32(IPPROTO_TCP), of: handoff.descriptor)
     setOption(SO_KEEPALIVE, 1, level: SOL_SOCKET, of: handoff.descriptor)
     // What a slow reader has not taken shall wait here, where a catch-up can stand for it, rather than in the kernel.
@@ -139,6 +141,8 @@ extension HubLoop {
     worker.counters.addPending(-subscriber.queue.byteCount)
     subscriber.queue = PendingQueue()
     subscriber.slot = nil
+    subscriber.access?.end(subscriber.ending ?? .ended)
+    subscriber.access = nil
     worker.counters.closeStream()
     delegate.streamEnded(subscriber.id, subscriber.ending ?? .ended)
   }

@@ -126,7 +126,9 @@ final class HubLoop {
     let rest = backlog[nextInBacklog...] + worker.close()
     for command in rest {
       switch command {
-      case .attach(_, let handoff): Glibc.close(handoff.descriptor)
+      case .attach(_, let handoff):
+        Glibc.close(handoff.descriptor)
+        handoff.access?.end(.shutdown)
       case .open(let id, _, _, _, _):
         worker.counters.closeStream()
         delegate.streamEnded(id, .shutdown)

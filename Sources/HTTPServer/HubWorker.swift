@@ -42,7 +42,9 @@ final class HubWorker: Sendable {
 
   /// Hands a socket to the thread; closes it where the thread has ended.
   func attach(_ id: StreamID, _ handoff: SocketHandoff) {
-    if !send(.attach(id, handoff)) { Glibc.close(handoff.descriptor) }
+    guard !send(.attach(id, handoff)) else { return }
+    Glibc.close(handoff.descriptor)
+    handoff.access?.end(.shutdown)
   }
 
   /// The last position of which every event before it has been handed on, or dropped and reported. Any thread.

@@ -8,6 +8,13 @@ enum MonotonicClock {
     return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
   }
 
+  /// The same time, exactly.
+  static var nanoseconds: Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+  }
+
   /// Whole seconds, small enough to keep several of them for each stream.
   static var seconds: Int32 { Int32(truncatingIfNeeded: milliseconds / 1_000) }
 }

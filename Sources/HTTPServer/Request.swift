@@ -5,6 +5,8 @@ package import HTTPTypes
 /// A request that has arrived whole. It lives while the handler works on it: being noncopyable and only ever lent, it
 /// cannot be kept, and neither can the memory of the connection it reads from.
 package struct Request: ~Copyable {
+  /// Its name, in the answer and in logs.
+  package let id: RequestID
   /// The method, known or not.
   package let method: HTTPRequest.Method
   /// The request target as it was sent, query and percent-escapes included: `/v1/a/b?x=%20`. It has no spaces and no
@@ -19,9 +21,10 @@ package struct Request: ~Copyable {
   private let ledger: MemoryLedger
 
   init(
-    method: HTTPRequest.Method, target: String, version: HTTPVersion, holder: Connection, connection: OpaquePointer,
-    ledger: MemoryLedger
+    id: RequestID, method: HTTPRequest.Method, target: String, version: HTTPVersion, holder: Connection,
+    connection: OpaquePointer, ledger: MemoryLedger
   ) {
+    self.id = id
     self.method = method
     self.target = target
     self.version = version
@@ -42,6 +45,11 @@ package struct Request: ~Copyable {
       }
       return search.value
     }
+  }
+
+  /// Says which resource is asked for, as the access log names it: by its pattern, never by what was sent.
+  package func note(route pattern: String) {
+    holder.access?.record.route = pattern
   }
 
   /// Whether the client has closed its side by now: long work for it need not begin.

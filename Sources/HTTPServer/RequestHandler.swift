@@ -7,4 +7,8 @@ package protocol RequestHandler: Sendable {
   /// The response to a request that never becomes one for `handle`, or that comes away from there without its answer.
   /// On any thread; the same patience.
   func response(to fault: RequestFault) -> Response
+
+  /// Puts into a response what only its request can say: called once for each that is sent, `handle`'s and those to
+  /// faults, right before; on any thread; the same patience. The header has the id already.
+  func finish(_ response: inout Response, of request: RequestID)
 }

@@ -7,7 +7,10 @@ struct RequestHeader {
   private(set) var contentLength: Int?
   /// What is wrong already.
   var fault: RequestFault?
+  /// The id that the client gave the request; nil where it gave none, none that is one, or several.
+  private(set) var requestID: RequestID?
   private var hasTransferEncoding = false
+  private var hasRequestID = false
 
   init(contentLength: Int? = nil, fault: RequestFault? = nil) {
     self.contentLength = contentLength
@@ -16,9 +19,11 @@ struct RequestHeader {
 
   /// Reads the header lines of a connection; only its own thread may ask, inside the access handler.
   init(of connection: OpaquePointer, memoryLimit: Int) {
-    MHD_get_connection_values_n(connection, .HEADER_KIND, noteHeader, &self)
-    // Half a kilobyte is what the head of a response takes, and it comes from the same memory.
-    if keyway_header_bytes(connection) > memoryLimit - 512 {
+    withUnsafeMutablePointer(to: &self) {
+      _ = MHD_get_connection_values_n(connection, .HEADER_KIND, noteHeader, $0)
+    }
+    // Half a kilobyte is what the rest of the head of a response takes, and it comes from the same memory.
+    if keyway_header_bytes(connection) > memoryLimit - 512 - CommonFields.byteCount {
       fault = fault ?? .headersTooLarge(limit: memoryLimit)
     }
   }
@@ -33,6 +38,11 @@ struct RequestHeader {
     }
     if !isNumber || contentLength != nil || hasTransferEncoding { fault = .ambiguousLength }
     contentLength = isNumber ? length : 0
+  }
+
+  fileprivate mutating func noteRequestID(_ value: UnsafeRawBufferPointer) {
+    requestID = hasRequestID ? nil : RequestID(sent: value)
+    hasRequestID = true
   }
 
   fileprivate mutating func noteTransferEncoding() {
@@ -51,6 +61,8 @@ private func noteHeader(
       .withMemoryRebound(to: UInt8.self) { header.pointee.noteContentLength($0) }
   } else if nameCount == 17, strncasecmp(name, "transfer-encoding", 17) == 0 {
     header.pointee.noteTransferEncoding()
+  } else if nameCount == 12, strncasecmp(name, RequestID.fieldName, 12) == 0 {
+    header.pointee.noteRequestID(UnsafeRawBufferPointer(start: value, count: value == nil ? 0 : valueCount))
   }
   return .YES
 }

@@ -11,6 +11,8 @@ package struct Response: Sendable {
   /// What the client was granted for the body while it was made, which goes over to the server that sends it; without
   /// one the server reserves it then.
   package var memory: MemoryReservation?
+  /// Why it is what it is, for logs and counts: the code of a problem. Not sent.
+  package var reason: String?
 
   /// Puts a response together.
   package init(status: HTTPResponse.Status, fields: HTTPFields = [:], body: [UInt8] = []) {

@@ -30,14 +30,19 @@ package final class Server: Sendable {
   /// Accepts the connections of a socket, which it takes, and answers with `handler` before it returns. The soft limit
   /// of descriptors is raised to the hard one, and `limits.connections` lowered to what that allows. The streams that
   /// the handler answers with must be those of `hub`. The memory of bodies and responses is counted in `ledger`, whose
-  /// limits `watch`, if there is one, adjusts from now on.
+  /// limits `watch`, if there is one, adjusts from now on. Conditions are noted in `conditions`, without which the
+  /// server makes a log of its own, and swept by the server; requests and streams that end are told to `accessLog`. The
+  /// ids that the server makes for requests begin with a word made of `random`.
   package init(
     socket: ListeningSocket, limits: ServerLimits, ledger: MemoryLedger, watch: MemoryWatch? = nil, hub: StreamHub,
-    handler: some RequestHandler, logger: Logger
+    handler: some RequestHandler, logger: Logger, conditions: ConditionLog? = nil,
+    accessLog: (any AccessLog)? = nil, random: UInt64 = .random(in: .min ... .max)
   ) throws(HTTPServerError) {
     var limits = limits
     limits.connections = DescriptorLimit.raise(for: limits.connections, logger: logger)
-    let context = ServerContext(limits: limits, ledger: ledger, hub: hub, handler: handler, logger: logger)
+    let context = ServerContext(
+      limits: limits, ledger: ledger, hub: hub, handler: handler, requestIDs: RequestIDs(random: random),
+      conditions: conditions ?? ConditionLog(logger: logger), accessLog: accessLog, logger: logger)
     guard let sweeper = ConnectionSweeper(context, watch: watch) else { throw .outOfResources }
     guard let descriptor = socket.take() else {
       sweeper.stop()

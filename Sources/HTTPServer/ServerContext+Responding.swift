@@ -24,21 +24,25 @@ extension ServerContext {
         response.dropBody()
       }
     }
-    return send(response, on: mhdConnection)
+    return send(response, connection, mhdConnection)
   }
 
   /// Queues a response on a connection, on its own thread inside the access handler. `false` if libmicrohttpd does not
   /// take it.
-  func send(_ response: Response, on connection: OpaquePointer) -> Bool {
+  func send(_ response: consuming Response, _ connection: Connection, _ mhdConnection: OpaquePointer) -> Bool {
+    if let id = connection.requestID { handler.finish(&response, of: id) }
+    connection.access?.answered(response)
     guard let queueable = SentBody.makeResponse(of: response) else { return false }
     defer { MHD_destroy_response(queueable) }
     for field in response.fields where !Self.isOurs(field.name) {
       MHD_add_response_header(queueable, field.name.rawName, field.value)
     }
+    if let id = connection.requestID { MHD_add_response_header(queueable, RequestID.fieldName, id.text) }
+    for field in CommonFields.all { MHD_add_response_header(queueable, field.name, field.value) }
     if isDraining.load(ordering: .relaxed) {
       MHD_add_response_header(queueable, "Connection", "close")
     }
-    return MHD_queue_response(connection, UInt32(response.status.code), queueable) == .YES
+    return MHD_queue_response(mhdConnection, UInt32(response.status.code), queueable) == .YES
   }
 
   /// Makes a stream of a connection: the hub gets a duplicate of the descriptor, and libmicrohttpd forgets its own as
@@ -53,21 +57,24 @@ extension ServerContext {
     guard method != .head else {
       hub.abandon(stream)
       connection.exchange.responded()
-      return send(Response(status: .ok, fields: fields), on: mhdConnection)
+      return send(Response(status: .ok, fields: fields), connection, mhdConnection)
     }
     let descriptor = fcntl(connection.descriptor, F_DUPFD_CLOEXEC, 0)
     guard descriptor >= 0 else {
-      logger.warning("no descriptor left for an event stream")
+      conditions.note(.descriptors, client: connection.slot.address)
       hub.abandon(stream)
       connection.exchange.responded()
-      return send(handler.response(to: .overloaded), on: mhdConnection)
+      return send(handler.response(to: .overloaded), connection, mhdConnection)
     }
     connection.exchange.handedOff()
+    connection.access?.record.status = 200
     stream.worker.attach(
       stream.id,
       SocketHandoff(
-        descriptor: descriptor, isChunked: version == .http11, head: StreamHead.bytes(fields, version: version),
-        slot: connection.slot))
+        descriptor: descriptor, isChunked: version == .http11,
+        head: StreamHead.bytes(fields, version: version, requestID: connection.requestID), slot: connection.slot,
+        access: connection.access))
+    connection.access = nil
     return false
   }
 

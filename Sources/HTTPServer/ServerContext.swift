@@ -14,15 +14,22 @@ final class ServerContext: Sendable {
   let registry = ConnectionRegistry()
   let lingering = LingeringCloses()
   let deferredResponses = DeferredResponses()
+  let requestIDs: RequestIDs
+  let conditions: ConditionLog
+  let accessLog: (any AccessLog)?
   let isDraining = Atomic<Bool>(false)
 
   init(
-    limits: ServerLimits, ledger: MemoryLedger, hub: StreamHub, handler: any RequestHandler, logger: Logger
+    limits: ServerLimits, ledger: MemoryLedger, hub: StreamHub, handler: any RequestHandler, requestIDs: RequestIDs,
+    conditions: ConditionLog, accessLog: (any AccessLog)?, logger: Logger
   ) {
     self.limits = limits
     self.ledger = ledger
     self.hub = hub
     self.handler = handler
+    self.requestIDs = requestIDs
+    self.conditions = conditions
+    self.accessLog = accessLog
     self.logger = logger
     limiter = ConnectionLimiter(limit: limits.connections, limitPerAddress: limits.connectionsPerAddress)
   }
@@ -45,7 +52,7 @@ final class ServerContext: Sendable {
     let isBodyUnread = connection.exchange.phase == .begun
     let step =
       if connection.exchange.phase == .begun {
-        connection.exchange.headerArrived(header(of: connection, mhdConnection, line))
+        connection.exchange.headerArrived(headerArrived(connection, mhdConnection, line))
       } else {
         connection.exchange.continued(byteCount: part.count)
       }
@@ -62,7 +69,7 @@ final class ServerContext: Sendable {
       if isBodyUnread, fault.leavesBodyUnread {
         lingering.add(duplicateOf: connection.descriptor, now: MonotonicClock.milliseconds)
       }
-      return send(handler.response(to: fault), on: mhdConnection)
+      return send(handler.response(to: fault), connection, mhdConnection)
     case .handle:
       connection.work()
       return handle(connection, mhdConnection, line)
@@ -97,12 +104,17 @@ final class ServerContext: Sendable {
     }
   }
 
-  private func header(
-    of connection: Connection, _ mhdConnection: OpaquePointer, _ line: RequestLine
+  private func headerArrived(
+    _ connection: Connection, _ mhdConnection: OpaquePointer, _ line: RequestLine
   ) -> RequestHeader {
-    if connection.target == nil { return RequestHeader(fault: .malformedTarget) }
-    if HTTPRequest.Method(requestLine: line.method) == nil { return RequestHeader(fault: .malformedMethod) }
     var header = RequestHeader(of: mhdConnection, memoryLimit: limits.headerBytes)
+    connection.requestID = header.requestID ?? requestIDs.next()
+    let method = HTTPRequest.Method(requestLine: line.method)
+    if method == nil { header.fault = .malformedMethod }
+    if let access = connection.access {
+      (access.record.id, access.record.method) = (connection.requestID, method?.rawValue)
+    }
+    if connection.target == nil { header.fault = .malformedTarget }
     if header.fault == nil, let length = header.contentLength, length <= limits.bodyBytes {
       do {
         try connection.body.announce(length, of: connection.slot.address, in: ledger)
@@ -114,13 +126,13 @@ final class ServerContext: Sendable {
   }
 
   private func handle(_ connection: Connection, _ mhdConnection: OpaquePointer, _ line: RequestLine) -> Bool {
-    guard let target = connection.target, let method = HTTPRequest.Method(requestLine: line.method) else {
-      return false
-    }
+    guard let target = connection.target, let id = connection.requestID,
+      let method = HTTPRequest.Method(requestLine: line.method)
+    else { return false }
     let version = HTTPVersion(line.version)
     let answer = handler.handle(
       Request(
-        method: method, target: target, version: version, holder: connection, connection: mhdConnection,
+        id: id, method: method, target: target, version: version, holder: connection, connection: mhdConnection,
         ledger: ledger))
     connection.body.clear()
     switch answer {

@@ -4,11 +4,13 @@ final class SocketHandoff: Sendable {
   let isChunked: Bool
   let head: [UInt8]
   let slot: ConnectionSlot
+  let access: AccessEntry?
 
-  init(descriptor: Int32, isChunked: Bool, head: [UInt8], slot: ConnectionSlot) {
+  init(descriptor: Int32, isChunked: Bool, head: [UInt8], slot: ConnectionSlot, access: AccessEntry?) {
     self.descriptor = descriptor
     self.isChunked = isChunked
     self.head = head
     self.slot = slot
+    self.access = access
   }
 }

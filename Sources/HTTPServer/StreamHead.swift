@@ -4,13 +4,15 @@ import HTTPTypes
 /// The head of a stream's response, which the hub sends itself.
 enum StreamHead {
   /// Status line and fields, with the empty line that ends them.
-  static func bytes(_ fields: HTTPFields, version: HTTPVersion) -> [UInt8] {
+  static func bytes(_ fields: HTTPFields, version: HTTPVersion, requestID: RequestID?) -> [UInt8] {
     var text = version == .http11 ? "HTTP/1.1 200 OK\r\n" : "HTTP/1.0 200 OK\r\n"
     text += "Date: \(date(time(nil)))\r\nConnection: close\r\n"
     if version == .http11 { text += "Transfer-Encoding: chunked\r\n" }
     for field in fields where field.name != .contentLength && field.name != .connection {
       text += "\(field.name.rawName): \(field.value)\r\n"
     }
+    if let requestID { text += "\(RequestID.fieldName): \(requestID.text)\r\n" }
+    for field in CommonFields.all { text += "\(field.name): \(field.value)\r\n" }
     text += "\r\n"
     return Array(text.utf8)
   }

@@ -20,6 +20,8 @@ final class Subscriber {
   var indexInChannel: Int32 = 0
   var queue = PendingQueue()
   var slot: ConnectionSlot?
+  /// What the access log will say of it; nil where there is none.
+  var access: AccessEntry?
   let openedSecond: Int32
   /// When bytes last left, or began to wait.
   var progressSecond: Int32

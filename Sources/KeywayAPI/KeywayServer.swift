@@ -32,6 +32,11 @@ package final class KeywayServer: Sendable {
     /// Bounds of what is remembered of requests with an `Idempotency-Key`.
     package var idempotency = IdempotencyMemory.Limits()
 
+    /// Which requests the access log tells of. `log.access`.
+    package var accessLog = AccessLogLevel.off
+    /// After how many seconds without it a condition counts as ended. `log.conditionSeconds`.
+    package var conditionSeconds = 60
+
     /// The defaults.
     package init() {}
 
@@ -65,12 +70,12 @@ package final class KeywayServer: Sendable {
   /// before `recover`; one that has none is filled by `prepare` before the first connection is accepted. Connections
   /// are accepted from `socket`; without one, from the address and port of the configuration, which are bound before
   /// anything is written. `schemaText` is the text of the schema, to which a journal is taken that was written under
-  /// another. `now` gives the seconds, which only grow, by which pages and idempotency keys age. Throws an
-  /// `HTTPServerError`, a `StoreError`, or what `prepare` throws.
+  /// another. The access log is written to `log`; without one there is none. `now` gives the seconds, which only grow,
+  /// by which pages and idempotency keys age. Throws an `HTTPServerError`, a `StoreError`, or what `prepare` throws.
   package init(
     schema: Schema, schemaText: String? = nil, configuration: Configuration, logger: Logger,
     journal: (any TransactionJournal)? = nil,
-    socket: ListeningSocket? = nil,
+    socket: ListeningSocket? = nil, log: LogOutput? = nil,
     prepare: (Store) throws -> Void = { _ in },
     now: @escaping @Sendable () -> UInt64 = { Identifiers.monotonicSeconds }
   ) throws {
@@ -80,6 +85,7 @@ package final class KeywayServer: Sendable {
     let registry = PrometheusRegistry()
     let ledger = MemoryLedger(limit: .max, clientLimit: .max)
     let watch = MemoryWatch(ledger, limits: configuration.memory)
+    let conditions = ConditionLog(logger: logger, quietSeconds: configuration.conditionSeconds)
     hub = StreamHub(limits: configuration.server, logger: logger)
     let journal = journal ?? MemoryJournal(identity: JournalIdentity(epoch: Self.makeEpoch(), schema: ""))
     let epoch = journal.identity.epoch
@@ -95,18 +101,22 @@ package final class KeywayServer: Sendable {
       idempotency: IdempotencyStore(limits: configuration.idempotency, now: now),
       ledger: ledger, limits: configuration.requests,
       hosts: HostNames(host: configuration.host, others: configuration.names, port: configuration.port),
-      registry: registry, logger: logger,
+      registry: registry, conditions: conditions, logger: logger,
       makeID: { Identifiers.makeUUIDv7(milliseconds: Identifiers.epochMilliseconds, random: (random(), random())) })
+    Self.watch(store, conditions)
+    registry.collect { registry in Self.export(conditions, log, to: registry) }
     if journal.bounds.last == 0 {
       _ = try store.recover(schemaText: schemaText)
       try prepare(store)
     }
     try hub.start(
-      delegate: StreamMonitor(store: store, streams: streams.registry, metrics: registry, logger: logger))
+      delegate: StreamMonitor(
+        store: store, streams: streams.registry, metrics: registry, conditions: conditions, logger: logger))
     do {
       http = try Server(
         socket: socket, limits: configuration.server, ledger: ledger, watch: watch, hub: hub, handler: api,
-        logger: logger)
+        logger: logger, conditions: conditions,
+        accessLog: log.flatMap { AccessLogger(configuration.accessLog, output: $0) })
     } catch {
       hub.stop()
       throw error

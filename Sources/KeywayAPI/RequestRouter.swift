@@ -8,6 +8,7 @@ import ModelStore
 final class RequestRouter: RequestHandler, Sendable {
   private let idempotency: IdempotencyStore
   private let hosts: HostNames
+  private let conditions: ConditionLog
   private let logger: Logger
   private let readiness: Readiness
   private let table: RouteTable
@@ -18,11 +19,11 @@ final class RequestRouter: RequestHandler, Sendable {
   init(
     store: Store, streams: Streams, hub: StreamHub, pages: PageStore,
     idempotency: IdempotencyStore, ledger: MemoryLedger, limits: RequestLimits, hosts: HostNames,
-    registry: PrometheusRegistry,
-    logger: Logger, makeID: @escaping @Sendable () -> String
+    registry: PrometheusRegistry, conditions: ConditionLog, logger: Logger, makeID: @escaping @Sendable () -> String
   ) {
     self.idempotency = idempotency
     self.hosts = hosts
+    self.conditions = conditions
     self.logger = logger
     readiness = Readiness(of: store)
     // Streams that resume and live queries wait for their turn, each apart from the other.
@@ -75,20 +76,23 @@ final class RequestRouter: RequestHandler, Sendable {
       logger.debug("refused", metadata: ["code": "\(error.code.rawValue)", "route": "\(route?.pattern ?? "")"])
       response = .response(error.response)
     }
-    return counted(response, request.method, (route?.counts ?? otherCounts))
+    return counted(response, request.method, request.client, (route?.counts ?? otherCounts))
   }
 
   private func counted(
-    _ response: HandlerResponse, _ method: HTTPRequest.Method, _ counts: RequestCounts
+    _ response: HandlerResponse, _ method: HTTPRequest.Method, _ client: ClientAddress, _ counts: RequestCounts
   ) -> HandlerResponse {
     switch response {
-    case .response(let response): counts.count(method, status: response.status)
+    case .response(let response):
+      counts.count(method, status: response.status)
+      noteRefusal(response, client)
     case .stream: counts.count(method, status: .ok)
     case .deferred(let start):
       return .deferred { completion in
         start(
-          completion.preparing { response in
+          completion.preparing { [self] response in
             counts.count(method, status: response.status)
+            noteRefusal(response, client)
             return response
           } willStream: {
             counts.count(method, status: .ok)
@@ -96,6 +100,11 @@ final class RequestRouter: RequestHandler, Sendable {
       }
     }
     return response
+  }
+
+  private func noteRefusal(_ response: Response, _ client: ClientAddress) {
+    guard let reason = response.reason, let condition = ProblemCode(rawValue: reason)?.condition else { return }
+    conditions.note(condition, client: client)
   }
 
   private func response(to request: borrowing Request, _ found: inout Route?) throws(Problem) -> HandlerResponse {
@@ -109,6 +118,7 @@ final class RequestRouter: RequestHandler, Sendable {
       throw Problem(.notFound, "nothing is served under this path")
     }
     found = route
+    request.note(route: route.pattern)
     if method == .options {
       var fields: HTTPFields = [.allow: route.allow]
       fields[.acceptPatch] = route.acceptPatch
@@ -123,6 +133,11 @@ final class RequestRouter: RequestHandler, Sendable {
     }
     if !route.isAlwaysServed { try readiness.check() }
     return try handler(request, RequestContext(route: route, target: target))
+  }
+
+  /// A problem says which request it is of.
+  func finish(_ response: inout Response, of request: RequestID) {
+    response.name(request)
   }
 
   /// Answers what the server refuses before there is a request, and what it cannot answer afterwards.

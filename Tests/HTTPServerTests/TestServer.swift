@@ -73,6 +73,8 @@ struct TestHandler: RequestHandler {
     }
   }
 
+  func finish(_ response: inout Response, of request: RequestID) {}
+
   func response(to fault: RequestFault) -> Response {
     let status: HTTPResponse.Status =
       switch fault {

@@ -10,8 +10,8 @@ import Testing
 /// files last from one block to the next. The session runs in a folder of its own where `Config` is the checkout's,
 /// `keyway` and `.build/debug/keyway` are the built program, and the example's server answers as 127.0.0.1:8080.
 ///
-/// The parts that differ each time become equal on both sides: the epoch of cursors, `retry:`, UUIDs, times, durations
-/// and rates. A final line end is added where an output has none.
+/// The parts that differ each time become equal on both sides: the epoch of cursors, `retry:`, UUIDs, the ids of
+/// requests, times, durations and rates. A final line end is added where an output has none.
 @Suite("The tour of the README")
 struct ReadmeTourTests {
   private struct Step {
@@ -100,6 +100,7 @@ struct ReadmeTourTests {
     text = text.replacing(/\b[0-9a-z]+-[0-9a-f]{32}\b/, with: "STREAM")
     text = text.replacing(/\b[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(Z|[+-][0-9:]+)/, with: "TIME")
     text = text.replacing(/\b[0-9]{2}:[0-9]{2}:[0-9]{2}\b/, with: "TIME")
+    text = text.replacing(/"requestId":"[^"]*"/, with: #""requestId":"ID""#)
     text = text.replacing(/in [0-9.]+ s \([0-9,]+\/s\)/, with: "in N s (N/s)")
     text = text.replacing(/(?i:\bdate: ).*/, with: "date: DATE")
     return text

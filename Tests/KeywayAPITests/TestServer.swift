@@ -15,7 +15,7 @@ final class TestServer {
 
   init(
     schema: String = Fixture.schema, objects: [(String, String)] = Fixture.objects,
-    journal: (any TransactionJournal)? = nil,
+    journal: (any TransactionJournal)? = nil, log: LogOutput? = nil,
     _ configure: (inout KeywayServer.Configuration) -> Void = { _ in }, now: (@Sendable () -> UInt64)? = nil
   ) throws {
     var configuration = KeywayServer.Configuration()
@@ -26,8 +26,11 @@ final class TestServer {
     let schema = try Schema(yaml: schema)
     server =
       if let now {
-        try KeywayServer(schema: schema, configuration: configuration, logger: logger, journal: journal, now: now)
-      } else { try KeywayServer(schema: schema, configuration: configuration, logger: logger, journal: journal) }
+        try KeywayServer(
+          schema: schema, configuration: configuration, logger: logger, journal: journal, log: log, now: now)
+      } else {
+        try KeywayServer(schema: schema, configuration: configuration, logger: logger, journal: journal, log: log)
+      }
     _ = try server.recover { _ in }
     for (reference, body) in objects { try client.must("PUT", "/v1/objects/\(reference)", body: body) }
   }

@@ -31,6 +31,13 @@ struct SettingsTests {
   }
 
   @Test(
+    "a word that YAML takes for a boolean is a choice where one is called so", arguments: ["off", "\"off\"", "all"])
+  func booleans(word: String) throws {
+    let settings = try Self.load(yaml: "log: {access: \(word)}")
+    #expect(settings.api.accessLog == (word == "all" ? .all : .off))
+  }
+
+  @Test(
     "a mistake is named with its place",
     arguments: [
       ("port: 70000", "k.yaml:1: port is 70000, not between 0 and 65535"),
@@ -77,7 +84,8 @@ struct SettingsTests {
   @Test(
     "a name that is no setting suggests what is near, and nothing else",
     arguments: [
-      ("log", "did you mean log.level or log.format?"), ("log.colour", "did you mean log.level or log.format?"),
+      ("log", "did you mean log.level, log.format, log.access, log.bytes or log.conditionSeconds?"),
+      ("log.colour", "did you mean log.level, log.format, log.access, log.bytes or log.conditionSeconds?"),
       ("logLevel", "did you mean log.level?"), ("snapshot", "did you mean snapshot.revisions or snapshot.bytes?"),
       ("hots", "did you mean host?"), ("a", "keyway serve --print-config lists all"),
     ])

@@ -56,6 +56,9 @@ package struct Problem: Error, Sendable {
     return problem
   }
 
+  /// What a response with a problem is of.
+  static let mediaType = "application/problem+json"
+
   /// The response: `application/problem+json` with type, title, status, detail and what it is about.
   package var response: Response {
     var body: JSONObject = [
@@ -69,7 +72,8 @@ package struct Problem: Error, Sendable {
     body["operation"] = operation.map { .integer(Int64($0)) }
     var response = Response.json(body)
     response.status = code.status
-    response.fields[.contentType] = "application/problem+json"
+    response.reason = code.rawValue
+    response.fields[.contentType] = Self.mediaType
     response.fields.append(contentsOf: fields)
     return response
   }

@@ -1,3 +1,4 @@
+import HTTPServer
 package import HTTPTypes
 
 /// The codes of the specification, section 6: each is a page under `/v1/problems/`.
@@ -67,6 +68,17 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .tooManyCells, .tooManyKeyPaths, .tooManyOperations, .tooManyObjects: .tooManyRequests
     case .tooManyStreams, .tooManyQueries, .overloaded, .draining, .storeUnavailable: .serviceUnavailable
     case .internalError: .internalServerError
+    }
+  }
+
+  /// The condition that an operator has to know of where this is answered; nil where it is a client's matter alone, or
+  /// noted elsewhere.
+  var condition: Condition? {
+    switch self {
+    case .tooManyStreams: .streams
+    case .tooManyQueries: .queries
+    case .overloaded: .overload
+    default: nil
     }
   }
 

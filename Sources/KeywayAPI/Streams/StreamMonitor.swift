@@ -9,16 +9,18 @@ package final class StreamMonitor: StreamHubDelegate {
   private let store: Store
   private let streams: StreamRegistry
   private let metrics: PrometheusRegistry
+  private let conditions: ConditionLog
   private let logger: Logger
   /// Where slow readers are dealt with, so that the streams of their hub thread need not wait for it.
   private let slowReaders = DispatchQueue(label: "keyway.slow-readers", qos: .utility)
   /// Where what takes long to encode is encoded for them, so that other slow readers need not wait for it either.
   private let encodings = DispatchQueue(label: "keyway.slow-readers.encodings", qos: .utility)
 
-  init(store: Store, streams: StreamRegistry, metrics: PrometheusRegistry, logger: Logger) {
+  init(store: Store, streams: StreamRegistry, metrics: PrometheusRegistry, conditions: ConditionLog, logger: Logger) {
     self.store = store
     self.streams = streams
     self.metrics = metrics
+    self.conditions = conditions
     self.logger = logger
   }
 
@@ -52,6 +54,11 @@ package final class StreamMonitor: StreamHubDelegate {
   package func streamEnded(_ id: StreamID, _ end: StreamEnd) {
     store.withPublication { streams.streamEnded(id, &$0) }
     metrics.increment("keyway_disconnects_total", ["reason": end.rawValue])
+    switch end {
+    case .stalled: conditions.note(.stalled)
+    case .overflow: conditions.note(.overflow)
+    case .clientGone, .ended, .lifetime, .shutdown: break
+    }
     logger.debug("stream ended", metadata: ["stream": "\(id.number)", "reason": "\(end.rawValue)"])
   }
 }

@@ -21,14 +21,17 @@ struct ServeCommand: AsyncParsableCommand {
       return
     }
     SystemAllocator.configure()
-    let logger = Self.logger(settings)
+    let log = LogOutput(settings.logFormat, descriptor: STDERR_FILENO, bytes: settings.logBytes)
+    // What was logged is written before the process ends, where the log has a reader.
+    defer { log.flush(within: .seconds(1)) }
+    let logger = Logger(label: "keyway") { LineLogHandler(label: $0, logLevel: settings.logLevel, output: log) }
     for warning in settings.warnings { logger.warning("\(warning)") }
     let (schema, text) = try SchemaFile.loadWithText(settings.schema)
     // The port comes first: a start that fails for it leaves no store behind.
     let socket = try ListeningSocket(host: settings.api.host, port: settings.api.port)
     let server = try KeywayServer(
       schema: schema, schemaText: text, configuration: settings.api, logger: logger,
-      journal: try Self.openJournal(settings, schema: text, logger: logger), socket: socket
+      journal: try Self.openJournal(settings, schema: text, logger: logger), socket: socket, log: log
     ) {
       if let seed = settings.seedFile { try SeedFile.load(seed, into: $0) }
     }
@@ -47,18 +50,6 @@ struct ServeCommand: AsyncParsableCommand {
     }
     try await running.untilSignalled()
     logger.notice("stopped")
-  }
-
-  private static func logger(_ settings: Settings) -> Logger {
-    Logger(label: "keyway") { label in
-      switch settings.logFormat {
-      case .json: return JSONLogHandler(label: label, logLevel: settings.logLevel)
-      case .text:
-        var handler = StreamLogHandler.standardError(label: label)
-        handler.logLevel = settings.logLevel
-        return handler
-      }
-    }
   }
 
   /// Opens the journal of the store that the settings name, or makes one for objects of the schema with that text.

@@ -15,6 +15,9 @@ extension Settings {
     .list("names", \.api.names, "host names to answer to, besides localhost, 127.0.0.1, [::1] and host"),
     .choice("log.level", \.logLevel, "the least severe entries that are logged"),
     .choice("log.format", \.logFormat, "how they are written, one line each"),
+    .choice("log.access", \.api.accessLog, "which requests and ended streams get a line in the log"),
+    .number("log.bytes", \.logBytes, 4096...1 << 30, "log lines that wait for the log's reader"),
+    .number("log.conditionSeconds", \.api.conditionSeconds, 1...86_400, "quiet after which a condition has ended"),
     .text("schema", \.schema, "the schema file"),
     .text("seed", \.seed, "JSON lines for an empty store: a path, none, or auto: the example's with its schema"),
     .text("store", \.store, "the directory where objects are kept, or memory"),
@@ -72,7 +75,7 @@ extension Settings {
   /// The setting of that name.
   static func setting(named name: String) -> Setting? { all.first { $0.name == name } }
 
-  /// The names of the settings of a group: those of `log` are `log.level` and `log.format`.
+  /// The names of the settings of a group: those of `log` begin with `log.`.
   static func names(inGroup group: some StringProtocol) -> [String] {
     all.map(\.name).filter { $0.hasPrefix(group + ".") }
   }

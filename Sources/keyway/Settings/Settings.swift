@@ -11,11 +11,6 @@ struct Settings: Sendable {
     case synced, relaxed
   }
 
-  /// How a line of the log looks.
-  enum LogFormat: String, CaseIterable, Sendable {
-    case text, json
-  }
-
   /// What the server takes: address, names and limits.
   var api = KeywayServer.Configuration()
   var schema = exampleSchema
@@ -26,6 +21,7 @@ struct Settings: Sendable {
   var durabilityWindowMilliseconds = 100
   var logLevel = Logger.Level.info
   var logFormat = LogFormat.text
+  var logBytes = 1 << 20
   var drainSeconds = 8
 
   /// Where each value comes from, by the name of the setting; a value without an origin is a default.

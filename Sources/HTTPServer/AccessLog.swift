@@ -1,0 +1,6 @@
+/// Hears of every request and stream that has ended. On the server's own threads: it must not wait.
+package protocol AccessLog: Sendable {
+  /// Told once for each request that was begun, when its answer is sent or its client gone, and for one that was
+  /// answered with a stream, when that has ended.
+  func ended(_ record: AccessRecord)
+}

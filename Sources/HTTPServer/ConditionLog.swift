@@ -1,0 +1,152 @@
+import Locking
+package import Logging
+
+/// Tells operators of conditions: logs each once when it begins, now and then while it lasts, and once when it has
+/// ended, and counts every occurrence.
+///
+/// A condition begins with its first occurrence and ends when there was none for a while; one with a known end is
+/// `set`. What clients do by the thousand becomes a few lines. Any thread; logging happens outside the lock.
+package final class ConditionLog: Sendable {
+  /// Occurrences of one condition.
+  package struct Count: Sendable {
+    /// How often it occurred since the start.
+    package var total = 0
+    /// Whether it lasts.
+    package var isActive = false
+  }
+
+  private struct Episode {
+    var count = Count()
+    var countAtBeginning = 0
+    var beganSecond: Int64 = 0
+    var lastSecond: Int64 = 0
+    var reportSecond: Int64 = 0
+    /// Its owner says when it ends.
+    var isHeld = false
+
+    /// Counts occurrences; true where the condition begins with them.
+    mutating func occurred(_ occurrences: Int, at second: Int64) -> Bool {
+      let isFirst = !count.isActive
+      if isFirst {
+        count.isActive = true
+        countAtBeginning = count.total
+        beganSecond = second
+        reportSecond = second + ConditionLog.reportSeconds
+      }
+      count.total += occurrences
+      lastSecond = second
+      return isFirst
+    }
+  }
+
+  private struct Line {
+    let level: Logger.Level
+    let message: Logger.Message
+    let metadata: Logger.Metadata
+  }
+
+  /// After how many seconds a condition that lasts is logged again.
+  private static let reportSeconds: Int64 = 600
+
+  private let logger: Logger
+  private let quietSeconds: Int64
+  private let now: @Sendable () -> Int64
+  private let episodes = Locked<[Condition: Episode]>([:])
+  private let watchers = Locked<[@Sendable (ConditionLog) -> Void]>([])
+
+  /// A log without conditions. One of which nothing was noted for `quietSeconds` has ended; `now` gives seconds that
+  /// only grow.
+  package init(logger: Logger, quietSeconds: Int = 60, now: (@Sendable () -> Int64)? = nil) {
+    self.logger = logger
+    self.quietSeconds = Int64(quietSeconds)
+    self.now = now ?? { Int64(MonotonicClock.seconds) }
+  }
+
+  /// Notes an occurrence, or several. `client` is who met the condition first, `detail` what happened then; both stand
+  /// in the line that says that it begins.
+  package func note(
+    _ condition: Condition, count: Int = 1, client: ClientAddress? = nil, detail: @autoclosure () -> String? = nil
+  ) {
+    let second = now()
+    let isFirst = episodes.withLock { episodes in
+      episodes[condition, default: Episode()].occurred(count, at: second)
+    }
+    if isFirst { log(began(condition, client: client, detail: detail())) }
+  }
+
+  /// Says whether a condition lasts whose owner knows that. Saying the same again does nothing.
+  package func set(_ condition: Condition, isActive: Bool, detail: @autoclosure () -> String? = nil) {
+    let second = now()
+    let line = episodes.withLock { episodes -> Line? in
+      if isActive {
+        var episode = episodes[condition, default: Episode()]
+        guard !episode.isHeld else { return nil }
+        _ = episode.occurred(1, at: second)
+        episode.isHeld = true
+        episodes[condition] = episode
+        return began(condition, client: nil, detail: detail())
+      }
+      guard let episode = episodes[condition], episode.isHeld else { return nil }
+      return end(condition, &episodes, at: second)
+    }
+    if let line { log(line) }
+  }
+
+  /// Has `watcher` called with each sweep, to `set` what no other code notices.
+  package func watch(_ watcher: @escaping @Sendable (ConditionLog) -> Void) {
+    watchers.withLock { $0.append(watcher) }
+  }
+
+  /// Ends what has not occurred for a while, and tells of what lasts. To be called about once a second.
+  package func sweep() {
+    for watcher in watchers.withLock({ $0 }) { watcher(self) }
+    let second = now()
+    let lines = episodes.withLock { episodes in
+      var lines: [Line] = []
+      for (condition, episode) in episodes where episode.count.isActive {
+        if !episode.isHeld, second - episode.lastSecond >= quietSeconds {
+          lines.append(end(condition, &episodes, at: second))
+        } else if second >= episode.reportSecond {
+          episodes[condition]?.reportSecond = second + Self.reportSeconds
+          lines.append(
+            Line(
+              level: condition.level, message: "still: \(condition.message)",
+              metadata: metadata(of: condition, episode, at: second)))
+        }
+      }
+      return lines
+    }
+    for line in lines { log(line) }
+  }
+
+  /// Every condition that ever occurred.
+  package var counts: [(condition: Condition, count: Count)] {
+    episodes.withLock { $0.map { ($0.key, $0.value.count) } }
+  }
+
+  private func began(_ condition: Condition, client: ClientAddress?, detail: String?) -> Line {
+    var metadata: Logger.Metadata = ["condition": "\(condition.name)"]
+    if let client { metadata["client"] = "\(client)" }
+    if let detail { metadata["detail"] = "\(detail)" }
+    return Line(level: condition.level, message: "\(condition.message)", metadata: metadata)
+  }
+
+  private func end(_ condition: Condition, _ episodes: inout [Condition: Episode], at second: Int64) -> Line {
+    let episode = episodes[condition] ?? Episode()
+    episodes[condition]?.count.isActive = false
+    episodes[condition]?.isHeld = false
+    return Line(
+      level: .notice, message: "ended: \(condition.message)", metadata: metadata(of: condition, episode, at: second))
+  }
+
+  private func metadata(of condition: Condition, _ episode: Episode, at second: Int64) -> Logger.Metadata {
+    [
+      "condition": "\(condition.name)", "count": "\(episode.count.total - episode.countAtBeginning)",
+      "seconds": "\(second - episode.beganSecond)",
+    ]
+  }
+
+  private func log(_ line: Line) {
+    logger.log(level: line.level, line.message, metadata: line.metadata)
+  }
+}

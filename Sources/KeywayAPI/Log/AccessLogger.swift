@@ -1,0 +1,46 @@
+package import HTTPServer
+import Logging
+
+/// Writes the access log: a line for each request, and for each stream when it has ended.
+///
+/// A line names the resource by its pattern: no path, query, header or body that a client sent stands in it, but the
+/// method and the request's id, which cannot forge lines.
+package final class AccessLogger: AccessLog {
+  /// The most characters of a method that are written.
+  private static let methodLength = 32
+
+  private let level: AccessLogLevel
+  private let output: LogOutput
+
+  /// The log of that level; nil where that is none.
+  package init?(_ level: AccessLogLevel, output: LogOutput) {
+    guard level != .off else { return nil }
+    (self.level, self.output) = (level, output)
+  }
+
+  /// Writes the line of a record, where the level asks for it.
+  package func ended(_ record: AccessRecord) {
+    guard level == .all || Self.isError(record) else { return }
+    var line = LogLine(
+      output.format, at: output.now(), .info, label: "keyway.access",
+      message: record.streamEnd == nil ? "request" : "stream")
+    line.add("method", record.method.map { String($0.prefix(Self.methodLength)) } ?? "-")
+    line.add("route", record.route ?? "-")
+    if let status = record.status { line.add("status", status) } else { line.add("status", "-") }
+    if let reason = record.reason { line.add("reason", reason) }
+    if let end = record.streamEnd { line.add("end", end.rawValue) }
+    line.add("bytes", record.byteCount)
+    line.add("milliseconds", nanoseconds: record.nanoseconds)
+    line.add("client", "\(record.client)")
+    line.add("requestId", record.id?.text ?? "-")
+    output.write(line.ended())
+  }
+
+  private static func isError(_ record: AccessRecord) -> Bool {
+    switch record.streamEnd {
+    case .overflow, .stalled: true
+    case .clientGone, .ended, .lifetime, .shutdown: false
+    case nil: record.status.map { $0 >= 400 } ?? true
+    }
+  }
+}

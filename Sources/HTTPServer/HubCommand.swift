@@ -1,7 +1,6 @@
 /// What a hub thread is told, in order.
 enum HubCommand: Sendable {
-  case open(
-    StreamID, prelude: EventBytes, channel: ChannelID?, overflow: OverflowPolicy, beginning: StreamBeginning = .posted)
+  case open(HubOpening)
   case attach(StreamID, SocketHandoff)
   case abandon(StreamID)
   case deliver(Delivery)

@@ -26,7 +26,7 @@ struct HubInbox {
   /// Adds what is not an event. `nil` once the inbox is closed: the command has no effect.
   mutating func append(_ command: HubCommand) -> Wake? {
     guard !isClosed else { return nil }
-    if case .open(_, _, let channel?, _, _) = command { losing.remove(.channel(channel)) }
+    if case .open(let opening) = command, let channel = opening.channel { losing.remove(.channel(channel)) }
     commands.append(command)
     return wake()
   }

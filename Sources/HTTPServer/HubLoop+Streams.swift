@@ -7,25 +7,22 @@ extension HubLoop {
   /// quick reader never waits for it.
   private static let unsentByteCount: Int32 = 131_072
 
-  func open(
-    _ id: StreamID, _ prelude: EventBytes, _ channel: ChannelID?, _ overflow: OverflowPolicy,
-    _ beginning: StreamBeginning
-  ) {
-    let subscriber = Subscriber(id: id, overflow: overflow, now: now, attachSeconds: limits.requestSeconds)
-    subscribers[id] = subscriber
-    changeQueue(of: subscriber) { $0.append(prelude) }
-    if let channel {
+  func open(_ opening: HubOpening) {
+    let subscriber = Subscriber(opening, now: now, attachSeconds: limits.requestSeconds)
+    subscribers[opening.id] = subscriber
+    changeQueue(of: subscriber) { $0.append(opening.prelude) }
+    if let channel = opening.channel {
       let group = channels[channel] ?? Channel(id: channel)
       channels[channel] = group
       settle(group)
       group.join(subscriber)
-      switch beginning {
+      switch opening.beginning {
       case .posted: break
       case .position(let position): group.move(to: position)
       case .behind: group.move(to: 0)
       }
     }
-    if beginning == .behind {
+    if opening.beginning == .behind {
       subscriber.lag = .behind
       worker.counters.addLagging(1)
     }
@@ -143,7 +140,7 @@ extension HubLoop {
     subscriber.slot = nil
     subscriber.access?.end(subscriber.ending ?? .ended)
     subscriber.access = nil
-    worker.counters.closeStream()
+    worker.counters.closeStream(of: subscriber.client)
     delegate.streamEnded(subscriber.id, subscriber.ending ?? .ended)
   }
 }

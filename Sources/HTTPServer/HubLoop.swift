@@ -93,8 +93,7 @@ final class HubLoop {
 
   private func perform(_ command: HubCommand) {
     switch command {
-    case .open(let id, let prelude, let channel, let overflow, let beginning):
-      open(id, prelude, channel, overflow, beginning)
+    case .open(let opening): open(opening)
     case .attach(let id, let handoff): attach(id, handoff)
     case .abandon(let id): abandon(id)
     case .deliver(let delivery): deliver(delivery)
@@ -129,9 +128,9 @@ final class HubLoop {
       case .attach(_, let handoff):
         Glibc.close(handoff.descriptor)
         handoff.access?.end(.shutdown)
-      case .open(let id, _, _, _, _):
-        worker.counters.closeStream()
-        delegate.streamEnded(id, .shutdown)
+      case .open(let opening):
+        worker.counters.closeStream(of: opening.client)
+        delegate.streamEnded(opening.id, .shutdown)
       default: break
       }
     }

@@ -18,6 +18,8 @@ package struct ServerLimits: Sendable {
   package var threads = 0
   /// How many event streams may be open at once.
   package var streams = 12_000
+  /// The same for one client address: less than all, so that one client never takes every stream.
+  package var streamsPerAddress = 10_500
   /// Threads that write to event streams; 0 means as many as there are cores.
   package var streamThreads = 0
   /// What may wait for one slow reader before its stream turns to lagging, or is ended as overflowed.

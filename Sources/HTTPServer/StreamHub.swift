@@ -62,19 +62,20 @@ package final class StreamHub: Sendable {
   /// Opens a stream, under a reserved name where one is given, and has it join the channel. `prelude` is the text of
   /// whole events, sent right after the head of the response; whatever is posted for the stream or its channel from now
   /// on comes after it. The stream has to become the answer to a request within `ServerLimits.requestSeconds`.
-  /// `overflow` says what becomes of it when its reader is too slow, `beginning` what the prelude covers. Any thread.
+  /// `client` is who reads it and has it counted, `overflow` says what becomes of it when that is too slow, and
+  /// `beginning` what the prelude covers. Any thread.
   package func open(
-    _ reserved: StreamID? = nil, prelude: [UInt8], channel: ChannelID?, overflow: OverflowPolicy = .coalesce,
-    beginning: StreamBeginning = .posted
+    _ reserved: StreamID? = nil, for client: ClientAddress = .unknown, prelude: [UInt8], channel: ChannelID?,
+    overflow: OverflowPolicy = .coalesce, beginning: StreamBeginning = .posted
   ) throws(StreamHubError) -> EventStream {
     guard !isDraining.load(ordering: .acquiring) else { throw .draining }
-    guard counters.openStream(limit: limits.streams) else { throw .tooManyStreams }
+    try counters.openStream(for: client, limits)
     let id = reserved ?? reserveID()
     let worker = worker(of: id)
-    let command = HubCommand.open(
-      id, prelude: EventBytes(prelude), channel: channel, overflow: overflow, beginning: beginning)
-    guard worker.send(command) else {
-      counters.closeStream()
+    let opening = HubOpening(
+      id: id, client: client, prelude: EventBytes(prelude), channel: channel, overflow: overflow, beginning: beginning)
+    guard worker.send(.open(opening)) else {
+      counters.closeStream(of: client)
       throw .draining
     }
     return EventStream(id: id, worker: worker)

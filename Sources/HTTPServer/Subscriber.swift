@@ -1,6 +1,8 @@
 /// One event stream on the hub thread it belongs to. There are thousands: every property counts.
 final class Subscriber {
   let id: StreamID
+  /// Who reads it.
+  let client: ClientAddress
   /// The hub's own descriptor; -1 until the connection has been taken over.
   var descriptor: Int32 = -1
   var isChunked = true
@@ -28,9 +30,10 @@ final class Subscriber {
   /// When the wait ends for being taken over, or, once it is ending, for being flushed.
   var deadlineSecond: Int32
 
-  init(id: StreamID, overflow: OverflowPolicy, now: Int32, attachSeconds: Int) {
-    self.id = id
-    self.overflow = overflow
+  init(_ opening: HubOpening, now: Int32, attachSeconds: Int) {
+    id = opening.id
+    client = opening.client
+    overflow = opening.overflow
     openedSecond = now
     progressSecond = now
     deadlineSecond = now + Int32(clamping: attachSeconds)

@@ -27,9 +27,9 @@ final class RequestRouter: RequestHandler, Sendable {
     self.logger = logger
     readiness = Readiness(of: store)
     // Streams that resume and live queries wait for their turn, each apart from the other.
-    let limit = streams.registry.services.limits.opening
-    let resumptions = OpeningQueue(label: "keyway.resumptions", limit: limit, readiness: readiness)
-    let queryOpenings = OpeningQueue(label: "keyway.queries", limit: limit, readiness: readiness)
+    let streamLimits = streams.registry.services.limits
+    let resumptions = OpeningQueue(label: "keyway.resumptions", limits: streamLimits, readiness: readiness)
+    let queryOpenings = OpeningQueue(label: "keyway.queries", limits: streamLimits, readiness: readiness)
     let writer = TransactionWriter(store: store, limits: limits)
     table = RouteTable(
       Handlers(

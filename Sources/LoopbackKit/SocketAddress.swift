@@ -7,9 +7,12 @@ package struct SocketAddress: Hashable, Sendable {
   package let hostField: String
   private let family: Int32
   private let bytes: [UInt8]
+  /// The address of this machine that connections come from, in network byte order; nil for what the kernel chooses.
+  private var source: UInt32?
 
-  /// A port of 127.0.0.1.
-  package init(port: UInt16) {
+  /// A port of 127.0.0.1. Connections come from `source`, such as 127.0.0.2: for the server another client.
+  package init(port: UInt16, from source: String? = nil) {
+    self.source = source.map { inet_addr($0) }
     hostField = "127.0.0.1:\(port)"
     family = AF_INET
     bytes = withUnsafeBytes(of: sockaddr_in(loopbackPort: port)) { Array($0) }
@@ -45,6 +48,13 @@ package struct SocketAddress: Hashable, Sendable {
     setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
     if var receiveBufferBytes {
       setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &receiveBufferBytes, socklen_t(MemoryLayout<Int32>.size))
+    }
+    if let source {
+      var address = sockaddr_in(loopbackPort: 0)
+      address.sin_addr.s_addr = source
+      _ = withUnsafeBytes(of: &address) { raw in
+        raw.withMemoryRebound(to: sockaddr.self) { bind(descriptor, $0.baseAddress, socklen_t(raw.count)) }
+      }
     }
     let result = bytes.withUnsafeBytes { raw in
       raw.withMemoryRebound(to: sockaddr.self) { Glibc.connect(descriptor, $0.baseAddress, socklen_t(raw.count)) }

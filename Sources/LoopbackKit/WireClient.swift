@@ -4,12 +4,14 @@ package import KeyValueModel
 package struct WireClient {
   /// The port of the server.
   package let port: UInt16
+  private let address: SocketAddress
   /// What must not go away while this client, or a stream that it opened, is in use.
   private let owner: AnyObject?
 
-  /// A client of the server on this port; it keeps `owner`, and so do its streams.
-  package init(port: UInt16, keepingAlive owner: AnyObject? = nil) {
+  /// A client of the server on this port; it keeps `owner`, and so do its streams. `source` is as in `SocketAddress`.
+  package init(port: UInt16, from source: String? = nil, keepingAlive owner: AnyObject? = nil) {
     self.port = port
+    address = SocketAddress(port: port, from: source)
     self.owner = owner
   }
 
@@ -19,7 +21,7 @@ package struct WireClient {
     _ method: String, _ target: String, _ headers: [String: String] = [:], body: String? = nil,
     before deadline: Deadline = Deadline()
   ) throws(LoopbackError) -> WireResponse {
-    let socket = try WireSocket(port: port)
+    let socket = try WireSocket(address)
     try socket.send(WireRequest(method, target, headers, body: body).text(host: "127.0.0.1:\(port)"))
     return try WireReader(socket).response(hasBody: method != "HEAD", before: deadline)
   }
@@ -36,7 +38,7 @@ package struct WireClient {
   package func must(
     _ method: String, _ target: String, _ headers: [String: String] = [:], body: String? = nil
   ) throws(LoopbackError) -> WireResponse {
-    try WireConnection(SocketAddress(port: port)).must(WireRequest(method, target, headers, body: body))
+    try WireConnection(address).must(WireRequest(method, target, headers, body: body))
   }
 
   /// Opens a stream; throws where the status is another than 200. `receiveBufferBytes` is as in `WireSocket`.
@@ -45,7 +47,7 @@ package struct WireClient {
     receiveBufferBytes: Int32? = nil
   ) throws(LoopbackError) -> WireStream {
     let all = headers.merging(["Accept": "text/event-stream"]) { given, _ in given }
-    let socket = try WireSocket(port: port, receiveBufferBytes: receiveBufferBytes)
+    let socket = try WireSocket(address, receiveBufferBytes: receiveBufferBytes)
     try socket.send(WireRequest(method, target, all, body: body).text(host: "127.0.0.1:\(port)"))
     let reader = WireReader(socket)
     let head = try reader.head(before: Deadline())
@@ -60,7 +62,7 @@ package struct WireClient {
   package func raw(
     _ bytes: [UInt8], before deadline: Deadline = Deadline()
   ) throws(LoopbackError) -> WireResponse? {
-    let socket = try WireSocket(port: port)
+    let socket = try WireSocket(address)
     do {
       try socket.send(bytes)
       return try WireReader(socket).response(hasBody: true, before: deadline)

@@ -57,8 +57,10 @@ package struct PreparedQuery: Sendable {
 
 extension Store {
   /// Evaluates queries that have no observer yet, without holding anything up. Throws `malformed-filter` where they
-  /// cost more than `fetch.filterCost` together.
-  package func prepare(_ queries: some Collection<Query>) throws(ModelError) -> [Query: PreparedQuery] {
+  /// cost more than `fetch.filterCost` together, or `isAbandoned` says that they are no longer wanted.
+  package func prepare(
+    _ queries: some Collection<Query>, _ isAbandoned: () -> Bool = { false }
+  ) throws(ModelError) -> [Query: PreparedQuery] {
     guard !queries.isEmpty else { return [:] }
     let wanted = Set(queries)
     let (snapshot, unwatched) = withPublication { publication in
@@ -67,7 +69,7 @@ extension Store {
     var prepared: [Query: PreparedQuery] = [:]
     var cost = limits.queryOpeningCost
     for query in unwatched {
-      let live = try LiveQuery(query, in: snapshot.state, cost: &cost)
+      let live = try LiveQuery(query, in: snapshot.state, cost: &cost, isAbandoned)
       prepared[query] = PreparedQuery(live, at: snapshot.revision, snapshot, limits: limits)
     }
     return prepared

@@ -11,8 +11,10 @@ struct ResumedQueryKey: Hashable, Sendable {
 extension PreparedQuery {
   /// A query as it was at a revision, with what became of it since. Throws `malformed-filter` where it costs more than
   /// `cost`, which is spent from.
-  init(_ query: Query, _ missed: MissedCommits, limits: StoreLimits, cost: inout Int) throws(ModelError) {
-    let live = try LiveQuery(query, in: missed.past, cost: &cost)
+  init(
+    _ query: Query, _ missed: MissedCommits, limits: StoreLimits, cost: inout Int, _ isAbandoned: () -> Bool = { false }
+  ) throws(ModelError) {
+    let live = try LiveQuery(query, in: missed.past, cost: &cost, isAbandoned)
     self.init(live, at: missed.after, missed.snapshot, isPast: true, limits: limits)
     bringUp(through: missed.commits, to: missed.snapshot, from: missed.past)
   }
@@ -25,10 +27,10 @@ extension Store {
   /// Prepares queries for a client that resumes after a revision, or brings what was prepared up to the published
   /// history: what they were then, and what became of them since. Uses what was prepared for another client and given
   /// back. Leaves out those of which that is no longer known. Throws `malformed-filter` where they cost more than
-  /// `fetch.filterCost` together.
+  /// `fetch.filterCost` together, or `isAbandoned` says that they are no longer wanted.
   package func prepare(
     _ queries: some Collection<Query>, after revision: Revision, _ publishedHistory: PublishedHistory,
-    _ prepared: inout [Query: PreparedQuery]
+    _ prepared: inout [Query: PreparedQuery], _ isAbandoned: () -> Bool = { false }
   ) throws(ModelError) {
     var cost = limits.queryOpeningCost
     for query in Set(queries) {
@@ -40,7 +42,7 @@ extension Store {
         bringUp(&entry, to: publishedHistory)
         prepared[query] = entry
       } else if let missed = missed(after: revision, publishedHistory) {
-        var entry = try PreparedQuery(query, missed, limits: limits, cost: &cost)
+        var entry = try PreparedQuery(query, missed, limits: limits, cost: &cost, isAbandoned)
         bringUp(&entry, to: publishedHistory)
         prepared[query] = entry
       }

@@ -59,7 +59,9 @@ import Testing
   @Test func aStreamOpenedAfterALossLosesNothingUnnoticed() {
     var inbox = HubInbox(byteLimit: 50)
     for _ in 0..<3 { inbox.append(.channel(ChannelID(1), event)) }
-    _ = inbox.append(.open(StreamID(1), prelude: event, channel: ChannelID(1), overflow: .coalesce))
+    _ = inbox.append(
+      .open(
+        HubOpening(id: StreamID(1), client: .unknown, prelude: event, channel: ChannelID(1), overflow: .coalesce)))
     inbox.append(.channel(ChannelID(1), event))
     let commands = taken(&inbox)
     #expect(commands.count == 4)

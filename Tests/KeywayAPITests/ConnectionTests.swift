@@ -66,6 +66,23 @@ struct ConnectionTests {
     #expect(try reader.line(before: Deadline()).hasPrefix("id: "))
   }
 
+  @Test("One address takes its share of the streams and is told 429; another is served")
+  func shareOfStreams() throws {
+    let server = try TestServer {
+      $0.server.streams = 4
+      $0.server.streamsPerAddress = 2
+    }
+    let streams = try (0..<2).map { _ in try server.subscribed("Account/1/balance") }
+    for target in ["/v1/streams", "/v1/objects/Account/1", "/v1/objects/Account", "/v1/journal"] {
+      let refused = try server.client.send("GET", target, ["Accept": "text/event-stream"])
+      #expect(refused.status == 429 && refused.problem == "too-many-streams" && refused["Retry-After"] != nil)
+    }
+    let other = try server.client(from: "127.0.0.2").stream("/v1/objects/Account/1/balance")
+    #expect(try other.next().name == "change")
+    streams[0].socket.close()
+    #expect(Deadline().awaits { (try? server.subscribed("Account/1")) != nil })
+  }
+
   @Test("One stream too many is 503 with Retry-After; when another has ended there is room")
   func tooManyStreams() throws {
     let server = try TestServer { $0.server.streams = 2 }

@@ -13,6 +13,9 @@ final class TestServer {
   /// A client; as long as it or one of its streams is in use, so is the server.
   var client: WireClient { WireClient(port: server.port, keepingAlive: self) }
 
+  /// The same from another address of the loopback interface: for the server another client.
+  func client(from source: String) -> WireClient { WireClient(port: server.port, from: source, keepingAlive: self) }
+
   init(
     schema: String = Fixture.schema, objects: [(String, String)] = Fixture.objects,
     journal: (any TransactionJournal)? = nil, log: LogOutput? = nil,

@@ -8,17 +8,22 @@ extension LiveQuery {
   }
 
   /// The query in a state. `cost` is what it may cost, and is spent from; throws `malformed-filter` where that does not
-  /// suffice.
-  package init(_ query: Query, in state: ModelState, cost: inout Int) throws(ModelError) {
+  /// suffice, or where `isAbandoned` says that the query is no longer wanted.
+  package init(
+    _ query: Query, in state: ModelState, cost: inout Int, _ isAbandoned: () -> Bool = { false }
+  ) throws(ModelError) {
     let candidates = query.filter.flatMap { state.candidates(of: query.entity, for: $0) }
     try self.init(
-      query, candidates: candidates ?? state.unorderedReferences(of: query.entity), in: state, state.schema, cost: &cost
-    )
+      query, candidates: candidates ?? state.unorderedReferences(of: query.entity), in: state, state.schema,
+      cost: &cost,
+      isAbandoned)
   }
 
   /// The query in a state of the past, likewise.
-  package init(_ query: Query, in state: PastState, cost: inout Int) throws(ModelError) {
+  package init(
+    _ query: Query, in state: PastState, cost: inout Int, _ isAbandoned: () -> Bool = { false }
+  ) throws(ModelError) {
     try self.init(
-      query, candidates: state.references(of: query.entity), in: state, state.schema, cost: &cost)
+      query, candidates: state.references(of: query.entity), in: state, state.schema, cost: &cost, isAbandoned)
   }
 }

@@ -17,26 +17,39 @@ package struct LiveQuery: Sendable {
   /// reads beyond them, all that may do so before they are set themselves.
   ///
   /// `cost` is what it may still cost, in steps of the filter: an object that is looked at counts as one more, and a
-  /// row as ten. Throws `malformed-filter` where that does not suffice.
+  /// row as ten. Throws `malformed-filter` where that does not suffice, and where `isAbandoned`, which is asked once for
+  /// many objects, says that the query is no longer wanted.
   package init(
     _ query: Query, candidates: some Sequence<Reference>, in reader: some ObjectReader, _ schema: Schema,
-    cost: inout Int
+    cost: inout Int, _ isAbandoned: () -> Bool
   ) throws(ModelError) {
     self.query = query
     result = QueryResult(nothingOf: query)
     reach = QueryReach(of: query, in: schema)
     if reach.isFar {
-      for reference in candidates { follow(reference, in: reader) }
+      for (number, reference) in candidates.enumerated() {
+        try Self.check(number, isAbandoned)
+        follow(reference, in: reader)
+      }
       paths.settle(in: reader)
     }
     var sections: [Value: QuerySection] = [:]
-    for reference in candidates {
+    for (number, reference) in candidates.enumerated() {
+      try Self.check(number, isAbandoned)
       let row = try row(reference, in: reader, cost: &cost, section: { Self.shared($0, in: &sections) })
       cost -= row == nil ? 1 : 11
       guard cost >= 0 else { throw ModelError(.malformedFilter, "the query costs more than fetch.filterCost allows") }
       if let row { rows[reference] = row }
     }
     result = QueryResult(query, rows: Array(rows.values))
+  }
+
+  /// After so many objects it is asked again whether the query is wanted.
+  static let objectsPerCheck = 256
+
+  private static func check(_ number: Int, _ isAbandoned: () -> Bool) throws(ModelError) {
+    guard number % objectsPerCheck == objectsPerCheck - 1, isAbandoned() else { return }
+    throw ModelError(.malformedFilter, "the query was given up before it was evaluated")
   }
 
   /// One section for all rows of it that are there at the beginning.

@@ -8,18 +8,26 @@ package struct Problem: Error, Sendable {
   package let code: ProblemCode
   /// What is wrong with this request, as a sentence.
   package let detail: String
+  /// The status of the answer: mostly that of the code.
+  package let status: HTTPResponse.Status
   private var object: String?
   private var keyPath: String?
   private var operation: Int?
   private var fields: HTTPFields = [:]
 
-  /// A mistake with its detail.
-  package init(_ code: ProblemCode, _ detail: String, object: Reference? = nil, keyPath: String? = nil) {
+  /// A mistake with its detail. `status` where it is another than the code's: a limit that one client has met is 429,
+  /// where the same limit of all clients is 503.
+  package init(
+    _ code: ProblemCode, _ detail: String, object: Reference? = nil, keyPath: String? = nil,
+    status: HTTPResponse.Status? = nil
+  ) {
     self.code = code
+    self.status = status ?? code.status
     self.detail = detail
     self.object = object?.text
     self.keyPath = keyPath
-    let passes = code.status == .tooManyRequests || code.status == .serviceUnavailable || code == .idempotencyKeyInUse
+    let passes =
+      self.status == .tooManyRequests || self.status == .serviceUnavailable || code == .idempotencyKeyInUse
     if passes { fields[.retryAfter] = "1" }
   }
 
@@ -64,14 +72,14 @@ package struct Problem: Error, Sendable {
     var body: JSONObject = [
       "type": .string("/v1/problems/\(code.rawValue)"),
       "title": .string(code.explanation),
-      "status": .integer(Int64(code.status.code)),
+      "status": .integer(Int64(status.code)),
       "detail": .string(detail),
     ]
     body["object"] = object.map(Value.string)
     body["keyPath"] = keyPath.map(Value.string)
     body["operation"] = operation.map { .integer(Int64($0)) }
     var response = Response.json(body)
-    response.status = code.status
+    response.status = status
     response.reason = code.rawValue
     response.fields[.contentType] = Self.mediaType
     response.fields.append(contentsOf: fields)

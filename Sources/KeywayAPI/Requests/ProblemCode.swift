@@ -126,7 +126,8 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .tooManyOperations:
       "A transaction has at most transactions.operations operations, a JSON Patch patch.operations."
     case .tooManyObjects: "An answer has at most answer.objects objects by expand, or of a to-many behind another."
-    case .tooManyStreams: "The server has as many open streams as streams.maximum allows; try again later."
+    case .tooManyStreams:
+      "As many streams are open as streams.maximum allows, or of this client as streams.perAddress does; try later."
     case .tooManyQueries:
       "The server has as many live queries, or rows of them, as queries.maximum and queries.rows allow; try later."
     case .overloaded: "The server has more to do than its limits allow; try again."

@@ -5,51 +5,106 @@ import Locking
 /// Where streams wait to be opened whose beginning takes work: a crowd that comes back, or many different live queries.
 ///
 /// On the threads of requests they would hold up every other request, and all at once they would take every core from
-/// the writer. Here one after the other is opened, in the order of their coming, on a thread of its own.
+/// the writer. Here a few threads open one after the other, for each client in its turn, so that what one client asks
+/// for delays no other: there is always a thread that is not that client's.
 final class OpeningQueue: Sendable {
-  private let queue: DispatchQueue
-  private let limit: Int
-  private let readiness: Readiness
-  private let waiting = Locked(0)
+  /// Opens a stream. What it is given says whether the client has left meanwhile, so that the work need not go on.
+  typealias Opening = @Sendable (_ isAbandoned: @escaping @Sendable () -> Bool) throws(Problem) -> EventStream
 
-  /// A queue of at most so many.
-  init(label: String, limit: Int, readiness: Readiness) {
-    queue = DispatchQueue(label: label, qos: .utility)
-    self.limit = limit
-    self.readiness = readiness
+  private struct Waiting: Sendable {
+    let completion: Completion
+    let open: Opening
   }
 
-  /// Answers with a stream that waits for its turn to be opened; with `overloaded` where too many wait already.
-  func response(_ open: @escaping @Sendable () throws(Problem) -> EventStream) -> HandlerResponse {
+  private struct State {
+    var line: FairLine<Waiting>
+    /// How many threads are at work.
+    var threads = 0
+  }
+
+  /// How many that wait are looked at for clients that have left, when there is no room for another.
+  private static let sweepCount = 16
+
+  private let queue: DispatchQueue
+  private let threads: Int
+  private let readiness: Readiness
+  private let state: Locked<State>
+
+  /// A queue within `streams.opening` and the limits beside it.
+  init(label: String, limits: StreamLimits, readiness: Readiness) {
+    queue = DispatchQueue(label: label, qos: .utility, attributes: .concurrent)
+    threads = max(1, limits.openingThreads)
+    self.readiness = readiness
+    state = Locked(
+      State(
+        line: FairLine(
+          limit: limits.opening, clientLimit: limits.openingPerAddress, runningLimit: max(1, limits.openingThreads - 1))
+      ))
+  }
+
+  /// How many streams wait or are being opened.
+  var count: Int { state.withLock { $0.line.count } }
+
+  /// Answers a client with a stream that waits for its turn to be opened; with `overloaded` where too many wait
+  /// already, of all clients or of this one.
+  func response(to client: ClientAddress, _ open: @escaping Opening) -> HandlerResponse {
     .deferred { completion in
-      guard self.enter() else {
+      guard self.enter(Waiting(completion: completion, open: open), client) else {
         return completion.respond(Problem(.overloaded, "too many streams wait to be opened; try again").response)
       }
-      self.queue.async {
-        self.complete(completion, with: open)
-        self.waiting.withLock { $0 -= 1 }
-      }
     }
   }
 
-  private func enter() -> Bool {
-    waiting.withLock { waiting in
-      guard waiting < limit else { return false }
-      waiting += 1
-      return true
+  private func enter(_ waiting: Waiting, _ client: ClientAddress) -> Bool {
+    sweep(client)
+    let (isEntered, needsThread) = state.withLock { state -> (Bool, Bool) in
+      guard state.line.append(waiting, for: client) else { return (false, false) }
+      guard state.threads < threads else { return (true, false) }
+      state.threads += 1
+      return (true, true)
+    }
+    if needsThread { queue.async { self.work() } }
+    return isEntered
+  }
+
+  /// Where there is no room, lets go of streams that this client does not wait for any more.
+  private func sweep(_ client: ClientAddress) {
+    let left = state.withLock { state in
+      state.line.hasRoom(for: client)
+        ? []
+        : state.line.removeUnwanted(of: client, most: Self.sweepCount, isUnwanted: { $0.completion.isAbandoned })
+    }
+    for waiting in left { waiting.completion.respond(Self.clientHasLeft.response) }
+  }
+
+  /// Opens what is next until nothing is.
+  private func work() {
+    while let (client, waiting) = take() {
+      complete(waiting)
+      state.withLock { $0.line.finish(client) }
     }
   }
 
-  private func complete(_ completion: Completion, with open: () throws(Problem) -> EventStream) {
+  private func take() -> (client: ClientAddress, item: Waiting)? {
+    state.withLock { state in
+      let next = state.line.next()
+      if next == nil { state.threads -= 1 }
+      return next
+    }
+  }
+
+  private func complete(_ waiting: Waiting) {
+    let completion = waiting.completion
     // A crowd that came and went must not be worked for.
-    guard !completion.isAbandoned else {
-      return completion.respond(Problem(.overloaded, "the client has left").response)
-    }
+    guard !completion.isAbandoned else { return completion.respond(Self.clientHasLeft.response) }
     do throws(Problem) {
       try readiness.check()
-      completion.become(try open(), fields: .eventStream)
+      completion.become(try waiting.open { completion.isAbandoned }, fields: .eventStream)
     } catch {
-      completion.respond(error.response)
+      completion.respond((completion.isAbandoned ? Self.clientHasLeft : error).response)
     }
   }
+
+  /// What is counted of it; there is no client to hear it.
+  private static var clientHasLeft: Problem { Problem(.overloaded, "the client has left") }
 }

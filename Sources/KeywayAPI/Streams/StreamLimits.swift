@@ -14,6 +14,12 @@ package struct StreamLimits: Sendable {
   /// The most streams that wait to be opened because their beginning takes work: those that resume, and live queries,
   /// each. `streams.opening`.
   package var opening = 12_000
+  /// The same for one client address: less than all, so that one client never takes every place.
+  /// `streams.openingPerAddress`.
+  package var openingPerAddress = 10_500
+  /// The threads that open the streams that wait, for each of the two sorts. One client has all but one of them at most,
+  /// where there are several. `streams.openingThreads`.
+  package var openingThreads = 2
   /// Seconds between heartbeats, named in `open`. `heartbeat.seconds`.
   package var heartbeatSeconds = 15
 

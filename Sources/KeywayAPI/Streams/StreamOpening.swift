@@ -9,8 +9,11 @@ protocol StreamOpening {
   /// where it is not.
   mutating func isReady(_ publication: borrowing Publication) -> Bool
 
-  /// Works out what was missed, up to what was published a moment ago. Runs without a lock.
-  mutating func prepare(upTo history: PublishedHistory, in store: Store) throws(Problem)
+  /// Works out what was missed, up to what was published a moment ago. Runs without a lock. Need not go on once the
+  /// client has left.
+  mutating func prepare(
+    upTo history: PublishedHistory, in store: Store, _ isAbandoned: () -> Bool
+  ) throws(Problem)
 
   /// Opens the stream and registers what it observes. Throws before it has registered anything.
   mutating func open(in registry: StreamRegistry, _ publication: inout Publication) throws(Problem) -> EventStream
@@ -23,8 +26,10 @@ extension StreamRegistry {
   /// So many attempts are made; the last takes the lock for as long as it needs.
   private static let attempts = 4
 
-  /// Opens a stream.
-  func open(_ opening: consuming some StreamOpening, in store: Store) throws(Problem) -> EventStream {
+  /// Opens a stream. Throws `overloaded` where the client turns out to have left.
+  func open(
+    _ opening: consuming some StreamOpening, in store: Store, _ isAbandoned: () -> Bool
+  ) throws(Problem) -> EventStream {
     var opening = opening
     defer { opening.keepResults(in: store) }
     var number = 1
@@ -37,8 +42,9 @@ extension StreamRegistry {
       }
       switch attempt {
       case .opened(let stream): return stream
-      case .postponed(let history): try opening.prepare(upTo: history, in: store)
+      case .postponed(let history): try opening.prepare(upTo: history, in: store, isAbandoned)
       }
+      guard !isAbandoned() else { throw Problem(.overloaded, "the client has left") }
       number += 1
     }
   }

@@ -1,4 +1,5 @@
 import HTTPServer
+import HTTPTypes
 import KeyValueModel
 import ModelStore
 import Synchronization
@@ -40,16 +41,14 @@ final class StreamServices: Sendable {
 
   /// Opens a stream. Throws `too-many-streams` and `draining`.
   func open(
-    _ id: StreamID? = nil, prelude: [UInt8], channel: ChannelID?, overflow: OverflowPolicy,
+    _ id: StreamID? = nil, for client: ClientAddress, prelude: [UInt8], channel: ChannelID?, overflow: OverflowPolicy,
     beginning: StreamBeginning = .posted
   ) throws(Problem) -> EventStream {
     do throws(StreamHubError) {
-      return try hub.open(id, prelude: prelude, channel: channel, overflow: overflow, beginning: beginning)
+      return try hub.open(
+        id, for: client, prelude: prelude, channel: channel, overflow: overflow, beginning: beginning)
     } catch {
-      switch error {
-      case .tooManyStreams: throw Problem(.tooManyStreams, "as many streams are open as the server allows")
-      case .draining: throw Problem(.draining, "the server is about to stop")
-      }
+      throw Problem(error)
     }
   }
 
@@ -57,5 +56,18 @@ final class StreamServices: Sendable {
   func postCatchUp(_ bytes: [UInt8], to id: StreamID, at revision: Revision) {
     // The subscriber misses none of it: the hub queues it however long it is.
     hub.post([.catchUp(id, EventBytes(bytes), isLast: true)], position: StreamPosition.commit(revision).rawValue)
+  }
+}
+
+extension Problem {
+  /// Why no stream was opened.
+  init(_ error: StreamHubError) {
+    switch error {
+    case .tooManyStreams: self.init(.tooManyStreams, "as many streams are open as the server allows")
+    case .tooManyStreamsOfClient:
+      self.init(
+        .tooManyStreams, "as many streams of this client are open as the server allows one", status: .tooManyRequests)
+    case .draining: self.init(.draining, "the server is about to stop")
+    }
   }
 }

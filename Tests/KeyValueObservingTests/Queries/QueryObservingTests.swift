@@ -65,6 +65,25 @@ struct QueryObservingTests {
     #expect(fixture.live.counts == 0)
   }
 
+  @Test("a query that is no longer wanted is not evaluated to its end")
+  func abandoned() throws {
+    var fixture = try QueryFixture()
+    for number in 1...1_000 { _ = try fixture.commit(["create Employee/\(number)"]) }
+    let query = try fixture.query("Employee", filter: "salary == null")
+    var (cost, checks) = (1_000_000, 0)
+    #expect(throws: ModelError.self) {
+      try LiveQuery(query, in: fixture.model.state, cost: &cost) {
+        checks += 1
+        return checks == 2
+      }
+    }
+    #expect(checks == 2)
+    let spent = 1_000_000 - cost
+    _ = try LiveQuery(query, in: fixture.model.state, cost: &cost)
+    let whole = 1_000_000 - cost - spent
+    #expect(spent > 0 && spent < whole)
+  }
+
   @Test("what a result was before a commit is known until it is settled, or too much is kept")
   func recent() throws {
     var fixture = try QueryFixture()

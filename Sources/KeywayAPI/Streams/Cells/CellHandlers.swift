@@ -31,11 +31,12 @@ struct CellHandlers: Sendable {
   ) throws(Problem) -> HandlerResponse {
     let cursor = target.cursor(of: request)
     let overflow = try target.overflow()
-    let open = { @Sendable [streams, store] () throws(Problem) -> EventStream in
-      try streams.open(bindings, cursor: cursor, overflow: overflow, in: store)
+    let client = request.client
+    let open: OpeningQueue.Opening = { [streams, store] isAbandoned throws(Problem) in
+      try streams.open(bindings, cursor: cursor, overflow: overflow, for: client, in: store, isAbandoned)
     }
-    guard !bindings.isEmpty else { return .stream(try open(), fields: .eventStream) }
-    return (cursor == nil ? openings : resumptions).response(open)
+    guard !bindings.isEmpty else { return .stream(try open { false }, fields: .eventStream) }
+    return (cursor == nil ? openings : resumptions).response(to: client, open)
   }
 
   /// `GET /v1/streams/{stream}/cells`.

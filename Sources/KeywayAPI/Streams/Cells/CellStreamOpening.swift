@@ -12,6 +12,7 @@ struct CellStreamOpening: StreamOpening {
   private let bindings: [(name: String, binding: CellBinding)]
   private let cursor: String?
   private let overflow: OverflowPolicy
+  private let client: ClientAddress
   private let services: StreamServices
   private let queries: Set<Query>
   /// The revision to go on from; nil where the stream begins with the present state.
@@ -31,19 +32,20 @@ struct CellStreamOpening: StreamOpening {
 
   /// Throws what is wrong with a binding, and `malformed-filter` for filters that cost too much.
   init(
-    _ bindings: [(name: String, binding: CellBinding)], cursor: String?, overflow: OverflowPolicy, in store: Store,
-    _ services: StreamServices
+    _ bindings: [(name: String, binding: CellBinding)], cursor: String?, overflow: OverflowPolicy,
+    for client: ClientAddress, in store: Store, _ services: StreamServices, _ isAbandoned: () -> Bool
   ) throws(Problem) {
     self.bindings = bindings
     self.cursor = cursor
     self.overflow = overflow
+    self.client = client
     self.services = services
     let queries = try services.queries(of: bindings, store.schema)
     self.queries = queries
     let snapshot = store.snapshot
     after = services.resumption(from: cursor, snapshot).revision
     guard after != nil else {
-      prepared = try Problem.translating(try store.prepare(queries))
+      prepared = try Problem.translating(try store.prepare(queries, isAbandoned))
       return
     }
     for (name, binding) in bindings {
@@ -69,9 +71,11 @@ struct CellStreamOpening: StreamOpening {
     return true
   }
 
-  mutating func prepare(upTo history: PublishedHistory, in store: Store) throws(Problem) {
+  mutating func prepare(
+    upTo history: PublishedHistory, in store: Store, _ isAbandoned: () -> Bool
+  ) throws(Problem) {
     guard let after else { return }
-    try Problem.translating(try store.prepare(touchedQueries, after: after, history, &prepared))
+    try Problem.translating(try store.prepare(touchedQueries, after: after, history, &prepared, isAbandoned))
     if touchedObjects {
       let changesPerObserver = store.limits.changesPerObserver
       if replay.objects == nil, let missed = store.missed(after: after, history) {
@@ -127,7 +131,8 @@ struct CellStreamOpening: StreamOpening {
           services: services)
         let prelude = begin(stream, beginning, &publication)
         do throws(Problem) {
-          let opened = try services.open(stream.id, prelude: prelude, channel: nil, overflow: overflow)
+          let opened = try services.open(
+            stream.id, for: client, prelude: prelude, channel: nil, overflow: overflow)
           contents.receivers[stream.observer] = stream
           contents.subscriptions[stream.id] = stream
           return opened

@@ -15,11 +15,13 @@ package struct CellStreams: Sendable {
   /// Opens a stream with these cells, going on from a cursor where that can be resumed. Throws what is wrong with a
   /// binding before anything is registered, and `too-many-…`.
   package func open(
-    _ bindings: [String: Value], cursor: String?, overflow: OverflowPolicy, in store: Store
+    _ bindings: [String: Value], cursor: String?, overflow: OverflowPolicy, for client: ClientAddress = .unknown,
+    in store: Store, _ isAbandoned: () -> Bool = { false }
   ) throws(Problem) -> EventStream {
     let parsed = try services.parse(bindings)
-    return try registry.open(
-      CellStreamOpening(parsed, cursor: cursor, overflow: overflow, in: store, services), in: store)
+    let opening = try CellStreamOpening(
+      parsed, cursor: cursor, overflow: overflow, for: client, in: store, services, isAbandoned)
+    return try registry.open(opening, in: store, isAbandoned)
   }
 
   /// Throws `unknown-stream` where no stream with cells is open under a name, and `unknown-cell`.

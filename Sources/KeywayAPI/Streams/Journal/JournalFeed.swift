@@ -55,7 +55,9 @@ final class JournalFeed: Sendable {
 
   /// Opens a stream that goes on from a cursor, or from the present. `present` gives the published revision, and is
   /// asked once. Throws `too-many-streams` and `draining`.
-  func open(_ cursor: String?, overflow: OverflowPolicy, present: () -> Revision) throws(Problem) -> EventStream {
+  func open(
+    _ cursor: String?, overflow: OverflowPolicy, for client: ClientAddress, present: () -> Revision
+  ) throws(Problem) -> EventStream {
     try state.withLock { state throws(Problem) in
       // Before the present is asked for: what is published after that wakes the reader.
       isFollowed.store(true, ordering: .sequentiallyConsistent)
@@ -77,7 +79,7 @@ final class JournalFeed: Sendable {
       }
       let isBehind = delivered != state.table.front
       let stream = try services.open(
-        prelude: bytes, channel: Self.channel, overflow: overflow,
+        for: client, prelude: bytes, channel: Self.channel, overflow: overflow,
         beginning: isBehind ? .behind : .position(StreamPosition.commit(delivered).rawValue))
       state.table.add(stream.id, deliveredUpTo: delivered)
       // It has been woken for this, unless it could not read on then.

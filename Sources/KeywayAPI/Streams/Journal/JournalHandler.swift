@@ -20,7 +20,8 @@ struct JournalHandler: Sendable {
     try target.allowOnly("since", "limit", "overflow")
     let overflow = try target.overflow()
     if request.method == .head { return .response(Response(status: .ok, fields: .eventStream)) }
-    let stream = try streams.open(target.cursor(of: request), overflow: overflow, in: store)
+    let stream = try streams.open(
+      target.cursor(of: request), overflow: overflow, for: request.client, in: store)
     return .stream(stream, fields: .eventStream)
   }
 

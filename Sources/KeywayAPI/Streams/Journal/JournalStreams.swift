@@ -33,9 +33,11 @@ struct JournalStreams: Sendable {
   func commitsWerePublished(upTo revision: Revision) { feed.commitsWerePublished(upTo: revision) }
 
   /// Opens a stream that goes on from a cursor, or from the present. Throws `too-many-streams` and `draining`.
-  func open(_ cursor: String?, overflow: OverflowPolicy, in store: Store) throws(Problem) -> EventStream {
+  func open(
+    _ cursor: String?, overflow: OverflowPolicy, for client: ClientAddress, in store: Store
+  ) throws(Problem) -> EventStream {
     try registry.contents.withLock { contents throws(Problem) in
-      let stream = try feed.open(cursor, overflow: overflow) { store.snapshot.revision }
+      let stream = try feed.open(cursor, overflow: overflow, for: client) { store.snapshot.revision }
       contents.subscriptions[stream.id] = feed
       return stream
     }

@@ -33,12 +33,14 @@ struct ObjectStreamHandlers: Sendable {
     }
     let asked = ObjectStreamRequest(
       object: object, keyPaths: keyPaths, options: options, context: try target.context(),
-      cursor: target.cursor(of: request), overflow: try target.overflow())
+      cursor: target.cursor(of: request), overflow: try target.overflow(), client: request.client)
     if request.method == .head {
       try streams.check(asked, in: store)
       return .response(Response(status: .ok, fields: .eventStream))
     }
     guard asked.cursor != nil else { return .stream(try streams.open(asked, in: store), fields: .eventStream) }
-    return resumptions.response { [streams, store] () throws(Problem) in try streams.open(asked, in: store) }
+    return resumptions.response(to: request.client) { [streams, store] isAbandoned throws(Problem) in
+      try streams.open(asked, in: store, isAbandoned)
+    }
   }
 }

@@ -44,7 +44,7 @@ struct ObjectStreamOpening: StreamOpening {
     return replay.map { publication.isNear($0.revision) } ?? false
   }
 
-  mutating func prepare(upTo history: PublishedHistory, in store: Store) {
+  mutating func prepare(upTo history: PublishedHistory, in store: Store, _ isAbandoned: () -> Bool) {
     guard let after, let replayKey else { return }
     if replay == nil { replay = replays.withLock { $0.take(replayKey) } }
     // One that cannot be brought up any more is of no use.
@@ -80,7 +80,8 @@ struct ObjectStreamOpening: StreamOpening {
         ?? ObjectTopic(key: key, observer: contents.makeObserver(), observations: observations, services: services)
       let beginning = try beginning(of: topic, publication)
       let channel = exists && !beginning.isOver ? topic.channel : nil
-      let stream = try services.open(prelude: beginning.bytes, channel: channel, overflow: request.overflow)
+      let stream = try services.open(
+        for: request.client, prelude: beginning.bytes, channel: channel, overflow: request.overflow)
       if beginning.isOver {
         services.hub.post([.endStream(stream.id, nil)], position: nil)
         contents.subscriptions[stream.id] = EndedObject(key)

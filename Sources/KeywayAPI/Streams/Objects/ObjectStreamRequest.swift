@@ -16,4 +16,6 @@ struct ObjectStreamRequest: Sendable {
   let cursor: String?
   /// What becomes of the stream when its reader is slow.
   let overflow: OverflowPolicy
+  /// Who asks.
+  let client: ClientAddress
 }

@@ -20,8 +20,11 @@ final class ObjectStreams: Sendable {
 
   /// Opens a stream. Throws `unknown-object`, what is wrong with the key paths, and `too-many-streams`, before anything
   /// is registered.
-  func open(_ request: ObjectStreamRequest, in store: Store) throws(Problem) -> EventStream {
-    try registry.open(ObjectStreamOpening(request, store.snapshot, registry.services, replays), in: store)
+  func open(
+    _ request: ObjectStreamRequest, in store: Store, _ isAbandoned: () -> Bool = { false }
+  ) throws(Problem) -> EventStream {
+    let opening = try ObjectStreamOpening(request, store.snapshot, registry.services, replays)
+    return try registry.open(opening, in: store, isAbandoned)
   }
 
   /// Throws what `open` would throw of the request itself; opens nothing.

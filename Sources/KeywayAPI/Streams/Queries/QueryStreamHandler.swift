@@ -28,8 +28,10 @@ struct QueryStreamHandler: Sendable {
     let query = try Problem.translating(try Query(words, in: store.schema))
     let asked = QueryStreamRequest(
       query: query, context: try target.context(), cursor: target.cursor(of: request),
-      overflow: try target.overflow())
+      overflow: try target.overflow(), client: request.client)
     if request.method == .head { return .response(Response(status: .ok, fields: .eventStream)) }
-    return openings.response { [streams, store] () throws(Problem) in try streams.open(asked, in: store) }
+    return openings.response(to: request.client) { [streams, store] isAbandoned throws(Problem) in
+      try streams.open(asked, in: store, isAbandoned)
+    }
   }
 }

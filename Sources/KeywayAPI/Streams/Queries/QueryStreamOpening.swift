@@ -28,13 +28,15 @@ struct QueryStreamOpening: StreamOpening {
 
   /// Evaluates the query, unless it is watched already, and encodes its rows where they are many. Throws
   /// `malformed-filter` for a filter that costs too much.
-  init(_ request: QueryStreamRequest, in store: Store, _ services: StreamServices) throws(Problem) {
+  init(
+    _ request: QueryStreamRequest, in store: Store, _ services: StreamServices, _ isAbandoned: () -> Bool
+  ) throws(Problem) {
     self.request = request
     self.services = services
     let query = request.query
     after = services.resumption(from: request.cursor, store.snapshot).revision
     guard after == nil else { return }
-    prepared = try Problem.translating(try store.prepare([query]))
+    prepared = try Problem.translating(try store.prepare([query], isAbandoned))
     let (watched, present) = store.withPublication { ($0.queries.result(of: query), $0.snapshot) }
     let snapshot = watched == nil ? prepared[query]?.snapshot ?? present : present
     guard let result = watched ?? prepared[query]?.result, result.count > QueryTopic.rowsUnderLock else { return }
@@ -49,10 +51,12 @@ struct QueryStreamOpening: StreamOpening {
       || prepared[request.query].map { publication.isNear($0.revision) } ?? false
   }
 
-  mutating func prepare(upTo history: PublishedHistory, in store: Store) throws(Problem) {
+  mutating func prepare(
+    upTo history: PublishedHistory, in store: Store, _ isAbandoned: () -> Bool
+  ) throws(Problem) {
     guard let after else { return }
     try Problem.translating { () throws(ModelError) in
-      try store.prepare([request.query], after: after, history, &prepared)
+      try store.prepare([request.query], after: after, history, &prepared, isAbandoned)
     }
     guard let contents = prepared[request.query]?.contents else { return }
     for content in contents.dropFirst(replayed.contents) where replayed.bytes.count <= services.limits.replayBytes {
@@ -85,7 +89,8 @@ struct QueryStreamOpening: StreamOpening {
         contents.topic(key) ?? QueryTopic(key: key, observer: contents.makeObserver(), services: services)
       var finished = try services.finish(query, prepared[query], publication)
       let prelude = try beginning(of: topic, &finished, publication)
-      let stream = try services.open(prelude: prelude, channel: topic.channel, overflow: request.overflow)
+      let stream = try services.open(
+        for: request.client, prelude: prelude, channel: topic.channel, overflow: request.overflow)
       if topic.subscribers == 0 {
         publication.watch(query, QueryObserver(id: topic.observer, cell: nil), finished)
       }

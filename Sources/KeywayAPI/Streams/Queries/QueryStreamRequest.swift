@@ -11,9 +11,14 @@ package struct QueryStreamRequest: Sendable {
   package let cursor: String?
   /// What becomes of the stream when its reader is slow.
   package let overflow: OverflowPolicy
+  /// Who asks.
+  package let client: ClientAddress
 
   /// A request as it was read.
-  package init(query: Query, context: EchoedText?, cursor: String?, overflow: OverflowPolicy) {
+  package init(
+    query: Query, context: EchoedText?, cursor: String?, overflow: OverflowPolicy, client: ClientAddress = .unknown
+  ) {
+    self.client = client
     self.query = query
     self.context = context
     self.cursor = cursor

@@ -10,7 +10,9 @@ package struct QueryStreams: Sendable {
 
   /// Opens a stream. Throws `too-many-queries`, `too-many-streams`, and `malformed-filter` for a filter that costs too
   /// much, before anything is registered. Takes as long as it takes to evaluate the query.
-  package func open(_ request: QueryStreamRequest, in store: Store) throws(Problem) -> EventStream {
-    try registry.open(QueryStreamOpening(request, in: store, registry.services), in: store)
+  package func open(
+    _ request: QueryStreamRequest, in store: Store, _ isAbandoned: () -> Bool = { false }
+  ) throws(Problem) -> EventStream {
+    try registry.open(QueryStreamOpening(request, in: store, registry.services, isAbandoned), in: store, isAbandoned)
   }
 }

@@ -25,6 +25,6 @@ struct JSONLogHandler: LogHandler {
     var bytes: [UInt8] = []
     entry.appendJSON(to: &bytes)
     bytes.append(UInt8(ascii: "\n"))
-    FileHandle.standardError.write(Data(bytes))
+    StandardError.write(bytes)
   }
 }

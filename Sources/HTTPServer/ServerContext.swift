@@ -20,16 +20,18 @@ final class ServerContext: Sendable {
     self.hub = hub
     self.handler = handler
     self.logger = logger
-    limiter = ConnectionLimiter(limit: limits.connections, limitPerAddress: limits.connectionsPerAddress)
+    limiter = ConnectionLimiter(limits)
   }
 
   func connectionOpened(descriptor: Int32, address: ClientAddress) -> Connection {
-    let connection = Connection(descriptor: descriptor, slot: limiter.admit(address), limits: limits)
+    let connection = Connection(descriptor: descriptor, slot: limiter.admit(address), server: self)
+    connection.beginReceiving()
     registry.insert(connection)
     return connection
   }
 
   func connectionClosed(_ connection: Connection) {
+    connection.endReceiving()
     registry.remove(connection)
   }
 
@@ -86,9 +88,9 @@ final class ServerContext: Sendable {
   private func header(
     of connection: Connection, _ mhdConnection: OpaquePointer, _ line: RequestLine
   ) -> RequestHeader {
-    if connection.target == nil { return RequestHeader(fault: .malformedTarget) }
-    if HTTPRequest.Method(requestLine: line.method) == nil { return RequestHeader(fault: .malformedMethod) }
-    return RequestHeader(of: mhdConnection, memoryLimit: limits.headerBytes)
+    if connection.target == nil { return RequestHeader(fault: .malformed(.target)) }
+    if HTTPRequest.Method(requestLine: line.method) == nil { return RequestHeader(fault: .malformed(.method)) }
+    return RequestHeader(of: mhdConnection)
   }
 
   private func handle(_ connection: Connection, _ mhdConnection: OpaquePointer, _ line: RequestLine) -> Bool {

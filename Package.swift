@@ -29,12 +29,14 @@ let package = Package(
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
   ],
   targets: [
-    // C is imported by these three alone. First libmicrohttpd, with Linux calls that Swift's Glibc module lacks.
+    // C is imported by these four alone. First libmicrohttpd, with Linux calls that Swift's Glibc module lacks.
     .systemLibrary(name: "CMicrohttpd", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
     // Second epoll and strptime, for the loopback kit and the import; Swift's Glibc module lacks them too.
     .systemLibrary(name: "CLinux"),
     // Third SHA-256 of Nettle, which libmicrohttpd-dev installs by way of GnuTLS.
     .systemLibrary(name: "CNettle", providers: [.apt(["nettle-dev"])]),
+    // Fourth the calls by which libmicrohttpd reads and accepts, so that requests are judged before it parses them.
+    .target(name: "CSocketCalls"),
     .target(name: "Digests", dependencies: ["CNettle"], swiftSettings: strict),
     .target(name: "Locking", swiftSettings: strict),
     // How numbers and times are written: zero padding, the calendar, RFC 3339.
@@ -77,7 +79,7 @@ let package = Package(
     .target(
       name: "HTTPServer",
       dependencies: [
-        "CMicrohttpd", "Locking",
+        "CMicrohttpd", "CSocketCalls", "Locking",
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
       ],

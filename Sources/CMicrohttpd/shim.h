@@ -59,9 +59,4 @@ static inline const struct sockaddr *keyway_connection_address(struct MHD_Connec
   const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
   return info == NULL ? NULL : info->client_addr;
 }
-
-static inline size_t keyway_header_bytes(struct MHD_Connection *connection) {
-  const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-  return info == NULL ? 0 : info->header_size;
-}
 #endif

@@ -1,11 +1,13 @@
+import CSocketCalls
+import Glibc
 import Synchronization
 
 /// What the server keeps for one TCP connection that libmicrohttpd has, from accepting to closing: one object, reused
 /// for every request on it.
 ///
-/// `@unchecked Sendable`: `exchange`, `target`, `requestID`, `access`, `body`, `deferredResponse` and `isFirstRequest`
-/// are touched by the one libmicrohttpd thread that the connection belongs to; `registryIndex` under the registry's
-/// lock; the rest is constant or atomic.
+/// `@unchecked Sendable`: `exchange`, `target`, `requestID`, `access`, `body`, `deferredResponse`, `gate` and
+/// `isRequestUnderWay` are touched by the one libmicrohttpd thread that the connection belongs to; `registryIndex` under
+/// the registry's lock; the rest is constant or atomic.
 final class Connection: @unchecked Sendable {
   /// libmicrohttpd's descriptor; valid as long as the connection is registered.
   let descriptor: Int32
@@ -20,14 +22,22 @@ final class Connection: @unchecked Sendable {
   var access: AccessEntry?
   var body = RequestBody()
   var deferredResponse: DeferredResponse?
-  private var isFirstRequest = true
+  private var gate: RequestGate
+  /// Whether the time for a request runs. The first has been under way since the connection was made.
+  private var isRequestUnderWay = true
+  private unowned let server: ServerContext
 
   private let deadline: Atomic<Int64>
   private let busy = Atomic<Bool>(false)
 
-  init(descriptor: Int32, slot: ConnectionSlot, limits: ServerLimits) {
+  /// A connection of a server that lives longer.
+  init(descriptor: Int32, slot: ConnectionSlot, server: ServerContext) {
+    let limits = server.limits
     self.descriptor = descriptor
     self.slot = slot
+    self.server = server
+    gate = RequestGate(
+      limits: RequestHeadReader.Limits(memoryBytes: limits.headerBytes, bodyBytes: limits.bodyBytes))
     exchange = Exchange(bodyLimit: limits.bodyBytes)
     deadline = Atomic(MonotonicClock.milliseconds + Int64(limits.requestSeconds) * 1_000)
   }
@@ -38,15 +48,51 @@ final class Connection: @unchecked Sendable {
   /// Whether a request is at the handler or its answer on the way.
   var isBusy: Bool { busy.load(ordering: .acquiring) }
 
-  /// The request line is there. The first request has been under way since the connection was made.
+  // MARK: Reading
+
+  /// From now on libmicrohttpd reads through the gate.
+  func beginReceiving() {
+    let isKept = keyway_receive_through(descriptor, Unmanaged.passUnretained(self).toOpaque(), receiveRequests)
+    precondition(isKept, "a descriptor beyond all limits")
+  }
+
+  /// The descriptor is about to be closed.
+  func endReceiving() {
+    _ = keyway_receive_through(descriptor, nil, receiveRequests)
+  }
+
+  /// What recv(2) gives libmicrohttpd, `errno` included.
+  func receive(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    let reception = gate.receive(into: buffer) { [descriptor] buffer in
+      let count = keyway_receive(descriptor, buffer.baseAddress, buffer.count)
+      return count < 0 ? -Int(errno) : count
+    }
+    if gate.hasPartOfHead, !isRequestUnderWay { beginTime(server.limits) }
+    // The kernel reports once more what lies there unread.
+    if gate.leavesBytes { setOption(SO_RCVLOWAT, 1, level: SOL_SOCKET, of: descriptor) }
+    switch reception {
+    case .bytes(let count): return count
+    case .nothing: errno = EAGAIN
+    case .failed(let error): errno = error
+    case .refused(let fault):
+      server.refuse(self, fault, hasBody: !gate.isHeadMethod)
+      return 0
+    }
+    return -1
+  }
+
+  private func beginTime(_ limits: ServerLimits) {
+    isRequestUnderWay = true
+    deadline.store(MonotonicClock.milliseconds + Int64(limits.requestSeconds) * 1_000, ordering: .relaxed)
+  }
+
+  // MARK: The life of a request
+
+  /// The request line is there.
   func begin(target: String?, limits: ServerLimits) {
     exchange = Exchange(bodyLimit: limits.bodyBytes)
     self.target = target
-    if isFirstRequest {
-      isFirstRequest = false
-    } else {
-      deadline.store(MonotonicClock.milliseconds + Int64(limits.requestSeconds) * 1_000, ordering: .relaxed)
-    }
+    if !isRequestUnderWay { beginTime(limits) }
   }
 
   /// The request is complete or refused: from here on the client is not in debt.
@@ -64,6 +110,7 @@ final class Connection: @unchecked Sendable {
     body = RequestBody()
     deferredResponse = nil
     deadline.store(MonotonicClock.milliseconds + Int64(limits.keepAliveSeconds) * 1_000, ordering: .relaxed)
+    isRequestUnderWay = false
     busy.store(false, ordering: .releasing)
   }
 

@@ -10,18 +10,24 @@ final class ConnectionLimiter: Sendable {
   private let counts = Locked(Counts())
   private let limit: Int
   private let limitPerAddress: Int
+  private let reserve: Int
 
-  init(limit: Int, limitPerAddress: Int) {
-    self.limit = limit
-    self.limitPerAddress = limitPerAddress
+  /// Bounds of a server. The reserve is at most an eighth of all connections.
+  init(_ limits: ServerLimits) {
+    limit = limits.connections
+    limitPerAddress = limits.connectionsPerAddress
+    reserve = min(limits.reservedConnections, limit / 8)
   }
 
   var count: Int { counts.withLock { $0.total } }
 
-  /// Whether one more connection from the address may be accepted.
+  /// Whether one more connection from the address may be accepted. The last places are for addresses that have few: so
+  /// one that takes all it can get leaves room for others, and for whatever looks after the server.
   func hasRoom(for address: ClientAddress) -> Bool {
     counts.withLock { counts in
-      counts.total < limit && counts.byAddress[address, default: 0] < limitPerAddress
+      let count = counts.byAddress[address, default: 0]
+      guard counts.total < limit, count < limitPerAddress else { return false }
+      return counts.total < limit - reserve || count < reserve
     }
   }
 

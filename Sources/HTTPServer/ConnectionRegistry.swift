@@ -42,18 +42,20 @@ final class ConnectionRegistry: Sendable {
     }
   }
 
-  /// Has libmicrohttpd look again at connections whose request lies there unread, and gives their number.
+  /// Has libmicrohttpd look again at connections whose request, or whose client's end, lies there unread, and gives
+  /// their number.
   ///
   /// 0.9.75 takes 128 events from epoll at a time, and where it gets exactly that many, waits for more before it serves
-  /// any: 128 clients that have all sent a request and wait for the answer then wait for each other. Setting the
-  /// low-water mark to what it is has the kernel signal the descriptor once more (`tcp_set_rcvlowat`), which ends that,
+  /// any: 128 clients that have all sent a request and wait for the answer then wait for each other. And where the end
+  /// of a client's side came together with its request, one event was for both: after the answer it reads no more, and
+  /// the connection would stay half closed (CLOSE_WAIT) until it is idle for too long. Setting the low-water mark to what it is has the kernel signal the descriptor once more (`tcp_set_rcvlowat`), which ends that,
   /// and costs one that is about to be served a look in vain.
   func wakeUnread() -> Int {
     connections.withLock { connections in
       var count = 0
       for connection in connections where !connection.isBusy {
         var byte: UInt8 = 0
-        guard recv(connection.descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) > 0 else { continue }
+        guard recv(connection.descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) >= 0 else { continue }
         setOption(SO_RCVLOWAT, 1, level: SOL_SOCKET, of: connection.descriptor)
         count += 1
       }

@@ -50,6 +50,7 @@ func requestBegun(
   let server = server(context)
   connection.begin(target: target.flatMap(requestTarget), limits: server.limits)
   connection.access = server.accessLog.map { AccessEntry($0, client: connection.slot.address) }
+  target.map(hideParameters)
   return nil
 }
 
@@ -76,10 +77,27 @@ func requestCompleted(
   connection.finish(limits: server(context).limits)
 }
 
+/// Ends the target behind its question mark, for libmicrohttpd, which lends its own memory here and would now make a
+/// record of each parameter: nobody asks for them, they cost time, and where there is no room for all of them, 0.9.75
+/// never answers.
+private func hideParameters(of target: UnsafePointer<CChar>) {
+  guard let question = strchr(UnsafeMutablePointer(mutating: target), 0x3F), question[1] != 0 else { return }
+  question[1] = 0
+}
+
 /// The target as text, `nil` if it is malformed.
 private func requestTarget(_ bytes: UnsafePointer<CChar>) -> String? {
   guard let target = String(validatingCString: bytes),
     target.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F })
   else { return nil }
   return target
+}
+
+/// libmicrohttpd's recv(2) on a connection.
+func receiveRequests(
+  _ context: UnsafeMutableRawPointer?, _ descriptor: Int32, _ buffer: UnsafeMutableRawPointer?, _ size: Int
+) -> Int {
+  guard let context else { return 0 }
+  let connection = Unmanaged<Connection>.fromOpaque(context).takeUnretainedValue()
+  return connection.receive(into: UnsafeMutableRawBufferPointer(start: buffer, count: size))
 }

@@ -9,12 +9,16 @@ package enum HTTPServerError: Error, Equatable, CustomStringConvertible {
   /// Memory, threads or descriptors ran out.
   case outOfResources
 
+  /// The program was linked so that libmicrohttpd's calls go past it, and requests would not be read strictly.
+  case readsUnchecked
+
   /// For the operator.
   package var description: String {
     switch self {
     case .unknownHost(let host, let reason): "cannot resolve \(host): \(reason)"
     case .cannotListen(let host, let port, let errno):
       "cannot listen on \(host) port \(port): \(String(cString: strerror(errno)))"
+    case .readsUnchecked: "the program was linked wrongly: it must define recv and accept4 for libmicrohttpd"
     case .outOfResources: "no memory, threads or descriptors left to start"
     }
   }

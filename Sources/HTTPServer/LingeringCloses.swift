@@ -2,7 +2,7 @@ import CMicrohttpd
 import Glibc
 import Locking
 
-/// Sockets of requests that were refused before their body came. Closing such a socket while the client still sends
+/// Sockets of requests that were refused before all of them came. Closing such a socket while the client still sends
 /// makes the kernel reset it, and the client may lose the answer that says why; so what it sends is read and thrown
 /// away for a while (RFC 9112 §9.6).
 ///
@@ -11,6 +11,8 @@ final class LingeringCloses: Sendable {
   private struct Entry {
     let descriptor: Int32
     let start: Int64
+    /// Whether the answer was sent before; libmicrohttpd needs some time for its own.
+    let isAnswered: Bool
     var isFinished = false
   }
 
@@ -25,11 +27,11 @@ final class LingeringCloses: Sendable {
   var isEmpty: Bool { entries.withLock { $0.isEmpty } }
 
   /// Keeps a connection's socket open behind its own descriptor. Any thread.
-  func add(duplicateOf descriptor: Int32, now: Int64) {
+  func add(duplicateOf descriptor: Int32, isAnswered: Bool = false, now: Int64) {
     entries.withLock { entries in
       guard entries.count < Self.capacity else { return }
       let duplicate = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
-      if duplicate >= 0 { entries.append(Entry(descriptor: duplicate, start: now)) }
+      if duplicate >= 0 { entries.append(Entry(descriptor: duplicate, start: now, isAnswered: isAnswered)) }
     }
   }
 
@@ -38,9 +40,10 @@ final class LingeringCloses: Sendable {
     entries.withLock { entries in
       for index in entries.indices {
         let age = now - entries[index].start
-        if age >= Self.answerMilliseconds { shutdown(entries[index].descriptor, Int32(SHUT_WR)) }
+        let isAnswered = entries[index].isAnswered || age >= Self.answerMilliseconds
+        if isAnswered, !entries[index].isAnswered { shutdown(entries[index].descriptor, Int32(SHUT_WR)) }
         let isAtEnd = Self.discard(entries[index].descriptor)
-        entries[index].isFinished = age >= Self.patienceMilliseconds || (isAtEnd && age >= Self.answerMilliseconds)
+        entries[index].isFinished = age >= Self.patienceMilliseconds || (isAtEnd && isAnswered)
         if entries[index].isFinished { close(entries[index].descriptor) }
       }
       entries.removeAll { $0.isFinished }

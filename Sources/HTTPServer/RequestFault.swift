@@ -1,15 +1,19 @@
 /// Why a request gets no answer that the handler made of it: something is wrong with it, or with the server.
 package enum RequestFault: Sendable, Equatable {
+  /// It is not HTTP as RFC 9112 has it.
+  case malformed(RequestDefect)
+  /// The version is neither HTTP/1.0 nor HTTP/1.1.
+  case unsupportedVersion
+  /// The body has a transfer coding that is not `chunked`.
+  case unsupportedTransferCoding
+  /// The body has a content coding.
+  case encodedBody
   /// The body is longer than `limit` bytes, by its declared or by its counted length.
   case bodyTooLarge(limit: Int)
-  /// The request target has a space or a control character, or is not UTF-8.
-  case malformedTarget
-  /// The method is not a token.
-  case malformedMethod
+  /// The request line alone is longer than `limit` bytes.
+  case targetTooLong(limit: Int)
   /// The header lines leave no room for the head of a response in the connection's `limit` bytes of memory.
   case headersTooLarge(limit: Int)
-  /// Two statements about the length of the body, or one that is not a number: a proxy in front may have read another.
-  case ambiguousLength
   /// The client, or all clients together, hold as much memory as they may; the body was not taken.
   case memoryRefused(MemoryRefusal)
   /// The handler answered with an event stream, and the process has no descriptor left for it.

@@ -1,7 +1,8 @@
 import CMicrohttpd
 import Glibc
 
-/// What has to be known of a request's header before its body is let in: gathered in one pass over the lines.
+/// What has to be known of a request's header before its body is let in: gathered in one pass over the lines. That they
+/// are well-formed, the `RequestGate` has seen to.
 struct RequestHeader {
   /// The declared length of the body.
   private(set) var contentLength: Int?
@@ -9,7 +10,6 @@ struct RequestHeader {
   var fault: RequestFault?
   /// The id that the client gave the request; nil where it gave none, none that is one, or several.
   private(set) var requestID: RequestID?
-  private var hasTransferEncoding = false
   private var hasRequestID = false
 
   init(contentLength: Int? = nil, fault: RequestFault? = nil) {
@@ -18,26 +18,10 @@ struct RequestHeader {
   }
 
   /// Reads the header lines of a connection; only its own thread may ask, inside the access handler.
-  init(of connection: OpaquePointer, memoryLimit: Int) {
+  init(of connection: OpaquePointer) {
     withUnsafeMutablePointer(to: &self) {
       _ = MHD_get_connection_values_n(connection, .HEADER_KIND, noteHeader, $0)
     }
-    // Half a kilobyte is what the rest of the head of a response takes, and it comes from the same memory.
-    if keyway_header_bytes(connection) > memoryLimit - 512 - CommonFields.byteCount {
-      fault = fault ?? .headersTooLarge(limit: memoryLimit)
-    }
-  }
-
-  fileprivate mutating func noteContentLength(_ value: UnsafeBufferPointer<UInt8>) {
-    var length = 0
-    var isNumber = !value.isEmpty
-    for byte in value where isNumber {
-      isNumber = byte >= 48 && byte <= 57
-      // A length that no number holds is too large, and not less of a length.
-      length = length > Int.max / 10 - 1 ? Int.max : length * 10 + (Int(byte) - 48)
-    }
-    if !isNumber || contentLength != nil || hasTransferEncoding { fault = .ambiguousLength }
-    contentLength = isNumber ? length : 0
   }
 
   fileprivate mutating func noteRequestID(_ value: UnsafeRawBufferPointer) {
@@ -45,9 +29,8 @@ struct RequestHeader {
     hasRequestID = true
   }
 
-  fileprivate mutating func noteTransferEncoding() {
-    if contentLength != nil || hasTransferEncoding { fault = .ambiguousLength }
-    hasTransferEncoding = true
+  fileprivate mutating func noteContentLength(_ value: UnsafeRawBufferPointer) {
+    contentLength = value.reduce(0) { $0 > Int.max / 10 - 1 ? Int.max : $0 * 10 + Int($1 &- 48) }
   }
 }
 
@@ -57,10 +40,7 @@ private func noteHeader(
 ) -> MHD_Result {
   guard let header = header?.assumingMemoryBound(to: RequestHeader.self), let name else { return .YES }
   if nameCount == 14, strncasecmp(name, "content-length", 14) == 0 {
-    UnsafeRawBufferPointer(start: value, count: value == nil ? 0 : valueCount)
-      .withMemoryRebound(to: UInt8.self) { header.pointee.noteContentLength($0) }
-  } else if nameCount == 17, strncasecmp(name, "transfer-encoding", 17) == 0 {
-    header.pointee.noteTransferEncoding()
+    header.pointee.noteContentLength(UnsafeRawBufferPointer(start: value, count: value == nil ? 0 : valueCount))
   } else if nameCount == 12, strncasecmp(name, RequestID.fieldName, 12) == 0 {
     header.pointee.noteRequestID(UnsafeRawBufferPointer(start: value, count: value == nil ? 0 : valueCount))
   }

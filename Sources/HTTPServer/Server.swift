@@ -1,4 +1,5 @@
 import CMicrohttpd
+import CSocketCalls
 import Glibc
 import Locking
 package import Logging
@@ -6,9 +7,8 @@ import Synchronization
 
 /// An HTTP/1.x server on libmicrohttpd's threads.
 ///
-/// Requests that libmicrohttpd itself finds malformed while it parses them (a bad request line, more header lines than
-/// `ServerLimits.headerBytes` hold, a missing `Host`) are answered by it, with its own page and status 400, 414, 431
-/// or 505; the handler never hears of them.
+/// What is no request as RFC 9112 has it never reaches libmicrohttpd: a `RequestGate` on each connection asks the handler
+/// for the response to its fault, sends that, and ends the connection.
 package final class Server: Sendable {
   /// The port it listens on, also where port 0 was asked for.
   package let port: UInt16
@@ -38,8 +38,10 @@ package final class Server: Sendable {
     handler: some RequestHandler, logger: Logger, conditions: ConditionLog? = nil,
     accessLog: (any AccessLog)? = nil, random: UInt64 = .random(in: .min ... .max)
   ) throws(HTTPServerError) {
+    guard keyway_calls_are_ours() else { throw .readsUnchecked }
+    keyway_keep_spare_descriptor()
     var limits = limits
-    limits.connections = DescriptorLimit.raise(for: limits.connections, logger: logger)
+    limits.lowerConnections(to: DescriptorLimit.raise(for: limits.connections, logger: logger))
     let context = ServerContext(
       limits: limits, ledger: ledger, hub: hub, handler: handler, requestIDs: RequestIDs(random: random),
       conditions: conditions ?? ConditionLog(logger: logger), accessLog: accessLog, logger: logger)

@@ -45,6 +45,28 @@ extension ServerContext {
     return MHD_queue_response(mhdConnection, UInt32(response.status.code), queueable) == .YES
   }
 
+  /// Answers a request that libmicrohttpd never hears of, and ends the connection behind it. Every earlier request on it
+  /// has been answered.
+  func refuse(_ connection: Connection, _ fault: RequestFault, hasBody: Bool) {
+    let id = requestIDs.next()
+    var response = handler.response(to: fault)
+    handler.finish(&response, of: id)
+    if let accessLog {
+      let access = AccessEntry(accessLog, client: connection.slot.address)
+      access.record.id = id
+      access.answered(response)
+      access.end()
+    }
+    let bytes = ClosingAnswer.bytes(response, id: id, hasBody: hasBody)
+    let sent = bytes.withUnsafeBytes {
+      Glibc.send(connection.descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
+    }
+    // A client that has left no room for some hundred bytes does not read answers.
+    guard sent == bytes.count else { return }
+    shutdown(connection.descriptor, Int32(SHUT_WR))
+    lingering.add(duplicateOf: connection.descriptor, isAnswered: true, now: MonotonicClock.milliseconds)
+  }
+
   /// Makes a stream of a connection: the hub gets a duplicate of the descriptor, and libmicrohttpd forgets its own as
   /// soon as `false` is returned, without shutting the socket down (that is what MHD_USE_TURBO changes).
   ///

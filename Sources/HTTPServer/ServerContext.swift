@@ -31,16 +31,18 @@ final class ServerContext: Sendable {
     self.conditions = conditions
     self.accessLog = accessLog
     self.logger = logger
-    limiter = ConnectionLimiter(limit: limits.connections, limitPerAddress: limits.connectionsPerAddress)
+    limiter = ConnectionLimiter(limits)
   }
 
   func connectionOpened(descriptor: Int32, address: ClientAddress) -> Connection {
-    let connection = Connection(descriptor: descriptor, slot: limiter.admit(address), limits: limits)
+    let connection = Connection(descriptor: descriptor, slot: limiter.admit(address), server: self)
+    connection.beginReceiving()
     registry.insert(connection)
     return connection
   }
 
   func connectionClosed(_ connection: Connection) {
+    connection.endReceiving()
     registry.remove(connection)
   }
 
@@ -107,14 +109,14 @@ final class ServerContext: Sendable {
   private func headerArrived(
     _ connection: Connection, _ mhdConnection: OpaquePointer, _ line: RequestLine
   ) -> RequestHeader {
-    var header = RequestHeader(of: mhdConnection, memoryLimit: limits.headerBytes)
+    var header = RequestHeader(of: mhdConnection)
     connection.requestID = header.requestID ?? requestIDs.next()
     let method = HTTPRequest.Method(requestLine: line.method)
-    if method == nil { header.fault = .malformedMethod }
+    if method == nil { header.fault = .malformed(.method) }
     if let access = connection.access {
       (access.record.id, access.record.method) = (connection.requestID, method?.rawValue)
     }
-    if connection.target == nil { header.fault = .malformedTarget }
+    if connection.target == nil { header.fault = .malformed(.target) }
     if header.fault == nil, let length = header.contentLength, length <= limits.bodyBytes {
       do {
         try connection.body.announce(length, of: connection.slot.address, in: ledger)

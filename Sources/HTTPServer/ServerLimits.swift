@@ -3,8 +3,10 @@ package struct ServerLimits: Sendable {
   /// How many TCP connections may be open, event streams included. One more is closed as soon as it is accepted.
   /// Lowered at the start to what the descriptors of the process allow.
   package var connections = 16_384
-  /// The same for one client address.
-  package var connectionsPerAddress = 16_384
+  /// The same for one client address: seven eighths.
+  package var connectionsPerAddress = 14_336
+  /// How many of the connections an address cannot take that has as many already; at most an eighth of all.
+  package var reservedConnections = 64
   /// What libmicrohttpd may allocate for a connection: the request line and all header lines have to fit, and the head
   /// of the response too.
   package var headerBytes = 8_192
@@ -34,6 +36,13 @@ package struct ServerLimits: Sendable {
 
   /// The defaults.
   package init() {}
+
+  /// Makes do with fewer connections; an address keeps a share of them that leaves some to others.
+  mutating func lowerConnections(to count: Int) {
+    guard count < connections else { return }
+    connectionsPerAddress = min(connectionsPerAddress, max(1, count / 8 * 7))
+    connections = count
+  }
 
   var serverThreadCount: Int { threads > 0 ? threads : SystemThread.coreCount }
 

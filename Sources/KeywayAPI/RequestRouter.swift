@@ -108,7 +108,7 @@ final class RequestRouter: RequestHandler, Sendable {
   }
 
   private func response(to request: borrowing Request, _ found: inout Route?) throws(Problem) -> HandlerResponse {
-    if let host = request.header(.hostName), !hosts.contains(host) {
+    if let host = Target.authority(of: request.target) ?? request.header(.hostName), !hosts.contains(host) {
       throw Problem(.misdirectedRequest, "'\(host)' is none of this server's names")
     }
     let method = request.method
@@ -145,10 +145,12 @@ final class RequestRouter: RequestHandler, Sendable {
     switch fault {
     case .bodyTooLarge(let limit): Problem(.contentTooLarge, "a body has at most \(limit) bytes").response
     case .headersTooLarge(let limit): Problem(.headersTooLarge, "the headers have at most \(limit) bytes").response
-    case .malformedTarget: Problem(.malformedRequest, "the request target is malformed").response
-    case .malformedMethod: Problem(.malformedRequest, "the method is no token").response
-    case .ambiguousLength:
-      Problem(.malformedRequest, "the length of the body is ambiguous: one Content-Length, or chunks").response
+    case .targetTooLong(let limit): Problem(.uriTooLong, "the request line has at most \(limit) bytes").response
+    case .malformed(let defect): Problem(.malformedRequest, defect.description).response
+    case .unsupportedVersion: Problem(.unsupportedVersion, "there is HTTP/1.1 and HTTP/1.0").response
+    case .unsupportedTransferCoding: Problem(.notImplemented, "the only transfer coding is chunked").response
+    case .encodedBody:
+      Problem(.unsupportedMediaType, "a body has no Content-Encoding").with(.acceptEncoding, "identity").response
     case .memoryRefused(.clientShare):
       Problem(.overloaded, "this client makes the server hold memory.clientBytes; let it read its answers").response
     case .memoryRefused(.total): Problem(.overloaded, "the memory that clients share is taken").response

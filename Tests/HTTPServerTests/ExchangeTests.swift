@@ -21,7 +21,8 @@ import Testing
   @Test func aFaultOfTheHeaderComesFirst() {
     var exchange = Exchange(bodyLimit: 10)
     #expect(
-      exchange.headerArrived(RequestHeader(contentLength: 99, fault: .malformedTarget)) == .refuse(.malformedTarget))
+      exchange.headerArrived(RequestHeader(contentLength: 99, fault: .malformed(.target)))
+        == .refuse(.malformed(.target)))
   }
 
   @Test func aBodyThatGrowsOverTheLimitIsDiscardedAndThenRefused() {

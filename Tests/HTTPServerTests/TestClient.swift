@@ -19,6 +19,9 @@ final class TestClient {
 
   func get(_ target: String, _ lines: String = "") { send("GET \(target) HTTP/1.1\r\nHost: a\r\n\(lines)\r\n") }
 
+  /// Says that nothing more will be sent.
+  func finish() { shutdown(socket.descriptor, Int32(SHUT_WR)) }
+
   /// Reads until `text` has come, and gives everything up to its end; or what came before the connection ended.
   func read(until text: String) -> String {
     let wanted = Array(text.utf8)

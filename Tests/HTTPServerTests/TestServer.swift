@@ -81,7 +81,10 @@ struct TestHandler: RequestHandler {
       case .bodyTooLarge: .contentTooLarge
       case .overloaded, .memoryRefused, .draining: .serviceUnavailable
       case .unanswered: .internalServerError
-      case .malformedTarget, .malformedMethod, .headersTooLarge, .ambiguousLength: .badRequest
+      case .malformed, .headersTooLarge, .targetTooLong: .badRequest
+      case .unsupportedVersion: .httpVersionNotSupported
+      case .unsupportedTransferCoding: .notImplemented
+      case .encodedBody: .unsupportedMediaType
       }
     return Response(status: status, body: Array("\(fault)".utf8))
   }

@@ -18,7 +18,7 @@ package enum Body {
     let given = request.header(.contentType)
     // Most clients send it exactly so.
     if let given, types.contains(given) { return given }
-    let type = given?.split(separator: ";").first.map { $0.trimmingSpaces().lowercased() }
+    let type = given.map { $0.prefix { $0 != ";" }.trimmingSpaces().lowercased() }
     if let type, types.contains(type) { return type }
     let list = types.joined(separator: ", ")
     let reason = given.map { "'\($0)' is not" } ?? "there is no Content-Type, and it must be"

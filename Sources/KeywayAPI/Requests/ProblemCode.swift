@@ -25,6 +25,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
   case contentTooLarge = "content-too-large"
   case unsupportedMediaType = "unsupported-media-type"
   case misdirectedRequest = "misdirected-request"
+  case uriTooLong = "uri-too-long"
   case headersTooLarge = "headers-too-large"
   case invalidValue = "invalid-value"
   case nullNotAllowed = "null-not-allowed"
@@ -47,6 +48,8 @@ package enum ProblemCode: String, CaseIterable, Sendable {
   case draining
   case storeUnavailable = "store-unavailable"
   case internalError = "internal-error"
+  case notImplemented = "not-implemented"
+  case unsupportedVersion = "http-version-not-supported"
 
   /// The status of an answer with this problem (RFC 9110 §15, RFC 6585).
   package var status: HTTPResponse.Status {
@@ -61,6 +64,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .contentTooLarge: .contentTooLarge
     case .unsupportedMediaType: .unsupportedMediaType
     case .misdirectedRequest: .misdirectedRequest
+    case .uriTooLong: .uriTooLong
     case .headersTooLarge: .requestHeaderFieldsTooLarge
     case .invalidValue, .nullNotAllowed, .readOnlyKey, .wrongEntity, .unbalancedBracket, .notACollection,
       .indexOutOfRange, .unobservableKeyPath, .idempotencyKeyReused:
@@ -68,6 +72,8 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .tooManyCells, .tooManyKeyPaths, .tooManyOperations, .tooManyObjects: .tooManyRequests
     case .tooManyStreams, .tooManyQueries, .overloaded, .draining, .storeUnavailable: .serviceUnavailable
     case .internalError: .internalServerError
+    case .notImplemented: .notImplemented
+    case .unsupportedVersion: .httpVersionNotSupported
     }
   }
 
@@ -109,6 +115,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .contentTooLarge: "The body is larger than request.bodyBytes, or, with a key, than idempotency.bytes."
     case .unsupportedMediaType: "A body wants Content-Type: application/json; with curl, use curl --json."
     case .misdirectedRequest: "The Host is none of this server's names; see the setting names."
+    case .uriTooLong: "The request line alone is larger than request.headerBytes."
     case .headersTooLarge: "The request headers are larger than request.headerBytes."
     case .invalidValue: "The value does not have the key's type, breaks a constraint, or names what is not there."
     case .nullNotAllowed: "The key must have a value."
@@ -134,6 +141,8 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .draining: "The server is about to stop; try again."
     case .storeUnavailable: "The store is not ready yet, or its disk takes no writes; nothing was changed. Try again."
     case .internalError: "The server made a mistake; nothing was changed."
+    case .notImplemented: "A body comes with a Content-Length or in chunks; there is no other transfer coding."
+    case .unsupportedVersion: "The server speaks HTTP/1.1 and HTTP/1.0."
     }
   }
 }

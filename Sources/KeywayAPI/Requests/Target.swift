@@ -7,12 +7,7 @@ package struct Target: Sendable {
 
   /// Takes apart `text`, or throws `malformed-query` where an escape is broken or does not give UTF-8.
   package init(_ text: String) throws(Problem) {
-    // Absolute form (RFC 9112 §3.2.2): what counts is behind the authority.
-    var text = text[...]
-    if text.hasPrefix("http://") {
-      let rest = text.dropFirst(7)
-      text = rest.firstIndex(of: "/").map { rest[$0...] } ?? "/"
-    }
+    let text = Self.authorityAndRest(of: text)?.rest ?? text[...]
     let question = text.utf8.firstIndex(of: UInt8(ascii: "?"))
     var path = String(text[..<(question ?? text.endIndex)])
     let slash = UInt8(ascii: "/")
@@ -35,6 +30,16 @@ package struct Target: Sendable {
       return
     }
     parameters = try Self.parameters(of: text[text.utf8.index(after: question)...])
+  }
+
+  /// The authority of a target in absolute form, which counts in place of `Host` (RFC 9112 §3.2.2); nil in origin form.
+  package static func authority(of text: String) -> String? { authorityAndRest(of: text).map { String($0.authority) } }
+
+  private static func authorityAndRest(of text: String) -> (authority: Substring, rest: Substring)? {
+    guard text.utf8.first != UInt8(ascii: "/"), let scheme = text.firstRange(of: "://") else { return nil }
+    let authority = text[scheme.upperBound...].prefix { $0 != "/" && $0 != "?" }
+    let rest = text[authority.endIndex...]
+    return (authority, rest.first == "/" ? rest : "/" + rest)
   }
 
   private static func parameters(of query: Substring) throws(Problem) -> [(name: String, value: String)] {

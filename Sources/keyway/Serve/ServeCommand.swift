@@ -15,6 +15,8 @@ struct ServeCommand: AsyncParsableCommand {
   @OptionGroup var options: SettingsOptions
 
   func run() async throws {
+    // A reader of the log that has gone is no reason to end: writing to its pipe fails then, like any other write.
+    signal(SIGPIPE, SIG_IGN)
     let settings = try options.load()
     if options.printConfig {
       print(settings.rendered(), terminator: "")

@@ -33,6 +33,7 @@ extension Settings {
     .number("resume.rows", \.api.store.resumedRows, 0...1_000_000_000, "past rows of live queries cached for resuming"),
     .number("connections.maximum", \.api.server.connections, 1...1_000_000, "open connections"),
     .number("connections.perAddress", \.api.server.connectionsPerAddress, 1...1_000_000, "those of one address"),
+    .number("connections.reserved", \.api.server.reservedConnections, 0...1_000_000, "those for addresses with few"),
     .number("request.headerBytes", \.api.server.headerBytes, 1024...65_536, "the head of a request"),
     .number("request.bodyBytes", \.api.server.bodyBytes, 1024...1 << 30, "the body of a request"),
     .number("request.seconds", \.api.server.requestSeconds, 1...3600, "how long a request may take to arrive"),

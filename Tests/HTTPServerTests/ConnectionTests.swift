@@ -1,0 +1,149 @@
+import Glibc
+import HTTPTypes
+import LoopbackKit
+import Synchronization
+import Testing
+
+@testable import HTTPServer
+
+/// Who gets a connection, and when one ends.
+@Suite(.serialized, .timeLimit(.minutes(1))) struct ConnectionTests {
+  private static func address(_ last: UInt32) -> ClientAddress {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = (0x7F00_0000 | last).bigEndian
+    return withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { ClientAddress($0) }
+    }
+  }
+
+  /// Takes connections for an address until there is no room, and gives their slots.
+  private func fill(_ limiter: ConnectionLimiter, for address: ClientAddress) -> [ConnectionSlot] {
+    var slots: [ConnectionSlot] = []
+    while limiter.hasRoom(for: address) { slots.append(limiter.admit(address)) }
+    return slots
+  }
+
+  @Test func oneAddressTakesItsShareAndNoMore() {
+    let limiter = ConnectionLimiter(
+      .with {
+        $0.connections = 800; $0.connectionsPerAddress = 700
+      })
+    let slots = fill(limiter, for: Self.address(1))
+    #expect(slots.count == 700)
+    #expect(limiter.hasRoom(for: Self.address(2)))
+  }
+
+  @Test func whatIsReservedIsForAddressesThatHaveFew() {
+    let limiter = ConnectionLimiter(
+      .with {
+        $0.connections = 800
+        $0.connectionsPerAddress = 800
+        $0.reservedConnections = 10
+      })
+    let large = [1, 2, 3].map { fill(limiter, for: Self.address($0)) }
+    // The second and third have no more than what is reserved for such as them.
+    #expect(large.map(\.count) == [790, 10, 0])
+    let another = ConnectionLimiter(
+      .with {
+        $0.connections = 800; $0.connectionsPerAddress = 800
+      })
+    let first = fill(another, for: Self.address(1))
+    #expect(first.count == 736)
+    let others = (2...65).map { number -> ConnectionSlot? in
+      let address = Self.address(UInt32(number))
+      return another.hasRoom(for: address) ? another.admit(address) : nil
+    }
+    #expect(others.allSatisfy { $0 != nil } && another.count == 800)
+    #expect(!another.hasRoom(for: Self.address(66)))
+  }
+
+  @Test func aSmallServerReservesNoMoreThanAnEighth() {
+    let limiter = ConnectionLimiter(.with { $0.connections = 16 })
+    #expect(fill(limiter, for: Self.address(1)).count == 14)
+    #expect(fill(ConnectionLimiter(.with { $0.connections = 1 }), for: Self.address(1)).count == 1)
+  }
+
+  @Test func fewerDescriptorsLowerTheShareOfAnAddressToo() {
+    var limits = ServerLimits()
+    #expect(limits.connectionsPerAddress == limits.connections / 8 * 7)
+    limits.lowerConnections(to: 800)
+    #expect(limits.connections == 800 && limits.connectionsPerAddress == 700)
+    limits.lowerConnections(to: 1_000)
+    #expect(limits.connections == 800)
+  }
+
+  @Test func anAddressThatTakesAllItCanGetLeavesRoomForAnother() throws {
+    let test = try TestServer(
+      host: "::",
+      limits: .with {
+        $0.connections = 16; $0.reservedConnections = 2
+      })
+    var greedy: [TestClient] = []
+    while greedy.count < 20 {
+      let client = try test.client()
+      client.get("/")
+      greedy.append(client)
+    }
+    #expect(greedy.count { $0.readResponse().head.hasPrefix("HTTP/1.1 200") } == 14)
+    let other = try TestClient(port: test.server.port, family: AF_INET6)
+    other.get("/")
+    #expect(other.readResponse().head.hasPrefix("HTTP/1.1 200"))
+  }
+
+  @Test func aClientThatHasFinishedIsAnsweredAndForgotten() throws {
+    let isHeld = Atomic(true)
+    let test = try TestServer(
+      limits: .with {
+        $0.threads = 1; $0.keepAliveSeconds = 3600
+      }
+    ) { request, _ in
+      while request.target == "/wait", isHeld.load(ordering: .acquiring) { usleep(1000) }
+      return .response(Response(status: .ok))
+    }
+    let first = try test.client()
+    first.get("/wait")
+    // Their requests and ends are there together when the one thread comes to them.
+    let finished = try (0..<8).map { _ in try test.client() }
+    for client in finished {
+      client.get("/")
+      client.finish()
+    }
+    isHeld.store(false, ordering: .releasing)
+    for client in finished { #expect(client.readResponse().head.hasPrefix("HTTP/1.1 200")) }
+    #expect(first.readResponse().head.hasPrefix("HTTP/1.1 200"))
+    // Not because they closed: they keep their sockets open.
+    #expect(Deadline().awaits { test.server.openConnections == 1 })
+    for client in finished { #expect(client.readToEnd() == "" && client.isAtEnd) }
+  }
+
+  @Test func aClientThatFinishesInTheMiddleOfAHeadIsForgotten() throws {
+    let test = try TestServer(limits: .with { $0.requestSeconds = 3600 })
+    let client = try test.client()
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n")
+    client.finish()
+    #expect(client.readToEnd() == "" && client.isAtEnd)
+    #expect(Deadline().awaits { test.server.openConnections == 0 })
+  }
+
+  @Test func aSecondRequestHasItsTimeFromItsFirstByte() throws {
+    let test = try TestServer(
+      limits: .with {
+        $0.requestSeconds = 1; $0.keepAliveSeconds = 3600
+      })
+    let client = try test.client()
+    client.get("/")
+    #expect(client.readResponse().head.hasPrefix("HTTP/1.1 200"))
+    client.send("GET / HT")
+    #expect(client.readToEnd() == "" && client.isAtEnd)
+  }
+
+  @Test func aClientThatIsRefusedWhileItSendsHearsWhy() throws {
+    let test = try TestServer()
+    let client = try test.client()
+    client.send("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1, 1\r\n\r\n")
+    for _ in 0..<64 { client.send(String(repeating: "x", count: 65_536)) }
+    #expect(client.readResponse().body == "malformed(Content-Length is not digits alone)")
+    #expect(client.readToEnd() == "" && client.isAtEnd)
+  }
+}

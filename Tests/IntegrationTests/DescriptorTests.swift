@@ -1,0 +1,70 @@
+import Foundation
+import KeyValueModel
+import LoopbackKit
+import Testing
+
+@Suite("Without descriptors")
+struct DescriptorTests {
+  /// A server that may have so many descriptors.
+  private func server(descriptors: Int, port: UInt16) throws -> ChildProcess {
+    let command = "ulimit -n \(descriptors) && exec '\(PackageFolder.keyway)' serve --store memory --port \(port)"
+    let child = try ChildProcess.start("/bin/bash", ["-c", command])
+    try child.awaitReady(seconds: 60) { try WireClient(port: port).must("GET", "/readyz") }
+    return child
+  }
+
+  private func descriptorCount(_ child: ChildProcess) -> Int {
+    (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(child.pid)/fd").count) ?? -1
+  }
+
+  @Test("A connection for which no descriptor is left is closed, and the others are served; later ones get in again")
+  func connections() throws {
+    let roomy = try server(descriptors: 1024, port: LoopbackPort.free())
+    let used = descriptorCount(roomy)
+    let port = try LoopbackPort.free()
+    // Room for a few connections, and fewer than the server would accept.
+    let child = try server(descriptors: used + 6, port: port)
+    let ready = WireRequest("GET", "/readyz")
+    var served: [WireConnection] = []
+    var closedCount = 0
+    for _ in 0..<14 {
+      let connection = try WireConnection(SocketAddress(port: port))
+      do {
+        try connection.must(ready)
+        served.append(connection)
+      } catch {
+        // Neither left alone with its request, nor answered with half an answer.
+        #expect(error.reason == .connectionClosed || error.reason == .connectionReset)
+        closedCount += 1
+      }
+    }
+    #expect(served.count >= 3 && closedCount >= 3)
+    for connection in served { try connection.must(ready) }
+    served.removeAll()
+    #expect(
+      Deadline().awaits { (try? WireConnection(SocketAddress(port: port)).must(ready)) != nil },
+      "nothing is served any more")
+    #expect(child.isRunning)
+  }
+
+  @Test("A server whose descriptors are all held by streams closes what comes next, and does not try for ever")
+  func streams() throws {
+    let roomy = try server(descriptors: 1024, port: LoopbackPort.free())
+    let used = descriptorCount(roomy)
+    let port = try LoopbackPort.free()
+    let child = try server(descriptors: used + 6, port: port)
+    var streams: [WireStream] = []
+    for _ in 0..<14 {
+      if let stream = try? WireClient(port: port).stream("/v1/objects/Account/1/balance") { streams.append(stream) }
+    }
+    #expect(streams.count >= 2)
+    var idle: [WireSocket] = []
+    for _ in 0..<10 { idle.append(try WireSocket(port: port)) }
+    let isClosed = try idle.contains { try $0.receive(before: Deadline()).isEmpty }
+    #expect(isClosed)
+    streams.removeAll()
+    idle.removeAll()
+    #expect(Deadline().awaits { (try? WireClient(port: port).must("GET", "/readyz")) != nil })
+    #expect(child.isRunning)
+  }
+}

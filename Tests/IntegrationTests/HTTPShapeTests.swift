@@ -1,0 +1,129 @@
+import Glibc
+import LoopbackKit
+import Testing
+
+/// What a server makes of right and wrong shapes of HTTP, on the wire. `KEYWAY_TEST_TABLE=1` prints a table of them.
+@Suite("HTTP shapes")
+struct HTTPShapeTests {
+  /// How a connection ended.
+  private enum End: String {
+    case open, closed, reset
+  }
+
+  /// A request that must not be read: it stands behind others.
+  private static let smuggled =
+    "PUT /v1/objects/Account/1/balance HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    + "Content-Length: 3\r\n\r\n666"
+
+  /// Everything that a server sends until it closes.
+  private func answers(
+    to text: String, pieces: Int? = nil, on server: ServerProcess
+  ) throws -> (responses: [WireResponse], end: End) {
+    let socket = try WireSocket(port: server.port)
+    sendAtOnce(socket.descriptor)
+    let bytes = Array(text.utf8)
+    // The server may have closed before it has all of it.
+    for start in stride(from: 0, to: bytes.count, by: pieces ?? bytes.count) {
+      try? socket.send(Array(bytes[start..<min(bytes.count, start + (pieces ?? bytes.count))]))
+    }
+    var received: [UInt8] = []
+    var end = End.closed
+    do {
+      while case let more = try socket.receive(before: Deadline()), !more.isEmpty { received += more }
+    } catch {
+      end = error.reason == .timedOut ? .open : .reset
+    }
+    return (try Self.responses(received), end)
+  }
+
+  /// Each piece is a segment of its own (Nagle's algorithm off).
+  private func sendAtOnce(_ descriptor: Int32) {
+    var one: Int32 = 1
+    setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
+  }
+
+  /// The responses that bytes are made of; each has a counted body.
+  private static func responses(_ bytes: [UInt8]) throws -> [WireResponse] {
+    var rest = bytes[...]
+    var responses: [WireResponse] = []
+    while !rest.isEmpty {
+      let end = try #require(rest.indices.first { rest[$0...].starts(with: "\r\n\r\n".utf8) })
+      var response = try #require(WireResponse(head: rest[..<end]))
+      let count = try #require(response["Content-Length"].flatMap { Int($0) } ?? (response.status == 204 ? 0 : nil))
+      try #require(rest.count >= end + 4 - rest.startIndex + count)
+      response.body = Array(rest[(end + 4)..<(end + 4 + count)])
+      rest = rest[(end + 4 + count)...]
+      responses.append(response)
+    }
+    return responses
+  }
+
+  @Test("What is wrong gets one whole answer, and the connection ends behind it")
+  func refused() throws {
+    let server = try ServerProcess()
+    let revision = try server.revision
+    var table = ["| shape | status | answers | connection |", "|---|---|---|---|"]
+    for shape in HTTPShape.refused {
+      let (responses, end) = try answers(to: shape.text + Self.smuggled, on: server)
+      table.append("| \(shape.name) | \(shape.status) | \(responses.count) | \(end) |")
+      #expect(responses.count == 1 && end == .closed, "\(shape.name): \(responses.count), \(end)")
+      guard let response = responses.first else { continue }
+      #expect(response.status == shape.status && response.problem == shape.code, "\(shape.name): \(response.text)")
+      #expect(response["Connection"] == "close" && response["Date"] != nil, "\(shape.name)")
+    }
+    #expect(try server.revision == revision)
+    for shape in HTTPShape.taken { table.append("| \(shape.name) | \(shape.status) | 1 | open |") }
+    if getenv("KEYWAY_TEST_TABLE") != nil { print(table.joined(separator: "\n")) }
+  }
+
+  @Test("What is wrong is refused as well where it comes byte by byte, and behind a request that is right")
+  func refusedInPieces() throws {
+    let server = try ServerProcess()
+    let right = "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    for shape in HTTPShape.refused where shape.text.utf8.count < 400 {
+      let (responses, end) = try answers(to: right + shape.text + Self.smuggled, on: server)
+      #expect(responses.map(\.status) == [200, shape.status] && end == .closed, "\(shape.name)")
+    }
+    for shape in HTTPShape.chunks + HTTPShape.fields.prefix(12) {
+      let (responses, end) = try answers(to: shape.text, pieces: 1, on: server)
+      #expect(responses.map(\.status) == [shape.status] && end == .closed, "\(shape.name)")
+    }
+    #expect(try server.revision == 1)
+  }
+
+  @Test("What is right is taken, whole or byte by byte, and the connection stays")
+  func taken() throws {
+    let server = try ServerProcess()
+    let last = "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+    for shape in HTTPShape.taken {
+      for pieces in [nil, 1] {
+        let (responses, end) = try answers(to: shape.text + last, pieces: pieces, on: server)
+        #expect(responses.map(\.status) == [shape.status, 200] && end == .closed, "\(shape.name)")
+      }
+    }
+    #expect(try server.client.json("/v1/objects/Account/1/balance").whole == 7)
+  }
+
+  @Test("The authority of an absolute target counts, and not Host")
+  func authorities() throws {
+    let server = try ServerProcess()
+    for (target, host, status) in [
+      ("http://evil.example/healthz", "127.0.0.1", 421), ("https://evil.example", "127.0.0.1", 421),
+      ("http://127.0.0.1:\(server.port)/healthz", "evil.example", 200), ("http://localhost?a", "evil.example", 404),
+      ("/healthz?http://127.0.0.1/", "evil.example", 421),
+    ] {
+      let response = try server.client.raw(Array("GET \(target) HTTP/1.1\r\nHost: \(host)\r\n\r\n".utf8))
+      #expect(response?.status == status, "\(target)")
+    }
+  }
+
+  @Test("Requests that were sent at once are answered in order, however long the row is")
+  func rows() throws {
+    let server = try ServerProcess()
+    let name = String(repeating: "x", count: 333)
+    let row = (0..<400).map { "GET /\(name)\($0) HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" }.joined()
+    let last = "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+    let (responses, end) = try answers(to: row + last, on: server)
+    #expect(responses.map(\.status) == Array(repeating: 404, count: 400) + [200] && end == .closed)
+  }
+}

@@ -47,7 +47,7 @@ package struct Publication {
     let exist = objects.allSatisfy { snapshot.state.record($0) != nil }
     if exist, history.isUntouched(objects, after: revision) { return [] }
     guard let missed = MissedCommits(after: revision, publishedHistory) else { return nil }
-    return Replay(cells, missed, changesPerObserver: limits.changesPerObserver, receive: receive).absent
+    return Replay(cells, missed, limits: limits, receive: receive).absent
   }
 
   /// Whether nothing has become of objects after a revision that can be resumed.

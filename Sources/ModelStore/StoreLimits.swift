@@ -18,6 +18,8 @@ package struct StoreLimits: Sendable {
   /// The most notifications of one commit for one observer; who would get more is told that it missed some.
   /// `streams.changesPerEvent`.
   package var changesPerObserver = 100_000
+  /// The most bytes of text in the values of these, likewise. `streams.eventBytes`.
+  package var bytesPerObserver = 16 * 1024 * 1024
   /// The most commits that are kept, besides the history, with the objects as they were before them: shared by those
   /// who resume from the same revision at about the same time. `resume.revisions`.
   package var resumedRevisions = 50_000

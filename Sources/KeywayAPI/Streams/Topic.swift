@@ -33,6 +33,11 @@ extension Topic {
     contents.forget(self)
   }
 
+  /// Has the streams of the channel begin to lag at a commit.
+  func miss(_ revision: Revision) -> Delivery {
+    .channelMisses(channel, position: StreamPosition.commit(revision).rawValue)
+  }
+
   func overflow(_ contents: inout StreamRegistry.Contents) -> Delivery? {
     contents.forget(self)
     return .endChannel(channel, services.encoder.closingEvent(.overflow))

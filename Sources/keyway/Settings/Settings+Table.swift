@@ -45,6 +45,7 @@ extension Settings {
     .number("streams.keyPaths", \.api.streams.keyPaths, 1...10_000, "key paths of a stream or a cell"),
     .number("streams.pendingBytes", \.api.server.pendingBytesPerStream, 4096...1 << 30, "unsent events of a stream"),
     .number("streams.replayBytes", \.api.streams.replayBytes, 4096...1 << 30, "missed events of one resuming stream"),
+    .number("streams.eventBytes", \.api.eventBytes, 4096...1 << 30, "an event of a stream"),
     .number("streams.changesPerEvent", \.api.store.changesPerObserver, 1...10_000_000, "changes of a stream a commit"),
     .number("streams.stallSeconds", \.api.server.stallSeconds, 1...3600, "how long a subscriber may read nothing"),
     .number("streams.lifetimeSeconds", \.api.server.lifetimeSeconds, 0...31_536_000, "age of a stream; 0 is any"),

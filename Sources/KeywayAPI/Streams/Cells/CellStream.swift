@@ -26,7 +26,16 @@ final class CellStream: CommitReceiver {
   func delivery(of event: StreamEvent, _ contents: inout StreamRegistry.Contents) -> Delivery? {
     guard let visible = cells.visiblePart(of: event) else { return nil }
     services.countNotifications(visible.changes.count + visible.queries.count)
-    return .stream(id, services.encoder.bytes(of: visible))
+    guard let bytes = services.encoder.bytes(of: visible) else { return miss(.commit(event.revision)) }
+    return .stream(id, bytes)
+  }
+
+  /// Has the stream begin to lag at a position.
+  func miss(_ position: StreamPosition) -> Delivery { .streamMisses(id, position: position.rawValue) }
+
+  func missed(_ revision: Revision) -> Delivery {
+    cells.forgetMissed()
+    return miss(.commit(revision))
   }
 
   func overflow(_ contents: inout StreamRegistry.Contents) -> Delivery? {

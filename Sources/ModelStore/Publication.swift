@@ -19,7 +19,8 @@ package struct Publication {
     self.history = history
     self.limits = limits
     queries = LiveQueries(
-      filterCost: limits.queryFilterCost, recentLimit: limits.historyRevisions, revision: snapshot.revision)
+      filterCost: limits.queryFilterCost, recentLimit: limits.historyRevisions, commitCost: limits.queryCommitCost,
+      revision: snapshot.revision)
   }
 
   /// Whether there is room for the rows of one more live query: `queries.rows`.

@@ -60,6 +60,7 @@ extension Settings {
     .number("queries.maximum", \.api.streams.queries, 1...10_000_000, "different live queries"),
     .number("queries.rows", \.api.store.queryRows, 1000...1_000_000_000, "rows of all live queries together"),
     .number("queries.filterCost", \.api.store.queryFilterCost, 1000...10_000_000_000, "steps of a live filter"),
+    .number("queries.commitSteps", \.api.store.queryCommitCost, 1000...10_000_000_000, "those of all, for a commit"),
     .number("fetch.filterCost", \.api.fetchFilterCost, 1000...10_000_000_000, "steps of a filter over all objects"),
     .number("fetch.limit", \.api.pages.objects, 1...100_000, "objects on a page"),
     .number("fetch.pages", \.api.pages.fetches, 1...100_000, "fetches kept for their next pages"),

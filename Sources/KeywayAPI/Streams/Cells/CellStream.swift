@@ -6,12 +6,17 @@ import ModelStore
 /// A stream with cells: one observer whose observations come and go.
 final class CellStream: CommitReceiver {
   let id: StreamID
+  /// Who reads it.
+  let client: ClientAddress
   let observer: ObserverID
   let services: StreamServices
   var cells: CellSet
 
-  init(id: StreamID, observer: ObserverID, cells: CellSet = CellSet(), services: StreamServices) {
+  init(
+    id: StreamID, client: ClientAddress, observer: ObserverID, cells: CellSet = CellSet(), services: StreamServices
+  ) {
     self.id = id
+    self.client = client
     self.observer = observer
     self.cells = cells
     self.services = services
@@ -51,6 +56,7 @@ final class CellStream: CommitReceiver {
   func unregister(_ publication: inout Publication) {
     publication.observers.remove(observer)
     publication.queries.remove(observer)
+    publication.queries.discharge(observer, of: QueryPayer(client))
   }
 
   // MARK: Describing

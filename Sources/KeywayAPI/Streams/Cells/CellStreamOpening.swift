@@ -127,8 +127,9 @@ struct CellStreamOpening: StreamOpening {
       let beginning = try beginning(publication)
       return try services.holding(beginning.cells.map(\.target), &publication) { publication throws(Problem) in
         let stream = CellStream(
-          id: services.hub.reserveID(), observer: contents.makeObserver(), cells: beginning.cellSet,
+          id: services.hub.reserveID(), client: client, observer: contents.makeObserver(), cells: beginning.cellSet,
           services: services)
+        publication.queries.charge(stream.observer, to: QueryPayer(client))
         let prelude = begin(stream, beginning, &publication)
         do throws(Problem) {
           let opened = try services.open(

@@ -93,6 +93,8 @@ struct QueryStreamOpening: StreamOpening {
       if topic.subscribers == 0 {
         publication.watch(query, QueryObserver(id: topic.observer, cell: nil), finished)
       }
+      publication.queries.charge(topic.observer, to: QueryPayer(request.client))
+      topic.clients[stream.id] = request.client
       contents.join(topic, stream.id)
       return stream
     }

@@ -32,7 +32,7 @@ final class Channel {
   /// Whether this is the first event of its batch.
   func add(_ event: EventBytes) -> Bool {
     batch.append(event)
-    batchByteCount += event.framed.count
+    batchByteCount += event.framedCount
     if position != nil { move(to: event.position) }
     return batch.count == 1
   }

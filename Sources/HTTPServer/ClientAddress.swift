@@ -2,8 +2,9 @@ import Glibc
 
 /// A client's IP address as a key; an IPv4 address and its form inside IPv6 are the same.
 package struct ClientAddress: Hashable, Sendable {
-  private let high: UInt64
-  private let low: UInt64
+  /// The address as a number of 128 bits, as IPv6 has it.
+  package let high: UInt64
+  package let low: UInt64
 
   init(_ address: UnsafePointer<sockaddr>?) {
     guard let address else {

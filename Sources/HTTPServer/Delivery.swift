@@ -14,10 +14,16 @@ package enum Delivery: Sendable {
   /// not lagging.
   case catchUp(StreamID, EventBytes?, isLast: Bool)
 
+  /// A stream, or every stream that is in a channel by now, misses the event of a position, because that is too long to
+  /// be made: it begins to lag there, or ends, as if too much waited for it.
+  case streamMisses(StreamID, position: UInt64)
+  case channelMisses(ChannelID, position: UInt64)
+
   var byteCount: Int {
     switch self {
-    case .channel(_, let event), .stream(_, let event): event.framed.count
-    case .endChannel(_, let event), .endStream(_, let event), .catchUp(_, let event, _): event?.framed.count ?? 0
+    case .channel(_, let event), .stream(_, let event): event.framedCount
+    case .streamMisses, .channelMisses: 0
+    case .endChannel(_, let event), .endStream(_, let event), .catchUp(_, let event, _): event?.framedCount ?? 0
     }
   }
 }

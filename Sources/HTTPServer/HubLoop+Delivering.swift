@@ -21,6 +21,8 @@ extension HubLoop {
       end(subscriber, .ended, last: event)
     case .catchUp(let id, let event, let isLast):
       catchUp(id, event, isLast: isLast)
+    case .streamMisses(let id, let position): overflow(.stream(id), firstLost: position)
+    case .channelMisses(let id, let position): overflow(.channel(id), firstLost: position)
     }
   }
 
@@ -35,7 +37,7 @@ extension HubLoop {
     let byteCount = channel.batchByteCount
     let batch = channel.takeBatch()
     guard let only = batch.first else { return }
-    let framed = batch.count == 1 ? only.framed : Self.join(batch, byteCount: byteCount)
+    let framed = (batch.count == 1 ? only.wholeChunk : nil) ?? Self.join(batch, byteCount: byteCount)
     framed.withUnsafeBytes { bytes in
       for subscriber in channel.members {
         if subscriber.isClear {
@@ -61,9 +63,9 @@ extension HubLoop {
     // From here on the events are pieces of their own again: a slow reader must not hold the whole batch.
     var sent = max(0, result)
     for event in batch {
-      let alreadySent = min(sent, event.framed.count)
+      let alreadySent = min(sent, event.framedCount)
       sent -= alreadySent
-      if alreadySent > 0, alreadySent < event.framed.count {
+      if alreadySent > 0, alreadySent < event.framedCount {
         changeQueue(of: subscriber) { $0.append(event, alreadySent: alreadySent) }
       } else if alreadySent == 0 {
         enqueue(event, for: subscriber)
@@ -133,7 +135,7 @@ extension HubLoop {
   private static func join(_ batch: [EventBytes], byteCount: Int) -> [UInt8] {
     var joined: [UInt8] = []
     joined.reserveCapacity(byteCount)
-    for event in batch { joined.append(contentsOf: event.framed) }
+    for event in batch { event.append(to: &joined) }
     return joined
   }
 

@@ -5,8 +5,8 @@ enum HubTarget: Hashable, Sendable {
 
   init(_ delivery: Delivery) {
     switch delivery {
-    case .channel(let id, _), .endChannel(let id, _): self = .channel(id)
-    case .stream(let id, _), .endStream(let id, _), .catchUp(let id, _, _): self = .stream(id)
+    case .channel(let id, _), .endChannel(let id, _), .channelMisses(let id, _): self = .channel(id)
+    case .stream(let id, _), .endStream(let id, _), .catchUp(let id, _, _), .streamMisses(let id, _): self = .stream(id)
     }
   }
 }

@@ -54,15 +54,19 @@ struct PendingQueue {
     var filled = 0
     var skipped = sentOfFirst
     for piece in pieces[first...] where filled < buffer.count {
-      let (bytes, range) = content(of: piece)
-      let start = range.lowerBound + skipped
-      skipped = 0
-      let count = min(range.upperBound - start, buffer.count - filled)
-      bytes.withUnsafeBytes { bytes in
-        UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
-          .copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[start..<(start + count)]))
+      let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
+      switch piece {
+      case .event(let event):
+        let range = event.range(framed: isFramed)
+        filled += event.copy(range.lowerBound + skipped..<range.upperBound, into: rest)
+      case .raw(let bytes):
+        let count = min(bytes.count - skipped, rest.count)
+        bytes.withUnsafeBytes { bytes in
+          rest.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[skipped..<(skipped + count)]))
+        }
+        filled += count
       }
-      filled += count
+      skipped = 0
     }
     return filled
   }
@@ -97,12 +101,10 @@ struct PendingQueue {
     byteCount = pieces.reduce(0) { $0 + count(of: $1) } - sentOfFirst
   }
 
-  private func count(of piece: Piece) -> Int { content(of: piece).range.count }
-
-  private func content(of piece: Piece) -> (bytes: [UInt8], range: Range<Int>) {
+  private func count(of piece: Piece) -> Int {
     switch piece {
-    case .event(let event): (event.framed, event.range(framed: isFramed))
-    case .raw(let bytes): (bytes, 0..<bytes.count)
+    case .event(let event): event.range(framed: isFramed).count
+    case .raw(let bytes): bytes.count
     }
   }
 }

@@ -65,7 +65,7 @@ package final class StreamHub: Sendable {
   /// `client` is who reads it and has it counted, `overflow` says what becomes of it when that is too slow, and
   /// `beginning` what the prelude covers. Any thread.
   package func open(
-    _ reserved: StreamID? = nil, for client: ClientAddress = .unknown, prelude: [UInt8], channel: ChannelID?,
+    _ reserved: StreamID? = nil, for client: ClientAddress = .unknown, prelude: EventBytes, channel: ChannelID?,
     overflow: OverflowPolicy = .coalesce, beginning: StreamBeginning = .posted
   ) throws(StreamHubError) -> EventStream {
     guard !isDraining.load(ordering: .acquiring) else { throw .draining }
@@ -73,7 +73,7 @@ package final class StreamHub: Sendable {
     let id = reserved ?? reserveID()
     let worker = worker(of: id)
     let opening = HubOpening(
-      id: id, client: client, prelude: EventBytes(prelude), channel: channel, overflow: overflow, beginning: beginning)
+      id: id, client: client, prelude: prelude, channel: channel, overflow: overflow, beginning: beginning)
     guard worker.send(.open(opening)) else {
       counters.closeStream(of: client)
       throw .draining

@@ -9,6 +9,21 @@ extension CommitNotifier {
     return false
   }
 
+  /// Adds what an observer is told, for which there is room, unless its values are too long with those before.
+  mutating func append(_ notification: Notification, for observer: ObserverID) {
+    if bytesPerObserver < .max {
+      let sum = (bytes[observer] ?? 0) + notification.change.textBytes
+      guard sum <= bytesPerObserver else {
+        tooLong.insert(observer)
+        overflowed.insert(observer)
+        notifications[observer] = nil
+        return
+      }
+      bytes[observer] = sum
+    }
+    notifications[observer, default: []].append(notification)
+  }
+
   /// The observations that depend on a key and whose observers still listen.
   ///
   /// Those of an overflowed observer are taken out of the index when they are met, so that none is met twice; they are
@@ -29,5 +44,6 @@ extension CommitNotifier {
     if !unwired.isEmpty { index.collections.settle(in: state) }
     unwired.removeAll()
     overflowed.removeAll()
+    tooLong.removeAll()
   }
 }

@@ -57,6 +57,12 @@ struct CommitNotifier {
   var notifications: [ObserverID: [Notification]] = [:]
   /// The most notifications of one commit that are collected for one observer.
   let changesPerObserver: Int
+  /// The most bytes of text that the values of these have.
+  let bytesPerObserver: Int
+  /// How many bytes the values have that are collected for an observer.
+  var bytes: [ObserverID: Int] = [:]
+  /// Those of the overflowed for which the values are too long.
+  var tooLong: Set<ObserverID> = []
   /// The observers that this commit has more for.
   var overflowed: Set<ObserverID> = []
   /// What the overflowed observe of what this commit has touched: not in the index for the rest of it.
@@ -73,10 +79,11 @@ struct CommitNotifier {
   var withheld: [ObserverIndex.TrackedID: Withheld] = [:]
 
   /// Takes the index away from the caller until `giveBack`: with a second owner, each change of it would be a copy.
-  init(taking index: inout ObserverIndex, state: consuming PastState, changesPerObserver: Int) {
+  init(taking index: inout ObserverIndex, state: consuming PastState, changesPerObserver: Int, bytesPerObserver: Int) {
     self.index = ObserverIndex()
     self.state = state
     self.changesPerObserver = changesPerObserver
+    self.bytesPerObserver = bytesPerObserver
     swap(&self.index, &index)
   }
 
@@ -96,6 +103,7 @@ struct CommitNotifier {
     endBrackets()
     defer {
       notifications.removeAll()
+      bytes.removeAll()
       endOverflow()
       index.sweep()
     }
@@ -108,7 +116,7 @@ struct CommitNotifier {
       let event = ObserverEvent(
         observer: observer, revision: commit.revision, writer: commit.writer,
         changes: changes.filter { !isGone.contains(.init(cell: $0.cell, object: $0.observation.object)) },
-        gone: ended, hasOverflowed: overflowed.contains(observer))
+        gone: ended, hasOverflowed: overflowed.contains(observer), isTooLong: tooLong.contains(observer))
       return event.changes.isEmpty && event.gone.isEmpty && !event.hasOverflowed ? nil : event
     }
   }
@@ -320,7 +328,7 @@ struct CommitNotifier {
       cell: entry.cell, observation: entry.observation, kind: collection.map { .init($0.kind) } ?? .setting,
       indexes: collection?.indexes, old: isOldWanted ? collection.map { .array($0.removed) } ?? old : nil, new: nil,
       isPrior: true)
-    notifications[entry.observer, default: []].append(Notification(id: id, change: change))
+    append(Notification(id: id, change: change), for: entry.observer)
   }
 
   private mutating func appendChange(
@@ -337,7 +345,7 @@ struct CommitNotifier {
     } else {
       change = Change(of: entry.observation, cell: entry.cell, old: old, new: value(of: id))
     }
-    notifications[observer, default: []].append(Notification(id: id, change: change))
+    append(Notification(id: id, change: change), for: observer)
   }
 }
 

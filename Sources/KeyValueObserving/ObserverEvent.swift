@@ -40,11 +40,13 @@ public struct ObserverEvent: Sendable {
   /// Whether the commit has more changes for the observer than one event may have: then `changes` is empty, and the
   /// observer has to read the state itself. Its observations go on.
   public let hasOverflowed: Bool
+  /// Whether it has overflowed because the values of the changes are too long, not because the changes are too many.
+  public let isTooLong: Bool
 
   /// What one commit did to what `observer` observes.
   public init(
     observer: ObserverID, revision: Revision, writer: String?, changes: [Change], gone: [Gone],
-    hasOverflowed: Bool = false
+    hasOverflowed: Bool = false, isTooLong: Bool = false
   ) {
     self.observer = observer
     self.revision = revision
@@ -52,5 +54,6 @@ public struct ObserverEvent: Sendable {
     self.changes = changes
     self.gone = gone
     self.hasOverflowed = hasOverflowed
+    self.isTooLong = isTooLong
   }
 }

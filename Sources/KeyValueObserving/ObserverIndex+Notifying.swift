@@ -13,12 +13,13 @@ extension ObserverIndex {
   /// `changesPerObserver` is the most notifications of one commit for one observer, priors counted, those included that
   /// are not told in the end because a bracket turns out silent or the object is deleted. One more and they are
   /// dropped, nothing is evaluated for that observer for the rest of the commit, and its event is overflowed.
+  /// `bytesPerObserver` is the most bytes of text that their values have, likewise.
   ///
   /// `past` is the state before them, where the caller has it; then it is taken that few observe and many commits touch
   /// nothing that they read, and these are passed over.
   public mutating func notify(
     _ commits: some BidirectionalCollection<Commit>, of present: ModelState, from past: PastState? = nil,
-    changesPerObserver: Int = .max, receive: (ObserverEvent) -> Void
+    changesPerObserver: Int = .max, bytesPerObserver: Int = .max, receive: (ObserverEvent) -> Void
   ) {
     guard let first = commits.first, count > 0 else { return }
     // With a prior, a plain commit tells two changes.
@@ -28,7 +29,8 @@ extension ObserverIndex {
     }
     // The notifier must be the only owner of the index while it changes it.
     var notifier = CommitNotifier(
-      taking: &self, state: past ?? PastState(before: commits, of: present), changesPerObserver: changesPerObserver)
+      taking: &self, state: past ?? PastState(before: commits, of: present), changesPerObserver: changesPerObserver,
+      bytesPerObserver: bytesPerObserver)
     var objects = past == nil ? nil : notifier.objectsRead(atMost: Self.objectsLookedFor)
     for commit in commits {
       // Observations end here, but none begins: where there is none, no observer is left to notify.

@@ -49,6 +49,15 @@ package final class KeywayServer: Sendable {
       }
     }
 
+    /// The most bytes of what one commit does to a stream, or a stream begins with. `streams.eventBytes`.
+    package var eventBytes: Int {
+      get { streams.eventBytes }
+      set {
+        streams.eventBytes = newValue
+        store.bytesPerObserver = newValue
+      }
+    }
+
     /// The most steps of the filter of one fetch, and of a live query that is opened. `fetch.filterCost`.
     package var fetchFilterCost: Int {
       get { pages.filterCost }

@@ -19,7 +19,8 @@ package struct Publication {
     self.history = history
     self.limits = limits
     queries = LiveQueries(
-      filterCost: limits.queryFilterCost, recentLimit: limits.historyRevisions, revision: snapshot.revision)
+      filterCost: limits.queryFilterCost, recentLimit: limits.historyRevisions, commitCost: limits.queryCommitCost,
+      revision: snapshot.revision)
   }
 
   /// Whether there is room for the rows of one more live query: `queries.rows`.
@@ -47,7 +48,7 @@ package struct Publication {
     let exist = objects.allSatisfy { snapshot.state.record($0) != nil }
     if exist, history.isUntouched(objects, after: revision) { return [] }
     guard let missed = MissedCommits(after: revision, publishedHistory) else { return nil }
-    return Replay(cells, missed, changesPerObserver: limits.changesPerObserver, receive: receive).absent
+    return Replay(cells, missed, limits: limits, receive: receive).absent
   }
 
   /// Whether nothing has become of objects after a revision that can be resumed.

@@ -11,10 +11,10 @@ package struct Replay: Sendable {
   package private(set) var absent: [String?] = []
   private var index = ObserverIndex()
 
-  /// Tells what was missed. `cells` names the groups of observations as `ObserverIndex.add` does; `changesPerObserver`
-  /// is as for `ObserverIndex.notify`.
+  /// Tells what was missed. `cells` names the groups of observations as `ObserverIndex.add` does; `limits` bounds
+  /// the events as it does when they are delivered.
   package init(
-    _ cells: [(name: String?, observations: [Observation])], _ missed: MissedCommits, changesPerObserver: Int,
+    _ cells: [(name: String?, observations: [Observation])], _ missed: MissedCommits, limits: StoreLimits,
     receive: (ObserverEvent) -> Void
   ) {
     revision = missed.snapshot.revision
@@ -26,17 +26,19 @@ package struct Replay: Sendable {
       }
     }
     index.notify(
-      missed.commits, of: missed.snapshot.state, from: missed.past, changesPerObserver: changesPerObserver,
-      receive: receive)
+      missed.commits, of: missed.snapshot.state, from: missed.past, changesPerObserver: limits.changesPerObserver,
+      bytesPerObserver: limits.bytesPerObserver, receive: receive)
   }
 
   /// Tells what the commits did that follow on the last that was told, and led to `present`.
   package mutating func bringUp(
-    through commits: [Commit], to present: ModelState, changesPerObserver: Int, receive: (ObserverEvent) -> Void
+    through commits: [Commit], to present: ModelState, limits: StoreLimits, receive: (ObserverEvent) -> Void
   ) {
     guard let last = commits.last else { return }
     assert(commits.first?.revision == revision + 1)
-    index.notify(commits, of: present, changesPerObserver: changesPerObserver, receive: receive)
+    index.notify(
+      commits, of: present, changesPerObserver: limits.changesPerObserver, bytesPerObserver: limits.bytesPerObserver,
+      receive: receive)
     revision = last.revision
   }
 }

@@ -247,7 +247,8 @@ package final class Store: Sendable {
       forgetResumed(at: revision)
       var events: [ObserverEvent] = []
       publication.observers.notify(
-        commits, of: snapshot.state, changesPerObserver: limits.changesPerObserver
+        commits, of: snapshot.state, changesPerObserver: limits.changesPerObserver,
+        bytesPerObserver: limits.bytesPerObserver
       ) { events.append($0) }
       var queryEvents: [QueryEvent] = []
       publication.queries.notify(commits, of: snapshot.state) { queryEvents.append($0) }

@@ -18,6 +18,8 @@ package struct StoreLimits: Sendable {
   /// The most notifications of one commit for one observer; who would get more is told that it missed some.
   /// `streams.changesPerEvent`.
   package var changesPerObserver = 100_000
+  /// The most bytes of text in the values of these, likewise. `streams.eventBytes`.
+  package var bytesPerObserver = 16 * 1024 * 1024
   /// The most commits that are kept, besides the history, with the objects as they were before them: shared by those
   /// who resume from the same revision at about the same time. `resume.revisions`.
   package var resumedRevisions = 50_000
@@ -29,6 +31,9 @@ package struct StoreLimits: Sendable {
   package var queryOpeningCost = 20_000_000
   /// The most that the filter of a live query may cost for each commit. `queries.filterCost`.
   package var queryFilterCost = 2_000_000
+  /// The most steps that all live queries may cost for each commit: what does not suffice for all is shared by those
+  /// who watch them. `queries.commitSteps`.
+  package var queryCommitCost = 1_000_000
   /// The most rows that all live queries may have together when one more is opened. `queries.rows`.
   package var queryRows = 5_000_000
 

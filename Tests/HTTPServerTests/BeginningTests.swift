@@ -11,7 +11,8 @@ import Testing
 
   private func server(_ beginning: StreamBeginning) throws -> TestServer {
     try TestServer(limits: .with { $0.heartbeatSeconds = 1 }) { _, hub in
-      let stream = try hub.open(prelude: Array("prelude\n\n".utf8), channel: ChannelID(1), beginning: beginning)
+      let stream = try hub.open(
+        prelude: EventBytes(Array("prelude\n\n".utf8)), channel: ChannelID(1), beginning: beginning)
       return .stream(stream, fields: [:])
     }
   }

@@ -86,9 +86,9 @@ import Testing
   func theFirstMissedEventMayBeInTheMiddleOfABatch(isForChannel: Bool) throws {
     let events = (1...20).map { EventBytes(Array("\($0) \n\n".utf8), position: UInt64($0)) }
     // Behind the prelude, the first ten fit exactly.
-    let limit = events[..<10].reduce(0) { $0 + $1.framed.count }
+    let limit = events[..<10].reduce(0) { $0 + $1.framedCount }
     let test = try TestServer(limits: .with { $0.pendingBytesPerStream = limit }) { _, hub in
-      let stream = try hub.open(prelude: Array("prelude\n\n".utf8), channel: ChannelID(1))
+      let stream = try hub.open(prelude: EventBytes(Array("prelude\n\n".utf8)), channel: ChannelID(1))
       hub.post(
         events.map { isForChannel ? .channel(ChannelID(1), $0) : .stream(stream.id, $0) }, position: 20)
       return .stream(stream, fields: [:])

@@ -20,9 +20,10 @@ import Testing
   }
 
   @Test func anEventIsOneChunkWithItsSizeInHexadecimal() {
-    #expect(String(decoding: event("0123456789abcdef0").framed, as: UTF8.self) == "11\r\n0123456789abcdef0\r\n")
+    #expect(
+      String(decoding: event("0123456789abcdef0").wholeChunk ?? [], as: UTF8.self) == "11\r\n0123456789abcdef0\r\n")
     #expect(event("abc").count == 3)
-    #expect(event("").framed.isEmpty)
+    #expect(event("").framedCount == 0)
   }
 
   @Test func piecesLeaveInOrderWhateverTheStep() {
@@ -78,5 +79,33 @@ import Testing
     for number in numbers { queue.append(event(number)) }
     let expected = numbers.map { "\($0.utf8.count)\r\n\($0)\r\n" }.joined()
     #expect(drained(queue, step: 7) == expected)
+  }
+
+  @Test func anEventInPiecesIsSentLikeOneInOnePiece() {
+    let pieces = ["one", "", String(repeating: "2", count: 300), "three"].map { Array($0.utf8) }
+    let (whole, split) = (EventBytes(Array(pieces.joined())), EventBytes(pieces: pieces))
+    #expect(split.count == whole.count && split.framedCount == whole.framedCount && split.payload == whole.payload)
+    for isFramed in [true, false] {
+      for size in [1, 2, 7, 299, 1_000] {
+        var queues = [PendingQueue(), PendingQueue()]
+        for (index, event) in [whole, split].enumerated() {
+          queues[index].begin(with: Array("head".utf8), framed: isFramed)
+          queues[index].append(event)
+          queues[index].append(event)
+        }
+        while !queues[0].isEmpty {
+          var sent: [[UInt8]] = []
+          for index in queues.indices {
+            let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 1)
+            defer { buffer.deallocate() }
+            let count = queues[index].copy(into: buffer)
+            sent.append(Array(buffer[..<count]))
+            queues[index].consume(count)
+          }
+          #expect(sent[0] == sent[1] && !sent[0].isEmpty)
+        }
+        #expect(queues[1].isEmpty)
+      }
+    }
   }
 }

@@ -66,7 +66,7 @@ import Testing
         client.readToEnd() == "9\r\ndata: 1\n\n\r\n1b\r\nevent: bye\ndata: shutdown\n\n\r\n0\r\n\r\n")
     }
     #expect(await test.listener.next(20) == Array(repeating: .shutdown, count: 20))
-    #expect(throws: StreamHubError.draining) { try test.hub.open(prelude: [], channel: nil) }
+    #expect(throws: StreamHubError.draining) { try test.hub.open(prelude: EventBytes([]), channel: nil) }
   }
 
   @Test func aSilentStreamGetsHeartbeatsThatNameTheLastPosition() throws {

@@ -13,7 +13,7 @@ import Testing
       })
     let (greedy, modest) = (ClientAddress(number: 1), ClientAddress(number: 2))
     func open(_ client: ClientAddress) throws(StreamHubError) -> EventStream {
-      try test.hub.open(for: client, prelude: [], channel: nil)
+      try test.hub.open(for: client, prelude: EventBytes([]), channel: nil)
     }
     let first = try open(greedy)
     _ = try open(greedy)

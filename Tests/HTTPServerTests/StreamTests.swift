@@ -39,7 +39,7 @@ import Testing
 
   @Test func postsBetweenOpeningAndTakingOverComeAfterThePreludeInOrder() throws {
     let test = try TestServer { _, hub in
-      let stream = try hub.open(prelude: Array("p\n\n".utf8), channel: ChannelID(1))
+      let stream = try hub.open(prelude: EventBytes(Array("p\n\n".utf8)), channel: ChannelID(1))
       hub.post(
         [.channel(ChannelID(1), EventBytes(Array("1\n\n".utf8))), .stream(stream.id, EventBytes(Array("2\n\n".utf8)))],
         position: nil)
@@ -105,18 +105,18 @@ import Testing
 
   @Test func aStreamNeverTakenIsDropped() async throws {
     let test = try TestServer(limits: .with { $0.requestSeconds = 1 })
-    let stream = try test.hub.open(prelude: [], channel: ChannelID(1))
+    let stream = try test.hub.open(prelude: EventBytes([]), channel: ChannelID(1))
     #expect(await test.listener.next(1) == [.clientGone])
     test.hub.abandon(stream)
-    _ = try test.hub.open(prelude: [], channel: nil)
+    _ = try test.hub.open(prelude: EventBytes([]), channel: nil)
     #expect(await test.listener.next(1) == [.clientGone])
     #expect(test.hub.openStreams == 0)
   }
 
   @Test func moreStreamsThanAllowedAreRefused() throws {
     let test = try TestServer(limits: .with { $0.streams = 1 })
-    _ = try test.hub.open(prelude: [], channel: nil)
-    #expect(throws: StreamHubError.tooManyStreams) { try test.hub.open(prelude: [], channel: nil) }
+    _ = try test.hub.open(prelude: EventBytes([]), channel: nil)
+    #expect(throws: StreamHubError.tooManyStreams) { try test.hub.open(prelude: EventBytes([]), channel: nil) }
   }
 
   private func chunk(_ text: String) -> String { String(text.utf8.count, radix: 16) + "\r\n\(text)\r\n" }

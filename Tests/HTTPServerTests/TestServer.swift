@@ -40,7 +40,7 @@ final class TestServer: Sendable {
   ) throws -> TestServer {
     try TestServer(limits: .with(change)) { request, hub in
       let channel = request.target == "/own" ? nil : ChannelID(1)
-      let stream = try hub.open(prelude: Array(prelude.utf8), channel: channel, overflow: overflow)
+      let stream = try hub.open(prelude: EventBytes(Array(prelude.utf8)), channel: channel, overflow: overflow)
       return .stream(stream, fields: [.contentType: "text/event-stream"])
     }
   }

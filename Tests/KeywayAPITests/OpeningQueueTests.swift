@@ -79,8 +79,10 @@ private final class OpeningWorld {
     let handler = Handler { [gate, queue] client, target in
       queue.response(to: client) { _ throws(Problem) in
         if target == "/slow" { gate.pass() }
+        var prelude = registry.services.prelude()
+        prelude.append(EventEncoder.emptyBlock)
         return try registry.services.open(
-          for: client, prelude: Array("retry: 1\n\n".utf8), channel: nil, overflow: .coalesce)
+          for: client, prelude: prelude, channel: nil, overflow: .coalesce)
       }
     }
     var server = ServerLimits()

@@ -50,11 +50,11 @@ struct SharedReplayTests {
       let whole = try #require(fixture.store.withPublication { $0.replay(cells, after: after) })
       var events: [ObserverEvent] = []
       let missed = try #require(fixture.store.missed(after: after, first))
-      var replay = Replay(cells, missed, changesPerObserver: .max) { events.append($0) }
+      var replay = Replay(cells, missed, limits: StoreLimits()) { events.append($0) }
       while replay.revision < last.snapshot.revision {
         let next = bases.filter { $0.snapshot.revision > replay.revision }.randomElement(using: &random) ?? last
         let commits = try #require(next.commits(after: replay.revision))
-        replay.bringUp(through: commits, to: next.snapshot.state, changesPerObserver: .max) { events.append($0) }
+        replay.bringUp(through: commits, to: next.snapshot.state, limits: StoreLimits()) { events.append($0) }
         #expect(replay.revision == next.snapshot.revision)
       }
       #expect(events.map(line) == whole.events.map(line), "seed \(seed), after \(after)")

@@ -24,15 +24,21 @@ package struct LiveQueries: Sendable {
   /// The last commit that was taken in.
   private var revision: Revision
 
-  /// The most that filtering may cost for one query and commit.
+  /// Who pays for what an observer watches, and how often: once for each of its streams.
+  private var payers: [ObserverID: [QueryPayer: Int]] = [:]
+  /// The most that one query may cost for one commit.
   private let filterCost: Int
+  /// The most that all queries may cost for one commit.
+  private let commitCost: Int
   /// The most results before a content that are kept.
   private let recentLimit: Int
 
-  /// No queries yet, at a revision.
-  package init(filterCost: Int, recentLimit: Int, revision: Revision = 0) {
+  /// No queries yet, at a revision. `filterCost` is the most that one of them may cost for one commit, `commitCost` what
+  /// all may cost: steps of filters, and some for each object and row.
+  package init(filterCost: Int, recentLimit: Int, commitCost: Int = .max, revision: Revision = 0) {
     self.revision = revision
     self.filterCost = filterCost
+    self.commitCost = commitCost
     self.recentLimit = recentLimit
   }
 
@@ -48,7 +54,7 @@ package struct LiveQueries: Sendable {
   package var observerCount: Int { watched.values.reduce(0) { $0 + $1.count } }
 
   /// How many things are kept for queries and their observers: none where there are no observers. For tests.
-  var counts: Int { entries.count + numbers.count + watched.count + routes.count }
+  var counts: Int { entries.count + numbers.count + watched.count + payers.count + routes.count }
 
   /// How many (key, row) pairs are followed for a query. For tests.
   func linkCount(of query: Query) -> Int? { entry(of: query)?.live.linkCount }
@@ -111,6 +117,24 @@ package struct LiveQueries: Sendable {
     for cell in (watched[observer] ?? [:]).keys { remove(QueryObserver(id: observer, cell: cell)) }
   }
 
+  /// Has somebody pay for what an observer watches; once more for each stream that he has of it.
+  package mutating func charge(_ observer: ObserverID, to payer: QueryPayer) {
+    payers[observer, default: [:]][payer, default: 0] += 1
+  }
+
+  /// Takes back one such charge.
+  package mutating func discharge(_ observer: ObserverID, of payer: QueryPayer) {
+    guard let count = payers[observer]?[payer] else { return }
+    payers[observer]?[payer] = count > 1 ? count - 1 : nil
+    if payers[observer]?.isEmpty == true { payers[observer] = nil }
+  }
+
+  private func payers(of number: Int) -> [QueryPayer] {
+    var found: Set<QueryPayer> = []
+    for observer in entries[number]?.observers ?? [] { found.formUnion((payers[observer.id] ?? [:]).keys) }
+    return found.isEmpty ? [.unknown] : Array(found)
+  }
+
   private mutating func forget(_ number: Int) {
     guard let entry = entries.removeValue(forKey: number) else { return }
     numbers[entry.live.query] = nil
@@ -156,17 +180,46 @@ package struct LiveQueries: Sendable {
     let touches = touches(commit, after: state)
     guard !touches.isEmpty else { return }
     let created = Set(commit.before.lazy.filter { $0.record == nil }.map(\.object))
-    for number in touches.keys.sorted() {
-      guard let touch = touches[number], entries[number] != nil else { continue }
-      var cost = filterCost
+    var budget = commitCost
+    /// Evaluates one query, and gives what that cost.
+    func evaluate(_ number: Int) -> Int {
+      guard let touch = touches[number], entries[number] != nil else { return 0 }
+      let limit = min(filterCost, budget)
+      var cost = limit
       do throws(ModelError) {
-        guard let content = try apply(touch, to: number, commit, created, after: state, cost: &cost) else { continue }
-        receive(event(number, commit, .content(content)))
+        if let content = try apply(touch, to: number, commit, created, after: state, cost: &cost) {
+          receive(event(number, commit, .content(content)))
+        }
       } catch {
-        receive(event(number, commit, .failed(error)))
-        for observer in entries[number]?.observers ?? [] { remove(observer) }
+        fail(number, error, commit, receive: receive)
       }
+      budget -= limit - cost
+      return limit - cost
     }
+    var numbers = touches.keys.sorted()[...]
+    // While there is plenty, it does not matter whose a query is.
+    while budget > commitCost / 2, let number = numbers.popFirst() { _ = evaluate(number) }
+    guard !numbers.isEmpty else { return }
+    var turns = QueryTurns(numbers, budget: budget) { self.payers(of: $0) }
+    while let number = turns.next() {
+      guard budget > 0 else {
+        fail(number, Self.commitCostExceeded, commit, receive: receive)
+        turns.spend(1, by: [])
+        continue
+      }
+      let payers = payers(of: number)
+      turns.spend(evaluate(number), by: payers)
+    }
+  }
+
+  private static let commitCostExceeded = ModelError(
+    .malformedFilter, "the live queries of the client cost more for one commit than its share of queries.commitSteps")
+
+  /// Ends a query that cannot be evaluated within its limits.
+  private mutating func fail(_ number: Int, _ error: ModelError, _ commit: Commit, receive: (QueryEvent) -> Void) {
+    guard entries[number] != nil else { return }
+    receive(event(number, commit, .failed(error)))
+    for observer in entries[number]?.observers ?? [] { remove(observer) }
   }
 
   private func event(_ number: Int, _ commit: Commit, _ outcome: QueryEvent.Outcome) -> QueryEvent {

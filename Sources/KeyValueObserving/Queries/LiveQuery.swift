@@ -12,6 +12,12 @@ package struct LiveQuery: Sendable {
   let reach: QueryReach
   private var rows: [Reference: QueryRow] = [:]
   private var paths = QueryPaths()
+  /// What a row costs for the computed keys that it shows, by the index of its entity.
+  private let computedCosts: [Int: Int]
+
+  /// What looking at an object costs a commit, where its own keys say all and where others are read through it; what a
+  /// row that changes costs; and what a computed key of a row does, however it is computed.
+  private static let (objectCost, farObjectCost, rowCost, computedCost) = (1, 10, 10, 20)
 
   /// The query at one revision: of `candidates`, which are all objects that may meet the filter now, and, where it
   /// reads beyond them, all that may do so before they are set themselves.
@@ -26,6 +32,11 @@ package struct LiveQuery: Sendable {
     self.query = query
     result = QueryResult(nothingOf: query)
     reach = QueryReach(of: query, in: schema)
+    computedCosts = Dictionary(
+      uniqueKeysWithValues: schema.family(of: query.entity).map { entity in
+        let count = query.shownKeys(of: entity).count { entity.keys[$0].storage == nil }
+        return (entity.index, count * Self.computedCost)
+      })
     if reach.isFar {
       for (number, reference) in candidates.enumerated() {
         try Self.check(number, isAbandoned)
@@ -74,6 +85,7 @@ package struct LiveQuery: Sendable {
     var candidates: [Reference: (old: QueryRow?, new: QueryRow?)] = [:]
     for reference in objects {
       let old = rows[reference]
+      try spend(reach.isFar ? Self.farObjectCost : Self.objectCost, of: &cost)
       let new = try row(reference, in: reader, cost: &cost, section: result.shared)
       switch (old, new) {
       case (nil, nil): continue
@@ -90,11 +102,19 @@ package struct LiveQuery: Sendable {
           result.insert(new)
         }
       }
+      if let new { try spend(Self.rowCost + (computedCosts[new.entity.index] ?? 0), of: &cost) }
       rows[reference] = new
       candidates[reference] = (old, new)
     }
     guard !candidates.isEmpty else { return ([], []) }
     return QueryDifference(from: before, to: result, candidates: candidates).changes()
+  }
+
+  private func spend(_ steps: Int, of cost: inout Int) throws(ModelError) {
+    guard steps <= cost else {
+      throw ModelError(.malformedFilter, "the query costs more for one commit than queries.filterCost allows")
+    }
+    cost -= steps
   }
 
   /// The row of an object as it is, nil where it is none.

@@ -42,6 +42,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
   case tooManyKeyPaths = "too-many-key-paths"
   case tooManyOperations = "too-many-operations"
   case tooManyObjects = "too-many-objects"
+  case tooManyBytes = "too-many-bytes"
   case tooManyStreams = "too-many-streams"
   case tooManyQueries = "too-many-queries"
   case overloaded
@@ -69,7 +70,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .invalidValue, .nullNotAllowed, .readOnlyKey, .wrongEntity, .unbalancedBracket, .notACollection,
       .indexOutOfRange, .unobservableKeyPath, .idempotencyKeyReused:
       .unprocessableContent
-    case .tooManyCells, .tooManyKeyPaths, .tooManyOperations, .tooManyObjects: .tooManyRequests
+    case .tooManyCells, .tooManyKeyPaths, .tooManyOperations, .tooManyObjects, .tooManyBytes: .tooManyRequests
     case .tooManyStreams, .tooManyQueries, .overloaded, .draining, .storeUnavailable: .serviceUnavailable
     case .internalError: .internalServerError
     case .notImplemented: .notImplemented
@@ -133,6 +134,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .tooManyOperations:
       "A transaction has at most transactions.operations operations, a JSON Patch patch.operations."
     case .tooManyObjects: "An answer has at most answer.objects objects by expand, or of a to-many behind another."
+    case .tooManyBytes: "The answer, or the first event of a stream, would have more bytes than the server allows."
     case .tooManyStreams:
       "As many streams are open as streams.maximum allows, or of this client as streams.perAddress does; try later."
     case .tooManyQueries:

@@ -6,6 +6,8 @@ package struct StreamLimits: Sendable {
   package var keyPaths = 64
   /// The most bytes of missed events that a stream which resumes is sent. `streams.replayBytes`.
   package var replayBytes = 16 * 1024 * 1024
+  /// The most bytes of what one commit does to a stream, or a stream begins with. `streams.eventBytes`.
+  package var eventBytes = 16 * 1024 * 1024
   /// The most bytes of missed events that are kept, besides those being sent, for the next who resume alike.
   /// `resume.bytes`.
   package var resumedBytes = 32 * 1024 * 1024

@@ -91,7 +91,9 @@ package final class StreamRegistry: StorePublisher, Sendable {
 
   private func delivery(of event: ObserverEvent, _ contents: inout Contents) -> Delivery? {
     guard let receiver = contents.receivers[event.observer] else { return nil }
-    return event.hasOverflowed ? receiver.overflow(&contents) : receiver.delivery(of: StreamEvent(event), &contents)
+    guard event.hasOverflowed else { return receiver.delivery(of: StreamEvent(event), &contents) }
+    // An object that is gone is not remembered for later.
+    return event.isTooLong && event.gone.isEmpty ? receiver.missed(event.revision) : receiver.overflow(&contents)
   }
 
   /// What a batch of commits delivers, live queries included, in the order of revisions: what one commit did to the

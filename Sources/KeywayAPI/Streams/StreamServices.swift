@@ -19,13 +19,20 @@ final class StreamServices: Sendable {
     self.hub = hub
     self.limits = limits
     self.random = random
-    encoder = EventEncoder(epoch: epoch)
+    encoder = EventEncoder(epoch: epoch, eventBytes: limits.eventBytes)
     names = StreamNames(random: random)
   }
 
-  /// The line that begins every stream: how long a client waits before it comes back, jittered so that a crowd does not
-  /// come at once.
-  var retryLine: [UInt8] { Array("retry: \(2000 + random() % 2000)\n".utf8) }
+  /// The line that begins every stream, with room for what follows: how long a client waits before it comes back,
+  /// jittered so that a crowd does not come at once.
+  func prelude() -> EventText {
+    var text = encoder.text(limit: .max)
+    text.append("retry: \(2000 + random() % 2000)\n".utf8)
+    return text
+  }
+
+  /// The first event of a stream is kept for the next that asks for the same, where it is no longer than this.
+  let keptEventBytes = 65_536
 
   /// How many changes subscribers were notified of, each subscriber counted.
   var notifications: UInt64 { notificationCount.load(ordering: .relaxed) }
@@ -39,11 +46,17 @@ final class StreamServices: Sendable {
       cursor: cursor, epoch: encoder.epoch, oldest: snapshot.oldestResumable, present: snapshot.revision)
   }
 
-  /// Opens a stream. Throws `too-many-streams` and `draining`.
+  /// Opens a stream. Throws `too-many-streams`, `draining`, and `too-many-bytes` where what it begins with is too long.
   func open(
-    _ id: StreamID? = nil, for client: ClientAddress, prelude: [UInt8], channel: ChannelID?, overflow: OverflowPolicy,
+    _ id: StreamID? = nil, for client: ClientAddress, prelude: EventText, channel: ChannelID?, overflow: OverflowPolicy,
     beginning: StreamBeginning = .posted
   ) throws(Problem) -> EventStream {
+    guard let prelude = prelude.event() else {
+      throw Problem(
+        .tooManyBytes,
+        "the stream would begin with more than the \(limits.eventBytes) bytes of streams.eventBytes: "
+          + "ask for fewer keys, cells or rows")
+    }
     do throws(StreamHubError) {
       return try hub.open(
         id, for: client, prelude: prelude, channel: channel, overflow: overflow, beginning: beginning)
@@ -52,10 +65,17 @@ final class StreamServices: Sendable {
     }
   }
 
-  /// Answers a lagging stream that has read everything else: these bytes stand for what it missed, up to a revision.
-  func postCatchUp(_ bytes: [UInt8], to id: StreamID, at revision: Revision) {
+  /// Answers a lagging stream that has read everything else: this text stands for what it missed, up to a revision.
+  /// Ends the stream where the text is too long.
+  func postCatchUp(_ text: EventText, to id: StreamID, at revision: Revision) {
     // The subscriber misses none of it: the hub queues it however long it is.
-    hub.post([.catchUp(id, EventBytes(bytes), isLast: true)], position: StreamPosition.commit(revision).rawValue)
+    hub.post([catchUp(text, of: id, isLast: true)], position: StreamPosition.commit(revision).rawValue)
+  }
+
+  /// What brings a lagging stream on; its end where that is too long to be told.
+  func catchUp(_ text: EventText, of id: StreamID, isLast: Bool) -> Delivery {
+    guard let event = text.event() else { return .endStream(id, encoder.closingEvent(.overflow)) }
+    return .catchUp(id, event, isLast: isLast)
   }
 }
 

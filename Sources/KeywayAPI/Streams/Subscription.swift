@@ -62,6 +62,9 @@ protocol CommitReceiver: PublishedSubscription {
   /// What one revision delivers to its streams; nil where that is nothing.
   func delivery(of event: StreamEvent, _ contents: inout StreamRegistry.Contents) -> Delivery?
 
+  /// Has its streams miss what one commit did, because that is longer than an event may be.
+  func missed(_ revision: Revision) -> Delivery
+
   /// Ends its streams, because one commit did more than an event may hold or a filter has come to cost too much.
   func overflow(_ contents: inout StreamRegistry.Contents) -> Delivery?
 }

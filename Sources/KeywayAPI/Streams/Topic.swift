@@ -26,11 +26,21 @@ extension Topic {
   var channel: ChannelID { ChannelID(observer.rawValue) }
 
   func end(_ id: StreamID, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication) {
+    leave(id, &contents, &publication)
+  }
+
+  /// A stream is over; after the last, so is what the topic observes.
+  func leave(_ id: StreamID, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication) {
     subscribers -= 1
     endLag(id)
     guard subscribers == 0 else { return }
     unregister(&publication)
     contents.forget(self)
+  }
+
+  /// Has the streams of the channel begin to lag at a commit.
+  func miss(_ revision: Revision) -> Delivery {
+    .channelMisses(channel, position: StreamPosition.commit(revision).rawValue)
   }
 
   func overflow(_ contents: inout StreamRegistry.Contents) -> Delivery? {

@@ -59,21 +59,23 @@ extension Cell {
   ) {
     let context = binding.context?.text
     if let gone = pending?.gone {
-      update.gone.append(.init(cell: name, object: gone))
+      update.add(ObserverEvent.Gone(cell: name, object: gone))
       lost = (gone, .state(at: present.revision))
     } else if isOwedInitial {
-      update.initial += observations.map { $0.initialChange(cell: name, in: present.reader) }
+      update.addInitial(observations, of: name, in: present.reader)
       if let query, let result = present.result(query) {
-        update.queries.append(
+        update.add(
           QueryNotification(cell: name, context: context, body: .results(result, present.reader, isInitial: true)))
       }
     } else {
-      update.coalesced += pending?.coalesced(observations, cell: name, in: present.reader) ?? []
+      if !update.isTooLong, let pending {
+        update.addCoalesced(pending.coalesced(observations, cell: name, in: present.reader))
+      }
       if let query, let missed, let result = present.result(query),
         let notification = missed.notification(
           cell: name, context: context, to: result, in: present.reader, at: present.revision, encoder)
       {
-        update.queries.append(notification)
+        update.add(notification)
       }
     }
     pending = nil

@@ -77,23 +77,32 @@ struct CellSet {
 
   /// The events of an update, counted as received, as of one revision: only the last has an id. Nothing for an empty
   /// one.
-  mutating func encode(_ update: CellUpdate, at revision: Revision, _ encoder: EventEncoder) -> [UInt8] {
-    var bytes: [UInt8] = []
+  mutating func encode(_ update: CellUpdate, at revision: Revision, _ encoder: EventEncoder) -> EventText {
+    var text = encoder.text()
+    guard !update.isTooLong else {
+      text.giveUp()
+      return text
+    }
     var rest = StreamEvent(revision: revision)
     rest.changes = update.coalesced
     rest.queries = update.queries
     rest.gone = update.gone
     if !update.initial.isEmpty {
       encoder.appendChange(
-        update.initial, revision: revision, isInitial: true, hasID: rest.isEmpty, to: &bytes)
+        update.initial, revision: revision, isInitial: true, hasID: rest.isEmpty, to: &text)
       for name in Set(update.initial.map { $0.cell ?? "" }) { byName[name]?.told += 1 }
     }
-    encoder.append(rest, to: &bytes)
+    encoder.append(rest, to: &text)
     countReceived(rest)
-    return bytes
+    return text
   }
 
   // MARK: Slow readers
+
+  /// What cells off screen have missed is not known any more: they receive everything anew.
+  mutating func forgetMissed() {
+    for (name, cell) in byName where cell.isPaused { byName[name]?.isOwedInitial = true }
+  }
 
   /// From now on no cell receives anything: those on screen have received `delivered`. Cells that are bound meanwhile
   /// receive nothing either.
@@ -106,7 +115,7 @@ struct CellSet {
   /// Nothing is counted as received yet: `encode` does that.
   mutating func catchUp(to present: DeliveredState, _ encoder: EventEncoder) -> CellUpdate {
     isSuspended = false
-    var update = CellUpdate()
+    var update = CellUpdate(limit: encoder.eventBytes)
     for (name, cell) in sorted where cell.binding.isVisible && cell.isPaused {
       byName[name]?.resume(as: name, at: present, encoder, &update)
     }

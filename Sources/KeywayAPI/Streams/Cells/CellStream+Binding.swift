@@ -16,9 +16,10 @@ extension CellStream {
     }
     var targets: [CellTarget] = []
     for (_, binding) in bindings { targets.append(try services.target(of: binding, prepared, publication)) }
+    try evaluate(&targets, of: bindings, publication)
     return try services.holding(targets, &publication) { publication throws(Problem) in
       if replacingAll { end(cells.byName.keys.filter { !bound.contains($0) }, &publication) }
-      var update = CellUpdate()
+      var update = makeUpdate()
       for ((name, binding), target) in zip(bindings, targets) {
         rebind(name, to: binding, target, &publication, &update)
       }
@@ -35,9 +36,11 @@ extension CellStream {
     try binding.apply(body)
     // A cell that only comes into view may have lost its object meanwhile: it receives `gone`.
     let isGone = binding.object == cell.binding.object && binding.query == nil && cell.pending?.gone != nil
-    let target = isGone ? CellTarget() : try services.target(of: binding, prepared, publication)
-    return try services.holding([target], &publication) { publication throws(Problem) in
-      var update = CellUpdate()
+    var targets = [isGone ? CellTarget() : try services.target(of: binding, prepared, publication)]
+    try evaluate(&targets, of: [(name, binding)], publication)
+    let target = targets[0]
+    return try services.holding(targets, &publication) { publication throws(Problem) in
+      var update = makeUpdate()
       if isGone, !CellBinding.namesObject(body) {
         // It observes nothing any more, and has still to receive `gone`.
         let isVisible = binding.isVisible
@@ -51,6 +54,50 @@ extension CellStream {
       }
       return update
     }
+  }
+
+  /// What cells receive at once, within the limit of an event.
+  func makeUpdate() -> CellUpdate { CellUpdate(limit: services.limits.eventBytes) }
+
+  /// Evaluates what cells will begin with that are bound to something else than they show. Throws `too-many-bytes` where
+  /// that is more than one event may have: nothing has been changed by then.
+  private func evaluate(
+    _ targets: inout [CellTarget], of bindings: [(name: String, binding: CellBinding)],
+    _ publication: borrowing Publication
+  ) throws(Problem) {
+    guard !cells.isSuspended else { return }
+    let state = publication.snapshot.state
+    var update = makeUpdate()
+    for (index, (name, binding)) in bindings.enumerated() {
+      guard binding.isVisible, !isShowing(binding, in: name) else { continue }
+      if let query = targets[index].query {
+        let result = targets[index].finished?.result ?? publication.queries.result(of: query)
+        let context = binding.context?.text
+        if let result {
+          update.add(QueryNotification(cell: name, context: context, body: .results(result, state, isInitial: true)))
+        }
+      } else if binding.options.contains(.initial) {
+        let first = update.initial.count
+        update.addInitial(targets[index].observations, of: name, in: state)
+        targets[index].initial = Array(update.initial[first...])
+      }
+    }
+    var copy = cells
+    guard !update.isShort, copy.encode(update, at: publication.snapshot.revision, services.encoder).isTooLong else {
+      return
+    }
+    throw Problem(
+      .tooManyBytes,
+      "the cells would begin with more than the \(services.limits.eventBytes) bytes of streams.eventBytes: "
+        + "bind fewer at once, or fewer keys or rows")
+  }
+
+  /// Whether a cell is bound to this already, on screen or not.
+  private func isShowing(_ binding: CellBinding, in name: String) -> Bool {
+    guard let former = cells[name]?.binding else { return false }
+    var binding = binding
+    binding.isVisible = former.isVisible
+    return binding == former
   }
 
   /// Ends cells.
@@ -73,13 +120,7 @@ extension CellStream {
     _ update: inout CellUpdate
   ) {
     let former = cells[name]
-    if let former {
-      var withFormerVisibility = binding
-      withFormerVisibility.isVisible = former.binding.isVisible
-      if withFormerVisibility == former.binding {
-        return setVisibility(binding.isVisible, name, publication, &update)
-      }
-    }
+    if isShowing(binding, in: name) { return setVisibility(binding.isVisible, name, publication, &update) }
     // What an invisible cell has missed is not lost when only its options or its context change: it receives the state
     // instead.
     let isOwed = former?.isOwedInitial == true || former?.pending?.commits ?? 0 > 0
@@ -116,9 +157,13 @@ extension CellStream {
       return
     }
     guard sendsInitial, wantsInitial else { return }
-    update.initial += target.observations.map { $0.initialChange(cell: name, in: snapshot.state) }
+    if let initial = target.initial {
+      initial.forEach { update.addInitial($0) }
+    } else {
+      update.addInitial(target.observations, of: name, in: snapshot.state)
+    }
     if let query = target.query, let result = publication.queries.result(of: query) {
-      update.queries.append(
+      update.add(
         QueryNotification(
           cell: name, context: cell.binding.context?.text, body: .results(result, snapshot.state, isInitial: true)))
     }
@@ -152,7 +197,7 @@ extension CellStream {
     } else if isChanged, let missed, let result = publication.queries.result(of: query) {
       let content = QueryContent(
         from: missed.shown, at: missed.since, to: result, in: snapshot.state, at: snapshot.revision)
-      update.queries.append(
+      update.add(
         QueryNotification(
           cell: name, context: binding.context?.text, body: .content(services.encoder.encoded(content))))
       cell.refreshedAt = snapshot.revision

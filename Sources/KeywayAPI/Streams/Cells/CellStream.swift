@@ -6,12 +6,17 @@ import ModelStore
 /// A stream with cells: one observer whose observations come and go.
 final class CellStream: CommitReceiver {
   let id: StreamID
+  /// Who reads it.
+  let client: ClientAddress
   let observer: ObserverID
   let services: StreamServices
   var cells: CellSet
 
-  init(id: StreamID, observer: ObserverID, cells: CellSet = CellSet(), services: StreamServices) {
+  init(
+    id: StreamID, client: ClientAddress, observer: ObserverID, cells: CellSet = CellSet(), services: StreamServices
+  ) {
     self.id = id
+    self.client = client
     self.observer = observer
     self.cells = cells
     self.services = services
@@ -26,7 +31,16 @@ final class CellStream: CommitReceiver {
   func delivery(of event: StreamEvent, _ contents: inout StreamRegistry.Contents) -> Delivery? {
     guard let visible = cells.visiblePart(of: event) else { return nil }
     services.countNotifications(visible.changes.count + visible.queries.count)
-    return .stream(id, services.encoder.bytes(of: visible))
+    guard let bytes = services.encoder.bytes(of: visible) else { return miss(.commit(event.revision)) }
+    return .stream(id, bytes)
+  }
+
+  /// Has the stream begin to lag at a position.
+  func miss(_ position: StreamPosition) -> Delivery { .streamMisses(id, position: position.rawValue) }
+
+  func missed(_ revision: Revision) -> Delivery {
+    cells.forgetMissed()
+    return miss(.commit(revision))
   }
 
   func overflow(_ contents: inout StreamRegistry.Contents) -> Delivery? {
@@ -42,6 +56,7 @@ final class CellStream: CommitReceiver {
   func unregister(_ publication: inout Publication) {
     publication.observers.remove(observer)
     publication.queries.remove(observer)
+    publication.queries.discharge(observer, of: QueryPayer(client))
   }
 
   // MARK: Describing

@@ -23,7 +23,7 @@ struct CellStreamOpening: StreamOpening {
   private var cells: [BoundCell] = []
   /// The objects that these were read through, all of which were there; nil where some were not.
   private var objects: Set<Reference>?
-  private var replay = CellReplay(CellSet())
+  private var replay: CellReplay
   /// Whether anything has become of the objects, and of which queries, since the revision to go on from.
   private var touchedObjects = false
   private var touchedQueries: Set<Query> = []
@@ -39,6 +39,7 @@ struct CellStreamOpening: StreamOpening {
     self.cursor = cursor
     self.overflow = overflow
     self.client = client
+    replay = CellReplay(CellSet(), services)
     self.services = services
     let queries = try services.queries(of: bindings, store.schema)
     self.queries = queries
@@ -54,7 +55,7 @@ struct CellStreamOpening: StreamOpening {
       cells.append((name, binding, CellTarget(observations: observations, query: query)))
     }
     objects = cells.flatMap(\.target.observations).objects(in: snapshot.state)
-    replay = CellReplay(Self.cellSet(cells, snapshot))
+    replay = CellReplay(Self.cellSet(cells, snapshot), services)
   }
 
   mutating func isReady(_ publication: borrowing Publication) -> Bool {
@@ -77,21 +78,20 @@ struct CellStreamOpening: StreamOpening {
     guard let after else { return }
     try Problem.translating(try store.prepare(touchedQueries, after: after, history, &prepared, isAbandoned))
     if touchedObjects {
-      let changesPerObserver = store.limits.changesPerObserver
+      let limits = store.limits
       if replay.objects == nil, let missed = store.missed(after: after, history) {
-        replay.begin(Self.observed(cells), missed, changesPerObserver: changesPerObserver)
+        replay.begin(Self.observed(cells), missed, limits: limits)
       }
       if let known = replay.objects {
         replay.bringUp(
           through: history.commits(after: known.revision), to: history.snapshot,
-          changesPerObserver: changesPerObserver)
+          limits: limits)
       }
     }
     let sources = cells.map { cell in
       (cell.name, cell.binding, cell.target.query.flatMap { prepared[$0]?.contents } ?? [])
     }
-    replay.encode(
-      sources, upTo: history.snapshot.revision, services.encoder, byteLimit: services.limits.replayBytes)
+    replay.encode(sources, upTo: history.snapshot.revision, services.encoder)
   }
 
   func keepResults(in store: Store) {
@@ -127,8 +127,9 @@ struct CellStreamOpening: StreamOpening {
       let beginning = try beginning(publication)
       return try services.holding(beginning.cells.map(\.target), &publication) { publication throws(Problem) in
         let stream = CellStream(
-          id: services.hub.reserveID(), observer: contents.makeObserver(), cells: beginning.cellSet,
+          id: services.hub.reserveID(), client: client, observer: contents.makeObserver(), cells: beginning.cellSet,
           services: services)
+        publication.queries.charge(stream.observer, to: QueryPayer(client))
         let prelude = begin(stream, beginning, &publication)
         do throws(Problem) {
           let opened = try services.open(
@@ -150,7 +151,7 @@ struct CellStreamOpening: StreamOpening {
     /// The cells after `missed`.
     var cellSet = CellSet()
     /// What the cells missed, encoded, of a stream that goes on where it was.
-    var missed: [UInt8] = []
+    var missed: EventText?
     /// Whether the stream goes on, and why it does not although a cursor was given.
     var resumption: Resumption
   }
@@ -161,7 +162,7 @@ struct CellStreamOpening: StreamOpening {
     if let revision = beginning.resumption.revision {
       guard let reason = try replay(after: revision, &beginning.cells, publication) else {
         beginning.cellSet = replay.cells
-        beginning.missed = replay.bytes
+        beginning.missed = replay.text
         return beginning
       }
       beginning.resumption = .reset(reason)
@@ -186,7 +187,7 @@ struct CellStreamOpening: StreamOpening {
     after revision: Revision, _ cells: inout [BoundCell], _ publication: borrowing Publication
   ) throws(Problem) -> Resumption.Reset? {
     let snapshot = publication.snapshot
-    if replay.cells.count == 0 { replay = CellReplay(Self.cellSet(cells, snapshot)) }
+    if replay.cells.count == 0 { replay = CellReplay(Self.cellSet(cells, snapshot), services) }
     let isUntouched = objects.map { publication.isUntouched($0, after: revision) } ?? false
     if !isUntouched, !bringUp(cells, after: revision, publication) { return .compacted }
     for (index, cell) in cells.enumerated() {
@@ -196,9 +197,8 @@ struct CellStreamOpening: StreamOpening {
       cells[index].target.finished = replayed
     }
     let sources = cells.map { ($0.name, $0.binding, $0.target.finished?.contents ?? []) }
-    let byteLimit = services.limits.replayBytes
-    replay.encode(sources, upTo: snapshot.revision, services.encoder, byteLimit: byteLimit)
-    return replay.hasOverflowed || replay.byteCount > byteLimit ? .overflow : nil
+    replay.encode(sources, upTo: snapshot.revision, services.encoder)
+    return replay.hasOverflowed ? .overflow : nil
   }
 
   /// Brings what was missed of objects to the present; false where it is not known, or an object did not exist then.
@@ -206,21 +206,21 @@ struct CellStreamOpening: StreamOpening {
     _ cells: [BoundCell], after revision: Revision, _ publication: borrowing Publication
   ) -> Bool {
     let snapshot = publication.snapshot
-    let changesPerObserver = publication.limits.changesPerObserver
+    let limits = publication.limits
     if let known = replay.objects {
       replay.bringUp(
         through: publication.history.commits(after: known.revision, present: snapshot.revision), to: snapshot,
-        changesPerObserver: changesPerObserver)
+        limits: limits)
     } else if let missed = MissedCommits(after: revision, publication.publishedHistory) {
-      replay.begin(Self.observed(cells), missed, changesPerObserver: changesPerObserver)
+      replay.begin(Self.observed(cells), missed, limits: limits)
     }
     return replay.objects.map { $0.revision == snapshot.revision && $0.absent.isEmpty } ?? false
   }
 
-  /// Registers the cells and gives the bytes that the stream begins with.
-  private func begin(_ stream: CellStream, _ beginning: Beginning, _ publication: inout Publication) -> [UInt8] {
+  /// Registers the cells and gives the text that the stream begins with.
+  private func begin(_ stream: CellStream, _ beginning: Beginning, _ publication: inout Publication) -> EventText {
     let present = publication.snapshot.revision
-    var prelude = services.retryLine
+    var prelude = services.prelude()
     services.encoder.appendOpen(
       services.names.text(of: stream.id), revision: present, heartbeatSeconds: services.limits.heartbeatSeconds,
       to: &prelude)
@@ -229,8 +229,8 @@ struct CellStreamOpening: StreamOpening {
       services.encoder.appendReset(reason, revision: present, to: &prelude)
       isReset = true
     }
-    prelude += beginning.missed
-    var update = CellUpdate()
+    if let missed = beginning.missed { prelude.append(missed) }
+    var update = stream.makeUpdate()
     for cell in beginning.cells {
       guard let present = stream.cells[cell.name], present.binding.object != nil || present.query != nil else {
         continue
@@ -239,6 +239,7 @@ struct CellStreamOpening: StreamOpening {
         cell.name, cell.target, sendsInitial: beginning.resumption.revision == nil, isForced: isReset, &publication,
         &update)
     }
-    return prelude + stream.cells.encode(update, at: present, services.encoder)
+    prelude.append(stream.cells.encode(update, at: present, services.encoder))
+    return prelude
   }
 }

@@ -89,7 +89,7 @@ package struct CellStreams: Sendable {
     try update(name, store) { stream, publication throws(Problem) in
       if let cell { _ = try stream.require(cell) }
       stream.end(cell.map { [$0] } ?? stream.cells.sorted.map(\.key), &publication)
-      return (CellUpdate(), ())
+      return (stream.makeUpdate(), ())
     }
   }
 
@@ -108,10 +108,11 @@ package struct CellStreams: Sendable {
         let stream = try stream(id, contents)
         let (update, result) = try body(stream, &publication)
         let revision = publication.snapshot.revision
-        let bytes = stream.cells.encode(update, at: revision, services.encoder)
-        if !bytes.isEmpty {
-          let event = EventBytes(bytes, position: StreamPosition.state(at: revision).rawValue)
-          services.hub.post([.stream(stream.id, event)], position: nil)
+        let text = stream.cells.encode(update, at: revision, services.encoder)
+        if !text.isEmpty {
+          let position = StreamPosition.state(at: revision)
+          let delivery = text.event(at: position).map { Delivery.stream(stream.id, $0) } ?? stream.miss(position)
+          services.hub.post([delivery], position: nil)
         }
         return result
       }

@@ -6,6 +6,8 @@ import ModelStore
 struct CellTarget {
   /// What is observed of an object.
   var observations: [Observation] = []
+  /// Their first states, where these have been evaluated.
+  var initial: [Change]?
   /// The live query.
   var query: Query?
   /// The live query with its rows, where it is not watched yet.

@@ -6,25 +6,26 @@ import ModelStore
 /// The events of streams that follow the journal.
 extension EventEncoder {
   /// A `transaction` event.
-  func appendTransaction(_ record: JournalRecord, to bytes: inout [UInt8]) throws(JournalError) {
-    var text: [UInt8] = []
-    try record.appendFeedText(to: &text)
-    append("transaction", id: record.revision, to: &bytes) { $0.append(contentsOf: text) }
+  func appendTransaction(_ record: JournalRecord, to text: inout EventText) throws(JournalError) {
+    var data: [UInt8] = []
+    try record.appendFeedText(to: &data)
+    append("transaction", id: record.revision, to: &text) { $0.append(data) }
   }
 
   /// The same, to be posted.
   func event(of record: JournalRecord) throws(JournalError) -> EventBytes {
-    var bytes: [UInt8] = []
-    try appendTransaction(record, to: &bytes)
-    return EventBytes(bytes, position: StreamPosition.commit(record.revision).rawValue)
+    // A transaction has its own bound, and cannot be told in parts.
+    var text = text(limit: .max)
+    try appendTransaction(record, to: &text)
+    return text.event(at: .commit(record.revision)) ?? EventBytes([])
   }
 
   /// A `reset` and the cursor from which the stream goes on.
   func reset(_ reason: Resumption.Reset, at revision: Revision, position: UInt64) -> EventBytes {
-    var bytes: [UInt8] = []
-    appendReset(reason, revision: revision, to: &bytes)
-    appendHeartbeat(at: revision, to: &bytes)
-    return EventBytes(bytes, position: position)
+    posted(at: StreamPosition(rawValue: position)) { text in
+      appendReset(reason, revision: revision, to: &text)
+      appendHeartbeat(at: revision, to: &text)
+    }
   }
 }
 

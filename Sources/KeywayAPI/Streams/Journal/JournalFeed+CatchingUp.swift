@@ -15,20 +15,20 @@ extension JournalFeed {
   private func sendNextPiece(to id: StreamID) {
     guard let (delivered, front, recent) = state.withLock({ nextPiece(for: id, &$0) }) else { return }
     do throws(JournalError) {
-      var bytes: [UInt8] = []
+      var text = encoder.text(limit: .max)
       var last = delivered
       if let recent {
-        for event in recent { bytes.append(contentsOf: event.text) }
+        for event in recent { text.write { event.appendText(to: &$0) } }
         last += Revision(recent.count)
       } else {
         let records = try journal.records(
           after: delivered, through: front, limit: Self.batchRecords, bytes: Self.pieceBytes)
         for record in records {
-          try encoder.appendTransaction(record, to: &bytes)
+          try encoder.appendTransaction(record, to: &text)
           last = record.revision
         }
       }
-      post(EventBytes(bytes, position: StreamPosition.commit(last).rawValue), to: id, from: delivered, upTo: last)
+      post(text.event(at: .commit(last)) ?? EventBytes([]), to: id, from: delivered, upTo: last)
     } catch {
       giveUp(error, on: id, at: delivered)
     }

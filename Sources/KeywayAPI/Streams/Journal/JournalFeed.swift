@@ -66,20 +66,20 @@ final class JournalFeed: Sendable {
       state.table.begin(at: present)
       let resumption = Resumption(
         cursor: cursor, epoch: encoder.epoch, oldest: journal.bounds.base, present: present)
-      var bytes = services.retryLine
+      var prelude = services.prelude()
       var delivered = present
       switch resumption {
-      case .fresh: encoder.appendHeartbeat(at: present, to: &bytes)
+      case .fresh: encoder.appendHeartbeat(at: present, to: &prelude)
       case .after(let revision):
         delivered = revision
-        bytes += EventEncoder.emptyBlock
+        prelude.append(EventEncoder.emptyBlock)
       case .reset(let reason):
-        encoder.appendReset(reason, revision: present, to: &bytes)
-        encoder.appendHeartbeat(at: present, to: &bytes)
+        encoder.appendReset(reason, revision: present, to: &prelude)
+        encoder.appendHeartbeat(at: present, to: &prelude)
       }
       let isBehind = delivered != state.table.front
       let stream = try services.open(
-        for: client, prelude: bytes, channel: Self.channel, overflow: overflow,
+        for: client, prelude: prelude, channel: Self.channel, overflow: overflow,
         beginning: isBehind ? .behind : .position(StreamPosition.commit(delivered).rawValue))
       state.table.add(stream.id, deliveredUpTo: delivered)
       // It has been woken for this, unless it could not read on then.

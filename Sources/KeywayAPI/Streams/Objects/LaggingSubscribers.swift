@@ -33,6 +33,11 @@ struct LaggingSubscribers {
     segments[last].missed.absorb(changes, gone: nil)
   }
 
+  /// What all of them have missed is not known any more.
+  mutating func forgetMissed() {
+    for id in members.keys { members[id]?.missed = nil }
+  }
+
   /// A stream begins to lag. `missed` is what it has missed until now; nil where that is not known, and it will have to
   /// receive the whole state anew.
   mutating func add(_ id: StreamID, missed: PendingChanges?) {

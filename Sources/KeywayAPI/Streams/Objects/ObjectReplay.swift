@@ -13,23 +13,25 @@ struct ObjectReplay: Sendable {
 
   private var replay: Replay
   private let encoder: EventEncoder
-  private let byteLimit: Int
-  private(set) var bytes: [UInt8] = []
+  private(set) var text: EventText
   /// Whether it ends with the object's end.
   private(set) var isOver = false
-  /// Whether it is longer than it may be; then there are no bytes.
-  private(set) var hasOverflowed = false
+  private var hasTooManyChanges = false
+  /// Whether it is longer than it may be; then there is no text.
+  var hasOverflowed: Bool { hasTooManyChanges || text.isTooLong }
 
   /// What was missed.
   init(
-    _ observations: [Observation], _ missed: MissedCommits, _ encoder: EventEncoder, changesPerObserver: Int,
+    _ observations: [Observation], _ missed: MissedCommits, _ encoder: EventEncoder, limits: StoreLimits,
     byteLimit: Int
   ) {
     self.encoder = encoder
-    self.byteLimit = byteLimit
-    var events: [ObserverEvent] = []
-    replay = Replay([(nil, observations)], missed, changesPerObserver: changesPerObserver) { events.append($0) }
-    take(events)
+    var written = Written(text: encoder.text(limit: byteLimit))
+    replay = Replay([(nil, observations)], missed, limits: limits) {
+      written.append($0, encoder)
+    }
+    text = written.text
+    take(written)
   }
 
   /// The last revision that is in it.
@@ -39,24 +41,34 @@ struct ObjectReplay: Sendable {
   var isAbsent: Bool { !replay.absent.isEmpty }
 
   /// What it takes up in memory, about.
-  var weight: Int { bytes.count + 1024 }
+  var weight: Int { text.count + 1024 }
 
   /// Goes on to what is published, where the commits in between are known.
-  mutating func bringUp(through commits: [Commit]?, to snapshot: Snapshot, changesPerObserver: Int) {
+  mutating func bringUp(through commits: [Commit]?, to snapshot: Snapshot, limits: StoreLimits) {
     guard let commits, !commits.isEmpty else { return }
-    var events: [ObserverEvent] = []
-    replay.bringUp(through: commits, to: snapshot.state, changesPerObserver: changesPerObserver) { events.append($0) }
-    take(events)
+    var written = Written(text: text)
+    replay.bringUp(through: commits, to: snapshot.state, limits: limits) {
+      written.append($0, encoder)
+    }
+    take(written)
   }
 
-  private mutating func take(_ events: [ObserverEvent]) {
-    for event in events {
+  private mutating func take(_ written: Written) {
+    text = written.text
+    isOver = isOver || written.isOver
+    hasTooManyChanges = hasTooManyChanges || written.hasTooManyChanges
+  }
+
+  /// Events while they are told: each is encoded at once, so that what was missed is never held as values.
+  private struct Written {
+    var text: EventText
+    var isOver = false
+    var hasTooManyChanges = false
+
+    mutating func append(_ event: ObserverEvent, _ encoder: EventEncoder) {
       isOver = isOver || !event.gone.isEmpty
-      hasOverflowed = hasOverflowed || event.hasOverflowed
-      guard !hasOverflowed else { break }
-      encoder.append(StreamEvent(event), to: &bytes)
-      hasOverflowed = bytes.count > byteLimit
+      hasTooManyChanges = hasTooManyChanges || event.hasOverflowed
+      if !hasTooManyChanges { encoder.append(StreamEvent(event), to: &text) }
     }
-    if hasOverflowed { bytes = [] }
   }
 }

@@ -49,19 +49,19 @@ struct ObjectStreamOpening: StreamOpening {
     if replay == nil { replay = replays.withLock { $0.take(replayKey) } }
     // One that cannot be brought up any more is of no use.
     if let known = replay?.revision, known < history.snapshot.oldestResumable { replay = nil }
-    let changesPerObserver = store.limits.changesPerObserver
+    let limits = store.limits
     if replay == nil, let missed = store.missed(after: after, history) {
-      replay = makeReplay(missed, changesPerObserver)
+      replay = makeReplay(missed, limits)
     }
     if let known = replay?.revision {
       replay?.bringUp(
-        through: history.commits(after: known), to: history.snapshot, changesPerObserver: changesPerObserver)
+        through: history.commits(after: known), to: history.snapshot, limits: limits)
     }
   }
 
-  private func makeReplay(_ missed: MissedCommits, _ changesPerObserver: Int) -> ObjectReplay {
+  private func makeReplay(_ missed: MissedCommits, _ limits: StoreLimits) -> ObjectReplay {
     ObjectReplay(
-      observations, missed, services.encoder, changesPerObserver: changesPerObserver,
+      observations, missed, services.encoder, limits: limits,
       byteLimit: services.limits.replayBytes)
   }
 
@@ -81,7 +81,7 @@ struct ObjectStreamOpening: StreamOpening {
       let beginning = try beginning(of: topic, publication)
       let channel = exists && !beginning.isOver ? topic.channel : nil
       let stream = try services.open(
-        for: request.client, prelude: beginning.bytes, channel: channel, overflow: request.overflow)
+        for: request.client, prelude: beginning.text, channel: channel, overflow: request.overflow)
       if beginning.isOver {
         services.hub.post([.endStream(stream.id, nil)], position: nil)
         contents.subscriptions[stream.id] = EndedObject(key)
@@ -105,19 +105,21 @@ struct ObjectStreamOpening: StreamOpening {
   /// `unknown-object`.
   private mutating func beginning(
     of topic: ObjectTopic, _ publication: borrowing Publication
-  ) throws(Problem) -> (bytes: [UInt8], isOver: Bool) {
-    var bytes = services.retryLine
+  ) throws(Problem) -> (text: EventText, isOver: Bool) {
+    var text = services.prelude()
     let snapshot = publication.snapshot
     var resumption = services.resumption(from: request.cursor, snapshot)
     if case .after(let revision) = resumption {
       if objects == nil { objects = observations.objects(in: snapshot.state) }
       if let objects, publication.isUntouched(objects, after: revision) {
         // What was not touched is now what it was then: there is nothing to send.
-        return (bytes + EventEncoder.emptyBlock, false)
+        text.append(EventEncoder.emptyBlock)
+        return (text, false)
       }
       if let replay = replay(after: revision, publication) {
         if !replay.hasOverflowed {
-          return (bytes + (replay.bytes.isEmpty ? EventEncoder.emptyBlock : replay.bytes), replay.isOver)
+          if replay.text.isEmpty { text.append(EventEncoder.emptyBlock) } else { text.append(replay.text) }
+          return (text, replay.isOver)
         }
         resumption = .reset(.overflow)
       } else {
@@ -128,21 +130,22 @@ struct ObjectStreamOpening: StreamOpening {
       throw Problem(.unknownObject, "there is no object \(request.object)", object: request.object)
     }
     if case .reset(let reason) = resumption {
-      services.encoder.appendReset(reason, revision: snapshot.revision, to: &bytes)
+      services.encoder.appendReset(reason, revision: snapshot.revision, to: &text)
     }
     let showsState = resumption != .fresh || request.options.contains(.initial)
-    return (bytes + (showsState ? topic.initialEvent(snapshot) : EventEncoder.emptyBlock), false)
+    if showsState { text.append(topic.initialEvent(snapshot)) } else { text.append(EventEncoder.emptyBlock) }
+    return (text, false)
   }
 
   /// What a stream was sent after `revision`; nil where the object did not exist then, or that is not known any more.
   private mutating func replay(after revision: Revision, _ publication: borrowing Publication) -> ObjectReplay? {
     let snapshot = publication.snapshot
-    let changesPerObserver = publication.limits.changesPerObserver
+    let limits = publication.limits
     if let known = replay {
       let commits = publication.history.commits(after: known.revision, present: snapshot.revision)
-      replay?.bringUp(through: commits, to: snapshot, changesPerObserver: changesPerObserver)
+      replay?.bringUp(through: commits, to: snapshot, limits: limits)
     } else if let missed = MissedCommits(after: revision, publication.publishedHistory) {
-      replay = makeReplay(missed, changesPerObserver)
+      replay = makeReplay(missed, limits)
     }
     return replay.flatMap { $0.revision == snapshot.revision && !$0.isAbsent ? $0 : nil }
   }

@@ -37,7 +37,7 @@ final class ObjectTopic: Topic {
   /// What those streams have missed whose readers are too slow.
   private var lagging = LaggingSubscribers()
   /// The first event as it was encoded for the last revision at which a stream began.
-  private var initialEvent: (revision: Revision, bytes: [UInt8])?
+  private var initialEvent: (revision: Revision, text: EventText)?
 
   init(key: Key, observer: ObserverID, observations: [Observation], services: StreamServices) {
     self.key = key
@@ -54,27 +54,34 @@ final class ObjectTopic: Topic {
   func describe(in body: inout JSONObject) { key.describe(observations: observations.count, in: &body) }
 
   /// The present state as the first event of a stream.
-  func initialEvent(_ snapshot: Snapshot) -> [UInt8] {
-    if let event = initialEvent, event.revision == snapshot.revision { return event.bytes }
-    let bytes = encodedState(snapshot)
-    initialEvent = (snapshot.revision, bytes)
-    return bytes
+  func initialEvent(_ snapshot: Snapshot) -> EventText {
+    if let event = initialEvent, event.revision == snapshot.revision { return event.text }
+    let text = encodedState(snapshot)
+    initialEvent = text.count <= services.keptEventBytes ? (snapshot.revision, text) : nil
+    return text
   }
 
-  private func encodedState(_ snapshot: Snapshot) -> [UInt8] {
-    let changes = observations.map { $0.initialChange(cell: nil, in: snapshot.state) }
-    var bytes: [UInt8] = []
-    services.encoder.appendChange(changes, revision: snapshot.revision, isInitial: true, to: &bytes)
-    return bytes
+  private func encodedState(_ snapshot: Snapshot) -> EventText {
+    let changes = observations.lazy.map { $0.initialChange(cell: nil, in: snapshot.state) }
+    var text = services.encoder.text()
+    services.encoder.appendChange(changes, revision: snapshot.revision, isInitial: true, to: &text)
+    return text
   }
 
   func delivery(of event: StreamEvent, _ contents: inout StreamRegistry.Contents) -> Delivery? {
     services.countNotifications(event.changes.count * subscribers)
     lagging.absorb(event.changes)
-    let bytes = services.encoder.bytes(of: event)
+    guard let bytes = services.encoder.bytes(of: event) else {
+      return miss(event.revision)
+    }
     guard !event.gone.isEmpty else { return .channel(channel, bytes) }
     contents.forget(self)
     return .endChannel(channel, bytes)
+  }
+
+  func missed(_ revision: Revision) -> Delivery {
+    lagging.forgetMissed()
+    return miss(revision)
   }
 
   func unregister(_ publication: inout Publication) { publication.observers.remove(observer) }
@@ -102,16 +109,17 @@ final class ObjectTopic: Topic {
   func catchUp(_ id: StreamID, _ publication: borrowing Publication) -> (@Sendable () -> Void)? {
     guard lagging.contains(id) else { return nil }
     let snapshot = publication.snapshot
-    var bytes: [UInt8] = []
+    var text: EventText
     if let missed = lagging.missed(by: id) {
       var event = StreamEvent(revision: snapshot.revision)
       event.changes = missed.coalesced(observations, cell: nil, in: snapshot.state)
-      services.encoder.append(event, to: &bytes)
+      text = services.encoder.text()
+      services.encoder.append(event, to: &text)
     } else {
-      bytes = encodedState(snapshot)
+      text = encodedState(snapshot)
     }
     lagging.remove(id)
-    services.postCatchUp(bytes, to: id, at: snapshot.revision)
+    services.postCatchUp(text, to: id, at: snapshot.revision)
     return nil
   }
 }

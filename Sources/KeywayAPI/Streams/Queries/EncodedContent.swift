@@ -5,5 +5,5 @@ struct EncodedContent {
   /// What became of the rows.
   let content: QueryContent
   /// From `,"count":` on, without the brace that ends the event.
-  let bytes: [UInt8]
+  let text: EventText
 }

@@ -5,94 +5,104 @@ import ModelStore
 /// The events of live queries: `results` and `content` (the specification, section 5).
 extension EventEncoder {
   /// The present rows, as the first event of a stream.
-  func initialEvent(_ result: QueryResult, _ context: EchoedText?, _ snapshot: Snapshot) -> [UInt8] {
-    var bytes: [UInt8] = []
+  func initialEvent(_ result: QueryResult, _ context: EchoedText?, _ snapshot: Snapshot) -> EventText {
+    var text = text()
     let notification = QueryNotification(
       cell: nil, context: context?.text, body: .results(result, snapshot.state, isInitial: true))
-    append(notification, revision: snapshot.revision, to: &bytes)
-    return bytes
+    append(notification, revision: snapshot.revision, to: &text)
+    return text
   }
 
   /// A `results` or `content` event.
   func append(
     _ notification: QueryNotification, revision: Revision, writer: String? = nil, hasID: Bool = true,
-    to bytes: inout [UInt8]
+    to text: inout EventText
   ) {
     let isContent = if case .content = notification.body { true } else { false }
-    append(isContent ? "content" : "results", id: hasID ? revision : nil, to: &bytes) { bytes in
-      appendHead(revision, writer, &bytes)
-      if case .results(_, _, isInitial: true) = notification.body { bytes.append(contentsOf: ",\"initial\":true".utf8) }
-      appendText(notification.cell, named: ",\"cell\":", to: &bytes)
-      appendText(notification.context, named: ",\"context\":", to: &bytes)
-      if let coalesced = notification.coalesced { bytes.append(contentsOf: ",\"coalesced\":\(coalesced)".utf8) }
-      switch notification.body {
-      case .results(let result, let state, _): append(result, in: state, to: &bytes)
-      case .content(let content): bytes.append(contentsOf: content.bytes)
+    append(isContent ? "content" : "results", id: hasID ? revision : nil, to: &text) { text in
+      text.write { bytes in
+        appendHead(revision, writer, &bytes)
+        if case .results(_, _, isInitial: true) = notification.body {
+          bytes.append(contentsOf: ",\"initial\":true".utf8)
+        }
+        appendText(notification.cell, named: ",\"cell\":", to: &bytes)
+        appendText(notification.context, named: ",\"context\":", to: &bytes)
+        if let coalesced = notification.coalesced { bytes.append(contentsOf: ",\"coalesced\":\(coalesced)".utf8) }
       }
-      bytes.append(UInt8(ascii: "}"))
+      switch notification.body {
+      case .results(let result, let state, _): append(result, in: state, to: &text)
+      case .content(let content): text.append(content.text)
+      }
+      text.append("}".utf8)
     }
   }
 
-  private func append(_ result: QueryResult, in state: any ObjectReader, to bytes: inout [UInt8]) {
-    bytes.append(contentsOf: ",\"count\":\(result.count),\"objects\":[".utf8)
+  private func append(_ result: QueryResult, in state: any ObjectReader, to text: inout EventText) {
+    text.append(",\"count\":\(result.count),\"objects\":[".utf8)
     var isFirst = true
     for row in result.window {
-      if !isFirst { bytes.append(UInt8(ascii: ",")) }
+      guard !text.isTooLong else { return }
+      if !isFirst { text.append(",".utf8) }
       isFirst = false
-      append(row, of: result.query, revision: state.record(row.reference)?.revision ?? 0, to: &bytes)
+      append(row, of: result.query, revision: state.record(row.reference)?.revision ?? 0, to: &text)
     }
-    bytes.append(UInt8(ascii: "]"))
-    result.appendSections(to: &bytes)
+    text.append("]".utf8)
+    text.write { result.appendSections(to: &$0) }
   }
 
   /// What `content` says of the rows, encoded once for all that receive it.
   func encoded(_ content: QueryContent) -> EncodedContent {
-    var bytes: [UInt8] = []
-    append(content, to: &bytes)
-    return EncodedContent(content: content, bytes: bytes)
+    var text = text()
+    append(content, to: &text)
+    return EncodedContent(content: content, text: text)
   }
 
-  private func append(_ content: QueryContent, to bytes: inout [UInt8]) {
-    bytes.append(contentsOf: ",\"count\":\(content.count),\"changes\":[".utf8)
+  private func append(_ content: QueryContent, to text: inout EventText) {
+    text.append(",\"count\":\(content.count),\"changes\":[".utf8)
     for (index, change) in content.changes.enumerated() {
-      if index > 0 { bytes.append(UInt8(ascii: ",")) }
-      append(change, of: content.query, to: &bytes)
+      guard !text.isTooLong else { return }
+      if index > 0 { text.append(",".utf8) }
+      append(change, of: content.query, to: &text)
     }
-    bytes.append(UInt8(ascii: "]"))
+    text.append("]".utf8)
     guard !content.sectionChanges.isEmpty else { return }
-    bytes.append(contentsOf: ",\"sectionChanges\":[".utf8)
+    text.append(",\"sectionChanges\":[".utf8)
     for (index, change) in content.sectionChanges.enumerated() {
-      if index > 0 { bytes.append(UInt8(ascii: ",")) }
+      if index > 0 { text.append(",".utf8) }
       let (type, name, place) =
         switch change {
         case .insert(let name, let newIndex): ("insert", name, "\"newIndex\":\(newIndex)")
         case .delete(let name, let index): ("delete", name, "\"index\":\(index)")
         }
-      bytes.append(contentsOf: "{\"type\":\"\(type)\",\"name\":".utf8)
-      name.appendJSON(to: &bytes)
-      bytes.append(contentsOf: ",\(place)}".utf8)
+      text.append("{\"type\":\"\(type)\",\"name\":".utf8)
+      text.append(name)
+      text.append(",\(place)}".utf8)
     }
-    bytes.append(UInt8(ascii: "]"))
+    text.append("]".utf8)
   }
 
-  private func append(_ change: QueryChange, of query: Query, to bytes: inout [UInt8]) {
-    bytes.append(contentsOf: "{\"type\":\"\(change.kind.rawValue)\",\"object\":\"\(change.object.text)\"".utf8)
-    append(change.index, named: ",\"index\":", to: &bytes)
-    append(change.newIndex, named: ",\"newIndex\":", to: &bytes)
-    if let reason = change.reason { bytes.append(contentsOf: ",\"reason\":\"\(reason.rawValue)\"".utf8) }
-    if let row = change.row {
-      if change.kind != .insert {
-        bytes.append(contentsOf: ",\"keys\":[".utf8)
-        for (index, key) in change.keys.enumerated() {
-          if index > 0 { bytes.append(UInt8(ascii: ",")) }
-          bytes.append(contentsOf: "\"\(row.entity.keys[key].name)\"".utf8)
-        }
-        bytes.append(UInt8(ascii: "]"))
+  private func append(_ change: QueryChange, of query: Query, to text: inout EventText) {
+    text.write { bytes in
+      bytes.append(contentsOf: "{\"type\":\"\(change.kind.rawValue)\",\"object\":\"\(change.object.text)\"".utf8)
+      append(change.index, named: ",\"index\":", to: &bytes)
+      append(change.newIndex, named: ",\"newIndex\":", to: &bytes)
+      if let reason = change.reason { bytes.append(contentsOf: ",\"reason\":\"\(reason.rawValue)\"".utf8) }
+      if let row = change.row {
+        if change.kind != .insert { appendKeys(change.keys, of: row.entity, to: &bytes) }
+        bytes.append(contentsOf: ",\"value\":".utf8)
       }
-      bytes.append(contentsOf: ",\"value\":".utf8)
-      append(row, of: query, revision: change.objectRevision, to: &bytes)
     }
-    bytes.append(UInt8(ascii: "}"))
+    if let row = change.row { append(row, of: query, revision: change.objectRevision, to: &text) }
+    text.append("}".utf8)
+  }
+
+  private func appendKeys(_ keys: [Int], of entity: Entity, to bytes: inout [UInt8]) {
+    bytes.append(contentsOf: ",\"keys\":[".utf8)
+    for (index, key) in keys.enumerated() {
+      if index > 0 { bytes.append(UInt8(ascii: ",")) }
+      bytes.append(contentsOf: "\"\(entity.keys[key].name)\"".utf8)
+    }
+    bytes.append(UInt8(ascii: "]"))
   }
 
   private func append(_ position: RowPosition?, named name: StaticString, to bytes: inout [UInt8]) {
@@ -105,18 +115,22 @@ extension EventEncoder {
   }
 
   /// An object as a fetch would show it, with what the row shows of it.
-  private func append(_ row: QueryRow, of query: Query, revision: Revision, to bytes: inout [UInt8]) {
-    bytes.append(contentsOf: "{\"@ref\":\"".utf8)
-    bytes.append(contentsOf: row.reference.text.utf8)
-    bytes.append(contentsOf: "\",\"@revision\":".utf8)
-    bytes.appendDecimal(revision)
-    for (key, value) in zip(query.shownKeys(of: row.entity), row.shown) {
-      bytes.append(contentsOf: ",\"".utf8)
-      bytes.append(contentsOf: row.entity.keys[key].name.utf8)
-      bytes.append(contentsOf: "\":".utf8)
-      value.appendJSON(to: &bytes)
+  private func append(_ row: QueryRow, of query: Query, revision: Revision, to text: inout EventText) {
+    text.write { bytes in
+      bytes.append(contentsOf: "{\"@ref\":\"".utf8)
+      bytes.append(contentsOf: row.reference.text.utf8)
+      bytes.append(contentsOf: "\",\"@revision\":".utf8)
+      bytes.appendDecimal(revision)
     }
-    bytes.append(UInt8(ascii: "}"))
+    for (key, value) in zip(query.shownKeys(of: row.entity), row.shown) {
+      text.write { bytes in
+        bytes.append(contentsOf: ",\"".utf8)
+        bytes.append(contentsOf: row.entity.keys[key].name.utf8)
+        bytes.append(contentsOf: "\":".utf8)
+      }
+      text.append(value)
+    }
+    text.append("}".utf8)
   }
 
   private func appendText(_ text: String?, named name: StaticString, to bytes: inout [UInt8]) {

@@ -10,7 +10,7 @@ struct QueryStreamOpening: StreamOpening {
   private struct EncodedResults {
     let result: QueryResult
     let revision: Revision
-    let bytes: [UInt8]
+    let text: EventText
   }
 
   private let request: QueryStreamRequest
@@ -21,7 +21,7 @@ struct QueryStreamOpening: StreamOpening {
   /// one of all rows.
   private var prepared: [Query: PreparedQuery] = [:]
   /// What the stream is sent of the first contents that were missed, encoded, and how many contents that are.
-  private var replayed: (bytes: [UInt8], contents: Int) = ([], 0)
+  private var replayed: (text: EventText, contents: Int)
   private var encoded: EncodedResults?
   /// Whether the store took over the rows, because the query was not watched before.
   private var isWatchedAnew = false
@@ -34,6 +34,7 @@ struct QueryStreamOpening: StreamOpening {
     self.request = request
     self.services = services
     let query = request.query
+    replayed = (services.encoder.text(limit: services.limits.replayBytes), 0)
     after = services.resumption(from: request.cursor, store.snapshot).revision
     guard after == nil else { return }
     prepared = try Problem.translating(try store.prepare([query], isAbandoned))
@@ -42,7 +43,7 @@ struct QueryStreamOpening: StreamOpening {
     guard let result = watched ?? prepared[query]?.result, result.count > QueryTopic.rowsUnderLock else { return }
     encoded = EncodedResults(
       result: result, revision: snapshot.revision,
-      bytes: services.encoder.initialEvent(result, request.context, snapshot))
+      text: services.encoder.initialEvent(result, request.context, snapshot))
   }
 
   mutating func isReady(_ publication: borrowing Publication) -> Bool {
@@ -59,8 +60,8 @@ struct QueryStreamOpening: StreamOpening {
       try store.prepare([request.query], after: after, history, &prepared, isAbandoned)
     }
     guard let contents = prepared[request.query]?.contents else { return }
-    for content in contents.dropFirst(replayed.contents) where replayed.bytes.count <= services.limits.replayBytes {
-      replayed.bytes += bytes(of: content)
+    for content in contents.dropFirst(replayed.contents) where !replayed.text.isTooLong {
+      append(content, to: &replayed.text)
       replayed.contents += 1
     }
   }
@@ -69,12 +70,10 @@ struct QueryStreamOpening: StreamOpening {
     if let after, !isWatchedAnew { store.giveBack(prepared, after: after) }
   }
 
-  private func bytes(of content: QueryContent) -> [UInt8] {
-    var bytes: [UInt8] = []
+  private func append(_ content: QueryContent, to text: inout EventText) {
     let notification = QueryNotification(
       cell: nil, context: request.context?.text, body: .content(services.encoder.encoded(content)))
-    services.encoder.append(notification, revision: content.revision, writer: content.writer, to: &bytes)
-    return bytes
+    services.encoder.append(notification, revision: content.revision, writer: content.writer, to: &text)
   }
 
   // MARK: Under the lock
@@ -94,6 +93,8 @@ struct QueryStreamOpening: StreamOpening {
       if topic.subscribers == 0 {
         publication.watch(query, QueryObserver(id: topic.observer, cell: nil), finished)
       }
+      publication.queries.charge(topic.observer, to: QueryPayer(request.client))
+      topic.clients[stream.id] = request.client
       contents.join(topic, stream.id)
       return stream
     }
@@ -102,14 +103,15 @@ struct QueryStreamOpening: StreamOpening {
   /// What the stream is sent before anything new happens.
   private func beginning(
     of topic: QueryTopic, _ finished: inout PreparedQuery?, _ publication: borrowing Publication
-  ) throws(Problem) -> [UInt8] {
+  ) throws(Problem) -> EventText {
     let snapshot = publication.snapshot
-    var bytes = services.retryLine
+    var text = services.prelude()
     var resumption = services.resumption(from: request.cursor, snapshot)
     if case .after(let revision) = resumption {
       if let missed = try missed(after: revision, &finished, publication) {
-        if missed.count <= services.limits.replayBytes {
-          return bytes + (missed.isEmpty ? EventEncoder.emptyBlock : missed)
+        if !missed.isTooLong {
+          if missed.isEmpty { text.append(EventEncoder.emptyBlock) } else { text.append(missed) }
+          return text
         }
         resumption = .reset(.overflow)
       } else {
@@ -117,25 +119,31 @@ struct QueryStreamOpening: StreamOpening {
       }
     }
     if case .reset(let reason) = resumption {
-      services.encoder.appendReset(reason, revision: snapshot.revision, to: &bytes)
+      services.encoder.appendReset(reason, revision: snapshot.revision, to: &text)
     }
-    guard let result = finished?.result ?? publication.queries.result(of: request.query) else { return bytes }
-    guard let encoded else { return bytes + topic.initialEvent(result, snapshot) }
-    bytes += encoded.bytes
+    guard let result = finished?.result ?? publication.queries.result(of: request.query) else { return text }
+    guard let encoded else {
+      text.append(topic.initialEvent(result, snapshot))
+      return text
+    }
+    text.append(encoded.text)
     let content = QueryContent(
       from: encoded.result, at: encoded.revision, to: result, in: snapshot.state, at: snapshot.revision)
-    return content.isEmpty ? bytes : bytes + self.bytes(of: content)
+    if !content.isEmpty { append(content, to: &text) }
+    return text
   }
 
   /// The contents that were missed after a revision, encoded; nil where they are no longer known.
   private func missed(
     after revision: Revision, _ finished: inout PreparedQuery?, _ publication: borrowing Publication
-  ) throws(Problem) -> [UInt8]? {
+  ) throws(Problem) -> EventText? {
     let replay = try Problem.translating(
       try publication.replay(request.query, prepared[request.query], after: revision))
     guard let replay else { return nil }
     if finished != nil { finished = replay }
-    return replay.contents.dropFirst(replayed.contents).reduce(into: replayed.bytes) { $0 += bytes(of: $1) }
+    var text = replayed.text
+    for content in replay.contents.dropFirst(replayed.contents) { append(content, to: &text) }
+    return text
   }
 }
 

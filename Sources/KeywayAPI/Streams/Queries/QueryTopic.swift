@@ -17,12 +17,14 @@ final class QueryTopic: Topic {
   let observer: ObserverID
   let services: StreamServices
   var subscribers = 0
+  /// Who reads each stream, and pays for the query with the others.
+  var clients: [StreamID: ClientAddress] = [:]
   /// How many contents its streams were sent.
   private var contentCount = 0
   /// What those streams have that miss contents, because their readers are too slow; and what had been sent by then.
   private var lagging: [StreamID: (missed: MissedContents, contentCount: Int)] = [:]
   /// The first event as it was encoded for the last revision at which a stream began.
-  private var initialEvent: (revision: Revision, bytes: [UInt8])?
+  private var initialEvent: (revision: Revision, text: EventText)?
 
   init(key: Key, observer: ObserverID, services: StreamServices) {
     self.key = key
@@ -43,11 +45,11 @@ final class QueryTopic: Topic {
   }
 
   /// The present result as the first event of a stream.
-  func initialEvent(_ result: QueryResult, _ snapshot: Snapshot) -> [UInt8] {
-    if let event = initialEvent, event.revision == snapshot.revision { return event.bytes }
-    let bytes = services.encoder.initialEvent(result, key.context, snapshot)
-    initialEvent = (snapshot.revision, bytes)
-    return bytes
+  func initialEvent(_ result: QueryResult, _ snapshot: Snapshot) -> EventText {
+    if let event = initialEvent, event.revision == snapshot.revision { return event.text }
+    let text = services.encoder.initialEvent(result, key.context, snapshot)
+    initialEvent = text.count <= services.keptEventBytes ? (snapshot.revision, text) : nil
+    return text
   }
 
   func delivery(of event: StreamEvent, _ contents: inout StreamRegistry.Contents) -> Delivery? {
@@ -55,7 +57,19 @@ final class QueryTopic: Topic {
       services.countNotifications(encoded.content.changes.count * subscribers)
       contentCount += 1
     }
-    return .channel(channel, services.encoder.bytes(of: event))
+    guard let bytes = services.encoder.bytes(of: event) else {
+      return miss(event.revision)
+    }
+    return .channel(channel, bytes)
+  }
+
+  func missed(_ revision: Revision) -> Delivery { miss(revision) }
+
+  func end(_ id: StreamID, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication) {
+    if let client = clients.removeValue(forKey: id) {
+      publication.queries.discharge(observer, of: QueryPayer(client))
+    }
+    leave(id, &contents, &publication)
   }
 
   func unregister(_ publication: inout Publication) { publication.queries.remove(observer) }
@@ -87,8 +101,7 @@ final class QueryTopic: Topic {
     }
     lagging[id] = (MissedContents(shown: result, since: snapshot.revision), contentCount)
     return { [services] in
-      let bytes = catchUp.encoded(services.encoder)
-      services.hub.post([.catchUp(id, EventBytes(bytes), isLast: false)], position: nil)
+      services.hub.post([services.catchUp(catchUp.encoded(services.encoder), of: id, isLast: false)], position: nil)
     }
   }
 }
@@ -100,14 +113,14 @@ private struct QueryCatchUp: Sendable {
   let result: QueryResult
   let snapshot: Snapshot
 
-  func encoded(_ encoder: EventEncoder) -> [UInt8] {
+  func encoded(_ encoder: EventEncoder) -> EventText {
     var event = StreamEvent(revision: snapshot.revision)
     let notification = missed.notification(
       cell: nil, context: context, to: result, in: snapshot.state, at: snapshot.revision, encoder)
     event.queries = notification.map { [$0] } ?? []
-    var bytes: [UInt8] = []
-    encoder.append(event, to: &bytes)
-    return bytes
+    var text = encoder.text()
+    encoder.append(event, to: &text)
+    return text
   }
 }
 

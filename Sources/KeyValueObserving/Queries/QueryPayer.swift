@@ -1,0 +1,14 @@
+/// Who pays for the evaluation of live queries: some client, named by whatever tells it from others.
+package struct QueryPayer: Hashable, Sendable {
+  private let high: UInt64
+  private let low: UInt64
+
+  /// The client of these bits.
+  package init(_ high: UInt64, _ low: UInt64) {
+    self.high = high
+    self.low = low
+  }
+
+  /// Who pays for queries whose observers nobody is charged for.
+  static let unknown = QueryPayer(0, 0)
+}

@@ -1,0 +1,59 @@
+import DequeModule
+
+/// The order in which the queries that a commit touches are evaluated, where it may not be possible to evaluate all:
+/// always one of a payer that has spent least by then. What is left in the end belongs to those who ask for most.
+///
+/// Payers stand in buckets by what they have spent, so that finding the next costs O(1) however many they are.
+struct QueryTurns {
+  private static let bucketCount = 1024
+
+  private var buckets: [Deque<QueryPayer>]
+  private var lowest = 0
+  /// What one bucket stands for.
+  private let step: Int
+  private var waiting: [QueryPayer: Deque<Int>] = [:]
+  private var spent: [QueryPayer: Int] = [:]
+  private var isDone: Set<Int> = []
+  private var current: QueryPayer?
+
+  /// The queries of these numbers, each of which somebody pays for, within a budget.
+  init(_ numbers: some Sequence<Int>, budget: Int, payers: (Int) -> [QueryPayer]) {
+    step = max(1, budget / Self.bucketCount)
+    buckets = [Deque<QueryPayer>](repeating: [], count: Self.bucketCount)
+    for number in numbers {
+      for payer in payers(number) {
+        if waiting[payer] == nil { buckets[0].append(payer) }
+        waiting[payer, default: []].append(number)
+      }
+    }
+  }
+
+  /// The number of the query whose turn it is; nil once there is none.
+  mutating func next() -> Int? {
+    while lowest < buckets.count {
+      guard let payer = buckets[lowest].popFirst() else {
+        lowest += 1
+        continue
+      }
+      let bucket = bucket(of: payer)
+      if bucket > lowest {
+        buckets[bucket].append(payer)
+        continue
+      }
+      while let number = waiting[payer]?.popFirst() {
+        guard isDone.insert(number).inserted else { continue }
+        current = payer
+        return number
+      }
+    }
+    return nil
+  }
+
+  /// The query whose turn it was has cost so much, which its payers share.
+  mutating func spend(_ cost: Int, by payers: [QueryPayer]) {
+    for payer in payers { spent[payer, default: 0] += max(1, cost / payers.count) }
+    if let current { buckets[max(lowest, bucket(of: current))].append(current) }
+  }
+
+  private func bucket(of payer: QueryPayer) -> Int { min((spent[payer] ?? 0) / step, buckets.count - 1) }
+}

@@ -1,0 +1,120 @@
+import HTTPServer
+import KeyValueModel
+
+/// The text of events while it is put together: counted, so that no more than its limit ever exists, and in pieces, so
+/// that a long value is in memory once, however many events tell it.
+///
+/// One that becomes too long forgets what it has and takes nothing more.
+struct EventText: Sendable {
+  /// The pieces before the last.
+  private var pieces: [[UInt8]] = []
+  private var last: [UInt8] = []
+  private var earlierCount = 0
+  private let limit: Int
+  private let longTexts: LongTexts
+  /// Whether it would have been longer than its limit.
+  private(set) var isTooLong = false
+
+  /// An empty text of at most so many bytes.
+  init(limit: Int, _ longTexts: LongTexts) {
+    self.limit = limit
+    self.longTexts = longTexts
+  }
+
+  /// How many bytes there are.
+  var count: Int { earlierCount + last.count }
+
+  /// Whether there is nothing in it.
+  var isEmpty: Bool { count == 0 && !isTooLong }
+
+  /// The text as it is to be sent; nil where it is too long.
+  func event(at position: StreamPosition? = nil) -> EventBytes? {
+    guard !isTooLong else { return nil }
+    let position = position?.rawValue ?? 0
+    return pieces.isEmpty
+      ? EventBytes(last, position: position) : EventBytes(pieces: pieces + [last], position: position)
+  }
+
+  // MARK: Appending
+
+  /// Appends a little: what `body` does to the bytes.
+  mutating func write(_ body: (inout [UInt8]) -> Void) {
+    guard !isTooLong else { return }
+    body(&last)
+    if count > limit { giveUp() }
+  }
+
+  /// Appends bytes.
+  mutating func append(_ bytes: some Collection<UInt8>) { write { $0.append(contentsOf: bytes) } }
+
+  /// Appends what has been put together elsewhere, its long pieces without a copy.
+  mutating func append(_ other: EventText) {
+    guard !other.isTooLong else { return giveUp() }
+    guard !isTooLong else { return }
+    if other.count < LongTexts.byteCount {
+      append(other.last)
+    } else {
+      for piece in other.pieces { append(shared: piece) }
+      append(shared: other.last)
+    }
+  }
+
+  /// Appends a value as JSON.
+  mutating func append(_ value: Value) {
+    guard !isTooLong else { return }
+    switch value {
+    case .string(let text) where text.utf8.count >= LongTexts.byteCount:
+      // As JSON it is no shorter.
+      guard text.utf8.count <= limit - count else { return giveUp() }
+      append(shared: longTexts.json(of: text))
+    case .array(let elements): appendList(elements)
+    case .members(let list): appendList(list)
+    case .object(let object): append(object)
+    default: write { value.appendJSON(to: &$0) }
+    }
+  }
+
+  private mutating func appendList(_ elements: some Sequence<Value>) {
+    var separator = UInt8(ascii: "[")
+    var isEmpty = true
+    for element in elements {
+      guard !isTooLong else { return }
+      write { $0.append(separator) }
+      append(element)
+      separator = UInt8(ascii: ",")
+      isEmpty = false
+    }
+    append(isEmpty ? "[]".utf8 : "]".utf8)
+  }
+
+  private mutating func append(_ object: JSONObject) {
+    var separator = UInt8(ascii: "{")
+    for (name, value) in object.members {
+      guard !isTooLong else { return }
+      write { bytes in
+        bytes.append(separator)
+        bytes.appendJSONString(name)
+        bytes.append(UInt8(ascii: ":"))
+      }
+      append(value)
+      separator = UInt8(ascii: ",")
+    }
+    append(object.members.isEmpty ? "{}".utf8 : "}".utf8)
+  }
+
+  private mutating func append(shared piece: [UInt8]) {
+    guard !isTooLong, !piece.isEmpty else { return }
+    guard piece.count <= limit - count else { return giveUp() }
+    if piece.count < LongTexts.byteCount { return last.append(contentsOf: piece) }
+    if !last.isEmpty { pieces.append(last) }
+    pieces.append(piece)
+    earlierCount += last.count + piece.count
+    last = []
+  }
+
+  /// Forgets what there is: it is too long.
+  mutating func giveUp() {
+    isTooLong = true
+    (pieces, last, earlierCount) = ([], [], 0)
+  }
+}

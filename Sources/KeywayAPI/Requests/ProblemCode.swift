@@ -40,6 +40,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
   case tooManyKeyPaths = "too-many-key-paths"
   case tooManyOperations = "too-many-operations"
   case tooManyObjects = "too-many-objects"
+  case tooManySteps = "too-many-steps"
   case tooManyStreams = "too-many-streams"
   case tooManyQueries = "too-many-queries"
   case overloaded
@@ -64,7 +65,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .invalidValue, .nullNotAllowed, .readOnlyKey, .wrongEntity, .unbalancedBracket, .notACollection,
       .indexOutOfRange, .unobservableKeyPath, .idempotencyKeyReused:
       .unprocessableContent
-    case .tooManyCells, .tooManyKeyPaths, .tooManyOperations, .tooManyObjects: .tooManyRequests
+    case .tooManyCells, .tooManyKeyPaths, .tooManyOperations, .tooManyObjects, .tooManySteps: .tooManyRequests
     case .tooManyStreams, .tooManyQueries, .overloaded, .draining, .storeUnavailable: .serviceUnavailable
     case .internalError: .internalServerError
     }
@@ -94,7 +95,9 @@ package enum ProblemCode: String, CaseIterable, Sendable {
       "The journal cannot go on from this cursor: too old, of another store, from the future, or none. "
         + "Read all objects."
     case .staleRevision: "What the request depends on has changed; the ETag header has the present version."
-    case .contentTooLarge: "The body is larger than request.bodyBytes, or, with a key, than idempotency.bytes."
+    case .contentTooLarge:
+      "The body is larger than request.bodyBytes, or, with a key, than idempotency.bytes; or what it writes is larger "
+        + "than object.bytes or transaction.bytes allow."
     case .unsupportedMediaType: "A body wants Content-Type: application/json; with curl, use curl --json."
     case .misdirectedRequest: "The Host is none of this server's names; see the setting names."
     case .headersTooLarge: "The request headers are larger than request.headerBytes."
@@ -114,6 +117,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .tooManyOperations:
       "A transaction has at most transactions.operations operations, a JSON Patch patch.operations."
     case .tooManyObjects: "An answer has at most answer.objects objects by expand, or of a to-many behind another."
+    case .tooManySteps: "A transaction takes at most transaction.steps steps; do it in several."
     case .tooManyStreams: "The server has as many open streams as streams.maximum allows; try again later."
     case .tooManyQueries:
       "The server has as many live queries, or rows of them, as queries.maximum and queries.rows allow; try later."

@@ -38,6 +38,10 @@ public struct ModelError: Error, Hashable, Sendable, CustomStringConvertible {
     case malformedFilter = "malformed-filter"
     /// The operation wants a collection and the key is none.
     case notACollection = "not-a-collection"
+    /// An object, or what the transaction writes, would have more bytes than allowed.
+    case contentTooLarge = "content-too-large"
+    /// The transaction is more work than allowed.
+    case tooManySteps = "too-many-steps"
   }
 
   /// The sort of mistake.

@@ -26,6 +26,7 @@ package final class Store: Sendable {
 
   private struct Submission: Sendable {
     let transaction: Transaction
+    let limits: TransactionLimits
     let attachment: Attachment?
     let conclude: Conclusion
   }
@@ -126,14 +127,17 @@ package final class Store: Sendable {
 
   /// Hands a transaction to the writer. False where too many wait already: then nothing happens and `conclude` is never
   /// called. Otherwise it is called exactly once, and what it gives is too. What `attachment` gives is kept with the
-  /// commit.
+  /// commit. `limits` are the store's own unless others are given.
   package func submit(
-    _ transaction: Transaction, attachment: Attachment? = nil, conclude: @escaping Conclusion
+    _ transaction: Transaction, limits: TransactionLimits? = nil, attachment: Attachment? = nil,
+    conclude: @escaping Conclusion
   ) -> Bool {
+    let submission = Submission(
+      transaction: transaction, limits: limits ?? self.limits.transaction, attachment: attachment, conclude: conclude)
     enum Entry { case refused, queued, first }
     let entry = queue.withLock { queue -> Entry in
-      guard queue.waiting.count < limits.queuedWrites else { return .refused }
-      queue.waiting.append(Submission(transaction: transaction, attachment: attachment, conclude: conclude))
+      guard queue.waiting.count < self.limits.queuedWrites else { return .refused }
+      queue.waiting.append(submission)
       if queue.isScheduled { return .queued }
       queue.isScheduled = true
       return .first
@@ -179,7 +183,9 @@ package final class Store: Sendable {
       let base = writing.model.revision
       while let submission = rest.first, bytes < limits.batchBytes {
         rest.removeFirst()
-        let outcome = Result { () throws(ModelError) in try writing.model.commit(submission.transaction) }
+        let outcome = Result { () throws(ModelError) in
+          try writing.model.commit(submission.transaction, limits: submission.limits)
+        }
         if case .success(let commit) = outcome {
           commits.append(commit)
           let record = JournalRecord(

@@ -1,3 +1,5 @@
+package import KeyValueModel
+
 /// What the store may hold.
 package struct StoreLimits: Sendable {
   /// The most writes that wait for the writer; one more is refused as overloaded. `writes.queued`.
@@ -5,6 +7,8 @@ package struct StoreLimits: Sendable {
   /// The most bytes, as the journal has them, of the writes that are committed together; the others wait for the next
   /// sync. `writes.batchBytes`.
   package var batchBytes = 8 * 1024 * 1024
+  /// What one transaction may make and take. `object.bytes`, `transaction.bytes`, `transaction.steps`.
+  package var transaction = TransactionLimits()
   /// The most commits that are kept for resuming clients. `history.revisions`.
   package var historyRevisions = 10_000
   /// The most bytes that these commits take, about. `history.bytes`.

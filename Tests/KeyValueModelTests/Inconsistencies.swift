@@ -30,6 +30,8 @@ private struct Census {
         if record.values.count != entity.storageCount {
           faults.append("\(reference) has \(record.values.count) values")
         }
+        let bytes = record.values.reduce(0) { $0 + $1.textBytes }
+        if record.textBytes != bytes { faults.append("\(reference) counts \(record.textBytes) bytes of \(bytes)") }
         objects.append((reference, record))
       }
       let family = Set(state.schema.family(of: entity).map(\.name))

@@ -83,8 +83,8 @@ extension StateMigration {
     switch record.values[far.storage] {
     case .members(var list):
       guard list.insert(.reference(object)) != nil else { return }
-      record.values[far.storage] = .members(list)
-    case .null: record.values[far.storage] = .reference(object)
+      record.set(.members(list), at: far.storage, growth: Value.reference(object).memberBytes)
+    case .null: record.set(.reference(object), at: far.storage)
     case let rival:
       // What a step said is for the step to be said otherwise; other values can only go.
       let remedy = step == nil ? records[object].flatMap { place(of: column, in: $0.entity) } : nil
@@ -112,9 +112,9 @@ extension StateMigration {
     guard var record = records[slot.object] else { return }
     if case .members(var list) = record.values[slot.storage] {
       guard list.remove(.reference(target)) != nil else { return }
-      record.values[slot.storage] = .members(list)
+      record.set(.members(list), at: slot.storage, growth: -Value.reference(target).memberBytes)
     } else {
-      record.values[slot.storage] = .null
+      record.set(.null, at: slot.storage)
     }
     expectedValues -= 1
     records[slot.object] = record
@@ -146,7 +146,7 @@ extension StateMigration {
         column, column.site.with(.value, "is to be filled with \(target), which is not there", remedy: nil), slot.object
       )
     }
-    records[slot.object]?.values[slot.storage] = .reference(target)
+    records[slot.object]?.set(.reference(target), at: slot.storage)
     expectedValues += 1
     touch(slot.object, by: step)
     guard let inverse = toOne.inverseIndex, let storage = record.entity.keys[inverse].storage,

@@ -45,7 +45,9 @@ public struct JSONPatch: Sendable {
   public func applied(
     to document: Value, nodeLimit: Int = 1_000_000, depthLimit: Int = 64
   ) throws(JSONPatchError) -> Value {
-    var application = JSONPatchApplication(document, nodeLimit: nodeLimit, depthLimit: depthLimit)
+    var limits = JSONPatchLimits()
+    (limits.nodes, limits.depth) = (nodeLimit, depthLimit)
+    var application = JSONPatchApplication(document, limits: limits)
     for operation in operations { try application.apply(operation) }
     return application.document
   }
@@ -59,6 +61,20 @@ public struct JSONPatch: Sendable {
       if let name = pointer.tokens.first { names[name] = .null }
     }
     return Array(names.keys)
+  }
+
+  /// The names of the document's members that the operations change or read; nil where one reads the document as a
+  /// whole, or changes it.
+  var namedMembers: Set<String>? {
+    var names: Set<String> = []
+    for operation in operations {
+      let form = operation.form
+      for pointer in [form.source, form.path].compactMap(\.self) {
+        guard let name = pointer.tokens.first else { return nil }
+        names.insert(name)
+      }
+    }
+    return names
   }
 
   /// Whether an operation replaces or removes the document as a whole.

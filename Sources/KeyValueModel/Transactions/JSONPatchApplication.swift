@@ -2,10 +2,13 @@
 struct JSONPatchApplication {
   /// The document as the operations so far have made it.
   private(set) var document: Value
+  /// What the operations so far have taken.
+  private(set) var steps = 0
   private var operationIndex = -1
   private var nodes: Int
-  private let nodeLimit: Int
-  private let depthLimit: Int
+  private var bytes: Int
+  private var addedBytes = 0
+  private let limits: JSONPatchLimits
 
   /// What is done at a location.
   enum Change {
@@ -22,36 +25,46 @@ struct JSONPatchApplication {
     }
   }
 
-  init(_ document: Value, nodeLimit: Int, depthLimit: Int) {
+  init(_ document: Value, limits: JSONPatchLimits) {
     self.document = document
-    self.nodeLimit = nodeLimit
-    self.depthLimit = depthLimit
+    self.limits = limits
     nodes = document.extent.nodes
+    bytes = document.textBytes
+    // The first change copies what the document shares.
+    steps = TransactionBudget.steps(of: nodes)
   }
 
   /// Applies the next operation.
   mutating func apply(_ operation: JSONPatch.Operation) throws(JSONPatchError) {
     operationIndex += 1
+    try spend(operation.form.path.tokens.count + 1)
     switch operation {
     case .add(let path, let value):
-      try admit(value, at: path)
-      _ = try change(path, .add(value))
-    case .remove(let path): _ = try change(path, .remove)
+      try admit(value, at: path, replacing: replaced(at: path))
+      try change(path, .add(value))
+    case .remove(let path):
+      bytes -= try value(at: path).textBytes
+      try change(path, .remove)
     case .replace(let path, let value):
-      try admit(value, at: path)
-      _ = try change(path, .replace(value))
+      try admit(value, at: path, replacing: try self.value(at: path).textBytes)
+      try change(path, .replace(value))
     case .move(let source, let path):
       let value = try self.value(at: source)
       guard !source.isSame(as: path) else { return }
       // The values move and do not become more, but they may come to lie deeper.
-      if path.tokens.count > source.tokens.count { try admit(depth: value.extent.depth, at: path) }
-      _ = try change(source, .remove)
-      _ = try change(path, .add(value))
+      if path.tokens.count > source.tokens.count {
+        let extent = value.extent
+        try spend(extent.nodes)
+        try admit(depth: extent.depth, at: path)
+      }
+      try change(source, .remove)
+      bytes -= replaced(at: path)
+      try change(path, .add(value))
     case .copy(let source, let path):
-      let value = try self.value(at: source)
-      try admit(value, at: path)
-      _ = try change(path, .add(value))
+      try admit(try self.value(at: source), at: path, replacing: replaced(at: path))
+      try change(path, .add(try self.value(at: source)))
     case .test(let path, let expected):
+      try spend(expected.extent.nodes)
       guard try value(at: path).isSameJSON(as: expected) else {
         throw error(.testFailed, "the value at the location is another one")
       }
@@ -64,24 +77,51 @@ struct JSONPatchApplication {
 
   // MARK: Limits
 
-  private mutating func admit(_ value: Value, at path: JSONPointer) throws(JSONPatchError) {
+  private mutating func spend(_ count: Int) throws(JSONPatchError) {
+    steps += count
+    guard steps <= limits.steps else { throw error(.tooManySteps, "the patch takes too many steps") }
+  }
+
+  /// Counts a value that is to take the place of so many bytes, before it is made.
+  private mutating func admit(
+    _ value: Value, at path: JSONPointer, replacing old: Int
+  ) throws(JSONPatchError) {
     let extent = value.extent
+    try spend(extent.nodes)
     try admit(depth: extent.depth, at: path)
     nodes += extent.nodes
-    guard nodes <= nodeLimit else { throw error(.tooLarge, "the document becomes larger than \(nodeLimit) values") }
+    guard nodes <= limits.nodes else {
+      throw error(.tooLarge, "the document becomes larger than \(limits.nodes) values")
+    }
+    let new = value.textBytes
+    addedBytes += new
+    bytes += new - old
+    guard bytes <= limits.documentBytes || new <= old else {
+      throw error(.tooManyBytes, "the object becomes larger than it may")
+    }
+    guard addedBytes <= limits.addedBytes else { throw error(.tooManyBytes, "the transaction writes too many bytes") }
+  }
+
+  /// How many bytes an `add` takes away: a member of an object that is there, or the document.
+  private func replaced(at path: JSONPointer) -> Int {
+    guard let name = path.tokens.last else { return document.textBytes }
+    guard case .object(let object)? = try? value(at: path.tokens.dropLast()) else { return 0 }
+    return object[name]?.textBytes ?? 0
   }
 
   private func admit(depth: Int, at path: JSONPointer) throws(JSONPatchError) {
-    guard path.tokens.count + depth <= depthLimit else {
-      throw error(.tooLarge, "the document becomes nested deeper than \(depthLimit) levels")
+    guard path.tokens.count + depth <= limits.depth else {
+      throw error(.tooLarge, "the document becomes nested deeper than \(limits.depth) levels")
     }
   }
 
   // MARK: Looking
 
-  private func value(at path: JSONPointer) throws(JSONPatchError) -> Value {
+  private func value(at path: JSONPointer) throws(JSONPatchError) -> Value { try value(at: path.tokens[...]) }
+
+  private func value(at tokens: ArraySlice<String>) throws(JSONPatchError) -> Value {
     var value = document
-    for token in path.tokens {
+    for token in tokens {
       if case .object(let object) = value {
         guard let member = object[token] else { throw missing(token) }
         value = member
@@ -119,7 +159,7 @@ struct JSONPatchApplication {
     self.document = document
   }
 
-  private func change(
+  private mutating func change(
     _ value: inout Value, _ tokens: ArraySlice<String>, _ change: Change
   ) throws(JSONPatchError) {
     guard let token = tokens.first else {
@@ -146,7 +186,7 @@ struct JSONPatchApplication {
     }
   }
 
-  private func change(
+  private mutating func change(
     _ object: inout JSONObject, _ token: String, _ rest: ArraySlice<String>, _ change: Change
   ) throws(JSONPatchError) {
     if rest.isEmpty, case .add(let value) = change {
@@ -155,6 +195,8 @@ struct JSONPatchApplication {
     }
     if rest.isEmpty, case .remove = change {
       guard object[token] != nil else { throw missing(token) }
+      // The members behind it move, and so do their places in the table.
+      try spend(object.members.count / 4)
       object[token] = nil
       return
     }
@@ -164,14 +206,18 @@ struct JSONPatchApplication {
     guard isThere else { throw missing(token) }
   }
 
-  private func change(
+  private mutating func change(
     _ elements: inout [Value], _ token: String, _ rest: ArraySlice<String>, _ change: Change
   ) throws(JSONPatchError) {
     switch change {
     case .add(let value) where rest.isEmpty:
-      elements.insert(value, at: try place(token, in: elements, addingTo: true))
+      let place = try place(token, in: elements, addingTo: true)
+      try spend(TransactionBudget.steps(of: elements.count - place))
+      elements.insert(value, at: place)
     case .remove where rest.isEmpty:
-      elements.remove(at: try place(token, in: elements, addingTo: false))
+      let place = try place(token, in: elements, addingTo: false)
+      try spend(TransactionBudget.steps(of: elements.count - place))
+      elements.remove(at: place)
     default:
       let place = try place(token, in: elements, addingTo: false)
       try self.change(&elements[place], rest, change)

@@ -14,6 +14,10 @@ public struct JSONPatchError: Error, Hashable, Sendable, CustomStringConvertible
     case testFailed = "test-failed"
     /// The document would become larger or nest deeper than allowed.
     case tooLarge = "too-large"
+    /// The document, or all that is added to it, would have more bytes than allowed.
+    case tooManyBytes = "too-many-bytes"
+    /// Applying it is more work than allowed.
+    case tooManySteps = "too-many-steps"
   }
 
   /// In which way the patch fails.

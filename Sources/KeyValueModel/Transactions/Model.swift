@@ -19,10 +19,13 @@ public struct Model: Sendable {
   /// What the objects are.
   public var schema: Schema { state.schema }
 
-  /// Applies a transaction and gives it the next revision. One that fails leaves everything as it was.
-  public mutating func commit(_ transaction: Transaction) throws(ModelError) -> Commit {
+  /// Applies a transaction and gives it the next revision. One that fails leaves everything as it was, also one that
+  /// is over the limits.
+  public mutating func commit(
+    _ transaction: Transaction, limits: TransactionLimits = .unlimited
+  ) throws(ModelError) -> Commit {
     for precondition in transaction.preconditions { try check(precondition) }
-    var application = TransactionApplication(taking: &state, revision: revision + 1)
+    var application = TransactionApplication(taking: &state, revision: revision + 1, limits: limits)
     do throws(ModelError) {
       try application.apply(transaction.operations)
     } catch {

@@ -99,6 +99,10 @@ extension ObjectWriter {
     try checkMutation(mutation, members, place)
     let values = MemberList(try resolve(members, for: place), isOrdered: false)
     let place = refreshed(place, without: members)
+    if mutation == .intersect || mutation == .set {
+      editor.budget.spend(place.list.count)
+      try editor.budget.check()
+    }
     let gone: [Value]
     let come: [Value]
     switch mutation {
@@ -119,6 +123,8 @@ extension ObjectWriter {
     _ members: [Value], to owner: Reference, key index: Int, _ toMany: ToMany
   ) throws(ModelError) {
     guard case .members(let old) = editor.state.value(of: owner, key: index) else { return }
+    editor.budget.spend(old.count + members.count)
+    try editor.budget.check()
     let list = MemberList(members, isOrdered: toMany.isOrdered)
     let removed = old.filter { !list.contains($0) }
     let inserted = list.filter { !old.contains($0) }

@@ -87,12 +87,15 @@ struct ObjectWriter {
 
   mutating func apply(_ patch: JSONObject, to reference: Reference) throws(ModelError) {
     let record = try editor.state.requireRecord(reference)
-    for (index, value) in try orderedMembers(patch, of: record.entity, reference) {
+    for (index, value) in try record.entity.settings(patch, of: reference) {
       var merged = value
       if case .attribute(let attribute) = record.entity.keys[index].kind, attribute.type == .json,
         let current = editor.state.record(reference)
       {
-        merged = MergePatch.merging(value, into: editor.state.value(of: current, reference, key: index))
+        var steps = 0
+        merged = MergePatch.merging(
+          value, into: editor.state.value(of: current, reference, key: index), steps: &steps)
+        editor.budget.spend(steps)
       } else if value.isNull, record.entity.keys[index].isToMany {
         // Null takes away what is there (RFC 7396 §2), and a collection without its members is empty.
         merged = .array([])
@@ -108,31 +111,7 @@ struct ObjectWriter {
     _ body: JSONObject, of entity: Entity, _ reference: Reference
   ) throws(ModelError) -> [Int: Value] {
     var values: [Int: Value] = [:]
-    for (index, value) in try orderedMembers(body, of: entity, reference) { values[index] = value }
-    return values
-  }
-
-  func orderedMembers(
-    _ body: JSONObject, of entity: Entity, _ reference: Reference
-  ) throws(ModelError) -> [(Int, Value)] {
-    var values: [(Int, Value)] = []
-    for name in body.members.keys {
-      let value = body[name] ?? .null
-      if name == "@revision" { continue }
-      if name == "@ref" {
-        guard value == .string(reference.text) else {
-          throw ModelError(.invalidValue, "@ref is \(value.json), not \(reference)", object: reference, keyPath: name)
-        }
-        continue
-      }
-      guard let index = entity.indexOfKey(name) else {
-        throw ModelError(.undefinedKey, "\(entity.name) has no key '\(name)'", object: reference, keyPath: name)
-      }
-      guard entity.keys[index].storage != nil else {
-        throw ModelError(.readOnlyKey, "'\(name)' is computed", object: reference, keyPath: name)
-      }
-      values.append((index, value))
-    }
+    for (index, value) in try entity.settings(body, of: reference) { values[index] = value }
     return values
   }
 

@@ -4,6 +4,9 @@ extension StateEditor {
   mutating func delete(_ reference: Reference) throws(ModelError) {
     _ = try state.requireRecord(reference)
     let doomed = cascade(from: reference)
+    // Before the work, which is as much again.
+    budget.spendWrites(doomed.count)
+    try budget.check()
     let isDoomed = Set(doomed)
     for object in doomed { try checkDenial(object, isDoomed) }
     for object in doomed {

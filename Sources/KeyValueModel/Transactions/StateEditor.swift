@@ -5,6 +5,8 @@
 struct StateEditor {
   private(set) var state: ModelState
   let revision: Revision
+  /// What the transaction has taken of its limits.
+  var budget: TransactionBudget
   /// The objects that were written, as they stood before the transaction.
   private(set) var before = RecordLog()
   /// The members of collections without inverse that came and went, for `undo`.
@@ -27,7 +29,8 @@ struct StateEditor {
 
   /// Takes the state away from the caller until `giveBack`: with a second owner, each write would copy a path of the
   /// tree.
-  init(taking state: inout ModelState, revision: Revision) {
+  init(taking state: inout ModelState, revision: Revision, limits: TransactionLimits) {
+    budget = TransactionBudget(limits)
     self.state = ModelState(placeholderFor: state.schema)
     self.revision = revision
     swap(&self.state, &state)
@@ -63,6 +66,17 @@ struct StateEditor {
     return Commit.Step(kind: .change(changes.finished()), writes: writes)
   }
 
+  /// Throws where the transaction has taken more than it may, or where the operation under way has made an object too
+  /// large, or one that was too large before still larger.
+  func checkBudget() throws(ModelError) {
+    try budget.check()
+    let limit = budget.limits.objectBytes
+    for (object, record) in written.entries {
+      guard let record, record.textBytes > limit, record.textBytes > before[object]??.textBytes ?? 0 else { continue }
+      throw ModelError(.contentTooLarge, "\(object) would have more than \(limit) bytes", object: object)
+    }
+  }
+
   // MARK: Writing
 
   /// Makes an object of which no key is set yet.
@@ -74,6 +88,7 @@ struct StateEditor {
 
   /// The one way to change an object.
   mutating func write(_ reference: Reference, _ record: ObjectRecord?) {
+    budget.spendWrites()
     let old = state.replace(reference, with: record)
     before.note(reference, old, replacing: false)
     if record == nil { deleted.insert(reference) }
@@ -92,8 +107,10 @@ struct StateEditor {
     guard column.storage >= 0 else { return }
     let storage = Int(column.storage)
     let isSilent = column.notifying == .manual || (column.notifying == .changed && record.values[storage] == value)
+    let (bytes, oldBytes) = (value.textBytes, record.values[storage].textBytes)
+    budget.spend(writing: bytes, over: oldBytes)
     var record = record
-    record.values[storage] = value
+    record.set(value, at: storage, growth: bytes - oldBytes)
     record.revision = revision
     write(reference, record)
     changes.noteSetting(of: reference, key: index, isSilent: isSilent)
@@ -111,7 +128,15 @@ struct StateEditor {
     let notifying = record.entity.notifying(index)
     let isMade = made.contains(reference)
     let isSilent = notifying == .manual || (notifying == .changed && old == list && !isMade)
-    record.values[storage] = .members(list)
+    // Where an object that is made in place has put itself in before, what came says more than is new.
+    let isDifference = old.count - removed.count + inserted.count == list.count
+    let bytes = isDifference ? inserted.reduce(0) { $0 + $1.memberBytes } : Value.members(list).textBytes
+    let oldBytes = isDifference ? removed.reduce(0) { $0 + $1.memberBytes } : Value.members(old).textBytes
+    budget.spend(writing: bytes, over: oldBytes)
+    budget.spend(removed.count + inserted.count)
+    // Two lists are compared member by member.
+    if notifying == .changed { budget.spend(TransactionBudget.steps(of: list.count)) }
+    record.set(.members(list), at: storage, growth: bytes - oldBytes)
     record.revision = revision
     write(reference, record)
     if record.entity.referenceStorage.contains(storage) {

@@ -12,8 +12,8 @@ struct TransactionApplication {
   }
 
   /// Takes the state away from the caller until `giveBack`.
-  init(taking state: inout ModelState, revision: Revision) {
-    writer = ObjectWriter(editor: StateEditor(taking: &state, revision: revision))
+  init(taking state: inout ModelState, revision: Revision, limits: TransactionLimits) {
+    writer = ObjectWriter(editor: StateEditor(taking: &state, revision: revision, limits: limits))
   }
 
   /// Puts the state where the caller has it, and has none any more.
@@ -72,6 +72,7 @@ struct TransactionApplication {
     case .didChange(let reference, let key): return try closeBracket(reference, key)
     case .require(let reference, let since): return try require(reference, since)
     }
+    try writer.editor.checkBudget()
     steps.append(writer.editor.finishedOperation())
     results.append(operation.reference)
   }

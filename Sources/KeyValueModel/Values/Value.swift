@@ -80,13 +80,25 @@ public enum Value: Hashable, Sendable {
     }
   }
 
-  /// The same value with the doubles that stand for `rounded` numbers in it. O(n).
-  var settled: Value {
+  /// Whether there is a `rounded` number in it. O(n).
+  var isUnsettled: Bool {
+    switch self {
+    case .rounded: true
+    case .array(let elements): elements.contains(where: \.isUnsettled)
+    case .object(let object): object.members.values.contains(where: \.isUnsettled)
+    default: false
+    }
+  }
+
+  /// The same value with the doubles that stand for `rounded` numbers in it. O(n), and a copy only where there are any.
+  var settled: Value { isUnsettled ? settledCopy : self }
+
+  private var settledCopy: Value {
     switch self {
     case .rounded(let number): return .number(number)
-    case .array(let elements): return .array(elements.map(\.settled))
+    case .array(let elements): return .array(elements.map(\.settledCopy))
     case .object(var object):
-      for name in object.members.keys { _ = object.members.change(name) { $0 = $0.settled } }
+      for name in object.members.keys { _ = object.members.change(name) { $0 = $0.settledCopy } }
       return .object(object)
     default: return self
     }

@@ -43,6 +43,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
   case tooManyOperations = "too-many-operations"
   case tooManyObjects = "too-many-objects"
   case tooManyBytes = "too-many-bytes"
+  case tooManySteps = "too-many-steps"
   case tooManyStreams = "too-many-streams"
   case tooManyQueries = "too-many-queries"
   case overloaded
@@ -70,7 +71,8 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .invalidValue, .nullNotAllowed, .readOnlyKey, .wrongEntity, .unbalancedBracket, .notACollection,
       .indexOutOfRange, .unobservableKeyPath, .idempotencyKeyReused:
       .unprocessableContent
-    case .tooManyCells, .tooManyKeyPaths, .tooManyOperations, .tooManyObjects, .tooManyBytes: .tooManyRequests
+    case .tooManyCells, .tooManyKeyPaths, .tooManyOperations, .tooManyObjects, .tooManyBytes, .tooManySteps:
+      .tooManyRequests
     case .tooManyStreams, .tooManyQueries, .overloaded, .draining, .storeUnavailable: .serviceUnavailable
     case .internalError: .internalServerError
     case .notImplemented: .notImplemented
@@ -113,7 +115,9 @@ package enum ProblemCode: String, CaseIterable, Sendable {
       "The journal cannot go on from this cursor: too old, of another store, from the future, or none. "
         + "Read all objects."
     case .staleRevision: "What the request depends on has changed; the ETag header has the present version."
-    case .contentTooLarge: "The body is larger than request.bodyBytes, or, with a key, than idempotency.bytes."
+    case .contentTooLarge:
+      "The body is larger than request.bodyBytes, or, with a key, than idempotency.bytes; or what it writes is larger "
+        + "than object.bytes or transaction.bytes allow."
     case .unsupportedMediaType: "A body wants Content-Type: application/json; with curl, use curl --json."
     case .misdirectedRequest: "The Host is none of this server's names; see the setting names."
     case .uriTooLong: "The request line alone is larger than request.headerBytes."
@@ -135,6 +139,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
       "A transaction has at most transactions.operations operations, a JSON Patch patch.operations."
     case .tooManyObjects: "An answer has at most answer.objects objects by expand, or of a to-many behind another."
     case .tooManyBytes: "The answer, or the first event of a stream, would have more bytes than the server allows."
+    case .tooManySteps: "A transaction takes at most transaction.steps steps; do it in several."
     case .tooManyStreams:
       "As many streams are open as streams.maximum allows, or of this client as streams.perAddress does; try later."
     case .tooManyQueries:

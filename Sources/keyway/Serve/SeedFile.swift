@@ -35,7 +35,8 @@ enum SeedFile {
   private static func commit(_ operations: [KeyValueModel.Operation], to store: Store) throws -> ModelError? {
     let result = Locked<(mistake: ModelError?, refusal: StoreUnavailable?)>((nil, nil))
     let done = DispatchSemaphore(value: 0)
-    _ = store.submit(Transaction(operations)) { outcome, _ in
+    // The operator's own, and no request waits yet.
+    _ = store.submit(Transaction(operations), limits: .unlimited) { outcome, _ in
       if case .failure(let error) = outcome { result.withLock { $0.mistake = error } }
       return { unavailable in
         result.withLock { $0.refusal = unavailable }

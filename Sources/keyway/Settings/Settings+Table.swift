@@ -1,4 +1,5 @@
 import HTTPServer
+import KeyValueModel
 import KeywayAPI
 import ModelStore
 
@@ -59,6 +60,9 @@ extension Settings {
     .number("streams.threads", \.api.server.streamThreads, 0...256, "threads that write to streams; 0 is one a core"),
     .number("writes.queued", \.api.store.queuedWrites, 1...1_000_000, "writes that wait for the writer"),
     .number("writes.batchBytes", \.api.store.batchBytes, 1 << 16...1 << 30, "writes that are committed with one sync"),
+    .number("object.bytes", \.api.store.transaction.objectBytes, 65_536...1 << 40, "one object, about as its JSON"),
+    .number("transaction.bytes", \.api.store.transaction.bytes, 65_536...1 << 40, "what one transaction writes"),
+    .number("transaction.steps", \.api.store.transaction.steps, 1000...10_000_000_000, "the work of one transaction"),
     .number("patch.operations", \.api.requests.patchOperations, 1...1_000_000, "operations of a JSON Patch"),
     .number("transactions.operations", \.api.requests.transactionOperations, 1...1_000_000, "those of a transaction"),
     .number("answer.objects", \.api.requests.answerObjects, 1...10_000_000, "objects that one response expands to"),

@@ -1,0 +1,25 @@
+extension Entity {
+  /// The keys that the members of a body set, in its order, with their values. `@ref` must be the right one; it and
+  /// `@revision` are ignored.
+  func settings(_ body: JSONObject, of reference: Reference) throws(ModelError) -> [(Int, Value)] {
+    var values: [(Int, Value)] = []
+    for name in body.members.keys {
+      let value = body[name] ?? .null
+      if name == "@revision" { continue }
+      if name == "@ref" {
+        guard value == .string(reference.text) else {
+          throw ModelError(.invalidValue, "@ref is \(value.json), not \(reference)", object: reference, keyPath: name)
+        }
+        continue
+      }
+      guard let index = indexOfKey(name) else {
+        throw ModelError(.undefinedKey, "\(self.name) has no key '\(name)'", object: reference, keyPath: name)
+      }
+      guard keys[index].storage != nil else {
+        throw ModelError(.readOnlyKey, "'\(name)' is computed", object: reference, keyPath: name)
+      }
+      values.append((index, value))
+    }
+    return values
+  }
+}

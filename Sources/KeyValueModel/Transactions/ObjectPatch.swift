@@ -1,0 +1,112 @@
+/// What a JSON patch (RFC 6902) makes of an object: the keys that are set, with their values. It depends on the object
+/// as it stood, and on nothing else but what its computed keys read.
+struct ObjectPatch {
+  /// A key that is set.
+  struct Setting {
+    let key: Int
+    let value: Value
+  }
+
+  /// The keys, in the order in which the patch names them.
+  let settings: [Setting]
+  /// What working it out took.
+  let steps: Int
+
+  /// Applies a patch to an object as `GET` gives it; each key that the patch names is set to what becomes of it.
+  init(
+    _ patch: JSONPatch, of reference: Reference, _ record: ObjectRecord, in state: borrowing ModelState,
+    budget: TransactionBudget
+  ) throws(ModelError) {
+    let document = Self.document(of: record, reference, in: state, named: patch.namedMembers)
+    let named = Value.object(document).textBytes
+    var limits = JSONPatchLimits()
+    // What the patch does not name stays beside the document.
+    let unnamed = max(0, record.textBytes - named)
+    limits.documentBytes = max(budget.limits.objectBytes - unnamed, named)
+    limits.addedBytes = budget.bytesLeft
+    limits.steps = budget.stepsLeft
+    var application = JSONPatchApplication(.object(document), limits: limits)
+    do throws(JSONPatchError) {
+      for operation in patch.operations { try application.apply(operation) }
+    } catch {
+      throw ModelError(error, reference)
+    }
+    guard case .object(let result) = application.document else {
+      throw ModelError(
+        .invalidValue, "the patch makes \(application.document.kind) of the object", object: reference)
+    }
+    let changes = Self.changes(by: patch, of: record.entity, document, result)
+    settings = try record.entity.settings(changes, of: reference).map { index, value in
+      // A removed key has no value; a collection without value has no members.
+      let isEmptied = result[record.entity.keys[index].name] == nil && record.entity.keys[index].isToMany
+      return Setting(key: index, value: isEmptied ? .array([]) : value)
+    }
+    steps = application.steps
+  }
+
+  /// The object's JSON, of which only the members in `named` are needed where it is not nil.
+  private static func document(
+    of record: ObjectRecord, _ reference: Reference, in state: borrowing ModelState, named: Set<String>?
+  ) -> JSONObject {
+    var document: JSONObject = [
+      "@ref": .string(reference.text), "@revision": .integer(Int64(clamping: record.revision)),
+    ]
+    for (index, key) in record.entity.keys.enumerated() where named?.contains(key.name) ?? true {
+      let value = state.value(of: record, reference, key: index)
+      // What an attribute holds is JSON as it stands, and may be large.
+      document[key.name] = key.attribute == nil ? value.plain : value
+    }
+    return document
+  }
+
+  /// What the patch names; where it replaces the document as a whole, what is different then. That it leaves out what
+  /// is not to be set, as the computed keys are, says nothing.
+  private static func changes(
+    by patch: JSONPatch, of entity: Entity, _ document: JSONObject, _ result: JSONObject
+  ) -> JSONObject {
+    var changes = JSONObject()
+    guard patch.touchesDocument else {
+      for name in patch.touchedMembers { changes[name] = result[name] ?? .null }
+      return changes
+    }
+    for (name, value) in document.members where result[name] == nil && entity.stores(name) {
+      if !value.isNull, value != .array([]) { changes[name] = .null }
+    }
+    for (name, value) in result.members where document[name] != value { changes[name] = value }
+    return changes
+  }
+}
+
+extension Value {
+  /// As JSON has it: names of objects are strings, collections arrays.
+  fileprivate var plain: Value {
+    switch self {
+    case .reference(let reference): .string(reference.text)
+    case .members(let list): .array(list.map(\.plain))
+    case .array(let elements): .array(elements.map(\.plain))
+    default: self
+    }
+  }
+}
+
+extension ModelError {
+  /// A patch that cannot be applied to an object.
+  fileprivate init(_ error: JSONPatchError, _ reference: Reference) {
+    let code: Code =
+      switch error.kind {
+      case .testFailed: .patchTestFailed
+      case .tooManyBytes: .contentTooLarge
+      case .tooManySteps: .tooManySteps
+      case .malformed, .tooManyOperations, .missingLocation, .invalidIndex, .tooLarge: .invalidValue
+      }
+    let place = error.operationIndex.map { "operation \($0) of the patch: " } ?? ""
+    self.init(code, place + error.message, object: reference)
+  }
+}
+
+extension Entity {
+  /// Whether a member of an object's JSON is a key that can be set: neither a computed one nor `@ref` and its like.
+  fileprivate func stores(_ name: String) -> Bool {
+    indexOfKey(name).map { keys[$0].storage != nil } ?? false
+  }
+}

@@ -1,0 +1,22 @@
+/// What one transaction may make, and how much work it may be: the single writer stands still for all others meanwhile.
+public struct TransactionLimits: Hashable, Sendable {
+  /// The most bytes of one object, about as its JSON has them. One that is larger already may still shrink.
+  /// `object.bytes`.
+  public var objectBytes = 16 << 20
+  /// The most bytes that one transaction writes, about as the JSON of its values has them. `transaction.bytes`.
+  public var bytes = 64 << 20
+  /// The most steps of one transaction. An object that is written is eight; a value that is looked at is one, and so
+  /// are 16 bytes that are written or replaced, 16 elements of an array that are moved, and a member of a collection
+  /// that comes or goes. `transaction.steps`.
+  public var steps = 5_000_000
+
+  /// The defaults.
+  public init() {}
+
+  /// No limits: for what was committed once and is carried out again.
+  public static var unlimited: TransactionLimits {
+    var limits = TransactionLimits()
+    (limits.objectBytes, limits.bytes, limits.steps) = (.max, .max, .max)
+    return limits
+  }
+}

@@ -8,6 +8,8 @@ package struct Response: Sendable {
   package var fields: HTTPFields
   /// The content. It is counted but not sent for HEAD, and neither with status 204 or 304.
   package var body: [UInt8]
+  /// What the memory of the body is reserved with; nil where it is not. It goes with the response.
+  package var reservation: MemoryReservation?
 
   /// Puts a response together.
   package init(status: HTTPResponse.Status, fields: HTTPFields = [:], body: [UInt8] = []) {

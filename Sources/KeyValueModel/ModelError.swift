@@ -38,6 +38,8 @@ public struct ModelError: Error, Hashable, Sendable, CustomStringConvertible {
     case malformedFilter = "malformed-filter"
     /// The operation wants a collection and the key is none.
     case notACollection = "not-a-collection"
+    /// What is read takes more steps than a request may.
+    case tooManySteps = "too-many-steps"
   }
 
   /// The sort of mistake.

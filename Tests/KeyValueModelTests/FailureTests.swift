@@ -77,9 +77,9 @@ struct FailureTests {
     ]
   }
 
-  @Test("Every code has a way to it, but those of what is no transaction: observing and filtering")
+  @Test("Every code has a way to it, but those of what is no transaction: observing, filtering and reading")
   func codes() throws {
-    let covered = Set(try Self.failures().keys).union([.unobservableKeyPath, .malformedFilter])
+    let covered = Set(try Self.failures().keys).union([.unobservableKeyPath, .malformedFilter, .tooManySteps])
     #expect(covered == Set(ModelError.Code.allCases))
     let fixture = try Self.fixture()
     let error = try #require(throws: ModelError.self) { try fixture.value("Item/1", "other.@count") }

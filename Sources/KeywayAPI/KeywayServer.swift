@@ -42,11 +42,11 @@ package final class KeywayServer: Sendable {
       }
     }
 
-    /// The most steps of the filter of one fetch, and of a live query that is opened. `fetch.filterCost`.
-    package var fetchFilterCost: Int {
-      get { pages.filterCost }
+    /// The most steps that one request may take to read, or to open its live queries. `request.steps`.
+    package var requestSteps: Int {
+      get { requests.steps }
       set {
-        pages.filterCost = newValue
+        requests.steps = newValue
         store.queryOpeningCost = newValue
       }
     }
@@ -85,11 +85,12 @@ package final class KeywayServer: Sendable {
       schema: schema, journal: journal, limits: configuration.store,
       publisher: streams,
       now: { Int64(Identifiers.epochMilliseconds) })
+    let ledger = MemoryLedger(limit: .max, clientLimit: .max)
     let pages = PageStore(limits: configuration.pages, now: now, random: random)
     api = RequestRouter(
       store: store, streams: streams, hub: hub, pages: pages,
       idempotency: IdempotencyStore(limits: configuration.idempotency, now: now),
-      limits: configuration.requests,
+      limits: configuration.requests, ledger: ledger,
       hosts: HostNames(host: configuration.host, others: configuration.names, port: configuration.port),
       registry: registry, logger: logger,
       makeID: { Identifiers.makeUUIDv7(milliseconds: Identifiers.epochMilliseconds, random: (random(), random())) })
@@ -133,6 +134,7 @@ package final class KeywayServer: Sendable {
     api.beginDraining()
     hub.drain(until: deadline - min(.seconds(1), budget / 2))
     http.stop(until: deadline)
+    api.stop()
     hub.stop()
     store.close()
   }

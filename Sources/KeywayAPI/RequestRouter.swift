@@ -10,6 +10,7 @@ final class RequestRouter: RequestHandler, Sendable {
   private let hosts: HostNames
   private let logger: Logger
   private let readiness: Readiness
+  private let readings: Readings
   private let table: RouteTable
   /// Requests whose path has no route.
   private let otherCounts = RequestCounts(route: "other")
@@ -17,13 +18,16 @@ final class RequestRouter: RequestHandler, Sendable {
   /// The router to a store and its streams. `makeID` gives a new object id at each call.
   init(
     store: Store, streams: Streams, hub: StreamHub, pages: PageStore,
-    idempotency: IdempotencyStore, limits: RequestLimits, hosts: HostNames, registry: PrometheusRegistry,
+    idempotency: IdempotencyStore, limits: RequestLimits, ledger: MemoryLedger, hosts: HostNames,
+    registry: PrometheusRegistry,
     logger: Logger, makeID: @escaping @Sendable () -> String
   ) {
     self.idempotency = idempotency
     self.hosts = hosts
     self.logger = logger
     readiness = Readiness(of: store)
+    let readings = Readings(limits, ledger: ledger)
+    self.readings = readings
     // Streams that resume and live queries wait for their turn, each apart from the other.
     let limit = streams.registry.services.limits.opening
     let resumptions = OpeningQueue(label: "keyway.resumptions", limit: limit, readiness: readiness)
@@ -31,16 +35,16 @@ final class RequestRouter: RequestHandler, Sendable {
     let writer = TransactionWriter(store: store, limits: limits)
     table = RouteTable(
       Handlers(
-        objects: ObjectHandlers(store: store, writer: writer, limits: limits, makeID: makeID),
-        keyPaths: KeyPathHandlers(store: store, writer: writer, limits: limits, makeID: makeID),
-        fetches: FetchHandler(store: store, pages: pages, limits: limits),
+        objects: ObjectHandlers(store: store, writer: writer, readings: readings, limits: limits, makeID: makeID),
+        keyPaths: KeyPathHandlers(store: store, writer: writer, readings: readings, limits: limits, makeID: makeID),
+        fetches: FetchHandler(store: store, pages: pages, readings: readings),
         transactions: TransactionHandler(schema: store.schema, writer: writer, limits: limits, makeID: makeID),
         objectStreams: ObjectStreamHandlers(store: store, streams: streams.objects, resumptions: resumptions),
         queryStreams: QueryStreamHandler(store: store, streams: streams.queries, openings: queryOpenings),
         cells: CellHandlers(
-          store: store, streams: streams.cells, openings: queryOpenings, resumptions: resumptions),
-        streams: StreamHandlers(streams: streams.registry),
-        journal: JournalHandler(store: store, streams: streams.journal, limits: limits),
+          store: store, streams: streams.cells, openings: queryOpenings, resumptions: resumptions, readings: readings),
+        streams: StreamHandlers(streams: streams.registry, readings: readings),
+        journal: JournalHandler(store: store, streams: streams.journal, readings: readings, limits: limits),
         schema: SchemaHandlers(schema: store.schema),
         operations: OperationsHandlers(
           store: store, streams: streams.registry, hub: hub, idempotency: idempotency, readiness: readiness,
@@ -49,6 +53,7 @@ final class RequestRouter: RequestHandler, Sendable {
     let counts = table.routes.map(\.counts) + [otherCounts]
     registry.collect { registry in
       for counts in counts { counts.export(to: registry) }
+      readings.export(to: registry)
     }
   }
 
@@ -56,6 +61,9 @@ final class RequestRouter: RequestHandler, Sendable {
   func beginDraining() {
     readiness.beginDraining()
   }
+
+  /// Ends what is still being worked out. Called once nobody waits for it any more.
+  func stop() { readings.stop() }
 
   /// Remembers the responses that were kept with commits; `now` is in milliseconds since 1970.
   func restore(_ attachments: [StoredAttachment], at now: Int64) {

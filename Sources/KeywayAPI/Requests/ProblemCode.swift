@@ -40,6 +40,8 @@ package enum ProblemCode: String, CaseIterable, Sendable {
   case tooManyKeyPaths = "too-many-key-paths"
   case tooManyOperations = "too-many-operations"
   case tooManyObjects = "too-many-objects"
+  case tooManyBytes = "too-many-bytes"
+  case tooManySteps = "too-many-steps"
   case tooManyStreams = "too-many-streams"
   case tooManyQueries = "too-many-queries"
   case overloaded
@@ -64,7 +66,8 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .invalidValue, .nullNotAllowed, .readOnlyKey, .wrongEntity, .unbalancedBracket, .notACollection,
       .indexOutOfRange, .unobservableKeyPath, .idempotencyKeyReused:
       .unprocessableContent
-    case .tooManyCells, .tooManyKeyPaths, .tooManyOperations, .tooManyObjects: .tooManyRequests
+    case .tooManyCells, .tooManyKeyPaths, .tooManyOperations, .tooManyObjects, .tooManyBytes, .tooManySteps:
+      .tooManyRequests
     case .tooManyStreams, .tooManyQueries, .overloaded, .draining, .storeUnavailable: .serviceUnavailable
     case .internalError: .internalServerError
     }
@@ -114,6 +117,9 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .tooManyOperations:
       "A transaction has at most transactions.operations operations, a JSON Patch patch.operations."
     case .tooManyObjects: "An answer has at most answer.objects objects by expand, or of a to-many behind another."
+    case .tooManyBytes: "An answer has at most answer.bytes bytes; ask for fewer objects or keys, or expand less."
+    case .tooManySteps:
+      "A request takes at most request.steps steps to read; ask for fewer objects, or filter by an indexed key."
     case .tooManyStreams: "The server has as many open streams as streams.maximum allows; try again later."
     case .tooManyQueries:
       "The server has as many live queries, or rows of them, as queries.maximum and queries.rows allow; try later."

@@ -50,7 +50,8 @@ package final class Completion: Sendable {
     }
   }
 
-  /// Whether the client has left while it waited: long work for it need not begin.
+  /// Whether the client has left while it waited, or has been answered, as all are when the server stops: long work for
+  /// it need not begin, or go on.
   package var isAbandoned: Bool {
     switch destination {
     case .connection(let pending): pending.isAbandoned

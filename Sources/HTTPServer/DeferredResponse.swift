@@ -48,11 +48,12 @@ final class DeferredResponse: @unchecked Sendable {
     return true
   }
 
-  /// Whether the client has closed its side while it waited. Any thread.
+  /// Whether nobody waits for an answer any more: the client has closed its side, or has had its answer, as those have
+  /// whose server stops. Any thread.
   var isAbandoned: Bool {
     state.withLock { state in
       // While it is open no thread resumes the connection, so its socket stays open.
-      guard case .open = state else { return false }
+      guard case .open = state else { return true }
       return isClosedByPeer(connection)
     }
   }

@@ -1,11 +1,11 @@
 import Glibc
 
 /// A plain thread that runs one closure.
-struct SystemThread: Sendable {
+package struct SystemThread: Sendable {
   private let handle: pthread_t
 
   /// Starts `body` on a new thread, or gives `nil` where the system has no thread left.
-  init?(_ body: @escaping @Sendable () -> Void) {
+  package init?(_ body: @escaping @Sendable () -> Void) {
     let start = Unmanaged.passRetained(ThreadStart(body))
     var handle = pthread_t()
     guard pthread_create(&handle, nil, runThread, start.toOpaque()) == 0 else {
@@ -16,7 +16,7 @@ struct SystemThread: Sendable {
   }
 
   /// Waits for the end of the thread; on the thread itself it gives up the right to wait instead. Call once.
-  func join() {
+  package func join() {
     if pthread_equal(pthread_self(), handle) != 0 {
       pthread_detach(handle)
     } else {
@@ -24,7 +24,8 @@ struct SystemThread: Sendable {
     }
   }
 
-  static var coreCount: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
+  /// How many processors there are to run threads.
+  package static var coreCount: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
 
   /// Keeps the calling thread from working for a while.
   static func pause(milliseconds: Int) {

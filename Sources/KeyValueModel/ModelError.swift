@@ -40,7 +40,7 @@ public struct ModelError: Error, Hashable, Sendable, CustomStringConvertible {
     case notACollection = "not-a-collection"
     /// An object, or what the transaction writes, would have more bytes than allowed.
     case contentTooLarge = "content-too-large"
-    /// The transaction is more work than allowed.
+    /// The transaction, or what is read, takes more steps than a request may.
     case tooManySteps = "too-many-steps"
   }
 

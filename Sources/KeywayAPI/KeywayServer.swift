@@ -58,11 +58,11 @@ package final class KeywayServer: Sendable {
       }
     }
 
-    /// The most steps of the filter of one fetch, and of a live query that is opened. `fetch.filterCost`.
-    package var fetchFilterCost: Int {
-      get { pages.filterCost }
+    /// The most steps that one request may take to read, or to open its live queries. `request.steps`.
+    package var requestSteps: Int {
+      get { requests.steps }
       set {
-        pages.filterCost = newValue
+        requests.steps = newValue
         store.queryOpeningCost = newValue
       }
     }
@@ -104,6 +104,7 @@ package final class KeywayServer: Sendable {
       schema: schema, journal: journal, limits: configuration.store,
       publisher: streams,
       now: { Int64(Identifiers.epochMilliseconds) })
+    let ledger = MemoryLedger(limit: .max, clientLimit: .max)
     let pages = PageStore(limits: configuration.pages, now: now, random: random)
     api = RequestRouter(
       store: store, streams: streams, hub: hub, pages: pages,
@@ -158,6 +159,7 @@ package final class KeywayServer: Sendable {
     api.beginDraining()
     hub.drain(until: deadline - min(.seconds(1), budget / 2))
     http.stop(until: deadline)
+    api.stop()
     hub.stop()
     store.close()
   }

@@ -11,6 +11,7 @@ final class RequestRouter: RequestHandler, Sendable {
   private let conditions: ConditionLog
   private let logger: Logger
   private let readiness: Readiness
+  private let readings: Readings
   private let table: RouteTable
   /// Requests whose path has no route.
   private let otherCounts = RequestCounts(route: "other")
@@ -26,6 +27,8 @@ final class RequestRouter: RequestHandler, Sendable {
     self.conditions = conditions
     self.logger = logger
     readiness = Readiness(of: store)
+    let readings = Readings(limits, ledger: ledger)
+    self.readings = readings
     // Streams that resume and live queries wait for their turn, each apart from the other.
     let streamLimits = streams.registry.services.limits
     let resumptions = OpeningQueue(label: "keyway.resumptions", limits: streamLimits, readiness: readiness)
@@ -33,16 +36,16 @@ final class RequestRouter: RequestHandler, Sendable {
     let writer = TransactionWriter(store: store, limits: limits)
     table = RouteTable(
       Handlers(
-        objects: ObjectHandlers(store: store, writer: writer, limits: limits, makeID: makeID),
-        keyPaths: KeyPathHandlers(store: store, writer: writer, limits: limits, makeID: makeID),
-        fetches: FetchHandler(store: store, pages: pages, limits: limits),
+        objects: ObjectHandlers(store: store, writer: writer, readings: readings, limits: limits, makeID: makeID),
+        keyPaths: KeyPathHandlers(store: store, writer: writer, readings: readings, limits: limits, makeID: makeID),
+        fetches: FetchHandler(store: store, pages: pages, readings: readings),
         transactions: TransactionHandler(schema: store.schema, writer: writer, limits: limits, makeID: makeID),
         objectStreams: ObjectStreamHandlers(store: store, streams: streams.objects, resumptions: resumptions),
         queryStreams: QueryStreamHandler(store: store, streams: streams.queries, openings: queryOpenings),
         cells: CellHandlers(
-          store: store, streams: streams.cells, openings: queryOpenings, resumptions: resumptions),
-        streams: StreamHandlers(streams: streams.registry),
-        journal: JournalHandler(store: store, streams: streams.journal, limits: limits),
+          store: store, streams: streams.cells, openings: queryOpenings, resumptions: resumptions, readings: readings),
+        streams: StreamHandlers(streams: streams.registry, readings: readings),
+        journal: JournalHandler(store: store, streams: streams.journal, readings: readings, limits: limits),
         schema: SchemaHandlers(schema: store.schema),
         operations: OperationsHandlers(
           store: store, streams: streams.registry, hub: hub, idempotency: idempotency, ledger: ledger,
@@ -51,6 +54,7 @@ final class RequestRouter: RequestHandler, Sendable {
     let counts = table.routes.map(\.counts) + [otherCounts]
     registry.collect { registry in
       for counts in counts { counts.export(to: registry) }
+      readings.export(to: registry)
     }
   }
 
@@ -58,6 +62,9 @@ final class RequestRouter: RequestHandler, Sendable {
   func beginDraining() {
     readiness.beginDraining()
   }
+
+  /// Ends what is still being worked out. Called once nobody waits for it any more.
+  func stop() { readings.stop() }
 
   /// Remembers the responses that were kept with commits; `now` is in milliseconds since 1970.
   func restore(_ attachments: [StoredAttachment], at now: Int64) {

@@ -57,7 +57,7 @@ package struct PreparedQuery: Sendable {
 
 extension Store {
   /// Evaluates queries that have no observer yet, without holding anything up. Throws `malformed-filter` where they
-  /// cost more than `fetch.filterCost` together, or `isAbandoned` says that they are no longer wanted.
+  /// cost more than `request.steps` together, or `isAbandoned` says that they are no longer wanted.
   package func prepare(
     _ queries: some Collection<Query>, _ isAbandoned: () -> Bool = { false }
   ) throws(ModelError) -> [Query: PreparedQuery] {
@@ -87,7 +87,7 @@ extension Publication {
   }
 
   /// Brings a query to the present that was prepared a moment ago; evaluates it here and now where it was not, or where
-  /// that was too long ago. Throws `malformed-filter` where filtering costs more than `fetch.filterCost`.
+  /// that was too long ago. Throws `malformed-filter` where filtering costs more than `request.steps`.
   package func finish(_ query: Query, _ prepared: PreparedQuery?) throws(ModelError) -> PreparedQuery {
     if var prepared, let commits = history.commits(after: prepared.revision, present: snapshot.revision) {
       prepared.bringUp(through: commits, to: snapshot)

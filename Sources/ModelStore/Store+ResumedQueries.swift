@@ -27,7 +27,7 @@ extension Store {
   /// Prepares queries for a client that resumes after a revision, or brings what was prepared up to the published
   /// history: what they were then, and what became of them since. Uses what was prepared for another client and given
   /// back. Leaves out those of which that is no longer known. Throws `malformed-filter` where they cost more than
-  /// `fetch.filterCost` together, or `isAbandoned` says that they are no longer wanted.
+  /// `request.steps` together, or `isAbandoned` says that they are no longer wanted.
   package func prepare(
     _ queries: some Collection<Query>, after revision: Revision, _ publishedHistory: PublishedHistory,
     _ prepared: inout [Query: PreparedQuery], _ isAbandoned: () -> Bool = { false }

@@ -31,7 +31,7 @@ package struct StoreLimits: Sendable {
   /// `resume.rows`.
   package var resumedRows = 200_000
 
-  /// The most that the filter of a live query may cost when it is opened. `fetch.filterCost`.
+  /// The most that the filter of a live query may cost when it is opened. `request.steps`.
   package var queryOpeningCost = 20_000_000
   /// The most that the filter of a live query may cost for each commit. `queries.filterCost`.
   package var queryFilterCost = 2_000_000

@@ -77,7 +77,7 @@ struct FailureTests {
     ]
   }
 
-  @Test("Every code has a way to it, but those of limits, and of what is no transaction: observing and filtering")
+  @Test("Every code has a way to it, but those of limits, and of what is no transaction: observing, filtering, reading")
   func codes() throws {
     let covered = Set(try Self.failures().keys)
       .union([.unobservableKeyPath, .malformedFilter, .contentTooLarge, .tooManySteps])

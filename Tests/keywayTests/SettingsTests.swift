@@ -144,10 +144,10 @@ struct SettingsTests {
     var copy = defaults
     try copy.set("heartbeat.seconds", to: .integer(7), from: .flag(""))
     #expect(copy.api.server.heartbeatSeconds == 7 && copy.api.streams.heartbeatSeconds == 7)
-    try copy.set("fetch.filterCost", to: .integer(7000), from: .flag(""))
-    #expect(copy.api.pages.filterCost == 7000 && copy.api.store.queryOpeningCost == 7000)
+    try copy.set("request.steps", to: .integer(7000), from: .flag(""))
+    #expect(copy.api.requests.steps == 7000 && copy.api.store.queryOpeningCost == 7000)
     #expect(defaults.api.server.heartbeatSeconds == defaults.api.streams.heartbeatSeconds)
-    #expect(defaults.api.pages.filterCost == defaults.api.store.queryOpeningCost)
+    #expect(defaults.api.requests.steps == defaults.api.store.queryOpeningCost)
   }
 
   @Test("what is printed says where each value comes from, and loads to the same settings")

@@ -8,6 +8,8 @@ import Notation
 final class EvaluationPass: @unchecked Sendable {
   let reader: any ObjectReader
   private(set) var latest: Revision
+  /// How many elements and members of values were converted that have not been paid for.
+  private var unpaidConversions = 0
 
   init(reader: any ObjectReader, latest: Revision) {
     self.reader = reader
@@ -35,16 +37,48 @@ final class EvaluationPass: @unchecked Sendable {
     let definition = record.entity.keys[key]
     if case .computed(let computed) = definition.kind, case .expression(let expression)? = computed.formula {
       // Within an expression a failed key is null, as it is for all other readers.
-      guard case .success(let value) = expression.evaluate(reference, record, self, budget: &budget) else {
+      guard case .success(let value) = result(of: expression, reference, record, budget: &budget) else {
         if budget.remainingCost == 0 { throw .costLimitExceeded }
-        expression.noteFailure()
+        noteFailure(of: expression)
         return .null
       }
       return value
     }
     try budget.spend()
     let value = reader.value(of: record, reference, key: key, latest: &latest)
-    return expressionValue(of: value, definition.valueType)
+    let converted = expressionValue(of: value, definition.valueType)
+    if unpaidConversions > 0 {
+      let count = unpaidConversions
+      unpaidConversions = 0
+      try budget.spend(count)
+    }
+    return converted
+  }
+
+  /// What an expression gives for an object: worked out, or remembered where it reads more than that object.
+  func result(
+    of expression: KeyExpression, _ reference: Reference, _ record: ObjectRecord, budget: inout EvaluationBudget
+  ) -> Result<ExpressionValue, EvaluationError> {
+    guard let work = reader.work, expression.readsOtherObjects else {
+      return expression.evaluate(reference, record, self, budget: &budget)
+    }
+    let evaluation = ReadingWork.Evaluation(expression: ObjectIdentifier(expression), object: reference)
+    if let known = work.known(evaluation) {
+      work.spend()
+      latest = max(latest, known.latest)
+      return known.result
+    }
+    let outer = latest
+    latest = record.revision
+    let result = expression.evaluate(reference, record, self, budget: &budget)
+    work.remember(result, latest: latest, for: evaluation)
+    latest = max(latest, outer)
+    return result
+  }
+
+  /// Counts a failure of an expression, unless it may have failed because the work was stopped.
+  func noteFailure(of expression: KeyExpression) {
+    if reader.work?.stop == nil { expression.noteFailure() }
   }
 
   /// What a collection folds into, each member's cost counted where no reader keeps the fold.
@@ -52,6 +86,24 @@ final class EvaluationPass: @unchecked Sendable {
     of fold: CollectionFold, _ owner: Reference, budget: inout EvaluationBudget
   ) throws(EvaluationError) -> FoldedValue {
     if let kept = reader.folded(fold, of: owner) { return kept }
+    guard let work = reader.work else { return try workedOut(fold, owner, budget: &budget) }
+    let folding = ReadingWork.Folding(fold: fold, owner: owner)
+    if let known = work.known(folding) {
+      work.spend()
+      latest = max(latest, known.latest)
+      return known.result
+    }
+    let outer = latest
+    latest = 0
+    defer { latest = max(latest, outer) }
+    let value = try workedOut(fold, owner, budget: &budget)
+    work.remember(value, latest: latest, for: folding)
+    return value
+  }
+
+  private func workedOut(
+    _ fold: CollectionFold, _ owner: Reference, budget: inout EvaluationBudget
+  ) throws(EvaluationError) -> FoldedValue {
     guard case .expression(let member) = fold.element, let record = record(owner),
       case .members(let list) = reader.value(of: record, owner, key: fold.key, latest: &latest)
     else { return .value(.null) }
@@ -88,9 +140,12 @@ final class EvaluationPass: @unchecked Sendable {
       return .string(text)
     case .reference(let reference):
       return record(reference).map { .object(ModelObject(reference, $0, self)) } ?? .null
-    case .array(let elements): return .list(elements.map { expressionValue(of: $0, type?.element) })
+    case .array(let elements):
+      unpaidConversions += elements.count
+      return .list(elements.map { expressionValue(of: $0, type?.element) })
     case .members(let list): return .lazyList(MemberSequence(list, type?.element, self))
     case .object(let object):
+      unpaidConversions += object.members.count
       let entries = object.members.map { (ExpressionValue.string($0.key), expressionValue(of: $0.value, nil)) }
       return (try? ExpressionMap(entries)).map(ExpressionValue.map) ?? .null
     }

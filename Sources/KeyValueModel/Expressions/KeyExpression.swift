@@ -21,6 +21,8 @@ package final class KeyExpression: Sendable {
   package let type: ValueType
   /// What it reads of the object.
   package let reads: KeyTree
+  /// Whether it reads more than the object's own keys, which is what may be worth remembering.
+  var readsOtherObjects: Bool { reads.branches.contains { $0.fold != nil || !$0.behind.isEmpty } }
   private let expression: CheckedExpression
   private let folds: [FoldCall]
   private let limits: ExpressionLimits
@@ -105,11 +107,13 @@ package final class KeyExpression: Sendable {
   ) -> Value {
     let pass = EvaluationPass(reader: reader, latest: latest)
     defer { latest = pass.latest }
-    var budget = EvaluationBudget(limits)
-    guard case .success(let value) = evaluate(reference, record, pass, budget: &budget),
-      let result = Value(value, as: declared)
-    else {
-      noteFailure()
+    let work = reader.work
+    var budget = work?.budget(within: limits) ?? EvaluationBudget(limits)
+    let granted = budget.remainingCost
+    let outcome = pass.result(of: self, reference, record, budget: &budget)
+    work?.settle(budget, granted: granted, within: limits)
+    guard case .success(let value) = outcome, let result = Value(value, as: declared) else {
+      pass.noteFailure(of: self)
       return .null
     }
     return result

@@ -35,14 +35,49 @@ package struct Filter: Sendable {
     let limits = ExpressionLimits()
     let allowed = min(cost, limits.cost)
     var budget = EvaluationBudget(cost: allowed, depth: limits.evaluationDepth)
-    let pass = EvaluationPass(reader: reader, latest: 0)
-    let result = expression.evaluate(reference, record, pass, budget: &budget)
+    let result = self.result(for: reference, record, in: reader, budget: &budget)
     cost -= allowed - budget.remainingCost
-    if case .failure(let error) = result, error.kind == .costLimitExceeded {
-      let limit = allowed < limits.cost ? "fetch.filterCost allows" : "\(limits.cost) steps for one object"
+    if result.isOverCost {
+      let limit = allowed < limits.cost ? "request.steps allows" : Self.limitOfOneObject
       throw ModelError(.malformedFilter, "the filter costs more than \(limit)")
     }
-    if case .success(.bool(true)) = result { return true }
-    return false
+    return result.isTrue
+  }
+
+  /// Whether an object meets the condition. One for which it fails, as a comparison with null does, does not.
+  ///
+  /// What it takes is taken from the work of the request, which stops where that does not suffice; throws
+  /// `malformed-filter` where the filter is too much for one object alone.
+  package func isMet(by reference: Reference, in state: MeteredState) throws(ModelError) -> Bool {
+    guard let record = state.record(reference), let work = state.work else { return false }
+    let limits = ExpressionLimits()
+    var budget = work.budget(within: limits)
+    let granted = budget.remainingCost
+    let result = self.result(for: reference, record, in: state, budget: &budget)
+    work.settle(budget, granted: granted, within: limits)
+    if result.isOverCost, work.stop == nil {
+      throw ModelError(.malformedFilter, "the filter costs more than \(Self.limitOfOneObject)")
+    }
+    return result.isTrue
+  }
+
+  private static var limitOfOneObject: String { "\(ExpressionLimits().cost) steps for one object" }
+
+  private func result(
+    for reference: Reference, _ record: ObjectRecord, in reader: some ObjectReader, budget: inout EvaluationBudget
+  ) -> Result<ExpressionValue, EvaluationError> {
+    expression.evaluate(reference, record, EvaluationPass(reader: reader, latest: 0), budget: &budget)
+  }
+}
+
+extension Result<ExpressionValue, EvaluationError> {
+  /// Whether the condition holds.
+  fileprivate var isTrue: Bool {
+    if case .success(.bool(true)) = self { true } else { false }
+  }
+
+  /// Whether it was not found out, because that costs more than it may.
+  fileprivate var isOverCost: Bool {
+    if case .failure(let error) = self { error.kind == .costLimitExceeded } else { false }
   }
 }

@@ -70,6 +70,11 @@ public struct ModelState: ObjectReader, Sendable {
     schema.family(of: entity).reduce(0) { $0 + extentVersions[$1.index] }
   }
 
+  /// How many objects of an entity there are, those of its subclasses included.
+  package func objectCount(of entity: Entity) -> Int {
+    schema.family(of: entity).reduce(0) { $0 + extents[$1.index].count }
+  }
+
   /// The references of an entity's objects, those of its subclasses included, in order.
   public func references(of entity: Entity) -> [Reference] {
     schema.family(of: entity).flatMap { Array(extents[$0.index]) }.sorted()

@@ -24,6 +24,13 @@ extension ObjectReader {
     return value(of: record, reference, key: key, latest: &latest)
   }
 
+  /// The value for a key path, and the last revision of any object that it was read from.
+  package func reading(_ reference: Reference, at path: ModelKeyPath) -> (value: Value, latest: Revision) {
+    var latest: Revision = 0
+    let value = self.value(of: reference, at: path, latest: &latest)
+    return (value, latest)
+  }
+
   /// The last revision that changed an object along `path`, the first one included: the `ETag` of a key path.
   public func revision(of reference: Reference, along path: ModelKeyPath) -> Revision {
     var latest: Revision = 0
@@ -99,6 +106,26 @@ extension ObjectReader {
   func value(of record: ObjectRecord, _ reference: Reference, key: Int, latest: inout Revision) -> Value {
     let column = record.entity.layout.columns[key]
     if column.storage >= 0 { return record.values[Int(column.storage)] }
+    // A list that is made member by member, and that the objects of an answer may have in common.
+    guard let work, record.entity.keys[key].valueType?.element != nil else {
+      return computedValue(of: record, reference, key: key, column, latest: &latest)
+    }
+    let computation = ReadingWork.Computation(key: key, object: reference)
+    if let known = work.known(computation) {
+      work.spend()
+      latest = max(latest, known.latest)
+      return known.result
+    }
+    var inner: Revision = 0
+    let value = self.computedValue(of: record, reference, key: key, column, latest: &inner)
+    work.remember(value, latest: inner, for: computation)
+    latest = max(latest, inner)
+    return value
+  }
+
+  private func computedValue(
+    of record: ObjectRecord, _ reference: Reference, key: Int, _ column: RecordLayout.Column, latest: inout Revision
+  ) -> Value {
     if column.pathStart < column.pathEnd {
       return value(of: reference, at: record.entity.layout.path(of: column), latest: &latest)
     }
@@ -131,9 +158,15 @@ extension ObjectReader {
       return collection.elements.map { .integer(Int64($0.count)) } ?? .null
     }
     guard let elements = collection.elements else { return .null }
+    work?.spend(elements.count)
     var values = elements.map { value(ofMember: $0, at: operation.memberKeys[...], latest: &latest) }
     switch operation.function {
-    case .unionOfArrays, .distinctUnionOfArrays: values = values.flatMap { $0.elements ?? [] }
+    case .unionOfArrays, .distinctUnionOfArrays:
+      values = values.flatMap { list in
+        // One list may come many times, and is copied each time.
+        guard work?.spend(list.elementCount) ?? true else { return [Value]() }
+        return list.elements ?? []
+      }
     default: break
     }
     values.removeAll(where: \.isNull)
@@ -148,13 +181,27 @@ extension ObjectReader {
     guard let record = record(owner) else { return .value(.null) }
     if let kept = folded(fold, of: owner) { return kept }
     latest = max(latest, record.revision)
-    let collection = value(of: record, owner, key: fold.key, latest: &latest)
-    return value(of: fold, over: collection, latest: &latest)
+    guard let work else {
+      let collection = value(of: record, owner, key: fold.key, latest: &latest)
+      return value(of: fold, over: collection, latest: &latest)
+    }
+    let folding = ReadingWork.Folding(fold: fold, owner: owner)
+    if let known = work.known(folding) {
+      latest = max(latest, known.latest)
+      return known.result
+    }
+    var inner: Revision = 0
+    let collection = self.value(of: record, owner, key: fold.key, latest: &inner)
+    let value = self.value(of: fold, over: collection, latest: &inner)
+    work.remember(value, latest: inner, for: folding)
+    latest = max(latest, inner)
+    return value
   }
 
   /// Null where there is no collection: behind a null.
   private func value(of fold: CollectionFold, over collection: Value, latest: inout Revision) -> FoldedValue {
     var running = RunningFold(fold)
+    work?.spend(collection.elementCount)
     switch collection {
     case .members(let list):
       for member in list { running.insert(contribution(of: member, to: fold, latest: &latest)) }

@@ -6,9 +6,15 @@ public protocol ObjectReader {
   /// What a collection of an object folds into, where the reader keeps that up to date; nil where it has to be worked
   /// out from the members, as most readers' has.
   func folded(_ fold: CollectionFold, of owner: Reference) -> FoldedValue?
+
+  /// The work that reading is part of, where it is counted and its results are remembered; nil where it is not.
+  var work: ReadingWork? { get }
 }
 
 extension ObjectReader {
   /// Nothing is kept.
   public func folded(_ fold: CollectionFold, of owner: Reference) -> FoldedValue? { nil }
+
+  /// Nothing is counted.
+  public var work: ReadingWork? { nil }
 }

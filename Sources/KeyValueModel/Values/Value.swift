@@ -80,6 +80,15 @@ public enum Value: Hashable, Sendable {
     }
   }
 
+  /// How many elements an array or a collection has; 0 for everything else.
+  var elementCount: Int {
+    switch self {
+    case .array(let elements): elements.count
+    case .members(let list): list.count
+    default: 0
+    }
+  }
+
   /// Whether there is a `rounded` number in it. O(n).
   var isUnsettled: Bool {
     switch self {

@@ -49,7 +49,7 @@ package struct LiveQuery: Sendable {
       try Self.check(number, isAbandoned)
       let row = try row(reference, in: reader, cost: &cost, section: { Self.shared($0, in: &sections) })
       cost -= row == nil ? 1 : 11
-      guard cost >= 0 else { throw ModelError(.malformedFilter, "the query costs more than fetch.filterCost allows") }
+      guard cost >= 0 else { throw ModelError(.malformedFilter, "the query costs more than request.steps allows") }
       if let row { rows[reference] = row }
     }
     result = QueryResult(query, rows: Array(rows.values))

@@ -6,13 +6,16 @@ import ModelStore
 struct FetchHandler: Sendable {
   let store: Store
   let pages: PageStore
-  let limits: RequestLimits
+  let readings: Readings
   private let extents = ExtentCache()
 
-  init(store: Store, pages: PageStore, limits: RequestLimits) {
+  /// A fetch that may look at more objects than this takes so long that it is not begun where others wait for it.
+  private static let fewObjects = 1000
+
+  init(store: Store, pages: PageStore, readings: Readings) {
     self.store = store
     self.pages = pages
-    self.limits = limits
+    self.readings = readings
   }
 
   /// `GET /v1/objects/{Entity}`: all of them or those that meet a filter, in a sort order, in sections.
@@ -28,27 +31,30 @@ struct FetchHandler: Sendable {
     // What names a fetch beside its entity; a line feed stands in none of them by itself.
     let subject = ([name] + ["filter", "section", "sort", "keys", "expand"].map { target[$0] ?? "" })
       .joined(separator: "\n")
-    return try page(target, subject: subject) { state throws(Problem) in
+    return try page(request, target, subject: subject, of: [entity]) { state throws(Problem) in
       try Problem.translating(try rows(of: query, in: state))
-    } encoder: { state throws(Problem) in
-      try ObjectEncoder(state: state, entity: entity, target: target, limits: limits)
+    } encoder: { state, budget throws(Problem) in
+      try ObjectEncoder(state: state, entity: entity, target: target, budget: budget)
     }
   }
 
   /// All rows of a query; those with sections as a live query has them.
-  private func rows(of query: Query, in state: ModelState) throws(ModelError) -> PageStore.Rows {
+  private func rows(of query: Query, in state: MeteredState) throws(ModelError) -> PageStore.Rows {
     let found = try state.fetch(
-      query.entity, where: query.filter, by: query.section == nil ? query.order : nil,
-      costLimit: pages.limits.filterCost
-    ) { extents.references(of: query.entity, in: state) }
+      query.entity, where: query.filter, by: query.section == nil ? query.order : nil
+    ) { extents.references(of: query.entity, in: state.state) }
     guard let section = query.section else { return PageStore.Rows(references: found) }
-    let result = QueryResult(
-      query,
-      rows: found.map { reference in
+    var rows: [QueryRow] = []
+    rows.reserveCapacity(found.count)
+    for reference in found {
+      rows.append(
         QueryRow(
           entity: query.entity, section: QuerySection(section.value(of: reference, in: state)), order: query.order,
-          rank: query.order.rank(of: reference, in: state), shown: [])
-      })
+          rank: query.order.rank(of: reference, in: state), shown: []))
+      try state.work?.check()
+    }
+    try state.spend(onSorting: rows)
+    let result = QueryResult(query, rows: rows)
     var sections: [UInt8] = []
     result.appendSections(to: &sections)
     return PageStore.Rows(references: result.window.map(\.reference), sections: sections)
@@ -66,16 +72,18 @@ struct FetchHandler: Sendable {
       }
       entities.removeAll { entity in !wanted.contains { entity.isKind(of: $0.name) } }
     }
-    return try page(target, subject: "?\(target["entities"] ?? "")") { state in
+    let subject = "?\(target["entities"] ?? "")"
+    return try page(request, target, subject: subject, of: entities) { [entities] state in
       PageStore.Rows(references: entities.flatMap { ownReferences(of: $0, in: state) })
-    } encoder: { state in
-      ObjectEncoder(state: state)
+    } encoder: { state, budget in
+      ObjectEncoder(state: state, budget: budget)
     }
   }
 
   /// The references of an entity's objects, those of its subclasses left out.
-  private func ownReferences(of entity: Entity, in state: ModelState) -> [Reference] {
-    let references = extents.references(of: entity, in: state)
+  private func ownReferences(of entity: Entity, in state: MeteredState) -> [Reference] {
+    let references = extents.references(of: entity, in: state.state)
+    guard state.work?.spend(references.count) ?? true else { return [] }
     guard store.schema.family(of: entity).count > 1 else { return references }
     let prefix = Array("\(entity.name)/".utf8)
     return references.filter { $0.text.utf8.starts(with: prefix) }
@@ -84,32 +92,41 @@ struct FetchHandler: Sendable {
   /// One page: the first of `rows` in the present state, or one of a fetch that is kept. `subject` says what is
   /// fetched, so that a page is not continued under another name.
   private func page(
-    _ target: Target, subject: String, rows: (ModelState) throws(Problem) -> PageStore.Rows,
-    encoder: (ModelState) throws(Problem) -> ObjectEncoder
+    _ request: borrowing Request, _ target: Target, subject: String, of entities: [Entity],
+    rows: @escaping @Sendable (MeteredState) throws(Problem) -> PageStore.Rows,
+    encoder: @escaping @Sendable (MeteredState, ReadingBudget) throws(Problem) -> ObjectEncoder
   ) throws(Problem) -> HandlerResponse {
     let limit = try target.limit(upTo: pages.limits.objects)
-    var word: String?
-    let fetch: PageStore.Fetch
-    var offset = 0
-    if let page = target["page"] {
-      (word, fetch, offset) = try pages.fetch(page: page, subject: subject)
-    } else {
-      let snapshot = store.snapshot
-      fetch = PageStore.Fetch(snapshot: snapshot, rows: try rows(snapshot.state), subject: subject)
+    let page = target["page"]
+    let state = store.snapshot.state
+    let isLong = page == nil && entities.reduce(0) { $0 + state.objectCount(of: $1) } > Self.fewObjects
+    return try readings.response(to: request, isLong: isLong) { [self] budget throws(Problem) in
+      var word: String?
+      let fetch: PageStore.Fetch
+      var offset = 0
+      if let page {
+        (word, fetch, offset) = try pages.fetch(page: page, subject: subject)
+      } else {
+        let snapshot = store.snapshot
+        let rows = try rows(budget.metered(snapshot.state))
+        try budget.check()
+        fetch = PageStore.Fetch(snapshot: snapshot, rows: rows, subject: subject)
+      }
+      let references = fetch.rows.references
+      let end = min(offset + limit, references.count)
+      let revision = fetch.snapshot.revision
+      var bytes = Array("{\"revision\":\(revision),\"count\":\(references.count),\"objects\":[".utf8)
+      let encoder = try encoder(budget.metered(fetch.snapshot.state), budget)
+      for index in offset..<end {
+        if index > offset { bytes.append(UInt8(ascii: ",")) }
+        try encoder.append(references[index], to: &bytes)
+      }
+      bytes.append(UInt8(ascii: "]"))
+      bytes.append(contentsOf: fetch.rows.sections)
+      try budget.check(bytes)
+      if end < references.count { bytes.append(contentsOf: ",\"next\":\"\(word ?? pages.keep(fetch)).\(end)\"".utf8) }
+      bytes.append(UInt8(ascii: "}"))
+      return .json(bytes, cursor: store.cursor(revision))
     }
-    let references = fetch.rows.references
-    let end = min(offset + limit, references.count)
-    let revision = fetch.snapshot.revision
-    var bytes = Array("{\"revision\":\(revision),\"count\":\(references.count),\"objects\":[".utf8)
-    var encoder = try encoder(fetch.snapshot.state)
-    for index in offset..<end {
-      if index > offset { bytes.append(UInt8(ascii: ",")) }
-      try encoder.append(references[index], to: &bytes)
-    }
-    bytes.append(UInt8(ascii: "]"))
-    bytes.append(contentsOf: fetch.rows.sections)
-    if end < references.count { bytes.append(contentsOf: ",\"next\":\"\(word ?? pages.keep(fetch)).\(end)\"".utf8) }
-    bytes.append(UInt8(ascii: "}"))
-    return .response(.json(bytes, cursor: store.cursor(revision)))
   }
 }

@@ -7,6 +7,7 @@ import ModelStore
 struct KeyPathHandlers: Sendable {
   let store: Store
   let writer: TransactionWriter
+  let readings: Readings
   let limits: RequestLimits
   /// Gives the id of an object that is created without one.
   let makeID: @Sendable () -> String
@@ -15,29 +16,54 @@ struct KeyPathHandlers: Sendable {
   func get(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let reference = try context.reference(in: store.schema)
     try context.target.allowOnly()
-    let snapshot = store.snapshot
-    let cursor = store.cursor(snapshot.revision)
-    let record = try Problem.translating(try snapshot.state.requireRecord(reference))
-    var paths: [ModelKeyPath] = []
-    var budget = ResponseBudget(limits)
-    for text in context.keyPaths {
-      let path = try store.schema.resolve(text, from: record.entity, of: reference)
-      try budget.spend(on: path, of: reference, in: snapshot.state)
-      paths.append(path)
+    let keyPaths = context.keyPaths
+    let ifNoneMatch = request.header(.ifNoneMatch)
+    return try readings.response(to: request) { [store] budget throws(Problem) in
+      let snapshot = store.snapshot
+      let cursor = store.cursor(snapshot.revision)
+      let record = try Problem.translating(try snapshot.state.requireRecord(reference))
+      let state = budget.metered(snapshot.state)
+      var paths: [ModelKeyPath] = []
+      for text in keyPaths {
+        let path = try store.schema.resolve(text, from: record.entity, of: reference)
+        try budget.spend(on: path, of: reference, in: state)
+        paths.append(path)
+      }
+      var values: [Value] = []
+      var latest: Revision = 0
+      for path in paths {
+        let reading = state.reading(reference, at: path)
+        try budget.check()
+        values.append(reading.value)
+        latest = max(latest, reading.latest)
+      }
+      let tag = store.cursor(latest)
+      if try EntityTagCondition.isNotModified(ifNoneMatch, tag) { return .notModified(tag: tag, cursor: cursor) }
+      return .json(try Self.json(paths, values, budget), tag: tag, cursor: cursor)
     }
-    let tag = store.cursor(paths.map { snapshot.state.revision(of: reference, along: $0) }.max() ?? 0)
-    if try EntityTagCondition.isNotModified(request, tag) {
-      return .response(.notModified(tag: tag, cursor: cursor))
-    }
+  }
+
+  /// The value of one path; of several an object with a member for each, where one that is named twice stands once.
+  private static func json(
+    _ paths: [ModelKeyPath], _ values: [Value], _ budget: ReadingBudget
+  ) throws(Problem) -> [UInt8] {
     var bytes: [UInt8] = []
-    if paths.count == 1, let path = paths.first {
-      snapshot.state.value(of: reference, at: path).appendJSON(to: &bytes)
-    } else {
-      var members = JSONObject()
-      for path in paths { members[path.text] = snapshot.state.value(of: reference, at: path) }
-      members.appendJSON(to: &bytes)
+    guard paths.count > 1 else {
+      values.first?.appendJSON(to: &bytes, upTo: budget.byteLimit)
+      try budget.check(bytes)
+      return bytes
     }
-    return .response(.json(bytes, tag: tag, cursor: cursor))
+    var names: Set<String> = []
+    bytes.append(UInt8(ascii: "{"))
+    for (path, value) in zip(paths, values) where names.insert(path.text).inserted {
+      if names.count > 1 { bytes.append(UInt8(ascii: ",")) }
+      bytes.appendJSONString(path.text)
+      bytes.append(UInt8(ascii: ":"))
+      value.appendJSON(to: &bytes, upTo: budget.byteLimit)
+      try budget.check(bytes)
+    }
+    bytes.append(UInt8(ascii: "}"))
+    return bytes
   }
 
   /// `PUT`: sets the value, or with `?index=1` replaces members of a to-many.
@@ -71,20 +97,22 @@ struct KeyPathHandlers: Sendable {
     let isDeletion = if case .set = operation { request.method == .delete } else { false }
     let subject = Write.Subject.keyPath(reference, place.keyPath)
     let write = Write(operations: [operation], subject: subject, newIDs: place.newIDs.ids)
-    return try writer.submit(write, request, context) { [store, keyPath = place.keyPath] _, state in
-      let response = Self.written(keyPath, of: reference, in: state, of: store)
+    return try writer.submit(write, request, context) { [store, limits, keyPath = place.keyPath] _, state in
+      let response = Self.written(keyPath, of: reference, in: state, of: store, limits)
       return isDeletion ? Response(status: .noContent, fields: [.eTag: response.fields[.eTag] ?? ""]) : response
     }
   }
 
   private static func written(
-    _ keyPath: String, of reference: Reference, in state: borrowing ModelState, of store: Store
+    _ keyPath: String, of reference: Reference, in state: borrowing ModelState, of store: Store,
+    _ limits: RequestLimits
   ) -> Response {
     guard let record = state.record(reference), let path = try? store.schema.resolve(keyPath, from: record.entity)
     else { return Response(status: .ok) }
+    let (value, latest) = state.reading(reference, at: path)
     var bytes: [UInt8] = []
-    state.value(of: reference, at: path).appendJSON(to: &bytes)
-    return .json(bytes, tag: store.cursor(state.revision(of: reference, along: path)))
+    value.appendJSON(to: &bytes, upTo: limits.answerBytes)
+    return .written(bytes, status: .ok, tag: store.cursor(latest), limits)
   }
 }
 

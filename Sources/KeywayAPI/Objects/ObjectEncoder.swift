@@ -7,25 +7,26 @@ struct ObjectEncoder {
     var children: [Int: Expansion] = [:]
   }
 
-  let state: ModelState
+  let state: MeteredState
   /// The keys to write; nil for all.
   var keys: Set<Int>?
   var expansion = Expansion()
-  /// How many objects more may be written in the place of references.
-  private var budget: ResponseBudget
+  /// What the answer may still take.
+  private let budget: ReadingBudget
 
   /// An encoder of all keys of objects, references as they are.
-  init(state: ModelState) {
+  init(state: MeteredState, budget: ReadingBudget) {
     self.state = state
-    budget = ResponseBudget(RequestLimits())
+    self.budget = budget
   }
 
-  /// The object as JSON, or `null` where it is not there. Throws `too-many-objects`.
-  mutating func append(_ reference: Reference, to bytes: inout [UInt8]) throws(Problem) {
+  /// The object as JSON, or `null` where it is not there. Throws `too-many-objects`, `too-many-steps`, `too-many-bytes`
+  /// and `overloaded`.
+  func append(_ reference: Reference, to bytes: inout [UInt8]) throws(Problem) {
     try append(reference, expansion, keys, to: &bytes)
   }
 
-  private mutating func append(
+  private func append(
     _ reference: Reference, _ expansion: Expansion, _ keys: Set<Int>?, to bytes: inout [UInt8]
   ) throws(Problem) {
     guard let record = state.record(reference) else {
@@ -33,8 +34,8 @@ struct ObjectEncoder {
       return
     }
     if keys == nil, expansion.children.isEmpty {
-      state.appendJSON(of: reference, record, to: &bytes)
-      return
+      state.appendJSON(of: reference, record, to: &bytes, upTo: budget.byteLimit)
+      return try budget.check(bytes)
     }
     bytes.append(contentsOf: "{\"@ref\":\"".utf8)
     bytes.append(contentsOf: reference.text.utf8)
@@ -49,21 +50,23 @@ struct ObjectEncoder {
       if let child = expansion.children[index] {
         try append(value, child, to: &bytes)
       } else {
-        value.appendJSON(to: &bytes)
+        value.appendJSON(to: &bytes, upTo: budget.byteLimit)
       }
+      try budget.check(bytes)
     }
     bytes.append(UInt8(ascii: "}"))
   }
 
   /// The objects that the value of a relationship names.
-  private mutating func append(
+  private func append(
     _ value: Value, _ expansion: Expansion, to bytes: inout [UInt8]
   ) throws(Problem) {
     if case .reference(let target) = value {
-      try budget.spend(1)
+      try budget.spend(objects: 1)
       return try append(target, expansion, nil, to: &bytes)
     }
     guard let members = value.elements else { return value.appendJSON(to: &bytes) }
+    budget.work.spend(members.count)
     bytes.append(UInt8(ascii: "["))
     for (index, member) in members.enumerated() {
       if index > 0 { bytes.append(UInt8(ascii: ",")) }
@@ -76,9 +79,8 @@ struct ObjectEncoder {
 extension ObjectEncoder {
   /// An encoder for what `?keys=` and `?expand=` ask of objects of an entity. Throws `undefined-key` and, for an
   /// expansion that is no relationship, `malformed-query`.
-  init(state: ModelState, entity: Entity, target: Target, limits: RequestLimits) throws(Problem) {
-    self.state = state
-    budget = ResponseBudget(limits)
+  init(state: MeteredState, entity: Entity, target: Target, budget: ReadingBudget) throws(Problem) {
+    self.init(state: state, budget: budget)
     if let names = target.list("keys") {
       var keys: Set<Int> = []
       for name in names {
@@ -90,7 +92,7 @@ extension ObjectEncoder {
       self.keys = keys
     }
     for text in target.list("expand") ?? [] {
-      let path = try Problem.translating { () throws(ModelError) in try state.schema.resolve(text, from: entity) }
+      let path = try Problem.translating { () throws(ModelError) in try state.state.schema.resolve(text, from: entity) }
       guard path.operation == nil, path.type.namesObjects else {
         throw Problem(.malformedQuery, "expand: '\(text)' is no relationship", keyPath: text)
       }

@@ -7,6 +7,7 @@ import ModelStore
 struct ObjectHandlers: Sendable {
   let store: Store
   let writer: TransactionWriter
+  let readings: Readings
   let limits: RequestLimits
   /// Gives the id of an object that is created without one.
   let makeID: @Sendable () -> String
@@ -16,25 +17,29 @@ struct ObjectHandlers: Sendable {
     let reference = try context.reference(in: store.schema)
     let target = context.target
     try target.allowOnly("keys", "expand")
-    let snapshot = store.snapshot
-    let cursor = store.cursor(snapshot.revision)
-    let record = try Problem.translating(try snapshot.state.requireRecord(reference))
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(256)
-    guard target.parameters.isEmpty else {
-      let tag = target["expand"] == nil ? store.cursor(snapshot.state.revision(of: reference)) : nil
-      if let tag, try EntityTagCondition.isNotModified(request, tag) {
-        return .response(.notModified(tag: tag, cursor: cursor))
+    let ifNoneMatch = request.header(.ifNoneMatch)
+    return try readings.response(to: request) { [store] budget throws(Problem) in
+      let snapshot = store.snapshot
+      let cursor = store.cursor(snapshot.revision)
+      let record = try Problem.translating(try snapshot.state.requireRecord(reference))
+      let state = budget.metered(snapshot.state)
+      var bytes: [UInt8] = []
+      bytes.reserveCapacity(256)
+      guard target.parameters.isEmpty else {
+        let tag = target["expand"] == nil ? store.cursor(state.revision(of: reference)) : nil
+        try budget.check()
+        if let tag, try EntityTagCondition.isNotModified(ifNoneMatch, tag) {
+          return .notModified(tag: tag, cursor: cursor)
+        }
+        try ObjectEncoder(state: state, entity: record.entity, target: target, budget: budget)
+          .append(reference, to: &bytes)
+        return .json(bytes, tag: tag, cursor: cursor)
       }
-      var encoder = try ObjectEncoder(state: snapshot.state, entity: record.entity, target: target, limits: limits)
-      try encoder.append(reference, to: &bytes)
-      return .response(.json(bytes, tag: tag, cursor: cursor))
+      let tag = store.cursor(state.appendJSON(of: reference, record, to: &bytes, upTo: budget.byteLimit))
+      try budget.check(bytes)
+      if try EntityTagCondition.isNotModified(ifNoneMatch, tag) { return .notModified(tag: tag, cursor: cursor) }
+      return .json(bytes, tag: tag, cursor: cursor)
     }
-    let tag = store.cursor(snapshot.state.appendJSON(of: reference, record, to: &bytes))
-    if try EntityTagCondition.isNotModified(request, tag) {
-      return .response(.notModified(tag: tag, cursor: cursor))
-    }
-    return .response(.json(bytes, tag: tag, cursor: cursor))
   }
 
   /// `POST /v1/objects/{Entity}`: creates an object, which gets its id from the server.
@@ -48,8 +53,8 @@ struct ObjectHandlers: Sendable {
       throw Problem(.internalError, "no id could be made")
     }
     let write = Write(operations: [.create(reference, body)], subject: .newObject, newIDs: newIDs.ids)
-    return try writer.submit(write, request, context) { [store] _, state in
-      Self.written(reference, in: state, of: store, isNew: true)
+    return try writer.submit(write, request, context) { [store, limits] _, state in
+      Self.written(reference, in: state, of: store, limits, isNew: true)
     }
   }
 
@@ -63,9 +68,9 @@ struct ObjectHandlers: Sendable {
     try context.target.allowOnly()
     let body = try Body.object(of: request)
     let write = Write(operations: [.put(reference, body)], subject: .object(reference))
-    return try writer.submit(write, request, context) { [store] commit, state in
+    return try writer.submit(write, request, context) { [store, limits] commit, state in
       let isNew = commit.before.contains { $0.object == reference && $0.record == nil }
-      return Self.written(reference, in: state, of: store, isNew: isNew)
+      return Self.written(reference, in: state, of: store, limits, isNew: isNew)
     }
   }
 
@@ -80,8 +85,8 @@ struct ObjectHandlers: Sendable {
       return .jsonPatch(reference, try Body.jsonPatch(of: request, operationLimit: limits.patchOperations))
     }
     let write = Write(operations: [operation], subject: .object(reference))
-    return try writer.submit(write, request, context) { [store] _, state in
-      Self.written(reference, in: state, of: store, isNew: false)
+    return try writer.submit(write, request, context) { [store, limits] _, state in
+      Self.written(reference, in: state, of: store, limits, isNew: false)
     }
   }
 
@@ -97,13 +102,13 @@ struct ObjectHandlers: Sendable {
 
   /// The object as a write left it.
   private static func written(
-    _ reference: Reference, in state: borrowing ModelState, of store: Store, isNew: Bool
+    _ reference: Reference, in state: borrowing ModelState, of store: Store, _ limits: RequestLimits, isNew: Bool
   ) -> Response {
-    var bytes: [UInt8] = []
     var response = Response(status: isNew ? .created : .ok)
     if let record = state.record(reference) {
-      let tag = store.cursor(state.appendJSON(of: reference, record, to: &bytes))
-      response = .json(bytes, status: response.status, tag: tag)
+      var bytes: [UInt8] = []
+      let latest = state.appendJSON(of: reference, record, to: &bytes, upTo: limits.answerBytes)
+      response = .written(bytes, status: response.status, tag: store.cursor(latest), limits)
     }
     if isNew { response.fields[.location] = "/v1/objects/\(reference)" }
     return response

@@ -31,8 +31,6 @@ package final class PageStore: Sendable {
     package var seconds: UInt64 = 60
     /// The most objects on a page. `fetch.limit`.
     package var objects = 1000
-    /// The most that the filter of one fetch may cost, in steps of evaluation over all objects. `fetch.filterCost`.
-    package var filterCost = 20_000_000
 
     /// The defaults.
     package init() {}

@@ -31,9 +31,9 @@ package enum EntityTagCondition: Sendable {
     self = .tags(tags)
   }
 
-  /// Whether a request has an `If-None-Match` that names what is there.
-  static func isNotModified(_ request: borrowing Request, _ current: Cursor) throws(Problem) -> Bool {
-    guard let text = request.header(.ifNoneMatch) else { return false }
+  /// Whether the `If-None-Match` of a request, nil where it has none, names what is there.
+  static func isNotModified(_ ifNoneMatch: String?, _ current: Cursor) throws(Problem) -> Bool {
+    guard let text = ifNoneMatch else { return false }
     return try EntityTagCondition(text, header: "If-None-Match").matchesWeakly(current)
   }
 

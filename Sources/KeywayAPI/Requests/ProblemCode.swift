@@ -138,8 +138,12 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .tooManyOperations:
       "A transaction has at most transactions.operations operations, a JSON Patch patch.operations."
     case .tooManyObjects: "An answer has at most answer.objects objects by expand, or of a to-many behind another."
-    case .tooManyBytes: "The answer, or the first event of a stream, would have more bytes than the server allows."
-    case .tooManySteps: "A transaction takes at most transaction.steps steps; do it in several."
+    case .tooManyBytes:
+      "An answer has at most answer.bytes bytes, the first event of a stream streams.eventBytes; ask for fewer objects "
+        + "or keys, or expand less."
+    case .tooManySteps:
+      "A request takes at most request.steps steps to read: ask for fewer objects, or filter by an indexed key. A "
+        + "transaction takes at most transaction.steps: do it in several."
     case .tooManyStreams:
       "As many streams are open as streams.maximum allows, or of this client as streams.perAddress does; try later."
     case .tooManyQueries:

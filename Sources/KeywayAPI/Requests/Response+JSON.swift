@@ -26,6 +26,23 @@ extension Response {
     return json(bytes)
   }
 
+  /// A JSON object that has no revision, as long as an answer may be.
+  static func json(_ body: JSONObject, within budget: ReadingBudget) throws(Problem) -> Response {
+    var bytes: [UInt8] = []
+    body.appendJSON(to: &bytes)
+    try budget.check(bytes)
+    return json(bytes)
+  }
+
+  /// The object or value as a write left it, which has gone too far to be refused: without a body where that would be
+  /// longer than an answer may be.
+  static func written(
+    _ bytes: consuming [UInt8], status: HTTPResponse.Status, tag: Cursor, _ limits: RequestLimits
+  ) -> Response {
+    guard bytes.count > limits.answerBytes else { return json(bytes, status: status, tag: tag) }
+    return Response(status: status, fields: [.eTag: tag.entityTag])
+  }
+
   /// `304 Not Modified`, with what a client may want to know of the resource (RFC 9110 §15.4.5).
   static func notModified(tag: Cursor, cursor: Cursor) -> Response {
     Response(status: .notModified, fields: [.eTag: tag.entityTag, .keywayCursor: cursor.description])

@@ -4,17 +4,23 @@ import HTTPTypes
 /// Listing, inspecting and ending open streams of every kind.
 struct StreamHandlers: Sendable {
   let streams: StreamRegistry
+  let readings: Readings
 
   /// `GET /v1/streams`.
   func list(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.target.allowOnly("since", "overflow")
-    return .response(.json(streams.describeStreams()))
+    return try readings.response(to: request, isLong: true) { [streams] budget throws(Problem) in
+      try .json(streams.describeStreams(), within: budget)
+    }
   }
 
   /// `GET /v1/streams/{stream}`.
   func get(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.target.allowOnly()
-    return .response(.json(try streams.describeStream(context[.stream])))
+    return try readings.response(to: request, isLong: true) {
+      [streams, name = context[.stream]] budget throws(Problem) in
+      try .json(try streams.describeStream(name), within: budget)
+    }
   }
 
   /// `DELETE /v1/streams/{stream}`.

@@ -11,6 +11,7 @@ struct CellHandlers: Sendable {
   /// Where streams wait for their turn that begin with cells, and those that resume.
   let openings: OpeningQueue
   let resumptions: OpeningQueue
+  let readings: Readings
 
   /// `GET /v1/streams` as a stream: one without cells.
   func open(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
@@ -42,13 +43,19 @@ struct CellHandlers: Sendable {
   /// `GET /v1/streams/{stream}/cells`.
   func getAll(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.target.allowOnly()
-    return .response(.json(try streams.describe(nil, in: context[.stream])))
+    return try readings.response(to: request, isLong: true) {
+      [streams, name = context[.stream]] budget throws(Problem) in
+      try .json(try streams.describe(nil, in: name), within: budget)
+    }
   }
 
   /// `GET /v1/streams/{stream}/cells/{cell}`.
   func get(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.target.allowOnly()
-    return .response(.json(try streams.describe(context[.cell], in: context[.stream])))
+    let (stream, cell) = (context[.stream], context[.cell])
+    return try readings.response(to: request) { [streams] budget throws(Problem) in
+      try .json(try streams.describe(cell, in: stream), within: budget)
+    }
   }
 
   /// `PUT /v1/streams/{stream}/cells`: binds the cells that the body names, and ends the others.

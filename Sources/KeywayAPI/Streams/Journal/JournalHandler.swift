@@ -8,6 +8,7 @@ import ModelStore
 struct JournalHandler: Sendable {
   let store: Store
   let streams: JournalStreams
+  let readings: Readings
   let limits: RequestLimits
 
   /// What is read of the journal at a time.
@@ -30,6 +31,13 @@ struct JournalHandler: Sendable {
     let target = context.target
     try target.allowOnly("since", "limit", "overflow")
     let limit = try target.limit(upTo: limits.journalRecords)
+    // The disk is waited for, and much may be read.
+    return try readings.response(to: request, isLong: true) { [self] budget throws(Problem) in
+      try lines(target, limit, budget)
+    }
+  }
+
+  private func lines(_ target: Target, _ limit: Int, _ budget: ReadingBudget) throws(Problem) -> Response {
     let present = store.snapshot.revision
     let cursor = target["since"]
     let base = store.journal.bounds.base
@@ -41,38 +49,56 @@ struct JournalHandler: Sendable {
     }
     var bytes: [UInt8] = []
     var last = start
-    do throws(JournalError) {
-      try appendLines(to: &bytes, after: &last, through: present, limit)
-    } catch {
+    if let error = try appendLines(to: &bytes, after: &last, through: present, limit, budget) {
       // What was read before it was forgotten, or before what is damaged, is as good as any answer that is not full.
       if bytes.isEmpty { throw problem(error, cursor ?? store.cursor(start).description) }
     }
     let fields: HTTPFields = [.contentType: Negotiation.Form.lines.type, .keywayCursor: store.cursor(last).description]
-    return .response(Response(status: .ok, fields: fields, body: bytes))
+    return Response(status: .ok, fields: fields, body: bytes)
   }
 
-  /// Appends the transactions after a revision, which becomes that of the last of them.
+  /// Appends the transactions after a revision, which becomes that of the last of them. Gives what stopped the reading
+  /// of the journal before its end; throws `overloaded`, and stops where the client has left.
   private func appendLines(
-    to bytes: inout [UInt8], after last: inout Revision, through present: Revision, _ limit: Int
-  ) throws(JournalError) {
+    to bytes: inout [UInt8], after last: inout Revision, through present: Revision, _ limit: Int,
+    _ budget: ReadingBudget
+  ) throws(Problem) -> JournalError? {
     var count = 0
     while count < limit, bytes.count < limits.journalBytes {
-      let records = try store.journal.records(
-        after: last, through: present, limit: min(limit - count, Self.chunkRecords),
-        bytes: min(limits.journalBytes - bytes.count, Self.chunkBytes))
-      if records.isEmpty { break }
-      for record in records {
-        let end = bytes.count
-        try record.appendFeedText(to: &bytes)
-        bytes.append(UInt8(ascii: "\n"))
-        if bytes.count > limits.journalBytes, count > 0 {
-          bytes.removeSubrange(end...)
-          return
-        }
-        last = record.revision
-        count += 1
+      do throws(JournalError) {
+        let read = try appendChunk(to: &bytes, after: &last, through: present, limit - count)
+        count += read.count
+        if read.isLast { return nil }
+      } catch {
+        return error
       }
+      budget.work.look()
+      try budget.check()
+      try budget.reserve(bytes)
     }
+    return nil
+  }
+
+  /// Appends some transactions. Gives how many, and whether there is nothing more to append.
+  private func appendChunk(
+    to bytes: inout [UInt8], after last: inout Revision, through present: Revision, _ limit: Int
+  ) throws(JournalError) -> (count: Int, isLast: Bool) {
+    let records = try store.journal.records(
+      after: last, through: present, limit: min(limit, Self.chunkRecords),
+      bytes: min(limits.journalBytes - bytes.count, Self.chunkBytes))
+    var count = 0
+    for record in records {
+      let end = bytes.count
+      try record.appendFeedText(to: &bytes)
+      bytes.append(UInt8(ascii: "\n"))
+      if bytes.count > limits.journalBytes, end > 0 {
+        bytes.removeSubrange(end...)
+        return (count, true)
+      }
+      last = record.revision
+      count += 1
+    }
+    return (count, records.isEmpty)
   }
 
   private func problem(_ error: JournalError, _ cursor: String?) -> Problem {

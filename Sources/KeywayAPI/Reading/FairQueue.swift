@@ -1,0 +1,86 @@
+import DequeModule
+
+/// What waits for one of some threads, fair between clients: they take turns, so that a client's hundred jobs do not
+/// delay another's one. Decides, and does nothing by itself.
+///
+/// A client's jobs never have all threads, unless there is one only, and no more than half of them while another client
+/// waits: what runs long cannot be interrupted, and the next client should find a thread.
+package struct FairQueue<Client: Hashable & Sendable, Job: Sendable>: Sendable {
+  private struct Account {
+    var waiting: Deque<Job> = []
+    var running = 0
+
+    var isIdle: Bool { running == 0 && waiting.isEmpty }
+  }
+
+  private let threads: Int
+  private let limit: Int
+  private let limitPerClient: Int
+  private var accounts: [Client: Account] = [:]
+  /// The clients that have something waiting; the one whose turn it is first.
+  private var turns: Deque<Client> = []
+  /// How many jobs wait.
+  package private(set) var waitingCount = 0
+  /// How many jobs are being done.
+  package private(set) var runningCount = 0
+
+  /// A queue for so many threads, of at most `limit` jobs, `limitPerClient` of them of one client.
+  package init(threads: Int, limit: Int, limitPerClient: Int) {
+    self.threads = threads
+    self.limit = limit
+    self.limitPerClient = limitPerClient
+  }
+
+  /// How many clients have a job waiting or being done.
+  package var clientCount: Int { accounts.count }
+
+  /// Takes in a job. False where too many wait, of all clients or of this one; then it is not taken.
+  package mutating func enqueue(_ job: Job, of client: Client) -> Bool {
+    guard waitingCount < limit, accounts[client]?.waiting.count ?? 0 < limitPerClient else { return false }
+    if accounts[client]?.waiting.isEmpty ?? true { turns.append(client) }
+    accounts[client, default: Account()].waiting.append(job)
+    waitingCount += 1
+    return true
+  }
+
+  /// The job to do next, which counts as running until it is `finish`ed; nil where none may run now.
+  package mutating func next() -> (job: Job, client: Client)? {
+    guard let turn = nextTurn else { return nil }
+    let client = turns.remove(at: turn)
+    guard let job = accounts[client]?.waiting.popFirst() else { return nil }
+    accounts[client]?.running += 1
+    waitingCount -= 1
+    runningCount += 1
+    if accounts[client]?.waiting.isEmpty == false { turns.append(client) }
+    return (job, client)
+  }
+
+  /// Whether a job may run now.
+  package var hasNext: Bool { nextTurn != nil }
+
+  private var nextTurn: Int? {
+    guard runningCount < threads else { return nil }
+    let share = max(1, turns.count > 1 ? threads / 2 : threads - 1)
+    return turns.firstIndex { accounts[$0].map { $0.running < share } ?? false }
+  }
+
+  /// A job of a client is done.
+  package mutating func finish(_ client: Client) {
+    runningCount -= 1
+    accounts[client]?.running -= 1
+    if accounts[client]?.isIdle ?? false { accounts[client] = nil }
+  }
+
+  /// Forgets all that wait, and gives them.
+  package mutating func removeWaiting() -> [Job] {
+    var jobs: [Job] = []
+    for client in turns {
+      jobs += accounts[client]?.waiting ?? []
+      accounts[client]?.waiting = []
+      if accounts[client]?.isIdle ?? false { accounts[client] = nil }
+    }
+    turns = []
+    waitingCount = 0
+    return jobs
+  }
+}

@@ -1,0 +1,149 @@
+package import HTTPServer
+package import KeyValueModel
+
+/// What one request that reads may still take: steps, bytes of its answer, and objects in the place of references. On
+/// one thread at a time.
+package final class ReadingBudget {
+  /// What a request may take on the thread of its connection, while others of that thread wait: a few milliseconds.
+  private enum Trial {
+    static let steps = 20_000
+    static let bytes = 256 << 10
+  }
+
+  /// How much longer an answer may grow until its memory is reserved again.
+  private static let reservedAtOnce = 64 << 10
+
+  /// The steps, and what was worked out on the way.
+  package let work: ReadingWork
+  /// The most bytes of the answer.
+  package let byteLimit: Int
+  /// Whether it was a trial and was not enough: then the same is done again with all that a request may take.
+  package var isTrialOver: Bool { isTrial && (isTooLong || work.stop != nil) }
+  private let isTrial: Bool
+  private var isTooLong = false
+  private let limits: RequestLimits
+  private var objectsLeft: Int
+  /// Where the answer's memory is reserved, and for whom; nil where it may not be so large that it counts.
+  private let account: (ledger: MemoryLedger, client: ClientAddress)?
+  private var reservation: MemoryReservation?
+  /// The most bytes up to which nothing has to be done.
+  private var checkedBytes: Int
+
+  /// All that a request of a client may take; the memory of its answer is reserved in the ledger as it grows.
+  package init(
+    _ limits: RequestLimits, of client: ClientAddress, in ledger: MemoryLedger, isAbandoned: @escaping () -> Bool
+  ) {
+    self.limits = limits
+    account = (ledger, client)
+    work = ReadingWork(steps: limits.steps, isAbandoned: isAbandoned)
+    objectsLeft = limits.answerObjects
+    byteLimit = limits.answerBytes
+    isTrial = false
+    checkedBytes = min(byteLimit, Self.reservedAtOnce)
+  }
+
+  /// So little that a request may take it at once.
+  package init(trialOf limits: RequestLimits) {
+    self.limits = limits
+    account = nil
+    work = ReadingWork(steps: min(limits.steps, Trial.steps))
+    objectsLeft = limits.answerObjects
+    byteLimit = min(limits.answerBytes, Trial.bytes)
+    isTrial = true
+    checkedBytes = byteLimit
+  }
+
+  /// A state as this request reads it.
+  package func metered(_ state: ModelState) -> MeteredState { MeteredState(state, work) }
+
+  /// The answer with its memory.
+  package func settled(_ response: consuming Response) -> Response {
+    response.memory = reservation
+    return response
+  }
+
+  // MARK: Steps and bytes
+
+  /// Throws `too-many-steps` where the work has stopped: what was read is then worth nothing.
+  package func check() throws(Problem) {
+    guard work.stop != nil else { return }
+    try Problem.translating { () throws(ModelError) in try work.check() }
+  }
+
+  /// The same, and looks how long the answer has become. Throws `too-many-bytes` over `answer.bytes`, and `overloaded`
+  /// where its memory would be more than the client's share, or than there is.
+  package func check(_ bytes: [UInt8]) throws(Problem) {
+    if work.stop != nil || bytes.count > checkedBytes { try checkSlowly(bytes) }
+  }
+
+  private func checkSlowly(_ bytes: [UInt8]) throws(Problem) {
+    try check()
+    guard bytes.count <= byteLimit else {
+      isTooLong = true
+      throw Problem(
+        .tooManyBytes,
+        "the answer would have more than \(limits.answerBytes) bytes (answer.bytes): ask for fewer objects (limit, and "
+          + "page for the rest), for some of their keys (keys), or expand less")
+    }
+    try reserve(bytes)
+  }
+
+  /// Reserves the memory of an answer that has a limit of its own. Throws `overloaded`.
+  package func reserve(_ bytes: [UInt8]) throws(Problem) {
+    guard let account, bytes.capacity > reservation?.byteCount ?? 0 else { return }
+    do throws(MemoryRefusal) {
+      if let reservation {
+        try reservation.resize(to: bytes.capacity)
+      } else {
+        reservation = try account.ledger.reserve(bytes.capacity, for: account.client, .responses)
+      }
+    } catch {
+      switch error {
+      case .clientShare:
+        throw Problem(
+          .overloaded,
+          "what the server holds for this client is as much as one may have (memory.clientBytes); try again")
+      case .total:
+        throw Problem(.overloaded, "the server holds as much for its clients as it may (memory.bytes); try again")
+      }
+    }
+    checkedBytes = min(byteLimit, max(bytes.capacity, bytes.count + Self.reservedAtOnce))
+  }
+
+  // MARK: Objects
+
+  /// Takes objects from what is left, or throws `too-many-objects`.
+  package func spend(objects count: Int) throws(Problem) {
+    guard count <= objectsLeft else {
+      throw Problem(.tooManyObjects, "the answer would be made of more than \(limits.answerObjects) objects")
+    }
+    objectsLeft -= count
+  }
+
+  /// Takes what a key path reads of its second and each further to-many. No object is looked at twice for that: the
+  /// ways that lead to each are counted.
+  package func spend(on path: ModelKeyPath, of reference: Reference, in state: MeteredState) throws(Problem) {
+    var ways: [Reference: Int] = [reference: 1]
+    var crossed = 0
+    for key in path.keys + (path.operation?.memberKeys ?? []) {
+      var next: [Reference: Int] = [:]
+      var members = 0
+      var isCollection = false
+      for (object, count) in ways {
+        guard let record = state.record(object) else { continue }
+        let value = state.value(of: record, object, key: key)
+        let elements = value.elements
+        isCollection = isCollection || elements != nil
+        let (product, isOver) = count.multipliedReportingOverflow(by: elements?.count ?? 1)
+        members = isOver ? .max : members.addingReportingOverflow(product).overflow ? .max : members + product
+        work.spend(elements?.count ?? 0)
+        try check()
+        for case .reference(let target) in elements ?? [value] { next[target, default: 0] += count }
+      }
+      try check()
+      if isCollection { crossed += 1 }
+      if isCollection, crossed > 1 { try spend(objects: members) }
+      ways = next
+    }
+  }
+}

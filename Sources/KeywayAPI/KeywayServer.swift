@@ -58,6 +58,7 @@ package final class KeywayServer: Sendable {
   private let api: RequestRouter
   private let hub: StreamHub
   private let http: Server
+  private let housekeeper: Housekeeper
 
   /// Starts serving the store of a journal; without one, an empty store in memory. One that has records is not ready
   /// before `recover`; one that has none is filled by `prepare` before the first connection is accepted. Connections
@@ -84,15 +85,18 @@ package final class KeywayServer: Sendable {
     store = Store(
       schema: schema, journal: journal, limits: configuration.store,
       publisher: streams,
-      now: { Int64(Identifiers.epochMilliseconds) })
-    let pages = PageStore(limits: configuration.pages, now: now, random: random)
+      now: { Identifiers.epochMilliseconds }, notify: { Self.log($0, logger, registry) })
+    let ledger = MemoryLedger(limit: .max, clientLimit: .max)
+    let pages = PageStore(limits: configuration.pages, ledger: ledger, now: now, random: random)
+    let idempotency = IdempotencyStore(limits: configuration.idempotency, ledger: ledger, now: now)
     api = RequestRouter(
       store: store, streams: streams, hub: hub, pages: pages,
-      idempotency: IdempotencyStore(limits: configuration.idempotency, now: now),
+      idempotency: idempotency,
       limits: configuration.requests,
       hosts: HostNames(host: configuration.host, others: configuration.names, port: configuration.port),
       registry: registry, logger: logger,
       makeID: { Identifiers.makeUUIDv7(milliseconds: Identifiers.epochMilliseconds, random: (random(), random())) })
+    housekeeper = Housekeeper(store: store, pages: pages, idempotency: idempotency)
     if journal.bounds.last == 0 {
       _ = try store.recover(schemaText: schemaText)
       try prepare(store)
@@ -104,6 +108,19 @@ package final class KeywayServer: Sendable {
     } catch {
       hub.stop()
       throw error
+    }
+    housekeeper.start()
+  }
+
+  private static func log(_ notice: StoreNotice, _ logger: Logger, _ registry: PrometheusRegistry) {
+    switch notice {
+    case .refusesWrites(let reason):
+      registry.increment("keyway_store_outages_total")
+      logger.error("the store takes no writes; reading goes on", metadata: ["reason": "\(reason)"])
+    case .takesWrites: logger.notice("the store takes writes again")
+    case .snapshotFailed(let reason):
+      logger.error("no snapshot could be written; the journal grows", metadata: ["reason": "\(reason)"])
+    case .snapshotWritten: logger.notice("snapshots can be written again")
     }
   }
 
@@ -117,7 +134,7 @@ package final class KeywayServer: Sendable {
   package func recover(report: @escaping (RecoveryProgress) -> Void) throws -> [String] {
     guard case .recovering = store.condition else { return [] }
     return try store.recover(schemaText: schemaText, report: report) { [api] attachments in
-      api.restore(attachments, at: Int64(Identifiers.epochMilliseconds))
+      api.restore(attachments, at: Identifiers.epochMilliseconds)
     }
   }
 

@@ -28,7 +28,7 @@ struct FetchHandler: Sendable {
     // What names a fetch beside its entity; a line feed stands in none of them by itself.
     let subject = ([name] + ["filter", "section", "sort", "keys", "expand"].map { target[$0] ?? "" })
       .joined(separator: "\n")
-    return try page(target, subject: subject) { state throws(Problem) in
+    return try page(target, for: request.client, subject: subject) { state throws(Problem) in
       try Problem.translating(try rows(of: query, in: state))
     } encoder: { state throws(Problem) in
       try ObjectEncoder(state: state, entity: entity, target: target, limits: limits)
@@ -66,7 +66,7 @@ struct FetchHandler: Sendable {
       }
       entities.removeAll { entity in !wanted.contains { entity.isKind(of: $0.name) } }
     }
-    return try page(target, subject: "?\(target["entities"] ?? "")") { state in
+    return try page(target, for: request.client, subject: "?\(target["entities"] ?? "")") { state in
       PageStore.Rows(references: entities.flatMap { ownReferences(of: $0, in: state) })
     } encoder: { state in
       ObjectEncoder(state: state)
@@ -84,7 +84,8 @@ struct FetchHandler: Sendable {
   /// One page: the first of `rows` in the present state, or one of a fetch that is kept. `subject` says what is
   /// fetched, so that a page is not continued under another name.
   private func page(
-    _ target: Target, subject: String, rows: (ModelState) throws(Problem) -> PageStore.Rows,
+    _ target: Target, for client: ClientAddress, subject: String,
+    rows: (ModelState) throws(Problem) -> PageStore.Rows,
     encoder: (ModelState) throws(Problem) -> ObjectEncoder
   ) throws(Problem) -> HandlerResponse {
     let limit = try target.limit(upTo: pages.limits.objects)
@@ -108,7 +109,10 @@ struct FetchHandler: Sendable {
     }
     bytes.append(UInt8(ascii: "]"))
     bytes.append(contentsOf: fetch.rows.sections)
-    if end < references.count { bytes.append(contentsOf: ",\"next\":\"\(word ?? pages.keep(fetch)).\(end)\"".utf8) }
+    if end < references.count {
+      let next = if let word { word } else { try pages.keep(fetch, for: client) }
+      bytes.append(contentsOf: ",\"next\":\"\(next).\(end)\"".utf8)
+    }
     bytes.append(UInt8(ascii: "}"))
     return .response(.json(bytes, cursor: store.cursor(revision)))
   }

@@ -1,24 +1,55 @@
 import Glibc
 
-/// Holds a store's directory for one process, until this is let go or the process ends, however it does.
+/// Holds a store for one process, until this is let go or the process ends, however it does.
+///
+/// Two files are locked. `lock` says which process it is, and is there before any other file. The database is what must
+/// not have two writers: a lock of that very file holds whatever becomes of `lock`. It is `flock`'s, which has nothing
+/// to do with the locks of byte ranges that SQLite takes on the same file, so those who only read are not hindered.
 final class DirectoryLock: Sendable {
   private let file: SystemFile
+  private let database: SystemFile?
 
-  /// Takes the lock file at a path, or throws `inUse` with the process that has it.
-  init(_ path: String) throws(JournalError) {
-    file = try SystemFile(path, O_RDWR | O_CREAT)
+  /// Takes the store of a directory, or throws `inUse` with the process that has it. Where there is no database,
+  /// `allow` is asked, with `lock` held, whether one may be made, by throwing where it may not; without `allow`, none
+  /// is made.
+  ///
+  /// To be made before SQLite opens the database and let go after it has closed it: closing any descriptor of a file
+  /// ends all locks of byte ranges that the process has on it.
+  init(_ layout: JournalLayout, creating allow: (() throws(JournalError) -> Void)? = nil) throws(JournalError) {
+    file = try SystemFile(layout.lock, O_RDWR | O_CREAT)
     guard flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 else {
       let holder = String(decoding: (try? file.read(32)) ?? [], as: UTF8.self)
       let name = holder.isEmpty ? "another process" : "process \(holder.prefix { $0.isNumber })"
-      throw .inUse("the store is in use by \(name) (it holds \(path))")
+      throw .inUse("the store is in use by \(name) (it holds \(layout.lock))")
     }
-    // For operators who ask which process has it: that it cannot be written is no reason not to go on.
+    if !SystemFile.exists(layout.database) {
+      guard let allow else {
+        database = nil
+        Self.sign(file)
+        return
+      }
+      try allow()
+    }
+    let database = try SystemFile(layout.database, O_RDWR | O_CREAT)
+    guard flock(database.descriptor, LOCK_EX | LOCK_NB) == 0 else {
+      throw .inUse("the store is in use by another process (it holds \(layout.database))")
+    }
+    self.database = database
+    Self.sign(file)
+  }
+
+  /// For operators who ask which process has it: that it cannot be written is no reason not to go on.
+  private static func sign(_ file: SystemFile) {
     _ = ftruncate(file.descriptor, 0)
     _ = file.write(Array("\(getpid())\n".utf8), at: 0)
   }
 
-  /// Lets the directory go.
+  /// Which file the locked database is; nil where there was none.
+  var databaseIdentity: FileIdentity? { database.flatMap { FileIdentity($0) } }
+
+  /// Lets the store go.
   func release() {
+    if let database { _ = flock(database.descriptor, LOCK_UN) }
     _ = flock(file.descriptor, LOCK_UN)
   }
 }

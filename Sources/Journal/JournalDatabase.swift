@@ -31,6 +31,8 @@ struct JournalDatabase: Sendable {
   /// Keyway has made.
   init(_ path: String, _ mode: Mode) throws(JournalError) {
     self.path = path
+    // SQLite would make it for all to read; its log gets what the database has.
+    if mode != .readOnly, !SystemFile.exists(path) { _ = try SystemFile(path, O_RDWR | O_CREAT) }
     do {
       var configuration = Configuration()
       configuration.label = "keyway.journal"
@@ -239,13 +241,32 @@ struct JournalDatabase: Sendable {
   /// Gives the room of records that were taken away back to the file system.
   func shrink() throws(JournalError) {
     try using { try $0.vacuum() }
-    try emptyLog()
+    try settle()
   }
 
   /// Puts everything that the log has in its place, with a sync, and leaves the log empty: then the database is one
   /// file.
   func emptyLog() throws(JournalError) {
     try using { try $0.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) } }
+  }
+
+  /// Says in the database itself that it is not whole without its log. When this returns that is on the disk, and the
+  /// log is not empty.
+  func requireLog() throws(JournalError) {
+    try using { pool in
+      try pool.writeWithoutTransaction { db in
+        try db.execute(sql: "PRAGMA user_version = \(DatabaseHeader.logIsNeeded)")
+        _ = try db.checkpoint(.full)
+      }
+    }
+  }
+
+  /// Puts everything in the database, with a sync, and says there that it is whole by itself. In two steps, so that it
+  /// never says so before it is.
+  func settle() throws(JournalError) {
+    try emptyLog()
+    try using { try $0.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA user_version = 0") } }
+    try emptyLog()
   }
 
   /// Ends the use of the database, once every use of it has ended.

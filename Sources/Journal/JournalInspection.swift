@@ -140,6 +140,9 @@ package struct JournalInspection: Sendable {
       problems.append(Problem(place: layout.database, reason: "it is missing"))
       return (nil, nil)
     }
+    if DatabaseHeader.isLogMissing(layout) {
+      problems.append(Problem(DatabaseHeader.missingLog(layout), place: layout.databaseLog))
+    }
     var database: JournalDatabase?
     do throws(JournalError) {
       let found = try JournalDatabase(layout.database, .readOnly)

@@ -16,6 +16,11 @@ struct JournalLayout: Sendable {
   /// The snapshots.
   var snapshots: String { "\(directory)/snapshots" }
 
+  /// Everything that a store is made of, once it is made.
+  var all: [String] { [lock, database, databaseLog, "\(database)-shm", mark, snapshots] }
+  /// Where a restore puts a store together, before it takes its place.
+  var restoring: String { "\(directory)/restoring" }
+
   /// The file of a snapshot.
   func snapshot(_ revision: UInt64) -> String {
     "\(snapshots)/\(revision.padded(to: 20)).snapshot"

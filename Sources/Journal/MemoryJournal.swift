@@ -33,6 +33,8 @@ package final class MemoryJournal: TransactionJournal {
   package var identity: JournalIdentity { contents.withLock { $0.identity } }
   /// How far it reaches.
   package var bounds: JournalBounds { contents.withLock { JournalBounds(base: $0.base, last: $0.last) } }
+  /// It is in none.
+  package var directory: String? { nil }
   /// Whether it ends with the process.
   package var isVolatile: Bool { true }
 
@@ -132,6 +134,10 @@ package final class MemoryJournal: TransactionJournal {
 
   /// See `TransactionJournal.recover()`.
   package func recover() {}
+  /// See `TransactionJournal.checkPresence()`.
+  package func checkPresence() {}
+  /// See `TransactionJournal.probe(bytes:)`.
+  package func probe(bytes: Int) {}
   /// See `TransactionJournal.maintain()`.
   package func maintain() {}
 

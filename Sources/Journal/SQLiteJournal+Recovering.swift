@@ -13,9 +13,14 @@ extension SQLiteJournal {
     let (old, last, tip, isClosed) = state.withLock { ($0.database, $0.last, $0.tip, $0.isClosed) }
     var head = state.withLock { $0.head }
     guard !isClosed else { throw .unusable("the journal is closed") }
+    // Opened under a name that is gone, it would be made anew, and empty. A log that is gone is another matter: SQLite
+    // still has it, and can put what is in it in the database.
+    try files.requireDatabase()
+    if (try? files.require()) == nil { try old.emptyLog() }
     old.close()
     for path in [layout.database, layout.databaseLog] { SystemFile.dropCache(of: path) }
     let database = try JournalDatabase(layout.database, durability == .synced ? .synced : .relaxed)
+    state.withLock { ($0.database, $0.files) = (database, StoreFiles(layout, lock)) }
     do throws(JournalError) {
       // A compaction whose sync failed may be there all the same: then the records have to lead from its base to the
       // end.
@@ -34,19 +39,37 @@ extension SQLiteJournal {
         throw .damaged(place: "\(layout.database), revision \(last)", reason: "it is not what was acknowledged")
       }
       // Also shows that the disk takes and syncs a write.
+      try database.requireLog()
       try database.write(head, removingAfter: last)
     } catch {
-      state.withLock { state in
-        state.database = database
-        state.untrustedReason = error.description
-      }
+      state.withLock { $0.untrustedReason = error.description }
       throw error
     }
     state.withLock { state in
-      state.database = database
       state.head = head
       state.untrustedReason = nil
       state.logPages = 0
+    }
+  }
+
+  /// See `TransactionJournal.checkPresence()`.
+  package func checkPresence() throws(JournalError) {
+    guard (try? usable()) != nil else { return }
+    try noting { () throws(JournalError) in try files.require() }
+  }
+
+  /// See `TransactionJournal.probe(bytes:)`.
+  package func probe(bytes: Int) throws(JournalError) {
+    if state.withLock({ $0.untrustedReason != nil }) { try recover() }
+    try maintenance.withLock { _ throws(JournalError) in
+      let (database, _, _) = try usable()
+      try files.requireRoom(bytes)
+      let head = state.withLock { $0.head }
+      try noting { () throws(JournalError) in
+        try files.require()
+        try requireLog(of: database)
+        try database.write(head)
+      }
     }
   }
 }

@@ -17,7 +17,7 @@ extension SQLiteJournal {
     guard SystemFile.exists(layout.database) || SystemFile.exists(layout.mark) else {
       throw .unusable("\(directory): there is no store")
     }
-    let lock = try DirectoryLock(layout.lock)
+    let lock = try DirectoryLock(layout)
     defer { withExtendedLifetime(lock) {} }
     var replacement = JournalReplacement(layout, milliseconds: milliseconds)
     try replacement.resume()

@@ -15,12 +15,12 @@ extension SQLiteJournal {
   ) throws(JournalError) -> String? {
     let layout = JournalLayout(directory: directory)
     try SystemFile.makeDirectory(directory)
-    let lock = try DirectoryLock(layout.lock)
+    let lock = try DirectoryLock(layout)
     defer { withExtendedLifetime(lock) {} }
     guard replacing || isEmpty(layout) else {
       throw .invalid("\(directory): there is a store already")
     }
-    let next = JournalLayout(directory: "\(directory)/restoring")
+    let next = JournalLayout(directory: layout.restoring)
     try SystemFile.removeDirectory(next.directory)
     try make(next, of: backup, epoch: epoch)
     let aside = SystemFile.unusedName("\(directory)/replaced-\(SystemFile.timeName(milliseconds))")

@@ -46,6 +46,7 @@ extension SQLiteJournal {
   ) throws(JournalError) {
     try maintenance.withLock { _ throws(JournalError) in
       try noting { () throws(JournalError) in
+        try requireLog(of: usable().0)
         try beginAnew(at: revision, schema: schema, milliseconds: milliseconds, next)
       }
     }

@@ -24,6 +24,9 @@ package final class SQLiteJournal: TransactionJournal {
     var tip: JournalDigest
     /// Why nothing may be appended until `recover` has succeeded.
     var untrustedReason: String?
+    var files: StoreFiles
+    /// Whether the database says that it is not whole without its log, as it has to before anything is written.
+    var isLogRequired = false
     /// About how many pages the log has that are not in their place yet.
     var logPages = 0
     var isClosed = false
@@ -37,7 +40,7 @@ package final class SQLiteJournal: TransactionJournal {
   package let remarks: [String]
 
   /// Nil where the journal is only read.
-  private let lock: DirectoryLock?
+  let lock: DirectoryLock?
   let mark: SystemFile?
   private let flusher: LogFlusher?
   /// Held while the journal compacts, recovers or begins anew, so that these come one after the other. No other lock is
@@ -62,15 +65,13 @@ package final class SQLiteJournal: TransactionJournal {
     self.durability = durability
     try SystemFile.makeDirectory(directory)
     try SystemFile.makeDirectory(layout.snapshots)
-    lock = try DirectoryLock(layout.lock)
-    let isNew = !SystemFile.exists(layout.mark)
-    if !SystemFile.exists(layout.database) {
-      // Where anything of a store is left, a new one must not be made in its place.
-      let isEmpty = try SystemFile.names(in: layout.snapshots).allSatisfy {
-        JournalLayout.revision(ofSnapshot: $0) == nil
-      }
-      guard isNew, isEmpty else { throw .damaged(place: layout.database, reason: "it is missing") }
+    let lock = try DirectoryLock(layout) { () throws(JournalError) in
+      try Self.requireNothing(in: layout)
     }
+    self.lock = lock
+    let isNew = !SystemFile.exists(layout.mark)
+    if DatabaseHeader.isLogMissing(layout) { throw DatabaseHeader.missingLog(layout) }
+    for path in layout.all { SystemFile.closeToOthers(path) }
     let database = try JournalDatabase(layout.database, durability == .synced ? .synced : .relaxed)
     do throws(JournalError) {
       let head: JournalDatabase.Head
@@ -89,7 +90,9 @@ package final class SQLiteJournal: TransactionJournal {
       let mark = try SystemFile(layout.mark, O_RDWR | O_CREAT)
       DurableWatermark(revision: opening.last, digest: opening.tip).write(to: mark)
       self.mark = mark
-      state = Locked(State(database: database, head: head, last: opening.last, tip: opening.tip))
+      state = Locked(
+        State(
+          database: database, head: head, last: opening.last, tip: opening.tip, files: StoreFiles(layout, lock)))
     } catch {
       database.close()
       throw error
@@ -101,6 +104,19 @@ package final class SQLiteJournal: TransactionJournal {
     }
     flusher?.start(
       LogFlusher.Target(position: { [weak self] in self?.present }, settle: { [weak self] in self?.settle($0) }))
+  }
+
+  /// Throws where anything of a store is left, or of one that was to come: a new one must not be made in its place.
+  private static func requireNothing(in layout: JournalLayout) throws(JournalError) {
+    let isEmpty = try SystemFile.names(in: layout.snapshots).allSatisfy {
+      JournalLayout.revision(ofSnapshot: $0) == nil
+    }
+    guard isEmpty, !SystemFile.exists(layout.mark) else {
+      throw .damaged(place: layout.database, reason: "it is missing")
+    }
+    guard !SystemFile.exists(layout.restoring) else {
+      throw .damaged(place: layout.restoring, reason: "a restore was interrupted here; make it again")
+    }
   }
 
   /// Opens the journal of a directory to be read, also while another process has it: changes nothing, cuts nothing off.
@@ -116,7 +132,8 @@ package final class SQLiteJournal: TransactionJournal {
         throw .damaged(place: layout.database, reason: "the head is missing")
       }
       let last = max(head.base, try database.lastRevision() ?? head.base)
-      state = Locked(State(database: database, head: head, last: last, tip: .start))
+      state = Locked(
+        State(database: database, head: head, last: last, tip: .start, files: StoreFiles(layout, nil)))
     } catch {
       database.close()
       throw error
@@ -136,6 +153,9 @@ package final class SQLiteJournal: TransactionJournal {
   /// How far it reaches.
   package var bounds: JournalBounds { state.withLock { JournalBounds(base: $0.head.base, last: $0.last) } }
 
+  /// Where its files are.
+  package var directory: String? { layout.directory }
+
   /// Whether it ends with the process.
   package var isVolatile: Bool { false }
 
@@ -144,6 +164,7 @@ package final class SQLiteJournal: TransactionJournal {
   /// See `TransactionJournal.append(_:after:)`.
   package func append(_ records: [JournalRecord], after expected: UInt64) throws(JournalError) {
     let (database, last, tip) = try usable()
+    let files = files
     guard last == expected else { throw .unexpectedRevision(expected: expected, last: last) }
     try JournalRecord.check(records, follow: expected)
     var entries: [(record: JournalRecord, digest: JournalDigest)] = []
@@ -155,7 +176,12 @@ package final class SQLiteJournal: TransactionJournal {
       entries.append((record, digest))
       bytes += record.body.count + 32
     }
-    try noting { () throws(JournalError) in try database.append(entries) }
+    try noting { () throws(JournalError) in
+      try requireLog(of: database)
+      try database.append(entries)
+      // Before anything is acknowledged: what was written into files that are gone is lost.
+      try files.require()
+    }
     let end = expected + UInt64(records.count)
     state.withLock { state in
       state.last = end
@@ -190,6 +216,9 @@ package final class SQLiteJournal: TransactionJournal {
     return records
   }
 
+  /// What is open.
+  var files: StoreFiles { state.withLock { $0.files } }
+
   /// The database, the last revision and the digest there, unless nothing may be written.
   func usable() throws(JournalError) -> (JournalDatabase, UInt64, JournalDigest) {
     try state.withLock { state throws(JournalError) in
@@ -214,7 +243,10 @@ package final class SQLiteJournal: TransactionJournal {
   /// See `TransactionJournal.compact(upTo:)`.
   package func compact(upTo revision: UInt64) throws(JournalError) {
     try maintenance.withLock { _ throws(JournalError) in
-      try noting { () throws(JournalError) in try removeRecords(upTo: revision) }
+      try noting { () throws(JournalError) in
+        try requireLog(of: usable().0)
+        try removeRecords(upTo: revision)
+      }
     }
   }
 
@@ -252,6 +284,14 @@ package final class SQLiteJournal: TransactionJournal {
   /// Gives the room of what was taken away back to the file system. Nothing else may be going on.
   package func shrink() throws(JournalError) {
     try usable().0.shrink()
+    state.withLock { $0.isLogRequired = false }
+  }
+
+  /// To be called before anything is written; does something the first time.
+  func requireLog(of database: JournalDatabase) throws(JournalError) {
+    guard !state.withLock({ $0.isLogRequired }) else { return }
+    try database.requireLog()
+    state.withLock { $0.isLogRequired = true }
   }
 
   private var present: DurableWatermark { state.withLock { DurableWatermark(revision: $0.last, digest: $0.tip) } }
@@ -273,6 +313,8 @@ package final class SQLiteJournal: TransactionJournal {
       )
     }
     guard let (database, position) = closed else { return }
+    // Where it cannot be done, because another process reads just now, the next start finds it in the log.
+    if mark != nil, position != nil { try? database.settle() }
     database.close()
     // Closing has put everything in its place, with a sync.
     if let mark { position?.write(to: mark) }

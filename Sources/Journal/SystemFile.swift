@@ -5,10 +5,11 @@ final class SystemFile: Sendable {
   let path: String
   let descriptor: Int32
 
-  /// Opens a file; with `O_CREAT` among the flags it is made for its owner to read and write and others to read.
+  /// Opens a file; with `O_CREAT` among the flags it is made for its owner alone to read and write, whatever the umask
+  /// would allow.
   init(_ path: String, _ flags: Int32) throws(JournalError) {
     self.path = path
-    descriptor = open(path, flags | O_CLOEXEC, 0o644)
+    descriptor = open(path, flags | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw Self.failure(path, "cannot be opened") }
   }
 
@@ -81,6 +82,14 @@ final class SystemFile: Sendable {
     }
   }
 
+  /// Takes from other users whatever they may do with a file or directory; what the group may, stays. That it cannot be
+  /// done, for one that belongs to another user, is no reason not to go on.
+  static func closeToOthers(_ path: String) {
+    var status = stat()
+    guard lstat(path, &status) == 0, status.st_mode & 0o007 != 0, status.st_mode & S_IFMT != S_IFLNK else { return }
+    _ = chmod(path, status.st_mode & 0o7770)
+  }
+
   /// Gives a file another name in one step.
   static func rename(_ old: String, to new: String) throws(JournalError) {
     guard Glibc.rename(old, new) == 0 else { throw failure(old, "cannot be renamed to \(new)") }
@@ -94,12 +103,12 @@ final class SystemFile: Sendable {
   /// Whether there is a file or directory of this name.
   static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-  /// Makes a directory with all above it; one that is there is made already.
+  /// Makes a directory with all above it, for its owner alone; one that is there is made already.
   static func makeDirectory(_ path: String) throws(JournalError) {
     for end in path.indices.filter({ path[$0] == "/" }) + [path.endIndex] {
       let made = String(path[..<end])
       guard !made.isEmpty, !exists(made) else { continue }
-      guard mkdir(made, 0o755) == 0 || errno == EEXIST else { throw failure(made, "cannot be made") }
+      guard mkdir(made, 0o700) == 0 || errno == EEXIST else { throw failure(made, "cannot be made") }
     }
   }
 

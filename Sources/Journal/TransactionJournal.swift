@@ -12,6 +12,8 @@ package protocol TransactionJournal: AnyObject, Sendable {
   var identity: JournalIdentity { get }
   /// How far it reaches.
   var bounds: JournalBounds { get }
+  /// The directory that it is in, which is no business of clients; nil where it is in none.
+  var directory: String? { get }
   /// Whether it ends with the process, so that it needs no snapshots.
   var isVolatile: Bool { get }
 
@@ -55,11 +57,27 @@ package protocol TransactionJournal: AnyObject, Sendable {
   /// acknowledged. Throws what is still wrong.
   func recover() throws(JournalError)
 
+  /// Looks whether what it is made of is still there. Cheap; throws `untrusted` where it is not. Any thread.
+  func checkPresence() throws(JournalError)
+
+  /// Finds out whether a write of so many bytes would be taken now, after one was not; first does what `recover` does,
+  /// where that is due. Throws what is still wrong. To be called by the writer.
+  func probe(bytes: Int) throws(JournalError)
+
   /// Does what keeps the files small and can wait. To be called by the writer after it has responded.
   func maintain()
 
   /// Ends the use of the journal. Everything is synced; further calls throw `unusable`.
   func close()
+}
+
+extension TransactionJournal {
+  /// An error in words that can be told to clients: without the directory.
+  package func publicReason(_ error: JournalError) -> String {
+    guard let directory, !directory.isEmpty else { return error.description }
+    let text = error.description.replacing("\(directory)/", with: "")
+    return text.hasPrefix("\(directory): ") ? "the store" + text.dropFirst(directory.count) : text
+  }
 }
 
 /// A state that was written down.

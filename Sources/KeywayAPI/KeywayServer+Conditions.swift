@@ -5,21 +5,20 @@ import ModelStore
 extension Condition {
   /// The store takes no writes.
   static let store = Condition(
-    "store", "the store takes no writes: see to its disk, and start the server again", level: .critical)
+    "store", "the store takes no writes, and reading goes on: see to its disk", level: .critical)
   /// Snapshots cannot be written.
   static let snapshots = Condition(
     "snapshots", "no snapshot can be written: the next start will take long, and old records stay", level: .error)
 }
 
 extension KeywayServer {
-  /// Has the conditions of a store noticed, also where no client meets them.
-  static func watch(_ store: Store, _ conditions: ConditionLog) {
-    conditions.watch { [weak store] conditions in
-      guard let store else { return }
-      let reason: String? = if case .unavailable(let reason) = store.condition { reason } else { nil }
-      conditions.set(.store, isActive: reason != nil, detail: reason)
-      let failure = store.snapshotFailure
-      conditions.set(.snapshots, isActive: failure != nil, detail: failure)
+  /// Notes what becomes of a store.
+  static func note(_ notice: StoreNotice, _ conditions: ConditionLog) {
+    switch notice {
+    case .refusesWrites(let reason): conditions.set(.store, isActive: true, detail: reason)
+    case .takesWrites: conditions.set(.store, isActive: false)
+    case .snapshotFailed(let reason): conditions.set(.snapshots, isActive: true, detail: reason)
+    case .snapshotWritten: conditions.set(.snapshots, isActive: false)
     }
   }
 

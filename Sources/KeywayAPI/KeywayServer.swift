@@ -74,6 +74,7 @@ package final class KeywayServer: Sendable {
   private let api: RequestRouter
   private let hub: StreamHub
   private let http: Server
+  private let housekeeper: Housekeeper
 
   /// Starts serving the store of a journal; without one, an empty store in memory. One that has records is not ready
   /// before `recover`; one that has none is filled by `prepare` before the first connection is accepted. Connections
@@ -103,18 +104,17 @@ package final class KeywayServer: Sendable {
     store = Store(
       schema: schema, journal: journal, limits: configuration.store,
       publisher: streams,
-      now: { Int64(Identifiers.epochMilliseconds) })
-    let ledger = MemoryLedger(limit: .max, clientLimit: .max)
-    let pages = PageStore(limits: configuration.pages, now: now, random: random)
+      now: { Identifiers.epochMilliseconds }, notify: { Self.note($0, conditions) })
+    let pages = PageStore(limits: configuration.pages, ledger: ledger, now: now, random: random)
+    let idempotency = IdempotencyStore(limits: configuration.idempotency, ledger: ledger, now: now)
     api = RequestRouter(
-      store: store, streams: streams, hub: hub, pages: pages,
-      idempotency: IdempotencyStore(limits: configuration.idempotency, now: now),
+      store: store, streams: streams, hub: hub, pages: pages, idempotency: idempotency,
       ledger: ledger, limits: configuration.requests,
       hosts: HostNames(host: configuration.host, others: configuration.names, port: configuration.port),
       registry: registry, conditions: conditions, logger: logger,
       makeID: { Identifiers.makeUUIDv7(milliseconds: Identifiers.epochMilliseconds, random: (random(), random())) })
-    Self.watch(store, conditions)
     registry.collect { registry in Self.export(conditions, log, to: registry) }
+    housekeeper = Housekeeper(store: store, pages: pages, idempotency: idempotency)
     if journal.bounds.last == 0 {
       _ = try store.recover(schemaText: schemaText)
       try prepare(store)
@@ -131,6 +131,7 @@ package final class KeywayServer: Sendable {
       hub.stop()
       throw error
     }
+    housekeeper.start()
   }
 
   /// A random word that tells a new store's cursors from those of any other.
@@ -143,7 +144,7 @@ package final class KeywayServer: Sendable {
   package func recover(report: @escaping (RecoveryProgress) -> Void) throws -> [String] {
     guard case .recovering = store.condition else { return [] }
     return try store.recover(schemaText: schemaText, report: report) { [api] attachments in
-      api.restore(attachments, at: Int64(Identifiers.epochMilliseconds))
+      api.restore(attachments, at: Identifiers.epochMilliseconds)
     }
   }
 

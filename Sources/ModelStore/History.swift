@@ -8,6 +8,8 @@ package struct History: Sendable {
   /// When each of them was made, in milliseconds since 1970, and the bytes that it takes.
   private var accounts: Deque<(milliseconds: Int64, bytes: Int)> = []
   private var bytes = 0
+  /// The bytes of all commits that were ever added.
+  private(set) var writtenBytes = 0
   /// The last kept commit that touched an object.
   private var lastTouches: [Reference: Revision] = [:]
   private let limits: StoreLimits
@@ -38,6 +40,7 @@ package struct History: Sendable {
     commits.append(commit)
     accounts.append((milliseconds, size))
     bytes += size
+    writtenBytes += size
     for entry in commit.before { lastTouches[entry.object] = commit.revision }
     while commits.count > limits.historyRevisions || bytes > limits.historyBytes { dropOldest() }
     trim(at: milliseconds)

@@ -21,12 +21,14 @@ final class JournalKeeper: Sendable {
 
   private let journal: any TransactionJournal
   private let limits: StoreLimits
+  private let notify: @Sendable (StoreNotice) -> Void
   private let account = Locked(Account())
   private let queue = DispatchQueue(label: "keyway.journal.keeper", qos: .utility)
 
-  init(journal: any TransactionJournal, limits: StoreLimits) {
+  init(journal: any TransactionJournal, limits: StoreLimits, notify: @escaping @Sendable (StoreNotice) -> Void) {
     self.journal = journal
     self.limits = limits
+    self.notify = notify
   }
 
   /// Why the last snapshot could not be written; nil where all is well.
@@ -35,7 +37,8 @@ final class JournalKeeper: Sendable {
   /// The newest snapshot; 0 where there is none.
   var snapshotRevision: Revision { account.withLock { $0.snapshot } }
 
-  /// Begins with what the journal has. From then on the store's history is trimmed by age, too.
+  /// Begins with what the journal has. From then on the store's history is trimmed by age, too, and the journal looked
+  /// after.
   func start(_ store: Store) {
     let bounds = journal.bounds
     let snapshot = (try? journal.snapshots().first?.revision) ?? bounds.base
@@ -43,15 +46,16 @@ final class JournalKeeper: Sendable {
       account.snapshot = snapshot
       account.records = Int(bounds.last - min(snapshot, bounds.last))
     }
-    trimLater(store)
+    lookLater(store)
   }
 
-  /// Trims the history every second, for as long as there is a store.
-  private func trimLater(_ store: Store) {
+  /// Trims the history and looks after the journal every second, for as long as there is a store.
+  private func lookLater(_ store: Store) {
     queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak store] in
       guard let store else { return }
       store.trimHistory()
-      self.trimLater(store)
+      store.watchJournal()
+      self.lookLater(store)
     }
   }
 
@@ -82,17 +86,26 @@ final class JournalKeeper: Sendable {
         account.bytes -= counted.1
         account.snapshot = snapshot.revision
         account.isScheduled = false
-        account.failure = nil
       }
+      noteFailure(nil)
     } catch {
       // The journal is as it was, only longer. Not tried again before as much has come once more.
       account.withLock { account in
         account.records = 0
         account.bytes = 0
         account.isScheduled = false
-        account.failure = error.description
       }
+      noteFailure(error)
     }
+  }
+
+  private func noteFailure(_ error: JournalError?) {
+    let reason = error.map(journal.publicReason)
+    let isChange = account.withLock { account in
+      defer { account.failure = reason }
+      return (account.failure == nil) != (reason == nil)
+    }
+    if isChange { notify(error.map { .snapshotFailed($0.description) } ?? .snapshotWritten) }
   }
 
   /// Forgets what neither a start nor a resuming client needs: a start has to make the history again, so it begins with

@@ -14,14 +14,13 @@ package struct Recovery {
     package var history: History
     /// Remarks for the operator: snapshots that could not be read.
     package var remarks: [String]
-    /// What was kept with these commits, oldest first.
-    package var attachments: [StoredAttachment]
   }
 
   private let journal: any TransactionJournal
   private let schema: Schema
   private let limits: StoreLimits
   private let report: (RecoveryProgress) -> Void
+  private let restore: ([StoredAttachment]) -> Void
   private var progress = RecoveryProgress()
   private var remarks: [String] = []
 
@@ -29,15 +28,17 @@ package struct Recovery {
   private static let chunkRecords = 4096
   private static let chunkBytes = 8 * 1024 * 1024
 
-  /// A recovery of a journal whose records were written under `schema`. `report` is told of progress now and then.
+  /// A recovery of a journal whose records were written under `schema`. `report` is told of progress now and then,
+  /// `restore` of what was kept with the commits that are carried out again, oldest first.
   package init(
     _ journal: any TransactionJournal, schema: Schema, limits: StoreLimits,
-    report: @escaping (RecoveryProgress) -> Void = { _ in }
+    report: @escaping (RecoveryProgress) -> Void = { _ in }, restore: @escaping ([StoredAttachment]) -> Void = { _ in }
   ) {
     self.journal = journal
     self.schema = schema
     self.limits = limits
     self.report = report
+    self.restore = restore
   }
 
   /// Reads everything up to `last`, or up to the end. Throws what is damaged, and where.
@@ -49,7 +50,6 @@ package struct Recovery {
     report(progress)
     // What is older would be dropped again at once.
     let firstKept = end > Revision(limits.historyRevisions) ? end - Revision(limits.historyRevisions) : 0
-    var attachments: [StoredAttachment] = []
     var next = Chunk(of: journal, after: model.revision, through: end)
     while model.revision < end {
       let records = try next.wait()
@@ -57,18 +57,19 @@ package struct Recovery {
         throw .replay(revision: model.revision + 1, reason: "it is missing")
       }
       if newest < end { next = Chunk(of: journal, after: newest, through: end) }
+      var attachments: [StoredAttachment] = []
       for (record, transaction) in records {
         let commit = try carryOut(transaction, record.revision, &model)
-        guard record.revision > firstKept else { continue }
-        history.append(commit, milliseconds: record.milliseconds)
         if let attachment = record.attachment {
           attachments.append(StoredAttachment(milliseconds: record.milliseconds, bytes: attachment))
         }
+        if record.revision > firstKept { history.append(commit, milliseconds: record.milliseconds) }
       }
+      if !attachments.isEmpty { restore(attachments) }
       progress.records += records.count
       report(progress)
     }
-    return Outcome(model: model, history: history, remarks: remarks, attachments: attachments)
+    return Outcome(model: model, history: history, remarks: remarks)
   }
 
   private func carryOut(

@@ -10,10 +10,14 @@ package final class Snapshot: Sendable {
   package let revision: Revision
   /// The earliest revision that can be resumed.
   package let oldestResumable: Revision
+  /// About how many bytes the commits took that were published by then, since the start: between two states, what
+  /// keeping the older one costs.
+  package let writtenBytes: Int
 
-  init(state: ModelState, revision: Revision, oldestResumable: Revision) {
+  init(state: ModelState, revision: Revision, oldestResumable: Revision, writtenBytes: Int = 0) {
     self.state = state
     self.revision = revision
     self.oldestResumable = oldestResumable
+    self.writtenBytes = writtenBytes
   }
 }

@@ -10,10 +10,11 @@ extension Store {
   /// `schemaText` is the text of the store's schema. Where the journal was written under one that says something else,
   /// its objects are taken to this one, in a revision of its own; what cannot go on is told by `StoreError.schema`, and
   /// nothing has changed. Without a text, the journal's is taken to be this one. `restore` gets what was kept with the
-  /// commits that can be resumed, oldest first, before the first write.
+  /// commits that are carried out again, which are those that can be resumed and more, oldest first, some at a time,
+  /// before the first write.
   package func recover(
     schemaText: String? = nil, report: @escaping (RecoveryProgress) -> Void = { _ in },
-    restore: ([StoredAttachment]) -> Void = { _ in }
+    restore: @escaping ([StoredAttachment]) -> Void = { _ in }
   ) throws(StoreError) -> [String] {
     if let schemaText, StoreMigration.isDue(journal, to: schemaText) {
       return try migrate(to: schemaText, report)
@@ -24,12 +25,13 @@ extension Store {
       return []
     }
     let currentCondition = currentCondition
-    let recovery = Recovery(journal, schema: schema, limits: limits) { progress in
-      currentCondition.withLock { $0 = .recovering(progress) }
-      report(progress)
-    }
+    let recovery = Recovery(
+      journal, schema: schema, limits: limits,
+      report: { progress in
+        currentCondition.withLock { $0 = .recovering(progress) }
+        report(progress)
+      }, restore: restore)
     let outcome = try recovery.run()
-    restore(outcome.attachments)
     adopt(outcome.model, outcome.history)
     keeper.start(self)
     return outcome.remarks

@@ -41,6 +41,8 @@ package final class Store: Sendable {
     var model: Model
     /// When the journal may be asked to read itself back again.
     var nextRecovery = ContinuousClock.now
+    /// The bytes of the batch that the journal refused last.
+    var refusedBytes = 0
     /// What the last batch was like, to tell how many may come for the next.
     var lastBatchCount = 0
     var lastSync = Duration.zero
@@ -70,6 +72,8 @@ package final class Store: Sendable {
   private let publication: Locked<Publication>
   private let latest: Locked<Snapshot>
   let currentCondition: Locked<Condition>
+  /// Tells the operator.
+  let notify: @Sendable (StoreNotice) -> Void
   let keeper: JournalKeeper
   private let publisher: any StorePublisher
   /// What was worked out for resuming clients. Taken with no other lock but the publication's.
@@ -77,23 +81,25 @@ package final class Store: Sendable {
   let resumedQueries: Locked<BoundedCache<ResumedQueryKey, PreparedQuery>>
 
   /// A store without objects over a journal, which `recover` reads. `publisher` is told of each batch of commits; `now`
-  /// gives milliseconds since 1970.
+  /// gives milliseconds since 1970; `notify` is told what an operator should know, once when it begins and once when it
+  /// ends, from any thread, and must not call the store.
   package init(
     schema: Schema, journal: any TransactionJournal, limits: StoreLimits, publisher: any StorePublisher,
-    now: @escaping @Sendable () -> Int64
+    now: @escaping @Sendable () -> Int64, notify: @escaping @Sendable (StoreNotice) -> Void = { _ in }
   ) {
     self.schema = schema
     self.journal = journal
     self.limits = limits
     self.publisher = publisher
     self.now = now
+    self.notify = notify
     let model = Model(schema: schema)
     let snapshot = Snapshot(state: model.state, revision: model.revision, oldestResumable: model.revision)
     writing = Locked(Writing(model: model))
     publication = Locked(Publication(snapshot: snapshot, history: History(limits: limits), limits: limits))
     latest = Locked(snapshot)
     currentCondition = Locked(journal.bounds.last == 0 ? .serving : .recovering(RecoveryProgress()))
-    keeper = JournalKeeper(journal: journal, limits: limits)
+    keeper = JournalKeeper(journal: journal, limits: limits, notify: notify)
     missedCommits = Locked(BoundedCache(weightLimit: limits.resumedRevisions))
     resumedQueries = Locked(BoundedCache(weightLimit: limits.resumedRows))
   }
@@ -206,10 +212,11 @@ package final class Store: Sendable {
         // No reader has seen any of it: what is published is what was there before.
         let snapshot = self.snapshot
         writing.model = Model(state: snapshot.state, revision: snapshot.revision)
-        currentCondition.withLock { $0 = .unavailable(error.description) }
-        return StoreUnavailable(reason: error.description)
+        writing.refusedBytes = bytes
+        becomeUnavailable(error)
+        return StoreUnavailable(reason: journal.publicReason(error))
       }
-      currentCondition.withLock { $0 = .serving }
+      becomeAvailable()
       publish(commits, writing.model.state, writing.model.revision, milliseconds)
       keeper.note(records: records.count, bytes: bytes, of: self)
       return nil
@@ -247,7 +254,8 @@ package final class Store: Sendable {
     publication.withLock { publication in
       for commit in commits { publication.history.append(commit, milliseconds: milliseconds) }
       let snapshot = Snapshot(
-        state: state, revision: revision, oldestResumable: publication.history.oldestResumable(at: revision))
+        state: state, revision: revision, oldestResumable: publication.history.oldestResumable(at: revision),
+        writtenBytes: publication.history.writtenBytes)
       publication.snapshot = snapshot
       latest.withLock { $0 = snapshot }
       forgetResumed(at: revision)
@@ -267,7 +275,8 @@ package final class Store: Sendable {
     writing.withLock { $0.model = model }
     publication.withLock { publication in
       let snapshot = Snapshot(
-        state: model.state, revision: model.revision, oldestResumable: history.oldestResumable(at: model.revision))
+        state: model.state, revision: model.revision, oldestResumable: history.oldestResumable(at: model.revision),
+        writtenBytes: history.writtenBytes)
       publication = Publication(snapshot: snapshot, history: history, limits: limits)
       latest.withLock { $0 = snapshot }
       // Before the first subscription: heartbeats name this state, although nothing was committed yet.
@@ -282,7 +291,8 @@ package final class Store: Sendable {
       guard publication.history.trim(at: now()) else { return }
       let snapshot = Snapshot(
         state: publication.snapshot.state, revision: publication.snapshot.revision,
-        oldestResumable: publication.history.oldestResumable(at: publication.snapshot.revision))
+        oldestResumable: publication.history.oldestResumable(at: publication.snapshot.revision),
+        writtenBytes: publication.history.writtenBytes)
       publication.snapshot = snapshot
       latest.withLock { $0 = snapshot }
     }

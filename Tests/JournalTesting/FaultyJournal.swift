@@ -34,6 +34,8 @@ package final class FaultyJournal: TransactionJournal {
   package var identity: JournalIdentity { base.identity }
   /// See `TransactionJournal.bounds`.
   package var bounds: JournalBounds { base.bounds }
+  /// See `TransactionJournal.directory`.
+  package var directory: String? { base.directory }
   /// See `TransactionJournal.isVolatile`.
   package var isVolatile: Bool { base.isVolatile }
 
@@ -96,6 +98,16 @@ package final class FaultyJournal: TransactionJournal {
     }
     if let error { throw error }
     try base.recover()
+  }
+
+  /// See `TransactionJournal.checkPresence`.
+  package func checkPresence() throws(JournalError) { try base.checkPresence() }
+
+  /// See `TransactionJournal.probe`: fails as an append does.
+  package func probe(bytes: Int) throws(JournalError) {
+    if case .untrusted? = faults.withLock({ $0.append }) { return try recover() }
+    if let error = faults.withLock({ $0.append }) { throw error }
+    try base.probe(bytes: bytes)
   }
 
   /// See `TransactionJournal.maintain`.

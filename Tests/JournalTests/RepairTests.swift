@@ -168,7 +168,9 @@ struct RepairTests {
     arguments: ["journal.sqlite", "journal.sqlite-wal"])
   func randomDamage(_ file: String) throws {
     var random = SplitMix64(seed: seed)
-    let whole = try StoreFolder(records: 120, snapshots: [60], isSettled: file == "journal.sqlite")
+    let whole =
+      file == "journal.sqlite"
+      ? try StoreFolder(records: 120, snapshots: [60]) : try StoreFolder(killedAfter: 120, snapshots: [60])
     let bytes = try whole.bytes(file)
     var damaged = 0
     for round in 0..<60 {

@@ -11,12 +11,23 @@ final class StoreFolder {
 
   /// A store with records and snapshots that was closed.
   init(
-    records count: Int, snapshots: [UInt64] = [], compactedUpTo base: UInt64 = 0, isSettled: Bool = true
+    records count: Int, snapshots: [UInt64] = [], compactedUpTo base: UInt64 = 0
   ) throws {
-    try use(isSettled: isSettled) { journal in
+    try use { journal in
       if count > 0 { try journal.append((1...count).map { Self.record(UInt64($0)) }, after: 0) }
       for revision in snapshots { try Self.write(journal, revision) }
       if base > 0 { try journal.compact(upTo: base) }
+    }
+  }
+
+  /// A store with records that is as a killed process leaves it: they are in the log.
+  init(killedAfter count: Int, snapshots: [UInt64] = []) throws {
+    let living = try StoreFolder(records: 0)
+    let copied = path
+    try living.use { journal in
+      try journal.append((1...count).map { Self.record(UInt64($0)) }, after: 0)
+      for revision in snapshots { try Self.write(journal, revision) }
+      try FileManager.default.copyItem(atPath: living.path, toPath: copied)
     }
   }
 
@@ -37,15 +48,12 @@ final class StoreFolder {
     try journal.writeSnapshot(at: revision, milliseconds: 5) { blocks.popFirst().map { Array($0.utf8) } }
   }
 
-  /// Opens it as a server does, and closes it. With `isSettled`, everything is in the database then, and its log is
-  /// empty.
+  /// Opens it as a server does, and closes it: everything is in the database then, and its log is empty.
   @discardableResult
-  func use<Result>(isSettled: Bool = true, _ body: (SQLiteJournal) throws -> Result) throws -> Result {
+  func use<Result>(_ body: (SQLiteJournal) throws -> Result) throws -> Result {
     let journal = try SQLiteJournal(directory: path, durability: .synced) { Self.identity }
     defer { journal.close() }
-    let result = try body(journal)
-    if isSettled { try journal.shrink() }
-    return result
+    return try body(journal)
   }
 
   func repair(until: UInt64, schema: String? = nil) throws(JournalError) -> JournalRepair {

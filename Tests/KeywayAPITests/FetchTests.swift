@@ -81,6 +81,32 @@ struct FetchTests {
     #expect(body["objects"].items.map { $0["@ref"].text } == results["objects"].items.map { $0["@ref"].text })
   }
 
+  @Test("A client's next fetch pushes out its own oldest, and none of another client")
+  func shares() throws {
+    let server = try filled(4) {
+      $0.pages.clientFetches = 2
+      $0.pages.fetches = 4
+    }
+    let target = "/v1/objects/Note?limit=2"
+    let neighbour = Neighbour(port: server.client.port)
+    let first = try neighbour.send("GET", target)
+    let other = try #require(first.firstMatch(of: /"next":"([^"]+)"/)).1
+    let own = try (0..<20).map { _ in try #require(server.client.json(target)["next"].text) }
+    #expect(try neighbour.send("GET", "\(target)&page=\(other)").hasPrefix("HTTP/1.1 200"))
+    for (index, word) in own.enumerated() {
+      let status = try server.client.send("GET", "/v1/objects/Note?limit=2&page=\(word)").status
+      #expect(status == (index < 18 ? 410 : 200), "\(index)")
+    }
+  }
+
+  @Test("A fetch that is too large to be kept is refused where it has a next page, and answered where it has none")
+  func tooLarge() throws {
+    let server = try filled(40) { $0.pages.bytes = 600 }
+    let refused = try server.client.send("GET", "/v1/objects/Note?limit=2")
+    #expect(refused.status == 503 && refused.problem == "overloaded" && refused["Retry-After"] != nil)
+    #expect(try server.client.json("/v1/objects/Note")["objects"].items.count == 40)
+  }
+
   @Test("A page of a fetch that had to make room is 410 page-expired, and so is one that never was")
   func expired() throws {
     let server = try filled(4) { $0.pages.fetches = 1 }

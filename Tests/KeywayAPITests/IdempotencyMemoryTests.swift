@@ -1,8 +1,10 @@
-import HTTPServer
+import Glibc
 import HTTPTypes
 import KeywayAPI
 import Seeding
 import Testing
+
+@testable import HTTPServer
 
 @Suite("The memory of idempotency keys")
 struct IdempotencyMemoryTests {
@@ -14,15 +16,33 @@ struct IdempotencyMemoryTests {
 
   private static func answer(_ text: String) -> Response { Response(status: .ok, body: Array(text.utf8)) }
 
-  /// What a request of one byte under a key of one byte counts.
-  private static let unit = IdempotencyMemory.overheadBytes + 1 + "POST /\n\n".utf8.count + 1
+  /// What an answered request under a key of one byte counts, besides its response.
+  private static let unit = IdempotencyMemory.overheadBytes + 1
+  /// What it counts while it is under way, besides its body.
+  private static let pending = unit + IdempotencyMemory.headBytes
 
-  private static func memory(keys: Int = 10, bytes: Int = 1 << 20, seconds: UInt64 = 60) -> IdempotencyMemory {
+  private static func memory(
+    keys: Int = 10, bytes: Int = 1 << 20, clientPercent: Int = 100, seconds: UInt64 = 60
+  ) -> IdempotencyMemory {
     var limits = IdempotencyMemory.Limits()
     limits.keys = keys
     limits.bytes = bytes
+    limits.clientPercent = clientPercent
     limits.seconds = seconds
     return IdempotencyMemory(limits: limits)
+  }
+
+  /// Clients of different addresses.
+  private static let clients = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(ClientAddress.init(numbers:))
+
+  /// What becomes of a request, with a body of so many bytes.
+  private static func begin(
+    _ memory: inout IdempotencyMemory, _ name: String, _ body: String = "x", from client: Int = 0, bytes: Int? = nil,
+    at now: UInt64 = 0
+  ) throws -> String {
+    word(
+      memory.begin(
+        try key(name), request(body), from: clients[client], bodyBytes: bytes ?? body.utf8.count, at: now))
   }
 
   private static func word(_ finding: IdempotencyMemory.Finding) -> String {
@@ -32,6 +52,7 @@ struct IdempotencyMemoryTests {
     case .underWay: "under way"
     case .reused: "reused"
     case .full: "full"
+    case .shareFull: "share full"
     case .tooLarge: "too large"
     }
   }
@@ -39,19 +60,16 @@ struct IdempotencyMemoryTests {
   @Test("A key is unknown, under way, answered; a failure makes it unknown again")
   func states() throws {
     var memory = Self.memory()
-    let key = try Self.key("a")
-    let begin = { (memory: inout IdempotencyMemory, body: String) in
-      Self.word(memory.begin(key, Self.request(body), at: 0))
-    }
-    #expect(begin(&memory, "x") == "first")
-    #expect(begin(&memory, "x") == "under way")
-    #expect(begin(&memory, "y") == "reused")
-    memory.abandon(key)
+    #expect(try Self.begin(&memory, "a", "x") == "first")
+    #expect(try Self.begin(&memory, "a", "x") == "under way")
+    #expect(try Self.begin(&memory, "a", "y") == "reused")
+    memory.abandon(try Self.key("a"))
     #expect(memory.keyCount == 0 && memory.byteCount == 0)
-    #expect(begin(&memory, "y") == "first")
-    memory.keep(Self.answer("done"), for: key, at: 0)
-    #expect(begin(&memory, "y") == "answered done")
-    #expect(begin(&memory, "x") == "reused")
+    #expect(try Self.begin(&memory, "a", "y") == "first")
+    #expect(memory.byteCount == Self.pending + 1)
+    memory.keep(Self.answer("done"), for: try Self.key("a"), at: 0)
+    #expect(try Self.begin(&memory, "a", "y") == "answered done")
+    #expect(try Self.begin(&memory, "a", "x") == "reused")
     #expect(memory.keyCount == 1)
     #expect(memory.byteCount == Self.unit + 4)
   }
@@ -59,52 +77,85 @@ struct IdempotencyMemoryTests {
   @Test("An answer lives for its seconds from when it was given, and a request under way for as long as it takes")
   func age() throws {
     var memory = Self.memory(seconds: 10)
-    let key = try Self.key("a")
-    _ = memory.begin(key, Self.request("x"), at: 100)
-    #expect(Self.word(memory.begin(key, Self.request("x"), at: 1_000)) == "under way")
-    memory.keep(Self.answer("1"), for: key, at: 1_000)
-    #expect(Self.word(memory.begin(key, Self.request("x"), at: 1_009)) == "answered 1")
-    #expect(Self.word(memory.begin(key, Self.request("y"), at: 1_010)) == "first")
+    #expect(try Self.begin(&memory, "a", at: 100) == "first")
+    #expect(try Self.begin(&memory, "a", at: 1_000) == "under way")
+    memory.keep(Self.answer("1"), for: try Self.key("a"), at: 1_000)
+    #expect(try Self.begin(&memory, "a", at: 1_009) == "answered 1")
+    #expect(try Self.begin(&memory, "a", "y", at: 1_010) == "first")
   }
 
-  @Test("The oldest answer makes room, by number and by bytes, and is not made younger by being given again")
+  @Test("Where the memory is full, by number or by bytes, the new request is refused, and no answer is forgotten")
   func room() throws {
-    for memory in [Self.memory(keys: 2), Self.memory(bytes: 2 * Self.unit + 2)] {
-      var memory = memory
-      for name in ["a", "b", "a", "c"] {
-        if case .first = memory.begin(try Self.key(name), Self.request("x"), at: 0) {
-          memory.keep(Self.answer("1"), for: try Self.key(name), at: 0)
-        }
-        memory.checkInvariants()
-      }
-      #expect(Self.word(memory.begin(try Self.key("b"), Self.request("x"), at: 0)) == "answered 1")
-      #expect(Self.word(memory.begin(try Self.key("c"), Self.request("x"), at: 0)) == "answered 1")
-      #expect(Self.word(memory.begin(try Self.key("a"), Self.request("x"), at: 0)) == "first")
-    }
-  }
-
-  @Test("Where requests under way fill the memory there is no room, and nothing is forgotten in vain")
-  func full() throws {
-    for memory in [Self.memory(keys: 2), Self.memory(bytes: 2 * Self.unit + 2)] {
+    for memory in [Self.memory(keys: 2), Self.memory(bytes: 2 * Self.pending + 2)] {
       var memory = memory
       for name in ["a", "b"] {
-        #expect(Self.word(memory.begin(try Self.key(name), Self.request("x"), at: 0)) == "first")
+        #expect(try Self.begin(&memory, name) == "first")
+        memory.keep(Self.answer(String(repeating: "=", count: 300)), for: try Self.key(name), at: 0)
+        memory.checkInvariants()
       }
-      #expect(Self.word(memory.begin(try Self.key("c"), Self.request("x"), at: 0)) == "full")
-      memory.keep(Self.answer("1"), for: try Self.key("a"), at: 0)
-      #expect(Self.word(memory.begin(try Self.key("c"), Self.request("x"), at: 0)) == "first")
-      #expect(Self.word(memory.begin(try Self.key("a"), Self.request("x"), at: 0)) == "full")
-      #expect(memory.keyCount == 2)
+      #expect(try Self.begin(&memory, "c", at: 59) == "share full")
+      for name in ["a", "b"] { #expect(try Self.begin(&memory, name, at: 59).hasPrefix("answered =")) }
+      // Only age makes room.
+      #expect(try Self.begin(&memory, "c", at: 60) == "first")
+      #expect(memory.keyCount == 1)
     }
   }
 
-  @Test("A request over the bound by itself is too large, and an answer that fits beside nothing is forgotten")
+  @Test("A client that fills its share takes nothing from another: its own requests are refused")
+  func shares() throws {
+    var memory = Self.memory(keys: 10, bytes: 1 << 20, clientPercent: 40)
+    #expect(try Self.begin(&memory, "mine", from: 1) == "first")
+    memory.keep(Self.answer("1"), for: try Self.key("mine"), at: 0)
+    for number in 0..<4 {
+      #expect(try Self.begin(&memory, "s\(number)") == "first")
+      memory.keep(Self.answer("2"), for: try Self.key("s\(number)"), at: 0)
+    }
+    #expect(try Self.begin(&memory, "s4") == "share full")
+    #expect(try Self.begin(&memory, "mine", from: 1) == "answered 1")
+    #expect(try Self.begin(&memory, "next", from: 1) == "first")
+    // The same by bytes.
+    let large = 100_000
+    for number in 0..<3 { #expect(try Self.begin(&memory, "l\(number)", from: 2, bytes: large) == "first") }
+    #expect(try Self.begin(&memory, "l3", from: 2, bytes: 2 * large) == "share full")
+    #expect(try Self.begin(&memory, "l4", from: 1, bytes: large) == "first")
+    memory.checkInvariants()
+  }
+
+  @Test("Two clients that fill it leave a third none, whose request is refused and not carried out")
+  func full() throws {
+    var memory = Self.memory(keys: 4, clientPercent: 50)
+    for (number, client) in [0, 0, 1, 1].enumerated() {
+      #expect(try Self.begin(&memory, "k\(number)", from: client) == "first")
+    }
+    #expect(try Self.begin(&memory, "k4", from: 2) == "full")
+    memory.abandon(try Self.key("k0"))
+    #expect(try Self.begin(&memory, "k4", from: 2) == "first")
+  }
+
+  @Test("A request over a client's share by itself is too large; a body for which there is no room is left out")
   func tooLarge() throws {
-    var memory = Self.memory(bytes: Self.unit)
-    #expect(Self.word(memory.begin(try Self.key("a"), Self.request("xx"), at: 0)) == "too large")
-    #expect(Self.word(memory.begin(try Self.key("a"), Self.request("x"), at: 0)) == "first")
-    memory.keep(Self.answer("1"), for: try Self.key("a"), at: 0)
-    #expect(memory.keyCount == 0 && memory.byteCount == 0)
+    var memory = Self.memory(bytes: Self.pending + 10)
+    #expect(try Self.begin(&memory, "a", bytes: 11) == "too large")
+    #expect(try Self.begin(&memory, "a", bytes: 10) == "first")
+    memory.keep(Self.answer(String(repeating: "=", count: 2000)), for: try Self.key("a"), at: 0)
+    #expect(memory.keyCount == 1 && memory.byteCount == Self.unit)
+    #expect(try Self.begin(&memory, "a") == "answered ", "it was carried out, and is not carried out again")
+    memory.checkInvariants()
+  }
+
+  @Test("What was restored counts for all and for no client; where the limits are lower now, the oldest make room")
+  func restored() throws {
+    var memory = Self.memory(keys: 3, clientPercent: 67)
+    for number in 0..<4 {
+      memory.restore(
+        Self.answer("\(number)"), for: try Self.key("r\(number)"), Self.request("x"), age: UInt64(40 - number), at: 0)
+    }
+    memory.checkInvariants()
+    #expect(memory.keyCount == 3)
+    #expect(memory.byteCount(of: Self.clients[0]) == 0)
+    #expect(try Self.begin(&memory, "new") == "full")
+    #expect(try Self.begin(&memory, "r1") == "answered 1")
+    #expect(try Self.begin(&memory, "new", at: 21) == "first")
   }
 
   @Test("Whatever happens, it is what the oracle says, and within its bounds")
@@ -132,8 +183,8 @@ struct IdempotencyMemoryTests {
 
     init(_ random: inout SplitMix64) {
       memory = IdempotencyMemoryTests.memory(
-        keys: Int.random(in: 1...5, using: &random), bytes: Int.random(in: 400...4_000, using: &random),
-        seconds: UInt64.random(in: 1...20, using: &random))
+        keys: Int.random(in: 1...6, using: &random), bytes: Int.random(in: 1_000...8_000, using: &random),
+        clientPercent: Int.random(in: 20...100, using: &random), seconds: UInt64.random(in: 1...20, using: &random))
       oracle = IdempotencyOracle(limits: memory.limits)
     }
 
@@ -150,7 +201,7 @@ struct IdempotencyMemoryTests {
         trail.append("\(now): keep \(size) for \(key)")
         let text = String(repeating: "=", count: size)
         memory.keep(IdempotencyMemoryTests.answer(text), for: try IdempotencyMemoryTests.key(key), at: now)
-        oracle.keep(text, for: key, cost: size, at: now)
+        oracle.keep(text, for: key, at: now)
       default:
         try begin("key\(Int.random(in: 0..<7, using: &random))", size / 180, &random)
       }
@@ -158,14 +209,17 @@ struct IdempotencyMemoryTests {
       if memory.keyCount != oracle.records.count || memory.byteCount != oracle.bytes {
         differ("\(memory.keyCount) keys of \(memory.byteCount) bytes", "\(oracle.records.count) of \(oracle.bytes)")
       }
+      for (number, client) in IdempotencyMemoryTests.clients.enumerated()
+      where memory.byteCount(of: client) != oracle.bytes(of: number) {
+        differ("\(memory.byteCount(of: client)) bytes of client \(number)", "\(oracle.bytes(of: number))")
+      }
     }
 
     private mutating func begin(_ key: String, _ size: Int, _ random: inout SplitMix64) throws {
       let body = String(repeating: "x", count: size * 200)
-      let request = IdempotencyMemoryTests.request(body)
-      let cost = IdempotencyMemory.overheadBytes + key.utf8.count + request.byteCount
-      let found = IdempotencyMemoryTests.word(memory.begin(try IdempotencyMemoryTests.key(key), request, at: now))
-      let expected = oracle.begin(key, body, cost: cost, at: now)
+      let client = Int.random(in: 0..<3, using: &random)
+      let found = try IdempotencyMemoryTests.begin(&memory, key, body, from: client, at: now)
+      let expected = oracle.begin(key, body, from: client, at: now)
       trail.append("\(now): begin \(key) with \(size): \(found.prefix(20))")
       if found != expected { differ(found, expected) }
     }
@@ -173,6 +227,18 @@ struct IdempotencyMemoryTests {
     private mutating func differ(_ found: String, _ expected: String) {
       difference = "\(found), and not \(expected)"
       trail.append(difference ?? "")
+    }
+  }
+}
+
+extension ClientAddress {
+  /// The address of a text such as `10.0.0.1`.
+  fileprivate init(numbers: String) {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    inet_pton(AF_INET, numbers, &address.sin_addr)
+    self = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { ClientAddress($0) }
     }
   }
 }

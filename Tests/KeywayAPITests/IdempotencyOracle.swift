@@ -4,6 +4,7 @@ import KeywayAPI
 struct IdempotencyOracle {
   struct Record {
     let key: String
+    let client: Int
     let request: String
     var bytes: Int
     /// Nil while the request is under way.
@@ -11,45 +12,45 @@ struct IdempotencyOracle {
   }
 
   let limits: IdempotencyMemory.Limits
-  /// Those that are answered stand in the order of their answers.
   var records: [Record] = []
 
   var bytes: Int { records.reduce(0) { $0 + $1.bytes } }
 
   var underWay: [String] { records.filter { $0.answer == nil }.map(\.key) }
 
-  mutating func begin(_ key: String, _ request: String, cost: Int, at now: UInt64) -> String {
+  func bytes(of client: Int) -> Int { records.reduce(0) { $0 + ($1.client == client ? $1.bytes : 0) } }
+
+  private func cost(_ key: String) -> Int { IdempotencyMemory.overheadBytes + key.utf8.count }
+
+  mutating func begin(_ key: String, _ request: String, from client: Int, at now: UInt64) -> String {
     records.removeAll { $0.answer.map { $0.expiry <= now } ?? false }
     if let record = records.first(where: { $0.key == key }) {
       if record.request != request { return "reused" }
       return record.answer.map { "answered \($0.text)" } ?? "under way"
     }
-    if cost > limits.bytes { return "too large" }
-    let underWay = records.filter { $0.answer == nil }
-    if underWay.count + 1 > limits.keys || underWay.reduce(cost, { $0 + $1.bytes }) > limits.bytes { return "full" }
-    records.append(Record(key: key, request: request, bytes: cost))
-    makeRoom(sparing: key)
+    let cost = cost(key) + IdempotencyMemory.headBytes + request.utf8.count
+    let own = records.filter { $0.client == client }
+    let (keyShare, byteShare) = (limits.keys * limits.clientPercent / 100, limits.bytes * limits.clientPercent / 100)
+    if cost > byteShare { return "too large" }
+    if own.count + 1 > max(1, keyShare) || bytes(of: client) + cost > byteShare { return "share full" }
+    if records.count + 1 > limits.keys || bytes + cost > limits.bytes { return "full" }
+    records.append(Record(key: key, client: client, request: request, bytes: cost))
     return "first"
   }
 
-  mutating func keep(_ text: String, for key: String, cost: Int, at now: UInt64) {
+  mutating func keep(_ text: String, for key: String, at now: UInt64) {
     records.removeAll { $0.answer.map { $0.expiry <= now } ?? false }
     guard let index = records.firstIndex(where: { $0.key == key }) else { return }
-    var record = records.remove(at: index)
-    record.bytes += cost
-    record.answer = (text, now + limits.seconds)
-    records.append(record)
-    makeRoom(sparing: nil)
+    let record = records[index]
+    var text = text
+    let growth = cost(key) + text.utf8.count - record.bytes
+    let byteShare = limits.bytes * limits.clientPercent / 100
+    if growth > 0, bytes + growth > limits.bytes || bytes(of: record.client) + growth > byteShare { text = "" }
+    records[index].bytes = cost(key) + text.utf8.count
+    records[index].answer = (text, now + limits.seconds)
   }
 
   mutating func abandon(_ key: String) {
     records.removeAll { $0.key == key }
-  }
-
-  private mutating func makeRoom(sparing key: String?) {
-    while records.count > limits.keys || bytes > limits.bytes {
-      guard let oldest = records.firstIndex(where: { $0.answer != nil && $0.key != key }) else { return }
-      records.remove(at: oldest)
-    }
   }
 }

@@ -237,26 +237,50 @@ struct IdempotencyTests {
     #expect(late["Location"] != first["Location"])
   }
 
-  @Test("Over the bound of keys or of bytes the oldest answer is forgotten, and the younger ones are kept")
+  @Test("Over the bound of keys or of bytes the new request is 503 and not carried out; no answer is forgotten")
   func overflow() throws {
     let body = #"{"text":"\#(String(repeating: "x", count: 5_000))"}"#
     let bounds: [@Sendable (inout KeywayServer.Configuration) -> Void] = [
-      { $0.idempotency.keys = 2 }, { $0.idempotency.bytes = 25_000 },
+      { $0.idempotency.keys = 4 }, { $0.idempotency.bytes = 26_000 },
     ]
     for bound in bounds {
       let server = try TestServer(bound)
-      for key in ["a", "b", "c"] { #expect(try post(key, body: body, to: server).status == 201) }
+      for key in ["a", "b"] { #expect(try post(key, body: body, to: server).status == 201) }
+      let before = try server.revision
+      for _ in 0..<3 {
+        let refused = try post("c", body: body, to: server)
+        #expect(refused.status == 503 && refused.problem == "overloaded" && refused["Retry-After"] == "1")
+      }
+      #expect(try server.revision == before)
       #expect(try metric("keyway_idempotency_keys", of: server) == 2)
-      for key in ["b", "c"] { #expect(try post(key, body: body, to: server)["Idempotency-Replayed"] == "true") }
-      #expect(try post("a", body: body, to: server)["Idempotency-Replayed"] == nil)
-      #expect(try metric("keyway_idempotency_replays_total", of: server) == 2)
+      for key in ["a", "b"] { #expect(try post(key, body: body, to: server)["Idempotency-Replayed"] == "true") }
+      #expect(try server.client.send("POST", Self.notes, body: body).status == 201, "without a key there is room")
     }
+  }
+
+  @Test("A stranger that sends thousands of keys takes none from another client, whose retry does not apply twice")
+  func strangers() throws {
+    let server = try TestServer { $0.idempotency.keys = 100 }
+    let neighbour = Neighbour(port: server.client.port)
+    func neighbours(_ key: String) throws -> (status: Substring, isReplay: Bool) {
+      let response = try neighbour.send("POST", Self.notes, ["Idempotency-Key": key], body: "{}")
+      return (response.dropFirst(9).prefix(3), response.contains("Idempotency-Replayed: true"))
+    }
+    #expect(try neighbours("mine").status == "201")
+    var refused = 0
+    for number in 0..<120 where try post("s\(number)", body: "{}", to: server).status == 503 { refused += 1 }
+    #expect(refused == 70, "half of the keys is one client's share")
+    let before = try server.revision
+    let retry = try neighbours("mine")
+    #expect(retry.status == "201" && retry.isReplay)
+    #expect(try server.revision == before)
+    #expect(try neighbours("other").status == "201")
   }
 
   @Test("A request that alone is over the bound of bytes is 413; where those under way leave no room it is 503")
   func noRoom() throws {
-    let small = try TestServer { $0.idempotency.bytes = 1_000 }
-    let large = try post("k", body: #"{"text":"\#(String(repeating: "x", count: 1_000))"}"#, to: small)
+    let small = try TestServer { $0.idempotency.bytes = 4_000 }
+    let large = try post("k", body: #"{"text":"\#(String(repeating: "x", count: 2_000))"}"#, to: small)
     #expect(large.status == 413 && large.problem == "content-too-large")
     let single = try TestServer { $0.idempotency.keys = 1 }
     let before = try single.revision

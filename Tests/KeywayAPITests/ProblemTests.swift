@@ -1,3 +1,4 @@
+import Foundation
 import KeyValueModel
 import LoopbackKit
 import Testing
@@ -34,6 +35,34 @@ struct ProblemTests {
       "POST", "/v1/transactions",
       body: #"{"operations":[{"op":"create","object":"Account/9","value":{"visits":"x"}}]}"#)
     #expect(created.json["object"].text == "Account/9")
+  }
+
+  @Test(
+    "A problem quotes a little of what a client sent, however long it is",
+    arguments: [
+      ("PUT", "/v1/objects/Account/1/balance", "\"X\""), ("POST", "/v1/objects/Account", "{\"X\":1}"),
+      ("POST", "/v1/objects/Person", "{\"firstName\":\"X\",\"lastName\":\"a\"}"),
+      ("PUT", "/v1/objects/Account/1", "{\"owner\":\"X\"}"), ("PUT", "/v1/objects/Account/1", "{\"X\":1,\"X\":2}"),
+      ("POST", "/v1/transactions", "{\"operations\":[{\"op\":\"X\"}]}"),
+      (
+        "POST", "/v1/transactions", "{\"operations\":[{\"op\":\"set\",\"object\":\"X\",\"keyPath\":\"a\",\"value\":1}]}"
+      ),
+      (
+        "POST", "/v1/transactions",
+        "{\"operations\":[{\"op\":\"set\",\"object\":\"Account/1\",\"keyPath\":\"X\",\"value\":1}]}"
+      ),
+      ("PUT", "/v1/objects/Employee/1/grade", "\"X\""), ("POST", "/v1/streams", "{\"cells\":{\"X\":{}}}"),
+    ])
+  func long(_ method: String, _ target: String, _ body: String) throws {
+    let server = try TestServer()
+    for piece in ["x", "e\u{301}\u{301}", "'"] {
+      let text = String(repeating: piece, count: 300_000)
+      let response = try server.client.send(
+        method, target, body: body.replacingOccurrences(of: "X", with: text))
+      #expect((400..<500).contains(response.status), "\(method) \(target): \(response.status)")
+      #expect(response.body.count < 4_000, "\(method) \(target): \(response.body.count) bytes")
+      #expect(response.json["detail"].text?.isEmpty == false)
+    }
   }
 
   @Test("An object that is made in place and refused is not named")

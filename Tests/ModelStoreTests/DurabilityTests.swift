@@ -5,8 +5,9 @@ import JournalTesting
 import KeyValueModel
 import KeyValueObserving
 import Locking
-import ModelStore
 import Testing
+
+@testable import ModelStore
 
 /// Nothing is acknowledged, told or read that is not in the journal.
 @Suite("A store whose disk fails")
@@ -68,6 +69,35 @@ struct DurabilityTests {
     #expect(try outcome.get().revision == 2)
     #expect(try fixture.balance() == .integer(3))
     #expect(fixture.store.condition == .serving)
+  }
+
+  @Test("A disk that is full is told once, and once that it is not; meanwhile it is tried without a write")
+  func notices() async throws {
+    let journal = FaultyJournal()
+    let notices = Locked<[StoreNotice]>([])
+    let store = Store(
+      schema: try Schema(yaml: accounts), journal: journal, limits: StoreLimits(), publisher: Recorder(),
+      now: { 1_000 }, notify: { notice in notices.withLock { $0.append(notice) } })
+    _ = try store.recover()
+    let create = KeyValueModel.Operation.create(try ref("Account/1"), [:])
+    for round in 1...2 {
+      journal.faults.withLock { $0.append = .refused("full") }
+      for _ in 0..<3 {
+        let failure = await withCheckedContinuation { continuation in
+          _ = store.submit(Transaction([create])) { _, _ in { continuation.resume(returning: $0) } }
+        }
+        #expect(failure != nil)
+      }
+      store.watchJournal()
+      store.writer.sync {}
+      #expect(store.condition == .unavailable("full"))
+      journal.faults.withLock { $0.append = nil }
+      store.watchJournal()
+      store.writer.sync {}
+      #expect(store.condition == .serving)
+      let told = notices.withLock { $0 }
+      #expect(told == Array(repeating: [.refusesWrites("full"), .takesWrites], count: round).flatMap { $0 })
+    }
   }
 
   @Test("What came to nothing is not what later writes are judged by")

@@ -6,20 +6,28 @@ import HTTPTypes
 ///
 /// A key is unknown, under way or answered. `begin` makes an unknown key one that is under way and gives `first`; the
 /// caller ends that with `keep`, which makes it answered, or with `abandon`, which makes it unknown again. An answered
-/// key becomes unknown by age, or when the memory is full and it is the oldest. One that is under way is never
-/// forgotten, since a retry would be applied beside it: where those alone fill the memory, `begin` gives `full`.
+/// key becomes unknown by age alone: were it forgotten earlier, because others want the room, its retry would be
+/// applied a second time. So where the memory is full, or a client has its share of it, `begin` refuses the new
+/// request, and the refusal goes to the one who asks.
 package struct IdempotencyMemory: Sendable {
   /// The limits of the memory.
   package struct Limits: Sendable {
     /// The most keys. `idempotency.keys`.
-    package var keys = 10_000
-    /// The most bytes of keys, requests and responses. `idempotency.bytes`.
-    package var bytes = 16_777_216
+    package var keys = 100_000
+    /// The most bytes of keys and responses. `idempotency.bytes`.
+    package var bytes = 67_108_864
+    /// How much of either one client may have, in percent. `idempotency.clientPercent`.
+    package var clientPercent = 50
     /// Seconds for which a response is remembered. `idempotency.seconds`.
-    package var seconds: UInt64 = 86_400
+    package var seconds: UInt64 = 3600
 
     /// The defaults.
     package init() {}
+
+    /// The most keys of one client.
+    package var clientKeys: Int { max(1, Int(Double(keys) * Double(clientPercent) / 100)) }
+    /// The most bytes of one client.
+    package var clientBytes: Int { Int(Double(bytes) * Double(clientPercent) / 100) }
   }
 
   /// What to do with a request.
@@ -32,9 +40,11 @@ package struct IdempotencyMemory: Sendable {
     case underWay
     /// The key belongs to another request.
     case reused
-    /// There is no room for one more under way.
+    /// There is no room for one more.
     case full
-    /// The request alone is over the bound of bytes.
+    /// The client has its share.
+    case shareFull
+    /// The request alone is over a client's share of the bytes.
     case tooLarge
   }
 
@@ -45,23 +55,37 @@ package struct IdempotencyMemory: Sendable {
 
   private struct Entry {
     let fingerprint: RequestFingerprint
-    /// What it counts.
+    /// Whose share it is part of; nil for what was restored.
+    let client: ClientAddress?
+    /// What it counts; while it is under way, with the room that is held for its response.
     var byteCount: Int
     var state: State
   }
 
-  /// What a key costs besides its bytes: its places in the tables and the headers of its arrays, roughly.
+  private struct Share {
+    var keys = 0
+    var bytes = 0
+  }
+
+  /// What a key costs besides its characters and the response: its digest, its places in the tables and the headers of
+  /// its arrays, roughly.
   package static let overheadBytes = 512
+  /// The room that is held for the status and the fields of a response that is not there yet.
+  package static let headBytes = 512
 
   /// The bounds.
   package let limits: Limits
-  /// Bytes of all keys with their requests and responses.
+  /// Bytes of all keys with their responses, and of the room that is held for responses to come.
   package private(set) var byteCount = 0
+  /// Clients that have less than at the last look, because keys of theirs became unknown.
+  private(set) var relieved: Set<ClientAddress> = []
 
   private var entries: [IdempotencyKey: Entry] = [:]
   /// The keys that are answered, oldest first; so they also expire in this order.
   private var answered: Deque<IdempotencyKey> = []
-  private var underWayByteCount = 0
+  private var shares: [ClientAddress: Share] = [:]
+  /// The bytes of what was restored.
+  private(set) var restoredByteCount = 0
 
   /// A memory of nothing.
   package init(limits: Limits) {
@@ -71,9 +95,14 @@ package struct IdempotencyMemory: Sendable {
   /// How many keys are remembered, those under way included.
   package var keyCount: Int { entries.count }
 
-  /// A request came. `now` is in seconds, and never less than at the call before.
+  /// The bytes that count for a client.
+  package func byteCount(of client: ClientAddress) -> Int { shares[client]?.bytes ?? 0 }
+
+  /// A request of a client came, with a body of so many bytes: room for a response as long is held meanwhile. `now` is
+  /// in seconds, and never less than at the call before.
   package mutating func begin(
-    _ key: IdempotencyKey, _ fingerprint: RequestFingerprint, at now: UInt64
+    _ key: IdempotencyKey, _ fingerprint: RequestFingerprint, from client: ClientAddress, bodyBytes: Int,
+    at now: UInt64
   ) -> Finding {
     forgetExpired(at: now)
     if let entry = entries[key] {
@@ -81,76 +110,108 @@ package struct IdempotencyMemory: Sendable {
       guard case .answered(let response, _) = entry.state else { return .underWay }
       return .answered(response)
     }
-    let cost = Self.overheadBytes + key.text.utf8.count + fingerprint.byteCount
-    guard cost <= limits.bytes else { return .tooLarge }
-    guard entries.count - answered.count < limits.keys, underWayByteCount + cost <= limits.bytes else { return .full }
-    while entries.count >= limits.keys || byteCount + cost > limits.bytes { forgetOldest() }
-    entries[key] = Entry(fingerprint: fingerprint, byteCount: cost, state: .underWay)
-    byteCount += cost
-    underWayByteCount += cost
+    let cost = Self.cost(of: key) + Self.headBytes + bodyBytes
+    let share = shares[client] ?? Share()
+    if cost > limits.clientBytes { return .tooLarge }
+    if share.keys >= limits.clientKeys || share.bytes + cost > limits.clientBytes { return .shareFull }
+    if entries.count >= limits.keys || byteCount + cost > limits.bytes { return .full }
+    entries[key] = Entry(fingerprint: fingerprint, client: client, byteCount: 0, state: .underWay)
+    shares[client, default: Share()].keys += 1
+    setByteCount(of: key, to: cost)
     return .first
   }
 
-  /// The request of a key that is under way was carried out: remembers its response, and forgets the oldest where that
-  /// is too much. A response for which there is no room even so is itself forgotten.
+  /// The request of a key that is under way was carried out: remembers its response. Where a body is longer than the
+  /// room that is left for it, the response is remembered without it.
   package mutating func keep(_ response: Response, for key: IdempotencyKey, at now: UInt64) {
-    guard var entry = endUnderWay(key) else { return }
+    guard let entry = underWay(key) else { return }
     forgetExpired(at: now)
-    let cost = Self.byteCount(of: response)
-    entry.byteCount += cost
-    entry.state = .answered(Self.trimmed(response), expiry: now + limits.seconds)
-    entries[key] = entry
+    let cost = Self.cost(of: key) + Self.byteCount(of: response)
+    let growth = cost - entry.byteCount
+    let left = min(limits.bytes - byteCount, entry.client.map { limits.clientBytes - byteCount(of: $0) } ?? .max)
+    let kept = growth > max(0, left) ? Self.withoutBody(response) : Self.trimmed(response)
+    entries[key]?.state = .answered(kept, expiry: now + limits.seconds)
     answered.append(key)
-    byteCount += cost
-    while byteCount > limits.bytes { forgetOldest() }
+    setByteCount(of: key, to: Self.cost(of: key) + Self.byteCount(of: kept))
+  }
+
+  /// Forgets the body of a response that was kept, and remembers the rest.
+  mutating func dropBody(of key: IdempotencyKey) {
+    guard case .answered(let response, let expiry)? = entries[key]?.state else { return }
+    let kept = Self.withoutBody(response)
+    entries[key]?.state = .answered(kept, expiry: expiry)
+    setByteCount(of: key, to: Self.cost(of: key) + Self.byteCount(of: kept))
   }
 
   /// Remembers the response that was given `age` seconds ago, before a restart; to be called before any request comes,
-  /// for the oldest response first. One that is too old, or there already, is passed over.
+  /// for the oldest response first. Whose request it was is not known, so it counts for all and for no client. One that
+  /// is too old, or there already, is passed over. Where the limits are lower than before, the oldest make room.
   package mutating func restore(
     _ response: Response, for key: IdempotencyKey, _ fingerprint: RequestFingerprint, age: UInt64, at now: UInt64
   ) {
     guard age < limits.seconds, entries[key] == nil else { return }
-    let cost = Self.overheadBytes + key.text.utf8.count + fingerprint.byteCount + Self.byteCount(of: response)
+    let cost = Self.cost(of: key) + Self.byteCount(of: response)
     guard cost <= limits.bytes else { return }
     while entries.count >= limits.keys || byteCount + cost > limits.bytes { forgetOldest() }
     // The clock may have gone back before the restart: no response expires before those that are older.
     var expiry = now + limits.seconds - age
     if let last = answered.last, case .answered(_, let latest)? = entries[last]?.state { expiry = max(expiry, latest) }
     entries[key] = Entry(
-      fingerprint: fingerprint, byteCount: cost, state: .answered(Self.trimmed(response), expiry: expiry))
+      fingerprint: fingerprint, client: nil, byteCount: 0, state: .answered(Self.trimmed(response), expiry: expiry))
     answered.append(key)
-    byteCount += cost
+    setByteCount(of: key, to: cost)
   }
 
   /// The request of a key that is under way changed nothing: when it is sent again, it is the first again.
   package mutating func abandon(_ key: IdempotencyKey) {
-    guard let entry = endUnderWay(key) else { return }
-    entries[key] = nil
-    byteCount -= entry.byteCount
+    if underWay(key) != nil { remove(key) }
   }
 
-  /// The entry of a key that is under way, which it is no longer.
-  private mutating func endUnderWay(_ key: IdempotencyKey) -> Entry? {
-    guard let entry = entries[key], case .underWay = entry.state else {
-      assertionFailure("'\(key.text)' is not under way")
-      return nil
-    }
-    underWayByteCount -= entry.byteCount
-    return entry
-  }
-
-  private mutating func forgetExpired(at now: UInt64) {
+  /// Forgets what is too old.
+  package mutating func forgetExpired(at now: UInt64) {
     while let oldest = answered.first, case .answered(_, let expiry)? = entries[oldest]?.state, expiry <= now {
       forgetOldest()
     }
   }
 
-  /// Only to be called while keys are answered; those under way are never more than the bounds allow.
-  private mutating func forgetOldest() {
-    let key = answered.removeFirst()
-    byteCount -= entries.removeValue(forKey: key)?.byteCount ?? 0
+  /// The clients that have less than at the call before.
+  mutating func takeRelieved() -> Set<ClientAddress> {
+    defer { relieved = [] }
+    return relieved
   }
+
+  /// The entry of a key, which must be under way.
+  private func underWay(_ key: IdempotencyKey) -> Entry? {
+    guard let entry = entries[key], case .underWay = entry.state else {
+      assertionFailure("'\(key.text)' is not under way")
+      return nil
+    }
+    return entry
+  }
+
+  /// Only to be called while keys are answered.
+  private mutating func forgetOldest() {
+    remove(answered.removeFirst())
+  }
+
+  private mutating func remove(_ key: IdempotencyKey) {
+    setByteCount(of: key, to: 0)
+    guard let entry = entries.removeValue(forKey: key) else { return }
+    relieved.insert(entry.client ?? .unknown)
+    guard let client = entry.client else { return }
+    shares[client]?.keys -= 1
+    if shares[client]?.keys == 0 { shares[client] = nil }
+  }
+
+  private mutating func setByteCount(of key: IdempotencyKey, to count: Int) {
+    guard let entry = entries[key] else { return }
+    let change = count - entry.byteCount
+    entries[key]?.byteCount = count
+    byteCount += change
+    if let client = entry.client { shares[client]?.bytes += change } else { restoredByteCount += change }
+  }
+
+  private static func cost(of key: IdempotencyKey) -> Int { overheadBytes + key.text.utf8.count }
 
   private static func byteCount(of response: Response) -> Int {
     response.fields.reduce(response.body.count) { $0 + $1.name.rawName.utf8.count + $1.value.utf8.count }
@@ -163,14 +224,28 @@ package struct IdempotencyMemory: Sendable {
     return response
   }
 
+  private static func withoutBody(_ response: Response) -> Response {
+    var response = response
+    response.body = []
+    response.fields[.contentType] = nil
+    return response
+  }
+
   /// What must always hold; stops the program where it does not. For tests.
   package func checkInvariants() {
     let underWay = entries.values.filter { if case .underWay = $0.state { true } else { false } }
     precondition(entries.count == underWay.count + answered.count, "every key is under way or in the queue")
     precondition(Set(answered).count == answered.count, "no key is in the queue twice")
-    precondition(underWay.reduce(0) { $0 + $1.byteCount } == underWayByteCount, "bytes under way are counted")
     precondition(entries.values.reduce(0) { $0 + $1.byteCount } == byteCount, "bytes are counted")
     precondition(entries.count <= limits.keys && byteCount <= limits.bytes, "the bounds hold")
+    for (client, share) in shares {
+      let own = entries.values.filter { $0.client == client }
+      precondition(own.count == share.keys, "the keys of a client are counted")
+      precondition(own.reduce(0) { $0 + $1.byteCount } == share.bytes, "the bytes of a client are counted")
+      precondition(share.keys <= limits.clientKeys && share.bytes <= limits.clientBytes, "the shares hold")
+    }
+    precondition(
+      shares.values.reduce(0) { $0 + $1.bytes } + restoredByteCount == byteCount, "every byte is counted once")
     let expiries = answered.compactMap { key -> UInt64? in
       guard case .answered(_, let expiry)? = entries[key]?.state else { return nil }
       return expiry

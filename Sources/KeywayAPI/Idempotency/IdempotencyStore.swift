@@ -1,54 +1,127 @@
-import HTTPServer
+package import HTTPServer
 import HTTPTypes
 import Locking
 import ModelStore
 
-/// The memory of idempotency keys, behind a lock and with a clock.
+/// The memory of idempotency keys, behind a lock, with a clock, and charged to the clients in the ledger.
 ///
-/// `memory` is all that changes. Its lock is held for a look-up or a change of the tables, never while a request is
-/// carried out and never with another lock.
+/// `contents` is all that changes. Its lock is held for a look-up or a change of the tables, never while a request is
+/// carried out; the ledger's is taken inside it, and no other.
 package final class IdempotencyStore: Sendable {
-  private let memory: Locked<IdempotencyMemory>
+  fileprivate struct Contents {
+    var memory: IdempotencyMemory
+    /// What the clients hold, by the ledger.
+    var reservations: [ClientAddress: MemoryReservation] = [:]
+  }
+
+  private let contents: Locked<Contents>
+  private let ledger: MemoryLedger
   private let now: @Sendable () -> UInt64
 
   /// A store without keys. `now` gives seconds that only grow.
-  package init(limits: IdempotencyMemory.Limits, now: @escaping @Sendable () -> UInt64) {
-    memory = Locked(IdempotencyMemory(limits: limits))
+  package init(limits: IdempotencyMemory.Limits, ledger: MemoryLedger, now: @escaping @Sendable () -> UInt64) {
+    contents = Locked(Contents(memory: IdempotencyMemory(limits: limits)))
+    self.ledger = ledger
     self.now = now
   }
 
   /// How many keys are remembered, and the bytes of them.
-  var counts: (keys: Int, bytes: Int) { memory.withLock { ($0.keyCount, $0.byteCount) } }
+  var counts: (keys: Int, bytes: Int) { contents.withLock { ($0.memory.keyCount, $0.memory.byteCount) } }
 
-  /// What to do with a request. The clock is read under the lock, so that it never seems to go back.
-  func begin(_ request: IdempotentRequest) -> IdempotencyMemory.Finding {
-    memory.withLock { [now] in $0.begin(request.key, request.fingerprint, at: now()) }
-  }
-
-  /// The request of a key has its response: a success is remembered, and anything else, which changed nothing, is not.
-  func end(_ key: IdempotencyKey, with response: Response) {
-    memory.withLock { [now] memory in
-      if response.status.kind == .successful {
-        memory.keep(response, for: key, at: now())
-      } else {
-        memory.abandon(key)
+  /// What to do with a request of a client, which has a body of so many bytes. The clock is read under the lock, so
+  /// that it never seems to go back.
+  func begin(
+    _ request: IdempotentRequest, from client: ClientAddress, bodyBytes: Int
+  ) -> IdempotencyMemory.Finding {
+    contents.withLock { [now, ledger] contents in
+      let finding = contents.memory.begin(
+        request.key, request.fingerprint, from: client, bodyBytes: bodyBytes, at: now())
+      contents.relieve(ledger)
+      guard case .first = finding else { return finding }
+      do throws(MemoryRefusal) {
+        try contents.charge(client, ledger)
+        return .first
+      } catch {
+        contents.memory.abandon(request.key)
+        contents.relieve(ledger)
+        return error == .clientShare ? .shareFull : .full
       }
     }
   }
 
-  /// Remembers the responses that were kept with commits, oldest first; `present` is in milliseconds since 1970.
-  func restore(_ attachments: [StoredAttachment], at present: Int64) {
-    memory.withLock { [now] memory in
-      for attachment in attachments {
-        guard let stored = StoredResponse(attachment.bytes) else { continue }
-        let age = UInt64(max(0, present - attachment.milliseconds)) / 1000
-        memory.restore(stored.response, for: stored.request.key, stored.request.fingerprint, age: age, at: now())
+  /// The request of a client's key has its response: a success is remembered, and anything else, which changed nothing,
+  /// is not.
+  func end(_ key: IdempotencyKey, of client: ClientAddress, with response: Response) {
+    contents.withLock { [now, ledger] contents in
+      guard response.status.kind == .successful else {
+        contents.abandon(key, ledger)
+        return
       }
+      contents.memory.keep(response, for: key, at: now())
+      do throws(MemoryRefusal) {
+        try contents.charge(client, ledger)
+      } catch {
+        contents.memory.dropBody(of: key)
+        // What is left fits in the room that was held for it.
+        try? contents.charge(client, ledger)
+      }
+      contents.relieve(ledger)
     }
   }
 
   /// The request of a key was refused.
   func abandon(_ key: IdempotencyKey) {
-    memory.withLock { $0.abandon(key) }
+    contents.withLock { [ledger] in $0.abandon(key, ledger) }
+  }
+
+  /// Remembers responses that were kept with commits, oldest first; `present` is in milliseconds since 1970. To be
+  /// called before any request comes. They are charged to no client, and where the ledger has no room for them they are
+  /// remembered all the same.
+  func restore(_ attachments: [StoredAttachment], at present: Int64) {
+    contents.withLock { [now, ledger] contents in
+      for attachment in attachments {
+        // Of clocks that say anything: what was written in the future has no age, and what is older than can be counted
+        // is too old.
+        let (age, isTooOld) = present.subtractingReportingOverflow(attachment.milliseconds)
+        guard !isTooOld || present < attachment.milliseconds, let stored = StoredResponse(attachment.bytes) else {
+          continue
+        }
+        contents.memory.restore(
+          stored.response, for: stored.request.key, stored.request.fingerprint,
+          age: isTooOld ? 0 : UInt64(max(0, age)) / 1000, at: now())
+      }
+      try? contents.charge(.unknown, ledger)
+    }
+  }
+
+  /// Forgets what is too old, also when no request comes.
+  func sweep() {
+    contents.withLock { [now, ledger] contents in
+      contents.memory.forgetExpired(at: now())
+      contents.relieve(ledger)
+    }
+  }
+}
+
+extension IdempotencyStore.Contents {
+  /// Has the ledger say of a client what the memory says.
+  fileprivate mutating func charge(_ client: ClientAddress, _ ledger: MemoryLedger) throws(MemoryRefusal) {
+    let bytes = memory.byteCount(of: client) + (client == .unknown ? memory.restoredByteCount : 0)
+    if let reservation = reservations[client] {
+      try reservation.resize(to: bytes)
+      if bytes == 0 { reservations[client] = nil }
+    } else if bytes > 0 {
+      reservations[client] = try ledger.reserve(bytes, for: client, .idempotency)
+    }
+  }
+
+  /// Gives back what became free.
+  fileprivate mutating func relieve(_ ledger: MemoryLedger) {
+    for client in memory.takeRelieved() { try? charge(client, ledger) }
+  }
+
+  fileprivate mutating func abandon(_ key: IdempotencyKey, _ ledger: MemoryLedger) {
+    memory.abandon(key)
+    relieve(ledger)
   }
 }

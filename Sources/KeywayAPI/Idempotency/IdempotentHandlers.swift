@@ -17,14 +17,15 @@ struct IdempotentHandlers: Sendable {
       guard let header = request.header(.idempotencyKey) else { return try handle(request, context) }
       let key = try IdempotencyKey(header)
       let idempotent = IdempotentRequest(key: key, fingerprint: RequestFingerprint(request))
-      if let response = try begin(idempotent) {
+      let client = request.client
+      if let response = try begin(idempotent, from: client, bodyBytes: request.body().count) {
         registry.increment("keyway_idempotency_replays_total")
         return .response(response)
       }
       do throws(Problem) {
         var context = context
         context.idempotency = idempotent
-        return watched(try handle(request, context), key)
+        return watched(try handle(request, context), key, of: client)
       } catch {
         store.abandon(key)
         throw error
@@ -33,9 +34,11 @@ struct IdempotentHandlers: Sendable {
   }
 
   /// The response to give again; nil where the request is the first with its key, which is under way from now on.
-  private func begin(_ request: IdempotentRequest) throws(Problem) -> Response? {
+  private func begin(
+    _ request: IdempotentRequest, from client: ClientAddress, bodyBytes: Int
+  ) throws(Problem) -> Response? {
     let key = request.key
-    switch store.begin(request) {
+    switch store.begin(request, from: client, bodyBytes: bodyBytes) {
     case .first: return nil
     case .answered(var response):
       response.fields[.idempotencyReplayed] = "true"
@@ -47,23 +50,32 @@ struct IdempotentHandlers: Sendable {
         .idempotencyKeyReused,
         "Idempotency-Key '\(key.text)' belongs to a request of another target, body, type, condition or writer")
     case .full:
-      throw Problem(.overloaded, "the requests with an Idempotency-Key that are under way fill the memory of keys")
+      throw Problem(
+        .overloaded,
+        "the memory of Idempotency-Keys is full, and none is forgotten within idempotency.seconds; nothing was changed")
+    case .shareFull:
+      throw Problem(
+        .overloaded,
+        "this client has its share of the memory of Idempotency-Keys, and none is forgotten within "
+          + "idempotency.seconds; nothing was changed")
     case .tooLarge:
-      throw Problem(.contentTooLarge, "with its Idempotency-Key the request is over idempotency.bytes")
+      throw Problem(.contentTooLarge, "with its Idempotency-Key the request is over a client's idempotency.bytes")
     }
   }
 
   /// The response, with the key's fate tied to it, whether or not there is still a client to receive it.
-  private func watched(_ response: HandlerResponse, _ key: IdempotencyKey) -> HandlerResponse {
+  private func watched(
+    _ response: HandlerResponse, _ key: IdempotencyKey, of client: ClientAddress
+  ) -> HandlerResponse {
     switch response {
     case .response(let now):
-      store.end(key, with: now)
+      store.end(key, of: client, with: now)
       return response
     case .deferred(let start):
       return .deferred { [store] completion in
         start(
           completion.preparing { response in
-            store.end(key, with: response)
+            store.end(key, of: client, with: response)
             return response
           })
       }

@@ -4,20 +4,98 @@ import KeyValueModel
 
 /// The response to a request with an `Idempotency-Key`, as it is kept with its commit: a retry after a restart finds it
 /// exactly where the commit is found too.
+///
+/// It is written on the writer's thread, so its form is one that costs little more than copying: a byte that names the
+/// form, the key behind its length, the digest of the request, the status, the fields behind their number, each name
+/// and value behind its length, and the body, which is the rest. Lengths and the status are numbers of four bytes, the
+/// least significant first.
 struct StoredResponse {
   let request: IdempotentRequest
   let response: Response
+
+  /// What the present form begins with. The one before it is JSON, and begins with `[`.
+  private static let form: UInt8 = 1
 
   init(request: IdempotentRequest, response: Response) {
     self.request = request
     self.response = response
   }
 
-  /// The response of a text; nil where that is none.
-  init?(_ text: [UInt8]) {
+  /// The response that was written down in this form or the one before; nil where it is neither.
+  init?(_ bytes: [UInt8]) {
+    guard bytes.first == Self.form else {
+      self.init(json: bytes)
+      return
+    }
+    var rest = bytes.dropFirst()
+    guard let key = Self.text(&rest), let key = try? IdempotencyKey(key),
+      rest.count >= RequestFingerprint.byteCount,
+      let fingerprint = RequestFingerprint(bytes: rest.prefix(RequestFingerprint.byteCount))
+    else { return nil }
+    rest = rest.dropFirst(RequestFingerprint.byteCount)
+    guard let status = Self.number(&rest), (100...599).contains(status), let count = Self.number(&rest) else {
+      return nil
+    }
+    var head: HTTPFields = [:]
+    for _ in 0..<count {
+      guard let name = Self.text(&rest), let name = HTTPField.Name(name), let value = Self.text(&rest) else {
+        return nil
+      }
+      head.append(HTTPField(name: name, value: value))
+    }
+    self.init(
+      request: IdempotentRequest(key: key, fingerprint: fingerprint),
+      response: Response(status: HTTPResponse.Status(code: status), fields: head, body: Array(rest)))
+  }
+
+  /// The response as it is kept.
+  var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(512 + response.body.count)
+    bytes.append(Self.form)
+    Self.append(request.key.text, to: &bytes)
+    request.fingerprint.append(to: &bytes)
+    Self.append(response.status.code, to: &bytes)
+    Self.append(response.fields.count, to: &bytes)
+    for field in response.fields {
+      Self.append(field.name.rawName, to: &bytes)
+      Self.append(field.value, to: &bytes)
+    }
+    bytes.append(contentsOf: response.body)
+    return bytes
+  }
+
+  private static func append(_ number: Int, to bytes: inout [UInt8]) {
+    withUnsafeBytes(of: UInt32(number).littleEndian) { bytes.append(contentsOf: $0) }
+  }
+
+  private static func append(_ text: String, to bytes: inout [UInt8]) {
+    append(text.utf8.count, to: &bytes)
+    bytes.append(contentsOf: text.utf8)
+  }
+
+  private static func number(_ rest: inout ArraySlice<UInt8>) -> Int? {
+    guard rest.count >= 4 else { return nil }
+    let number = rest.withUnsafeBytes { UInt32(littleEndian: $0.loadUnaligned(as: UInt32.self)) }
+    rest = rest.dropFirst(4)
+    return Int(number)
+  }
+
+  private static func text(_ rest: inout ArraySlice<UInt8>) -> String? {
+    guard let length = number(&rest), length <= rest.count else { return nil }
+    let text = String(validating: rest.prefix(length), as: UTF8.self)
+    rest = rest.dropFirst(length)
+    return text
+  }
+
+  // MARK: The form before
+
+  /// The response of a JSON array: key, request, status, fields and body, where request and body have a character for
+  /// each byte.
+  private init?(json text: [UInt8]) {
     guard let value = try? Value(json: text, depthLimit: 4), case .array(let parts) = value, parts.count == 5,
       case .string(let key) = parts[0], let key = try? IdempotencyKey(key),
-      case .string(let fingerprint) = parts[1], let fingerprint = Self.bytes(of: fingerprint),
+      case .string(let sent) = parts[1], let sent = Self.bytes(of: sent),
       case .integer(let status) = parts[2], (100...599).contains(status),
       case .array(let fields) = parts[3], case .string(let body) = parts[4], let body = Self.bytes(of: body)
     else { return nil }
@@ -28,25 +106,9 @@ struct StoredResponse {
       else { return nil }
       head.append(HTTPField(name: name, value: content))
     }
-    request = IdempotentRequest(key: key, fingerprint: RequestFingerprint(bytes: fingerprint))
-    response = Response(status: HTTPResponse.Status(code: Int(status)), fields: head, body: body)
-  }
-
-  /// The response as text: JSON without a line break.
-  var text: [UInt8] {
-    let fields = response.fields.map { Value.array([.string($0.name.rawName), .string($0.value)]) }
-    var text: [UInt8] = []
-    Value.array([
-      .string(request.key.text), .string(Self.string(of: request.fingerprint.bytes)),
-      .integer(Int64(response.status.code)),
-      .array(fields), .string(Self.string(of: response.body)),
-    ]).appendJSON(to: &text)
-    return text
-  }
-
-  /// Bytes as the characters of the same numbers, which leaves text readable.
-  private static func string(of bytes: [UInt8]) -> String {
-    String(String.UnicodeScalarView(bytes.lazy.map { Unicode.Scalar($0) }))
+    self.init(
+      request: IdempotentRequest(key: key, fingerprint: RequestFingerprint(ofRequest: sent)),
+      response: Response(status: HTTPResponse.Status(code: Int(status)), fields: head, body: body))
   }
 
   private static func bytes(of text: String) -> [UInt8]? {

@@ -99,6 +99,7 @@ struct FetchHandler: Sendable {
     let limit = try target.limit(upTo: pages.limits.objects)
     let page = target["page"]
     let state = store.snapshot.state
+    let client = request.client
     let isLong = page == nil && entities.reduce(0) { $0 + state.objectCount(of: $1) } > Self.fewObjects
     return try readings.response(to: request, isLong: isLong) { [self] budget throws(Problem) in
       var word: String?
@@ -124,7 +125,10 @@ struct FetchHandler: Sendable {
       bytes.append(UInt8(ascii: "]"))
       bytes.append(contentsOf: fetch.rows.sections)
       try budget.check(bytes)
-      if end < references.count { bytes.append(contentsOf: ",\"next\":\"\(word ?? pages.keep(fetch)).\(end)\"".utf8) }
+      if end < references.count {
+        let next = if let word { word } else { try pages.keep(fetch, for: client) }
+        bytes.append(contentsOf: ",\"next\":\"\(next).\(end)\"".utf8)
+      }
       bytes.append(UInt8(ascii: "}"))
       return .json(bytes, cursor: store.cursor(revision))
     }

@@ -1,10 +1,16 @@
-import DequeModule
+package import HTTPServer
 import KeyValueModel
 import Locking
 import ModelStore
 
 /// Fetches whose next page a client may still ask for. All pages of a fetch show one state, so the state is kept: for a
-/// while, and for so many fetches; the oldest make room. A page that is no longer kept is `page-expired`.
+/// while, for so many fetches, and for so many bytes. A page that is no longer kept is `page-expired`.
+///
+/// A client whose share is used up loses its own oldest fetch by the next one. Where all clients together have what
+/// there is, room comes from the one that has the most, and only for one that has less: no client takes from another
+/// what it could not have itself.
+///
+/// `contents` is all that changes. The ledger's lock is taken inside its lock, and no other.
 package final class PageStore: Sendable {
   /// What a fetch found.
   struct Rows: Sendable {
@@ -21,12 +27,21 @@ package final class PageStore: Sendable {
     let rows: Rows
     /// What was fetched, so that a page is not continued under another name.
     let subject: String
+
+    /// What it takes by itself, about.
+    var byteCount: Int {
+      256 + MemoryLayout<Reference>.stride * rows.references.count + rows.sections.count + subject.utf8.count
+    }
   }
 
   /// The limits of fetches.
   package struct Limits: Sendable {
     /// The most fetches kept. `fetch.pages`.
-    package var fetches = 64
+    package var fetches = 1024
+    /// The most fetches kept for one client. `fetch.clientPages`.
+    package var clientFetches = 64
+    /// The most bytes of fetches, with what of past states is kept for them alone. `fetch.pageBytes`.
+    package var bytes = 67_108_864
     /// Seconds for which a fetch is kept. `fetch.pageSeconds`.
     package var seconds: UInt64 = 60
     /// The most objects on a page. `fetch.limit`.
@@ -36,41 +51,50 @@ package final class PageStore: Sendable {
     package init() {}
   }
 
-  private struct Contents {
-    var fetches: [String: (fetch: Fetch, expiry: UInt64)] = [:]
-    /// The words of the fetches, the oldest first.
-    var words: Deque<String> = []
-
-    mutating func removeExpired(at now: UInt64) {
-      while let oldest = words.first, let expiry = fetches[oldest]?.expiry, expiry <= now { removeOldest() }
-    }
-
-    mutating func removeOldest() {
-      if let oldest = words.popFirst() { fetches[oldest] = nil }
-    }
-  }
-
   let limits: Limits
+  private let ledger: MemoryLedger
   private let now: @Sendable () -> UInt64
   private let random: @Sendable () -> UInt64
-  private let contents = Locked(Contents())
+  private let contents: Locked<KeptFetches>
 
   /// A store without fetches. `now` gives seconds that only grow, `random` the words that name fetches.
-  package init(limits: Limits, now: @escaping @Sendable () -> UInt64, random: @escaping @Sendable () -> UInt64) {
+  package init(
+    limits: Limits, ledger: MemoryLedger, now: @escaping @Sendable () -> UInt64,
+    random: @escaping @Sendable () -> UInt64
+  ) {
     self.limits = limits
+    self.ledger = ledger
     self.now = now
     self.random = random
+    contents = Locked(KeptFetches(limits: limits))
   }
 
-  /// Keeps a fetch and gives the word that its pages begin with.
-  func keep(_ fetch: Fetch) -> String {
+  /// How many fetches are kept, and the bytes of them.
+  var counts: (fetches: Int, bytes: Int) { contents.withLock { ($0.count, $0.byteCount) } }
+
+  /// Keeps a fetch of a client and gives the word that its pages begin with. Throws `overloaded` where there is no room
+  /// that this client may take.
+  func keep(_ fetch: Fetch, for client: ClientAddress) throws(Problem) -> String {
     let word = String(random(), radix: 36)
     let now = now()
-    contents.withLock { [limits] contents in
+    let isKept = contents.withLock { [ledger, limits] contents in
       contents.removeExpired(at: now)
-      contents.fetches[word] = (fetch, now + limits.seconds)
-      contents.words.append(word)
-      while contents.words.count > limits.fetches { contents.removeOldest() }
+      guard contents.makeRoom(for: fetch.byteCount, of: client) else { return false }
+      while true {
+        do throws(MemoryRefusal) {
+          let reservation = try ledger.reserve(fetch.byteCount, for: client, .pages)
+          contents.insert(
+            KeptFetch(fetch: fetch, client: client, expiry: now + limits.seconds, reservation: reservation), as: word)
+          return true
+        } catch {
+          // Its own fetches are what a client can do without.
+          guard contents.removeOldest(of: client) else { return false }
+        }
+      }
+    }
+    guard isKept else {
+      throw Problem(
+        .overloaded, "there is no room to keep so many rows for their next pages; a larger limit needs fewer pages")
     }
     return word
   }
@@ -85,12 +109,22 @@ package final class PageStore: Sendable {
     let now = now()
     let fetch = contents.withLock { contents in
       contents.removeExpired(at: now)
-      return contents.fetches[word]?.fetch
+      return contents.fetch(word)
     }
     guard let fetch else { throw Problem(.pageExpired, "the state of this page is no longer kept") }
     guard fetch.subject == subject, offset <= fetch.rows.references.count else {
       throw Problem(.malformedQuery, "page belongs to another fetch")
     }
     return (word, fetch, offset)
+  }
+
+  /// Lets go of what is too old, and of what has become too large by what was written meanwhile; `written` is
+  /// `Snapshot.writtenBytes` of the present state. To be called every second or so.
+  func sweep(written: Int) {
+    let now = now()
+    contents.withLock { contents in
+      contents.removeExpired(at: now)
+      contents.settle(written: written)
+    }
   }
 }

@@ -37,7 +37,7 @@ struct TransactionWriter: Sendable {
       { commit, state in
         let response = rendered(commit, state)
         kept?.withLock { $0 = response }
-        return StoredResponse(request: request, response: response).text
+        return StoredResponse(request: request, response: response).bytes
       }
     }
     return .deferred { [self] completion in

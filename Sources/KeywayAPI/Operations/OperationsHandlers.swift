@@ -22,9 +22,9 @@ struct OperationsHandlers: Sendable {
     .response(.json(["status": .string("alive")]))
   }
 
-  /// `/readyz`: it takes requests, or a problem that says why it does not.
+  /// `/readyz`: it takes requests, writes among them, or a problem that says why it does not.
   func ready(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
-    try readiness.check()
+    try readiness.checkWrites()
     return .response(.json(["status": .string("ready")]))
   }
 

@@ -15,17 +15,23 @@ package struct Problem: Error, Sendable {
   private var operation: Int?
   private var fields: HTTPFields = [:]
 
-  /// A mistake with its detail. `status` where it is another than the code's: a limit that one client has met is 429,
-  /// where the same limit of all clients is 503.
+  /// The most characters of a detail: enough for every sentence with what it quotes, unless that is long.
+  package static let detailLength = 500
+  /// The most characters of an object's name or a key path.
+  package static let placeLength = 300
+
+  /// A mistake with its detail, of which the middle is left out where it is long: it may quote what the client sent.
+  /// `status` where it is another than the code's: a limit that one client has met is 429, where the same limit of all
+  /// clients is 503.
   package init(
     _ code: ProblemCode, _ detail: String, object: Reference? = nil, keyPath: String? = nil,
     status: HTTPResponse.Status? = nil
   ) {
     self.code = code
     self.status = status ?? code.status
-    self.detail = detail
+    self.detail = detail.shortened(to: Self.detailLength)
     self.object = object?.text
-    self.keyPath = keyPath
+    self.keyPath = keyPath?.shortened(to: Self.placeLength)
     let passes =
       self.status == .tooManyRequests || self.status == .serviceUnavailable || code == .idempotencyKeyInUse
     if passes { fields[.retryAfter] = "1" }
@@ -34,8 +40,8 @@ package struct Problem: Error, Sendable {
   /// A refusal of the model.
   package init(_ error: ModelError) {
     self.init(ProblemCode(rawValue: error.code.rawValue) ?? .internalError, error.detail)
-    object = error.object
-    keyPath = error.keyPath
+    object = error.object?.shortened(to: Self.placeLength)
+    keyPath = error.keyPath?.shortened(to: Self.placeLength)
     operation = error.operation
   }
 

@@ -19,6 +19,14 @@ final class Readiness: Sendable {
     draining.store(true, ordering: .relaxed)
   }
 
+  /// The same as `check`, and throws `store-unavailable` where writes are refused, too: reading goes on meanwhile.
+  func checkWrites() throws(Problem) {
+    try check()
+    if case .unavailable(let reason) = store.condition {
+      throw Problem(.storeUnavailable, "writes are refused, reading goes on: \(reason)")
+    }
+  }
+
   /// Throws `draining`, or `store-unavailable` with how far the store has come in reading its journal.
   func check() throws(Problem) {
     if isDraining { throw Problem(.draining, "the server is about to stop") }

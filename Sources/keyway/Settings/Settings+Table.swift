@@ -79,9 +79,12 @@ extension Settings {
     .number("queries.commitSteps", \.api.store.queryCommitCost, 1000...10_000_000_000, "those of all, for a commit"),
     .number("fetch.limit", \.api.pages.objects, 1...100_000, "objects on a page"),
     .number("fetch.pages", \.api.pages.fetches, 1...100_000, "fetches kept for their next pages"),
+    .number("fetch.clientPages", \.api.pages.clientFetches, 1...100_000, "those of one client"),
+    .number("fetch.pageBytes", \.api.pages.bytes, 1 << 16...1 << 40, "memory for them and what they keep alive"),
     .number("fetch.pageSeconds", \.api.pages.seconds, 1...86_400, "how long they are kept"),
     .number("idempotency.keys", \.api.idempotency.keys, 1...1_000_000, "requests with an Idempotency-Key, remembered"),
     .number("idempotency.bytes", \.api.idempotency.bytes, 1 << 16...1 << 40, "memory for them and their responses"),
+    .number("idempotency.clientPercent", \.api.idempotency.clientPercent, 1...100, "of either for one client"),
     .number("idempotency.seconds", \.api.idempotency.seconds, 1...31_536_000, "how long they are remembered"),
     .number("drain.seconds", \.drainSeconds, 1...9, "how long a stop waits for streams and requests"),
   ]

@@ -33,16 +33,7 @@ final class FaultyDisk {
     self.directory = directory
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     folder = try ScratchDirectory()
-    let compilers =
-      ["/usr/bin/clang", "/usr/bin/cc", "/opt/swift/usr/bin/clang"]
-      + (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map { "\($0)/clang" }
-    guard let compiler = compilers.first(where: { FileManager.default.isExecutableFile(atPath: $0) }) else {
-      throw LoopbackError("there is no C compiler; Swift on Linux needs one, too")
-    }
-    let result = try ChildProcess.run(
-      compiler,
-      ["-shared", "-fPIC", "-O1", "-o", folder.file("faults.so"), PackageFolder.script("faults.c"), "-ldl"])
-    guard result.status == 0 else { throw LoopbackError(result.errors) }
+    try PreloadedLibrary.build("faults.c", to: folder.file("faults.so"))
     _ = try folder.write(String(repeating: Fault.none.rawValue, count: 4096), to: "control")
     control = try FileHandle(forUpdating: URL(fileURLWithPath: folder.file("control")))
   }

@@ -54,9 +54,28 @@ struct FullDiskTests {
       let answer = try put(count, server)
       if answer.status == 201 { count += 1 } else { refusal = answer }
     }
+    // Nothing that the server frees itself makes room, now.
+    let filling = disk.path + "/filling"
+    _ = FileManager.default.createFile(atPath: filling, contents: nil)
+    let file = try FileHandle(forWritingTo: URL(fileURLWithPath: filling))
+    while (try? file.write(contentsOf: Data(repeating: 2, count: 4096))) != nil {}
+    try file.close()
+    refusal = nil
+    while refusal == nil, count < 1000 {
+      let answer = try put(count, server)
+      if answer.status == 201 { count += 1 } else { refusal = answer }
+    }
     #expect(refusal?.status == 503)
     #expect(refusal?.problem == "store-unavailable")
     #expect(refusal?["Retry-After"] != nil)
+    #expect(refusal?.text.contains(disk.path) == false, "\(refusal?.text ?? "")")
+    let ready = try server.client.send("GET", "/readyz")
+    #expect(ready.status == 503 && ready.problem == "store-unavailable" && !ready.text.contains(disk.path))
+    let lines = { (text: String) in server.process.child.errors.components(separatedBy: text).count - 1 }
+    let begun = lines("the store takes no writes")
+    for _ in 0..<3 { #expect(try put(count, server).status == 503) }
+    #expect(begun == lines("the store takes no writes") && begun == lines("the store takes writes again") + 1)
+    #expect(server.process.child.errors.contains("reason=\(disk.path)/store/"))
     #expect(try server.revision == count)
     #expect(try server.client.send("GET", "/v1/objects/Note/0").status == 200)
     let stream = try server.client.stream("/v1/objects/Note/0/text?options=initial")
@@ -64,7 +83,7 @@ struct FullDiskTests {
     // Also where it ends without room.
     try server.restart()
     #expect(try server.revision == count)
-    try FileManager.default.removeItem(atPath: ballast)
+    for path in [ballast, filling] { try FileManager.default.removeItem(atPath: path) }
     let resumes = try Deadline(seconds: 30).awaits { try put(count, server).status == 201 }
     #expect(resumes)
     try server.restart()

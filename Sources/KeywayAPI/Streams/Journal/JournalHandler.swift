@@ -104,7 +104,7 @@ struct JournalHandler: Sendable {
   private func problem(_ error: JournalError, _ cursor: String?) -> Problem {
     switch error {
     case .compacted(let base): unusableCursor(cursor, .compacted, base)
-    default: Problem(.storeUnavailable, "the journal cannot be read: \(error)")
+    default: Problem(.storeUnavailable, "the journal cannot be read: \(store.journal.publicReason(error))")
     }
   }
 

@@ -1,0 +1,11 @@
+/// What an operator should know of a store: told once when it begins, and once when it is over.
+package enum StoreNotice: Hashable, Sendable {
+  /// The journal takes no writes, for this reason, which may name files. Reading goes on.
+  case refusesWrites(String)
+  /// It takes writes again.
+  case takesWrites
+  /// The state could not be written down, for this reason; the journal grows until it can.
+  case snapshotFailed(String)
+  /// It was written down.
+  case snapshotWritten
+}

@@ -5,9 +5,9 @@ import Synchronization
 /// What the server keeps for one TCP connection that libmicrohttpd has, from accepting to closing: one object, reused
 /// for every request on it.
 ///
-/// `@unchecked Sendable`: `exchange`, `target`, `body`, `deferredResponse`, `gate` and `isRequestUnderWay` are touched by
-/// the one libmicrohttpd thread that the connection belongs to; `registryIndex` under the registry's lock; the rest is constant
-/// or atomic.
+/// `@unchecked Sendable`: `exchange`, `target`, `body`, `deferredResponse`, `gate` and `isRequestUnderWay` are touched
+/// by the one libmicrohttpd thread that the connection belongs to; `registryIndex` under the registry's lock; the rest
+/// is constant or atomic.
 final class Connection: @unchecked Sendable {
   /// libmicrohttpd's descriptor; valid as long as the connection is registered.
   let descriptor: Int32
@@ -104,6 +104,7 @@ final class Connection: @unchecked Sendable {
     deferredResponse = nil
     deadline.store(MonotonicClock.milliseconds + Int64(limits.keepAliveSeconds) * 1_000, ordering: .relaxed)
     isRequestUnderWay = false
+    if gate.hasPartOfHead { beginTime(limits) }
     busy.store(false, ordering: .releasing)
   }
 

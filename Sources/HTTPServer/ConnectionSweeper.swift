@@ -1,4 +1,5 @@
 import CMicrohttpd
+import CSocketCalls
 import Glibc
 import Logging
 
@@ -26,12 +27,16 @@ final class ConnectionSweeper: Sendable {
 
   private static func run(_ context: ServerContext, until end: WakeDescriptor) {
     var lastLook = MonotonicClock.milliseconds
+    var shortage = DescriptorShortage(closedCount: keyway_connections_without_descriptor())
     while !end.wait(milliseconds: context.lingering.isEmpty ? intervalMilliseconds : lingeringMilliseconds) {
       let now = MonotonicClock.milliseconds
       context.lingering.drain(now: now)
       let count = context.registry.cutOverdue(now: now)
       let unread = now - lastLook < Int64(intervalMilliseconds) ? 0 : context.registry.wakeUnread()
       if now - lastLook >= Int64(intervalMilliseconds) { lastLook = now }
+      if let count = shortage.begins(closedCount: keyway_connections_without_descriptor(), now: now) {
+        context.logger.error("no descriptor is left; connections are closed", metadata: ["connections": "\(count)"])
+      }
       if unread > 0 { context.logger.debug("woke unread connections", metadata: ["connections": "\(unread)"]) }
       if count > 0 { context.logger.debug("cut slow clients", metadata: ["connections": "\(count)"]) }
     }

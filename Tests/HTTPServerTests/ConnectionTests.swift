@@ -73,6 +73,15 @@ import Testing
     #expect(limits.connections == 800)
   }
 
+  @Test func aShortageOfDescriptorsIsReportedWhenItBegins() {
+    var shortage = DescriptorShortage(closedCount: 5)
+    #expect(shortage.begins(closedCount: 5, now: 0) == nil)
+    #expect(shortage.begins(closedCount: 7, now: 1) == 2)
+    #expect(shortage.begins(closedCount: 9, now: 50_000) == nil)
+    #expect(shortage.begins(closedCount: 10, now: 100_000) == nil)
+    #expect(shortage.begins(closedCount: 12, now: 160_000) == 2)
+  }
+
   @Test func anAddressThatTakesAllItCanGetLeavesRoomForAnother() throws {
     let test = try TestServer(
       host: "::",

@@ -111,6 +111,7 @@ final class Connection: @unchecked Sendable {
     deferredResponse = nil
     deadline.store(MonotonicClock.milliseconds + Int64(limits.keepAliveSeconds) * 1_000, ordering: .relaxed)
     isRequestUnderWay = false
+    if gate.hasPartOfHead { beginTime(limits) }
     busy.store(false, ordering: .releasing)
   }
 

@@ -48,8 +48,9 @@ final class ConnectionRegistry: Sendable {
   /// 0.9.75 takes 128 events from epoll at a time, and where it gets exactly that many, waits for more before it serves
   /// any: 128 clients that have all sent a request and wait for the answer then wait for each other. And where the end
   /// of a client's side came together with its request, one event was for both: after the answer it reads no more, and
-  /// the connection would stay half closed (CLOSE_WAIT) until it is idle for too long. Setting the low-water mark to what it is has the kernel signal the descriptor once more (`tcp_set_rcvlowat`), which ends that,
-  /// and costs one that is about to be served a look in vain.
+  /// the connection would stay half closed (CLOSE_WAIT) until it is idle for too long. Setting the low-water mark to
+  /// what it is has the kernel signal the descriptor once more (`tcp_set_rcvlowat`), which ends that, and costs one
+  /// that is about to be served a look in vain.
   func wakeUnread() -> Int {
     connections.withLock { connections in
       var count = 0

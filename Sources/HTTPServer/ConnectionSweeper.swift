@@ -1,4 +1,5 @@
 import CMicrohttpd
+import CSocketCalls
 import Glibc
 import Logging
 
@@ -29,6 +30,7 @@ final class ConnectionSweeper: Sendable {
     var watch = watch
     var lastLook = MonotonicClock.milliseconds
     var lastSecond = MonotonicClock.seconds
+    var closedCount = keyway_connections_without_descriptor()
     while !end.wait(milliseconds: context.lingering.isEmpty ? intervalMilliseconds : lingeringMilliseconds) {
       let now = MonotonicClock.milliseconds
       context.lingering.drain(now: now)
@@ -39,6 +41,9 @@ final class ConnectionSweeper: Sendable {
         unread = context.registry.wakeUnread()
         watch?.look(.current)
         watch?.giveBack()
+        let count = keyway_connections_without_descriptor()
+        if count > closedCount { context.conditions.note(.descriptors, count: count - closedCount) }
+        closedCount = count
       }
       if unread > 0 { context.logger.debug("woke unread connections", metadata: ["connections": "\(unread)"]) }
       if now / 1_000 != Int64(lastSecond) {

@@ -85,13 +85,8 @@ private func hideParameters(of target: UnsafePointer<CChar>) {
   question[1] = 0
 }
 
-/// The target as text, `nil` if it is malformed.
-private func requestTarget(_ bytes: UnsafePointer<CChar>) -> String? {
-  guard let target = String(validatingCString: bytes),
-    target.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F })
-  else { return nil }
-  return target
-}
+/// The target as text, which the gate has judged; `nil` if it is not UTF-8.
+private func requestTarget(_ bytes: UnsafePointer<CChar>) -> String? { String(validatingCString: bytes) }
 
 /// libmicrohttpd's recv(2) on a connection.
 func receiveRequests(

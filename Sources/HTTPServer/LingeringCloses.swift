@@ -6,7 +6,7 @@ import Locking
 /// makes the kernel reset it, and the client may lose the answer that says why; so what it sends is read and thrown
 /// away for a while (RFC 9112 §9.6).
 ///
-/// Bounded: of more than `capacity` sockets at a time, the later ones are closed as they are.
+/// Bounded: of more than `capacity` sockets at a time the oldest, which has had the longest time, is closed as it is.
 final class LingeringCloses: Sendable {
   private struct Entry {
     let descriptor: Int32
@@ -29,7 +29,7 @@ final class LingeringCloses: Sendable {
   /// Keeps a connection's socket open behind its own descriptor. Any thread.
   func add(duplicateOf descriptor: Int32, isAnswered: Bool = false, now: Int64) {
     entries.withLock { entries in
-      guard entries.count < Self.capacity else { return }
+      if entries.count == Self.capacity { close(entries.removeFirst().descriptor) }
       let duplicate = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
       if duplicate >= 0 { entries.append(Entry(descriptor: duplicate, start: now, isAnswered: isAnswered)) }
     }
@@ -58,14 +58,16 @@ final class LingeringCloses: Sendable {
     }
   }
 
-  /// Throws away what can be read without waiting; says whether the client has closed its side.
+  /// Throws away what can be read without waiting, at most a megabyte of it, since a client may send as fast as it is
+  /// read; says whether the client has closed its side.
   private static func discard(_ descriptor: Int32) -> Bool {
     withUnsafeTemporaryAllocation(byteCount: 65_536, alignment: 1) { buffer in
-      while true {
+      for _ in 0..<16 {
         let count = recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
         if count > 0 { continue }
         return count == 0 || (errno != EAGAIN && errno != EINTR)
       }
+      return false
     }
   }
 }

@@ -7,8 +7,8 @@ import Synchronization
 
 /// An HTTP/1.x server on libmicrohttpd's threads.
 ///
-/// What is no request as RFC 9112 has it never reaches libmicrohttpd: a `RequestGate` on each connection asks the handler
-/// for the response to its fault, sends that, and ends the connection.
+/// What is no request as RFC 9112 has it never reaches libmicrohttpd: a `RequestGate` on each connection asks the
+/// handler for the response to its fault, sends that, and ends the connection.
 package final class Server: Sendable {
   /// The port it listens on, also where port 0 was asked for.
   package let port: UInt16

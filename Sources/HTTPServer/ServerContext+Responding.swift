@@ -45,8 +45,8 @@ extension ServerContext {
     return MHD_queue_response(mhdConnection, UInt32(response.status.code), queueable) == .YES
   }
 
-  /// Answers a request that libmicrohttpd never hears of, and ends the connection behind it. Every earlier request on it
-  /// has been answered.
+  /// Answers a request that libmicrohttpd never hears of, and ends the connection behind it. Every earlier request on
+  /// it has been answered.
   func refuse(_ connection: Connection, _ fault: RequestFault, hasBody: Bool) {
     let id = requestIDs.next()
     var response = handler.response(to: fault)

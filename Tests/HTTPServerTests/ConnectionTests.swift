@@ -146,4 +146,25 @@ import Testing
     #expect(client.readResponse().body == "malformed(Content-Length is not digits alone)")
     #expect(client.readToEnd() == "" && client.isAtEnd)
   }
+
+  @Test func aRefusedHeadRequestHasAnAnswerWithoutBody() throws {
+    let test = try TestServer()
+    let client = try test.client()
+    client.send("HEAD / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n")
+    let answer = client.readToEnd()
+    #expect(answer.hasPrefix("HTTP/1.1 400 Bad Request\r\n") && answer.hasSuffix("\r\n\r\n"))
+    #expect(answer.contains("\r\nContent-Length: ") && !answer.contains("Content-Length: 0"))
+    #expect(client.isAtEnd)
+  }
+
+  @Test(arguments: [false, true]) func aClientThatLeavesItsAnswerUnreadIsForgotten(isGone: Bool) throws {
+    let test = try TestServer(limits: .with { $0.keepAliveSeconds = 1 }) { _, _ in
+      .response(Response(status: .ok, body: Array(repeating: 0x20, count: 32_000_000)))
+    }
+    var client: TestClient? = try TestClient(port: test.server.port, receiveBuffer: 4096)
+    client?.get("/")
+    #expect(client?.read(until: "\r\n\r\n").hasPrefix("HTTP/1.1 200") == true)
+    if isGone { client = nil } else { client?.finish() }
+    #expect(Deadline().awaits { test.server.openConnections == 0 })
+  }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import KeyValueModel
 import LoopbackKit
 import Testing
@@ -7,7 +8,9 @@ import Testing
 struct DescriptorTests {
   /// A server that may have so many descriptors.
   private func server(descriptors: Int, port: UInt16) throws -> ChildProcess {
-    let command = "ulimit -n \(descriptors) && exec '\(PackageFolder.keyway)' serve --store memory --port \(port)"
+    let command =
+      "ulimit -n \(descriptors) && exec '\(PackageFolder.keyway)' serve --store memory --port \(port)"
+      + " --set request.seconds=3600"
     let child = try ChildProcess.start("/bin/bash", ["-c", command])
     try child.awaitReady(seconds: 60) { try WireClient(port: port).must("GET", "/readyz") }
     return child
@@ -15,6 +18,12 @@ struct DescriptorTests {
 
   private func descriptorCount(_ child: ChildProcess) -> Int {
     (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(child.pid)/fd").count) ?? -1
+  }
+
+  /// Whether the server has closed a connection on which it owes nothing.
+  private func hasEnded(_ socket: WireSocket) -> Bool {
+    var entry = pollfd(fd: socket.descriptor, events: Int16(POLLIN), revents: 0)
+    return poll(&entry, 1, 0) > 0
   }
 
   @Test("A connection for which no descriptor is left is closed, and the others are served; later ones get in again")
@@ -40,6 +49,7 @@ struct DescriptorTests {
     }
     #expect(served.count >= 3 && closedCount >= 3)
     for connection in served { try connection.must(ready) }
+    #expect(child.errors.matches(of: /no descriptor is left/).count <= 1)
     served.removeAll()
     #expect(
       Deadline().awaits { (try? WireConnection(SocketAddress(port: port)).must(ready)) != nil },
@@ -60,8 +70,8 @@ struct DescriptorTests {
     #expect(streams.count >= 2)
     var idle: [WireSocket] = []
     for _ in 0..<10 { idle.append(try WireSocket(port: port)) }
-    let isClosed = try idle.contains { try $0.receive(before: Deadline()).isEmpty }
-    #expect(isClosed)
+    // They may say nothing for an hour: what is closed is closed for want of a descriptor.
+    #expect(Deadline().awaits { idle.contains(where: hasEnded) })
     streams.removeAll()
     idle.removeAll()
     #expect(Deadline().awaits { (try? WireClient(port: port).must("GET", "/readyz")) != nil })

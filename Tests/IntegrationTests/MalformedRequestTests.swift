@@ -91,6 +91,9 @@ struct MalformedRequestTests {
       line: "PUT \(balance)", headers: ["Content-Type: application/x-www-form-urlencoded"], body: "1", status: 415,
       code: "unsupported-media-type"),
     Mistake(
+      line: "PUT \(balance)", headers: ["Content-Type: ;application/json"], body: "1", status: 415,
+      code: "unsupported-media-type"),
+    Mistake(
       line: "POST /v1/transactions", headers: ["Content-Type: application/jsonp"], body: "{}", status: 415,
       code: "unsupported-media-type"),
     Mistake(

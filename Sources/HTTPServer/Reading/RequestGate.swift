@@ -2,12 +2,13 @@
 /// none but good ones.
 ///
 /// libmicrohttpd 0.9.75 parses what it has read at once. It takes white space before a colon, folded lines, a second
-/// `Host`, a bare line feed; waits for ever behind a transfer coding that it does not know; and of what it refuses, some
-/// it answers with two heads, some without any. So a head is handed on only when it is whole and right, and the
+/// `Host`, a bare line feed; waits for ever behind a transfer coding that it does not know; and of what it refuses,
+/// some it answers with two heads, some without any. So a head is handed on only when it is whole and right, and the
 /// lines between and behind chunks only if they are right. libmicrohttpd then finds nothing to refuse by itself.
 ///
 /// Where bytes come as they mostly do, a whole head at a time, they are read into libmicrohttpd's own buffer and looked
-/// at there, once. A head that comes in pieces is collected here. Used by the one thread that the connection belongs to.
+/// at there, once. A head that comes in pieces is collected here. Used by the one thread that the connection belongs
+/// to.
 struct RequestGate {
   /// What libmicrohttpd's read gives.
   enum Reception: Equatable {
@@ -30,8 +31,8 @@ struct RequestGate {
 
   /// Whether the request that was refused is a HEAD request, whose answer has no body.
   private(set) var isHeadMethod = false
-  /// Whether the last call has left bytes with the kernel that libmicrohttpd is not going to ask for by itself. It takes
-  /// fewer bytes than it wanted for a sign that no more are there, and waits until the kernel reports new ones.
+  /// Whether the last call has left bytes with the kernel that libmicrohttpd is not going to ask for by itself. It
+  /// takes fewer bytes than it wanted for a sign that no more are there, and waits until the kernel reports new ones.
   private(set) var leavesBytes = false
   private let limits: RequestHeadReader.Limits
   private var place: Place
@@ -67,7 +68,7 @@ struct RequestGate {
       let ready = pass(bytes)
       leavesBytes = count == buffer.count && ready < count
       if fault != nil { return fill(buffer, behind: ready) }
-      held.append(contentsOf: bytes[ready...])
+      if ready < count { held.append(contentsOf: bytes[ready...]) }
       if ready > 0 || !leavesBytes { return ready > 0 ? .bytes(ready) : .nothing }
     }
     count = collect(from: source)

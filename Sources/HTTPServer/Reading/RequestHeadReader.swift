@@ -1,7 +1,7 @@
 /// Reads the head of one request strictly (RFC 9112 §2 to §6), line by line as its bytes come.
 ///
-/// It is given all bytes since the head's beginning each time, and goes on where it stopped. A mistake is found with the
-/// line that it is in: nothing waits for the rest of what is no request.
+/// It is given all bytes since the head's beginning each time, and goes on where it stopped. A mistake is found with
+/// the line that it is in: nothing waits for the rest of what is no request.
 struct RequestHeadReader {
   /// How the end of the body is found.
   enum Framing: Equatable {
@@ -24,6 +24,9 @@ struct RequestHeadReader {
     let memoryBytes: Int
     /// The longest body.
     let bodyBytes: Int
+
+    /// What the head of a response may take, of the same memory.
+    var responseBytes: Int { max(512 + CommonFields.byteCount, memoryBytes / 8) }
   }
 
   /// Whether the method is HEAD, so that an answer has no body.
@@ -62,7 +65,7 @@ struct RequestHeadReader {
   /// What can be said while no further line has ended.
   private func rest(of bytes: UnsafeMutableRawBufferPointer) -> Progress {
     let memory = limits.memoryBytes
-    guard bytes.count <= memory - Self.responseBytes else {
+    guard bytes.count <= memory - limits.responseBytes else {
       return .refused(hasRequestLine ? .headersTooLarge(limit: memory) : .targetTooLong(limit: memory))
     }
     return hasRequestLine ? .incomplete : beginning(bytes[lines.position...].rebased)
@@ -186,14 +189,12 @@ struct RequestHeadReader {
     // libmicrohttpd reads into one half of its memory, or more for a longer head, and has records in the rest.
     let memory = limits.memoryBytes
     let reading = max(memory / 2, byteCount + 256)
-    guard recordBytes + reading <= memory, recordBytes + byteCount + Self.responseBytes <= memory else {
+    guard recordBytes + reading <= memory, recordBytes + byteCount + limits.responseBytes <= memory else {
       return .headersTooLarge(limit: memory)
     }
     return nil
   }
 
-  /// What the head of a response takes, of the same memory.
-  private static let responseBytes = 512 + CommonFields.byteCount
   /// What libmicrohttpd allocates for a field or a cookie on a machine of 64 bits.
   private static let fieldRecordBytes = 64
 }

@@ -22,7 +22,8 @@ extension Condition {
     "connections", "connections are closed as they come: connections.maximum or connections.perAddress is met")
   /// A descriptor was needed and there was none.
   package static let descriptors = Condition(
-    "descriptors", "no descriptor is left, and connections are closed: raise the limit of the process (ulimit -n)", level: .error)
+    "descriptors", "no descriptor is left, and connections are closed: raise the limit of the process (ulimit -n)",
+    level: .error)
   /// A stream was refused.
   package static let streams = Condition("streams", "streams are refused: a limit of open streams is met")
   /// A live query was refused.

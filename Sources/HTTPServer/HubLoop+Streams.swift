@@ -135,6 +135,7 @@ extension HubLoop {
     }
     worker.counters.addPending(-subscriber.queue.byteCount)
     subscriber.queue = PendingQueue()
+    subscriber.account = QueueAccount()
     subscriber.slot = nil
     worker.counters.closeStream(of: subscriber.client)
     delegate.streamEnded(subscriber.id, subscriber.ending ?? .ended)

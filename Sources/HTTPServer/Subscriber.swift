@@ -21,6 +21,7 @@ final class Subscriber {
   var channel: Channel?
   var indexInChannel: Int32 = 0
   var queue = PendingQueue()
+  var account: QueueAccount
   var slot: ConnectionSlot?
   let openedSecond: Int32
   /// When bytes last left, or began to wait.
@@ -32,6 +33,7 @@ final class Subscriber {
     id = opening.id
     client = opening.client
     overflow = opening.overflow
+    account = QueueAccount(opening.reservation)
     openedSecond = now
     progressSecond = now
     deadlineSecond = now + Int32(clamping: attachSeconds)

@@ -85,10 +85,12 @@ package final class KeywayServer: Sendable {
     let socket = try socket ?? ListeningSocket(host: configuration.host, port: configuration.port)
     let random: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
     let registry = PrometheusRegistry()
-    hub = StreamHub(limits: configuration.server, logger: logger)
+    let ledger = MemoryLedger(limit: .max, clientLimit: .max)
+    hub = StreamHub(limits: configuration.server, ledger: ledger, logger: logger)
     let journal = journal ?? MemoryJournal(identity: JournalIdentity(epoch: Self.makeEpoch(), schema: ""))
     let epoch = journal.identity.epoch
-    let services = StreamServices(hub: hub, epoch: epoch, limits: configuration.streams, random: random)
+    let services = StreamServices(
+      hub: hub, ledger: ledger, epoch: epoch, limits: configuration.streams, random: random)
     let streams = Streams(services, journal: journal)
     store = Store(
       schema: schema, journal: journal, limits: configuration.store,

@@ -12,12 +12,13 @@ final class TestServer: Sendable {
 
   init(
     host: String = "127.0.0.1", limits: ServerLimits = .with { _ in },
+    ledger: MemoryLedger = MemoryLedger(limit: .max, clientLimit: .max),
     answer: @escaping @Sendable (borrowing Request, StreamHub) throws -> HandlerResponse = { _, _ in
       .response(Response(status: .ok))
     }
   ) throws {
     let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-    hub = StreamHub(limits: limits, logger: logger)
+    hub = StreamHub(limits: limits, ledger: ledger, logger: logger)
     try hub.start(delegate: listener)
     server = try Server(
       host: host, port: 0, limits: limits, hub: hub, handler: TestHandler(hub: hub, answer: answer), logger: logger)

@@ -117,7 +117,7 @@ package struct LiveQueries: Sendable {
     for cell in (watched[observer] ?? [:]).keys { remove(QueryObserver(id: observer, cell: cell)) }
   }
 
-  /// Has somebody pay for what an observer watches; once more for each stream that he has of it.
+  /// Has a client pay for what an observer watches; once more for each stream that the client has of it.
   package mutating func charge(_ observer: ObserverID, to payer: QueryPayer) {
     payers[observer, default: [:]][payer, default: 0] += 1
   }

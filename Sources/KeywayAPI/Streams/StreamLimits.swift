@@ -8,6 +8,9 @@ package struct StreamLimits: Sendable {
   package var replayBytes = 16 * 1024 * 1024
   /// The most bytes of what one commit does to a stream, or a stream begins with. `streams.eventBytes`.
   package var eventBytes = 16 * 1024 * 1024
+  /// The most bytes of long events that one batch of commits has for all streams with cells of one client; the others
+  /// are then told later, as slow ones are.
+  var batchBytes = 64 * 1024 * 1024
   /// The most bytes of missed events that are kept, besides those being sent, for the next who resume alike.
   /// `resume.bytes`.
   package var resumedBytes = 32 * 1024 * 1024

@@ -48,7 +48,7 @@ struct QueryBudgetTests {
     #expect(fixture.live.count == told.count)
     let next = try fixture.commit(["set Employee/1 salary 12"])
     #expect(observers(next, failed: false).contains(100))
-    for number in Array(1...40) + [100] {
+    for number in Array(1...40) + [100] as [UInt64] {
       let observer = ObserverID(number)
       fixture.live.remove(observer)
       fixture.live.discharge(observer, of: number == 100 ? modest : greedy)

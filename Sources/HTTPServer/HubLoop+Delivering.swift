@@ -97,8 +97,8 @@ extension HubLoop {
     subscriber.queue.backlogByteCount(adding: event) > limits.pendingBytesPerStream
   }
 
-  /// Whether the reader may have one more event wait for it, as far as memory goes. What was cut in sending, and the last
-  /// event of a stream that ends, are not asked about: the response would be torn.
+  /// Whether the reader may have one more event wait for it, as far as memory goes. What was cut in sending, and the
+  /// last event of a stream that ends, are not asked about: the response would be torn.
   func hasMemory(for event: EventBytes, of subscriber: Subscriber) -> Bool {
     do throws(MemoryRefusal) {
       try subscriber.account.grow(

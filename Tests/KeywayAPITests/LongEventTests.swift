@@ -41,7 +41,7 @@ struct LongEventTests {
     #expect(try streamCount == 0)
     // What fits is served.
     #expect(try server.client.stream("/v1/objects/Note/1/text").next().changes.count == 1)
-    #expect(try server.client.stream("/v1/objects/Note?keys=text&limit=4&sort=-text").next().json["count"].whole == 4)
+    #expect(try server.client.stream("/v1/objects/Note?keys=text&limit=4&sort=text").next().json["count"].whole == 4)
   }
 
   @Test("Cells that would begin with more are 429, and none is bound")
@@ -61,7 +61,7 @@ struct LongEventTests {
 
   @Test("What one commit did, in more than an event, comes merged", arguments: ["x", "\""])
   func merged(_ letter: String) throws {
-    let stream = try server.subscribed("Note/1/text?options=new")
+    let stream = try server.subscribed("Note/1/text?options=new,initial")
     let cells = try server.client.stream("/v1/streams", method: "POST", body: bindings(1))
     for _ in 0..<2 { _ = try cells.next() }
     // Either the values alone are too long, or only their JSON is.
@@ -83,13 +83,13 @@ struct LongEventTests {
 
   @Test("A stream that cannot be told at all ends with overflow, and another is told at once")
   func overflow() throws {
-    let stream = try server.subscribed("Note/1/text?options=old,new")
+    let stream = try server.subscribed("Note/1/text?options=old,new,initial")
     let cells = try server.client.stream("/v1/streams", method: "POST", body: bindings(1))
     let second = try cells.next().json["stream"].text ?? ""
     _ = try cells.next()
     try server.client.must("PUT", "/v1/streams/\(second)/cells", body: bindings(2))
     _ = try cells.next()
-    let other = try server.subscribed("Note/1/text?options=new")
+    let other = try server.subscribed("Note/1/text?options=new,initial")
     try set(text(5000, "y"))
     #expect(try other.next().changes.map { $0["new"].text } == [text(5000, "y")])
     for ended in [stream, cells] {

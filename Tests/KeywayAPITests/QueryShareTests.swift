@@ -12,7 +12,7 @@ struct QueryShareTests {
 
   @Test("The greedy client's end with overflow and resume; another client's is told by the same commit")
   func share() throws {
-    let server = try TestServer { $0.store.queryCommitCost = 3_000 }
+    let server = try TestServer { $0.store.queryCommitCost = 500 }
     let greedy = try (0..<30).map { try server.client.stream(target("\(Self.costly) && balance > -\($0).0")) }
     for stream in greedy { #expect(try stream.next().name == "results") }
     let modest = try server.client(from: "127.0.0.2").stream(target("balance > 0.0"))

@@ -33,8 +33,8 @@ package struct LiveQueries: Sendable {
   /// The most results before a content that are kept.
   private let recentLimit: Int
 
-  /// No queries yet, at a revision. `filterCost` is the most that one of them may cost for one commit, `commitCost` what
-  /// all may cost: steps of filters, and some for each object and row.
+  /// No queries yet, at a revision. `filterCost` is the most that one of them may cost for one commit, `commitCost`
+  /// what all may cost: steps of filters, and some for each object and row.
   package init(filterCost: Int, recentLimit: Int, commitCost: Int = .max, revision: Revision = 0) {
     self.revision = revision
     self.filterCost = filterCost

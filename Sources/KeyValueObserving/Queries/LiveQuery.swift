@@ -25,8 +25,8 @@ package struct LiveQuery: Sendable {
   /// reads beyond them, all that may do so before they are set themselves.
   ///
   /// `cost` is what it may still cost, in steps of the filter: an object that is looked at counts as one more, and a
-  /// row as ten. Throws `malformed-filter` where that does not suffice, and where `isAbandoned`, which is asked once for
-  /// many objects, says that the query is no longer wanted.
+  /// row as ten. Throws `malformed-filter` where that does not suffice, and where `isAbandoned`, which is asked once
+  /// for many objects, says that the query is no longer wanted.
   package init(
     _ query: Query, candidates: some Sequence<Reference>, in reader: some ObjectReader, _ schema: Schema,
     cost: inout Int, _ isAbandoned: () -> Bool

@@ -38,8 +38,8 @@ struct EventEncoder: Sendable {
     text.append("\n\n".utf8)
   }
 
-  /// A `change` event; `isInitial` for the state at subscription. Of `changes` no more is asked for once the text is too
-  /// long.
+  /// A `change` event; `isInitial` for the state at subscription. Of `changes` no more is asked for once the text is
+  /// too long.
   func appendChange(
     _ changes: some Sequence<Change>, revision: Revision, writer: String? = nil, isInitial: Bool = false,
     hasID: Bool = true, to text: inout EventText

@@ -22,8 +22,8 @@ package struct StreamLimits: Sendable {
   /// The same for one client address: less than all, so that one client never takes every place.
   /// `streams.openingPerAddress`.
   package var openingPerAddress = 10_500
-  /// The threads that open the streams that wait, for each of the two sorts. One client has all but one of them at most,
-  /// where there are several. `streams.openingThreads`.
+  /// The threads that open the streams that wait, for each of the two sorts. One client has all but one of them at
+  /// most, where there are several. `streams.openingThreads`.
   package var openingThreads = 2
   /// Seconds between heartbeats, named in `open`. `heartbeat.seconds`.
   package var heartbeatSeconds = 15

@@ -75,8 +75,8 @@ extension CellStream {
   /// What cells receive at once, within the limit of an event.
   func makeUpdate() -> CellUpdate { CellUpdate(limit: services.limits.eventBytes) }
 
-  /// Evaluates what cells will begin with that are bound to something else than they show. Throws `too-many-bytes` where
-  /// that is more than one event may have: nothing has been changed by then.
+  /// Evaluates what cells will begin with that are bound to something else than they show. Throws `too-many-bytes`
+  /// where that is more than one event may have: nothing has been changed by then.
   private func evaluate(
     _ targets: inout [CellTarget], of bindings: [(name: String, binding: CellBinding)],
     _ publication: borrowing Publication

@@ -89,6 +89,7 @@ extension HubLoop {
         return
       }
     }
+    guard hasMemory(for: event, of: subscriber) else { return miss(event.position, by: subscriber) }
     changeQueue(of: subscriber) { $0.append(event) }
     touch(subscriber)
   }
@@ -97,11 +98,24 @@ extension HubLoop {
     subscriber.queue.backlogByteCount(adding: event) > limits.pendingBytesPerStream
   }
 
+  /// Whether the reader may have one more event wait for it, as far as memory goes. What was cut in sending, and the
+  /// last event of a stream that ends, are not asked about: the response would be torn.
+  func hasMemory(for event: EventBytes, of subscriber: Subscriber) -> Bool {
+    do throws(MemoryRefusal) {
+      try subscriber.account.grow(
+        to: subscriber.queue.byteCount + event.framedCount, of: subscriber.client, in: ledger)
+      return true
+    } catch {
+      return false
+    }
+  }
+
   /// Changes a queue, and keeps the count of all pending bytes and the stream's clock right.
   func changeQueue(of subscriber: Subscriber, _ change: (inout PendingQueue) -> Void) {
     let before = subscriber.queue.byteCount
     change(&subscriber.queue)
     worker.counters.addPending(subscriber.queue.byteCount - before)
+    if subscriber.queue.byteCount < before { subscriber.account.shrink(to: subscriber.queue.byteCount) }
     if before == 0 { subscriber.progressSecond = now }
   }
 

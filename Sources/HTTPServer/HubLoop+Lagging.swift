@@ -34,7 +34,12 @@ extension HubLoop {
   func catchUp(_ id: StreamID, _ event: EventBytes?, isLast: Bool) {
     guard let subscriber = subscribers[id], subscriber.lag != .none else { return }
     settle(subscriber.channel)
-    if let event { changeQueue(of: subscriber) { $0.append(event) } }
+    if let event {
+      guard hasMemory(for: event, of: subscriber) else {
+        return end(subscriber, .overflow, last: delegate.closingEvent(.overflow))
+      }
+      changeQueue(of: subscriber) { $0.append(event) }
+    }
     if isLast {
       stopLagging(subscriber)
       if let event, let channel = subscriber.channel, channel.position != nil { channel.move(to: event.position) }

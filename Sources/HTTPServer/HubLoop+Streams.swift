@@ -137,6 +137,7 @@ extension HubLoop {
     }
     worker.counters.addPending(-subscriber.queue.byteCount)
     subscriber.queue = PendingQueue()
+    subscriber.account = QueueAccount()
     subscriber.slot = nil
     subscriber.access?.end(subscriber.ending ?? .ended)
     subscriber.access = nil

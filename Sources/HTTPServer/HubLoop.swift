@@ -15,6 +15,7 @@ final class HubLoop {
   let worker: HubWorker
   let delegate: any StreamHubDelegate
   let limits: ServerLimits
+  let ledger: MemoryLedger
   let epoll: Epoll
   let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: HubLoop.sliceByteCount, alignment: 16)
 
@@ -36,12 +37,14 @@ final class HubLoop {
 
   /// Takes over a set from `makeEpoll(for:)`. One thread of a hub gives memory back for all.
   init(
-    worker: HubWorker, epoll: Epoll, delegate: any StreamHubDelegate, limits: ServerLimits, trimsMemory: Bool
+    worker: HubWorker, epoll: Epoll, delegate: any StreamHubDelegate, limits: ServerLimits, ledger: MemoryLedger,
+    trimsMemory: Bool
   ) {
     self.worker = worker
     self.epoll = epoll
     self.delegate = delegate
     self.limits = limits
+    self.ledger = ledger
     memoryTrim = trimsMemory ? MemoryTrim(leastFall: 500) : nil
   }
 

@@ -11,4 +11,6 @@ struct HubOpening: Sendable {
   let overflow: OverflowPolicy
   /// What the prelude covers.
   var beginning = StreamBeginning.posted
+  /// What the ledger has for the prelude.
+  var reservation: MemoryReservation?
 }

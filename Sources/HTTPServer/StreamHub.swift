@@ -9,6 +9,7 @@ import Synchronization
 /// gets its events in the order they were posted.
 package final class StreamHub: Sendable {
   private let limits: ServerLimits
+  private let ledger: MemoryLedger
   private let logger: Logger
   private let counters = HubCounters()
   private let workers: [HubWorker]
@@ -16,9 +17,13 @@ package final class StreamHub: Sendable {
   private let lastID = Atomic<UInt64>(0)
   private let isDraining = Atomic<Bool>(false)
 
-  /// A hub without threads yet: what is opened and posted waits for `start(delegate:)`.
-  package init(limits: ServerLimits, logger: Logger) {
+  /// A hub without threads yet: what is opened and posted waits for `start(delegate:)`. The ledger has what waits for
+  /// each client; without one it is not bounded in all.
+  package init(
+    limits: ServerLimits, ledger: MemoryLedger = MemoryLedger(limit: .max, clientLimit: .max), logger: Logger
+  ) {
     self.limits = limits
+    self.ledger = ledger
     self.logger = logger
     let counters = counters
     workers = (0..<limits.hubThreadCount).map { _ in HubWorker(counters: counters) }
@@ -30,11 +35,13 @@ package final class StreamHub: Sendable {
 
   /// Starts the threads, once, before the first stream is taken over.
   package func start(delegate: any StreamHubDelegate) throws(HTTPServerError) {
-    let limits = limits
+    let (limits, ledger) = (limits, ledger)
     for (index, worker) in workers.enumerated() {
       guard let epoll = HubLoop.makeEpoll(for: worker),
         let thread = SystemThread({
-          HubLoop(worker: worker, epoll: epoll, delegate: delegate, limits: limits, trimsMemory: index == 0).run()
+          HubLoop(
+            worker: worker, epoll: epoll, delegate: delegate, limits: limits, ledger: ledger, trimsMemory: index == 0
+          ).run()
         })
       else { throw .outOfResources }
       threads.withLock { $0.append(thread) }
@@ -70,10 +77,19 @@ package final class StreamHub: Sendable {
   ) throws(StreamHubError) -> EventStream {
     guard !isDraining.load(ordering: .acquiring) else { throw .draining }
     try counters.openStream(for: client, limits)
+    let reservation: MemoryReservation?
+    do throws(MemoryRefusal) {
+      let bytes = QueueAccount.reserved(for: prelude.framedCount)
+      reservation = bytes == 0 ? nil : try ledger.reserve(bytes, for: client, .replays)
+    } catch {
+      counters.closeStream(of: client)
+      throw .noMemory
+    }
     let id = reserved ?? reserveID()
     let worker = worker(of: id)
     let opening = HubOpening(
-      id: id, client: client, prelude: prelude, channel: channel, overflow: overflow, beginning: beginning)
+      id: id, client: client, prelude: prelude, channel: channel, overflow: overflow, beginning: beginning,
+      reservation: reservation)
     guard worker.send(.open(opening)) else {
       counters.closeStream(of: client)
       throw .draining

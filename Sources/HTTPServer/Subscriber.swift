@@ -21,6 +21,7 @@ final class Subscriber {
   var channel: Channel?
   var indexInChannel: Int32 = 0
   var queue = PendingQueue()
+  var account: QueueAccount
   var slot: ConnectionSlot?
   /// What the access log will say of it; nil where there is none.
   var access: AccessEntry?
@@ -34,6 +35,7 @@ final class Subscriber {
     id = opening.id
     client = opening.client
     overflow = opening.overflow
+    account = QueueAccount(opening.reservation)
     openedSecond = now
     progressSecond = now
     deadlineSecond = now + Int32(clamping: attachSeconds)

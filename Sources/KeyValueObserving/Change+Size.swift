@@ -7,7 +7,7 @@ extension Change {
 
 extension Value {
   /// How many bytes of text there are in it, everything else counted as one.
-  fileprivate var textBytes: Int {
+  var textBytes: Int {
     switch self {
     case .string(let text): text.utf8.count
     case .array(let elements): elements.reduce(1) { $0 + $1.textBytes }

@@ -22,6 +22,9 @@ public struct DeliveredValues: Sendable {
   /// Nothing is known.
   public init() {}
 
+  /// How many bytes of text the values have that are kept.
+  var textBytes: Int { values.values.reduce(0) { $0 + $1.textBytes } }
+
   /// The value that an observation showed; nil where it was not kept.
   func value(of observation: Observation) -> Value? { values[observation.keyPath.text] }
 

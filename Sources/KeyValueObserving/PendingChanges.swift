@@ -48,6 +48,9 @@ public struct PendingChanges: Sendable {
     self.delivered = delivered
   }
 
+  /// About how many bytes of memory it takes to remember what was delivered.
+  package var deliveredBytes: Int { delivered.textBytes }
+
   /// Takes in what one commit would have told. It must be all of it: of an event that is overflowed nothing can be
   /// remembered.
   public mutating func absorb(_ changes: some Sequence<Change>, gone: Reference?) {

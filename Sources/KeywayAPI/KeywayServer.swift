@@ -96,10 +96,11 @@ package final class KeywayServer: Sendable {
     let ledger = MemoryLedger(limit: .max, clientLimit: .max)
     let watch = MemoryWatch(ledger, limits: configuration.memory)
     let conditions = ConditionLog(logger: logger, quietSeconds: configuration.conditionSeconds)
-    hub = StreamHub(limits: configuration.server, logger: logger)
+    hub = StreamHub(limits: configuration.server, ledger: ledger, logger: logger)
     let journal = journal ?? MemoryJournal(identity: JournalIdentity(epoch: Self.makeEpoch(), schema: ""))
     let epoch = journal.identity.epoch
-    let services = StreamServices(hub: hub, epoch: epoch, limits: configuration.streams, random: random)
+    let services = StreamServices(
+      hub: hub, ledger: ledger, epoch: epoch, limits: configuration.streams, random: random)
     let streams = Streams(services, journal: journal)
     store = Store(
       schema: schema, journal: journal, limits: configuration.store,

@@ -18,7 +18,7 @@ final class TestServer: Sendable {
     }
   ) throws {
     let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-    hub = StreamHub(limits: limits, logger: logger)
+    hub = StreamHub(limits: limits, ledger: ledger, logger: logger)
     try hub.start(delegate: listener)
     server = try Server(
       host: host, port: 0, limits: limits, ledger: ledger, hub: hub,

@@ -123,7 +123,7 @@ private final class OpeningWorld {
   }
 }
 
-/// Holds up whoever passes until it is opened, for good.
+/// Holds up all that would pass until it is opened, for good.
 private final class Gate: Sendable {
   private let arrivals = DispatchSemaphore(value: 0)
   private let doors = DispatchSemaphore(value: 0)

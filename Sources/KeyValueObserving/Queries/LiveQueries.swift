@@ -33,8 +33,8 @@ package struct LiveQueries: Sendable {
   /// The most results before a content that are kept.
   private let recentLimit: Int
 
-  /// No queries yet, at a revision. `filterCost` is the most that one of them may cost for one commit, `commitCost` what
-  /// all may cost: steps of filters, and some for each object and row.
+  /// No queries yet, at a revision. `filterCost` is the most that one of them may cost for one commit, `commitCost`
+  /// what all may cost: steps of filters, and some for each object and row.
   package init(filterCost: Int, recentLimit: Int, commitCost: Int = .max, revision: Revision = 0) {
     self.revision = revision
     self.filterCost = filterCost
@@ -117,7 +117,7 @@ package struct LiveQueries: Sendable {
     for cell in (watched[observer] ?? [:]).keys { remove(QueryObserver(id: observer, cell: cell)) }
   }
 
-  /// Has somebody pay for what an observer watches; once more for each stream that he has of it.
+  /// Has a client pay for what an observer watches; once more for each stream that the client has of it.
   package mutating func charge(_ observer: ObserverID, to payer: QueryPayer) {
     payers[observer, default: [:]][payer, default: 0] += 1
   }

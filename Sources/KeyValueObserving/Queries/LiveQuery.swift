@@ -18,13 +18,15 @@ package struct LiveQuery: Sendable {
   /// What looking at an object costs a commit, where its own keys say all and where others are read through it; what a
   /// row that changes costs; and what a computed key of a row does, however it is computed.
   private static let (objectCost, farObjectCost, rowCost, computedCost) = (1, 10, 10, 20)
+  /// So much text in a row costs one step more.
+  private static let textBytesPerStep = 64
 
   /// The query at one revision: of `candidates`, which are all objects that may meet the filter now, and, where it
   /// reads beyond them, all that may do so before they are set themselves.
   ///
   /// `cost` is what it may still cost, in steps of the filter: an object that is looked at counts as one more, and a
-  /// row as ten. Throws `malformed-filter` where that does not suffice, and where `isAbandoned`, which is asked once for
-  /// many objects, says that the query is no longer wanted.
+  /// row as ten. Throws `malformed-filter` where that does not suffice, and where `isAbandoned`, which is asked once
+  /// for many objects, says that the query is no longer wanted.
   package init(
     _ query: Query, candidates: some Sequence<Reference>, in reader: some ObjectReader, _ schema: Schema,
     cost: inout Int, _ isAbandoned: () -> Bool
@@ -102,12 +104,18 @@ package struct LiveQuery: Sendable {
           result.insert(new)
         }
       }
-      if let new { try spend(Self.rowCost + (computedCosts[new.entity.index] ?? 0), of: &cost) }
+      if let new { try spend(rowCost(of: new), of: &cost) }
       rows[reference] = new
       candidates[reference] = (old, new)
     }
     guard !candidates.isEmpty else { return ([], []) }
     return QueryDifference(from: before, to: result, candidates: candidates).changes()
+  }
+
+  /// What a row that changes costs: it is worked out, found its place, and told.
+  private func rowCost(of row: QueryRow) -> Int {
+    let textBytes = row.shown.reduce(0) { $0 + $1.textBytes }
+    return Self.rowCost + (computedCosts[row.entity.index] ?? 0) + textBytes / Self.textBytesPerStep
   }
 
   private func spend(_ steps: Int, of cost: inout Int) throws(ModelError) {

@@ -9,6 +9,6 @@ package struct QueryPayer: Hashable, Sendable {
     self.low = low
   }
 
-  /// Who pays for queries whose observers nobody is charged for.
+  /// The payer of queries for which no client is charged.
   static let unknown = QueryPayer(0, 0)
 }

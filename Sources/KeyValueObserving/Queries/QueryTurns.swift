@@ -16,7 +16,7 @@ struct QueryTurns {
   private var isDone: Set<Int> = []
   private var current: QueryPayer?
 
-  /// The queries of these numbers, each of which somebody pays for, within a budget.
+  /// The queries of these numbers, each of which has payers, within a budget.
   init(_ numbers: some Sequence<Int>, budget: Int, payers: (Int) -> [QueryPayer]) {
     step = max(1, budget / Self.bucketCount)
     buckets = [Deque<QueryPayer>](repeating: [], count: Self.bucketCount)

@@ -38,8 +38,8 @@ struct EventEncoder: Sendable {
     text.append("\n\n".utf8)
   }
 
-  /// A `change` event; `isInitial` for the state at subscription. Of `changes` no more is asked for once the text is too
-  /// long.
+  /// A `change` event; `isInitial` for the state at subscription. Of `changes` no more is asked for once the text is
+  /// too long.
   func appendChange(
     _ changes: some Sequence<Change>, revision: Revision, writer: String? = nil, isInitial: Bool = false,
     hasID: Bool = true, to text: inout EventText
@@ -77,12 +77,15 @@ struct EventEncoder: Sendable {
     }
   }
 
-  /// What one revision delivers, to be posted; nil where that is more than an event may have.
-  func bytes(of event: StreamEvent) -> EventBytes? {
+  /// What one revision delivers; too long where that is more than an event may have.
+  func text(of event: StreamEvent) -> EventText {
     var text = text()
     append(event, to: &text)
-    return text.event(at: .commit(event.revision))
+    return text
   }
+
+  /// The same, to be posted; nil where it is too long.
+  func bytes(of event: StreamEvent) -> EventBytes? { text(of: event).event(at: .commit(event.revision)) }
 
   /// What one revision delivers: changes, what became of queries, and then the objects that are gone. Only the last
   /// block has an id, so that no half of it can be resumed from.

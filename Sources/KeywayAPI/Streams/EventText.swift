@@ -10,6 +10,8 @@ struct EventText: Sendable {
   private var pieces: [[UInt8]] = []
   private var last: [UInt8] = []
   private var earlierCount = 0
+  /// How many of the bytes are in pieces that other events share.
+  private var sharedCount = 0
   private let limit: Int
   private let longTexts: LongTexts
   /// Whether it would have been longer than its limit.
@@ -23,6 +25,9 @@ struct EventText: Sendable {
 
   /// How many bytes there are.
   var count: Int { earlierCount + last.count }
+
+  /// How many bytes there are in this text alone.
+  var ownCount: Int { count - sharedCount }
 
   /// Whether there is nothing in it.
   var isEmpty: Bool { count == 0 && !isTooLong }
@@ -109,12 +114,13 @@ struct EventText: Sendable {
     if !last.isEmpty { pieces.append(last) }
     pieces.append(piece)
     earlierCount += last.count + piece.count
+    sharedCount += piece.count
     last = []
   }
 
   /// Forgets what there is: it is too long.
   mutating func giveUp() {
     isTooLong = true
-    (pieces, last, earlierCount) = ([], [], 0)
+    (pieces, last, earlierCount, sharedCount) = ([], [], 0, 0)
   }
 }

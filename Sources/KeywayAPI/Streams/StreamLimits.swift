@@ -8,6 +8,9 @@ package struct StreamLimits: Sendable {
   package var replayBytes = 16 * 1024 * 1024
   /// The most bytes of what one commit does to a stream, or a stream begins with. `streams.eventBytes`.
   package var eventBytes = 16 * 1024 * 1024
+  /// The most bytes of long events that one batch of commits has for all streams with cells of one client; the others
+  /// are then told later, as slow ones are.
+  var batchBytes = 64 * 1024 * 1024
   /// The most bytes of missed events that are kept, besides those being sent, for the next who resume alike.
   /// `resume.bytes`.
   package var resumedBytes = 32 * 1024 * 1024
@@ -19,8 +22,8 @@ package struct StreamLimits: Sendable {
   /// The same for one client address: less than all, so that one client never takes every place.
   /// `streams.openingPerAddress`.
   package var openingPerAddress = 10_500
-  /// The threads that open the streams that wait, for each of the two sorts. One client has all but one of them at most,
-  /// where there are several. `streams.openingThreads`.
+  /// The threads that open the streams that wait, for each of the two sorts. One client has all but one of them at
+  /// most, where there are several. `streams.openingThreads`.
   package var openingThreads = 2
   /// Seconds between heartbeats, named in `open`. `heartbeat.seconds`.
   package var heartbeatSeconds = 15

@@ -16,6 +16,8 @@ package final class StreamRegistry: StorePublisher, Sendable {
     var receivers: [ObserverID: any CommitReceiver] = [:]
     /// What streams share that ask for the same.
     var topics: [AnyHashable: any Topic] = [:]
+    /// How many bytes of events the present batch of commits has for the cells of each client.
+    var batchBytes: [ClientAddress: Int] = [:]
     private var lastObserver: UInt64 = 0
 
     mutating func makeObserver() -> ObserverID {
@@ -46,9 +48,10 @@ package final class StreamRegistry: StorePublisher, Sendable {
   /// A registry without streams. `random` gives unguessable numbers: names of streams and the jitter of `retry:` come
   /// from it.
   package convenience init(
-    hub: StreamHub, epoch: String, limits: StreamLimits, random: @escaping @Sendable () -> UInt64
+    hub: StreamHub, ledger: MemoryLedger = MemoryLedger(limit: .max, clientLimit: .max), epoch: String,
+    limits: StreamLimits, random: @escaping @Sendable () -> UInt64
   ) {
-    self.init(StreamServices(hub: hub, epoch: epoch, limits: limits, random: random))
+    self.init(StreamServices(hub: hub, ledger: ledger, epoch: epoch, limits: limits, random: random))
   }
 
   init(_ services: StreamServices) {
@@ -82,7 +85,8 @@ package final class StreamRegistry: StorePublisher, Sendable {
     let settled = StreamPosition(rawValue: services.hub.settledPosition).revision
     let firstMissed = lagReports.withLock { $0.values.min() }
     let deliveries = contents.withLock { contents in
-      queryEvents.isEmpty
+      if !contents.batchBytes.isEmpty { contents.batchBytes = [:] }
+      return queryEvents.isEmpty
         ? events.compactMap { delivery(of: $0, &contents) } : self.deliveries(of: events, queryEvents, &contents)
     }
     services.hub.post(deliveries, position: StreamPosition.commit(revision).rawValue)

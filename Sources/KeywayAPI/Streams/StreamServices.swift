@@ -8,6 +8,7 @@ import Synchronization
 /// and limits.
 final class StreamServices: Sendable {
   let hub: StreamHub
+  let ledger: MemoryLedger
   let encoder: EventEncoder
   let limits: StreamLimits
   let names: StreamNames
@@ -15,12 +16,27 @@ final class StreamServices: Sendable {
   private let notificationCount = Atomic<UInt64>(0)
 
   /// `random` gives unguessable numbers.
-  init(hub: StreamHub, epoch: String, limits: StreamLimits, random: @escaping @Sendable () -> UInt64) {
+  init(
+    hub: StreamHub, ledger: MemoryLedger = MemoryLedger(limit: .max, clientLimit: .max), epoch: String,
+    limits: StreamLimits, random: @escaping @Sendable () -> UInt64
+  ) {
     self.hub = hub
+    self.ledger = ledger
     self.limits = limits
     self.random = random
     encoder = EventEncoder(epoch: epoch, eventBytes: limits.eventBytes)
     names = StreamNames(random: random)
+  }
+
+  /// Reserves what a client's stream takes up besides its events; nil where that is not worth counting. Throws
+  /// `overloaded`.
+  func reserve(_ bytes: Int, for client: ClientAddress) throws(Problem) -> MemoryReservation? {
+    guard bytes > MemoryLedger.uncountedBytes else { return nil }
+    do throws(MemoryRefusal) {
+      return try ledger.reserve(bytes, for: client, .streams)
+    } catch {
+      throw Problem(refused: "what the stream observes")
+    }
   }
 
   /// The line that begins every stream, with room for what follows: how long a client waits before it comes back,
@@ -80,6 +96,11 @@ final class StreamServices: Sendable {
 }
 
 extension Problem {
+  /// The ledger refuses a client the memory for something.
+  init(refused what: String) {
+    self.init(.overloaded, "there is no memory left for \(what), for this client or for all; try again later")
+  }
+
   /// Why no stream was opened.
   init(_ error: StreamHubError) {
     switch error {
@@ -87,6 +108,7 @@ extension Problem {
     case .tooManyStreamsOfClient:
       self.init(
         .tooManyStreams, "as many streams of this client are open as the server allows one", status: .tooManyRequests)
+    case .noMemory: self.init(refused: "what the stream begins with")
     case .draining: self.init(.draining, "the server is about to stop")
     }
   }

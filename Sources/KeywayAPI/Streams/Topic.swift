@@ -13,6 +13,8 @@ protocol Topic: CommitReceiver {
   var services: StreamServices { get }
   /// How many streams there are.
   var subscribers: Int { get set }
+  /// Who reads each of them.
+  var clients: [StreamID: ClientAddress] { get set }
 
   /// Ends what it observes.
   func unregister(_ publication: inout Publication)
@@ -32,6 +34,7 @@ extension Topic {
   /// A stream is over; after the last, so is what the topic observes.
   func leave(_ id: StreamID, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication) {
     subscribers -= 1
+    clients[id] = nil
     endLag(id)
     guard subscribers == 0 else { return }
     unregister(&publication)
@@ -54,12 +57,13 @@ extension StreamRegistry.Contents {
   func topic<Found: Topic>(_ key: Found.Key) -> Found? { topics[AnyHashable(key)] as? Found }
 
   /// Adds a stream to a topic; the first brings the topic into the tables.
-  mutating func join(_ topic: some Topic, _ id: StreamID) {
+  mutating func join(_ topic: some Topic, _ id: StreamID, _ client: ClientAddress) {
     if topic.subscribers == 0 {
       topics[AnyHashable(topic.key)] = topic
       receivers[topic.observer] = topic
     }
     topic.subscribers += 1
+    topic.clients[id] = client
     subscriptions[id] = topic
   }
 

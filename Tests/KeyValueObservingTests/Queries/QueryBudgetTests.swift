@@ -39,7 +39,7 @@ struct QueryBudgetTests {
 
   @Test("what does not suffice for all is kept from the client that asks for most, and another is told")
   func share() throws {
-    var fixture = try fixture(commitCost: 4_000)
+    var fixture = try fixture(commitCost: 1_000)
     let events = try fixture.commit(["set Employee/1 salary 11"])
     let (told, failed) = (observers(events, failed: false), observers(events, failed: true))
     #expect(told.contains(100) && !failed.contains(100))
@@ -48,7 +48,7 @@ struct QueryBudgetTests {
     #expect(fixture.live.count == told.count)
     let next = try fixture.commit(["set Employee/1 salary 12"])
     #expect(observers(next, failed: false).contains(100))
-    for number in Array(1...40) + [100] {
+    for number in Array(1...40) + [100] as [UInt64] {
       let observer = ObserverID(number)
       fixture.live.remove(observer)
       fixture.live.discharge(observer, of: number == 100 ? modest : greedy)
@@ -58,7 +58,7 @@ struct QueryBudgetTests {
 
   @Test("a query that is watched by a modest client too is evaluated in that client's turn")
   func shared() throws {
-    var fixture = try fixture(commitCost: 4_000)
+    var fixture = try fixture(commitCost: 1_000)
     // The last of the greedy client's.
     fixture.live.charge(ObserverID(40), to: modest)
     let events = try fixture.commit(["set Employee/1 salary 11"])

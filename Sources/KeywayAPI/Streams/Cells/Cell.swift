@@ -25,6 +25,8 @@ struct Cell {
   var refreshedAt: Revision = 0
   /// How many events it has received.
   var told = 0
+  /// About how many bytes it takes up, but for what it remembers while it receives nothing.
+  var weight = 0
 
   /// Whether it receives nothing for now.
   var isPaused: Bool { pending != nil }

@@ -20,6 +20,18 @@ struct CellSet {
   /// How many observations its cells have, a live query counted as one.
   var observationCount: Int { byName.values.reduce(0) { $0 + $1.observations.count + ($1.query == nil ? 0 : 1) } }
 
+  /// About how many bytes the cells take up, and what they remember while they receive nothing.
+  var weight: Int { byName.values.reduce(0) { $0 + $1.weight } }
+  var pendingBytes: Int { byName.values.reduce(0) { $0 + ($1.pending?.deliveredBytes ?? 0) } }
+
+  /// Paused cells forget what they have delivered: they receive everything anew.
+  mutating func forgetDelivered() {
+    for (name, cell) in byName where (cell.pending?.deliveredBytes ?? 0) > 0 && cell.pending?.gone == nil {
+      byName[name]?.pending = PendingChanges(since: DeliveredValues())
+      byName[name]?.isOwedInitial = true
+    }
+  }
+
   /// Has a cell remember what it misses.
   mutating func absorb(_ changes: [Change], gone: Reference?, by name: String) {
     byName[name]?.pending?.absorb(changes, gone: gone)

@@ -17,14 +17,28 @@ extension CellStream {
     var targets: [CellTarget] = []
     for (_, binding) in bindings { targets.append(try services.target(of: binding, prepared, publication)) }
     try evaluate(&targets, of: bindings, publication)
+    try makeRoom(for: targets, of: bindings, replacingAll: replacingAll)
     return try services.holding(targets, &publication) { publication throws(Problem) in
       if replacingAll { end(cells.byName.keys.filter { !bound.contains($0) }, &publication) }
       var update = makeUpdate()
       for ((name, binding), target) in zip(bindings, targets) {
         rebind(name, to: binding, target, &publication, &update)
       }
+      reservePending()
       return update
     }
+  }
+
+  /// Reserves memory for cells that are bound to something else than they show, in place of what they have. Throws
+  /// `overloaded` before anything is changed.
+  private func makeRoom(
+    for targets: [CellTarget], of bindings: [(name: String, binding: CellBinding)], replacingAll: Bool
+  ) throws(Problem) {
+    var weight = replacingAll ? 0 : cells.weight + cells.pendingBytes
+    for ((name, binding), target) in zip(bindings, targets) {
+      weight += binding.weight(showing: target) - (replacingAll ? 0 : cells[name]?.weight ?? 0)
+    }
+    if weight > cells.weight { try reserve(weight) }
   }
 
   /// Changes what a body names of one cell's binding. Throws `unknown-cell`.
@@ -38,6 +52,7 @@ extension CellStream {
     let isGone = binding.object == cell.binding.object && binding.query == nil && cell.pending?.gone != nil
     var targets = [isGone ? CellTarget() : try services.target(of: binding, prepared, publication)]
     try evaluate(&targets, of: [(name, binding)], publication)
+    try makeRoom(for: targets, of: [(name, binding)], replacingAll: false)
     let target = targets[0]
     return try services.holding(targets, &publication) { publication throws(Problem) in
       var update = makeUpdate()
@@ -52,6 +67,7 @@ extension CellStream {
       } else {
         rebind(name, to: binding, target, &publication, &update)
       }
+      reservePending()
       return update
     }
   }
@@ -59,8 +75,8 @@ extension CellStream {
   /// What cells receive at once, within the limit of an event.
   func makeUpdate() -> CellUpdate { CellUpdate(limit: services.limits.eventBytes) }
 
-  /// Evaluates what cells will begin with that are bound to something else than they show. Throws `too-many-bytes` where
-  /// that is more than one event may have: nothing has been changed by then.
+  /// Evaluates what cells will begin with that are bound to something else than they show. Throws `too-many-bytes`
+  /// where that is more than one event may have: nothing has been changed by then.
   private func evaluate(
     _ targets: inout [CellTarget], of bindings: [(name: String, binding: CellBinding)],
     _ publication: borrowing Publication
@@ -143,6 +159,7 @@ extension CellStream {
     defer { cells[name] = cell }
     let snapshot = publication.snapshot
     cell.observations = target.observations
+    cell.weight = cell.binding.weight(showing: target)
     publication.observers.add(target.observations, of: observer, cell: name, in: snapshot.state)
     cell.query = target.query
     cell.refreshedAt = snapshot.revision
@@ -189,6 +206,7 @@ extension CellStream {
     let wasPaused = cell.isPaused
     if !wasPaused, !binding.isVisible { cell.pausedAt = snapshot.revision }
     cell.binding = binding
+    cell.weight = binding.weight(showing: target)
     if wasPaused || !binding.isVisible {
       let present = DeliveredState(present: publication)
       cell.pause(at: present)

@@ -8,6 +8,7 @@ import ModelStore
 extension CellStream {
   func beginLag(_ id: StreamID, firstMissed: StreamPosition, _ publication: borrowing Publication) {
     guard !cells.isSuspended else { return }
+    defer { reservePending() }
     let shown = cells.byName.filter { !$0.value.isPaused }
     suspend(shown, after: firstMissed.lastNotified, publication)
     for (name, cell) in cells.byName {
@@ -54,6 +55,7 @@ extension CellStream {
   func catchUp(_ id: StreamID, _ publication: borrowing Publication) -> (@Sendable () -> Void)? {
     let present = DeliveredState(present: publication)
     let update = cells.catchUp(to: present, services.encoder)
+    reservePending()
     services.postCatchUp(cells.encode(update, at: present.revision, services.encoder), to: id, at: present.revision)
     return nil
   }

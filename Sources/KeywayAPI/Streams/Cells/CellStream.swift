@@ -11,6 +11,8 @@ final class CellStream: CommitReceiver {
   let observer: ObserverID
   let services: StreamServices
   var cells: CellSet
+  /// What the ledger has for the cells.
+  private var account: MemoryReservation?
 
   init(
     id: StreamID, client: ClientAddress, observer: ObserverID, cells: CellSet = CellSet(), services: StreamServices
@@ -31,7 +33,13 @@ final class CellStream: CommitReceiver {
   func delivery(of event: StreamEvent, _ contents: inout StreamRegistry.Contents) -> Delivery? {
     guard let visible = cells.visiblePart(of: event) else { return nil }
     services.countNotifications(visible.changes.count + visible.queries.count)
-    guard let bytes = services.encoder.bytes(of: visible) else { return miss(.commit(event.revision)) }
+    // Streams with cells share no events: all those of one client together could be any amount.
+    let position = StreamPosition.commit(event.revision)
+    let held = contents.batchBytes[client] ?? 0
+    guard held < services.limits.batchBytes else { return miss(position) }
+    let text = services.encoder.text(of: visible)
+    guard let bytes = text.event(at: position) else { return miss(position) }
+    if text.ownCount > MemoryLedger.uncountedBytes { contents.batchBytes[client] = held + text.ownCount }
     return .stream(id, bytes)
   }
 
@@ -57,6 +65,32 @@ final class CellStream: CommitReceiver {
     publication.observers.remove(observer)
     publication.queries.remove(observer)
     publication.queries.discharge(observer, of: QueryPayer(client))
+  }
+
+  // MARK: Memory
+
+  /// Has the ledger know that the cells take up so many bytes. Throws `overloaded`; then nothing has changed.
+  func reserve(_ bytes: Int) throws(Problem) {
+    guard let account, bytes > MemoryLedger.uncountedBytes else {
+      account = try services.reserve(bytes, for: client)
+      return
+    }
+    do throws(MemoryRefusal) {
+      try account.resize(to: bytes)
+    } catch {
+      throw Problem(refused: "what the cells observe")
+    }
+  }
+
+  /// Has the ledger know what paused cells remember. Where it refuses, they forget it.
+  func reservePending() {
+    do throws(Problem) {
+      try reserve(cells.weight + cells.pendingBytes)
+    } catch {
+      cells.forgetDelivered()
+      // Less than there was is never refused.
+      try? reserve(cells.weight + cells.pendingBytes)
+    }
   }
 
   // MARK: Describing

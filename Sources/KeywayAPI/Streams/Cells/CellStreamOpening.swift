@@ -129,6 +129,7 @@ struct CellStreamOpening: StreamOpening {
         let stream = CellStream(
           id: services.hub.reserveID(), client: client, observer: contents.makeObserver(), cells: beginning.cellSet,
           services: services)
+        try stream.reserve(beginning.cells.reduce(0) { $0 + $1.binding.weight(showing: $1.target) })
         publication.queries.charge(stream.observer, to: QueryPayer(client))
         let prelude = begin(stream, beginning, &publication)
         do throws(Problem) {

@@ -89,6 +89,7 @@ package struct CellStreams: Sendable {
     try update(name, store) { stream, publication throws(Problem) in
       if let cell { _ = try stream.require(cell) }
       stream.end(cell.map { [$0] } ?? stream.cells.sorted.map(\.key), &publication)
+      stream.reservePending()
       return (stream.makeUpdate(), ())
     }
   }

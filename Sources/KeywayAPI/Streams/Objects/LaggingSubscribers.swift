@@ -9,6 +9,8 @@ struct LaggingSubscribers {
     /// What it missed before its first segment.
     var missed: PendingChanges?
     let firstSegment: Int
+    /// What the ledger has for that.
+    let account: MemoryReservation?
   }
 
   /// What came between one beginning to lag and the next.
@@ -40,14 +42,14 @@ struct LaggingSubscribers {
 
   /// A stream begins to lag. `missed` is what it has missed until now; nil where that is not known, and it will have to
   /// receive the whole state anew.
-  mutating func add(_ id: StreamID, missed: PendingChanges?) {
+  mutating func add(_ id: StreamID, missed: PendingChanges?, _ account: MemoryReservation? = nil) {
     remove(id)
     if let last = segments.indices.last, segments[last].missed.commits == 0 {
       segments[last].members += 1
-      members[id] = Member(missed: missed, firstSegment: segments[last].number)
+      members[id] = Member(missed: missed, firstSegment: segments[last].number, account: account)
     } else {
       segments.append(Segment(number: nextSegment))
-      members[id] = Member(missed: missed, firstSegment: nextSegment)
+      members[id] = Member(missed: missed, firstSegment: nextSegment, account: account)
       nextSegment += 1
     }
   }

@@ -79,6 +79,9 @@ struct ObjectStreamOpening: StreamOpening {
         contents.topic(key)
         ?? ObjectTopic(key: key, observer: contents.makeObserver(), observations: observations, services: services)
       let beginning = try beginning(of: topic, publication)
+      let account =
+        topic.subscribers > 0
+        ? nil : try services.reserve(observations.count * StreamWeight.observation, for: request.client)
       let channel = exists && !beginning.isOver ? topic.channel : nil
       let stream = try services.open(
         for: request.client, prelude: beginning.text, channel: channel, overflow: request.overflow)
@@ -88,9 +91,10 @@ struct ObjectStreamOpening: StreamOpening {
         return stream
       }
       if topic.subscribers == 0 {
+        topic.account = account
         publication.observers.add(observations, of: topic.observer, in: publication.snapshot.state)
       }
-      contents.join(topic, stream.id)
+      contents.join(topic, stream.id, request.client)
       return stream
     }
   }

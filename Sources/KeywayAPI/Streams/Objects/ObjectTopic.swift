@@ -34,6 +34,9 @@ final class ObjectTopic: Topic {
   let services: StreamServices
   let observations: [Observation]
   var subscribers = 0
+  var clients: [StreamID: ClientAddress] = [:]
+  /// What the ledger has for the observations, on account of the first that asked.
+  var account: MemoryReservation?
   /// What those streams have missed whose readers are too slow.
   private var lagging = LaggingSubscribers()
   /// The first event as it was encoded for the last revision at which a stream began.
@@ -89,7 +92,16 @@ final class ObjectTopic: Topic {
   // MARK: Slow readers
 
   func beginLag(_ id: StreamID, firstMissed: StreamPosition, _ publication: borrowing Publication) {
-    lagging.add(id, missed: missed(after: firstMissed.lastNotified, publication))
+    guard let missed = missed(after: firstMissed.lastNotified, publication) else {
+      return lagging.add(id, missed: nil)
+    }
+    do throws(Problem) {
+      let account = try services.reserve(missed.deliveredBytes, for: clients[id] ?? .unknown)
+      lagging.add(id, missed: missed, account)
+    } catch {
+      // What it had cannot be remembered: it receives the whole state anew.
+      lagging.add(id, missed: nil)
+    }
   }
 
   func endLag(_ id: StreamID) { lagging.remove(id) }

@@ -87,15 +87,18 @@ struct QueryStreamOpening: StreamOpening {
       let topic: QueryTopic =
         contents.topic(key) ?? QueryTopic(key: key, observer: contents.makeObserver(), services: services)
       var finished = try services.finish(query, prepared[query], publication)
+      let account = try finished.flatMap { finished throws(Problem) in
+        try services.reserve(finished.rowCount * StreamWeight.row, for: request.client)
+      }
       let prelude = try beginning(of: topic, &finished, publication)
       let stream = try services.open(
         for: request.client, prelude: prelude, channel: topic.channel, overflow: request.overflow)
       if topic.subscribers == 0 {
+        topic.account = account
         publication.watch(query, QueryObserver(id: topic.observer, cell: nil), finished)
       }
       publication.queries.charge(topic.observer, to: QueryPayer(request.client))
-      topic.clients[stream.id] = request.client
-      contents.join(topic, stream.id)
+      contents.join(topic, stream.id, request.client)
       return stream
     }
   }

@@ -19,6 +19,8 @@ final class QueryTopic: Topic {
   var subscribers = 0
   /// Who reads each stream, and pays for the query with the others.
   var clients: [StreamID: ClientAddress] = [:]
+  /// What the ledger has for the rows, on account of the first that asked.
+  var account: MemoryReservation?
   /// How many contents its streams were sent.
   private var contentCount = 0
   /// What those streams have that miss contents, because their readers are too slow; and what had been sent by then.
@@ -66,9 +68,7 @@ final class QueryTopic: Topic {
   func missed(_ revision: Revision) -> Delivery { miss(revision) }
 
   func end(_ id: StreamID, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication) {
-    if let client = clients.removeValue(forKey: id) {
-      publication.queries.discharge(observer, of: QueryPayer(client))
-    }
+    if let client = clients[id] { publication.queries.discharge(observer, of: QueryPayer(client)) }
     leave(id, &contents, &publication)
   }
 

@@ -1,0 +1,26 @@
+import KeyValueModel
+import ModelStore
+
+/// About how many bytes of memory things take up that a stream has, for the ledger.
+enum StreamWeight {
+  /// An observation in the index, with what it depends on.
+  static let observation = 600
+  /// A cell with its binding, but for texts.
+  static let cell = 700
+  /// A row of a live query, but for its values, which it mostly shares with the objects.
+  static let row = 200
+}
+
+extension CellBinding {
+  /// How many bytes of text the client gave.
+  var textBytes: Int {
+    let words = [query?.filter, query?.sort, query?.section, context?.text].reduce(0) { $0 + ($1?.utf8.count ?? 0) }
+    return ((keyPaths ?? []) + (query?.keys ?? [])).reduce(words) { $0 + $1.utf8.count }
+  }
+
+  /// What a cell of this binding takes up that shows a target.
+  func weight(showing target: CellTarget) -> Int {
+    StreamWeight.cell + textBytes + target.observations.count * StreamWeight.observation
+      + (target.finished?.rowCount ?? 0) * StreamWeight.row
+  }
+}

@@ -7,12 +7,23 @@ package struct SocketAddress: Hashable, Sendable {
   package let hostField: String
   private let family: Int32
   private let bytes: [UInt8]
+  /// The address that connections come from; nil for what the kernel chooses.
+  private var source: in_addr_t?
 
   /// A port of 127.0.0.1.
   package init(port: UInt16) {
     hostField = "127.0.0.1:\(port)"
     family = AF_INET
     bytes = withUnsafeBytes(of: sockaddr_in(loopbackPort: port)) { Array($0) }
+  }
+
+  /// A port of 127.0.0.1, to be connected from another IPv4 address of this machine, such as 127.0.0.2. Throws where
+  /// `source` is none.
+  package init(port: UInt16, source: String) throws(LoopbackError) {
+    self.init(port: port)
+    var address = in_addr()
+    guard inet_pton(AF_INET, source, &address) == 1 else { throw LoopbackError("\(source) is no IPv4 address") }
+    self.source = address.s_addr
   }
 
   /// The address of `http://host[:port]`. Throws where it has another form or the host is not known.
@@ -46,6 +57,7 @@ package struct SocketAddress: Hashable, Sendable {
     if var receiveBufferBytes {
       setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &receiveBufferBytes, socklen_t(MemoryLayout<Int32>.size))
     }
+    if let source { Self.bind(descriptor, to: source) }
     let result = bytes.withUnsafeBytes { raw in
       raw.withMemoryRebound(to: sockaddr.self) { Glibc.connect(descriptor, $0.baseAddress, socklen_t(raw.count)) }
     }
@@ -55,5 +67,18 @@ package struct SocketAddress: Hashable, Sendable {
       throw error
     }
     return descriptor
+  }
+  /// Has a socket come from an address. Where that fails, connecting does, or comes from the kernel's choice.
+  private static func bind(_ descriptor: Int32, to source: in_addr_t) {
+    // Without this each connection would take a port of the whole address, of which there are too few.
+    var one: Int32 = 1
+    setsockopt(descriptor, Int32(IPPROTO_IP), IP_BIND_ADDRESS_NO_PORT, &one, socklen_t(MemoryLayout<Int32>.size))
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = source
+    let size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    withUnsafePointer(to: &address) { pointer in
+      _ = pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { Glibc.bind(descriptor, $0, size) }
+    }
   }
 }

@@ -14,6 +14,12 @@ package struct Condition: Hashable, Sendable {
   package init(_ name: String, _ message: String, level: Logger.Level = .warning) {
     (self.name, self.message, self.level) = (name, message, level)
   }
+
+  /// Equal when they have the same name.
+  package static func == (left: Condition, right: Condition) -> Bool { left.name == right.name }
+
+  /// Feeds what equality looks at.
+  package func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 
 extension Condition {

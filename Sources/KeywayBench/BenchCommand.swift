@@ -9,6 +9,7 @@ package struct BenchCommand: AsyncParsableCommand {
     subcommands: [
       BenchFanoutCommand.self, BenchSlowReadersCommand.self, BenchReconnectCommand.self, BenchModelCommand.self,
       BenchQueriesCommand.self, BenchDurableCommand.self, BenchRecoveryCommand.self, BenchCrashCommand.self,
+      BenchNeighbourCommand.self,
     ])
 
   /// The command before its arguments are read.

@@ -7,8 +7,8 @@ package struct SocketAddress: Hashable, Sendable {
   package let hostField: String
   private let family: Int32
   private let bytes: [UInt8]
-  /// The address of this machine that connections come from, in network byte order; nil for what the kernel chooses.
-  private var source: UInt32?
+  /// The address of this machine that connections come from; nil for what the kernel chooses.
+  private var source: in_addr_t?
 
   /// A port of 127.0.0.1. Connections come from `source`, such as 127.0.0.2: for the server another client.
   package init(port: UInt16, from source: String? = nil) {
@@ -49,13 +49,7 @@ package struct SocketAddress: Hashable, Sendable {
     if var receiveBufferBytes {
       setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &receiveBufferBytes, socklen_t(MemoryLayout<Int32>.size))
     }
-    if let source {
-      var address = sockaddr_in(loopbackPort: 0)
-      address.sin_addr.s_addr = source
-      _ = withUnsafeBytes(of: &address) { raw in
-        raw.withMemoryRebound(to: sockaddr.self) { bind(descriptor, $0.baseAddress, socklen_t(raw.count)) }
-      }
-    }
+    if let source { Self.bind(descriptor, to: source) }
     let result = bytes.withUnsafeBytes { raw in
       raw.withMemoryRebound(to: sockaddr.self) { Glibc.connect(descriptor, $0.baseAddress, socklen_t(raw.count)) }
     }
@@ -65,5 +59,19 @@ package struct SocketAddress: Hashable, Sendable {
       throw error
     }
     return descriptor
+  }
+
+  /// Has a socket come from an address. Where that fails, connecting does, or comes from the kernel's choice.
+  private static func bind(_ descriptor: Int32, to source: in_addr_t) {
+    // Without this each connection would take a port of the whole address, of which there are too few.
+    var one: Int32 = 1
+    setsockopt(descriptor, Int32(IPPROTO_IP), IP_BIND_ADDRESS_NO_PORT, &one, socklen_t(MemoryLayout<Int32>.size))
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = source
+    let size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    withUnsafePointer(to: &address) { pointer in
+      _ = pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { Glibc.bind(descriptor, $0, size) }
+    }
   }
 }

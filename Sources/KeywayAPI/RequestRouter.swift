@@ -134,9 +134,7 @@ final class RequestRouter: RequestHandler, Sendable {
     case .malformedMethod: Problem(.malformedRequest, "the method is no token").response
     case .ambiguousLength:
       Problem(.malformedRequest, "the length of the body is ambiguous: one Content-Length, or chunks").response
-    case .memoryRefused(.clientShare):
-      Problem(.overloaded, "this client makes the server hold memory.clientBytes; let it read its answers").response
-    case .memoryRefused(.total): Problem(.overloaded, "the memory that clients share is taken").response
+    case .memoryRefused(let refusal): Problem(refusal).response
     case .overloaded: Problem(.overloaded, "no descriptor is left for an event stream").response
     case .draining:
       Problem(.draining, "the server stops before it has the answer; the request may have been carried out").response

@@ -43,7 +43,8 @@ extension ObjectRecord {
 }
 
 extension Value {
-  fileprivate var approximateBytes: Int {
+  /// About how many bytes of memory it takes. O(n).
+  package var approximateBytes: Int {
     switch self {
     case .string(let text): 32 + text.utf8.count
     case .array(let elements): elements.reduce(48) { $0 + $1.approximateBytes }

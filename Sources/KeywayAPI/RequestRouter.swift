@@ -158,9 +158,7 @@ final class RequestRouter: RequestHandler, Sendable {
     case .unsupportedTransferCoding: Problem(.notImplemented, "the only transfer coding is chunked").response
     case .encodedBody:
       Problem(.unsupportedMediaType, "a body has no Content-Encoding").with(.acceptEncoding, "identity").response
-    case .memoryRefused(.clientShare):
-      Problem(.overloaded, "this client makes the server hold memory.clientBytes; let it read its answers").response
-    case .memoryRefused(.total): Problem(.overloaded, "the memory that clients share is taken").response
+    case .memoryRefused(let refusal): Problem(refusal).response
     case .overloaded: Problem(.overloaded, "no descriptor is left for an event stream").response
     case .draining:
       Problem(.draining, "the server stops before it has the answer; the request may have been carried out").response

@@ -20,7 +20,8 @@ extension Attribute {
     return converted
   }
 
-  private func converting(_ value: Value) throws(Refusal) -> Value {
+  /// `value` in the form of this attribute's type, which may still break a constraint.
+  func converting(_ value: Value) throws(Refusal) -> Value {
     switch (type, value) {
     case (.string, .string), (.integer, .integer), (.number, .number), (.boolean, .bool): return value
     case (.json, _), (.number, .rounded): return value.settled

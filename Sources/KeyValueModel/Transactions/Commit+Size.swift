@@ -43,8 +43,8 @@ extension ObjectRecord {
 }
 
 extension Value {
-  /// About how many bytes of memory it keeps alive; the members of a collection are not counted.
-  var approximateBytes: Int {
+  /// About how many bytes of memory it keeps alive; the members of a collection are not counted. O(n).
+  package var approximateBytes: Int {
     switch self {
     case .string(let text): 32 + text.utf8.count
     case .array(let elements): elements.reduce(48) { $0 + $1.approximateBytes }

@@ -27,7 +27,7 @@ public struct Model: Sendable {
     for precondition in transaction.preconditions { try check(precondition) }
     var application = TransactionApplication(taking: &state, revision: revision + 1, limits: limits)
     do throws(ModelError) {
-      try application.apply(transaction.operations)
+      try application.apply(transaction.operations, transaction.preparations)
     } catch {
       application.undo()
       application.giveBack(to: &state)

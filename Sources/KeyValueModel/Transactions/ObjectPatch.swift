@@ -1,14 +1,18 @@
 /// What a JSON patch (RFC 6902) makes of an object: the keys that are set, with their values. It depends on the object
 /// as it stood, and on nothing else but what its computed keys read.
-struct ObjectPatch {
+struct ObjectPatch: Sendable {
   /// A key that is set.
   struct Setting {
     let key: Int
     let value: Value
+    /// How many bytes the value has, and the one that it replaces, where that was counted.
+    var textBytes: (new: Int, old: Int)?
   }
 
   /// The keys, in the order in which the patch names them.
-  let settings: [Setting]
+  private(set) var settings: [Setting]
+  /// Whether each value was found to be one that its attribute takes as it is.
+  private(set) var isChecked = false
   /// What working it out took.
   let steps: Int
 
@@ -42,6 +46,22 @@ struct ObjectPatch {
       return Setting(key: index, value: isEmptied ? .array([]) : value)
     }
     steps = application.steps
+  }
+
+  /// Checks the values by the schema, and counts what JSON they are.
+  mutating func check(by schema: Schema, _ reference: Reference, _ record: ObjectRecord) throws(ModelError) {
+    var check = ValueCheck(schema: schema)
+    for index in settings.indices {
+      let (value, key) = (settings[index].value, record.entity.keys[settings[index].key])
+      check.look(at: value, for: key, of: reference, key.name)
+      guard key.attribute?.type == .json, !value.isNull, let storage = key.storage else { continue }
+      settings[index].textBytes = (value.textBytes, record.values[storage].textBytes)
+    }
+    switch check.outcome {
+    case .refused(let error): throw error
+    case .checked: isChecked = true
+    case .none, .patched: break
+    }
   }
 
   /// The object's JSON, of which only the members in `named` are needed where it is not nil.

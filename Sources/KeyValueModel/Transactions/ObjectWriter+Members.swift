@@ -30,7 +30,7 @@ extension ObjectWriter {
       return try editor.target(of: value, key, destination: destination, owner).map(Value.reference) ?? .null
     case .value(let attribute):
       do throws(Attribute.Refusal) {
-        return try attribute.accepting(value)
+        return try accept(value, by: attribute)
       } catch {
         throw ModelError(.invalidValue, "a member of '\(key.name)' \(error.reason)", object: owner, keyPath: key.name)
       }

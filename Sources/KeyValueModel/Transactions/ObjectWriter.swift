@@ -1,6 +1,8 @@
 /// Carries out the operations of a transaction on objects: checks what is asked, and writes it with a `StateEditor`.
 struct ObjectWriter {
   var editor: StateEditor
+  /// Whether the values of the operation under way were found to be such as their attributes take.
+  var isChecked = false
 
   /// Makes an object. `heldBy` is a key that is about to be set from its other side, and
   /// that may be null until then.
@@ -8,9 +10,7 @@ struct ObjectWriter {
     _ reference: Reference, _ values: JSONObject, heldBy inverse: Int? = nil
   ) throws(ModelError) {
     let entity = try editor.state.schema.requireEntity(reference.entity)
-    guard editor.state.record(reference) == nil else {
-      throw ModelError(.alreadyExists, "there is an object \(reference) already", object: reference)
-    }
+    try requireAbsent(reference)
     let given = try members(values, of: entity, reference)
     editor.make(reference, entity)
     for index in entity.keys.indices {
@@ -21,6 +21,12 @@ struct ObjectWriter {
         // Otherwise it was set as the far side of a key of the body that names the object itself.
         try assign(entity.keys[index].defaultValue, to: reference, key: index)
       }
+    }
+  }
+
+  func requireAbsent(_ reference: Reference) throws(ModelError) {
+    guard editor.state.record(reference) == nil else {
+      throw ModelError(.alreadyExists, "there is an object \(reference) already", object: reference)
     }
   }
 
@@ -142,7 +148,7 @@ struct ObjectWriter {
       var accepted = value
       if !value.isNull {
         do throws(Attribute.Refusal) {
-          accepted = try attribute.accepting(value)
+          accepted = try accept(value, by: attribute)
         } catch {
           throw ModelError(
             .invalidValue, "'\(key.name)' \(error.reason)", object: reference, keyPath: key.name)
@@ -155,6 +161,12 @@ struct ObjectWriter {
     case .toMany(let toMany):
       try assign(try members(value, of: key, toMany, reference), to: reference, key: index, toMany)
     }
+  }
+
+  /// A value in the form of its attribute's type, checked unless it was before.
+  func accept(_ value: Value, by attribute: Attribute) throws(Attribute.Refusal) -> Value {
+    guard isChecked else { return try attribute.accepting(value) }
+    return attribute.type == .json ? value : try attribute.converting(value)
   }
 
   /// The checked members of a collection that is set as a whole.

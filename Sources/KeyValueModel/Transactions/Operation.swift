@@ -73,6 +73,8 @@ public struct Transaction: Sendable {
   public var preconditions: [Precondition]
   /// The name of the writer; observers receive it and know their own echo by it.
   public var writer: String?
+  /// What was found out about the operations before; of none where there are fewer.
+  var preparations: [Preparation] = []
 
   /// A transaction of these operations.
   public init(_ operations: [Operation], preconditions: [Precondition] = [], writer: String? = nil) {

@@ -101,13 +101,17 @@ struct StateEditor {
     store(value, in: reference, record, key: index)
   }
 
-  /// The same for an object that the caller has looked up and that has not changed since.
-  mutating func store(_ value: Value, in reference: Reference, _ record: ObjectRecord, key index: Int) {
+  /// The same for an object that the caller has looked up and that has not changed since. `textBytes` are those of the
+  /// value and of the one before it, where they are known.
+  mutating func store(
+    _ value: Value, in reference: Reference, _ record: ObjectRecord, key index: Int,
+    textBytes: (new: Int, old: Int)? = nil
+  ) {
     let column = record.entity.layout.columns[index]
     guard column.storage >= 0 else { return }
     let storage = Int(column.storage)
     let isSilent = column.notifying == .manual || (column.notifying == .changed && record.values[storage] == value)
-    let (bytes, oldBytes) = (value.textBytes, record.values[storage].textBytes)
+    let (bytes, oldBytes) = textBytes ?? (value.textBytes, record.values[storage].textBytes)
     budget.spend(writing: bytes, over: oldBytes)
     var record = record
     record.set(value, at: storage, growth: bytes - oldBytes)

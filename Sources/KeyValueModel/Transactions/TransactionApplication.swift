@@ -30,10 +30,10 @@ struct TransactionApplication {
   }
 
   /// Applies the operations in order. A failure names the operation where there is more than one.
-  mutating func apply(_ operations: [Operation]) throws(ModelError) {
+  mutating func apply(_ operations: [Operation], _ preparations: [Preparation]) throws(ModelError) {
     for (index, operation) in operations.enumerated() {
       do throws(ModelError) {
-        try apply(operation)
+        try apply(operation, index < preparations.count ? preparations[index] : .none)
       } catch {
         var located = error
         if operations.count > 1 { located.operation = index }
@@ -49,14 +49,22 @@ struct TransactionApplication {
     }
   }
 
-  private mutating func apply(_ operation: Operation) throws(ModelError) {
+  private mutating func apply(_ operation: Operation, _ preparation: Preparation) throws(ModelError) {
     writer.editor.beginOperation()
+    var patched: PreparedPatch?
+    writer.isChecked = false
+    switch preparation {
+    case .none: break
+    case .checked: writer.isChecked = true
+    case .refused(let error): try refuse(operation, error)
+    case .patched(let prepared): patched = prepared
+    }
     switch operation {
     case .create(let reference, let values): try writer.create(reference, values)
     case .put(let reference, let values): try writer.put(reference, values)
     case .set(let reference, let keyPath, let value): try writer.set(reference, keyPath, value)
     case .patch(let reference, let patch): try writer.apply(patch, to: reference)
-    case .jsonPatch(let reference, let patch): try writer.apply(patch, to: reference)
+    case .jsonPatch(let reference, let patch): try writer.apply(patch, patched, to: reference)
     case .insert(let reference, let keyPath, let members, let indexes):
       try writer.insert(members, at: indexes, into: try writer.collection(reference, keyPath))
     case .removeIndexes(let reference, let keyPath, let indexes):
@@ -75,6 +83,20 @@ struct TransactionApplication {
     try writer.editor.checkBudget()
     steps.append(writer.editor.finishedOperation())
     results.append(operation.reference)
+  }
+
+  /// Throws the refusal of a value, unless the objects have another one that comes first.
+  private func refuse(_ operation: Operation, _ refusal: ModelError) throws(ModelError) {
+    switch operation {
+    case .create(let reference, _): try writer.requireAbsent(reference)
+    case .put: break
+    case .set(let reference, let keyPath, _): _ = try writer.place(reference, keyPath)
+    case .insert(let reference, let keyPath, _, _), .replace(let reference, let keyPath, _, _),
+      .mutateSet(let reference, let keyPath, _, _):
+      _ = try writer.collection(reference, keyPath)
+    default: _ = try writer.editor.state.requireRecord(operation.reference)
+    }
+    throw refusal
   }
 
   // MARK: Brackets and requirements

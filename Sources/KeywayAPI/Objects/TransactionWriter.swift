@@ -1,3 +1,4 @@
+import Dispatch
 import HTTPServer
 import HTTPTypes
 import KeyValueModel
@@ -7,11 +8,17 @@ import ModelStore
 /// The way of a write from a request to the store and back.
 struct TransactionWriter: Sendable {
   /// Makes the response to a write that succeeded, from its commit and the state that the transaction left. Called
-  /// once, on the writer's thread.
+  /// once: on the writer's thread, or where the object is large on another.
   typealias Rendering = @Sendable (_ commit: Commit, _ state: borrowing ModelState) -> Response
 
   let store: Store
   let limits: RequestLimits
+
+  /// From how many bytes on an object's patches are applied, and its answers encoded, apart from the writer.
+  private static let largeBytes = 32_768
+  /// Where the answers about large objects are encoded: the next write need not wait for that.
+  private static let encoding = DispatchQueue(
+    label: "keyway.answers", qos: .userInitiated, attributes: .concurrent)
 
   /// Hands a transaction to the store. What `rendering` gives is sent once the commit is published.
   func submit(
@@ -23,9 +30,12 @@ struct TransactionWriter: Sendable {
         .tooManyOperations,
         "\(size) operations and objects made in place; a transaction has at most \(limits.transactionOperations)")
     }
-    let transaction = Transaction(
+    var transaction = Transaction(
       write.operations, preconditions: try preconditions(of: request, about: write.subject),
       writer: try Self.writer(of: request))
+    if request.body().count > MemoryLedger.uncountedBytes || write.isPatch(ofMoreThan: Self.largeBytes, in: store) {
+      transaction.prepare(in: store.snapshot.state, limits: store.limits.transaction)
+    }
     let rendered: Rendering = { [store] commit, state in
       var response = rendering(commit, state)
       response.fields[.keywayCursor] = store.cursor(commit.revision).description
@@ -40,8 +50,15 @@ struct TransactionWriter: Sendable {
         return StoredResponse(request: request, response: response).bytes
       }
     }
-    return .deferred { [self] completion in
+    return .deferred { [self, transaction] completion in
       let isAccepted = store.submit(transaction, attachment: attachment) { [self] outcome, state in
+        if case .success(let commit) = outcome, kept == nil, write.isAbout(moreThan: Self.largeBytes, in: state) {
+          let state = copy state
+          return { failure in
+            if let failure { return completion.respond(Problem(.storeUnavailable, failure.reason).response) }
+            Self.encoding.async { completion.respond(rendered(commit, state)) }
+          }
+        }
         let response: Response =
           switch outcome {
           case .success(let commit): kept?.withLock { $0 } ?? rendered(commit, state)

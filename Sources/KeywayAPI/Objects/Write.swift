@@ -26,6 +26,18 @@ struct Write: Sendable {
   /// The ids that the server made for objects of this write.
   var newIDs: Set<String> = []
 
+  /// Whether the object that it is about has more bytes of JSON than this in a state.
+  func isAbout(moreThan bytes: Int, in state: borrowing ModelState) -> Bool {
+    guard let reference = subject.reference, let record = state.record(reference) else { return false }
+    return record.textBytes > bytes
+  }
+
+  /// Whether it is a JSON patch of an object with more bytes of JSON than this.
+  func isPatch(ofMoreThan bytes: Int, in store: Store) -> Bool {
+    guard case .jsonPatch? = operations.first else { return false }
+    return isAbout(moreThan: bytes, in: store.snapshot.state)
+  }
+
   /// What the model refuses, as it is said to the client: an object that got its id from the server, and that now never
   /// was, is not named; and a transaction of one operation has an index too.
   func refusal(_ error: ModelError) -> Problem {

@@ -34,11 +34,18 @@ package enum Body {
     of request: borrowing Request, types: [String] = [json], depthLimit: Int = depthLimit
   ) throws(Problem) -> Value {
     _ = try mediaType(of: request, among: types)
+    let body = request.body()
+    let value: Value
     do throws(JSONError) {
-      return try Value(json: request.body(), depthLimit: depthLimit)
+      value = try Value(json: body, depthLimit: depthLimit)
     } catch {
       throw Problem(.malformedJSON, error.description)
     }
+    // Short numbers and empty lists take many times as much memory as their text.
+    if body.count > MemoryLedger.uncountedBytes {
+      do throws(MemoryRefusal) { try request.hold(value.approximateBytes) } catch { throw Problem(error) }
+    }
+    return value
   }
 
   /// The JSON Patch of a body; what is none is `malformed-json`, since RFC 5789 §2.2 wants 400 for it.

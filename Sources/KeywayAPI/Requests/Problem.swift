@@ -45,6 +45,15 @@ package struct Problem: Error, Sendable {
     operation = error.operation
   }
 
+  /// A refusal of memory.
+  package init(_ refusal: MemoryRefusal) {
+    switch refusal {
+    case .clientShare:
+      self.init(.overloaded, "this client makes the server hold memory.clientBytes; let it read its answers")
+    case .total: self.init(.overloaded, "the memory that clients share is taken")
+    }
+  }
+
   /// What `body` gives, or its refusal as a problem.
   package static func translating<Result>(
     _ body: () throws(ModelError) -> Result

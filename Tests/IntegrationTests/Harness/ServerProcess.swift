@@ -7,14 +7,23 @@ final class ServerProcess {
   let child: ChildProcess
   let port: UInt16
 
-  /// Serves the example from memory, unless `arguments` say otherwise.
+  /// Serves the example from memory, unless `arguments` say otherwise. `addressSpaceKiB` bounds its address space, as
+  /// `ulimit -v` does.
   init(
-    _ arguments: String..., settings: [String: String] = [:], environment: [String: String] = [:]
+    _ arguments: String..., settings: [String: String] = [:], environment: [String: String] = [:],
+    addressSpaceKiB: Int? = nil
   ) throws {
     let flags = settings.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] }
     let store = arguments.contains("--store") ? [] : ["--store", "memory"]
-    let child = try ChildProcess.start(
-      PackageFolder.keyway, ["serve", "--port", "0"] + store + arguments + flags, environment: environment)
+    let serve = ["serve", "--port", "0"] + store + arguments + flags
+    let child =
+      if let addressSpaceKiB {
+        try ChildProcess.start(
+          "/bin/sh", ["-c", "ulimit -v \(addressSpaceKiB); exec \"$0\" \"$@\"", PackageFolder.keyway] + serve,
+          environment: environment)
+      } else {
+        try ChildProcess.start(PackageFolder.keyway, serve, environment: environment)
+      }
     var found: UInt16?
     _ = Deadline().awaits {
       found = Self.port(in: child.errors)

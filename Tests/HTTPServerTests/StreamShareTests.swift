@@ -10,6 +10,8 @@ import Testing
       limits: .with {
         $0.streams = 4
         $0.streamsPerAddress = 2
+        // None of them becomes the answer to a request, and none ends for that.
+        $0.requestSeconds = 3_600
       })
     let (greedy, modest) = (ClientAddress(number: 1), ClientAddress(number: 2))
     func open(_ client: ClientAddress) throws(StreamHubError) -> EventStream {

@@ -233,9 +233,14 @@ struct JournalDatabase: Sendable {
     }
   }
 
-  /// Puts what the log has in its place in the database, so that the log is written from its beginning again.
-  func checkpoint() throws(JournalError) {
-    try using { try $0.writeWithoutTransaction { db in _ = try db.checkpoint(.passive) } }
+  /// Puts what the log has in its place in the database, so that the log is written from its beginning again. False
+  /// where some of it has to wait for those who read what was there before.
+  @discardableResult
+  func checkpoint() throws(JournalError) -> Bool {
+    try using { pool in
+      let frames = try pool.writeWithoutTransaction { db in try db.checkpoint(.passive) }
+      return frames.checkpointedFrameCount == frames.walFrameCount
+    }
   }
 
   /// Gives the room of records that were taken away back to the file system.
@@ -250,15 +255,15 @@ struct JournalDatabase: Sendable {
     try using { try $0.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) } }
   }
 
-  /// Says in the database itself that it is not whole without its log. When this returns that is on the disk, and the
-  /// log is not empty.
-  func requireLog() throws(JournalError) {
+  /// Says in the database that it is not whole without its log, which is not empty then. True where that is on the disk
+  /// in its place; while another process reads, it comes there with a later `checkpoint`.
+  func requireLog() throws(JournalError) -> Bool {
     try using { pool in
       try pool.writeWithoutTransaction { db in
         try db.execute(sql: "PRAGMA user_version = \(DatabaseHeader.logIsNeeded)")
-        _ = try db.checkpoint(.full)
       }
     }
+    return try checkpoint()
   }
 
   /// Puts everything in the database, with a sync, and says there that it is whole by itself. In two steps, so that it

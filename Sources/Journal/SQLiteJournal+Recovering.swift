@@ -39,7 +39,8 @@ extension SQLiteJournal {
         throw .damaged(place: "\(layout.database), revision \(last)", reason: "it is not what was acknowledged")
       }
       // Also shows that the disk takes and syncs a write.
-      try database.requireLog()
+      state.withLock { $0.isLogRequired = nil }
+      try requireLog(of: database)
       try database.write(head, removingAfter: last)
     } catch {
       state.withLock { $0.untrustedReason = error.description }
@@ -54,8 +55,10 @@ extension SQLiteJournal {
 
   /// See `TransactionJournal.checkPresence()`.
   package func checkPresence() throws(JournalError) {
-    guard (try? usable()) != nil else { return }
+    guard let (database, _, _) = try? usable() else { return }
     try noting { () throws(JournalError) in try files.require() }
+    guard state.withLock({ $0.isLogRequired }) == false, (try? database.checkpoint()) == true else { return }
+    state.withLock { $0.isLogRequired = true }
   }
 
   /// See `TransactionJournal.probe(bytes:)`.

@@ -25,8 +25,9 @@ package final class SQLiteJournal: TransactionJournal {
     /// Why nothing may be appended until `recover` has succeeded.
     var untrustedReason: String?
     var files: StoreFiles
-    /// Whether the database says that it is not whole without its log, as it has to before anything is written.
-    var isLogRequired = false
+    /// Whether the database says that it is not whole without its log, as it has to before anything is written: nil
+    /// before it was told so, false while that waits for readers to come to its place.
+    var isLogRequired: Bool?
     /// About how many pages the log has that are not in their place yet.
     var logPages = 0
     var isClosed = false
@@ -236,7 +237,7 @@ package final class SQLiteJournal: TransactionJournal {
     guard let (database, _, _) = try? usable() else { return }
     guard state.withLock({ $0.logPages > Self.logPageLimit }) else { return }
     // One that fails is made again: what the log has is written to its place anew, from the log.
-    try? database.checkpoint()
+    _ = try? database.checkpoint()
     state.withLock { $0.logPages = 0 }
   }
 
@@ -284,14 +285,14 @@ package final class SQLiteJournal: TransactionJournal {
   /// Gives the room of what was taken away back to the file system. Nothing else may be going on.
   package func shrink() throws(JournalError) {
     try usable().0.shrink()
-    state.withLock { $0.isLogRequired = false }
+    state.withLock { $0.isLogRequired = nil }
   }
 
   /// To be called before anything is written; does something the first time.
   func requireLog(of database: JournalDatabase) throws(JournalError) {
-    guard !state.withLock({ $0.isLogRequired }) else { return }
-    try database.requireLog()
-    state.withLock { $0.isLogRequired = true }
+    guard state.withLock({ $0.isLogRequired }) == nil else { return }
+    let isInPlace = try database.requireLog()
+    state.withLock { $0.isLogRequired = isInPlace }
   }
 
   private var present: DurableWatermark { state.withLock { DurableWatermark(revision: $0.last, digest: $0.tip) } }

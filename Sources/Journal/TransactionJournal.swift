@@ -57,7 +57,8 @@ package protocol TransactionJournal: AnyObject, Sendable {
   /// acknowledged. Throws what is still wrong.
   func recover() throws(JournalError)
 
-  /// Looks whether what it is made of is still there. Cheap; throws `untrusted` where it is not. Any thread.
+  /// Looks whether what it is made of is still there; throws `untrusted` where it is not. To be called every second or
+  /// so, from any thread.
   func checkPresence() throws(JournalError)
 
   /// Finds out whether a write of so many bytes would be taken now, after one was not; first does what `recover` does,

@@ -25,7 +25,7 @@ final class Neighbour: Sendable {
   private let state = Locked(State())
 
   /// A client that keeps at most so many sockets open.
-  init(port: UInt16, epoch: String, maximumHeld: Int) throws {
+  init(port: UInt16, epoch: String, maximumHeld: Int) {
     (address, self.epoch, self.maximumHeld) = (SocketAddress(port: port, from: Self.source), epoch, maximumHeld)
   }
 

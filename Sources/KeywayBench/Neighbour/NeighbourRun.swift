@@ -46,7 +46,7 @@ struct NeighbourRun: ~Copyable {
     // What is done for the first time takes longer.
     _ = try phase(2, readers, writers, probe)
     row.calm = try phase(options.calm, readers, writers, probe)
-    let neighbour = try Neighbour(port: server.port, epoch: epoch, maximumHeld: options.held)
+    let neighbour = Neighbour(port: server.port, epoch: epoch, maximumHeld: options.held)
     for number in 0..<options.neighbours {
       Thread.detachNewThread {
         var random = SplitMix64(seed: seed, part: UInt64(number))

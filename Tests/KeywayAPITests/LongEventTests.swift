@@ -92,13 +92,14 @@ struct LongEventTests {
     let other = try server.subscribed("Note/1/text?options=new,initial")
     try set(text(5000, "y"))
     #expect(try other.next().changes.map { $0["new"].text } == [text(5000, "y")])
-    for ended in [stream, cells] {
-      let bye = try ended.next()
-      #expect(bye.name == "bye" && bye.json["reason"].text == "overflow")
-      #expect(try ended.rest().isEmpty)
-    }
+    // Old and new value together are too long, the state is not.
+    #expect(try stream.next().changes.map { [$0["old"].text, $0["new"].text] } == [[nil, text(5000, "y")]])
+    let bye = try cells.next()
+    #expect(bye.name == "bye" && bye.json["reason"].text == "overflow")
+    #expect(try cells.rest().isEmpty)
     try set("short")
     #expect(try other.next().changes.map { $0["new"].text } == ["short"])
+    #expect(try stream.next().changes.map { [$0["old"].text, $0["new"].text] } == [[text(5000, "y"), "short"]])
   }
 
   @Test("What a cell off screen missed of such a commit comes as its state")

@@ -111,9 +111,14 @@ struct CellSet {
 
   // MARK: Slow readers
 
-  /// What cells off screen have missed is not known any more: they receive everything anew.
+  /// What paused cells have missed is not known any more: they receive everything anew.
   mutating func forgetMissed() {
     for (name, cell) in byName where cell.isPaused { byName[name]?.isOwedInitial = true }
+  }
+
+  /// The same of those on screen.
+  mutating func forgetMissedOnScreen() {
+    for (name, cell) in byName where cell.isPaused && cell.binding.isVisible { byName[name]?.isOwedInitial = true }
   }
 
   /// From now on no cell receives anything: those on screen have received `delivered`. Cells that are bound meanwhile

@@ -54,9 +54,21 @@ extension CellStream {
 
   func catchUp(_ id: StreamID, _ publication: borrowing Publication) -> (@Sendable () -> Void)? {
     let present = DeliveredState(present: publication)
-    let update = cells.catchUp(to: present, services.encoder)
+    let before = cells
+    var text = caughtUp(to: present)
+    if text.isTooLong {
+      // The present state has no old values, and of a live query no deletions.
+      cells = before
+      cells.forgetMissedOnScreen()
+      text = caughtUp(to: present)
+    }
     reservePending()
-    services.postCatchUp(cells.encode(update, at: present.revision, services.encoder), to: id, at: present.revision)
+    services.postCatchUp(text, to: id, at: present.revision)
     return nil
+  }
+
+  private func caughtUp(to present: DeliveredState) -> EventText {
+    let update = cells.catchUp(to: present, services.encoder)
+    return cells.encode(update, at: present.revision, services.encoder)
   }
 }

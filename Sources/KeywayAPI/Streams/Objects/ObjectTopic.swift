@@ -127,6 +127,8 @@ final class ObjectTopic: Topic {
       event.changes = missed.coalesced(observations, cell: nil, in: snapshot.state)
       text = services.encoder.text()
       services.encoder.append(event, to: &text)
+      // The present state has no old values.
+      if text.isTooLong { text = encodedState(snapshot) }
     } else {
       text = encodedState(snapshot)
     }

@@ -113,7 +113,16 @@ private struct QueryCatchUp: Sendable {
   let result: QueryResult
   let snapshot: Snapshot
 
+  /// As a merged content or, where that is too long, as all rows.
   func encoded(_ encoder: EventEncoder) -> EventText {
+    let text = encoded(missed, encoder)
+    guard text.isTooLong, !missed.isUnknown else { return text }
+    var unknown = missed
+    unknown.isUnknown = true
+    return encoded(unknown, encoder)
+  }
+
+  private func encoded(_ missed: MissedContents, _ encoder: EventEncoder) -> EventText {
     var event = StreamEvent(revision: snapshot.revision)
     let notification = missed.notification(
       cell: nil, context: context, to: result, in: snapshot.state, at: snapshot.revision, encoder)

@@ -38,9 +38,9 @@ extension SQLiteJournal {
       guard link == tip else {
         throw .damaged(place: "\(layout.database), revision \(last)", reason: "it is not what was acknowledged")
       }
-      // Also shows that the disk takes and syncs a write.
-      state.withLock { $0.isLogRequired = nil }
+      // Done already where anything was ever appended; what follows comes first then.
       try requireLog(of: database)
+      // Also shows that the disk takes and syncs a write.
       try database.write(head, removingAfter: last)
     } catch {
       state.withLock { $0.untrustedReason = error.description }

@@ -4,7 +4,7 @@ import Seeding
 import Testing
 
 @Suite("Noise")
-struct FuzzTests {
+struct RequestFuzzTests {
   private static let methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "X"]
   private static let targets = [
     "/healthz", "/readyz", "/metrics", "/v1/status", "/v1/entities", "/v1/entities/Account", "/v1/problems/draining",
@@ -46,12 +46,6 @@ struct FuzzTests {
     }
   }
 
-  private func head(_ method: String, _ target: String, _ body: [UInt8]) -> [UInt8] {
-    Array(
-      ("\(method) \(target) HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-        + "Content-Length: \(body.count)\r\nConnection: close\r\n\r\n").utf8) + body
-  }
-
   /// The server is there, has its store, and answers.
   private func isWell(_ server: ServerProcess) throws {
     #expect(server.child.isRunning)
@@ -62,21 +56,20 @@ struct FuzzTests {
 
   @Test("Random JSON, of the specification's own words, on every route and method: never a 5xx, and the server lives on")
   func bodies() throws {
-    let seed = UInt64.random(in: .min ... .max)
-    print("fuzz seed (bodies): \(seed)")
-    var generator = SplitMix64(seed: seed)
     let server = try ServerProcess()
-    for method in Self.methods {
-      for target in Self.targets {
-        for round in 0..<6 {
-          let body = json(5, &generator).json
-          var headers = ["Connection": "close"]
-          if method == "PATCH", round > 2 { headers["Content-Type"] = "application/json-patch+json" }
-          let response = try server.client.send(method, target, headers, body: body)
-          #expect(response.status < 500, "seed \(seed): \(method) \(target) \(body)\n\(response.text)")
-        }
-      }
-    }
+    let failure = Fuzzer("bodies", rounds: 1_500).run(
+      make: { generator in
+        let method = Self.methods.randomElement(using: &generator) ?? ""
+        var headers = ["Connection": "close"]
+        if method == "PATCH", generator.chance(50) { headers["Content-Type"] = "application/json-patch+json" }
+        let target = Self.targets.randomElement(using: &generator) ?? ""
+        return WireRequest(method, target, headers, body: json(5, &generator).json)
+      }, describe: { $0.text(host: "localhost") },
+      check: { request in
+        let response = try server.client.send(request.method, request.target, request.headers, body: request.body)
+        return response.status < 500 ? nil : response.text
+      })
+    #expect(failure == nil, "\(failure?.description ?? "")")
     try isWell(server)
     #expect(try server.stop() == 0)
   }
@@ -110,79 +103,29 @@ struct FuzzTests {
 
   @Test("Random operations of transactions and patches, nearly right: never a 5xx, and refused ones leave no trace")
   func operations() throws {
-    let seed = UInt64.random(in: .min ... .max)
-    print("fuzz seed (operations): \(seed)")
-    var generator = SplitMix64(seed: seed)
     let server = try ServerProcess()
-    for number in 0..<600 {
-      let isPatch = number.isMultiple(of: 2)
-      let count = Int.random(in: 1...3, using: &generator)
-      let operations = Value.array((0..<count).map { _ in operation(isPatch: isPatch, &generator) })
-      let before = try server.revision
-      let response =
-        if isPatch {
-          try server.client.send(
-            "PATCH", "/v1/objects/Note/1", ["Content-Type": "application/json-patch+json"], body: operations.json)
-        } else {
-          try server.client.send("POST", "/v1/transactions", body: Value.object(["operations": operations]).json)
-        }
-      #expect(response.status < 500, "seed \(seed): \(operations.json)\n\(response.text)")
-      #expect(try server.revision == before + (response.status == 200 ? 1 : 0), "seed \(seed): \(operations.json)")
-    }
+    let failure = Fuzzer("operations", rounds: 600).run(
+      make: { generator in
+        let isPatch = Bool.random(using: &generator)
+        let count = Int.random(in: 1...3, using: &generator)
+        return (isPatch, Value.array((0..<count).map { _ in operation(isPatch: isPatch, &generator) }))
+      }, describe: { "\($0.0 ? "JSON Patch" : "transaction") \($0.1.json)" },
+      check: { isPatch, operations in
+        let before = try server.revision
+        let response =
+          if isPatch {
+            try server.client.send(
+              "PATCH", "/v1/objects/Note/1", ["Content-Type": "application/json-patch+json"], body: operations.json)
+          } else {
+            try server.client.send("POST", "/v1/transactions", body: Value.object(["operations": operations]).json)
+          }
+        if response.status >= 500 { return response.text }
+        let after = try server.revision
+        let expected = before + (response.status == 200 ? 1 : 0)
+        return after == expected ? nil : "revision \(before) is \(after) by \(response.status)"
+      })
+    #expect(failure == nil, "\(failure?.description ?? "")")
     try isWell(server)
     #expect(try server.stop() == 0)
-  }
-
-  @Test("Valid requests with some bytes changed, left out or put in: never a 500, and the server lives on")
-  func mutations() throws {
-    let seed = UInt64.random(in: .min ... .max)
-    print("fuzz seed (mutations): \(seed)")
-    var generator = SplitMix64(seed: seed)
-    let server = try ServerProcess(settings: ["request.seconds": "1"])
-    let body = Array(#"{"operations":[{"op":"set","object":"Account/1","keyPath":"balance","value":1}]}"#.utf8)
-    for _ in 0..<500 {
-      let target = Self.targets.randomElement(using: &generator) ?? "/"
-      var bytes = head(Self.methods.randomElement(using: &generator) ?? "GET", target, body)
-      for _ in 0..<Int.random(in: 1...5, using: &generator) {
-        let index = Int.random(in: 0..<bytes.count, using: &generator)
-        switch Int.random(in: 0..<3, using: &generator) {
-        case 0: bytes[index] = .random(in: 0...255, using: &generator)
-        case 1: bytes.remove(at: index)
-        default: bytes.insert(.random(in: 0...255, using: &generator), at: index)
-        }
-      }
-      try expectNoFailure(bytes, server, "seed \(seed)")
-    }
-    try isWell(server)
-    #expect(try server.stop() == 0)
-  }
-
-  @Test("Random bytes: the server answers with what it pleases, and lives on")
-  func noise() throws {
-    let seed = UInt64.random(in: .min ... .max)
-    print("fuzz seed (noise): \(seed)")
-    var generator = SplitMix64(seed: seed)
-    let server = try ServerProcess(settings: ["request.seconds": "1"])
-    for _ in 0..<200 {
-      let count = Int.random(in: 1...2000, using: &generator)
-      let bytes = (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
-      try expectNoFailure(bytes + Array("\r\n\r\n".utf8), server, "seed \(seed)")
-    }
-    try isWell(server)
-    #expect(try server.hasNoStreams())
-    #expect(try server.revision == 1)
-  }
-
-  /// Sends bytes and looks at the status, if there is an answer soon. Not to answer is an answer too.
-  private func expectNoFailure(_ bytes: [UInt8], _ server: ServerProcess, _ comment: String) throws {
-    let socket = try WireSocket(port: server.port)
-    do {
-      try socket.send(bytes)
-      let head = try WireReader(socket).head(before: Deadline(seconds: 0.05))
-      #expect(head.status != 500, "\(comment): \(String(decoding: bytes, as: UTF8.self).debugDescription)")
-    } catch {
-      if case .malformed = error.reason { Issue.record("\(comment): \(error)") }
-    }
-    socket.reset()
   }
 }

@@ -1,11 +1,10 @@
-import Foundation
 import Seeding
 import Testing
 
 @testable import Expressions
 
 @Suite("Any text")
-struct FuzzTests {
+struct ExpressionFuzzTests {
   private static let pieces = [
     "a", "this", "name", "employees", "head", "settings", "ratings", "counts", "budget", "e", "x", "salary", "age",
     "tags", "manager", "founded", ".", ",", "(", ")", "[", "]", "{", "}", "?", ":", "+", "-", "*", "/", "%", "!", "==",
@@ -35,69 +34,61 @@ struct FuzzTests {
 
   private static let costLimit = 20_000
 
-  /// A text of random pieces, or a text of `seeds` with random changes.
-  private static func text(_ random: inout SplitMix64) -> String {
-    guard Bool.random(using: &random), var text = seeds.randomElement(using: &random).map(Array.init) else {
-      let count = Int.random(in: 1...40, using: &random)
-      return (0..<count).compactMap { _ in pieces.randomElement(using: &random) }.joined()
-    }
-    for _ in 0..<Int.random(in: 1...4, using: &random) where !text.isEmpty {
-      let start = Int.random(in: 0..<text.count, using: &random)
-      let end = min(text.count, start + Int.random(in: 0...12, using: &random))
-      let piece = Array(pieces.randomElement(using: &random) ?? "")
-      switch Int.random(in: 0..<4, using: &random) {
-      case 0: text.removeSubrange(start..<end)
-      case 1: text.replaceSubrange(start..<end, with: piece)
-      case 2: text.insert(contentsOf: text[start..<end], at: Int.random(in: 0...text.count, using: &random))
-      default: text.insert(contentsOf: piece, at: start)
-      }
-    }
-    return String(text)
-  }
-
-  /// Parses, checks and evaluates. Gives whether it could be checked.
-  private static func run(_ text: String, _ model: StaffModel) -> Bool {
+  /// Parses, checks and evaluates. Gives what is wrong.
+  private static func complaint(_ text: String, _ model: StaffModel) -> String? {
     var limits = ExpressionLimits()
     limits.cost = costLimit
-    guard let expression = try? Expression(parsing: text, limits: limits) else { return false }
-    let checked = try? expression.checked(in: model)
-    for candidate in [checked, try? expression.unchecked(in: model)] {
-      guard let candidate else { continue }
+    let expression: Expression
+    do { expression = try Expression(parsing: text, limits: limits) } catch { return complaint(error, text) }
+    var candidates: [CheckedExpression] = []
+    do throws(ExpressionError) { candidates.append(try expression.checked(in: model)) } catch {
+      if let complaint = complaint(error, text) { return complaint }
+    }
+    do throws(ExpressionError) { candidates.append(try expression.unchecked(in: model)) } catch {
+      if let complaint = complaint(error, text) { return complaint }
+    }
+    for candidate in candidates {
       var budget = EvaluationBudget(limits)
       let result = candidate.evaluate(model, budget: &budget)
-      #expect(budget.remainingCost >= 0 && budget.remainingDepth == limits.evaluationDepth)
-      compare(result, candidate, model, limits, text)
+      if budget.remainingCost < 0 { return "it cost \(-budget.remainingCost) steps too many" }
+      if budget.remainingDepth != limits.evaluationDepth { return "it left \(budget.remainingDepth) levels" }
+      if let complaint = difference(result, candidate, model, limits) { return complaint }
     }
-    return checked != nil
+    return nil
+  }
+
+  /// What is wrong with where a mistake is said to be.
+  private static func complaint(_ error: ExpressionError, _ text: String) -> String? {
+    let count = text.unicodeScalars.count
+    for fault in [error] + error.further where !(0...count).contains(fault.offset) || fault.line < 1 || fault.column < 1
+    {
+      return "the mistake is at \(fault.offset) of \(count): \(fault)"
+    }
+    return nil
   }
 
   /// Extracted functions, folded one contribution after the other, make the same value.
-  private static func compare(
+  private static func difference(
     _ result: Result<ExpressionValue, EvaluationError>, _ checked: CheckedExpression, _ model: StaffModel,
-    _ limits: ExpressionLimits, _ text: String
-  ) {
+    _ limits: ExpressionLimits
+  ) -> String? {
     let (rest, functions) = checked.extractingCollectionFunctions()
-    guard !functions.isEmpty, let values = FoldedFunction.values(functions, model) else { return }
+    guard !functions.isEmpty, let values = FoldedFunction.values(functions, model) else { return nil }
     var folded = model
     folded.functionValues = values
     var budget = EvaluationBudget(limits)
     let other = rest.evaluate(folded, budget: &budget)
-    for case .failure(let error) in [result, other] where error.isLimit { return }
-    #expect(Canonical.text(result) == Canonical.text(other), "\(text)")
+    for case .failure(let error) in [result, other] where error.isLimit { return nil }
+    let texts = (Canonical.text(result), Canonical.text(other))
+    return texts.0 == texts.1 ? nil : "it is \(texts.0), and folded \(texts.1)"
   }
 
-  @Test("Any text parses, checks and evaluates to a value or an error within its cost")
+  @Test("Any text parses, checks and evaluates to a value or an error within its cost, or has a mistake at its place")
   func anyText() {
-    let seconds = ProcessInfo.processInfo.environment["KEYWAY_FUZZ_SECONDS"].flatMap(Double.init) ?? 1
-    print("Fuzzing for \(seconds) s with KEYWAY_TEST_SEED=\(seed)")
-    var random = SplitMix64(seed: seed)
     let model = StaffModel()
-    let end = ContinuousClock.now.advanced(by: .seconds(seconds))
-    var (rounds, checked) = (0, 0)
-    while ContinuousClock.now < end {
-      if FuzzTests.run(FuzzTests.text(&random), model) { checked += 1 }
-      rounds += 1
+    let failure = Fuzzer("expressions", rounds: 2_000).run(texts: Mutator(Self.seeds, pieces: Self.pieces)) { text in
+      Self.complaint(text, model)
     }
-    print("\(rounds) texts, \(checked) of them without a fault")
+    #expect(failure == nil, "\(failure?.description ?? "")")
   }
 }

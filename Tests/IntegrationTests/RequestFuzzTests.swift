@@ -54,7 +54,8 @@ struct RequestFuzzTests {
     #expect(!server.child.errors.contains("Fatal"))
   }
 
-  @Test("Random JSON, of the specification's own words, on every route and method: never a 5xx, and the server lives on")
+  @Test(
+    "Random JSON, of the specification's own words, on every route and method: never a 5xx, and the server lives on")
   func bodies() throws {
     let server = try ServerProcess()
     let failure = Fuzzer("bodies", rounds: 1_500).run(

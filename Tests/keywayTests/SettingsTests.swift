@@ -172,6 +172,16 @@ struct SettingsTests {
     return try String(contentsOf: root.appending(path: path), encoding: .utf8)
   }
 
+  @Test("Every limit is a setting, and every number that is no limit is known as such")
+  func limits() {
+    let names = Settings.limits.map(\.name)
+    #expect(Set(names).count == names.count)
+    #expect(Set(names).isSubset(of: Settings.all.map(\.name)))
+    let numbers = Settings.all.filter { if case .integer = $0.value(Settings()) { true } else { false } }
+    let others: Set = ["port", "http.threads", "heartbeat.seconds", "streams.threads"]
+    #expect(Set(numbers.map(\.name)).subtracting(names) == others)
+  }
+
   @Test("Config/keyway.yaml and the table of Limits.md are what `keyway settings` writes")
   func reference() throws {
     #expect(try Self.file("Config/keyway.yaml") == SettingsReference.configurationFile)

@@ -17,26 +17,24 @@ enum SettingsReference {
     """ + Settings().rendered(comment: \.help)
   }
 
-  /// The text of Limits.md with its table as the settings are. What is over a limit stands in the last column, which is
-  /// written by hand and kept.
+  /// The text of Limits.md with its table as the settings and their limits are.
   static func limits(in page: String) -> String {
     var lines = page.components(separatedBy: "\n")
     guard let start = lines.firstIndex(where: { $0.hasPrefix("| setting |") }) else { return page }
-    let table = lines[start...].prefix { $0.hasPrefix("|") }
-    var consequences: [Substring: Substring] = [:]
-    for cells in table.map({ $0.split(separator: "|", omittingEmptySubsequences: false) }) where cells.count > 3 {
-      consequences[cells[1]] = cells[cells.count - 2]
-    }
+    let limits = Dictionary(Settings.limits.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     let defaults = Settings()
     let rows = Settings.all.map { setting in
-      let name = " `\(setting.name)` "
-      let help = setting.help.replacing("[", with: "\\[")
-      return "|\(name)| \(Settings.yaml(setting.value(defaults))) | \(setting.allowed) | \(help) "
-        + "|\(consequences[name[...]] ?? " ")|"
+      let limit = limits[setting.name]
+      let cells = [
+        "`\(setting.name)`", Settings.yaml(setting.value(defaults)), setting.allowed,
+        setting.help.replacing("[", with: "\\["), limit?.subject.rawValue ?? "", limit?.consequence ?? "",
+      ]
+      return "| " + cells.joined(separator: " | ") + " |"
     }
     lines.replaceSubrange(
-      table.indices,
-      with: ["| setting | default | allowed | what it is | what is over it |", "|---|---|---|---|---|"] + rows)
+      lines[start...].prefix { $0.hasPrefix("|") }.indices,
+      with: ["| setting | default | allowed | what it is | for each | what is over it |", "|---|---|---|---|---|---|"]
+        + rows)
     return lines.joined(separator: "\n")
   }
 }

@@ -1,0 +1,248 @@
+/// What is over each limit, and what has the limit for itself. Settings that are no limits do not stand here.
+extension Settings {
+  /// The limits in the order of the table of settings; Limits.md is written from both.
+  static let limits: [SettingLimit] = [
+    SettingLimit("log.access", of: .server, "see <doc:Operating>"),
+    SettingLimit(
+      "log.bytes", of: .server,
+      """
+      further lines are dropped, counted in `keyway_log_lines_dropped_total`, and told of in the log later
+      """),
+    SettingLimit("log.conditionSeconds", of: .server, "the end of the condition is logged: see <doc:Operating>"),
+    SettingLimit(
+      "durabilityWindow.milliseconds", of: .server,
+      """
+      with `durability: relaxed` a write is on the disk by then; with `synced` before it is answered
+      """),
+    SettingLimit(
+      "history.revisions", of: .server,
+      """
+      the oldest commits are dropped; a stream that resumes from before them receives `reset`, `compacted`
+      """),
+    SettingLimit("history.bytes", of: .server, "the same"),
+    SettingLimit("history.seconds", of: .server, "the same"),
+    SettingLimit(
+      "snapshot.revisions", of: .server,
+      """
+      a snapshot of all objects is written, and the journal drops what neither a start nor the history needs
+      """),
+    SettingLimit("snapshot.bytes", of: .server, "the same"),
+    SettingLimit(
+      "resume.revisions", of: .server,
+      """
+      is computed again: what happened after a revision is cached for other streams that resume from it, all of them \
+      counted together
+      """),
+    SettingLimit("resume.bytes", of: .server, "the same, of missed events as they were sent"),
+    SettingLimit("resume.rows", of: .server, "the same, of live queries as they were, in rows and changes of rows"),
+    SettingLimit(
+      "connections.maximum", of: .server,
+      """
+      is closed as soon as it is accepted, without an answer: reading a request from it is what the limit saves
+      """),
+    SettingLimit(
+      "connections.perAddress", of: .client,
+      """
+      the same. Where the process may have fewer descriptors than `connections.maximum` wants, an address has at \
+      most seven eighths of what it may
+      """),
+    SettingLimit(
+      "connections.reserved", of: .server,
+      """
+      the same: an address that has so many takes none of the last so many of `connections.maximum`, so that others \
+      and health checks get in; at most an eighth of all is reserved
+      """),
+    SettingLimit(
+      "request.headerBytes", of: .request,
+      """
+      431 `headers-too-large`, 414 `uri-too-long` where the first line alone is over it, and the connection ends. An \
+      eighth of it, and at least 512 bytes, is for the head of the response; each field and each cookie takes 64 \
+      bytes more, out of one half
+      """),
+    SettingLimit("request.bodyBytes", of: .request, "413 `content-too-large`"),
+    SettingLimit(
+      "request.steps", of: .request,
+      """
+      429 `too-many-steps`: objects that are looked at, steps of expressions, members that are folded, comparisons \
+      of a sort, whatever the request reads them for. Live queries that one request opens are 400 \
+      `malformed-filter`; for these an object counts a step, and a row ten more
+      """),
+    SettingLimit("request.seconds", of: .request, "the connection is cut: a request must arrive whole within it"),
+    SettingLimit(
+      "memory.bytes", of: .server,
+      """
+      503 `overloaded` with `Retry-After` for what a client wants to have held over it: see below
+      """),
+    SettingLimit("memory.clientBytes", of: .client, "the same, for this client alone"),
+    SettingLimit("keepAlive.seconds", of: .connection, "an idle connection is closed"),
+    SettingLimit(
+      "requests.threads", of: .server,
+      """
+      waits for its turn: of more than one thread, a client has all but one, and half while another client waits
+      """),
+    SettingLimit(
+      "requests.waiting", of: .server,
+      """
+      503 `overloaded` with `Retry-After`; requests that read little never wait for them
+      """),
+    SettingLimit("requests.waitingPerClient", of: .client, "the same, for this client alone"),
+    SettingLimit("streams.maximum", of: .server, "503 `too-many-streams` with `Retry-After`"),
+    SettingLimit(
+      "streams.perAddress", of: .client,
+      """
+      429 `too-many-streams` with `Retry-After`: other addresses are still served
+      """),
+    SettingLimit(
+      "streams.opening", of: .server,
+      """
+      503 `overloaded` with `Retry-After`: so many streams that resume, or so many with live queries, wait to be \
+      opened
+      """),
+    SettingLimit(
+      "streams.openingPerAddress", of: .client,
+      """
+      the same: streams of other addresses still wait. Addresses take turns, whatever waits for each
+      """),
+    SettingLimit(
+      "streams.openingThreads", of: .server,
+      """
+      waits for its turn; one address has all of them but one at most, so that another's stream need not wait for it
+      """),
+    SettingLimit("streams.cells", of: .stream, "429 `too-many-cells`"),
+    SettingLimit("streams.keyPaths", of: .stream, "429 `too-many-key-paths`, for each stream and each cell"),
+    SettingLimit(
+      "streams.pendingBytes", of: .stream,
+      """
+      nothing more is queued for the stream; its subscriber receives what it missed in one event when it reads \
+      again: see <doc:LiveQueries>. With `?overflow=disconnect` what was not sent is dropped, the stream gets `bye` \
+      with reason `overflow` and ends
+      """),
+    SettingLimit(
+      "streams.replayBytes", of: .stream,
+      """
+      a resumption that missed more gets `reset`, `overflow`, and the present state
+      """),
+    SettingLimit(
+      "streams.eventBytes", of: .stream,
+      """
+      what one commit did to a stream, counted while it is put together, is not sent: the stream is treated as slow \
+      and receives what it missed, merged, in one event, or the present state where that is too long; where that is \
+      too long as well, `bye`, `overflow`. A stream or cells that would begin with more: 429 `too-many-bytes`, \
+      nothing is opened or bound
+      """),
+    SettingLimit(
+      "streams.changesPerEvent", of: .stream,
+      """
+      a stream to which one commit would send more is sent none of it: `bye`, `overflow`
+      """),
+    SettingLimit("streams.stallSeconds", of: .stream, "the connection is cut"),
+    SettingLimit("streams.lifetimeSeconds", of: .stream, "`bye` with reason `lifetime`"),
+    SettingLimit("writes.queued", of: .server, "503 `overloaded` with `Retry-After`; the write did not happen"),
+    SettingLimit("writes.batchBytes", of: .server, "waits for the next sync"),
+    SettingLimit(
+      "object.bytes", of: .object,
+      """
+      413 `content-too-large` with `object`; one that is larger already may still shrink
+      """),
+    SettingLimit(
+      "transaction.bytes", of: .transaction,
+      """
+      413 `content-too-large`, with `operation` in a transaction; what a JSON Patch copies counts, also where it \
+      removes it again
+      """),
+    SettingLimit(
+      "transaction.steps", of: .transaction,
+      """
+      429 `too-many-steps`: an object that is written is 8 steps, a value that a JSON Patch looks at 1, and so are \
+      16 bytes that are written or replaced, 16 elements of an array that move, and a member that comes or goes
+      """),
+    SettingLimit("patch.operations", of: .request, "429 `too-many-operations`"),
+    SettingLimit(
+      "transactions.operations", of: .transaction,
+      """
+      429 `too-many-operations`; objects that are made in place count
+      """),
+    SettingLimit(
+      "answer.objects", of: .request,
+      """
+      429 `too-many-objects`: objects that `expand` writes, or members that a key path reads of a to-many behind \
+      another
+      """),
+    SettingLimit(
+      "answer.bytes", of: .request,
+      """
+      429 `too-many-bytes`, as soon as so much is encoded; the echo of a write is left out instead
+      """),
+    SettingLimit(
+      "journal.records", of: .request,
+      """
+      waits for the next request: a response of `/v1/journal` in lines has so many; a larger `limit` is 400 \
+      `malformed-query`
+      """),
+    SettingLimit("journal.bytes", of: .request, "the same; one transaction that is larger goes alone"),
+    SettingLimit(
+      "queries.maximum", of: .server,
+      """
+      503 `too-many-queries` with `Retry-After`; more subscribers of one live query cost none
+      """),
+    SettingLimit(
+      "queries.rows", of: .server,
+      """
+      the same, where a query that is opened would bring all live queries over so many rows together
+      """),
+    SettingLimit(
+      "queries.filterCost", of: .query,
+      """
+      the streams of a live query whose filter takes more steps for one commit get `bye`, `overflow`
+      """),
+    SettingLimit(
+      "queries.commitSteps", of: .server,
+      """
+      clients take turns, those that have used least first; the streams of live queries that are left over, which \
+      are those of the clients that ask for most, get `bye`, `overflow`, and resume
+      """),
+    SettingLimit("fetch.limit", of: .request, "400 `malformed-query`"),
+    SettingLimit(
+      "fetch.pages", of: .server,
+      """
+      the oldest fetch of the client with the largest share gives way, if that is more than the new one would have: \
+      its next page is 410 `page-expired`; otherwise the client's own oldest, and a client that has none gets 503 \
+      `overloaded` with `Retry-After`
+      """),
+    SettingLimit("fetch.clientPages", of: .client, "the client's own oldest fetch is forgotten"),
+    SettingLimit(
+      "fetch.pageBytes", of: .server,
+      """
+      as with `fetch.pages`; by what is written meanwhile, the fetch of the oldest state is forgotten
+      """),
+    SettingLimit("fetch.pageSeconds", of: .server, "the fetch is forgotten"),
+    SettingLimit(
+      "idempotency.keys", of: .server,
+      """
+      503 `overloaded` with `Retry-After`, and nothing was changed: no key is forgotten within its time
+      """),
+    SettingLimit(
+      "idempotency.bytes", of: .server,
+      """
+      the same, of keys and responses, each with 512 bytes for its upkeep, and of the room that is held for a \
+      response to come; a request that alone is over a client's share is 413 `content-too-large`, and of a response \
+      that is longer than the room the body is left out
+      """),
+    SettingLimit(
+      "idempotency.clientPercent", of: .client,
+      """
+      the same, to this client; what was restored at a start counts for no client. A client is an address, so behind \
+      a proxy all are one, and 100 gives it everything
+      """),
+    SettingLimit(
+      "idempotency.seconds", of: .server,
+      """
+      the response is forgotten, and its retry is a request of its own
+      """),
+    SettingLimit(
+      "drain.seconds", of: .server,
+      """
+      streams that did not read their `bye`, and requests that are not answered, are cut
+      """),
+  ]
+}

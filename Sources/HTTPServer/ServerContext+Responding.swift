@@ -47,8 +47,8 @@ extension ServerContext {
 
   /// Answers a request that libmicrohttpd never hears of, and ends the connection behind it. Every earlier request on
   /// it has been answered.
-  func refuse(_ connection: Connection, _ fault: RequestFault, hasBody: Bool) {
-    let id = requestIDs.next()
+  func refuse(_ connection: Connection, _ fault: RequestFault, id: RequestID?, hasBody: Bool) {
+    let id = id ?? requestIDs.next()
     var response = handler.response(to: fault)
     handler.finish(&response, of: id)
     if let accessLog {

@@ -74,7 +74,9 @@ private final class OpeningWorld {
       schema: try Schema(yaml: "entities: {A: {keys: {x: {type: integer}}}}"), epoch: "test", limits: StoreLimits(),
       publisher: registry)
     try hub.start(
-      delegate: StreamMonitor(store: store, streams: registry, metrics: PrometheusRegistry(), logger: logger))
+      delegate: StreamMonitor(
+        store: store, streams: registry, metrics: PrometheusRegistry(), conditions: ConditionLog(logger: logger),
+        logger: logger))
     queue = OpeningQueue(label: "test", limits: limits, readiness: Readiness(of: store))
     let handler = Handler { [gate, queue] client, target in
       queue.response(to: client) { _ throws(Problem) in
@@ -87,7 +89,9 @@ private final class OpeningWorld {
     }
     var server = ServerLimits()
     server.threads = 2
-    self.server = try Server(host: "127.0.0.1", port: 0, limits: server, hub: hub, handler: handler, logger: logger)
+    self.server = try Server(
+      host: "127.0.0.1", port: 0, limits: server, ledger: MemoryLedger(limit: .max, clientLimit: .max), hub: hub,
+      handler: handler, logger: logger)
   }
 
   deinit {
@@ -120,6 +124,8 @@ private final class OpeningWorld {
     func handle(_ request: borrowing Request) -> HandlerResponse { answer(request.client, request.target) }
 
     func response(to fault: RequestFault) -> Response { Response(status: .serviceUnavailable) }
+
+    func finish(_ response: inout Response, of request: RequestID) {}
   }
 }
 

@@ -31,6 +31,8 @@ struct RequestGate {
 
   /// Whether the request that was refused is a HEAD request, whose answer has no body.
   private(set) var isHeadMethod = false
+  /// The id of the request that was refused, where it was read before that.
+  private(set) var requestID: RequestID?
   /// Whether the last call has left bytes with the kernel that libmicrohttpd is not going to ask for by itself. It
   /// takes fewer bytes than it wanted for a sign that no more are there, and waits until the kernel reports new ones.
   private(set) var leavesBytes = false
@@ -138,7 +140,7 @@ struct RequestGate {
           place = .head(reader)
           return position
         case .refused(let fault):
-          isHeadMethod = reader.isHeadMethod
+          (isHeadMethod, requestID) = (reader.isHeadMethod, reader.requestID)
           return refuse(fault, from: requestStart)
         }
       case .content(let remaining):

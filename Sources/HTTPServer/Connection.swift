@@ -6,8 +6,8 @@ import Synchronization
 /// for every request on it.
 ///
 /// `@unchecked Sendable`: `exchange`, `target`, `requestID`, `access`, `body`, `deferredResponse`, `gate` and
-/// `isRequestUnderWay` are touched by the one libmicrohttpd thread that the connection belongs to; `registryIndex` under
-/// the registry's lock; the rest is constant or atomic.
+/// `isRequestUnderWay` are touched by the one libmicrohttpd thread that the connection belongs to; `registryIndex`
+/// under the registry's lock; the rest is constant or atomic.
 final class Connection: @unchecked Sendable {
   /// libmicrohttpd's descriptor; valid as long as the connection is registered.
   let descriptor: Int32

@@ -43,5 +43,5 @@ extension Condition {
     "stalled", "streams are cut: their clients read nothing for streams.stallSeconds")
   /// A stream was ended because too much waited for its client.
   package static let overflow = Condition(
-    "overflow", "streams are ended: more waits for their clients than streams.pendingBytes allows")
+    "overflow", "streams are ended: more waits for their clients than streams.pendingBytes or memory.clientBytes allow")
 }

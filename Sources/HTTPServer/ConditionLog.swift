@@ -52,7 +52,6 @@ package final class ConditionLog: Sendable {
   private let quietSeconds: Int64
   private let now: @Sendable () -> Int64
   private let episodes = Locked<[Condition: Episode]>([:])
-  private let watchers = Locked<[@Sendable (ConditionLog) -> Void]>([])
 
   /// A log without conditions. One of which nothing was noted for `quietSeconds` has ended; `now` gives seconds that
   /// only grow.
@@ -92,14 +91,8 @@ package final class ConditionLog: Sendable {
     if let line { log(line) }
   }
 
-  /// Has `watcher` called with each sweep, to `set` what no other code notices.
-  package func watch(_ watcher: @escaping @Sendable (ConditionLog) -> Void) {
-    watchers.withLock { $0.append(watcher) }
-  }
-
   /// Ends what has not occurred for a while, and tells of what lasts. To be called about once a second.
   package func sweep() {
-    for watcher in watchers.withLock({ $0 }) { watcher(self) }
     let second = now()
     let lines = episodes.withLock { episodes in
       var lines: [Line] = []

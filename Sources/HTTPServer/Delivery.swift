@@ -9,9 +9,9 @@ package enum Delivery: Sendable {
   /// The end of one stream, likewise.
   case endStream(StreamID, EventBytes?)
   /// The answer to `StreamHubDelegate.streamCaughtUp(_:)`: bytes that stand for what a lagging stream has missed,
-  /// queued without limit. After the last answer the stream gets what is posted later; before it, and while `isLast` is
-  /// false, it gets nothing else, and once these bytes are sent its owner is asked again. Ignored for a stream that is
-  /// not lagging.
+  /// queued whatever their length, where there is memory for them; otherwise it ends. After the last answer the stream
+  /// gets what is posted later; before it, and while `isLast` is false, it gets nothing else, and once these bytes are
+  /// sent its owner is asked again. Ignored for a stream that is not lagging.
   case catchUp(StreamID, EventBytes?, isLast: Bool)
 
   /// A stream, or every stream that is in a channel by now, misses the event of a position, because that is too long to

@@ -14,7 +14,8 @@ package enum RequestFault: Sendable, Equatable {
   case targetTooLong(limit: Int)
   /// The header lines leave no room for the head of a response in the connection's `limit` bytes of memory.
   case headersTooLarge(limit: Int)
-  /// The client, or all clients together, hold as much memory as they may; the body was not taken.
+  /// The client, or all clients together, hold as much memory as they may: neither a body was taken nor, for a reader,
+  /// the answer made.
   case memoryRefused(MemoryRefusal)
   /// The handler answered with an event stream, and the process has no descriptor left for it.
   case overloaded

@@ -17,6 +17,7 @@ extension ServerContext {
     do {
       try response.hold(of: connection.slot.address, in: ledger)
     } catch {
+      conditions.note(.overload, client: connection.slot.address)
       let method = HTTPRequest.Method(requestLine: line.method)
       if method == .get || method == .head || response.status.kind != .successful {
         response = handler.response(to: .memoryRefused(error))
@@ -51,7 +52,10 @@ extension ServerContext {
     let id = id ?? requestIDs.next()
     var response = handler.response(to: fault)
     handler.finish(&response, of: id)
-    if let accessLog {
+    if let access = connection.access {
+      // libmicrohttpd has the head already, and ends the request when it closes the connection.
+      access.answered(response)
+    } else if let accessLog {
       let access = AccessEntry(accessLog, client: connection.slot.address)
       access.record.id = id
       access.answered(response)

@@ -68,6 +68,7 @@ final class ServerContext: Sendable {
       return true
     case .refuse(let fault):
       connection.work()
+      if case .memoryRefused = fault { conditions.note(.overload, client: connection.slot.address) }
       if isBodyUnread, fault.leavesBodyUnread {
         lingering.add(duplicateOf: connection.descriptor, now: MonotonicClock.milliseconds)
       }

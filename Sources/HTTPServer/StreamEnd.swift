@@ -2,7 +2,8 @@
 package enum StreamEnd: String, Sendable {
   /// The client closed its side, or its network went away, or it never took the stream.
   case clientGone
-  /// More waited for the reader than a stream may hold, and it was opened with `OverflowPolicy.disconnect`.
+  /// More waited for the reader than a stream may hold, and it was opened with `OverflowPolicy.disconnect`;
+  /// or there was no memory for what it missed.
   case overflow
   /// The owner ended it.
   case ended

@@ -99,7 +99,8 @@ final class RequestRouter: RequestHandler, Sendable {
         start(
           completion.preparing { [self] response in
             counts.count(method, status: response.status)
-            noteRefusal(response, client)
+            // Who has left is refused too, and nothing is full for that.
+            if response.reason != nil, !completion.isAbandoned { noteRefusal(response, client) }
             return response
           } willStream: {
             counts.count(method, status: .ok)

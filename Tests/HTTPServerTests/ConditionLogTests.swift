@@ -100,19 +100,13 @@ import Testing
   @Test func aConditionWithAKnownEndEndsThen() {
     let lines = Lines()
     let log = lines.log
-    let isBroken = Locked(true)
-    log.watch { log in
-      let isBroken = isBroken.withLock { $0 }
-      log.set(Self.full, isActive: isBroken, detail: "why")
-    }
-    log.sweep()
+    log.set(Self.full, isActive: true, detail: "why")
     lines.pass(100)
+    log.set(Self.full, isActive: true, detail: "why")
     log.sweep()
     #expect(lines.take() == ["warning it is full condition=full detail=why"])
     #expect(log.counts[0].count.isActive)
-    isBroken.withLock { $0 = false }
-    log.sweep()
-    log.sweep()
+    for _ in 0..<2 { log.set(Self.full, isActive: false) }
     #expect(lines.take() == ["notice ended: it is full condition=full count=1 seconds=100"])
   }
 

@@ -29,9 +29,9 @@ struct RequestGate {
     case trailer(TrailerReader)
   }
 
-  /// Whether the request that was refused is a HEAD request, whose answer has no body.
+  /// Whether the last request is a HEAD request, whose answer has no body.
   private(set) var isHeadMethod = false
-  /// The id of the request that was refused, where it was read before that.
+  /// The id that the client gave the last request, as far as its head was read.
   private(set) var requestID: RequestID?
   /// Whether the last call has left bytes with the kernel that libmicrohttpd is not going to ask for by itself. It
   /// takes fewer bytes than it wanted for a sign that no more are there, and waits until the kernel reports new ones.
@@ -60,7 +60,11 @@ struct RequestGate {
     into buffer: UnsafeMutableRawBufferPointer, from source: (UnsafeMutableRawBufferPointer) -> Int
   ) -> Reception {
     leavesBytes = false
-    if readyCount > 0 { return fill(buffer, behind: 0) }
+    if readyCount > 0 {
+      let reception = fill(buffer, behind: 0)
+      if case .bytes(let count) = reception, count < buffer.count { leavesBytes = true }
+      return reception
+    }
     if let fault { return .refused(fault) }
     var count = 0
     if held.isEmpty {
@@ -132,16 +136,16 @@ struct RequestGate {
       switch place {
       case .head(var reader):
         requestStart = position
-        switch reader.read(rest) {
+        let progress = reader.read(rest)
+        (isHeadMethod, requestID) = (reader.isHeadMethod, reader.requestID)
+        switch progress {
         case .complete(let byteCount, let framing):
           position += byteCount
           begin(framing)
         case .incomplete:
           place = .head(reader)
           return position
-        case .refused(let fault):
-          (isHeadMethod, requestID) = (reader.isHeadMethod, reader.requestID)
-          return refuse(fault, from: requestStart)
+        case .refused(let fault): return refuse(fault, from: requestStart)
         }
       case .content(let remaining):
         let count = min(remaining, rest.count)

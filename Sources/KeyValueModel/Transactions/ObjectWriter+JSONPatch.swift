@@ -8,6 +8,7 @@ extension ObjectWriter {
     let record = try editor.state.requireRecord(reference)
     let patched: ObjectPatch
     if let prepared, prepared.holds(for: record) {
+      // Its steps were within the limit, and not on the writer.
       patched = try prepared.result.get()
     } else {
       patched = try ObjectPatch(patch, of: reference, record, in: editor.state, budget: editor.budget)

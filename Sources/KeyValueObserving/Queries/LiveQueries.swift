@@ -191,7 +191,7 @@ package struct LiveQueries: Sendable {
           receive(event(number, commit, .content(content)))
         }
       } catch {
-        fail(number, error, commit, receive: receive)
+        fail(number, limit < filterCost ? Self.commitCostExceeded : error, commit, receive: receive)
       }
       budget -= limit - cost
       return limit - cost

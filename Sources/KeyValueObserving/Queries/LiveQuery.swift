@@ -114,7 +114,7 @@ package struct LiveQuery: Sendable {
 
   /// What a row that changes costs: it is worked out, found its place, and told.
   private func rowCost(of row: QueryRow) -> Int {
-    let textBytes = row.shown.reduce(0) { $0 + $1.textBytes }
+    let textBytes = row.shown.reduce(0) { $0 + $1.leastTextBytes }
     return Self.rowCost + (computedCosts[row.entity.index] ?? 0) + textBytes / Self.textBytesPerStep
   }
 

@@ -75,8 +75,8 @@ package final class IdempotencyStore: Sendable {
   }
 
   /// Remembers responses that were kept with commits, oldest first; `present` is in milliseconds since 1970. To be
-  /// called before any request comes. They are charged to no client, and where the ledger has no room for them they are
-  /// remembered all the same.
+  /// called before any request comes. They are charged to `ClientAddress.unknown`, and where the ledger has no room for
+  /// them they are remembered all the same.
   func restore(_ attachments: [StoredAttachment], at present: Int64) {
     contents.withLock { [now, ledger] contents in
       for attachment in attachments {

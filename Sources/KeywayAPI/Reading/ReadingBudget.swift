@@ -98,14 +98,7 @@ package final class ReadingBudget {
         reservation = try account.ledger.reserve(bytes.capacity, for: account.client, .responses)
       }
     } catch {
-      switch error {
-      case .clientShare:
-        throw Problem(
-          .overloaded,
-          "what the server holds for this client is as much as one may have (memory.clientBytes); try again")
-      case .total:
-        throw Problem(.overloaded, "the server holds as much for its clients as it may (memory.bytes); try again")
-      }
+      throw Problem(error)
     }
     checkedBytes = min(byteLimit, max(bytes.capacity, bytes.count + Self.reservedAtOnce))
   }

@@ -55,7 +55,7 @@ final class ReadingPool: Sendable {
 
   /// Has a job done in its turn. False where too much waits already, of all clients or of this one.
   func submit(for client: ClientAddress, _ job: @escaping Job) -> Bool {
-    guard work.queue.withLock({ $0.enqueue(job, of: client) }) else { return false }
+    guard threads.withLock({ !$0.isEmpty }), work.queue.withLock({ $0.enqueue(job, of: client) }) else { return false }
     work.wakes.signal()
     return true
   }

@@ -49,8 +49,8 @@ package struct Problem: Error, Sendable {
   package init(_ refusal: MemoryRefusal) {
     switch refusal {
     case .clientShare:
-      self.init(.overloaded, "this client makes the server hold memory.clientBytes; let it read its answers")
-    case .total: self.init(.overloaded, "the memory that clients share is taken")
+      self.init(.overloaded, "the server holds as much for this client as memory.clientBytes allows; try again")
+    case .total: self.init(.overloaded, "the server holds as much for its clients as memory.bytes allows; try again")
     }
   }
 

@@ -35,7 +35,7 @@ final class StreamServices: Sendable {
     do throws(MemoryRefusal) {
       return try ledger.reserve(bytes, for: client, .streams)
     } catch {
-      throw Problem(refused: "what the stream observes")
+      throw Problem(error)
     }
   }
 
@@ -84,7 +84,7 @@ final class StreamServices: Sendable {
   /// Answers a lagging stream that has read everything else: this text stands for what it missed, up to a revision.
   /// Ends the stream where the text is too long.
   func postCatchUp(_ text: EventText, to id: StreamID, at revision: Revision) {
-    // The subscriber misses none of it: the hub queues it however long it is.
+    // The subscriber misses none of it: the hub queues it, or ends the stream.
     hub.post([catchUp(text, of: id, isLast: true)], position: StreamPosition.commit(revision).rawValue)
   }
 
@@ -96,11 +96,6 @@ final class StreamServices: Sendable {
 }
 
 extension Problem {
-  /// The ledger refuses a client the memory for something.
-  init(refused what: String) {
-    self.init(.overloaded, "there is no memory left for \(what), for this client or for all; try again later")
-  }
-
   /// Why no stream was opened.
   init(_ error: StreamHubError) {
     switch error {
@@ -108,7 +103,8 @@ extension Problem {
     case .tooManyStreamsOfClient:
       self.init(
         .tooManyStreams, "as many streams of this client are open as the server allows one", status: .tooManyRequests)
-    case .noMemory: self.init(refused: "what the stream begins with")
+    case .noMemory:
+      self.init(.overloaded, "there is no memory left for what the stream begins with, of this client or of all")
     case .draining: self.init(.draining, "the server is about to stop")
     }
   }

@@ -17,8 +17,8 @@ extension CellStream {
     var targets: [CellTarget] = []
     for (_, binding) in bindings { targets.append(try services.target(of: binding, prepared, publication)) }
     try evaluate(&targets, of: bindings, publication)
-    try makeRoom(for: targets, of: bindings, replacingAll: replacingAll)
     return try services.holding(targets, &publication) { publication throws(Problem) in
+      try makeRoom(for: targets, of: bindings, replacingAll: replacingAll)
       if replacingAll { end(cells.byName.keys.filter { !bound.contains($0) }, &publication) }
       var update = makeUpdate()
       for ((name, binding), target) in zip(bindings, targets) {
@@ -52,9 +52,9 @@ extension CellStream {
     let isGone = binding.object == cell.binding.object && binding.query == nil && cell.pending?.gone != nil
     var targets = [isGone ? CellTarget() : try services.target(of: binding, prepared, publication)]
     try evaluate(&targets, of: [(name, binding)], publication)
-    try makeRoom(for: targets, of: [(name, binding)], replacingAll: false)
     let target = targets[0]
     return try services.holding(targets, &publication) { publication throws(Problem) in
+      try makeRoom(for: targets, of: [(name, binding)], replacingAll: false)
       var update = makeUpdate()
       if isGone, !CellBinding.namesObject(body) {
         // It observes nothing any more, and has still to receive `gone`.

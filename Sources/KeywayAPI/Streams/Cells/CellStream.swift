@@ -78,7 +78,7 @@ final class CellStream: CommitReceiver {
     do throws(MemoryRefusal) {
       try account.resize(to: bytes)
     } catch {
-      throw Problem(refused: "what the cells observe")
+      throw Problem(error)
     }
   }
 

@@ -76,7 +76,7 @@ struct FullDiskTests {
     let begun = lines("the store takes no writes")
     for _ in 0..<3 { #expect(try put(count, server).status == 503) }
     #expect(begun == lines("the store takes no writes") && begun == 2 * lines("ended: the store takes no writes") + 1)
-    #expect(server.process.child.errors.contains("detail=\(disk.path)/store/"))
+    #expect(server.process.child.errors.contains("detail=\"\(disk.path)/store/"))
     #expect(try server.revision == count)
     #expect(try server.client.send("GET", "/v1/objects/Note/0").status == 200)
     let stream = try server.client.stream("/v1/objects/Note/0/text?options=initial")

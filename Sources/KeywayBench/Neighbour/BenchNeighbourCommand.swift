@@ -63,7 +63,7 @@ struct BenchNeighbourCommand: ParsableCommand {
   var descriptors = 20_000
 
   @Option(
-    help: ArgumentHelp("What the server may have in memory; without it what memory.bytes is.", valueName: "bytes"))
+    help: ArgumentHelp("What the server may have in memory; without it what memory.bytes is set to.", valueName: "bytes"))
   var memoryBytes: Int?
 
   @Option(help: ArgumentHelp("Where the neighbour's randomness begins.", valueName: "number"))

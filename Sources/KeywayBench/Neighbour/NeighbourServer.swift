@@ -39,7 +39,7 @@ final class NeighbourServer {
   /// Ends it at once: nothing of it is needed any more.
   func kill() { process.send(SIGKILL) }
 
-  /// What `memory.bytes` is for a program with these settings; nil where it has no such setting.
+  /// What `memory.bytes` is set to for a program with these settings; nil where it is not.
   static func memoryBytes(program: String, settings: [String]) throws -> Int? {
     let printing = try ChildProcess(
       program, ["serve", "--print-config"] + settings.flatMap { ["--set", $0] }, name: "keyway serve")
@@ -48,7 +48,8 @@ final class NeighbourServer {
     for line in printing.output.split(separator: "\n") {
       if !line.hasPrefix(" ") { isInside = line.hasPrefix("memory:") }
       guard isInside, let match = line.firstMatch(of: /^\s+bytes: ([0-9]+)/) else { continue }
-      return Int(match.1)
+      // 0 leaves it to the machine, which this process does not know as the server does.
+      return Int(match.1).flatMap { $0 > 0 ? $0 : nil }
     }
     return nil
   }

@@ -63,7 +63,8 @@ struct BenchNeighbourCommand: ParsableCommand {
   var descriptors = 20_000
 
   @Option(
-    help: ArgumentHelp("What the server may have in memory; without it what memory.bytes is set to.", valueName: "bytes"))
+    help: ArgumentHelp(
+      "What the server may have in memory; without it memory.bytes, if that is set.", valueName: "bytes"))
   var memoryBytes: Int?
 
   @Option(help: ArgumentHelp("Where the neighbour's randomness begins.", valueName: "number"))

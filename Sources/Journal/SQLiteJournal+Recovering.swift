@@ -17,9 +17,6 @@ extension SQLiteJournal {
     // still has it, and can put what is in it in the database.
     try files.requireDatabase()
     if (try? files.require()) == nil { try old.emptyLog() }
-    // Closing empties the log: the database must not ask for it until something is written again.
-    try? old.settle()
-    state.withLock { $0.isLogRequired = nil }
     old.close()
     for path in [layout.database, layout.databaseLog] { SystemFile.dropCache(of: path) }
     let database = try JournalDatabase(layout.database, durability == .synced ? .synced : .relaxed)
@@ -41,6 +38,7 @@ extension SQLiteJournal {
       guard link == tip else {
         throw .damaged(place: "\(layout.database), revision \(last)", reason: "it is not what was acknowledged")
       }
+      // Done already where anything was ever appended; what follows comes first then.
       try requireLog(of: database)
       // Also shows that the disk takes and syncs a write.
       try database.write(head, removingAfter: last)

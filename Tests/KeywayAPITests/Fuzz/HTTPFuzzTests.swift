@@ -77,7 +77,8 @@ struct HTTPFuzzTests {
     let socket = try WireSocket(port: port)
     defer { socket.reset() }
     let reader = WireReader(socket)
-    // To HEAD there is a length and no body: what follows, if anything does, is the next answer.
+    // To HEAD there is a length and no body: what follows, if anything does, is the next answer. Which answer is one to
+    // HEAD cannot be told where requests were mixed, so these are not judged by their form.
     let isHead = bytes.contains(text: "HEAD ")
     var isShut = false
     try? socket.send(bytes)
@@ -95,7 +96,7 @@ struct HTTPFuzzTests {
           isShut = true
           continue
         case .timedOut: answers.complaint = "it is neither answered nor closed after \(answers.statuses)"
-        case .malformed: answers.complaint = "an answer is no HTTP: \(error)"
+        case .malformed where !isHead: answers.complaint = "an answer is no HTTP: \(error)"
         default: answers.isComplete = true
         }
         return answers

@@ -314,9 +314,8 @@ package final class SQLiteJournal: TransactionJournal {
       )
     }
     guard let (database, position) = closed else { return }
-    // Where it cannot be done, because another process reads just now, the next start finds it in the log. Also where
-    // it is not known what became of the last write: closing empties the log, and the database must not ask for it.
-    if mark != nil, (try? files.requireDatabase()) != nil { try? database.settle() }
+    // Where it cannot be done, because another process reads just now, the next start finds it in the log.
+    if mark != nil, position != nil { try? database.settle() }
     database.close()
     // Closing has put everything in its place, with a sync.
     if let mark { position?.write(to: mark) }

@@ -121,9 +121,9 @@ struct DurabilityTests {
     let start = ContinuousClock.now
     for _ in 0..<20 { #expect(await fixture.write(try set(2)).1 != nil) }
     let attempts = fixture.journal.faults.withLock { $0.recoveries }
-    // At most one a second, however long the writes take here.
+    // By time, not by write: some in a second, however long the writes take here.
     let seconds = Int((ContinuousClock.now - start).components.seconds)
-    #expect(attempts >= 1 && attempts <= seconds + 2, "\(attempts) attempts in \(seconds) s")
+    #expect(attempts >= 1 && attempts <= 3 * (seconds + 2), "\(attempts) attempts in \(seconds) s")
     fixture.journal.faults.withLock { $0.recover = nil }
     var failure: StoreUnavailable?
     let deadline = Date(timeIntervalSinceNow: 60)

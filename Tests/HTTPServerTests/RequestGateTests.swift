@@ -64,7 +64,8 @@ import Testing
     "\r\n\r\nOPTIONS * HTTP/1.0\r\n\r\n",
     "GET http://a/b?c HTTP/1.1\r\n\(host)X-A:b\r\nX-B:\t c d\r\nX-C:\r\n\r\n",
     "PUT /ü HTTP/1.1\r\n\(host)Content-Length: 0005\r\n\r\n\r\n\r\n1",
-    "POST / HTTP/1.1\r\n\(host)transfer-encoding:  Chunked\r\n\r\nA;x=\"y\"\r\n0123456789\r\n002\r\n\r\n\r\n000\r\n\r\n",
+    "POST / HTTP/1.1\r\n\(host)transfer-encoding:  Chunked\r\n\r\n"
+      + "A;x=\"y\"\r\n0123456789\r\n002\r\n\r\n\r\n000\r\n\r\n",
   ]
 
   private static let bad: [(String, RequestFault)] = [

@@ -68,7 +68,8 @@ struct JSONLinesTests {
     arguments: ["1", "2", "3", "1024"])
   func collections(_ batch: String) throws {
     let file = try write([
-      #"{"@ref":"Team/b","players":["Player/3","Player/1"],"guests":["Player/2","Player/4","Player/1"],"marks":[3,1,2]}"#,
+      #"{"@ref":"Team/b","players":["Player/3","Player/1"],"#
+        + #""guests":["Player/2","Player/4","Player/1"],"marks":[3,1,2]}"#,
       #"{"@ref":"Player/4","team":"Team/a","favourites":["Team/b","Team/a"]}"#,
       #"{"@ref":"Player/1"}"#, #"{"@ref":"Player/2","team":"Team/a","favourites":["Team/a"]}"#,
       #"{"@ref":"Team/a","players":["Player/4","Player/2"],"words":["b","a","Player/1"]}"#, #"{"@ref":"Player/3"}"#,

@@ -14,10 +14,11 @@ struct BenchNeighbourCommand: ParsableCommand {
 
       For each attack a server of its own is started and filled; the others read, write and listen from 127.0.0.1, first
       for a calm while, then while the neighbour, from 127.0.0.2, attacks. In the end what those who listen were told is
-      compared with GET. --list names the attacks; without --attack all are run, the last a random mixture from the seed.
+      compared with GET. --list names the attacks; without --attack all are run, the last a random mixture from the
+      seed.
 
-      Exits with 1 if a server ended or went over memory.bytes by more than a fifth, or if any of the others was refused,
-      cut off, or told anything wrong. Latencies are printed and not judged.
+      Exits with 1 if a server ended or went over memory.bytes by more than a fifth, or if any of the others was
+      refused, cut off, or told anything wrong. Latencies are printed and not judged.
       """)
 
   @Option(help: "An attack to run, by its name; may be repeated.")

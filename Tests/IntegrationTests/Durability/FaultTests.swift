@@ -81,7 +81,7 @@ struct FaultTests {
   }
 
   @Test(
-    "While it fails, writes are store-unavailable and nobody is told; reads and streams go on, and so do writes after it",
+    "While it fails, writes are store-unavailable and not told; reads and streams go on, and so do writes after it",
     arguments: FaultyDisk.Fault.survivable)
   func unavailable(_ fault: FaultyDisk.Fault) throws {
     let world = try World()

@@ -76,7 +76,8 @@ struct ShadowTraffic {
     case 8, 9:
       let (department, index) = (department(), Int.random(in: 0..<3, using: &random))
       return [
-        #"{"op":"insert","object":"\#(department)","keyPath":"employees","index":[\#(index)],"value":["\#(employee())"]}"#
+        #"{"op":"insert","object":"\#(department)","keyPath":"employees","index":[\#(index)],"#
+          + #""value":["\#(employee())"]}"#
       ]
     case 10:
       let index = Int.random(in: 0..<2, using: &random)

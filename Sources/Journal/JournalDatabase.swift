@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import GRDBSQLite
 
 /// The SQLite database of a journal: its tables, and what reads and writes them. Knows nothing of locks, marks and
 /// snapshots.
@@ -44,6 +45,7 @@ struct JournalDatabase: Sendable {
           try db.execute(sql: "PRAGMA synchronous = \(mode == .synced ? "FULL" : "NORMAL")")
           // Done by the writer once it has answered, see `checkpoint`.
           try db.execute(sql: "PRAGMA wal_autocheckpoint = 0")
+          Self.keepLog(db, true)
         }
       }
       let migrator = Self.migrator
@@ -204,9 +206,13 @@ struct JournalDatabase: Sendable {
   private static let multipleInsertion =
     singleInsertion + String(repeating: ", (?, ?, ?, ?)", count: rowsPerStatement - 1)
 
-  /// Writes the head, and takes records away, in one transaction.
-  func write(_ head: Head, removingAfter last: UInt64? = nil, removingUpTo base: UInt64? = nil) throws(JournalError) {
+  /// Writes the head, and takes records away, in one transaction, which also says that the log is needed where
+  /// `isLogNeeded` does; see `requireLog`.
+  func write(
+    _ head: Head, removingAfter last: UInt64? = nil, removingUpTo base: UInt64? = nil, isLogNeeded: Bool = false
+  ) throws(JournalError) {
     try writing { db in
+      if isLogNeeded { try Self.writeLogIsNeeded(db) }
       let encoder = JSONEncoder()
       encoder.outputFormatting = .sortedKeys
       let content = String(decoding: try encoder.encode(head), as: UTF8.self)
@@ -251,27 +257,38 @@ struct JournalDatabase: Sendable {
 
   /// Puts everything that the log has in its place, with a sync, and leaves the log empty: then the database is one
   /// file.
-  func emptyLog() throws(JournalError) {
+  private func emptyLog() throws(JournalError) {
     try using { try $0.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) } }
   }
 
-  /// Says in the database that it is not whole without its log, which is not empty then. True where that is on the disk
-  /// in its place; while another process reads, it comes there with a later `checkpoint`.
+  /// Says in the database that it is not whole without its log, which is not empty then, nor removed when the database
+  /// is closed. True where that is on the disk in its place; while another process reads, it comes there with a later
+  /// `checkpoint`.
   func requireLog() throws(JournalError) -> Bool {
-    try using { pool in
-      try pool.writeWithoutTransaction { db in
-        try db.execute(sql: "PRAGMA user_version = \(DatabaseHeader.logIsNeeded)")
-      }
-    }
+    try using { pool in try pool.writeWithoutTransaction(Self.writeLogIsNeeded) }
     return try checkpoint()
   }
 
-  /// Puts everything in the database, with a sync, and says there that it is whole by itself. In two steps, so that it
-  /// never says so before it is.
+  private static func writeLogIsNeeded(_ db: Database) throws {
+    keepLog(db, true)
+    try db.execute(sql: "PRAGMA user_version = \(DatabaseHeader.logIsNeeded)")
+  }
+
+  /// Puts everything in the database, with a sync, and says there that it is whole by itself. It never says so before
+  /// it is, and the log is not empty before it says so: whenever the process ends, one of them is true.
   func settle() throws(JournalError) {
+    guard try checkpoint() else { throw .refused("\(path): another process reads it") }
+    try using { pool in
+      try pool.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA user_version = 0") }
+    }
     try emptyLog()
-    try using { try $0.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA user_version = 0") } }
-    try emptyLog()
+    try using { pool in pool.writeWithoutTransaction { db in Self.keepLog(db, false) } }
+  }
+
+  /// Whether SQLite leaves the log where it is when the last connection is closed (`SQLITE_FCNTL_PERSIST_WAL`).
+  private static func keepLog(_ db: Database, _ isKept: Bool) {
+    var value: CInt = isKept ? 1 : 0
+    sqlite3_file_control(db.sqliteConnection, nil, SQLITE_FCNTL_PERSIST_WAL, &value)
   }
 
   /// Ends the use of the database, once every use of it has ended.

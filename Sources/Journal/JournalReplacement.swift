@@ -94,7 +94,7 @@ struct JournalReplacement {
       guard copied == digest else {
         throw .untrusted("\(draft): it is not what was copied; the disk may be at fault")
       }
-      try database.emptyLog()
+      try database.settle()
     } catch {
       database.close()
       throw error

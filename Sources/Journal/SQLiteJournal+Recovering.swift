@@ -16,11 +16,12 @@ extension SQLiteJournal {
     // Opened under a name that is gone, it would be made anew, and empty. A log that is gone is another matter: SQLite
     // still has it, and can put what is in it in the database.
     try files.requireDatabase()
-    if (try? files.require()) == nil { try old.emptyLog() }
+    if (try? files.require()) == nil { try old.settle() }
     old.close()
     for path in [layout.database, layout.databaseLog] { SystemFile.dropCache(of: path) }
     let database = try JournalDatabase(layout.database, durability == .synced ? .synced : .relaxed)
     state.withLock { ($0.database, $0.files) = (database, StoreFiles(layout, lock)) }
+    let isLogInPlace: Bool
     do throws(JournalError) {
       // A compaction whose sync failed may be there all the same: then the records have to lead from its base to the
       // end.
@@ -38,10 +39,10 @@ extension SQLiteJournal {
       guard link == tip else {
         throw .damaged(place: "\(layout.database), revision \(last)", reason: "it is not what was acknowledged")
       }
-      // Done already where anything was ever appended; what follows comes first then.
-      try requireLog(of: database)
-      // Also shows that the disk takes and syncs a write.
-      try database.write(head, removingAfter: last)
+      // Also shows that the disk takes and syncs a write. In one transaction with what the database says of its log: a
+      // second one would not come to pass where the sync of the first fails.
+      try database.write(head, removingAfter: last, isLogNeeded: true)
+      isLogInPlace = try database.checkpoint()
     } catch {
       state.withLock { $0.untrustedReason = error.description }
       throw error
@@ -49,6 +50,7 @@ extension SQLiteJournal {
     state.withLock { state in
       state.head = head
       state.untrustedReason = nil
+      state.isLogRequired = isLogInPlace
       state.logPages = 0
     }
   }

@@ -54,7 +54,7 @@ extension SQLiteJournal {
     do throws(JournalError) {
       try database.write(
         JournalDatabase.Head(epoch: epoch, schema: source.schema, base: source.revision, baseDigest: digest))
-      try database.emptyLog()
+      try database.settle()
     } catch {
       database.close()
       throw error

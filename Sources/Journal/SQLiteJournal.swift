@@ -314,8 +314,9 @@ package final class SQLiteJournal: TransactionJournal {
       )
     }
     guard let (database, position) = closed else { return }
-    // Where it cannot be done, because another process reads just now, the next start finds it in the log.
-    if mark != nil, position != nil { try? database.settle() }
+    // Where it cannot be done, because another process reads just now or the disk fails, the next start finds it in the
+    // log, which stays.
+    if mark != nil, (try? files.requireDatabase()) != nil { try? database.settle() }
     database.close()
     // Closing has put everything in its place, with a sync.
     if let mark { position?.write(to: mark) }

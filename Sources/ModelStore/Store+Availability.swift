@@ -38,11 +38,13 @@ extension Store {
     writer.async { [weak self] in self?.tryJournal() }
   }
 
-  /// On the writer: asks the journal whether it would take what it refused.
+  /// On the writer: asks the journal whether it would take what it refused. Where it would, the next failure is another
+  /// one, and is undone at once.
   private func tryJournal() {
     let bytes = writing.withLock { $0.refusedBytes }
     do throws(JournalError) {
       try journal.probe(bytes: bytes)
+      writing.withLock { $0.nextRecovery = .now }
       becomeAvailable()
     } catch {
       if case .unusable = error { return }

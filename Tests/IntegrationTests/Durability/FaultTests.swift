@@ -129,6 +129,47 @@ struct FaultTests {
   }
 
   @Test(
+    "A store that was stopped while the disk failed starts with what was acknowledged, however it was stopped",
+    arguments: FaultyDisk.Fault.survivable, [SIGTERM, SIGKILL])
+  func stopped(_ fault: FaultyDisk.Fault, _ signal: Int32) throws {
+    let world = try World()
+    for _ in 0..<3 {
+      try world.write()
+      try world.disk.set(fault)
+      #expect(try world.write() == 503)
+      try world.server.end(signal)
+      try world.disk.set(.none)
+      try world.server.start()
+      try world.check("\(fault)")
+      #expect(try world.write() == 200)
+      // What was put in its place is not put there again, and the log has nothing that is still to come.
+      try world.server.restart(SIGTERM)
+      try world.check("\(fault)")
+    }
+  }
+
+  @Test(
+    "What is refused soon after writes were taken again is not there after a kill",
+    arguments: [FaultyDisk.Fault.syncError, .logSyncError])
+  func refusedAgain(_ fault: FaultyDisk.Fault) throws {
+    let world = try World()
+    for _ in 0..<3 {
+      try world.disk.set(fault)
+      #expect(try world.write() == 503)
+      try world.disk.set(.none)
+      // Found by the server itself: no write asks.
+      #expect(try Deadline().awaits { try world.server.client.send("GET", "/readyz").status == 200 })
+      #expect(try world.write() == 200)
+      try world.disk.set(fault)
+      #expect(try world.write() == 503)
+      try world.server.end(SIGKILL)
+      try world.disk.set(.none)
+      try world.server.start()
+      try world.check("\(fault)")
+    }
+  }
+
+  @Test(
     "A write that was torn, or not synced, when the process was killed is there wholly or not at all",
     arguments: [FaultyDisk.Fault.torn, .killedBeforeSync])
   func torn(_ fault: FaultyDisk.Fault) throws {

@@ -66,7 +66,24 @@ struct FairQueueTests {
     let rest = queue.removeWaiting()
     #expect(rest.count == 5 && queue.waitingCount == 0 && !queue.hasNext)
     queue.finish("a")
-    #expect(queue.clientCount == 0)
+    #expect(queue.isIdle)
+  }
+
+  @Test("Jobs of a client that are no longer wanted make room, the others keep their order")
+  func unwanted() {
+    var queue = FairQueue<String, Int>(threads: 8, limit: 100, limitPerClient: 4)
+    Self.fill(&queue, 0..<4, of: "a")
+    let removed = queue.removeUnwanted(of: "a", most: 3) { $0 % 2 == 1 }
+    #expect(removed == [1] && queue.waitingCount == 3)
+    let entered = [4, 5].map { queue.enqueue($0, of: "a") }
+    #expect(entered == [true, false])
+    var order: [Int] = []
+    while let next = queue.next() { order.append(next.job) }
+    #expect(order == [0, 2, 3, 4])
+    for _ in order { queue.finish("a") }
+    Self.fill(&queue, 5..<7, of: "a")
+    let rest = queue.removeUnwanted(of: "a", most: 4) { _ in true }
+    #expect(rest == [5, 6] && queue.isIdle && !queue.hasNext)
   }
 
   @Test("Whatever comes and goes, each job is done once, in the order of its client, and nothing is left behind")
@@ -95,6 +112,6 @@ struct FairQueueTests {
       queue.finish(next.client)
     }
     #expect(done == accepted, "seed \(seed)")
-    #expect(queue.clientCount == 0 && queue.waitingCount == 0 && queue.runningCount == 0)
+    #expect(queue.isIdle && queue.waitingCount == 0 && queue.runningCount == 0)
   }
 }

@@ -30,7 +30,8 @@ struct OpeningQueueTests {
       $0.opening = 4
       $0.openingPerAddress = 2
     }
-    let slow = try world.fill(2)
+    // One is being opened, and two wait.
+    let slow = try world.fill(3)
     let refused = try world.client(from: "127.0.0.1").send("GET", "/slow")
     #expect(refused.status == 503 && refused.problem == "overloaded" && refused["Retry-After"] != nil)
     let quick = try world.client(from: "127.0.0.2").stream("/quick")
@@ -41,7 +42,7 @@ struct OpeningQueueTests {
 
   @Test("A client that waits and leaves makes room while others are still held up")
   func left() throws {
-    let world = try OpeningWorld { $0.openingPerAddress = 2 }
+    let world = try OpeningWorld { $0.openingPerAddress = 1 }
     let slow = try world.fill(2)
     slow[1].close()
     // Until the server hears that it has left, one more is refused.
@@ -110,10 +111,11 @@ private final class OpeningWorld {
     return socket
   }
 
-  /// So many openings of one client that are held up, or wait behind one that is.
+  /// So many openings of one client: the first is held up, the others wait behind it.
   func fill(_ count: Int) throws -> [WireSocket] {
-    let sockets = try (0..<count).map { _ in try begin("/slow", from: "127.0.0.1") }
+    let first = try begin("/slow", from: "127.0.0.1")
     gate.awaitArrival()
+    let sockets = [first] + (try (1..<count).map { _ in try begin("/slow", from: "127.0.0.1") })
     #expect(Deadline().awaits { queue.count == count })
     return sockets
   }

@@ -31,12 +31,17 @@ package struct FairQueue<Client: Hashable & Sendable, Job: Sendable>: Sendable {
     self.limitPerClient = limitPerClient
   }
 
-  /// How many clients have a job waiting or being done.
-  package var clientCount: Int { accounts.count }
+  /// Whether no client has a job waiting or being done.
+  package var isIdle: Bool { accounts.isEmpty }
+
+  /// Whether one more job of a client may wait.
+  package func hasRoom(for client: Client) -> Bool {
+    waitingCount < limit && accounts[client]?.waiting.count ?? 0 < limitPerClient
+  }
 
   /// Takes in a job. False where too many wait, of all clients or of this one; then it is not taken.
   package mutating func enqueue(_ job: Job, of client: Client) -> Bool {
-    guard waitingCount < limit, accounts[client]?.waiting.count ?? 0 < limitPerClient else { return false }
+    guard hasRoom(for: client) else { return false }
     if accounts[client]?.waiting.isEmpty ?? true { turns.append(client) }
     accounts[client, default: Account()].waiting.append(job)
     waitingCount += 1
@@ -68,7 +73,23 @@ package struct FairQueue<Client: Hashable & Sendable, Job: Sendable>: Sendable {
   package mutating func finish(_ client: Client) {
     runningCount -= 1
     accounts[client]?.running -= 1
-    if accounts[client]?.isIdle ?? false { accounts[client] = nil }
+    forgetIfIdle(client)
+  }
+
+  /// Takes out those of the `most` oldest jobs of a client that are no longer wanted, and gives them.
+  package mutating func removeUnwanted(of client: Client, most: Int, isUnwanted: (Job) -> Bool) -> [Job] {
+    guard var account = accounts[client] else { return [] }
+    var (kept, unwanted): ([Job], [Job]) = ([], [])
+    let oldest = account.waiting.prefix(most)
+    for job in oldest {
+      if isUnwanted(job) { unwanted.append(job) } else { kept.append(job) }
+    }
+    account.waiting.replaceSubrange(..<oldest.endIndex, with: kept)
+    waitingCount -= unwanted.count
+    if account.waiting.isEmpty { turns.removeAll { $0 == client } }
+    accounts[client] = account
+    forgetIfIdle(client)
+    return unwanted
   }
 
   /// Forgets all that wait, and gives them.
@@ -77,10 +98,14 @@ package struct FairQueue<Client: Hashable & Sendable, Job: Sendable>: Sendable {
     for client in turns {
       jobs += accounts[client]?.waiting ?? []
       accounts[client]?.waiting = []
-      if accounts[client]?.isIdle ?? false { accounts[client] = nil }
+      forgetIfIdle(client)
     }
     turns = []
     waitingCount = 0
     return jobs
+  }
+
+  private mutating func forgetIfIdle(_ client: Client) {
+    if accounts[client]?.isIdle ?? false { accounts[client] = nil }
   }
 }

@@ -116,6 +116,7 @@ package final class ReadingBudget {
   /// Takes what a key path reads of its second and each further to-many. No object is looked at twice for that: the
   /// ways that lead to each are counted.
   package func spend(on path: ModelKeyPath, of reference: Reference, in state: MeteredState) throws(Problem) {
+    if path.operation == nil, path.keys.count == 1 { return try spendOnMembers(of: reference, path.keys[0], in: state) }
     var ways: [Reference: Int] = [reference: 1]
     var crossed = 0
     for key in path.keys + (path.operation?.memberKeys ?? []) {
@@ -138,5 +139,12 @@ package final class ReadingBudget {
       if isCollection, crossed > 1 { try spend(objects: members) }
       ways = next
     }
+  }
+
+  /// Takes what one key reads, which crosses one to-many at most: most requests need no more.
+  private func spendOnMembers(of reference: Reference, _ key: Int, in state: MeteredState) throws(Problem) {
+    guard let record = state.record(reference) else { return try check() }
+    work.spend(state.value(of: record, reference, key: key).elements?.count ?? 0)
+    try check()
   }
 }

@@ -17,7 +17,7 @@ final class OpeningQueue: Sendable {
   }
 
   private struct State {
-    var line: FairLine<Waiting>
+    var line: FairQueue<ClientAddress, Waiting>
     /// How many threads are at work.
     var threads = 0
   }
@@ -37,13 +37,11 @@ final class OpeningQueue: Sendable {
     self.readiness = readiness
     state = Locked(
       State(
-        line: FairLine(
-          limit: limits.opening, clientLimit: limits.openingPerAddress, runningLimit: max(1, limits.openingThreads - 1))
-      ))
+        line: FairQueue(threads: threads, limit: limits.opening, limitPerClient: limits.openingPerAddress)))
   }
 
   /// How many streams wait or are being opened.
-  var count: Int { state.withLock { $0.line.count } }
+  var count: Int { state.withLock { $0.line.waitingCount + $0.line.runningCount } }
 
   /// Answers a client with a stream that waits for its turn to be opened; with `overloaded` where too many wait
   /// already, of all clients or of this one.
@@ -57,14 +55,19 @@ final class OpeningQueue: Sendable {
 
   private func enter(_ waiting: Waiting, _ client: ClientAddress) -> Bool {
     sweep(client)
-    let (isEntered, needsThread) = state.withLock { state -> (Bool, Bool) in
-      guard state.line.append(waiting, for: client) else { return (false, false) }
-      guard state.threads < threads else { return (true, false) }
-      state.threads += 1
-      return (true, true)
-    }
-    if needsThread { queue.async { self.work() } }
+    let isEntered = state.withLock { $0.line.enqueue(waiting, of: client) }
+    startThread()
     return isEntered
+  }
+
+  /// Has one more thread at work where there is something for it to do.
+  private func startThread() {
+    let isNeeded = state.withLock { state in
+      guard state.threads < threads, state.line.hasNext else { return false }
+      state.threads += 1
+      return true
+    }
+    if isNeeded { queue.async { self.work() } }
   }
 
   /// Where there is no room, lets go of streams that this client does not wait for any more.
@@ -79,13 +82,15 @@ final class OpeningQueue: Sendable {
 
   /// Opens what is next until nothing is.
   private func work() {
-    while let (client, waiting) = take() {
+    while let (waiting, client) = take() {
+      // The end of one stream may leave a single client waiting, which may have more threads then.
+      startThread()
       complete(waiting)
       state.withLock { $0.line.finish(client) }
     }
   }
 
-  private func take() -> (client: ClientAddress, item: Waiting)? {
+  private func take() -> (job: Waiting, client: ClientAddress)? {
     state.withLock { state in
       let next = state.line.next()
       if next == nil { state.threads -= 1 }

@@ -166,23 +166,14 @@ struct JSONPatchApplication {
       value = change.value ?? .null
       return
     }
-    // Taken out, so that what is inside is changed in place.
-    var container = Value.null
-    swap(&container, &value)
-    switch container {
-    case .object(var object):
-      container = .null
+    if var object = value.takeObject() {
       try self.change(&object, token, tokens.dropFirst(), change)
       value = .object(object)
-    case .array(var elements):
-      container = .null
+    } else if var elements = value.takeElements() {
       try self.change(&elements, token, tokens.dropFirst(), change)
       value = .array(elements)
-    case .members(let list):
-      var elements = list.array
-      try self.change(&elements, token, tokens.dropFirst(), change)
-      value = .array(elements)
-    default: throw missing(token)
+    } else {
+      throw missing(token)
     }
   }
 
@@ -222,5 +213,25 @@ struct JSONPatchApplication {
       let place = try place(token, in: elements, addingTo: false)
       try self.change(&elements[place], rest, change)
     }
+  }
+}
+
+extension Value {
+  // Calls, because the optimizer would otherwise hold on to what is taken out, and each change would copy all of it.
+
+  /// Takes the object out, so that it can be changed in place; nil where this is none.
+  @inline(never)
+  fileprivate mutating func takeObject() -> JSONObject? {
+    guard case .object(let object) = self else { return nil }
+    self = .null
+    return object
+  }
+
+  /// Takes the elements of an array or of members out, so that they can be changed in place; nil where this is neither.
+  @inline(never)
+  fileprivate mutating func takeElements() -> [Value]? {
+    guard let elements else { return nil }
+    self = .null
+    return elements
   }
 }

@@ -27,8 +27,14 @@ package struct SystemThread: Sendable {
   /// How many processors there are to run threads.
   package static var coreCount: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
 
+  /// Lets other threads have the processors first, where they want them, from now on (the calling thread's nice value).
+  package static func yieldToOthers() {
+    // On Linux this is about the one thread, whatever POSIX says. That it cannot be done is no reason to stop.
+    _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
+  }
+
   /// Keeps the calling thread from working for a while.
-  static func pause(milliseconds: Int) {
+  package static func pause(milliseconds: Int) {
     var time = timespec(tv_sec: milliseconds / 1_000, tv_nsec: milliseconds % 1_000 * 1_000_000)
     nanosleep(&time, nil)
   }

@@ -33,7 +33,7 @@ final class RequestRouter: RequestHandler, Sendable {
     let streamLimits = streams.registry.services.limits
     let resumptions = OpeningQueue(label: "keyway.resumptions", limits: streamLimits, readiness: readiness)
     let queryOpenings = OpeningQueue(label: "keyway.queries", limits: streamLimits, readiness: readiness)
-    let writer = TransactionWriter(store: store, limits: limits)
+    let writer = TransactionWriter(store: store, readings: readings, limits: limits)
     table = RouteTable(
       Handlers(
         objects: ObjectHandlers(store: store, writer: writer, readings: readings, limits: limits, makeID: makeID),

@@ -12,6 +12,8 @@ struct TransactionWriter: Sendable {
   typealias Rendering = @Sendable (_ commit: Commit, _ state: borrowing ModelState) -> Response
 
   let store: Store
+  /// Where what is large is prepared.
+  let readings: Readings
   let limits: RequestLimits
 
   /// From how many bytes on an object's patches are applied, and its answers encoded, apart from the writer.
@@ -30,12 +32,11 @@ struct TransactionWriter: Sendable {
         .tooManyOperations,
         "\(size) operations and objects made in place; a transaction has at most \(limits.transactionOperations)")
     }
-    var transaction = Transaction(
+    let transaction = Transaction(
       write.operations, preconditions: try preconditions(of: request, about: write.subject),
       writer: try Self.writer(of: request))
-    if request.body().count > MemoryLedger.uncountedBytes || write.isPatch(ofMoreThan: Self.largeBytes, in: store) {
-      transaction.prepare(in: store.snapshot.state, limits: store.limits.transaction)
-    }
+    let isLarge =
+      request.body().count > MemoryLedger.uncountedBytes || write.isPatch(ofMoreThan: Self.largeBytes, in: store)
     let rendered: Rendering = { [store] commit, state in
       var response = rendering(commit, state)
       response.fields[.keywayCursor] = store.cursor(commit.revision).description
@@ -50,27 +51,50 @@ struct TransactionWriter: Sendable {
         return StoredResponse(request: request, response: response).bytes
       }
     }
-    return .deferred { [self, transaction] completion in
-      let isAccepted = store.submit(transaction, attachment: attachment) { [self] outcome, state in
-        if case .success(let commit) = outcome, kept == nil, write.isAbout(moreThan: Self.largeBytes, in: state) {
-          let state = copy state
-          return { failure in
-            if let failure { return completion.respond(Problem(.storeUnavailable, failure.reason).response) }
-            Self.encoding.async { completion.respond(rendered(commit, state)) }
-          }
-        }
-        let response: Response =
-          switch outcome {
-          case .success(let commit): kept?.withLock { $0 } ?? rendered(commit, state)
-          case .failure(let error): refusal(error, of: write, state)
-          }
+    let client = request.client
+    return .deferred { [self] completion in
+      let submission = Submission(
+        write: write, transaction: transaction, attachment: attachment, rendered: rendered, kept: kept)
+      guard isLarge else { return submit(submission, completion) }
+      readings.perform(for: client, completion) {
+        var submission = submission
+        submission.transaction.prepare(in: store.snapshot.state, limits: store.limits.transaction)
+        submit(submission, completion)
+      }
+    }
+  }
+
+  /// What is handed to the store, and what its answer is made with.
+  private struct Submission: Sendable {
+    let write: Write
+    var transaction: Transaction
+    let attachment: Store.Attachment?
+    let rendered: Rendering
+    /// The response that is kept with the commit, where one is.
+    let kept: Locked<Response?>?
+  }
+
+  private func submit(_ submission: Submission, _ completion: Completion) {
+    let (write, rendered, kept) = (submission.write, submission.rendered, submission.kept)
+    let isAccepted = store.submit(submission.transaction, attachment: submission.attachment) { [self] outcome, state in
+      if case .success(let commit) = outcome, kept == nil, write.isAbout(moreThan: Self.largeBytes, in: state) {
+        let state = copy state
         return { failure in
-          completion.respond(failure.map { Problem(.storeUnavailable, $0.reason).response } ?? response)
+          if let failure { return completion.respond(Problem(.storeUnavailable, failure.reason).response) }
+          Self.encoding.async { completion.respond(rendered(commit, state)) }
         }
       }
-      if !isAccepted {
-        completion.respond(Problem(.overloaded, "too many writes wait; try again").response)
+      let response: Response =
+        switch outcome {
+        case .success(let commit): kept?.withLock { $0 } ?? rendered(commit, state)
+        case .failure(let error): refusal(error, of: write, state)
+        }
+      return { failure in
+        completion.respond(failure.map { Problem(.storeUnavailable, $0.reason).response } ?? response)
       }
+    }
+    if !isAccepted {
+      completion.respond(Problem(.overloaded, "too many writes wait; try again").response)
     }
   }
 

@@ -21,6 +21,8 @@ final class ReadingPool: Sendable {
 
     /// What each thread does.
     func run() {
+      // What takes long can wait for what does not: for connections, for the writer and for streams.
+      SystemThread.yieldToOthers()
       while true {
         wakes.wait()
         if hasStopped.withLock({ $0 }) { return }

@@ -42,25 +42,31 @@ final class Readings: Sendable {
 
   private func deferred(for client: ClientAddress, _ reading: @escaping Reading) -> HandlerResponse {
     .deferred { [self] completion in
-      let isAccepted = pool.submit(for: client) { [self] in
-        completion.respond(response(to: client, completion, reading))
-      }
-      guard !isAccepted else { return }
-      refused.add(1, ordering: .relaxed)
-      completion.respond(
-        Problem(.overloaded, "as many requests wait as may (requests.waiting, requests.waitingPerClient); try again")
-          .response)
+      perform(for: client, completion) { [self] in completion.respond(response(to: client, completion, reading)) }
     }
+  }
+
+  /// Does something long for a client, which waits for `completion`, in its turn on a thread of the pool. Where too much
+  /// waits already, or the client has left meanwhile, it is not done, and `completion` has an answer.
+  func perform(for client: ClientAddress, _ completion: Completion, _ job: @escaping @Sendable () -> Void) {
+    let isAccepted = pool.submit(for: client) { [self] in
+      // A crowd that came and went must not be worked for.
+      guard !completion.isAbandoned else {
+        abandoned.add(1, ordering: .relaxed)
+        return completion.respond(Problem(.overloaded, "the client has left").response)
+      }
+      job()
+    }
+    guard !isAccepted else { return }
+    refused.add(1, ordering: .relaxed)
+    completion.respond(
+      Problem(.overloaded, "as many requests wait as may (requests.waiting, requests.waitingPerClient); try again")
+        .response)
   }
 
   /// The answer to a client that waits for it.
   private func response(to client: ClientAddress, _ completion: Completion, _ reading: Reading) -> Response {
     do throws(Problem) {
-      // A crowd that came and went must not be worked for.
-      guard !completion.isAbandoned else {
-        abandoned.add(1, ordering: .relaxed)
-        throw Problem(.overloaded, "the client has left")
-      }
       let budget = ReadingBudget(limits, of: client, in: ledger) { completion.isAbandoned }
       defer { if budget.work.stop == .abandoned { abandoned.add(1, ordering: .relaxed) } }
       let response = try reading(budget)

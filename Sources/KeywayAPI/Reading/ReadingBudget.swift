@@ -7,7 +7,7 @@ package final class ReadingBudget {
   /// What a request may take on the thread of its connection, while others of that thread wait: a few milliseconds.
   private enum Trial {
     static let steps = 20_000
-    static let bytes = 256 << 10
+    static let bytes = 64 << 10
   }
 
   /// How much longer an answer may grow until its memory is reserved again.

@@ -25,6 +25,9 @@ final class OpeningQueue: Sendable {
   /// How many that wait are looked at for clients that have left, when there is no room for another.
   private static let sweepCount = 16
 
+  /// The longest rest of a thread between two openings.
+  private static let longestRest = Duration.milliseconds(250)
+
   private let queue: DispatchQueue
   private let threads: Int
   private let readiness: Readiness
@@ -85,9 +88,18 @@ final class OpeningQueue: Sendable {
     while let (waiting, client) = take() {
       // The end of one stream may leave a single client waiting, which may have more threads then.
       startThread()
+      let start = ContinuousClock.now
       complete(waiting)
       state.withLock { $0.line.finish(client) }
+      rest(after: .now - start)
     }
+  }
+
+  /// Rests as long as a costly opening took: a stream begins where writers cannot publish, and one opening behind the
+  /// other would keep them out.
+  private func rest(after effort: Duration) {
+    guard effort >= .milliseconds(1) else { return }
+    SystemThread.pause(milliseconds: Int(min(effort, Self.longestRest) / .milliseconds(1)))
   }
 
   private func take() -> (job: Waiting, client: ClientAddress)? {

@@ -52,9 +52,24 @@ void keyway_keep_spare_descriptor(void) {
 
 size_t keyway_connections_without_descriptor(void) { return atomic_load(&closed_connections); }
 
+// Whether there is a spare descriptor. Another thread may have opened a file at the moment when it was closed to be
+// used: then it is made good before any connection is taken, or those that come next could not even be closed.
+static bool has_spare(void) {
+  if (atomic_load_explicit(&spare, memory_order_relaxed) < 0) keyway_keep_spare_descriptor();
+  return atomic_load_explicit(&spare, memory_order_relaxed) >= 0;
+}
+
 int accept4(int listener, struct sockaddr *address, unsigned *length, int flags) {
   int descriptor = (int)syscall(SYS_accept4, listener, address, length, flags);
-  if (descriptor >= 0 || (errno != EMFILE && errno != ENFILE)) return descriptor;
+  if (descriptor >= 0) {
+    if (has_spare()) return descriptor;
+    close(descriptor);
+    atomic_fetch_add(&closed_connections, 1);
+    keyway_keep_spare_descriptor();
+    errno = EAGAIN;
+    return -1;
+  }
+  if (errno != EMFILE && errno != ENFILE) return descriptor;
   int reserve = atomic_exchange(&spare, -1);
   if (reserve >= 0) close(reserve);
   descriptor = (int)syscall(SYS_accept4, listener, NULL, NULL, flags);

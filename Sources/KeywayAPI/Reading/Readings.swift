@@ -46,8 +46,8 @@ final class Readings: Sendable {
     }
   }
 
-  /// Does something long for a client, which waits for `completion`, in its turn on a thread of the pool. Where too much
-  /// waits already, or the client has left meanwhile, it is not done, and `completion` has an answer.
+  /// Does something long for a client, which waits for `completion`, in its turn on a thread of the pool. Where too
+  /// much waits already, or the client has left meanwhile, it is not done, and `completion` has an answer.
   func perform(for client: ClientAddress, _ completion: Completion, _ job: @escaping @Sendable () -> Void) {
     let isAccepted = pool.submit(for: client) { [self] in
       // A crowd that came and went must not be worked for.

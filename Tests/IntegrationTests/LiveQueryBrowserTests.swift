@@ -22,7 +22,8 @@ struct LiveQueryBrowserTests {
 
   private static let queries = [
     Query(
-      filter: "state == 'TX' && latitude > 29.0", stream: "sort=city,-name&limit=40", fetch: "sort=city,-name&limit=40"),
+      filter: "state == 'TX' && latitude > 29.0", stream: "sort=city,-name&limit=40",
+      fetch: "sort=city,-name&limit=40"),
     Query(
       filter: "state in ['AA', 'NM', 'OK', 'TX'] && latitude > 33.0", stream: "sort=-latitude&section=state",
       fetch: "sort=state,-latitude&limit=1000", sectionKey: "state"),

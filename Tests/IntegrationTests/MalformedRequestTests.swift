@@ -114,7 +114,8 @@ struct MalformedRequestTests {
       line: "PUT \(balance)", headers: [json, "Keyway-Writer: two words"], body: "1", status: 400,
       code: "malformed-query"),
     Mistake(
-      line: "PUT \(balance)", headers: [json, "Content-Length: 2000"], body: "", status: 413, code: "content-too-large"),
+      line: "PUT \(balance)", headers: [json, "Content-Length: 2000"], body: "", status: 413,
+      code: "content-too-large"),
     Mistake(
       line: "PUT \(balance)", headers: [json, "Content-Length: 9223372036854775807"], status: 413,
       code: "content-too-large"),
@@ -140,7 +141,8 @@ struct MalformedRequestTests {
       line: "POST /v1/streams", headers: [json, "Accept: text/event-stream"],
       body: #"{"cells":{"a":{"object":"Account/404"}}}"#, status: 404, code: "unknown-object"),
     Mistake(
-      line: "GET \(balance)?options=loud", headers: ["Accept: text/event-stream"], status: 400, code: "malformed-query"),
+      line: "GET \(balance)?options=loud", headers: ["Accept: text/event-stream"], status: 400,
+      code: "malformed-query"),
     Mistake(
       line: "PUT /v1/objects/Account/1/ownerName", headers: [json], body: "1", status: 422, code: "read-only-key"),
     Mistake(line: "DELETE /v1/objects/Account/1", status: 409, code: "delete-denied"),

@@ -46,7 +46,8 @@ struct CollectionOperatorTests {
     try fixture.create("Team/1", #"{"title":"red"}"#)
     try fixture.create("Team/2", #"{"title":"blue"}"#)
     let people = [
-      #"{"name":"b","salary":30,"level":3,"hired":"2020-01-01T10:00:00+05:00","tags":["x","y"],"teams":["Team/1","Team/2"]}"#,
+      #"{"name":"b","salary":30,"level":3,"hired":"2020-01-01T10:00:00+05:00","tags":["x","y"],"#
+        + #""teams":["Team/1","Team/2"]}"#,
       #"{"name":"a","salary":10,"level":1,"hired":"2020-01-01T06:00:00Z","tags":["y"],"teams":["Team/2"]}"#,
       #"{"name":"B","level":2,"tags":["x","z"],"boss":"Employee/1"}"#, #"{"salary":30,"boss":"Employee/2"}"#,
     ]

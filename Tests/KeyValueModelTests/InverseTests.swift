@@ -5,8 +5,14 @@ import Testing
 struct InverseTests {
   static let schema = """
     entities:
-      Department: {keys: {employees: {toMany: Employee, ordered: true, inverse: department}, staff: {toMany: Employee, inverse: unit}}}
-      Person: {keys: {friends: {toMany: Person, inverse: friends}, rivals: {toMany: Person, ordered: true, inverse: rivals}}}
+      Department:
+        keys:
+          employees: {toMany: Employee, ordered: true, inverse: department}
+          staff: {toMany: Employee, inverse: unit}
+      Person:
+        keys:
+          friends: {toMany: Person, inverse: friends}
+          rivals: {toMany: Person, ordered: true, inverse: rivals}
       Employee:
         extends: Person
         keys:

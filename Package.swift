@@ -69,10 +69,15 @@ let package = Package(
         .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
       ],
       swiftSettings: strict),
+    // Turns between clients.
+    .target(
+      name: "Scheduling",
+      dependencies: [.product(name: "DequeModule", package: "swift-collections")],
+      swiftSettings: strict),
     .target(
       name: "ModelStore",
       dependencies: [
-        "Journal", "KeyValueModel", "KeyValueObserving", "Locking",
+        "Journal", "KeyValueModel", "KeyValueObserving", "Locking", "Scheduling",
         .product(name: "DequeModule", package: "swift-collections"),
       ],
       swiftSettings: strict),
@@ -80,6 +85,7 @@ let package = Package(
       name: "HTTPServer",
       dependencies: [
         "CMicrohttpd", "CSocketCalls", "Locking",
+        .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
       ],
@@ -88,7 +94,7 @@ let package = Package(
       name: "KeywayAPI",
       dependencies: [
         "Digests", "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "Locking", "ModelStore",
-        "Notation",
+        "Notation", "Scheduling",
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "DequeModule", package: "swift-collections"),
@@ -206,7 +212,8 @@ let package = Package(
     .testTarget(
       name: "ModelStoreTests",
       dependencies: [
-        "Journal", "JournalTesting", "KeyValueModel", "KeyValueObserving", "Locking", "ModelStore", "Seeding",
+        "Journal", "JournalTesting", "KeyValueModel", "KeyValueObserving", "Locking", "ModelStore", "Scheduling",
+        "Seeding",
       ],
       swiftSettings: strict),
   ]

@@ -31,11 +31,6 @@ package final class Store: Sendable {
     let conclude: Conclusion
   }
 
-  private struct Queue {
-    var waiting: [Submission] = []
-    var isScheduled = false
-  }
-
   /// What the writer has.
   struct Writing {
     var model: Model
@@ -66,7 +61,7 @@ package final class Store: Sendable {
   package let limits: StoreLimits
   /// Milliseconds since 1970.
   let now: @Sendable () -> Int64
-  private let queue = Locked(Queue())
+  private let queue: Locked<WriteQueue<Submission>>
   let writer = DispatchQueue(label: "keyway.writer", qos: .userInitiated)
   let writing: Locked<Writing>
   private let publication: Locked<Publication>
@@ -95,6 +90,7 @@ package final class Store: Sendable {
     self.notify = notify
     let model = Model(schema: schema)
     let snapshot = Snapshot(state: model.state, revision: model.revision, oldestResumable: model.revision)
+    queue = Locked(WriteQueue(limits))
     writing = Locked(Writing(model: model))
     publication = Locked(Publication(snapshot: snapshot, history: History(limits: limits), limits: limits))
     latest = Locked(snapshot)
@@ -121,7 +117,7 @@ package final class Store: Sendable {
   package var condition: Condition { currentCondition.withLock { $0 } }
 
   /// How many writes wait.
-  package var queuedWrites: Int { queue.withLock { $0.waiting.count } }
+  package var queuedWrites: Int { queue.withLock { $0.count } }
 
   /// Runs `body` while nothing can be published: what it reads and what it registers belong to one revision. Keep it
   /// short; the writer waits. Must not be nested.
@@ -131,19 +127,19 @@ package final class Store: Sendable {
     try publication.withLock { publication throws(Failure) in try body(&publication) }
   }
 
-  /// Hands a transaction to the writer. False where too many wait already: then nothing happens and `conclude` is never
-  /// called. Otherwise it is called exactly once, and what it gives is too. What `attachment` gives is kept with the
-  /// commit. `limits` are the store's own unless others are given.
+  /// Hands a transaction to the writer. False where too many wait already, of all clients or of this one: then nothing
+  /// happens and `conclude` is never called. Otherwise it is called exactly once, and what it gives is too. What
+  /// `attachment` gives is kept with the commit. `limits` are the store's own unless others are given. `client` is a
+  /// number for who asks: those of different numbers take turns.
   package func submit(
-    _ transaction: Transaction, limits: TransactionLimits? = nil, attachment: Attachment? = nil,
+    _ transaction: Transaction, of client: Int = 0, limits: TransactionLimits? = nil, attachment: Attachment? = nil,
     conclude: @escaping Conclusion
   ) -> Bool {
     let submission = Submission(
       transaction: transaction, limits: limits ?? self.limits.transaction, attachment: attachment, conclude: conclude)
     enum Entry { case refused, queued, first }
     let entry = queue.withLock { queue -> Entry in
-      guard queue.waiting.count < self.limits.queuedWrites else { return .refused }
-      queue.waiting.append(submission)
+      guard queue.enqueue(submission, of: client) else { return .refused }
       if queue.isScheduled { return .queued }
       queue.isScheduled = true
       return .first
@@ -152,18 +148,17 @@ package final class Store: Sendable {
     return entry != .refused
   }
 
-  /// Takes everything that waits as one batch, until nothing does.
+  /// Takes what waits by batches, until nothing does.
   private func writeAll() {
     while true {
       gather()
-      let batch = queue.withLock { queue -> [Submission] in
-        defer { queue.waiting = [] }
-        if queue.waiting.isEmpty { queue.isScheduled = false }
-        return queue.waiting
+      // What comes while these are written waits for its turn, and for the next batch.
+      var count = queue.withLock { queue in
+        if queue.count == 0 { queue.isScheduled = false }
+        return queue.count
       }
-      if batch.isEmpty { return }
-      var rest = batch[...]
-      while !rest.isEmpty { write(&rest) }
+      if count == 0 { return }
+      while count > 0 { count -= write(atMost: count) }
       journal.maintain()
     }
   }
@@ -175,20 +170,20 @@ package final class Store: Sendable {
     let (expected, patience) = writing.withLock { ($0.lastBatchCount * 3 / 4, min($0.lastSync / 4, .milliseconds(1))) }
     guard expected > 1, patience > .microseconds(100) else { return }
     let deadline = ContinuousClock.now + patience
-    while queue.withLock({ (1..<expected).contains($0.waiting.count) }), .now < deadline { usleep(50) }
+    while queue.withLock({ (1..<expected).contains($0.count) }), .now < deadline { usleep(50) }
   }
 
-  /// Commits as much of `rest` as goes into one batch, and takes it off.
-  private func write(_ rest: inout ArraySlice<Submission>) {
+  /// Commits as many of the writes that wait as go into one batch, and gives their number.
+  private func write(atMost limit: Int) -> Int {
     var actions: [@Sendable (StoreUnavailable?) -> Void] = []
+    queue.withLock { $0.beginBatch() }
     let failure = writing.withLock { writing -> StoreUnavailable? in
       var commits: [Commit] = []
       var records: [JournalRecord] = []
       var bytes = 0
       let milliseconds = now()
       let base = writing.model.revision
-      while let submission = rest.first, bytes < limits.batchBytes {
-        rest.removeFirst()
+      while actions.count < limit, bytes < limits.batchBytes, let (submission, client) = queue.withLock({ $0.next() }) {
         let outcome = Result { () throws(ModelError) in
           try writing.model.commit(submission.transaction, limits: submission.limits)
         }
@@ -198,6 +193,7 @@ package final class Store: Sendable {
             submission.transaction, revision: commit.revision, milliseconds: milliseconds,
             attachment: submission.attachment?(commit, writing.model.state))
           bytes += record.body.count
+          queue.withLock { $0.count(record.body.count, of: client) }
           records.append(record)
         }
         actions.append(submission.conclude(outcome, writing.model.state))
@@ -222,6 +218,7 @@ package final class Store: Sendable {
       return nil
     }
     for action in actions { action(failure) }
+    return actions.count
   }
 
   /// Between two attempts to read a journal back that may have lost something.

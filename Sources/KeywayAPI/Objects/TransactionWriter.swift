@@ -54,7 +54,7 @@ struct TransactionWriter: Sendable {
     let client = request.client
     return .deferred { [self] completion in
       let submission = Submission(
-        write: write, transaction: transaction, attachment: attachment, rendered: rendered, kept: kept)
+        client: client, write: write, transaction: transaction, attachment: attachment, rendered: rendered, kept: kept)
       guard isLarge else { return submit(submission, completion) }
       readings.perform(for: client, completion) {
         var submission = submission
@@ -66,6 +66,7 @@ struct TransactionWriter: Sendable {
 
   /// What is handed to the store, and what its answer is made with.
   private struct Submission: Sendable {
+    let client: ClientAddress
     let write: Write
     var transaction: Transaction
     let attachment: Store.Attachment?
@@ -76,7 +77,9 @@ struct TransactionWriter: Sendable {
 
   private func submit(_ submission: Submission, _ completion: Completion) {
     let (write, rendered, kept) = (submission.write, submission.rendered, submission.kept)
-    let isAccepted = store.submit(submission.transaction, attachment: submission.attachment) { [self] outcome, state in
+    let isAccepted = store.submit(
+      submission.transaction, of: submission.client.hashValue, attachment: submission.attachment
+    ) { [self] outcome, state in
       if case .success(let commit) = outcome, kept == nil, write.isAbout(moreThan: Self.largeBytes, in: state) {
         let state = copy state
         return { failure in

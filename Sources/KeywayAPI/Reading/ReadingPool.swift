@@ -1,6 +1,7 @@
 import Dispatch
 import HTTPServer
 import Locking
+import Scheduling
 
 /// The threads on which answers are worked out that take long, so that the threads of connections are free for those
 /// that do not: for health, for writes, and for the next request.

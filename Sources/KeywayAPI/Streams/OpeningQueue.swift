@@ -1,6 +1,7 @@
 import Dispatch
 import HTTPServer
 import Locking
+import Scheduling
 
 /// Where streams wait to be opened whose beginning takes work: a crowd that comes back, or many different live queries.
 ///

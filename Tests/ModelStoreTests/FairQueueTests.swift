@@ -1,4 +1,4 @@
-import KeywayAPI
+import Scheduling
 import Seeding
 import Testing
 

@@ -31,6 +31,9 @@ package struct FairQueue<Client: Hashable & Sendable, Job: Sendable>: Sendable {
     self.limitPerClient = limitPerClient
   }
 
+  /// How many clients have something waiting.
+  package var waitingClientCount: Int { turns.count }
+
   /// Whether no client has a job waiting or being done.
   package var isIdle: Bool { accounts.isEmpty }
 
@@ -48,9 +51,10 @@ package struct FairQueue<Client: Hashable & Sendable, Job: Sendable>: Sendable {
     return true
   }
 
-  /// The job to do next, which counts as running until it is `finish`ed; nil where none may run now.
-  package mutating func next() -> (job: Job, client: Client)? {
-    guard let turn = nextTurn else { return nil }
+  /// The job to do next, which counts as running until it is `finish`ed; nil where none may run now. Clients that are
+  /// not `isAllowed` miss their turns.
+  package mutating func next(of isAllowed: (Client) -> Bool = { _ in true }) -> (job: Job, client: Client)? {
+    guard let turn = nextTurn(of: isAllowed) else { return nil }
     let client = turns.remove(at: turn)
     guard let job = accounts[client]?.waiting.popFirst() else { return nil }
     accounts[client]?.running += 1
@@ -61,12 +65,14 @@ package struct FairQueue<Client: Hashable & Sendable, Job: Sendable>: Sendable {
   }
 
   /// Whether a job may run now.
-  package var hasNext: Bool { nextTurn != nil }
+  package var hasNext: Bool { nextTurn { _ in true } != nil }
 
-  private var nextTurn: Int? {
+  private func nextTurn(of isAllowed: (Client) -> Bool) -> Int? {
     guard runningCount < threads else { return nil }
     let share = max(1, turns.count > 1 ? threads / 2 : threads - 1)
-    return turns.firstIndex { accounts[$0].map { $0.running < share } ?? false }
+    return turns.firstIndex { client in
+      accounts[client].map { $0.running < share } ?? false && isAllowed(client)
+    }
   }
 
   /// A job of a client is done.

@@ -19,6 +19,47 @@ struct JSONRoundTripTests {
     #expect(value.json == text)
   }
 
+  @Test("Text of any length is escaped byte by byte, wherever what must be escaped stands")
+  func escapes() {
+    var random = SplitMix64(seed: seed)
+    let scalars: [Unicode.Scalar] = [
+      "\"", "\\", "\u{0}", "\u{1f}", " ", "!", "#", "[", "]", "a", "\u{7f}", "é", "😀", "\n",
+    ]
+    for _ in 0..<20_000 {
+      var text = String.UnicodeScalarView()
+      for _ in 0..<Int.random(in: 0..<40, using: &random) {
+        text.append(random.chance(70) ? "a" : scalars.randomElement(using: &random) ?? "a")
+      }
+      let plain = text.map { scalar in
+        switch scalar {
+        case "\"": "\\\""
+        case "\\": "\\\\"
+        case "\n": "\\n"
+        case "\u{0}": "\\u0000"
+        case "\u{1f}": "\\u001f"
+        default: String(scalar)
+        }
+      }
+      #expect(Value.string(String(text)).json == "\"\(plain.joined())\"", "seed \(seed)")
+    }
+  }
+
+  @Test("Up to a limit a value is written like without one, and beyond it no more than a little")
+  func bounded() throws {
+    let text = String(repeating: "x", count: 10_000)
+    for value in [
+      Value.string(text), .array([.integer(1), .string(text)]), .object(["a": .string(text), "b": .null]),
+    ] {
+      let whole = Array(value.json.utf8)
+      for limit in [0, 1, 5, 100, whole.count - 1, whole.count, whole.count + 1] {
+        var bytes: [UInt8] = []
+        let isWhole = value.appendJSON(to: &bytes, upTo: limit)
+        #expect(isWhole == (whole.count <= limit))
+        if isWhole { #expect(bytes == whole) } else { #expect(bytes.count > limit && bytes.count < limit + 100) }
+      }
+    }
+  }
+
   @Test("A reference is written as a string")
   func reference() throws {
     #expect(Value.reference(try ref("Person/1")).json == "\"Person/1\"")

@@ -67,18 +67,21 @@ final class StreamServices: Sendable {
     _ id: StreamID? = nil, for client: ClientAddress, prelude: EventText, channel: ChannelID?, overflow: OverflowPolicy,
     beginning: StreamBeginning = .posted
   ) throws(Problem) -> EventStream {
-    guard let prelude = prelude.event() else {
-      throw Problem(
-        .tooManyBytes,
-        "the stream would begin with more than the \(limits.eventBytes) bytes of streams.eventBytes: "
-          + "ask for fewer keys, cells or rows")
-    }
+    guard let prelude = prelude.event() else { throw tooLongBeginning }
     do throws(StreamHubError) {
       return try hub.open(
         id, for: client, prelude: prelude, channel: channel, overflow: overflow, beginning: beginning)
     } catch {
       throw Problem(error)
     }
+  }
+
+  /// What a stream begins with is too long.
+  var tooLongBeginning: Problem {
+    Problem(
+      .tooManyBytes,
+      "the stream would begin with more than the \(limits.eventBytes) bytes of streams.eventBytes: "
+        + "ask for fewer keys, cells or rows")
   }
 
   /// Answers a lagging stream that has read everything else: this text stands for what it missed, up to a revision.

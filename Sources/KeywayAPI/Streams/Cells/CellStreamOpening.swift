@@ -171,7 +171,26 @@ struct CellStreamOpening: StreamOpening {
       _ = try targets(publication, mayBeGone: false)
     }
     beginning.cellSet = Self.cellSet(beginning.cells, publication.snapshot)
+    if beginning.resumption.revision == nil {
+      try evaluate(&beginning.cells, isForced: beginning.resumption.isReset, in: publication.snapshot.state)
+    }
     return beginning
+  }
+
+  /// Works out the first values of cells on screen. Throws `too-many-bytes` as soon as they are too many to be told:
+  /// then not even the observations have been registered, which are what takes long.
+  private func evaluate(
+    _ cells: inout [BoundCell], isForced: Bool, in state: borrowing ModelState
+  ) throws(Problem) {
+    let reader = copy state
+    var update = CellUpdate(limit: services.limits.eventBytes)
+    for (index, cell) in cells.enumerated() where cell.binding.isVisible && cell.target.query == nil {
+      guard isForced || cell.binding.options.contains(.initial) else { continue }
+      let first = update.initial.count
+      update.addInitial(cell.target.observations, of: cell.name, in: reader)
+      if update.isTooLong { throw services.tooLongBeginning }
+      cells[index].target.initial = Array(update.initial[first...])
+    }
   }
 
   /// What the bindings name. An object that was there at the cursor may be gone by now: its cell receives `gone`.
@@ -225,10 +244,8 @@ struct CellStreamOpening: StreamOpening {
     services.encoder.appendOpen(
       services.names.text(of: stream.id), revision: present, heartbeatSeconds: services.limits.heartbeatSeconds,
       to: &prelude)
-    var isReset = false
     if case .reset(let reason) = beginning.resumption {
       services.encoder.appendReset(reason, revision: present, to: &prelude)
-      isReset = true
     }
     if let missed = beginning.missed { prelude.append(missed) }
     var update = stream.makeUpdate()
@@ -237,8 +254,8 @@ struct CellStreamOpening: StreamOpening {
         continue
       }
       stream.register(
-        cell.name, cell.target, sendsInitial: beginning.resumption.revision == nil, isForced: isReset, &publication,
-        &update)
+        cell.name, cell.target, sendsInitial: beginning.resumption.revision == nil,
+        isForced: beginning.resumption.isReset, &publication, &update)
     }
     prelude.append(stream.cells.encode(update, at: present, services.encoder))
     return prelude

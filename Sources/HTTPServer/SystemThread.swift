@@ -27,10 +27,13 @@ package struct SystemThread: Sendable {
   /// How many processors there are to run threads.
   package static var coreCount: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
 
-  /// Lets other threads have the processors first, where they want them, from now on (the calling thread's nice value).
-  package static func yieldToOthers() {
+  /// Lets other threads have the processors first, where they want them, from now on.
+  package static func yieldToOthers() { setNice(10) }
+
+  /// Sets the nice value of the calling thread.
+  package static func setNice(_ value: Int) {
     // On Linux this is about the one thread, whatever POSIX says. That it cannot be done is no reason to stop.
-    _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
+    _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, Int32(value))
   }
 
   /// Keeps the calling thread from working for a while.

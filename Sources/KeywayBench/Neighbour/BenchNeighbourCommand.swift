@@ -51,6 +51,13 @@ struct BenchNeighbourCommand: ParsableCommand {
   @Option(help: "How many threads the neighbour has.")
   var neighbours = 8
 
+  @Option(
+    help: """
+      The nice value of its threads: 19 leaves the processors to the server and the others, as a neighbour on a machine \
+      of its own does.
+      """)
+  var nice = 0
+
   @Option(help: "How many connections the neighbour keeps open at most.")
   var held = 15_000
 
@@ -87,7 +94,8 @@ struct BenchNeighbourCommand: ParsableCommand {
 
   func validate() throws {
     try ReportOptions.check([
-      ("--seconds", seconds, 1...3_600), ("--calm", calm, 1...3_600), ("--listeners", listeners, 1...10_000),
+      ("--nice", nice, 0...19), ("--seconds", seconds, 1...3_600), ("--calm", calm, 1...3_600),
+      ("--listeners", listeners, 1...10_000),
       ("--readers", readers, 4...2_000), ("--writers", writers, 4...2_000), ("--rate", rate, 4...100_000),
       ("--notes", notes, 4...10_000), ("--neighbours", neighbours, 1...64), ("--held", held, 1...16_000),
       ("--objects", objects, 1...100_000), ("--ulimit-v", ulimitV, 0...1 << 40),

@@ -1,4 +1,5 @@
 import Foundation
+import HTTPServer
 import LoopbackKit
 import Seeding
 
@@ -48,7 +49,8 @@ struct NeighbourRun: ~Copyable {
     row.calm = try phase(options.calm, readers, writers, probe)
     let neighbour = Neighbour(port: server.port, epoch: epoch, maximumHeld: options.held)
     for number in 0..<options.neighbours {
-      Thread.detachNewThread {
+      Thread.detachNewThread { [nice = options.nice] in
+        SystemThread.setNice(nice)
         var random = SplitMix64(seed: seed, part: UInt64(number))
         while !neighbour.isOver { attack.step(neighbour, &random) }
       }
@@ -110,12 +112,13 @@ struct NeighbourRun: ~Copyable {
   /// How many streams that are still open do not come to show what GET shows.
   private mutating func wrongListeners() throws -> Int {
     let connection = try WireConnection(address, timeoutSeconds: Self.catchUpSeconds)
-    let present = try (0..<options.notes).map { note in
-      let text = try connection.must(WireRequest("GET", NeighbourWorld.path(note: note))).text
-      return text.firstMatch(of: /@@([0-9]+)@/).flatMap { UInt64($0.1) } ?? 0
-    }
     let deadline = Deadline(seconds: Self.catchUpSeconds)
     while true {
+      // Each time anew: a write whose client has given up may still be on its way.
+      let present = try (0..<options.notes).map { note in
+        let text = try connection.must(WireRequest("GET", NeighbourWorld.path(note: note))).text
+        return text.firstMatch(of: /@@([0-9]+)@/).flatMap { UInt64($0.1) } ?? 0
+      }
       try audience.pump(seconds: Audience.settleSeconds)
       let wrong = audience.subscribers.indices.filter { index in
         let subscriber = audience.subscribers[index]

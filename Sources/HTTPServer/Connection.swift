@@ -27,6 +27,10 @@ final class Connection: @unchecked Sendable {
   private var isRequestUnderWay = true
   private unowned let server: ServerContext
 
+  /// Whether it is with the pacer.
+  let waitsForTurn = Atomic<Bool>(false)
+  /// False when libmicrohttpd is about to close it.
+  let isOpen = Atomic<Bool>(true)
   private let deadline: Atomic<Int64>
   private let busy = Atomic<Bool>(false)
 
@@ -48,6 +52,9 @@ final class Connection: @unchecked Sendable {
   /// Whether a request is at the handler or its answer on the way.
   var isBusy: Bool { busy.load(ordering: .acquiring) }
 
+  /// Whether the server is what keeps its request from being read.
+  var isWaitingForTurn: Bool { waitsForTurn.load(ordering: .relaxed) }
+
   // MARK: Reading
 
   /// From now on libmicrohttpd reads through the gate.
@@ -58,13 +65,16 @@ final class Connection: @unchecked Sendable {
 
   /// The descriptor is about to be closed.
   func endReceiving() {
+    isOpen.store(false, ordering: .relaxed)
     _ = keyway_receive_through(descriptor, nil, receiveRequests)
   }
 
   /// What recv(2) gives libmicrohttpd, `errno` included.
   func receive(into buffer: UnsafeMutableRawBufferPointer) -> Int {
-    let reception = gate.receive(into: buffer) { [descriptor] buffer in
+    let reception = gate.receive(into: buffer) { buffer in
+      guard server.mayRead(self) else { return -Int(EAGAIN) }
       let count = keyway_receive(descriptor, buffer.baseAddress, buffer.count)
+      if count > 0 { slot.traffic.count(count) }
       return count < 0 ? -Int(errno) : count
     }
     if gate.hasPartOfHead, !isRequestUnderWay { beginTime(server.limits) }
@@ -90,6 +100,7 @@ final class Connection: @unchecked Sendable {
 
   /// The request line is there.
   func begin(target: String?, limits: ServerLimits) {
+    slot.traffic.count(TrafficPacer.requestBytes)
     exchange = Exchange(bodyLimit: limits.bodyBytes)
     self.target = target
     if !isRequestUnderWay { beginTime(limits) }

@@ -48,33 +48,65 @@ final class ConnectionRegistry: Sendable {
   /// 0.9.75 takes 128 events from epoll at a time, and where it gets exactly that many, waits for more before it serves
   /// any: 128 clients that have all sent a request and wait for the answer then wait for each other. And where the end
   /// of a client's side came together with its request, one event was for both: after the answer it reads no more, and
-  /// the connection would stay half closed (CLOSE_WAIT) until it is idle for too long. Setting the low-water mark to
-  /// what it is has the kernel signal the descriptor once more (`tcp_set_rcvlowat`), which ends that, and costs one
-  /// that is about to be served a look in vain.
+  /// the connection would stay half closed (CLOSE_WAIT) until it is idle for too long. One more signal ends that, and
+  /// costs a connection that is about to be served a look in vain.
   func wakeUnread() -> Int {
-    connections.withLock { connections in
-      var count = 0
-      for connection in connections where !connection.isBusy {
-        var byte: UInt8 = 0
-        guard recv(connection.descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) >= 0 else { continue }
-        setOption(SO_RCVLOWAT, 1, level: SOL_SOCKET, of: connection.descriptor)
-        count += 1
+    forEach { connection in
+      var byte: UInt8 = 0
+      guard !connection.isBusy, recv(connection.descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) >= 0 else {
+        return false
       }
-      return count
+      Self.signal(connection)
+      return true
     }
   }
 
-  /// Shuts down every connection whose client let its deadline pass, and gives their number; libmicrohttpd then reads
-  /// the end of the stream and closes them.
-  func cutOverdue(now milliseconds: Int64) -> Int {
-    connections.withLock { connections in
-      var count = 0
-      for connection in connections where connection.deadlineMilliseconds <= milliseconds {
-        shutdown(connection.descriptor, Int32(SHUT_RDWR))
-        connection.clearDeadline()
-        count += 1
+  /// How many connections are looked at together, while none can be opened or closed.
+  private static let slice = 64
+
+  /// Looks at the connections, a slice at a time so that the threads that open and close some never wait long, and
+  /// gives for how many `body` says yes. Where one is closed meanwhile, one may be left out.
+  private func forEach(_ body: (Connection) -> Bool) -> Int {
+    var (count, start) = (0, 0)
+    while true {
+      let isOver = connections.withLock { connections in
+        for connection in connections[min(start, connections.count)...].prefix(Self.slice) where body(connection) {
+          count += 1
+        }
+        start += Self.slice
+        return start >= connections.count
       }
-      return count
+      if isOver { return count }
+      // A mutex goes to the thread that asks next, which would be this one again and again.
+      usleep(50)
+    }
+  }
+
+  /// Has libmicrohttpd look again at those of these connections that it still has.
+  func wake(_ woken: [Connection]) {
+    connections.withLock { connections in
+      for connection in woken {
+        let index = connection.registryIndex
+        guard connections.indices.contains(index), connections[index] === connection else { continue }
+        Self.signal(connection)
+      }
+    }
+  }
+
+  /// Has the kernel signal once more what lies unread: setting the low-water mark to what it is does that
+  /// (`tcp_set_rcvlowat`).
+  private static func signal(_ connection: Connection) {
+    setOption(SO_RCVLOWAT, 1, level: SOL_SOCKET, of: connection.descriptor)
+  }
+
+  /// Shuts down every connection whose client let its deadline pass, and gives their number; libmicrohttpd then reads
+  /// the end of the stream and closes them. One that waits for its turn to be read is not late.
+  func cutOverdue(now milliseconds: Int64) -> Int {
+    forEach { connection in
+      guard connection.deadlineMilliseconds <= milliseconds, !connection.isWaitingForTurn else { return false }
+      shutdown(connection.descriptor, Int32(SHUT_RDWR))
+      connection.clearDeadline()
+      return true
     }
   }
 }

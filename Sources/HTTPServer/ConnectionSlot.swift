@@ -3,10 +3,16 @@
 final class ConnectionSlot: Sendable {
   private let limiter: ConnectionLimiter
   let address: ClientAddress
+  /// A number that stands for the address.
+  let addressNumber: Int
+  /// What all connections of the address move.
+  let traffic: TrafficShare
 
-  init(limiter: ConnectionLimiter, address: ClientAddress) {
+  init(limiter: ConnectionLimiter, address: ClientAddress, traffic: TrafficShare) {
     self.limiter = limiter
     self.address = address
+    addressNumber = address.hashValue
+    self.traffic = traffic
   }
 
   deinit {

@@ -2,42 +2,56 @@ import CMicrohttpd
 import CSocketCalls
 import Glibc
 import Logging
+import Synchronization
 
 /// The thread that cuts connections whose clients are too slow with their requests, closes gently those that were
-/// refused in the middle of one, wakes libmicrohttpd for those that it sleeps on, watches the memory of the process,
-/// and sweeps the conditions.
+/// refused in the middle of one, wakes libmicrohttpd for those that it sleeps on and for those whose turn has come,
+/// watches the memory of the process, and sweeps the conditions.
 final class ConnectionSweeper: Sendable {
   private static let intervalMilliseconds: Int32 = 250
-  private static let lingeringMilliseconds: Int32 = 10
-  private let end: WakeDescriptor
+  private static let shortIntervalMilliseconds = Int32(TrafficShare.tickMilliseconds)
+  private let wake: WakeDescriptor
+  private let end: End
   private let thread: SystemThread
 
-  /// Starts the thread; `nil` where the system has no descriptor or thread left.
+  private final class End: Sendable {
+    let hasCome = Atomic<Bool>(false)
+  }
+
+  /// Starts the thread; `nil` where the system has no thread left.
   init?(_ context: ServerContext, watch: MemoryWatch?) {
-    guard let end = WakeDescriptor() else { return nil }
+    let end = End()
     guard let thread = SystemThread({ Self.run(context, watch: watch, until: end) }) else { return nil }
+    wake = context.sweeperWake
     self.end = end
     self.thread = thread
   }
 
   /// Ends the thread and waits for that. Call once.
   func stop() {
-    end.wake()
+    end.hasCome.store(true, ordering: .relaxed)
+    wake.wake()
     thread.join()
   }
 
-  private static func run(_ context: ServerContext, watch: MemoryWatch?, until end: WakeDescriptor) {
+  private static func run(_ context: ServerContext, watch: MemoryWatch?, until end: End) {
     var watch = watch
     var lastLook = MonotonicClock.milliseconds
     var lastSecond = MonotonicClock.seconds
     var closedCount = keyway_connections_without_descriptor()
-    while !end.wait(milliseconds: context.lingering.isEmpty ? intervalMilliseconds : lingeringMilliseconds) {
+    while true {
+      let isIdle = context.lingering.isEmpty && context.pacer.isEmpty
+      if context.sweeperWake.wait(milliseconds: isIdle ? intervalMilliseconds : shortIntervalMilliseconds) {
+        context.sweeperWake.reset()
+      }
+      if end.hasCome.load(ordering: .relaxed) { break }
       let now = MonotonicClock.milliseconds
+      context.registry.wake(context.pacer.goOn(now: now))
       context.lingering.drain(now: now)
-      let count = context.registry.cutOverdue(now: now)
-      var unread = 0
+      var (overdue, unread) = (0, 0)
       if now - lastLook >= Int64(intervalMilliseconds) {
         lastLook = now
+        overdue = context.registry.cutOverdue(now: now)
         unread = context.registry.wakeUnread()
         watch?.look(.current)
         watch?.giveBack()
@@ -50,7 +64,7 @@ final class ConnectionSweeper: Sendable {
         lastSecond = MonotonicClock.seconds
         context.conditions.sweep()
       }
-      if count > 0 { context.logger.debug("cut slow clients", metadata: ["connections": "\(count)"]) }
+      if overdue > 0 { context.logger.debug("cut slow clients", metadata: ["connections": "\(overdue)"]) }
     }
     context.lingering.closeAll()
   }

@@ -45,6 +45,8 @@ extension HubLoop {
     subscriber.slot = handoff.slot
     subscriber.access = handoff.access
     setOption(TCP_NODELAY, 1, level: Int32(IPPROTO_TCP), of: handoff.descriptor)
+    // What waits for a stream is bounded by itself, and one that is slow for a moment should not lag at once.
+    setOption(TCP_NOTSENT_LOWAT, 0, level: Int32(IPPROTO_TCP), of: handoff.descriptor)
     setOption(SO_KEEPALIVE, 1, level: SOL_SOCKET, of: handoff.descriptor)
     // What a slow reader has not taken shall wait here, where a catch-up can stand for it, rather than in the kernel.
     setOption(TCP_NOTSENT_LOWAT, Self.unsentByteCount, level: Int32(IPPROTO_TCP), of: handoff.descriptor)

@@ -35,18 +35,26 @@ final class LingeringCloses: Sendable {
     }
   }
 
-  /// Reads what has come, and closes the sockets whose clients have finished or had their time.
+  /// Reads what has come, and closes the sockets whose clients have finished or had their time. One thread at a time;
+  /// the others may add more meanwhile.
   func drain(now: Int64) {
+    var drained = entries.withLock { entries in
+      defer { entries = [] }
+      return entries
+    }
+    guard !drained.isEmpty else { return }
+    for index in drained.indices {
+      let age = now - drained[index].start
+      let isAnswered = drained[index].isAnswered || age >= Self.answerMilliseconds
+      if isAnswered, !drained[index].isAnswered { shutdown(drained[index].descriptor, Int32(SHUT_WR)) }
+      let isAtEnd = Self.discard(drained[index].descriptor)
+      drained[index].isFinished = age >= Self.patienceMilliseconds || (isAtEnd && isAnswered)
+      if drained[index].isFinished { close(drained[index].descriptor) }
+    }
+    drained.removeAll { $0.isFinished }
     entries.withLock { entries in
-      for index in entries.indices {
-        let age = now - entries[index].start
-        let isAnswered = entries[index].isAnswered || age >= Self.answerMilliseconds
-        if isAnswered, !entries[index].isAnswered { shutdown(entries[index].descriptor, Int32(SHUT_WR)) }
-        let isAtEnd = Self.discard(entries[index].descriptor)
-        entries[index].isFinished = age >= Self.patienceMilliseconds || (isAtEnd && isAnswered)
-        if entries[index].isFinished { close(entries[index].descriptor) }
-      }
-      entries.removeAll { $0.isFinished }
+      entries.insert(contentsOf: drained, at: 0)
+      while entries.count > Self.capacity { close(entries.removeFirst().descriptor) }
     }
   }
 
@@ -58,11 +66,11 @@ final class LingeringCloses: Sendable {
     }
   }
 
-  /// Throws away what can be read without waiting, at most a megabyte of it, since a client may send as fast as it is
-  /// read; says whether the client has closed its side.
+  /// Throws away what can be read without waiting, at most a quarter of a megabyte of it, since a client may send as
+  /// fast as it is read; says whether the client has closed its side.
   private static func discard(_ descriptor: Int32) -> Bool {
     withUnsafeTemporaryAllocation(byteCount: 65_536, alignment: 1) { buffer in
-      for _ in 0..<16 {
+      for _ in 0..<4 {
         let count = recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
         if count > 0 { continue }
         return count == 0 || (errno != EAGAIN && errno != EINTR)

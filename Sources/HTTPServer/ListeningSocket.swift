@@ -43,6 +43,15 @@ package final class ListeningSocket: Sendable {
     if let descriptor = take() { close(descriptor) }
   }
 
+  /// Has the kernel take no more than so many bytes of what a connection sends, beyond what it may send at once; the
+  /// connections that are accepted inherit it (tcp(7), `TCP_NOTSENT_LOWAT`).
+  func limitUnsent(to byteCount: Int) {
+    descriptor.withLock { descriptor in
+      guard let descriptor else { return }
+      setOption(TCP_NOTSENT_LOWAT, Int32(clamping: byteCount), level: Int32(IPPROTO_TCP), of: descriptor)
+    }
+  }
+
   /// The descriptor, for the caller to close from now on; nil where it has been taken.
   func take() -> Int32? {
     descriptor.withLock { descriptor in

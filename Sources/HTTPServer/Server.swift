@@ -45,7 +45,8 @@ package final class Server: Sendable {
     let context = ServerContext(
       limits: limits, ledger: ledger, hub: hub, handler: handler, requestIDs: RequestIDs(random: random),
       conditions: conditions ?? ConditionLog(logger: logger), accessLog: accessLog, logger: logger)
-    guard let sweeper = ConnectionSweeper(context, watch: watch) else { throw .outOfResources }
+    guard let context, let sweeper = ConnectionSweeper(context, watch: watch) else { throw .outOfResources }
+    socket.limitUnsent(to: limits.unsentBytes)
     guard let descriptor = socket.take() else {
       sweeper.stop()
       throw .outOfResources

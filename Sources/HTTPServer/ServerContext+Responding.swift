@@ -33,6 +33,7 @@ extension ServerContext {
   func send(_ response: consuming Response, _ connection: Connection, _ mhdConnection: OpaquePointer) -> Bool {
     if let id = connection.requestID { handler.finish(&response, of: id) }
     connection.access?.answered(response)
+    connection.slot.traffic.count(response.body.count)
     guard let queueable = SentBody.makeResponse(of: response) else { return false }
     defer { MHD_destroy_response(queueable) }
     for field in response.fields where !Self.isOurs(field.name) {

@@ -13,16 +13,22 @@ final class ServerContext: Sendable {
   let limiter: ConnectionLimiter
   let registry = ConnectionRegistry()
   let lingering = LingeringCloses()
+  let pacer = TrafficPacer()
+  /// Has the sweeper look at once.
+  let sweeperWake: WakeDescriptor
   let deferredResponses = DeferredResponses()
   let requestIDs: RequestIDs
   let conditions: ConditionLog
   let accessLog: (any AccessLog)?
   let isDraining = Atomic<Bool>(false)
 
-  init(
+  /// Nil where the system has no descriptor left.
+  init?(
     limits: ServerLimits, ledger: MemoryLedger, hub: StreamHub, handler: any RequestHandler, requestIDs: RequestIDs,
     conditions: ConditionLog, accessLog: (any AccessLog)?, logger: Logger
   ) {
+    guard let sweeperWake = WakeDescriptor() else { return nil }
+    self.sweeperWake = sweeperWake
     self.limits = limits
     self.ledger = ledger
     self.hub = hub
@@ -44,6 +50,11 @@ final class ServerContext: Sendable {
   func connectionClosed(_ connection: Connection) {
     connection.endReceiving()
     registry.remove(connection)
+  }
+
+  /// Whether a connection may be read now; otherwise its turn comes.
+  func mayRead(_ connection: Connection) -> Bool {
+    pacer.mayRead(connection, now: MonotonicClock.milliseconds) { sweeperWake.wake() }
   }
 
   /// One call of the access handler: what the exchange says is next, done. `false` makes libmicrohttpd close its

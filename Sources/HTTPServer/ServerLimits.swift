@@ -7,6 +7,10 @@ package struct ServerLimits: Sendable {
   package var connectionsPerAddress = 14_336
   /// How many of the connections an address cannot take that has as many already; at most an eighth of all.
   package var reservedConnections = 64
+  /// How many bytes a second of one address, bodies and answers, are dealt with while others make requests as well.
+  package var bytesPerSecond = 268_435_456
+  /// How much of an answer the kernel takes beyond what it may send at once (`TCP_NOTSENT_LOWAT`).
+  package var unsentBytes = 131_072
   /// What libmicrohttpd may allocate for a connection: the request line and all header lines have to fit, and the head
   /// of the response too.
   package var headerBytes = 8_192

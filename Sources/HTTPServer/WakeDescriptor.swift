@@ -15,9 +15,15 @@ final class WakeDescriptor: Sendable {
     if descriptor >= 0 { close(descriptor) }
   }
 
-  /// Any thread. The counter is not reset: it is watched for edges, or woken once.
+  /// Any thread. The counter stays until it is reset, which those need not do that watch it for edges.
   func wake() {
     eventfd_write(descriptor, 1)
+  }
+
+  /// Forgets that it was woken.
+  func reset() {
+    var count: eventfd_t = 0
+    eventfd_read(descriptor, &count)
   }
 
   /// Whether it was woken, now or within the time given.

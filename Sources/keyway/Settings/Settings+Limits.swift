@@ -53,6 +53,18 @@ extension Settings {
       and health checks get in; at most an eighth of all is reserved
       """),
     SettingLimit(
+      "connections.bytesPerSecond", of: .client,
+      """
+      is read later: bodies, answers, and 2 kB for each request of an address whose requests come together with those \
+      of others; counted by hundredths of a second. An address that is alone is not held up
+      """),
+    SettingLimit(
+      "connections.unsentBytes", of: .request,
+      """
+      stays with the server until the kernel has sent what it has: this much an answer that nobody reads takes, \
+      beside what its client's side has room for
+      """),
+    SettingLimit(
       "request.headerBytes", of: .request,
       """
       431 `headers-too-large`, 414 `uri-too-long` where the first line alone is over it, and the connection ends. An \
@@ -138,7 +150,13 @@ extension Settings {
     SettingLimit("streams.stallSeconds", of: .stream, "the connection is cut"),
     SettingLimit("streams.lifetimeSeconds", of: .stream, "`bye` with reason `lifetime`"),
     SettingLimit("writes.queued", of: .server, "503 `overloaded` with `Retry-After`; the write did not happen"),
-    SettingLimit("writes.batchBytes", of: .server, "waits for the next sync"),
+    SettingLimit("writes.queuedPerClient", of: .client, "the same"),
+    SettingLimit(
+      "writes.batchBytes", of: .server,
+      """
+      waits for the next sync. Clients take turns; while several write, one that puts more than 1/128 of it into a \
+      batch misses as many of the next
+      """),
     SettingLimit(
       "object.bytes", of: .object,
       """

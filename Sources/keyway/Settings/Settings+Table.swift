@@ -35,6 +35,10 @@ extension Settings {
     .number("connections.maximum", \.api.server.connections, 1...1_000_000, "open connections"),
     .number("connections.perAddress", \.api.server.connectionsPerAddress, 1...1_000_000, "those of one address"),
     .number("connections.reserved", \.api.server.reservedConnections, 0...1_000_000, "those for addresses with few"),
+    .number(
+      "connections.bytesPerSecond", \.api.server.bytesPerSecond, 1 << 20...1 << 40,
+      "what one address may send and ask for while others do"),
+    .number("connections.unsentBytes", \.api.server.unsentBytes, 4096...1 << 30, "an answer's bytes with the kernel"),
     .number("request.headerBytes", \.api.server.headerBytes, 1024...65_536, "the head of a request"),
     .number("request.bodyBytes", \.api.server.bodyBytes, 1024...1 << 30, "the body of a request"),
     .number("request.steps", \.api.requestSteps, 1000...10_000_000_000, "steps to read what a request asks for"),
@@ -63,6 +67,7 @@ extension Settings {
     .number("streams.lifetimeSeconds", \.api.server.lifetimeSeconds, 0...31_536_000, "age of a stream; 0 is any"),
     .number("streams.threads", \.api.server.streamThreads, 0...256, "threads that write to streams; 0 is one a core"),
     .number("writes.queued", \.api.store.queuedWrites, 1...1_000_000, "writes that wait for the writer"),
+    .number("writes.queuedPerClient", \.api.store.queuedWritesPerClient, 1...1_000_000, "those of one client"),
     .number("writes.batchBytes", \.api.store.batchBytes, 1 << 16...1 << 30, "writes that are committed with one sync"),
     .number("object.bytes", \.api.store.transaction.objectBytes, 65_536...1 << 40, "one object, about as its JSON"),
     .number("transaction.bytes", \.api.store.transaction.bytes, 65_536...1 << 40, "what one transaction writes"),

@@ -1,0 +1,55 @@
+import HTTPTypes
+import Locking
+import LoopbackKit
+import Testing
+
+@testable import HTTPServer
+
+/// What an address may have the connection threads move while others are served.
+@Suite(.serialized, .timeLimit(.minutes(1))) struct TrafficTests {
+  @Test func whatIsOverTheAllowanceCountsInTheNextTicks() {
+    let share = TrafficShare(bytesPerSecond: 100_000)
+    #expect(share.rest(now: 1_000) == 1_000)
+    share.count(3_500)
+    #expect(share.rest(now: 1_005) == -2_500)
+    #expect(share.rest(now: 1_010) == -1_500)
+    #expect(share.rest(now: 1_030) == 500)
+    // Nothing is saved up.
+    #expect(share.rest(now: 9_000) == 1_000)
+  }
+
+  @Test func anAddressThatIsAloneIsNeverHeldUp() throws {
+    let bodies = Locked(0)
+    let server = try TestServer(limits: .with { $0.bytesPerSecond = 1 }) { request, _ in
+      bodies.withLock { $0 += request.body().count }
+      return .response(Response(status: .ok))
+    }
+    let connection = try WireConnection(SocketAddress(port: server.server.port))
+    let body = String(repeating: "x", count: 1_000_000)
+    for _ in 0..<4 {
+      let response = try connection.exchange(WireRequest("POST", "/", body: body))
+      #expect(response.status == 200)
+    }
+    #expect(bodies.withLock { $0 } == 4_000_000)
+  }
+
+  @Test func oneThatHadItsShareIsServedLaterAndWhole() throws {
+    let limits = ServerLimits.with { $0.bytesPerSecond = 8_000_000 }
+    let server = try TestServer(limits: limits) { request, _ in
+      .response(Response(status: .ok, body: request.body().isEmpty ? [] : Array("\(request.body().count)".utf8)))
+    }
+    let port = server.server.port
+    // Two addresses in turn, so that neither is ever alone.
+    let small = try WireConnection(SocketAddress(port: port))
+    let large = try (0..<8).map { _ in try WireConnection(SocketAddress(port: port, from: "127.0.0.2")) }
+    let body = String(repeating: "x", count: 1_000_000)
+    for _ in 0..<2 {
+      for connection in large {
+        let other = try small.exchange(WireRequest("GET", "/"))
+        #expect(other.status == 200)
+        let response = try connection.exchange(WireRequest("POST", "/", body: body))
+        #expect(response.status == 200 && response.text == "1000000")
+      }
+    }
+  }
+}

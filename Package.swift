@@ -20,6 +20,7 @@ let package = Package(
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
@@ -69,6 +70,15 @@ let package = Package(
         .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
       ],
       swiftSettings: strict),
+    // Who asks.
+    .target(
+      name: "Tokens",
+      dependencies: [
+        "KeyValueModel",
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "CryptoExtras", package: "swift-crypto"),
+      ],
+      swiftSettings: strict),
     // Turns between clients.
     .target(
       name: "Scheduling",
@@ -93,8 +103,9 @@ let package = Package(
     .target(
       name: "KeywayAPI",
       dependencies: [
-        "Digests", "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "Locking", "ModelStore",
-        "Notation", "Scheduling",
+        "Digests", "Expressions", "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "Locking",
+        "ModelStore",
+        "Notation", "Scheduling", "Tokens",
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "DequeModule", package: "swift-collections"),
@@ -136,7 +147,7 @@ let package = Package(
       name: "keyway",
       dependencies: [
         "CLinux", "CommandSupport", "HTTPServer", "Journal", "KeyValueModel", "KeywayAPI", "KeywayBench",
-        "KeywayClient", "Locking", "ModelStore", "Notation",
+        "KeywayClient", "Locking", "ModelStore", "Notation", "Tokens",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -169,7 +180,7 @@ let package = Package(
       dependencies: [
         "Seeding",
         "HTTPServer", "Journal", "JournalTesting", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayClient",
-        "Locking", "LoopbackKit", "ModelStore",
+        "Locking", "LoopbackKit", "ModelStore", "Tokens",
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
       ],
@@ -190,6 +201,14 @@ let package = Package(
     .testTarget(
       name: "ExpressionsTests",
       dependencies: ["Expressions", "Seeding", .product(name: "BigInt", package: "BigInt")],
+      swiftSettings: strict),
+    .testTarget(
+      name: "TokensTests",
+      dependencies: [
+        "KeyValueModel", "Seeding", "Tokens",
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "CryptoExtras", package: "swift-crypto"),
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "KeyValueModelTests",

@@ -1,0 +1,115 @@
+import Crypto
+import KeyValueModel
+
+/// The keys that tokens are verified with: a JWK Set (RFC 7517 §5).
+package struct KeySet: Sendable {
+  /// A key with its name.
+  struct Entry: Sendable {
+    let id: String?
+    let key: VerificationKey
+    let mark: KeyMark
+  }
+
+  /// In the order of the file.
+  let entries: [Entry]
+
+  /// Which reading of the keys this is: different for each set that was made.
+  package let generation: UInt64
+  /// How many keys there are.
+  package var count: Int { entries.count }
+
+  /// Reads a JWK Set. Throws what is wrong with it: a key without a listed `alg`, one whose type is not that of its
+  /// `alg`, a weak one, two of one `kid`. A set without keys is one under which no token is good.
+  package init(json bytes: [UInt8]) throws(KeyDefect) {
+    let value: Value
+    do {
+      value = try Value(json: bytes, depthLimit: 16)
+    } catch {
+      throw KeyDefect("it is no JSON: \(error)")
+    }
+    guard case .object(let set) = value, case .array(let keys)? = set["keys"] else {
+      throw KeyDefect("it is no JWK Set: an object with a list 'keys' (RFC 7517 §5)")
+    }
+    var entries: [Entry] = []
+    for (index, key) in keys.enumerated() {
+      do throws(KeyDefect) {
+        let entry = try Self.entry(key)
+        if let id = entry.id, entries.contains(where: { $0.id == id }) {
+          throw KeyDefect("another key has the same 'kid'")
+        }
+        entries.append(entry)
+      } catch {
+        throw KeyDefect("keys[\(index)] is refused: \(error)")
+      }
+    }
+    self.entries = entries
+    generation = .random(in: .min ... .max)
+  }
+
+  /// Whether a key of another set is in this one as well, under the same name.
+  package func has(_ key: KeyMark) -> Bool { entries.contains { $0.mark == key } }
+
+  /// The only key that a token's header means, and none where it is not clear: the one of its `kid`, whose algorithm
+  /// must be that of the header; without `kid` the only one of the algorithm.
+  func entry(named id: String?, for algorithm: SigningAlgorithm) -> Entry? {
+    if let id { return entries.first { $0.id == id && $0.key.algorithm == algorithm } }
+    let candidates = entries.filter { $0.key.algorithm == algorithm }
+    return candidates.count == 1 ? candidates[0] : nil
+  }
+
+  private static func entry(_ value: Value) throws(KeyDefect) -> Entry {
+    guard case .object(let key) = value else { throw KeyDefect("it is no object") }
+    guard let name = key["alg"]?.text, let algorithm = SigningAlgorithm(rawValue: name) else {
+      throw KeyDefect("its 'alg' is none of \(SigningAlgorithm.names)")
+    }
+    if let use = key["use"], use.text != "sig" { throw KeyDefect("its 'use' is not 'sig'") }
+    var id: String?
+    if let kid = key["kid"] {
+      guard let text = kid.text else { throw KeyDefect("its 'kid' is no text") }
+      id = text
+    }
+    return Entry(
+      id: id, key: try verificationKey(key, algorithm),
+      mark: KeyMark(digest: Array(SHA256.hash(data: Array(value.json.utf8)))))
+  }
+
+  private static func verificationKey(
+    _ key: JSONObject, _ algorithm: SigningAlgorithm
+  ) throws(KeyDefect) -> VerificationKey {
+    func bytes(_ name: String) throws(KeyDefect) -> [UInt8] {
+      guard let bytes = key[name]?.text.flatMap(Base64URL.bytes), !bytes.isEmpty else {
+        throw KeyDefect("its '\(name)' is no base64url text")
+      }
+      return bytes
+    }
+    func require(_ type: String, _ curve: String? = nil) throws(KeyDefect) {
+      guard key["kty"]?.text == type, key["crv"]?.text == curve else {
+        throw KeyDefect("\(algorithm.rawValue) wants 'kty' \(type)" + (curve.map { " and 'crv' \($0)" } ?? ""))
+      }
+    }
+    switch algorithm {
+    case .hs256, .hs384, .hs512:
+      try require("oct")
+      return try .secret(try bytes("k"), for: algorithm)
+    case .rs256, .ps256:
+      try require("RSA")
+      return try .rsa(modulus: try bytes("n"), exponent: try bytes("e"), for: algorithm)
+    case .es256, .es384:
+      try require("EC", algorithm == .es256 ? "P-256" : "P-384")
+      return try .point(try bytes("x"), try bytes("y"), for: algorithm)
+    case .edDSA:
+      try require("OKP", "Ed25519")
+      return try .ed25519(try bytes("x"))
+    }
+  }
+}
+
+/// What tells one key from every other: a digest, which says nothing of the key.
+package struct KeyMark: Hashable, Sendable {
+  let digest: [UInt8]
+}
+
+extension Value {
+  /// The text of a string.
+  var text: String? { if case .string(let text) = self { text } else { nil } }
+}

@@ -1,0 +1,20 @@
+/// Why a token is not good. It says nothing of what the token holds.
+package enum TokenDefect: Error, Hashable, Sendable, CaseIterable {
+  case malformed, unknownKey, forged, expired, early, withoutExpiry, withoutSubject, otherIssuer, otherAudience, revoked
+
+  /// The reason, as a sentence's predicate.
+  package var reason: String {
+    switch self {
+    case .malformed: "is no signed JWT"
+    case .unknownKey: "is signed with no key of this server, or by another algorithm than that key's"
+    case .forged: "has a signature that is not right"
+    case .expired: "has expired"
+    case .early: "is not valid yet"
+    case .withoutExpiry: "has no 'exp', which is a number of seconds"
+    case .withoutSubject: "has no 'sub', which is a text"
+    case .otherIssuer: "is from another issuer"
+    case .otherAudience: "is for another audience"
+    case .revoked: "was revoked"
+    }
+  }
+}

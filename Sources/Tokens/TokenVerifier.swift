@@ -1,0 +1,92 @@
+import KeyValueModel
+
+/// Verifies compact JWTs (RFC 7515 §7.1, RFC 7519 §7.2) as RFC 8725 advises: the algorithm is the key's, never the
+/// token's choice.
+package struct TokenVerifier: Sendable {
+  /// The longest token that is looked at.
+  package static let maximumBytes = 8_192
+
+  /// The keys.
+  package let keys: KeySet
+  /// What `iss` must be; nil for anything.
+  package let issuer: String?
+  /// What `aud` must be or hold; nil for anything.
+  package let audience: String?
+  /// By how many seconds clocks may differ.
+  package let leeway: Double
+
+  /// A verifier. `leeway` is in seconds.
+  package init(keys: KeySet, issuer: String? = nil, audience: String? = nil, leeway: Double = 10) {
+    (self.keys, self.issuer, self.audience, self.leeway) = (keys, issuer, audience, leeway)
+  }
+
+  /// Who a token stands for; `now` is in seconds since 1970. Throws why it is not good: its signature is looked at
+  /// before its claims.
+  package func verify(_ token: String, now: Double) throws(TokenDefect) -> Identity {
+    guard token.utf8.count <= Self.maximumBytes else { throw .malformed }
+    let parts = token.split(separator: ".", omittingEmptySubsequences: false)
+    guard parts.count == 3, let signature = Base64URL.bytes(of: parts[2]),
+      let header = Self.object(parts[0]), let payload = Base64URL.bytes(of: parts[1])
+    else { throw .malformed }
+    // What has to be understood is not (RFC 7515 §4.1.11), and a token that says where its key is to be found is not
+    // asked (RFC 8725 §3.5): such headers are ignored, but for `crit`.
+    guard header["crit"] == nil, let name = header["alg"]?.text else { throw .malformed }
+    var id: String?
+    if let kid = header["kid"] {
+      guard let text = kid.text else { throw .malformed }
+      id = text
+    }
+    guard let algorithm = SigningAlgorithm(rawValue: name), let entry = keys.entry(named: id, for: algorithm) else {
+      throw .unknownKey
+    }
+    guard entry.key.verifies(signature, of: Array(token.utf8.dropLast(parts[2].utf8.count + 1))) else { throw .forged }
+    guard case .object(let claims)? = try? Value(json: payload, depthLimit: 32) else { throw .malformed }
+    let identity = try identity(of: claims, key: entry.mark)
+    try check(identity, now: now)
+    return identity
+  }
+
+  /// Whether an identity, verified before, still holds at a time. Throws `expired` or `early`.
+  package func check(_ identity: Identity, now: Double) throws(TokenDefect) {
+    guard now < identity.expires + leeway else { throw .expired }
+    if let start = identity.claims["nbf"] {
+      guard let start = start.seconds else { throw .malformed }
+      guard start <= now + leeway else { throw .early }
+    }
+    if let issued = identity.issued, issued > now + leeway { throw .early }
+  }
+
+  private func identity(of claims: JSONObject, key: KeyMark) throws(TokenDefect) -> Identity {
+    guard let expires = claims["exp"]?.seconds else { throw .withoutExpiry }
+    guard let subject = claims["sub"]?.text else { throw .withoutSubject }
+    if claims["iat"] != nil, claims["iat"]?.seconds == nil { throw .malformed }
+    if let issuer, claims["iss"]?.text != issuer { throw .otherIssuer }
+    if let audience {
+      let audiences: [Value] =
+        switch claims["aud"] {
+        case .array(let list)?: list
+        case let one?: [one]
+        case nil: []
+        }
+      guard audiences.contains(where: { $0.text == audience }) else { throw .otherAudience }
+    }
+    return Identity(claims: claims, subject: subject, expires: expires, issued: claims["iat"]?.seconds, key: key)
+  }
+
+  private static func object(_ part: some StringProtocol) -> JSONObject? {
+    guard let bytes = Base64URL.bytes(of: part), case .object(let object)? = try? Value(json: bytes, depthLimit: 16)
+    else { return nil }
+    return object
+  }
+}
+
+extension Value {
+  /// A `NumericDate` (RFC 7519 §2), in seconds since 1970.
+  var seconds: Double? {
+    switch self {
+    case .integer(let value): Double(value)
+    case .number(let value), .rounded(let value): value
+    default: nil
+    }
+  }
+}

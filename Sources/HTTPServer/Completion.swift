@@ -6,7 +6,8 @@ package final class Completion: Sendable {
   private enum Destination {
     case connection(DeferredResponse)
     case completion(
-      Completion, prepare: @Sendable (Response) -> Response, willStream: @Sendable () -> Void)
+      Completion, prepare: @Sendable (Response) -> Response,
+      willStream: @Sendable (EventStream, HTTPFields) -> HTTPFields)
   }
 
   private let destination: Destination
@@ -45,8 +46,11 @@ package final class Completion: Sendable {
     case .connection(let pending):
       if !isFirst || !pending.respond(.stream(stream, fields)) { stream.worker.send(.abandon(stream.id)) }
     case .completion(let completion, _, let willStream):
-      if isFirst { willStream() }
-      if isFirst { completion.become(stream, fields: fields) } else { stream.worker.send(.abandon(stream.id)) }
+      if isFirst {
+        completion.become(stream, fields: willStream(stream, fields))
+      } else {
+        stream.worker.send(.abandon(stream.id))
+      }
     }
   }
 
@@ -62,9 +66,10 @@ package final class Completion: Sendable {
   /// A completion in front of this one, to be answered in its place: `prepare` gets its answer and gives what is sent.
   /// It is called exactly once, before anything is sent, on the thread that answers: also where the client has left or
   /// the server has stopped, and with the answer to the fault `unanswered` where the handler never responded.
-  /// `willStream` is called instead where a stream becomes the answer.
+  /// `willStream` is called instead where a stream becomes the answer, and gives the fields that are sent.
   package func preparing(
-    _ prepare: @escaping @Sendable (Response) -> Response, willStream: @escaping @Sendable () -> Void = {}
+    _ prepare: @escaping @Sendable (Response) -> Response,
+    willStream: @escaping @Sendable (EventStream, HTTPFields) -> HTTPFields = { $1 }
   ) -> Completion {
     Completion(self, .completion(self, prepare: prepare, willStream: willStream))
   }

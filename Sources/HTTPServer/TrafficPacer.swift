@@ -28,9 +28,11 @@ final class TrafficPacer: Sendable {
   func mayRead(_ connection: Connection, now: Int64, whenFirst wake: () -> Void) -> Bool {
     let slot = connection.slot
     let address = slot.addressNumber
-    if lastAddress.load(ordering: .relaxed) != address {
+    let last = lastAddress.load(ordering: .relaxed)
+    if last != address {
       lastAddress.store(address, ordering: .relaxed)
-      companyUntil.store(now + Self.companyMilliseconds, ordering: .relaxed)
+      // The first address of all has no company yet.
+      if last != 0 { companyUntil.store(now + Self.companyMilliseconds, ordering: .relaxed) }
     }
     guard slot.traffic.rest(now: now) <= 0, companyUntil.load(ordering: .relaxed) > now else { return true }
     if connection.waitsForTurn.exchange(true, ordering: .relaxed) { return false }

@@ -2,22 +2,31 @@ import Dispatch
 import ModelStore
 
 /// Lets go, every second, of what is remembered of requests and has become too old or too large, also when no request
-/// comes.
+/// comes; reads keys that have changed, and ends the streams of those who are no longer known.
 final class Housekeeper: Sendable {
+  /// Short enough that a stream ends within a second after the token that it was opened with.
+  private static let interval = DispatchTimeInterval.milliseconds(500)
+
   private let store: Store
   private let pages: PageStore
   private let idempotency: IdempotencyStore
+  private let access: AccessControl
+  private let streams: StreamRegistry
   private let queue = DispatchQueue(label: "keyway.housekeeper", qos: .utility)
 
-  init(store: Store, pages: PageStore, idempotency: IdempotencyStore) {
+  init(
+    store: Store, pages: PageStore, idempotency: IdempotencyStore, access: AccessControl, streams: StreamRegistry
+  ) {
     self.store = store
     self.pages = pages
     self.idempotency = idempotency
+    self.access = access
+    self.streams = streams
   }
 
   /// Begins, and goes on for as long as there is an owner.
   func start() {
-    queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
+    queue.asyncAfter(deadline: .now() + Self.interval) { [weak self] in
       guard let self else { return }
       sweep()
       start()
@@ -27,5 +36,7 @@ final class Housekeeper: Sendable {
   private func sweep() {
     pages.sweep(written: store.snapshot.writtenBytes)
     idempotency.sweep()
+    access.reloadKeys()
+    streams.expire(streams.owners.takeInvalid(access.isValid))
   }
 }

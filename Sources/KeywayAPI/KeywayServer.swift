@@ -32,6 +32,9 @@ package final class KeywayServer: Sendable {
     /// Bounds of what is remembered of requests with an `Idempotency-Key`.
     package var idempotency = IdempotencyMemory.Limits()
 
+    /// Who may ask.
+    package var access = AccessOptions()
+
     /// Which requests the access log tells of. `log.access`.
     package var accessLog = AccessLogLevel.off
     /// After how many seconds without it a condition counts as ended. `log.conditionSeconds`.
@@ -73,6 +76,7 @@ package final class KeywayServer: Sendable {
   private let schemaText: String?
   private let api: RequestRouter
   private let hub: StreamHub
+  private let access: AccessControl
   private let http: Server
   private let housekeeper: Housekeeper
 
@@ -90,6 +94,11 @@ package final class KeywayServer: Sendable {
     now: @escaping @Sendable () -> UInt64 = { Identifiers.monotonicSeconds }
   ) throws {
     self.schemaText = schemaText
+    try configuration.access.check(host: configuration.host)
+    let access = try AccessControl(configuration.access, logger: logger) {
+      Double(Identifiers.epochMilliseconds) / 1_000
+    }
+    let origins = try Origins(configuration.access.origins)
     let socket = try socket ?? ListeningSocket(host: configuration.host, port: configuration.port)
     let random: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
     let registry = PrometheusRegistry()
@@ -111,11 +120,14 @@ package final class KeywayServer: Sendable {
     api = RequestRouter(
       store: store, streams: streams, hub: hub, pages: pages, idempotency: idempotency,
       ledger: ledger, limits: configuration.requests,
-      hosts: HostNames(host: configuration.host, others: configuration.names, port: configuration.port),
+      hosts: try HostNames(host: configuration.host, others: configuration.names, port: configuration.port),
+      access: access, origins: origins, random: random,
       registry: registry, conditions: conditions, logger: logger,
       makeID: { Identifiers.makeUUIDv7(milliseconds: Identifiers.epochMilliseconds, random: (random(), random())) })
     registry.collect { registry in Self.export(conditions, log, to: registry) }
-    housekeeper = Housekeeper(store: store, pages: pages, idempotency: idempotency)
+    housekeeper = Housekeeper(
+      store: store, pages: pages, idempotency: idempotency, access: access, streams: streams.registry)
+    self.access = access
     if journal.bounds.last == 0 {
       _ = try store.recover(schemaText: schemaText)
       try prepare(store)
@@ -148,6 +160,9 @@ package final class KeywayServer: Sendable {
       api.restore(attachments, at: Identifiers.epochMilliseconds)
     }
   }
+
+  /// Reads the keys of tokens again.
+  package func reloadKeys() { access.reloadKeys(always: true) }
 
   /// The port that is listened on.
   package var port: UInt16 { http.port }

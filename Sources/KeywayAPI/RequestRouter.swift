@@ -2,12 +2,17 @@ import HTTPServer
 import HTTPTypes
 import Logging
 import ModelStore
+import Tokens
 
 /// The way of a request to its handler: finds its route, makes a response of every problem, and counts what was
 /// answered.
 final class RequestRouter: RequestHandler, Sendable {
   private let idempotency: IdempotencyStore
   private let hosts: HostNames
+  private let access: AccessControl
+  private let origins: Origins
+  private let admission: Admission
+  private let registry: StreamRegistry
   private let conditions: ConditionLog
   private let logger: Logger
   private let readiness: Readiness
@@ -19,11 +24,16 @@ final class RequestRouter: RequestHandler, Sendable {
   /// The router to a store and its streams. `makeID` gives a new object id at each call.
   init(
     store: Store, streams: Streams, hub: StreamHub, pages: PageStore,
-    idempotency: IdempotencyStore, ledger: MemoryLedger, limits: RequestLimits, hosts: HostNames,
+    idempotency: IdempotencyStore, ledger: MemoryLedger, limits: RequestLimits, hosts: HostNames, access: AccessControl,
+    origins: Origins, random: @escaping @Sendable () -> UInt64,
     registry: PrometheusRegistry, conditions: ConditionLog, logger: Logger, makeID: @escaping @Sendable () -> String
   ) {
     self.idempotency = idempotency
     self.hosts = hosts
+    self.access = access
+    self.origins = origins
+    self.registry = streams.registry
+    admission = Admission(access: access, streams: streams.registry)
     self.conditions = conditions
     self.logger = logger
     readiness = Readiness(of: store)
@@ -50,7 +60,8 @@ final class RequestRouter: RequestHandler, Sendable {
         operations: OperationsHandlers(
           store: store, streams: streams.registry, hub: hub, idempotency: idempotency, ledger: ledger,
           readiness: readiness, registry: registry),
-        idempotency: IdempotentHandlers(store: idempotency, registry: registry)))
+        idempotency: IdempotentHandlers(store: idempotency, registry: registry),
+        sessions: SessionHandlers(access: access, random: random)))
     let counts = table.routes.map(\.counts) + [otherCounts]
     registry.collect { registry in
       for counts in counts { counts.export(to: registry) }
@@ -76,34 +87,58 @@ final class RequestRouter: RequestHandler, Sendable {
   /// Answers a request; the one place that catches problems, and that counts.
   func handle(_ request: borrowing Request) -> HandlerResponse {
     var route: Route?
+    var requester = Requester.nobody
     let response: HandlerResponse
     do throws(Problem) {
-      response = try self.response(to: request, &route)
+      response = try self.response(to: request, &route, &requester)
     } catch {
       logger.debug("refused", metadata: ["code": "\(error.code.rawValue)", "route": "\(route?.pattern ?? "")"])
       response = .response(error.response)
     }
-    return counted(response, request.method, request.client, (route?.counts ?? otherCounts))
+    let answer = Answer(
+      method: request.method, client: request.client, counts: route?.counts ?? otherCounts,
+      fields: origins.isEmpty ? [:] : origins.fields(for: request.header(.origin)), owner: requester.identity)
+    return counted(response, answer)
   }
 
-  private func counted(
-    _ response: HandlerResponse, _ method: HTTPRequest.Method, _ client: ClientAddress, _ counts: RequestCounts
-  ) -> HandlerResponse {
+  /// What becomes of an answer, whatever it is.
+  private struct Answer: Sendable {
+    let method: HTTPRequest.Method
+    let client: ClientAddress
+    let counts: RequestCounts
+    /// What is added to its fields.
+    let fields: HTTPFields
+    /// Whose a stream is that becomes the answer.
+    let owner: Identity?
+  }
+
+  private func counted(_ response: HandlerResponse, _ answer: Answer) -> HandlerResponse {
+    let (method, counts) = (answer.method, answer.counts)
     switch response {
-    case .response(let response):
+    case .response(var response):
       counts.count(method, status: response.status)
-      noteRefusal(response, client)
-    case .stream: counts.count(method, status: .ok)
+      noteRefusal(response, answer.client)
+      guard !answer.fields.isEmpty else { break }
+      response.fields.append(contentsOf: answer.fields)
+      return .response(response)
+    case .stream(let stream, let fields):
+      counts.count(method, status: .ok)
+      if let owner = answer.owner { registry.owners.add(stream.id, owner) }
+      return .stream(stream, fields: fields + answer.fields)
     case .deferred(let start):
       return .deferred { completion in
         start(
           completion.preparing { [self] response in
             counts.count(method, status: response.status)
             // Who has left is refused too, and nothing is full for that.
-            if response.reason != nil, !completion.isAbandoned { noteRefusal(response, client) }
+            if response.reason != nil, !completion.isAbandoned { noteRefusal(response, answer.client) }
+            var response = response
+            response.fields.append(contentsOf: answer.fields)
             return response
-          } willStream: {
+          } willStream: { [registry = self.registry] stream, fields in
             counts.count(method, status: .ok)
+            if let owner = answer.owner { registry.owners.add(stream.id, owner) }
+            return fields + answer.fields
           })
       }
     }
@@ -115,9 +150,12 @@ final class RequestRouter: RequestHandler, Sendable {
     conditions.note(condition, client: client)
   }
 
-  private func response(to request: borrowing Request, _ found: inout Route?) throws(Problem) -> HandlerResponse {
-    if let host = Target.authority(of: request.target) ?? request.header(.hostName), !hosts.contains(host) {
-      throw Problem(.misdirectedRequest, "'\(host)' is none of this server's names")
+  private func response(
+    to request: borrowing Request, _ found: inout Route?, _ requester: inout Requester
+  ) throws(Problem) -> HandlerResponse {
+    let host = Target.authority(of: request.target) ?? request.header(.hostName)
+    if let host, !hosts.contains(host) {
+      throw Problem(.misdirectedRequest, "'\(host)' is none of this server's names; the setting names adds it")
     }
     let method = request.method
     if request.target == "*", method == .options { return .response(Response(status: .noContent)) }
@@ -130,7 +168,17 @@ final class RequestRouter: RequestHandler, Sendable {
     if method == .options {
       var fields: HTTPFields = [.allow: route.allow]
       fields[.acceptPatch] = route.acceptPatch
+      if let origin = request.header(.origin), origins.isAllowed(origin),
+        request.header(.accessControlRequestMethod) != nil
+      {
+        fields.append(contentsOf: Origins.preflight(methods: route.allow))
+      }
       return .response(Response(status: .noContent, fields: fields))
+    }
+    if access.isOn {
+      requester = try self.requester(of: request, host: host)
+    } else {
+      requester = .anybody
     }
     guard var handler = route.handler(of: method) else {
       throw Problem(.methodNotAllowed, "\(method.rawValue) is none of \(route.allow)").with(.allow, route.allow)
@@ -140,7 +188,20 @@ final class RequestRouter: RequestHandler, Sendable {
       if form == .stream, let stream = route.stream { handler = stream }
     }
     if !route.isAlwaysServed { try readiness.check() }
-    return try handler(request, RequestContext(route: route, target: target))
+    let context = RequestContext(route: route, target: target, requester: requester)
+    try admission.check(method, context)
+    return try handler(request, context)
+  }
+
+  /// Who asks. Throws `forbidden` where a page of another origin uses the session of its visitor to change something.
+  private func requester(of request: borrowing Request, host: String?) throws(Problem) -> Requester {
+    let method = request.method
+    if method != .get, method != .head, let origin = request.header(.origin), Session(in: request) != nil,
+      !origins.mayUseCookie(origin, host: host)
+    {
+      throw Problem(.forbidden, "pages of '\(origin)' may not use the session cookie (access.origins)")
+    }
+    return try access.requester(of: request)
   }
 
   /// A problem says which request it is of.
@@ -165,5 +226,13 @@ final class RequestRouter: RequestHandler, Sendable {
       Problem(.draining, "the server stops before it has the answer; the request may have been carried out").response
     case .unanswered: Problem(.internalError, "the request was let go without an answer").response
     }
+  }
+}
+
+extension HTTPFields {
+  fileprivate static func + (fields: HTTPFields, more: HTTPFields) -> HTTPFields {
+    var fields = fields
+    fields.append(contentsOf: more)
+    return fields
   }
 }

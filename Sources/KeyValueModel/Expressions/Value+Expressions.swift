@@ -77,3 +77,22 @@ extension ExpressionValue {
     }
   }
 }
+
+extension ExpressionValue {
+  /// A value of JSON, as a key of type `json` has it in expressions.
+  package init(json value: Value) {
+    switch value {
+    case .null: self = .null
+    case .bool(let value): self = .bool(value)
+    case .integer(let value): self = .int(value)
+    case .number(let value), .rounded(let value): self = .double(value)
+    case .string(let text): self = .string(text)
+    case .reference(let reference): self = .string(reference.text)
+    case .array(let elements): self = .list(elements.map { ExpressionValue(json: $0) })
+    case .members(let list): self = .list(list.map { ExpressionValue(json: $0) })
+    case .object(let object):
+      let entries = object.members.map { (ExpressionValue.string($0.key), ExpressionValue(json: $0.value)) }
+      self = (try? ExpressionMap(entries)).map(ExpressionValue.map) ?? .null
+    }
+  }
+}

@@ -31,7 +31,7 @@ struct FetchHandler: Sendable {
     // What names a fetch beside its entity; a line feed stands in none of them by itself.
     let subject = ([name] + ["filter", "section", "sort", "keys", "expand"].map { target[$0] ?? "" })
       .joined(separator: "\n")
-    return try page(request, target, subject: subject, of: [entity]) { state throws(Problem) in
+    return try page(request, context, subject: subject, of: [entity]) { state throws(Problem) in
       try Problem.translating(try rows(of: query, in: state))
     } encoder: { state, budget throws(Problem) in
       try ObjectEncoder(state: state, entity: entity, target: target, budget: budget)
@@ -73,7 +73,7 @@ struct FetchHandler: Sendable {
       entities.removeAll { entity in !wanted.contains { entity.isKind(of: $0.name) } }
     }
     let subject = "?\(target["entities"] ?? "")"
-    return try page(request, target, subject: subject, of: entities) { [entities] state in
+    return try page(request, context, subject: subject, of: entities) { [entities] state in
       PageStore.Rows(references: entities.flatMap { ownReferences(of: $0, in: state) })
     } encoder: { state, budget in
       ObjectEncoder(state: state, budget: budget)
@@ -92,12 +92,12 @@ struct FetchHandler: Sendable {
   /// One page: the first of `rows` in the present state, or one of a fetch that is kept. `subject` says what is
   /// fetched, so that a page is not continued under another name.
   private func page(
-    _ request: borrowing Request, _ target: Target, subject: String, of entities: [Entity],
+    _ request: borrowing Request, _ context: RequestContext, subject: String, of entities: [Entity],
     rows: @escaping @Sendable (MeteredState) throws(Problem) -> PageStore.Rows,
     encoder: @escaping @Sendable (MeteredState, ReadingBudget) throws(Problem) -> ObjectEncoder
   ) throws(Problem) -> HandlerResponse {
-    let limit = try target.limit(upTo: pages.limits.objects)
-    let page = target["page"]
+    let limit = try context.target.limit(upTo: pages.limits.objects)
+    let page = context.target["page"]
     let state = store.snapshot.state
     let client = request.client
     let isLong = page == nil && entities.reduce(0) { $0 + state.objectCount(of: $1) } > Self.fewObjects
@@ -108,7 +108,7 @@ struct FetchHandler: Sendable {
       if let page {
         (word, fetch, offset) = try pages.fetch(page: page, subject: subject)
       } else {
-        let snapshot = store.snapshot
+        let snapshot = context.snapshot(of: store)
         let rows = try rows(budget.metered(snapshot.state))
         try budget.check()
         fetch = PageStore.Fetch(snapshot: snapshot, rows: rows, subject: subject)

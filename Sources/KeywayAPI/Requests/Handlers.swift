@@ -12,4 +12,5 @@ struct Handlers: Sendable {
   let schema: SchemaHandlers
   let operations: OperationsHandlers
   let idempotency: IdempotentHandlers
+  let sessions: SessionHandlers
 }

@@ -3,28 +3,80 @@
 /// A page of another origin can make its own name point to a loopback address (DNS rebinding), and then reach this
 /// server as if the page came from it. Its requests still carry that name as `Host`, so an unknown name is refused.
 package struct HostNames: Sendable {
+  private static let loopback: Set<String> = ["localhost", "127.0.0.1", "[::1]"]
+
   private let names: Set<String>
+  /// What names may end in, with the dot in front: of `*.example.org`.
+  private let suffixes: [String]
 
   /// The loopback names, the address that the server is bound to, and what the operator adds. `port` only makes the
-  /// usual case quick to recognise.
-  package init(host: String, others: [String], port: UInt16) {
-    var names: Set<String> = ["localhost", "127.0.0.1", "[::1]"]
+  /// usual case quick to recognise. Throws an `AccessError` for a name that no `Host` can be.
+  package init(host: String, others: [String], port: UInt16) throws(AccessError) {
+    var names = Self.loopback
+    var suffixes: [String] = []
+    for name in others {
+      let lowercase = name.lowercased()
+      guard Self.isName(lowercase) else {
+        throw AccessError(
+          "names: '\(name)' matches no Host: a name is a host without a port, such as app.example.org, 192.0.2.1, "
+            + "2001:db8::1, or *.example.org for all below it; a list has one name an element")
+      }
+      if lowercase.hasPrefix("*.") { suffixes.append(String(lowercase.dropFirst())) }
+    }
     for name in [host] + others where !name.isEmpty {
       names.insert(name.lowercased())
       if name.contains(":"), !name.hasPrefix("[") { names.insert("[\(name.lowercased())]") }
     }
     self.names = names.union(names.map { "\($0):\(port)" })
+    self.suffixes = suffixes
   }
 
   /// Whether a `Host` header, with or without a port, is one of the names.
   package func contains(_ host: String) -> Bool {
     if names.contains(host) { return true }
-    var name = host[...]
-    if let colon = name.lastIndex(of: ":"), !name.hasSuffix("]") {
-      let port = name[name.index(after: colon)...]
-      guard port.isEmpty || port.isDecimal else { return false }
-      name = name[..<colon]
+    guard let name = Self.name(of: host) else { return false }
+    if names.contains(name) || names.contains(name.lowercased()) { return true }
+    return !suffixes.isEmpty && suffixes.contains { name.count > $0.count && name.lowercased().hasSuffix($0) }
+  }
+
+  /// Whether a `Host` header is a name of the machine itself.
+  static func isLoopback(_ host: String) -> Bool {
+    name(of: host).map { loopback.contains($0.lowercased()) || $0.hasPrefix("127.") } ?? false
+  }
+
+  /// A `Host` header without its port; nil where that is no number.
+  private static func name(of host: String) -> String? {
+    guard let colon = host.lastIndex(of: ":"), !host.hasSuffix("]") else { return host }
+    let port = host[host.index(after: colon)...]
+    return port.isEmpty || port.isDecimal ? String(host[..<colon]) : nil
+  }
+
+  /// Whether a host may be called so: a domain name, perhaps with `*.` in front, or the literal of an address.
+  private static func isName(_ text: String) -> Bool {
+    if text.contains(":") {
+      let literal = text.hasPrefix("[") && text.hasSuffix("]") ? text.dropFirst().dropLast() : text[...]
+      return literal.contains("::") || literal.count(where: { $0 == ":" }) == 7
+        ? literal.utf8.allSatisfy { $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") || isHexadecimal($0) } : false
     }
-    return names.contains(String(name)) || names.contains(name.lowercased())
+    let domain = text.hasPrefix("*.") ? text.dropFirst(2) : text[...]
+    return !domain.isEmpty && domain.utf8.count <= 253
+      && domain.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { label in
+        !label.isEmpty
+          && label.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"),
+              UInt8(ascii: "_"):
+              true
+            default: false
+            }
+          }
+      }
+  }
+
+  private static func isHexadecimal(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"): true
+    default: false
+    }
   }
 }

@@ -7,6 +7,8 @@ package enum ProblemCode: String, CaseIterable, Sendable {
   case malformedKeyPath = "malformed-key-path"
   case malformedQuery = "malformed-query"
   case malformedRequest = "malformed-request"
+  case unauthenticated
+  case forbidden
   case unknownEntity = "unknown-entity"
   case unknownObject = "unknown-object"
   case undefinedKey = "undefined-key"
@@ -57,6 +59,8 @@ package enum ProblemCode: String, CaseIterable, Sendable {
   package var status: HTTPResponse.Status {
     switch self {
     case .malformedJSON, .malformedKeyPath, .malformedFilter, .malformedQuery, .malformedRequest: .badRequest
+    case .unauthenticated: .unauthorized
+    case .forbidden: .forbidden
     case .unknownEntity, .unknownObject, .undefinedKey, .unknownStream, .unknownCell, .notFound: .notFound
     case .methodNotAllowed: .methodNotAllowed
     case .notAcceptable: .notAcceptable
@@ -98,6 +102,8 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .malformedKeyPath: "The key path does not follow the grammar: keys joined by dots, at most one operator."
     case .malformedQuery: "A query parameter or a header is unknown, double, or not of its form."
     case .malformedRequest: "The request cannot be understood as HTTP."
+    case .unauthenticated: "There is no token that is good, and without one this is not there."
+    case .forbidden: "The token that was sent does not allow this."
     case .unknownEntity: "The schema has no entity of this name."
     case .unknownObject: "There is no object of this reference, or no longer."
     case .undefinedKey: "The entity has no such key, or the path goes on behind a value that has no keys."

@@ -7,6 +7,8 @@ struct RequestContext: Sendable {
   let route: Route
   /// The path and the query parameters.
   let target: Target
+  /// Who asks.
+  let requester: Requester
   /// What an `Idempotency-Key` makes of a `POST` that writes; nil without one.
   var idempotency: IdempotentRequest?
 

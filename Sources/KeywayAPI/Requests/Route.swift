@@ -14,6 +14,22 @@ final class Route: Sendable {
     case id, keyPath, stream, cell, code
   }
 
+  /// Whom a resource is for, on a server with keys.
+  enum Audience: Sendable {
+    /// Everybody.
+    case everybody
+    /// Admins; everybody where `access.openMetrics` says so.
+    case operators
+    /// Admins.
+    case admins
+    /// All who have a token.
+    case identities
+    /// Those whom the rules let.
+    case objects
+    /// All who have a token; a stream that is named, and its cells, are for those whom it was opened for, and admins.
+    case streams
+  }
+
   private enum Segment {
     case literal(String)
     case parameter(Parameter)
@@ -31,6 +47,8 @@ final class Route: Sendable {
   let allow: String
   /// The value of an `Accept-Patch` header (RFC 5789 §3.1); nil where there is no `PATCH`.
   let acceptPatch: String?
+  /// Whom it is for.
+  let audience: Audience
   /// How many requests were answered.
   let counts: RequestCounts
 
@@ -46,14 +64,17 @@ final class Route: Sendable {
   ///   - form: The form of what `GET` gives otherwise; nil where `Accept` is not looked at.
   ///   - patchTypes: The media types that `PATCH` takes.
   ///   - isAlwaysServed: Whether it is served while the store reads its journal and while the server drains.
+  ///   - audience: Whom it is for.
   init(
     _ pattern: String, _ handlers: KeyValuePairs<HTTPRequest.Method, Handler>, stream: Handler? = nil,
-    form: Negotiation.Form? = .json, patchTypes: [String]? = nil, isAlwaysServed: Bool = false
+    form: Negotiation.Form? = .json, patchTypes: [String]? = nil, isAlwaysServed: Bool = false,
+    audience: Audience = .everybody
   ) {
     self.pattern = pattern
     self.handlers = handlers.map { ($0.key, $0.value) }
     self.stream = stream
     self.isAlwaysServed = isAlwaysServed
+    self.audience = audience
     forms = (form.map { [$0] } ?? []) + (stream == nil ? [] : [.stream])
     acceptPatch = patchTypes?.joined(separator: ", ")
     let methods = handlers.flatMap { $0.key == .get ? [.get, .head] : [$0.key] } + [.options]

@@ -11,38 +11,44 @@ struct RouteTable: Sendable {
   init(_ handlers: Handlers) {
     let (objects, keyPaths, transactions) = (handlers.objects, handlers.keyPaths, handlers.transactions)
     let (fetches, streams, cells, journal) = (handlers.fetches, handlers.streams, handlers.cells, handlers.journal)
-    let (schema, operations) = (handlers.schema, handlers.operations)
+    let (schema, operations, sessions) = (handlers.schema, handlers.operations, handlers.sessions)
     // Makes a retried `POST` with an `Idempotency-Key` apply once.
     let once = handlers.idempotency.once
     routes = [
       Route("/healthz", [.get: operations.health], form: nil, isAlwaysServed: true),
       Route("/readyz", [.get: operations.ready], form: nil, isAlwaysServed: true),
-      Route("/metrics", [.get: operations.metrics], form: nil, isAlwaysServed: true),
-      Route("/v1/status", [.get: operations.status], isAlwaysServed: true),
+      Route("/metrics", [.get: operations.metrics], form: nil, isAlwaysServed: true, audience: .operators),
+      Route("/v1/status", [.get: operations.status], isAlwaysServed: true, audience: .operators),
       Route("/v1/problems/{code}", [.get: operations.problem], isAlwaysServed: true),
-      Route("/v1/entities", [.get: schema.entities]),
-      Route("/v1/entities/{Entity}", [.get: schema.entity]),
-      Route("/v1/objects", [.get: fetches.fetchAll]),
       Route(
-        "/v1/objects/{Entity}", [.get: fetches.fetch, .post: once(objects.create)], stream: handlers.queryStreams.open),
+        "/v1/session", [.get: sessions.get, .post: sessions.begin, .delete: sessions.end], isAlwaysServed: true),
+      Route("/v1/entities", [.get: schema.entities], audience: .identities),
+      Route("/v1/entities/{Entity}", [.get: schema.entity], audience: .identities),
+      Route("/v1/objects", [.get: fetches.fetchAll], audience: .admins),
+      Route(
+        "/v1/objects/{Entity}", [.get: fetches.fetch, .post: once(objects.create)], stream: handlers.queryStreams.open,
+        audience: .objects),
       Route(
         "/v1/objects/{Entity}/{id}",
         [.get: objects.get, .put: objects.put, .patch: objects.patch, .delete: objects.delete],
-        stream: handlers.objectStreams.openObject, patchTypes: Body.patchTypes),
+        stream: handlers.objectStreams.openObject, patchTypes: Body.patchTypes, audience: .objects),
       Route(
         "/v1/objects/{Entity}/{id}/{keyPath}",
         [.get: keyPaths.get, .put: keyPaths.put, .post: once(keyPaths.post), .delete: keyPaths.delete],
-        stream: handlers.objectStreams.openKeyPaths),
-      Route("/v1/transactions", [.post: once(transactions.commit)]),
-      Route("/v1/journal", [.get: journal.lines], stream: journal.open, form: .lines),
-      Route("/v1/streams", [.get: streams.list, .post: cells.openWithCells], stream: cells.open),
-      Route("/v1/streams/{stream}", [.get: streams.get, .delete: streams.delete]),
+        stream: handlers.objectStreams.openKeyPaths, audience: .objects),
+      Route("/v1/transactions", [.post: once(transactions.commit)], audience: .objects),
+      Route("/v1/journal", [.get: journal.lines], stream: journal.open, form: .lines, audience: .admins),
       Route(
-        "/v1/streams/{stream}/cells", [.get: cells.getAll, .put: cells.putAll, .delete: cells.deleteAll]),
+        "/v1/streams", [.get: streams.list, .post: cells.openWithCells], stream: cells.open,
+        audience: .streams),
+      Route("/v1/streams/{stream}", [.get: streams.get, .delete: streams.delete], audience: .streams),
+      Route(
+        "/v1/streams/{stream}/cells", [.get: cells.getAll, .put: cells.putAll, .delete: cells.deleteAll],
+        audience: .streams),
       Route(
         "/v1/streams/{stream}/cells/{cell}",
         [.get: cells.get, .put: cells.put, .patch: cells.patch, .delete: cells.delete],
-        patchTypes: [Body.json, Body.mergePatch]),
+        patchTypes: [Body.json, Body.mergePatch], audience: .streams),
     ]
     let longest = routes.map(\.segmentCount).max() ?? 0
     byCount = (0...longest).map { [routes] count in routes.filter { $0.segmentCount == count } }

@@ -1,5 +1,6 @@
 import HTTPServer
 import HTTPTypes
+import Tokens
 
 /// Listing, inspecting and ending open streams of every kind.
 struct StreamHandlers: Sendable {
@@ -9,8 +10,10 @@ struct StreamHandlers: Sendable {
   /// `GET /v1/streams`.
   func list(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.target.allowOnly("since", "overflow")
+    // Admins see all, others their own.
+    let subject = context.requester.mayDoEverything ? nil : context.requester.identity?.subject
     return try readings.response(to: request, isLong: true) { [streams] budget throws(Problem) in
-      try .json(streams.describeStreams(), within: budget)
+      try .json(streams.describeStreams(of: subject), within: budget)
     }
   }
 

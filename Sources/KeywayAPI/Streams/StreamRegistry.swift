@@ -41,6 +41,8 @@ package final class StreamRegistry: StorePublisher, Sendable {
   }
 
   let services: StreamServices
+  /// For whom the streams were opened.
+  let owners = StreamOwners()
   let contents = Locked(Contents())
   /// Streams that have said that they miss events, and since which, before that is dealt with.
   private let lagReports = Locked<[StreamID: StreamPosition]>([:])
@@ -203,10 +205,12 @@ package final class StreamRegistry: StorePublisher, Sendable {
 
   // MARK: Listing and ending
 
-  /// Every open stream, without its details.
-  package func describeStreams() -> JSONObject {
+  /// Every open stream, or those of one `sub`, without their details.
+  package func describeStreams(of subject: String? = nil) -> JSONObject {
     let streams = contents.withLock { contents in
-      contents.subscriptions.sorted { $0.key.number < $1.key.number }.map { id, subscription in
+      contents.subscriptions.filter { subject == nil || owners.subject(of: $0.key) == subject }.sorted {
+        $0.key.number < $1.key.number
+      }.map { id, subscription in
         var body = JSONObject()
         subscription.describe(in: &body)
         return (id: id, body: body)
@@ -234,6 +238,12 @@ package final class StreamRegistry: StorePublisher, Sendable {
     return named
   }
 
+  /// Ends streams with `bye`, reason `expired`.
+  func expire(_ ids: [StreamID]) {
+    let event = services.encoder.closingEvent(.expired)
+    services.hub.post(ids.map { .endStream($0, event) }, position: nil)
+  }
+
   /// Ends a stream with `bye`, reason `expired`. Throws `unknown-stream`.
   package func endStream(_ name: String) throws(Problem) {
     let id = try id(of: name)
@@ -244,6 +254,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
   /// A stream is over, no matter which side ended it: so is what it observed.
   package func streamEnded(_ id: StreamID, _ publication: inout Publication) {
     lagReports.withLock { $0[id] = nil }
+    owners.remove(id)
     contents.withLock { contents in
       contents.subscriptions.removeValue(forKey: id)?.end(id, &contents, &publication)
     }
@@ -261,5 +272,5 @@ package final class StreamRegistry: StorePublisher, Sendable {
     return subscription
   }
 
-  private static var unknownStream: Problem { Problem(.unknownStream, "no stream is open under this name") }
+  static var unknownStream: Problem { Problem(.unknownStream, "no stream is open under this name") }
 }

@@ -24,7 +24,7 @@ struct CellHandlers: Sendable {
   /// may be disregarded (RFC 9110 §12.5.1).
   func openWithCells(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.target.allowOnly("since", "overflow")
-    return try open(try Self.bindings(of: request), request, context.target)
+    return try open(try context.readable(try Self.bindings(of: request)), request, context.target)
   }
 
   private func open(
@@ -63,7 +63,7 @@ struct CellHandlers: Sendable {
     let stream = context[.stream]
     try streams.require(stream)
     try context.target.allowOnly()
-    let bindings = try Self.bindings(of: request)
+    let bindings = try context.readable(try Self.bindings(of: request))
     return .response(
       .json(["cells": .object(try streams.bindAll(bindings, in: stream, store))]))
   }
@@ -73,7 +73,8 @@ struct CellHandlers: Sendable {
     let (stream, cell) = (context[.stream], context[.cell])
     try streams.require(stream)
     try context.target.allowOnly()
-    return .response(.json(try streams.bind(cell, to: try Body.value(of: request), in: stream, store)))
+    let binding = try context.readable(try Body.value(of: request))
+    return .response(.json(try streams.bind(cell, to: binding, in: stream, store)))
   }
 
   /// `PATCH /v1/streams/{stream}/cells/{cell}`: changes what the body names of a cell's binding.
@@ -81,7 +82,7 @@ struct CellHandlers: Sendable {
     let (stream, cell) = (context[.stream], context[.cell])
     try streams.require(stream, cell)
     try context.target.allowOnly()
-    let changes = try Body.value(of: request, types: [Body.json, Body.mergePatch])
+    let changes = try context.readable(try Body.value(of: request, types: [Body.json, Body.mergePatch]))
     return .response(.json(try streams.patch(cell, in: stream, changes, store)))
   }
 

@@ -1,0 +1,149 @@
+import Foundation
+import HTTPServer
+import HTTPTypes
+import KeyValueModel
+import Locking
+import Logging
+import Tokens
+
+/// Knows who asks: verifies tokens and the cookies that stand for them.
+final class AccessControl: Sendable {
+  private struct State {
+    var file: KeyFile
+    var verifier: TokenVerifier
+    var tokens: TokenCache
+  }
+
+  let options: AccessOptions
+  let sessions: Sessions
+  private let admin: AdminRule
+  /// Nil where there are no keys.
+  private let state: Locked<State>?
+  private let logger: Logger
+  /// The time in seconds since 1970.
+  private let now: @Sendable () -> Double
+
+  /// Reads the keys where there are some. `now` gives seconds since 1970. Throws an `AccessError`.
+  init(_ options: AccessOptions, logger: Logger, now: @escaping @Sendable () -> Double) throws(AccessError) {
+    self.options = options
+    self.logger = logger
+    self.now = now
+    admin = try AdminRule(options.admin)
+    sessions = Sessions(limit: options.endedSessions)
+    guard options.keys != AccessOptions.none else {
+      state = nil
+      return
+    }
+    var file = KeyFile(path: options.keys)
+    let keys = try file.read()
+    state = Locked(
+      State(
+        file: file, verifier: Self.verifier(keys, options), tokens: TokenCache(limit: options.cachedTokenBytes)))
+  }
+
+  private static func verifier(_ keys: KeySet, _ options: AccessOptions) -> TokenVerifier {
+    TokenVerifier(
+      keys: keys, issuer: options.issuer == AccessOptions.none ? nil : options.issuer,
+      audience: options.audience == AccessOptions.none ? nil : options.audience,
+      leeway: Double(options.leewaySeconds))
+  }
+
+  /// Whether there are keys, so that it matters who asks.
+  var isOn: Bool { state != nil }
+
+  /// The time in seconds since 1970.
+  var present: Double { now() }
+
+  /// Who sends a request: the header wins over the cookie. Throws `unauthenticated` for a token that is not good.
+  func requester(of request: borrowing Request) throws(Problem) -> Requester {
+    guard isOn else { return .anybody }
+    if let authorization = request.header(.authorization) {
+      return try requester(authorization: authorization)
+    }
+    guard let session = Session(in: request) else { return .nobody }
+    guard sessions.isOpen(session) else { throw Self.refusal("the session was ended") }
+    return try requester(token: session.token, "the session's token")
+  }
+
+  private func requester(authorization: String) throws(Problem) -> Requester {
+    guard let token = BearerToken(authorization: authorization) else {
+      throw Self.refusal("the Authorization header is not 'Bearer' with a token")
+    }
+    return try requester(token: token.text, "the token")
+  }
+
+  /// Who a token stands for. `name` is what a problem calls it.
+  private func requester(token: String, _ name: String) throws(Problem) -> Requester {
+    guard let state else { return .anybody }
+    do throws(TokenDefect) {
+      // Verified outside of the lock: a signature takes long.
+      let (verifier, known) = state.withLock { ($0.verifier, $0.tokens[token]) }
+      if let known {
+        try verifier.check(known.identity, now: now())
+        return .known(known.identity, isAdmin: known.isAdmin)
+      }
+      let identity = try verifier.verify(token, now: now())
+      let entry = TokenCache.Entry(identity: identity, isAdmin: admin.holds(of: identity.claims))
+      state.withLock { state in
+        // Keys that were read meanwhile may not have verified it.
+        if state.verifier.keys.generation == verifier.keys.generation { state.tokens.remember(token, entry) }
+      }
+      return .known(identity, isAdmin: entry.isAdmin)
+    } catch {
+      throw Self.refusal("\(name) \(error.reason)")
+    }
+  }
+
+  /// `unauthenticated` for a token that is not good (RFC 6750 §3).
+  private static func refusal(_ detail: String) -> Problem {
+    Problem(.unauthenticated, detail).with(.wwwAuthenticate, #"Bearer error="invalid_token""#)
+  }
+
+  /// `unauthenticated` where a token is needed and none was sent.
+  static var unauthenticated: Problem {
+    Problem(.unauthenticated, "this is not for those without a token").with(.wwwAuthenticate, "Bearer")
+  }
+
+  // MARK: Keys
+
+  /// Reads the keys again where their file has changed, or in any case; what is wrong with it is logged, and the former
+  /// keys stay.
+  func reloadKeys(always: Bool = false) {
+    guard let state else { return }
+    let outcome = state.withLock { state -> Result<Int, AccessError>? in
+      guard always || state.file.hasChanged else { return nil }
+      do throws(AccessError) {
+        let keys = try state.file.read()
+        state.verifier = Self.verifier(keys, options)
+        state.tokens.removeAll()
+        return .success(keys.count)
+      } catch {
+        return .failure(error)
+      }
+    }
+    switch outcome {
+    case .success(let count)?: logger.notice("keys read", metadata: ["keys": "\(count)"])
+    case .failure(let error)?: logger.error("keys not read; the former stay", metadata: ["reason": "\(error)"])
+    case nil: break
+    }
+  }
+
+  /// Whether an identity still holds: its token has not expired, and a key has it that is still there.
+  func isValid(_ identity: Identity) -> Bool {
+    guard let state else { return true }
+    let verifier = state.withLock { $0.verifier }
+    return (try? verifier.check(identity, now: now())) != nil && verifier.keys.has(identity.key)
+  }
+}
+
+/// The token of an `Authorization` header (RFC 6750 §2.1).
+struct BearerToken {
+  let text: String
+
+  /// Nil for another scheme, and where no token follows.
+  init?(authorization: String) {
+    let parts = authorization.split(separator: " ", omittingEmptySubsequences: true)
+    guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }
+    text = String(parts[1])
+  }
+}

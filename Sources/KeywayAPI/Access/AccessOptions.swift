@@ -1,0 +1,47 @@
+/// Who may ask, as the settings `access.…` say it (the specification, section 11).
+package struct AccessOptions: Sendable {
+  /// What a setting says that is not set.
+  static let none = "none"
+
+  /// The file of a JWK Set; `none`, and then everybody may do everything. `access.keys`.
+  package var keys = none
+  /// What `iss` must be; `none` for anything. `access.issuer`.
+  package var issuer = none
+  /// What `aud` must be or hold; `none` for anything. `access.audience`.
+  package var audience = none
+  /// By how many seconds clocks may differ. `access.leewaySeconds`.
+  package var leewaySeconds = 10
+  /// CEL over `identity`: who meets it may do everything. `access.admin`.
+  package var admin = #""keyway-admin" in identity.roles"#
+  /// Other origins whose pages may call. `access.origins`.
+  package var origins: [String] = []
+  /// Whether the server may listen beyond the loopback without keys. `access.open`.
+  package var open = false
+  /// Whether `/metrics` and `/v1/status` are for everybody. `access.openMetrics`.
+  package var openMetrics = false
+  /// How many bytes of verified tokens are remembered. `access.cachedTokenBytes`.
+  package var cachedTokenBytes = 4 << 20
+  /// How many sessions that were ended are remembered until they would have ended by themselves.
+  /// `access.endedSessions`.
+  package var endedSessions = 100_000
+
+  /// The defaults.
+  package init() {}
+
+  /// Throws where a server on this host would let anybody of the network do everything, and nobody has said that it
+  /// should.
+  func check(host: String) throws(AccessError) {
+    guard keys == Self.none, !open, !HostNames.isLoopback(host.contains(":") ? "[\(host)]" : host) else { return }
+    throw AccessError(
+      "host is \(host), beyond the loopback, and there are no keys: all who reach the port could read and write "
+        + "everything. Set access.keys, or access.open to true where that is meant")
+  }
+}
+
+/// What is wrong with the settings of access, in a sentence.
+package struct AccessError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The sentence.
+  package let description: String
+
+  init(_ description: String) { self.description = description }
+}

@@ -11,6 +11,7 @@ struct RouteTableTests {
     ("/v1/entities", "GET, HEAD, OPTIONS"),
     ("/v1/entities/Account", "GET, HEAD, OPTIONS"),
     ("/v1/problems/not-found", "GET, HEAD, OPTIONS"),
+    ("/v1/session", "GET, HEAD, POST, DELETE, OPTIONS"),
     ("/v1/objects", "GET, HEAD, OPTIONS"),
     ("/v1/objects/Account", "GET, HEAD, POST, OPTIONS"),
     ("/v1/objects/Account/1", "GET, HEAD, PUT, PATCH, DELETE, OPTIONS"),

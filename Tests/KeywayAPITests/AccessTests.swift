@@ -1,0 +1,241 @@
+import Foundation
+import KeyValueModel
+import KeywayAPI
+import LoopbackKit
+import ModelStore
+import Testing
+import Tokens
+
+/// A server with keys, and tokens that they sign.
+final class GuardedServer {
+  let folder: ScratchDirectory
+  let key: DevelopmentKey
+  let server: TestServer
+  var path: String { folder.path + "/keys.json" }
+
+  init(_ configure: (inout KeywayServer.Configuration) -> Void = { _ in }) throws {
+    folder = try ScratchDirectory()
+    let text = DevelopmentKey.makeSet()
+    let path = folder.path + "/keys.json"
+    try text.write(toFile: path, atomically: true, encoding: .utf8)
+    key = try #require(DevelopmentKey(of: try KeySet(json: Array(text.utf8))))
+    server = try TestServer(objects: []) {
+      $0.access.keys = path
+      configure(&$0)
+    }
+    for (reference, body) in Fixture.objects {
+      try server.client.must("PUT", "/v1/objects/\(reference)", admin, body: body)
+    }
+  }
+
+  var client: WireClient { server.client }
+
+  /// The header of a token for somebody, for so many seconds from now.
+  func bearer(_ sub: String, roles: [String] = [], for seconds: Int64 = 600, _ claims: JSONObject = [:]) -> [String:
+    String]
+  {
+    ["Authorization": "Bearer \(token(sub, roles: roles, for: seconds, claims))"]
+  }
+
+  func token(_ sub: String, roles: [String] = [], for seconds: Int64 = 600, _ claims: JSONObject = [:]) -> String {
+    let now = Int64(Date().timeIntervalSince1970)
+    var all: JSONObject = [
+      "sub": .string(sub), "iat": .integer(now), "exp": .integer(now + seconds),
+      "roles": .array(roles.map(Value.string)),
+    ]
+    for (name, value) in claims.members { all[name] = value }
+    return key.token(all)
+  }
+
+  var admin: [String: String] { bearer("root", roles: ["keyway-admin"]) }
+  var reader: [String: String] { bearer("alice", roles: ["reader"]) }
+}
+
+/// The next event of a type.
+func first(_ name: String, of stream: WireStream) throws -> WireEvent {
+  try #require(try stream.events { $0.name == name }.last)
+}
+
+/// A schema without rules, on a server with keys: everything for admins, nothing for others.
+@Suite("Who may ask") struct AccessTests {
+  private static let put = #"{"firstName":"Eve","lastName":"Eve"}"#
+  /// What each route and form of write answers nobody, somebody, and an admin.
+  private static let table: [(method: String, target: String, body: String?, answers: [Int])] = [
+    ("GET", "/healthz", nil, [200, 200, 200]),
+    ("GET", "/readyz", nil, [200, 200, 200]),
+    ("GET", "/v1/problems/forbidden", nil, [200, 200, 200]),
+    ("GET", "/v1/session", nil, [200, 200, 200]),
+    ("GET", "/metrics", nil, [401, 403, 200]),
+    ("GET", "/v1/status", nil, [401, 403, 200]),
+    ("GET", "/v1/journal", nil, [401, 403, 200]),
+    ("GET", "/v1/objects", nil, [401, 403, 200]),
+    ("GET", "/v1/entities", nil, [401, 200, 200]),
+    ("GET", "/v1/entities/Account", nil, [401, 200, 200]),
+    ("GET", "/v1/objects/Account", nil, [200, 200, 200]),
+    ("GET", "/v1/objects/Nothing", nil, [404, 404, 404]),
+    ("GET", "/v1/objects/Account/1", nil, [401, 404, 200]),
+    ("GET", "/v1/objects/Account/99", nil, [401, 404, 404]),
+    ("HEAD", "/v1/objects/Account/1", nil, [401, 404, 200]),
+    ("GET", "/v1/objects/Account/1/balance", nil, [401, 404, 200]),
+    ("GET", "/v1/objects/Account/1/owner.lastName", nil, [401, 404, 200]),
+    ("GET", "/v1/streams", nil, [401, 200, 200]),
+    ("GET", "/v1/streams/1-00", nil, [401, 404, 404]),
+    ("POST", "/v1/objects/Person", put, [401, 403, 201]),
+    ("PUT", "/v1/objects/Person/9", put, [401, 403, 201]),
+    ("PUT", "/v1/objects/Account/1/balance", "7", [401, 404, 200]),
+    ("PATCH", "/v1/objects/Account/1", #"{"balance":8}"#, [401, 404, 200]),
+    ("POST", "/v1/transactions", #"{"operations":[]}"#, [401, 403, 200]),
+    ("DELETE", "/v1/objects/Note/1", nil, [401, 404, 204]),
+  ]
+
+  @Test("Every route and form of write, asked by nobody, by somebody and by an admin")
+  func everyRoute() throws {
+    let guarded = try GuardedServer()
+    let identities = [[:], guarded.reader, guarded.admin]
+    for row in Self.table {
+      for (headers, status) in zip(identities, row.answers) {
+        let revision = guarded.server.server.store.snapshot.revision
+        let response = try guarded.client.send(row.method, row.target, headers, body: row.body)
+        #expect(response.status == status, "\(row.method) \(row.target) of \(headers.isEmpty ? "nobody" : "a token")")
+        if status >= 400 {
+          #expect(guarded.server.server.store.snapshot.revision == revision)
+          #expect((response["WWW-Authenticate"] != nil) == (status == 401))
+        }
+      }
+    }
+  }
+
+  @Test("A token that is not good is 401 wherever it is sent, also where nobody needs one")
+  func badTokens() throws {
+    let guarded = try GuardedServer()
+    let foreign = try #require(DevelopmentKey(of: try KeySet(json: Array(DevelopmentKey.makeSet().utf8))))
+    let good = guarded.token("alice")
+    let bad = [
+      "Bearer ", "Bearer x", "Basic YTpi", "Bearer \(good) \(good)", "Bearer \(good.dropLast())",
+      "Bearer " + foreign.token(["sub": .string("alice"), "exp": .integer(4_000_000_000)]),
+      guarded.bearer("alice", for: -60)["Authorization"] ?? "",
+      "Bearer " + guarded.token("alice", ["nbf": .integer(4_000_000_000)]),
+    ]
+    for authorization in bad {
+      for target in ["/v1/objects/Account", "/v1/objects/Account/1", "/v1/session", "/healthz"] {
+        let response = try guarded.client.send("GET", target, ["Authorization": authorization])
+        #expect(response.status == 401 && response.problem == "unauthenticated", "\(authorization) \(target)")
+        #expect(response["WWW-Authenticate"] == #"Bearer error="invalid_token""#)
+        // A problem never says what a token held.
+        #expect(!response.text.contains("alice"))
+      }
+    }
+    let accepted = try guarded.client.send("GET", "/v1/objects/Account/1", ["Authorization": "bearer \(good)"])
+    #expect(accepted.status == 404)
+  }
+
+  @Test("Fetches and live queries give what may be read, which is nothing, whatever the filter says")
+  func emptyFetches() throws {
+    let guarded = try GuardedServer()
+    for headers in [[:], guarded.reader] {
+      for query in [
+        "", "?filter=true", "?filter=true)%20%7C%7C%20(true", "?section=isOpen", "?sort=balance&expand=owner",
+      ] {
+        let target = "/v1/objects/Account\(query)"
+        let response = try guarded.client.send("GET", target, headers)
+        if query.contains(")") {
+          #expect(response.status == 400 && response.problem == "malformed-filter")
+          continue
+        }
+        #expect(response.status == 200 && response.json["count"].whole == 0, "\(target)")
+        #expect(response.json["objects"].items.isEmpty)
+        if !query.contains("expand") {
+          let stream = try guarded.client.stream(target, headers)
+          let results = try first("results", of: stream)
+          #expect(results.json["count"].whole == 0)
+        }
+      }
+    }
+    let stream = try guarded.client.stream("/v1/objects/Account", guarded.reader)
+    _ = try first("results", of: stream)
+    try guarded.client.must("PUT", "/v1/objects/Account/1/balance", guarded.admin, body: "77")
+    let cells = try guarded.client.send(
+      "POST", "/v1/streams", guarded.reader, body: #"{"cells":{"a":{"object":"Account/1","keyPaths":["balance"]}}}"#)
+    #expect(cells.status == 404 && cells.problem == "unknown-object")
+  }
+
+  @Test("A stream is its owner's and the admins', and ends within moments after its token")
+  func streams() throws {
+    let guarded = try GuardedServer { $0.access.leewaySeconds = 0 }
+    let other = guarded.bearer("bob")
+    let short = guarded.bearer("alice", for: 2)
+    let ending = try guarded.client.stream("/v1/streams", short)
+    let staying = try guarded.client.stream("/v1/streams", guarded.reader)
+    let ended = try #require(try first("open", of: ending).json["stream"].text)
+    let kept = try #require(try first("open", of: staying).json["stream"].text)
+    let target = "/v1/streams/\(kept)"
+    #expect(try guarded.client.send("GET", target, guarded.reader).status == 200)
+    #expect(try guarded.client.send("GET", target, guarded.admin).status == 200)
+    #expect(try guarded.client.send("GET", target, other).problem == "unknown-stream")
+    #expect(try guarded.client.send("PUT", target + "/cells", other, body: #"{"cells":{}}"#).status == 404)
+    #expect(try guarded.client.send("DELETE", target, other).status == 404)
+    #expect(try guarded.client.send("DELETE", target).status == 401)
+    let own = try guarded.client.send("GET", "/v1/streams", guarded.bearer("alice"))
+    #expect(Set(own.json["streams"].items.compactMap { $0["stream"].text }) == [ended, kept])
+    #expect(try guarded.client.send("GET", "/v1/streams", other).json["streams"].items.isEmpty)
+    let bye = try ending.rest().last
+    #expect(bye?.name == "bye" && bye?.json["reason"].text == "expired")
+    #expect(try guarded.client.send("GET", target, guarded.reader).status == 200)
+  }
+
+  @Test("Keys that change count from then on; a broken file changes nothing")
+  func keys() throws {
+    let guarded = try GuardedServer()
+    let stream = try guarded.client.stream("/v1/streams", guarded.reader)
+    _ = try first("open", of: stream)
+    let former = guarded.admin
+    try "{".write(toFile: guarded.path, atomically: true, encoding: .utf8)
+    guarded.server.server.reloadKeys()
+    #expect(try guarded.client.send("GET", "/v1/status", former).status == 200)
+    let text = DevelopmentKey.makeSet()
+    try text.write(toFile: guarded.path, atomically: true, encoding: .utf8)
+    guarded.server.server.reloadKeys()
+    #expect(try guarded.client.send("GET", "/v1/status", former).status == 401)
+    let bye = try stream.rest().last
+    #expect(bye?.name == "bye" && bye?.json["reason"].text == "expired")
+    let key = try #require(DevelopmentKey(of: try KeySet(json: Array(text.utf8))))
+    let token = key.token([
+      "sub": .string("new"), "exp": .integer(4_000_000_000), "roles": .array([.string("keyway-admin")]),
+    ])
+    #expect(try guarded.client.send("GET", "/v1/status", ["Authorization": "Bearer \(token)"]).status == 200)
+  }
+
+  @Test("Admins are whom access.admin says; an error in it is no")
+  func admins() throws {
+    let guarded = try GuardedServer { $0.access.admin = #"identity.sub == "root" || identity.level > 3"# }
+    #expect(try guarded.client.send("GET", "/v1/status", guarded.bearer("root")).status == 200)
+    #expect(try guarded.client.send("GET", "/v1/status", guarded.bearer("eve")).status == 403)
+    #expect(try guarded.client.send("GET", "/v1/status", guarded.bearer("eve", ["level": .integer(4)])).status == 200)
+    #expect(try guarded.client.send("GET", "/v1/status", guarded.bearer("eve", ["level": .string("x")])).status == 403)
+    let open = try GuardedServer { $0.access.openMetrics = true }
+    #expect(try open.client.send("GET", "/metrics").status == 200)
+    #expect(try open.client.send("GET", "/v1/journal").status == 401)
+  }
+
+  private typealias Change = @Sendable (inout KeywayServer.Configuration) -> Void
+
+  private static func change(_ change: @escaping Change) -> Change { change }
+
+  @Test(
+    "What is wrong with the settings is said at the start",
+    arguments: [
+      ("access.keys: '/nowhere/keys' cannot be read", change { $0.access.keys = "/nowhere/keys" }),
+      ("access.admin", change { $0.access.admin = "identity." }),
+      ("access.admin is no condition", change { $0.access.admin = "1 + 1" }),
+      ("access.origins: 'example.org' is no origin", change { $0.access.origins = ["example.org"] }),
+      ("access.origins: 'https://a/' is no origin", change { $0.access.origins = ["https://a/"] }),
+      ("names: '*' matches no Host", change { $0.names = ["*"] }),
+      ("names: 'a, b' matches no Host", change { $0.names = ["a, b"] }),
+      ("names: 'a:80' matches no Host", change { $0.names = ["a:80"] }),
+      ("beyond the loopback, and there are no keys", change { $0.host = "0.0.0.0" }),
+    ])
+  func settings(reason: String, change: @escaping @Sendable (inout KeywayServer.Configuration) -> Void) {
+    let error = #expect(throws: (any Error).self) { try TestServer(objects: [], change) }
+    #expect(error.map { "\($0)" }?.contains(reason) == true, "\(error.map { "\($0)" } ?? "")")
+  }
+}

@@ -1,0 +1,100 @@
+import KeyValueModel
+import KeywayAPI
+import LoopbackKit
+import Testing
+
+/// Sessions, and pages of other origins.
+@Suite("Sessions and origins") struct SessionTests {
+  private static let listed = "https://app.example.org"
+
+  /// The cookie that a session gave, as a browser sends it.
+  private func cookie(_ response: WireResponse) throws -> String {
+    String(try #require(response["Set-Cookie"]?.split(separator: ";").first))
+  }
+
+  @Test("A cookie stands for its token until it is ended; the header wins over it")
+  func life() throws {
+    let guarded = try GuardedServer()
+    let begun = try guarded.client.send("POST", "/v1/session", guarded.admin)
+    #expect(begun.status == 204)
+    let attributes = try #require(begun["Set-Cookie"])
+    for part in ["keyway_session=", "; Path=/", "; HttpOnly", "; SameSite=Strict", "; Max-Age="] {
+      #expect(attributes.contains(part), "\(attributes)")
+    }
+    #expect(!attributes.contains("Secure"))
+    let session = try cookie(begun)
+    let mine = try guarded.client.send("GET", "/v1/session", ["Cookie": "a=b; \(session)"])
+    #expect(mine.json["identity"]["sub"].text == "root" && mine.json["expires"].text?.hasSuffix("Z") == true)
+    let stream = try guarded.client.stream("/v1/objects/Account/1/balance", ["Cookie": session])
+    _ = try first("change", of: stream)
+    let header = try guarded.client.send(
+      "GET", "/v1/session", ["Cookie": session, "Authorization": guarded.reader["Authorization"] ?? ""])
+    #expect(header.json["identity"]["sub"].text == "alice")
+    let ended = try guarded.client.send("DELETE", "/v1/session", ["Cookie": session])
+    #expect(ended.status == 204 && ended["Set-Cookie"]?.contains("Max-Age=0") == true)
+    #expect(try guarded.client.send("GET", "/v1/objects/Account/1", ["Cookie": session]).status == 401)
+    #expect(try guarded.client.send("GET", "/v1/objects/Account/1", guarded.admin).status == 200)
+    #expect(try guarded.client.send("GET", "/v1/session").json["identity"].isNull)
+    #expect(try guarded.client.send("POST", "/v1/session").status == 401)
+    #expect(try guarded.client.send("GET", "/v1/session", ["Cookie": "keyway_session=a.b.c.d"]).status == 401)
+  }
+
+  @Test("The cookie is for secure connections where the server goes by a name of the network")
+  func secure() throws {
+    let guarded = try GuardedServer { $0.names = ["*.example.org"] }
+    var headers = guarded.admin
+    headers["Host"] = "data.example.org"
+    #expect(try guarded.client.send("POST", "/v1/session", headers)["Set-Cookie"]?.contains("; Secure") == true)
+    headers["Host"] = "example.org"
+    #expect(try guarded.client.send("POST", "/v1/session", headers).status == 421)
+  }
+
+  @Test("A page of a listed origin may call and read; one of another may do neither")
+  func origins() throws {
+    let guarded = try GuardedServer { $0.access.origins = [Self.listed] }
+    let session = try cookie(try guarded.client.send("POST", "/v1/session", guarded.admin))
+    let port = guarded.client.port
+    let own = "http://127.0.0.1:\(port)"
+    let cases: [(origin: String, isListed: Bool, mayWrite: Bool)] = [
+      (Self.listed, true, true), (own, false, true), ("https://evil.example", false, false), ("null", false, false),
+      ("http://app.example.org", false, false), ("https://app.example.org:8443", false, false),
+      ("http://127.0.0.1:\(port + 1)", false, false), ("http://127.0.0.1", false, false),
+    ]
+    for (origin, isListed, mayWrite) in cases {
+      let headers = ["Cookie": session, "Origin": origin]
+      let read = try guarded.client.send("GET", "/v1/objects/Account/1/balance", headers)
+      #expect(read.status == 200 && read["Vary"] == "Origin")
+      #expect(read["Access-Control-Allow-Origin"] == (isListed ? origin : nil), "\(origin)")
+      #expect(read["Access-Control-Allow-Credentials"] == (isListed ? "true" : nil))
+      if isListed {
+        #expect(read["Access-Control-Expose-Headers"] == "ETag, Keyway-Cursor, Location, Retry-After")
+      }
+      let write = try guarded.client.send("PUT", "/v1/objects/Account/1/balance", headers, body: "5")
+      #expect(write.status == (mayWrite ? 200 : 403), "\(origin)")
+      var preflight = ["Origin": origin, "Access-Control-Request-Method": "PUT"]
+      preflight["Access-Control-Request-Headers"] = "authorization,content-type"
+      let answer = try guarded.client.send("OPTIONS", "/v1/objects/Account/1", preflight)
+      #expect(answer.status == 204)
+      #expect(answer["Access-Control-Allow-Origin"] == (isListed ? origin : nil))
+      #expect((answer["Access-Control-Allow-Methods"]?.contains("PUT") ?? false) == isListed)
+      #expect((answer["Access-Control-Allow-Headers"]?.contains("Authorization") ?? false) == isListed)
+      // A problem can be read as well, and a token in the header needs no origin.
+      let problem = try guarded.client.send("GET", "/v1/objects/Account/99", headers)
+      #expect((problem["Access-Control-Allow-Origin"] != nil) == isListed)
+      var bearer = guarded.admin
+      bearer["Origin"] = origin
+      #expect(try guarded.client.send("PUT", "/v1/objects/Account/1/balance", bearer, body: "6").status == 200)
+      let stream = try guarded.client.stream("/v1/objects/Account/1/balance", headers)
+      #expect((stream.head["Access-Control-Allow-Origin"] != nil) == isListed)
+    }
+  }
+
+  @Test("Without keys nothing is asked, and there is no session")
+  func withoutKeys() throws {
+    let server = try TestServer()
+    let answer = try server.client.send("GET", "/v1/objects/Account/1", ["Authorization": "Bearer x"])
+    #expect(answer.status == 200 && answer["Vary"] == nil)
+    #expect(try server.client.send("POST", "/v1/session", ["Authorization": "Bearer x"]).status == 401)
+    #expect(try server.client.send("GET", "/v1/session").json["identity"].isNull)
+  }
+}

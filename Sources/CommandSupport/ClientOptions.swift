@@ -12,14 +12,23 @@ package struct ClientOptions: ParsableArguments {
   @Option(help: ArgumentHelp("How long a response may take.", valueName: "seconds"))
   package var timeout = 30.0
 
+  /// The value of `--token`.
+  @Option(help: "The token that says who asks (default: what KEYWAY_TOKEN says).")
+  package var token: String?
+
+  /// The value of `--token-file`.
+  @Option(help: ArgumentHelp("A file with the token.", valueName: "path"))
+  package var tokenFile: String?
+
   /// The options before the arguments are read.
   package init() {}
 
-  /// Throws where the timeout is out of its bounds.
+  /// Throws where the timeout is out of its bounds, and where two options give a token.
   package func validate() throws {
     guard timeout > 0, timeout <= 3600 else {
       throw ValidationError("--timeout is more than 0 and at most 3600 seconds")
     }
+    guard token == nil || tokenFile == nil else { throw ValidationError("either --token or --token-file") }
   }
 
   /// The address that the flag, the environment or the default gives, in this order.
@@ -27,8 +36,21 @@ package struct ClientOptions: ParsableArguments {
     server ?? ProcessInfo.processInfo.environment["KEYWAY_SERVER"] ?? "http://127.0.0.1:8080"
   }
 
+  /// The token that the flags or the environment give; nil for none.
+  private func bearerToken() throws -> String? {
+    if let tokenFile {
+      do {
+        return try String(contentsOfFile: tokenFile, encoding: .utf8).trimmingCharacters(in: .whitespacesAndNewlines)
+      } catch {
+        throw ValidationError("--token-file: '\(tokenFile)' cannot be read")
+      }
+    }
+    let text = token ?? ProcessInfo.processInfo.environment["KEYWAY_TOKEN"] ?? ""
+    return text.isEmpty ? nil : text
+  }
+
   /// A client of that server with at most `connections` connections.
   package func client(connections: Int = 6) throws -> Client {
-    try Client(server: address, timeoutSeconds: timeout, connections: connections)
+    try Client(server: address, timeoutSeconds: timeout, connections: connections, token: try bearerToken())
   }
 }

@@ -12,14 +12,20 @@ package struct Client: Sendable {
   package let timeoutSeconds: Double
 
   private let session: URLSession
+  /// Sent with each request.
+  private let token: String?
 
-  /// A client of the server at `server`, which opens at most `connections` connections at a time.
-  package init(server: String, timeoutSeconds: Double = 30, connections: Int = 6) throws(ClientError) {
+  /// A client of the server at `server`, which opens at most `connections` connections at a time; `token` says who
+  /// asks (RFC 6750 §2.1).
+  package init(server: String, timeoutSeconds: Double = 30, connections: Int = 6, token: String? = nil)
+    throws(ClientError)
+  {
     guard let url = URL(string: server), let scheme = url.scheme?.lowercased(), scheme == "http" || scheme == "https",
       let host = url.host, !host.isEmpty
     else { throw .invalidServer(server) }
     self.server = url
     self.timeoutSeconds = timeoutSeconds
+    self.token = token
     session = URLSession(configuration: Self.configuration(timeoutSeconds: timeoutSeconds, connections: connections))
   }
 
@@ -69,6 +75,7 @@ package struct Client: Sendable {
     guard path.hasPrefix("/"), let url = URL(string: base + path) else { throw .invalidPath(path) }
     var request = URLRequest(url: url, timeoutInterval: timeoutSeconds)
     request.httpMethod = method
+    if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
     for (name, value) in headers { request.setValue(value, forHTTPHeaderField: name) }
     return request
   }

@@ -4,7 +4,8 @@ import KeywayAPI
 import Logging
 import UnixSignals
 
-/// The life of a server: it reads its journal, serves until SIGTERM or SIGINT, and drains.
+/// The life of a server: it reads its journal, serves until SIGTERM or SIGINT, and drains. SIGHUP has it read its keys
+/// again.
 ///
 /// Two things may come first, the end of the recovery or a signal, so both arrive in one stream of notices.
 struct RunningServer {
@@ -30,7 +31,12 @@ struct RunningServer {
     let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
     // It goes on after the first signal: the default action of a second one would cut the drain.
     let trap = Task { for await _ in signals { continuation.yield(.signalled) } }
-    defer { trap.cancel() }
+    let reloads = await UnixSignalsSequence(trapping: .sighup)
+    let reload = Task { [server] in for await _ in reloads { server.reloadKeys() } }
+    defer {
+      trap.cancel()
+      reload.cancel()
+    }
     let log = RecoveryLog(logger)
     Thread.detachNewThread { [server] in
       continuation.yield(.recovered(Result { try log.closing { try server.recover(report: log.note) } }))

@@ -80,6 +80,18 @@ extension Setting {
       })
   }
 
+  /// True or false.
+  static func flag(_ name: String, _ field: Field<Bool>, _ help: String) -> Setting {
+    Setting(
+      name: name, help: help, allowed: "true, false",
+      value: { .other($0[keyPath: field] ? "true" : "false") },
+      store: { (settings, value) throws(Mismatch) in
+        let text = if case .other(let word) = value { word } else { try value.text() }
+        guard let isOn = Bool(text) else { throw Mismatch(reason: "is \"\(text)\", not true or false") }
+        settings[keyPath: field] = isOn
+      })
+  }
+
   /// A list of texts; separated by commas where the source has no lists.
   static func list(_ name: String, _ field: Field<[String]>, _ help: String) -> Setting {
     Setting(

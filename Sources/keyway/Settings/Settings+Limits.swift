@@ -2,6 +2,10 @@
 extension Settings {
   /// The limits in the order of the table of settings; Limits.md is written from both.
   static let limits: [SettingLimit] = [
+    SettingLimit(
+      "access.leewaySeconds", of: .server, "a token that expired longer ago is refused: 401 `unauthenticated`"),
+    SettingLimit("access.cachedTokenBytes", of: .server, "the oldest are verified again when they come"),
+    SettingLimit("access.endedSessions", of: .server, "the one whose token expires first is forgotten"),
     SettingLimit("log.access", of: .server, "see <doc:Operating>"),
     SettingLimit(
       "log.bytes", of: .server,

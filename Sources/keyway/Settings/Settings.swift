@@ -43,7 +43,7 @@ struct Settings: Sendable {
 
 extension Settings {
   /// What starts with KEYWAY_, is no setting of the server, and yet no mistake.
-  private static let otherVariables: Set<String> = ["KEYWAY_SERVER"]
+  private static let otherVariables: Set<String> = ["KEYWAY_SERVER", "KEYWAY_TOKEN"]
 
   /// The settings that hold: flags over environment over file over defaults.
   static func load(

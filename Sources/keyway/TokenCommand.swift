@@ -1,0 +1,86 @@
+import ArgumentParser
+import CommandSupport
+import Foundation
+import Glibc
+import KeyValueModel
+import Tokens
+
+/// `keyway token`: keys and tokens for development.
+struct TokenCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "token",
+    abstract: "Makes a key for access.keys, or a token that is signed with it: for development.",
+    discussion: """
+      keyway token --new-key
+      keyway serve --set access.keys=keyway-keys.json
+      keyway token --sub alice --claim roles='["keyway-admin"]' --expires 1h
+
+      A key in the file is a secret: who has it can be anybody. In earnest a login service signs tokens, with a key of
+      its own, and the server has the public part.
+      """)
+
+  @Flag(help: "Write a new key to the file, which must not be there yet.")
+  var newKey = false
+
+  @Option(help: ArgumentHelp("The file of keys, a JWK Set.", valueName: "path"))
+  var keys = "keyway-keys.json"
+
+  @Option(help: "Who the token stands for.")
+  var sub: String?
+
+  @Option(help: ArgumentHelp("A claim; may be repeated. What is no JSON is a text.", valueName: "name=value"))
+  var claim: [String] = []
+
+  @Option(help: ArgumentHelp("How long the token holds.", valueName: "30s, 15m, 1h or 7d"))
+  var expires = "1h"
+
+  func validate() throws {
+    guard newKey != (sub != nil) else { throw ValidationError("either --new-key or --sub") }
+    guard newKey || Self.seconds(expires) != nil else {
+      throw ValidationError("--expires is a number with s, m, h or d behind it, such as 15m")
+    }
+    for claim in claim where claim.split(separator: "=", maxSplits: 1).count != 2 {
+      throw ValidationError("--claim is name=value, and '\(claim)' is not")
+    }
+  }
+
+  func run() throws {
+    if newKey { return try writeKey() }
+    let text = Array(try TextFile.read(keys).utf8)
+    let set: KeySet
+    do throws(KeyDefect) {
+      set = try KeySet(json: text)
+    } catch {
+      throw CommandFailure("\(keys): \(error)")
+    }
+    guard let key = DevelopmentKey(of: set) else {
+      throw CommandFailure("\(keys) has no shared secret: only public keys, which sign nothing")
+    }
+    let now = Int64(Date().timeIntervalSince1970)
+    var claims: JSONObject = [
+      "sub": .string(sub ?? ""), "iat": .integer(now), "exp": .integer(now + (Self.seconds(expires) ?? 0)),
+    ]
+    for claim in claim {
+      let parts = claim.split(separator: "=", maxSplits: 1).map(String.init)
+      claims[parts[0]] = (try? Value(json: Array(parts[1].utf8), depthLimit: 32)) ?? .string(parts[1])
+    }
+    StandardOutput.text(key.token(claims))
+  }
+
+  /// Writes a new key, for its owner's eyes alone.
+  private func writeKey() throws {
+    let descriptor = open(keys, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw CommandFailure("\(keys): \(String(cString: strerror(errno)))") }
+    let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+    try file.write(contentsOf: Data(DevelopmentKey.makeSet().utf8))
+    StandardOutput.text("wrote \(keys): start the server with --set access.keys=\(keys)")
+  }
+
+  /// The seconds of a text such as `15m`.
+  private static func seconds(_ text: String) -> Int64? {
+    guard let unit = text.last, let factor: Int64 = ["s": 1, "m": 60, "h": 3_600, "d": 86_400][unit],
+      let number = Int64(text.dropLast()), (1...100_000_000).contains(number)
+    else { return nil }
+    return number * factor
+  }
+}

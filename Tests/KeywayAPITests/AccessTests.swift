@@ -151,6 +151,12 @@ func first(_ name: String, of stream: WireStream) throws -> WireEvent {
         }
       }
     }
+    let page = try guarded.client.send("GET", "/v1/objects/Account?limit=1", guarded.admin)
+    let word = try #require(page.json["next"].text)
+    let next = "/v1/objects/Account?limit=1&page=\(word)"
+    #expect(try guarded.client.send("GET", next, guarded.admin).json["objects"].items.count == 1)
+    #expect(try guarded.client.send("GET", next, guarded.reader).problem == "page-expired")
+    #expect(try guarded.client.send("GET", next).problem == "page-expired")
     let stream = try guarded.client.stream("/v1/objects/Account", guarded.reader)
     _ = try first("results", of: stream)
     try guarded.client.must("PUT", "/v1/objects/Account/1/balance", guarded.admin, body: "77")

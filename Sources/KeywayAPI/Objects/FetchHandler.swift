@@ -106,6 +106,10 @@ struct FetchHandler: Sendable {
       let fetch: PageStore.Fetch
       var offset = 0
       if let page {
+        // A page shows what its first reader may read.
+        guard context.requester.mayDoEverything else {
+          throw Problem(.pageExpired, "the fetch of this page is not kept, or not for you")
+        }
         (word, fetch, offset) = try pages.fetch(page: page, subject: subject)
       } else {
         let snapshot = context.snapshot(of: store)

@@ -39,7 +39,8 @@ COPY --from=build /keyway/Config /srv/keyway/Config
 WORKDIR /srv/keyway
 USER keyway
 # The loopback address of a container is its own: listen on every address. The server answers to the names localhost
-# and 127.0.0.1; a deployment under another name sets KEYWAY_NAMES.
+# and 127.0.0.1; a deployment under another name sets KEYWAY_NAMES. It starts with keys (KEYWAY_ACCESS_KEYS, a file that
+# is mounted), or where KEYWAY_ACCESS_OPEN=true says that all who reach the published port may do everything.
 ENV KEYWAY_HOST=0.0.0.0 KEYWAY_STORE=/srv/keyway/data
 VOLUME /srv/keyway/data
 EXPOSE 8080

@@ -68,7 +68,8 @@ struct MigrationObstacleTests {
         old: "A: {keys: {x: {toMany: integer}}}", new: "A: {keys: {x: {toMany: integer, maximum: 2}}}",
         data: ["A/1 {\"x\":[1,2,3,4]}"], stated: [],
         met: [
-          "A.x: has values that break the new constraints (1 object: A/1 is 3, over the maximum 2); `convert A.x or null`"
+          "A.x: has values that break the new constraints (1 object: A/1 is 3, over the maximum 2); "
+            + "`convert A.x or null`"
         ]),
       Case(
         old: "A: {keys: {x: {type: integer}}}", new: "A: {keys: {x: {type: integer, optional: false}}}", data: people,

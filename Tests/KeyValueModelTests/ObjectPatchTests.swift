@@ -110,7 +110,8 @@ struct ObjectPatchTests {
       .set("Item/1.size", to: "8"),
       .jsonPatch(
         "Item/1",
-        #"[{"op":"test","path":"/size","value":8},{"op":"replace","path":"/size","value":9},{"op":"test","path":"/size","value":9.0}]"#
+        #"[{"op":"test","path":"/size","value":8},{"op":"replace","path":"/size","value":9},"#
+          + #"{"op":"test","path":"/size","value":9.0}]"#
       ))
     #expect(try fixture.value("Item/1", "size") == "9")
     #expect(fixture.model.state.record(try ref("Item/1"))?.revision == fixture.model.revision)

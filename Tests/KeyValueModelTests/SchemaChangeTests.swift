@@ -89,7 +89,8 @@ struct SchemaChangeTests {
   func kept() throws {
     let fixture = try EvolutionFixture(
       "A: {keys: {x: {type: string}, many: {toMany: A}}}",
-      "B: {}, A: {keys: {note: {type: string}, many: {toMany: A}, x: {type: string, indexed: true}, twice: {computed: x + x}}}",
+      "B: {}, A: {keys: {note: {type: string}, many: {toMany: A}, x: {type: string, indexed: true}, "
+        + "twice: {computed: x + x}}}",
       data: ["A/1 {\"x\":\"a\"}", "A/2 {\"many\":[\"A/1\",\"A/2\"]}"])
     let migration = try fixture.migrated()
     #expect(
@@ -118,7 +119,8 @@ struct SchemaChangeTests {
   func farSides() throws {
     let fixture = try EvolutionFixture(
       "D: {}, E: {keys: {d: {toOne: D}}}, F: {extends: E}",
-      "D: {keys: {all: {toMany: E, ordered: true, inverse: d}}}, E: {keys: {d: {toOne: D, inverse: all}}}, F: {extends: E}",
+      "D: {keys: {all: {toMany: E, ordered: true, inverse: d}}}, E: {keys: {d: {toOne: D, inverse: all}}}, "
+        + "F: {extends: E}",
       data: ["D/1", "D/2", "E/2 {\"d\":\"D/1\"}", "F/1 {\"d\":\"D/1\"}", "E/1 {\"d\":\"D/1\"}", "E/3"])
     let migration = try fixture.migrated()
     #expect(objects(of: migration.state)[0] == #"{"@ref":"D/1","@revision":7,"all":["E/1","E/2","F/1"]}"#)

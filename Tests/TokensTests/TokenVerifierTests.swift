@@ -37,7 +37,8 @@ struct TokenVerifierTests {
     let (p256, p384, ed) = (P256.Signing.PrivateKey(), P384.Signing.PrivateKey(), Curve25519.Signing.PrivateKey())
     func secretKey(_ algorithm: String) -> String { #"{"kty":"oct","alg":"\#(algorithm)","k":"\#(text(secret))"}"# }
     func rsaKey(_ algorithm: String) -> String {
-      #"{"kty":"RSA","alg":"\#(algorithm)","n":"\#(text(primitives.modulus))","e":"\#(text(primitives.publicExponent))"}"#
+      let (modulus, exponent) = (text(primitives.modulus), text(primitives.publicExponent))
+      return #"{"kty":"RSA","alg":"\#(algorithm)","n":"\#(modulus)","e":"\#(exponent)"}"#
     }
     func point(_ algorithm: String, _ curve: String, _ bytes: Data) -> String {
       let (x, y) = (bytes.prefix(bytes.count / 2), bytes.suffix(bytes.count / 2))
@@ -108,8 +109,8 @@ struct TokenVerifierTests {
 
   @Test("The example of RFC 7515, A.1: its signature is good, and a 'sub' is wanted")
   func example() throws {
-    let key =
-      #"{"kty":"oct","alg":"HS256","k":"AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow"}"#
+    let secret = "AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow"
+    let key = #"{"kty":"oct","alg":"HS256","k":"\#(secret)"}"#
     let token =
       "eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9"
       + ".eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ"

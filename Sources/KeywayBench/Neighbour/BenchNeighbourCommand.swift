@@ -53,8 +53,8 @@ struct BenchNeighbourCommand: ParsableCommand {
 
   @Option(
     help: """
-      The nice value of its threads: 19 leaves the processors to the server and the others, as a neighbour on a machine \
-      of its own does.
+      The nice value of its threads: 19 leaves the processors to the server and the others, as a neighbour on a \
+      machine of its own does.
       """)
   var nice = 0
 

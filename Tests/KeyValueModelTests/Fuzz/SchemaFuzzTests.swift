@@ -33,7 +33,8 @@ struct SchemaFuzzTests {
       entities:
         Note: { keys: { text: { type: string, indexed: true }, parent: { toOne: Note, delete: cascade } } }
         Tag:
-          keys: { notes: { toMany: Note }, n: { type: integer, notifies: changed }, m: { type: json, notifies: manual } }
+          keys:
+            { notes: { toMany: Note }, n: { type: integer, notifies: changed }, m: { type: json, notifies: manual } }
       """,
     ],
     pieces: [

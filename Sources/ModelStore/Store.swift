@@ -130,16 +130,17 @@ package final class Store: Sendable {
   /// Hands a transaction to the writer. False where too many wait already, of all clients or of this one: then nothing
   /// happens and `conclude` is never called. Otherwise it is called exactly once, and what it gives is too. What
   /// `attachment` gives is kept with the commit. `limits` are the store's own unless others are given. `client` is a
-  /// number for who asks: those of different numbers take turns.
+  /// number for who asks: those of different numbers take turns, in which `bytes`, about what it takes, counts.
   package func submit(
-    _ transaction: Transaction, of client: Int = 0, limits: TransactionLimits? = nil, attachment: Attachment? = nil,
+    _ transaction: Transaction, of client: Int = 0, bytes: Int = 0, limits: TransactionLimits? = nil,
+    attachment: Attachment? = nil,
     conclude: @escaping Conclusion
   ) -> Bool {
     let submission = Submission(
       transaction: transaction, limits: limits ?? self.limits.transaction, attachment: attachment, conclude: conclude)
     enum Entry { case refused, queued, first }
     let entry = queue.withLock { queue -> Entry in
-      guard queue.enqueue(submission, of: client) else { return .refused }
+      guard queue.enqueue(submission, bytes: bytes, of: client) else { return .refused }
       if queue.isScheduled { return .queued }
       queue.isScheduled = true
       return .first
@@ -152,13 +153,14 @@ package final class Store: Sendable {
   private func writeAll() {
     while true {
       gather()
-      // What comes while these are written waits for its turn, and for the next batch.
-      var count = queue.withLock { queue in
-        if queue.count == 0 { queue.isScheduled = false }
-        return queue.count
+      let batch = queue.withLock { queue in
+        let batch = queue.takeBatch()
+        if batch.isEmpty { queue.isScheduled = false }
+        return batch
       }
-      if count == 0 { return }
-      while count > 0 { count -= write(atMost: count) }
+      if batch.isEmpty { return }
+      var rest = batch[...]
+      while !rest.isEmpty { write(&rest) }
       journal.maintain()
     }
   }
@@ -173,17 +175,17 @@ package final class Store: Sendable {
     while queue.withLock({ (1..<expected).contains($0.count) }), .now < deadline { usleep(50) }
   }
 
-  /// Commits as many of the writes that wait as go into one batch, and gives their number.
-  private func write(atMost limit: Int) -> Int {
+  /// Commits as much of `rest` as goes into one batch, and takes it off.
+  private func write(_ rest: inout ArraySlice<Submission>) {
     var actions: [@Sendable (StoreUnavailable?) -> Void] = []
-    queue.withLock { $0.beginBatch() }
     let failure = writing.withLock { writing -> StoreUnavailable? in
       var commits: [Commit] = []
       var records: [JournalRecord] = []
       var bytes = 0
       let milliseconds = now()
       let base = writing.model.revision
-      while actions.count < limit, bytes < limits.batchBytes, let (submission, client) = queue.withLock({ $0.next() }) {
+      while let submission = rest.first, bytes < limits.batchBytes {
+        rest.removeFirst()
         let outcome = Result { () throws(ModelError) in
           try writing.model.commit(submission.transaction, limits: submission.limits)
         }
@@ -193,7 +195,6 @@ package final class Store: Sendable {
             submission.transaction, revision: commit.revision, milliseconds: milliseconds,
             attachment: submission.attachment?(commit, writing.model.state))
           bytes += record.body.count
-          queue.withLock { $0.count(record.body.count, of: client) }
           records.append(record)
         }
         actions.append(submission.conclude(outcome, writing.model.state))
@@ -218,7 +219,6 @@ package final class Store: Sendable {
       return nil
     }
     for action in actions { action(failure) }
-    return actions.count
   }
 
   /// Between two attempts to read a journal back that may have lost something.

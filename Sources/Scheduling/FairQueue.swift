@@ -33,6 +33,8 @@ package struct FairQueue<Client: Hashable & Sendable, Job: Sendable>: Sendable {
 
   /// How many clients have something waiting.
   package var waitingClientCount: Int { turns.count }
+  /// The client whose turn it is; nil where nothing waits.
+  package var firstClient: Client? { turns.first }
 
   /// Whether no client has a job waiting or being done.
   package var isIdle: Bool { accounts.isEmpty }

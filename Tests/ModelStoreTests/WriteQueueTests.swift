@@ -19,24 +19,18 @@ struct WriteQueueTests {
     return WriteQueue(limits)
   }
 
-  /// The next batch, as the writer makes it.
-  private static func batch(_ queue: inout WriteQueue<Write>, limit: Int = 128 * share) -> [Write] {
-    queue.beginBatch()
-    var (batch, bytes): ([Write], Int) = ([], 0)
-    while bytes < limit, let (write, client) = queue.next() {
-      queue.count(write.bytes, of: client)
-      bytes += write.bytes
-      batch.append(write)
-    }
-    return batch
+  private static func enqueue(_ write: Write, _ queue: inout WriteQueue<Write>) {
+    if !queue.enqueue(write, bytes: write.bytes, of: write.client) { Issue.record("a write was refused") }
   }
 
-  @Test("A client that is alone fills batches")
+  @Test("A client that is alone has all that it wants to write at once")
   func alone() {
     var queue = Self.queue()
-    for number in 0..<100 { _ = queue.enqueue(Write(client: 1, number: number, bytes: 2 * Self.share), of: 1) }
-    let batches = [Self.batch(&queue), Self.batch(&queue)]
-    #expect(batches.map(\.count) == [64, 36])
+    for _ in 0..<2 {
+      for number in 0..<100 { Self.enqueue(Write(client: 1, number: number, bytes: 2 * Self.share), &queue) }
+      let batches = [queue.takeBatch(), queue.takeBatch()]
+      #expect(batches.map(\.count) == [100, 0])
+    }
   }
 
   @Test("While others write, a client that has had more than its share misses batches that they are in")
@@ -45,9 +39,9 @@ struct WriteQueueTests {
     var others = 0
     var withBoth = 0
     for round in 0..<400 {
-      while queue.count < 4 { _ = queue.enqueue(Write(client: 1, number: round, bytes: 16 * Self.share), of: 1) }
-      _ = queue.enqueue(Write(client: 2, number: round, bytes: 10), of: 2)
-      let batch = Self.batch(&queue)
+      while queue.count < 4 { Self.enqueue(Write(client: 1, number: round, bytes: 16 * Self.share), &queue) }
+      Self.enqueue(Write(client: 2, number: round, bytes: 10), &queue)
+      let batch = queue.takeBatch()
       others += batch.count { $0.client == 2 }
       if Set(batch.map(\.client)).count == 2 { withBoth += 1 }
       #expect(batch.count { $0.client == 1 } <= 4)
@@ -67,18 +61,18 @@ struct WriteQueueTests {
         for _ in 0..<Int.random(in: 0..<5, using: &random) {
           let client = Int.random(in: 0..<4, using: &random)
           let bytes = random.chance(20) ? 100 * Self.share : Int.random(in: 0..<2 * Self.share, using: &random)
-          _ = queue.enqueue(Write(client: client, number: sent[client, default: 0], bytes: bytes), of: client)
+          Self.enqueue(Write(client: client, number: sent[client, default: 0], bytes: bytes), &queue)
           sent[client, default: 0] += 1
         }
         let waited = queue.count
-        let batch = Self.batch(&queue)
+        let batch = queue.takeBatch()
         #expect(batch.isEmpty == (waited == 0), "seed \(seed)")
         for write in batch {
           #expect(write.number == got[write.client, default: 0], "seed \(seed)")
           got[write.client, default: 0] += 1
         }
       }
-      while queue.count > 0 { for write in Self.batch(&queue) { got[write.client, default: 0] += 1 } }
+      while queue.count > 0 { for write in queue.takeBatch() { got[write.client, default: 0] += 1 } }
       #expect(got == sent, "seed \(seed)")
     }
   }

@@ -51,10 +51,11 @@ struct TransactionWriter: Sendable {
         return StoredResponse(request: request, response: response).bytes
       }
     }
-    let client = request.client
+    let (client, bytes) = (request.client, request.body().count)
     return .deferred { [self] completion in
       let submission = Submission(
-        client: client, write: write, transaction: transaction, attachment: attachment, rendered: rendered, kept: kept)
+        client: client, bytes: bytes, write: write, transaction: transaction, attachment: attachment,
+        rendered: rendered, kept: kept)
       guard isLarge else { return submit(submission, completion) }
       readings.perform(for: client, completion) {
         var submission = submission
@@ -67,6 +68,8 @@ struct TransactionWriter: Sendable {
   /// What is handed to the store, and what its answer is made with.
   private struct Submission: Sendable {
     let client: ClientAddress
+    /// What the client sent.
+    let bytes: Int
     let write: Write
     var transaction: Transaction
     let attachment: Store.Attachment?
@@ -78,7 +81,8 @@ struct TransactionWriter: Sendable {
   private func submit(_ submission: Submission, _ completion: Completion) {
     let (write, rendered, kept) = (submission.write, submission.rendered, submission.kept)
     let isAccepted = store.submit(
-      submission.transaction, of: submission.client.hashValue, attachment: submission.attachment
+      submission.transaction, of: submission.client.hashValue, bytes: submission.bytes,
+      attachment: submission.attachment
     ) { [self] outcome, state in
       if case .success(let commit) = outcome, kept == nil, write.isAbout(moreThan: Self.largeBytes, in: state) {
         let state = copy state

@@ -27,7 +27,7 @@ final class Connection: @unchecked Sendable {
   private var isRequestUnderWay = true
   private unowned let server: ServerContext
 
-  /// Whether it is with the pacer.
+  /// Whether it is with the pacer: then the server is what keeps its request from being read.
   let waitsForTurn = Atomic<Bool>(false)
   /// False when libmicrohttpd is about to close it.
   let isOpen = Atomic<Bool>(true)
@@ -51,9 +51,6 @@ final class Connection: @unchecked Sendable {
 
   /// Whether a request is at the handler or its answer on the way.
   var isBusy: Bool { busy.load(ordering: .acquiring) }
-
-  /// Whether the server is what keeps its request from being read.
-  var isWaitingForTurn: Bool { waitsForTurn.load(ordering: .relaxed) }
 
   // MARK: Reading
 

@@ -1,5 +1,6 @@
 import Glibc
 import Locking
+import Synchronization
 
 /// The connections that libmicrohttpd has, for the sake of those that are too slow: its own timeout starts again with
 /// every byte. A stop waits for those that are busy.
@@ -103,7 +104,9 @@ final class ConnectionRegistry: Sendable {
   /// the end of the stream and closes them. One that waits for its turn to be read is not late.
   func cutOverdue(now milliseconds: Int64) -> Int {
     forEach { connection in
-      guard connection.deadlineMilliseconds <= milliseconds, !connection.isWaitingForTurn else { return false }
+      guard connection.deadlineMilliseconds <= milliseconds, !connection.waitsForTurn.load(ordering: .relaxed) else {
+        return false
+      }
       shutdown(connection.descriptor, Int32(SHUT_RDWR))
       connection.clearDeadline()
       return true

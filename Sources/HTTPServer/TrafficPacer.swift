@@ -48,16 +48,16 @@ final class TrafficPacer: Sendable {
   func goOn(now: Int64) -> [Connection] {
     waiting.withLock { waiting in
       var connections: [Connection] = []
-      for (address, var queue) in waiting {
-        guard let rest = queue.first?.slot.traffic.rest(now: now), rest > 0 else { continue }
+      for address in Array(waiting.keys) {
+        guard let rest = waiting[address]?.first?.slot.traffic.rest(now: now), rest > 0 else { continue }
         var turns = 1 + rest / Self.turnBytes
-        while turns > 0, let connection = queue.popFirst() {
+        while turns > 0, let connection = waiting[address]?.popFirst() {
           connection.waitsForTurn.store(false, ordering: .relaxed)
           guard connection.isOpen.load(ordering: .relaxed) else { continue }
           connections.append(connection)
           turns -= 1
         }
-        waiting[address] = queue.isEmpty ? nil : queue
+        if waiting[address]?.isEmpty ?? true { waiting[address] = nil }
       }
       return connections
     }

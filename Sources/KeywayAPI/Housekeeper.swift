@@ -37,6 +37,7 @@ final class Housekeeper: Sendable {
     pages.sweep(written: store.snapshot.writtenBytes)
     idempotency.sweep()
     access.reloadKeys()
-    streams.expire(streams.owners.takeInvalid(access.isValid))
+    access.sessions.sweep(now: access.present)
+    streams.expire(streams.owners.takeInvalid(access.validity))
   }
 }

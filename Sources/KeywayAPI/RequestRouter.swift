@@ -175,11 +175,7 @@ final class RequestRouter: RequestHandler, Sendable {
       }
       return .response(Response(status: .noContent, fields: fields))
     }
-    if access.isOn {
-      requester = try self.requester(of: request, host: host)
-    } else {
-      requester = .anybody
-    }
+    requester = access.isOn ? try self.requester(of: request, host: host) : .anybody
     guard var handler = route.handler(of: method) else {
       throw Problem(.methodNotAllowed, "\(method.rawValue) is none of \(route.allow)").with(.allow, route.allow)
     }

@@ -13,8 +13,6 @@ package struct KeySet: Sendable {
   /// In the order of the file.
   let entries: [Entry]
 
-  /// Which reading of the keys this is: different for each set that was made.
-  package let generation: UInt64
   /// How many keys there are.
   package var count: Int { entries.count }
 
@@ -43,7 +41,6 @@ package struct KeySet: Sendable {
       }
     }
     self.entries = entries
-    generation = .random(in: .min ... .max)
   }
 
   /// Whether a key of another set is in this one as well, under the same name.

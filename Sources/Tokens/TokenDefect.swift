@@ -1,6 +1,6 @@
 /// Why a token is not good. It says nothing of what the token holds.
-package enum TokenDefect: Error, Hashable, Sendable, CaseIterable {
-  case malformed, unknownKey, forged, expired, early, withoutExpiry, withoutSubject, otherIssuer, otherAudience, revoked
+package enum TokenDefect: Error, Hashable, Sendable {
+  case malformed, unknownKey, forged, expired, early, withoutExpiry, withoutSubject, otherIssuer, otherAudience
 
   /// The reason, as a sentence's predicate.
   package var reason: String {
@@ -14,7 +14,6 @@ package enum TokenDefect: Error, Hashable, Sendable, CaseIterable {
     case .withoutSubject: "has no 'sub', which is a text"
     case .otherIssuer: "is from another issuer"
     case .otherAudience: "is for another audience"
-    case .revoked: "was revoked"
     }
   }
 }

@@ -56,25 +56,33 @@ final class AccessControl: Sendable {
 
   /// Who sends a request: the header wins over the cookie. Throws `unauthenticated` for a token that is not good.
   func requester(of request: borrowing Request) throws(Problem) -> Requester {
-    guard isOn else { return .anybody }
+    guard let state else { return .anybody }
     if let authorization = request.header(.authorization) {
-      return try requester(authorization: authorization)
+      guard let token = BearerToken(authorization: authorization) else {
+        throw Self.refusal("the Authorization header is not 'Bearer' with a token")
+      }
+      return try requester(token: token.text, "the token", state)
     }
     guard let session = Session(in: request) else { return .nobody }
-    guard sessions.isOpen(session) else { throw Self.refusal("the session was ended") }
-    return try requester(token: session.token, "the session's token")
+    return try requester(of: session, state)
   }
 
-  private func requester(authorization: String) throws(Problem) -> Requester {
-    guard let token = BearerToken(authorization: authorization) else {
-      throw Self.refusal("the Authorization header is not 'Bearer' with a token")
+  /// Whose a session is. Throws `unauthenticated` where it was ended, or its token is not good.
+  func identity(of session: Session) throws(Problem) -> Identity? {
+    guard let state else { return nil }
+    return try requester(of: session, state).identity
+  }
+
+  private func requester(of session: Session, _ state: Locked<State>) throws(Problem) -> Requester {
+    let requester = try requester(token: session.token, "the session's token", state)
+    guard let identity = requester.identity, sessions.isOpen(session, of: identity.subject) else {
+      throw Self.refusal("the session was ended")
     }
-    return try requester(token: token.text, "the token")
+    return requester
   }
 
   /// Who a token stands for. `name` is what a problem calls it.
-  private func requester(token: String, _ name: String) throws(Problem) -> Requester {
-    guard let state else { return .anybody }
+  private func requester(token: String, _ name: String, _ state: Locked<State>) throws(Problem) -> Requester {
     do throws(TokenDefect) {
       // Verified outside of the lock: a signature takes long.
       let (verifier, known) = state.withLock { ($0.verifier, $0.tokens[token]) }
@@ -86,7 +94,7 @@ final class AccessControl: Sendable {
       let entry = TokenCache.Entry(identity: identity, isAdmin: admin.holds(of: identity.claims))
       state.withLock { state in
         // Keys that were read meanwhile may not have verified it.
-        if state.verifier.keys.generation == verifier.keys.generation { state.tokens.remember(token, entry) }
+        if state.verifier.keys.has(identity.key) { state.tokens.remember(token, entry) }
       }
       return .known(identity, isAdmin: entry.isAdmin)
     } catch {
@@ -128,11 +136,11 @@ final class AccessControl: Sendable {
     }
   }
 
-  /// Whether an identity still holds: its token has not expired, and a key has it that is still there.
-  func isValid(_ identity: Identity) -> Bool {
-    guard let state else { return true }
-    let verifier = state.withLock { $0.verifier }
-    return (try? verifier.check(identity, now: now())) != nil && verifier.keys.has(identity.key)
+  /// Says of an identity whether it still holds: its token has not expired, and its key is still there.
+  var validity: (Identity) -> Bool {
+    guard let verifier = state?.withLock({ $0.verifier }) else { return { _ in true } }
+    let now = now()
+    return { (try? verifier.check($0, now: now)) != nil && verifier.keys.has($0.key) }
   }
 }
 

@@ -1,6 +1,5 @@
 import Expressions
 import KeyValueModel
-import Tokens
 
 /// The expression that says who may do everything.
 struct AdminRule: Sendable {

@@ -41,9 +41,10 @@ struct SessionHandlers: Sendable {
   /// `DELETE`: ends the session, here and in the browser.
   func end(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.target.allowOnly()
-    if let session = Session(in: request), access.isOn {
-      let expires = context.requester.identity?.expires ?? .infinity
-      access.sessions.end(session, expires: expires, now: access.present)
+    // The header may be another's.
+    if let session = Session(in: request), let identity = try access.identity(of: session) {
+      let expires = identity.expires + Double(access.options.leewaySeconds)
+      try access.sessions.end(session, of: identity.subject, expires: expires)
     }
     var fields = HTTPFields()
     fields[.setCookie] = Session.noCookie(isSecure: Self.isSecure(request))

@@ -6,6 +6,8 @@ import Locking
 /// What the session cookie says: a name of the session, and the token that it stands for.
 struct Session: Sendable {
   static let cookieName = "keyway_session"
+  /// The longest name that a session gets: two numbers of 64 bits to the base 36.
+  private static let maximumNameBytes = 26
 
   let name: String
   let token: String
@@ -23,7 +25,7 @@ struct Session: Sendable {
       let parts = pair.drop { $0 == " " }.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       guard parts.count == 2, parts[0] == Self.cookieName else { continue }
       let value = parts[1].split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
-      guard value.count == 2 else { return nil }
+      guard value.count == 2, value[0].utf8.count <= Self.maximumNameBytes else { return nil }
       (name, token) = (String(value[0]), String(value[1]))
       return
     }
@@ -42,24 +44,55 @@ struct Session: Sendable {
   }
 }
 
-/// The sessions that were ended before their tokens expire. Of more than `limit` the one that would expire first is
-/// forgotten.
+/// The sessions that were ended before their tokens expire, by the `sub` of these. Where one `sub` has too many, the
+/// one that would expire first is forgotten; where all together have too many, no more can be ended.
 final class Sessions: Sendable {
-  private let limit: Int
-  private let ended = Locked<[String: Double]>([:])
+  /// One part in so many is what one `sub` may have of them.
+  private static let shares = 1_000
 
-  init(limit: Int) { self.limit = limit }
+  private struct Contents {
+    var ended: [String: [String: Double]] = [:]
+    var count = 0
+  }
+
+  private let limit: Int
+  private let limitPerSubject: Int
+  private let contents = Locked(Contents())
+
+  init(limit: Int) {
+    self.limit = limit
+    limitPerSubject = max(1, limit / Self.shares)
+  }
 
   /// Whether a session has not been ended.
-  func isOpen(_ session: Session) -> Bool { ended.withLock { $0[session.name] == nil } }
+  func isOpen(_ session: Session, of subject: String) -> Bool {
+    contents.withLock { $0.ended[subject]?[session.name] == nil }
+  }
 
-  /// Ends a session whose token expires at a time, in seconds since 1970.
-  func end(_ session: Session, expires: Double, now: Double) {
-    ended.withLock { ended in
+  /// Ends a session whose token expires at a time, in seconds since 1970. Throws `overloaded` where too many are
+  /// remembered.
+  func end(_ session: Session, of subject: String, expires: Double) throws(Problem) {
+    try contents.withLock { contents throws(Problem) in
+      var ended = contents.ended[subject] ?? [:]
+      let before = ended.count
+      if before == limitPerSubject, let first = ended.min(by: { $0.value < $1.value }) { ended[first.key] = nil }
       ended[session.name] = expires
-      guard ended.count > limit else { return }
-      ended = ended.filter { $0.value > now }
-      if ended.count > limit, let first = ended.min(by: { $0.value < $1.value }) { ended[first.key] = nil }
+      guard contents.count + ended.count - before <= limit else {
+        throw Problem(.overloaded, "as many sessions have been ended as access.endedSessions allows; try again later")
+      }
+      contents.count += ended.count - before
+      contents.ended[subject] = ended
+    }
+  }
+
+  /// Forgets those whose tokens have expired by now, in seconds since 1970.
+  func sweep(now: Double) {
+    contents.withLock { contents in
+      contents.ended = contents.ended.compactMapValues { ended in
+        let rest = ended.filter { $0.value > now }
+        return rest.isEmpty ? nil : rest
+      }
+      contents.count = contents.ended.values.reduce(0) { $0 + $1.count }
     }
   }
 }

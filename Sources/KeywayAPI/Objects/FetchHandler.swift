@@ -1,6 +1,7 @@
 import HTTPServer
 import KeyValueModel
 import ModelStore
+import Tokens
 
 /// Objects by the page: those of one entity, or all of them.
 struct FetchHandler: Sendable {
@@ -96,6 +97,7 @@ struct FetchHandler: Sendable {
     rows: @escaping @Sendable (MeteredState) throws(Problem) -> PageStore.Rows,
     encoder: @escaping @Sendable (MeteredState, ReadingBudget) throws(Problem) -> ObjectEncoder
   ) throws(Problem) -> HandlerResponse {
+    let owner = context.requester.identity?.subject
     let limit = try context.target.limit(upTo: pages.limits.objects)
     let page = context.target["page"]
     let state = store.snapshot.state
@@ -106,16 +108,12 @@ struct FetchHandler: Sendable {
       let fetch: PageStore.Fetch
       var offset = 0
       if let page {
-        // A page shows what its first reader may read.
-        guard context.requester.mayDoEverything else {
-          throw Problem(.pageExpired, "the fetch of this page is not kept, or not for you")
-        }
-        (word, fetch, offset) = try pages.fetch(page: page, subject: subject)
+        (word, fetch, offset) = try pages.fetch(page: page, subject: subject, owner: owner)
       } else {
         let snapshot = context.snapshot(of: store)
         let rows = try rows(budget.metered(snapshot.state))
         try budget.check()
-        fetch = PageStore.Fetch(snapshot: snapshot, rows: rows, subject: subject)
+        fetch = PageStore.Fetch(snapshot: snapshot, rows: rows, subject: subject, owner: owner)
       }
       let references = fetch.rows.references
       let end = min(offset + limit, references.count)

@@ -27,10 +27,13 @@ package final class PageStore: Sendable {
     let rows: Rows
     /// What was fetched, so that a page is not continued under another name.
     let subject: String
+    /// The `sub` of who fetched it; nil for a client without a token.
+    let owner: String?
 
     /// What it takes by itself, about.
     var byteCount: Int {
       256 + MemoryLayout<Reference>.stride * rows.references.count + rows.sections.count + subject.utf8.count
+        + (owner?.utf8.count ?? 0)
     }
   }
 
@@ -99,8 +102,9 @@ package final class PageStore: Sendable {
     return word
   }
 
-  /// The fetch that a page belongs to, and where the page begins.
-  func fetch(page: String, subject: String) throws(Problem) -> (word: String, fetch: Fetch, offset: Int) {
+  /// The fetch that a page belongs to, and where the page begins. One of another owner is like one that is not kept.
+  func fetch(page: String, subject: String, owner: String?) throws(Problem) -> (word: String, fetch: Fetch, offset: Int)
+  {
     let parts = page.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count == 2, let offset = Int(parts[1]), offset >= 0 else {
       throw Problem(.malformedQuery, "page wants what 'next' gave")
@@ -111,7 +115,9 @@ package final class PageStore: Sendable {
       contents.removeExpired(at: now)
       return contents.fetch(word)
     }
-    guard let fetch else { throw Problem(.pageExpired, "the state of this page is no longer kept") }
+    guard let fetch, fetch.owner == owner else {
+      throw Problem(.pageExpired, "the state of this page is no longer kept")
+    }
     guard fetch.subject == subject, offset <= fetch.rows.references.count else {
       throw Problem(.malformedQuery, "page belongs to another fetch")
     }

@@ -5,7 +5,12 @@ extension Settings {
     SettingLimit(
       "access.leewaySeconds", of: .server, "a token that expired longer ago is refused: 401 `unauthenticated`"),
     SettingLimit("access.cachedTokenBytes", of: .server, "the oldest are verified again when they come"),
-    SettingLimit("access.endedSessions", of: .server, "the one whose token expires first is forgotten"),
+    SettingLimit(
+      "access.endedSessions", of: .server,
+      """
+      503 `overloaded`, and the session goes on; of one `sub` 1/1000 of them, of which the one whose token expires \
+      first is forgotten
+      """),
     SettingLimit("log.access", of: .server, "see <doc:Operating>"),
     SettingLimit(
       "log.bytes", of: .server,

@@ -104,8 +104,7 @@ let package = Package(
       name: "KeywayAPI",
       dependencies: [
         "Digests", "Expressions", "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "Locking",
-        "ModelStore",
-        "Notation", "Scheduling", "Tokens",
+        "ModelStore", "Notation", "Scheduling", "Tokens",
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "DequeModule", package: "swift-collections"),

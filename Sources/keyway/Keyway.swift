@@ -8,7 +8,6 @@ import KeywayBench
     abstract: "Keeps model objects, serves them over REST, and sends every subscriber what changed.",
     subcommands: [
       ServeCommand.self, CheckCommand.self, GetCommand.self, SetCommand.self, WatchCommand.self, ImportCommand.self,
-      ExportCommand.self, StoreCommand.self, TokenCommand.self, BenchCommand.self,
-      SettingsCommand.self,
+      ExportCommand.self, StoreCommand.self, TokenCommand.self, BenchCommand.self, SettingsCommand.self,
     ])
 }

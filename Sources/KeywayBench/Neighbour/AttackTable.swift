@@ -4,8 +4,8 @@ import Seeding
 
 /// Everything that the neighbour can do.
 enum AttackTable {
-  /// The attacks in the order of the report; the first is for comparison, the last a mixture of the
-  /// others.
+  /// The attacks in the order of the report; the first is for comparison, the last a mixture
+  /// of the others.
   static let all: [any Attack] = [ProcessorAttack()] + single + [MixedAttack(attacks: single)]
 
   /// Those of that name; all where none is named. Nil where a name is unknown.

@@ -5,7 +5,7 @@ package struct Deadline: Sendable {
   private let end: UInt64
 
   /// So many seconds from now.
-  package init(seconds: Double = 20) { end = MonotonicClock.after(seconds: seconds) }
+  package init(seconds: Double = 60) { end = MonotonicClock.after(seconds: seconds) }
 
   /// Whether it has passed.
   package var hasPassed: Bool { MonotonicClock.now() >= end }

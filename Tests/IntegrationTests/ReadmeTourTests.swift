@@ -27,7 +27,7 @@ struct ReadmeTourTests {
     server = try ServerProcess()
   }
 
-  @Test("Every command of the tour prints what the README says", .timeLimit(.minutes(2)))
+  @Test("Every command of the tour prints what the README says", .timeLimit(.minutes(10)))
   func tour() throws {
     let steps = Self.steps(in: readme)
     #expect(!steps.isEmpty, "README.md has no console block behind <!-- tour -->")

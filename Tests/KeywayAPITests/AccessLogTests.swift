@@ -6,7 +6,7 @@ import Logging
 import LoopbackKit
 import Testing
 
-@Suite("The access log", .timeLimit(.minutes(1)))
+@Suite("The access log", .timeLimit(.minutes(10)))
 struct AccessLogTests {
   /// A server whose access log goes into a pipe that the test reads.
   private final class LoggedServer {

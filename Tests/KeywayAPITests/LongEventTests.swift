@@ -5,7 +5,7 @@ import Testing
 
 @testable import KeywayAPI
 
-@Suite("Events that are longer than streams.eventBytes", .timeLimit(.minutes(2)))
+@Suite("Events that are longer than streams.eventBytes", .timeLimit(.minutes(10)))
 struct LongEventTests {
   private let server: TestServer
   private static let limit = 8192

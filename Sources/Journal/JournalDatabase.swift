@@ -25,6 +25,8 @@ struct JournalDatabase: Sendable {
 
   private let pool: DatabasePool
   private let path: String
+  /// What an error calls it.
+  var place: String { path }
   /// GRDB does not protect a reader of a pool that is being closed: its connection would be gone under it.
   private let gate = UseGate()
 
@@ -67,6 +69,14 @@ struct JournalDatabase: Sendable {
           CREATE TABLE record (
             revision INTEGER PRIMARY KEY, milliseconds INTEGER NOT NULL, digest INTEGER NOT NULL, body BLOB NOT NULL);
           CREATE TABLE head (id INTEGER PRIMARY KEY CHECK (id = 1), content TEXT NOT NULL, digest INTEGER NOT NULL);
+          """)
+    }
+    migrator.registerMigration("2: revocations of tokens") { db in
+      // The sub is a blob: its bytes count, and may have a zero among them.
+      try db.execute(
+        sql: """
+          CREATE TABLE revocation (
+            subject BLOB PRIMARY KEY, milliseconds INTEGER NOT NULL, digest INTEGER NOT NULL) WITHOUT ROWID;
           """)
     }
     return migrator
@@ -153,7 +163,7 @@ struct JournalDatabase: Sendable {
     .damaged(place: "\(path), revision \(revision)", reason: "it is missing")
   }
 
-  private func reading<Result>(_ body: (Database) throws -> Result) throws(JournalError) -> Result {
+  func reading<Result>(_ body: (Database) throws -> Result) throws(JournalError) -> Result {
     try using { try $0.read(body) }
   }
 
@@ -307,7 +317,7 @@ struct JournalDatabase: Sendable {
     }
   }
 
-  private func writing<Result>(_ body: (Database) throws -> Result) throws(JournalError) -> Result {
+  func writing<Result>(_ body: (Database) throws -> Result) throws(JournalError) -> Result {
     try using { pool in
       var result: Result?
       try pool.writeWithoutTransaction { db in

@@ -83,6 +83,7 @@ package struct JournalInspection: Sendable {
     var last = head?.base ?? 0
     do throws(JournalError) {
       last = max(last, try database?.lastRevision() ?? 0)
+      _ = try database?.revocations()
     } catch {
       problems.append(Problem(error, place: layout.database))
     }

@@ -78,6 +78,7 @@ struct JournalReplacement {
       try database.write(
         JournalDatabase.Head(
           epoch: identity.epoch, schema: identity.schema, base: start.revision, baseDigest: start.digest))
+      if let revocations = try? inspection.database?.wholeRevocations() { try database.write(revocations) }
       var reader = inspection.reader(from: start, through: until)
       while let entries = reader.nextEntries() {
         try database.append(entries)

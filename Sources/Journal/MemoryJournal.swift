@@ -10,6 +10,7 @@ package final class MemoryJournal: TransactionJournal {
     var baseDigest = JournalDigest.start
     var records: Deque<(record: JournalRecord, digest: JournalDigest)> = []
     var snapshots: [(snapshot: JournalSnapshot, blocks: [[UInt8]])] = []
+    var revocations: [[UInt8]: Revocation] = [:]
     var isClosed = false
 
     var last: UInt64 { base + UInt64(records.count) }
@@ -129,6 +130,22 @@ package final class MemoryJournal: TransactionJournal {
       contents.baseDigest = digest
       contents.records = []
       contents.snapshots = [(JournalSnapshot(revision: revision, digest: digest), blocks)]
+    }
+  }
+
+  /// See `TransactionJournal.revocations()`.
+  package func revocations() throws(JournalError) -> [Revocation] {
+    try contents.withLock { contents throws(JournalError) in
+      guard !contents.isClosed else { throw JournalError.unusable("the journal is closed") }
+      return contents.revocations.sorted { $0.key.lexicographicallyPrecedes($1.key) }.map(\.value)
+    }
+  }
+
+  /// See `TransactionJournal.setRevocation(of:to:)`.
+  package func setRevocation(of subject: String, to milliseconds: Int64?) throws(JournalError) {
+    try contents.withLock { contents throws(JournalError) in
+      guard !contents.isClosed else { throw JournalError.unusable("the journal is closed") }
+      contents.revocations[Array(subject.utf8)] = milliseconds.map { Revocation(subject: subject, milliseconds: $0) }
     }
   }
 

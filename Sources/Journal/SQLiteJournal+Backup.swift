@@ -32,7 +32,8 @@ extension SQLiteJournal {
     let digest = try database.digest(at: revision, head)
     guard revision <= last, let digest else { throw .invalid("the journal does not hold revision \(revision)") }
     let header = SnapshotFile.Header(
-      epoch: head.epoch, revision: revision, digest: digest, milliseconds: milliseconds, schema: head.schema)
+      epoch: head.epoch, revision: revision, digest: digest, milliseconds: milliseconds, schema: head.schema,
+      revocations: try database.revocations())
     try SnapshotFile.write(header, to: path, next)
   }
 }

@@ -22,7 +22,8 @@ extension SQLiteJournal {
     }
     let next = JournalLayout(directory: layout.restoring)
     try SystemFile.removeDirectory(next.directory)
-    try make(next, of: backup, epoch: epoch)
+    let revocations = Revocation.merged(backup.header.revocations ?? [], JournalDatabase.revocations(in: layout))
+    try make(next, of: backup, epoch: epoch, revocations)
     let aside = SystemFile.unusedName("\(directory)/replaced-\(SystemFile.timeName(milliseconds))")
     let isReplaced = try moveAside(layout, to: JournalLayout(directory: aside))
     // The mark comes last, and the database before it: a directory with neither would be one for a new store.
@@ -43,7 +44,9 @@ extension SQLiteJournal {
     return inspection.problems.isEmpty && inspection.last == 0
   }
 
-  private static func make(_ layout: JournalLayout, of backup: SnapshotFile, epoch: String) throws(JournalError) {
+  private static func make(
+    _ layout: JournalLayout, of backup: SnapshotFile, epoch: String, _ revocations: [Revocation]
+  ) throws(JournalError) {
     try SystemFile.makeDirectory(layout.snapshots)
     let source = backup.header
     let digest = JournalDigest.rebased(to: source.revision, schema: source.schema)
@@ -54,6 +57,7 @@ extension SQLiteJournal {
     do throws(JournalError) {
       try database.write(
         JournalDatabase.Head(epoch: epoch, schema: source.schema, base: source.revision, baseDigest: digest))
+      try database.write(revocations)
       try database.settle()
     } catch {
       database.close()

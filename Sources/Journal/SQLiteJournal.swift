@@ -43,7 +43,7 @@ package final class SQLiteJournal: TransactionJournal {
   /// Nil where the journal is only read.
   let lock: DirectoryLock?
   let mark: SystemFile?
-  private let flusher: LogFlusher?
+  let flusher: LogFlusher?
   /// Held while the journal compacts, recovers or begins anew, so that these come one after the other. No other lock is
   /// held when it is taken.
   let maintenance = Locked(())

@@ -20,6 +20,8 @@ package struct SnapshotFile: Sendable {
     package let milliseconds: Int64
     /// The text of the schema under which the objects stand.
     package let schema: String
+    /// In a backup, the revocations of tokens, of which no record tells.
+    package var revocations: [Revocation]?
   }
 
   /// What it says of itself.

@@ -53,6 +53,14 @@ package protocol TransactionJournal: AnyObject, Sendable {
     to revision: UInt64, schema: String, milliseconds: Int64, _ next: () throws -> [UInt8]?
   ) throws(JournalError)
 
+  /// The revocations of tokens that are kept, one of each `sub`, by its bytes. They have no revision, and nothing that
+  /// becomes of the records touches them. Throws `damaged` where one is not what was written.
+  func revocations() throws(JournalError) -> [Revocation]
+
+  /// Keeps a revocation of a `sub`, of a time in milliseconds since 1970, in the place of the one there was; nil takes
+  /// that away, if there is one. Any thread. Where it throws `untrusted`, it may be done or not.
+  func setRevocation(of subject: String, to milliseconds: Int64?) throws(JournalError)
+
   /// Reads everything back after `untrusted`, from the disk and not from memory, and takes away what was never
   /// acknowledged. Throws what is still wrong.
   func recover() throws(JournalError)

@@ -89,6 +89,15 @@ package final class FaultyJournal: TransactionJournal {
     try base.rebase(to: revision, schema: schema, milliseconds: milliseconds, next)
   }
 
+  /// See `TransactionJournal.revocations`.
+  package func revocations() throws(JournalError) -> [Revocation] { try base.revocations() }
+
+  /// See `TransactionJournal.setRevocation`: fails as an append does.
+  package func setRevocation(of subject: String, to milliseconds: Int64?) throws(JournalError) {
+    if let error = faults.withLock({ $0.append }) { throw error }
+    try base.setRevocation(of: subject, to: milliseconds)
+  }
+
   /// See `TransactionJournal.recover`.
   package func recover() throws(JournalError) {
     let error = faults.withLock { faults -> JournalError? in

@@ -144,6 +144,32 @@ struct JournalConformanceTests {
     #expect(try journal.all(after: 6) == [record(7)])
   }
 
+  @Test("Revocations are kept, one of each sub, whatever becomes of the records", arguments: Subject.Kind.allCases)
+  func revocations(_ kind: Subject.Kind) throws {
+    let subject = try Subject(kind)
+    var journal = try subject.open()
+    #expect(try journal.revocations().isEmpty)
+    let zero = "a\u{0}b"
+    for (sub, time) in [("b", 5), ("a", 1), (zero, -7), ("\u{e4}", 2), ("a\u{308}", 3), ("b", 4), ("gone", 9)] {
+      try journal.setRevocation(of: sub, to: Int64(time))
+    }
+    try journal.setRevocation(of: "gone", to: nil)
+    try journal.setRevocation(of: "never there", to: nil)
+    try journal.append([record(1)], after: 0)
+    try journal.rebase(to: 2, schema: "b", milliseconds: 0) { nil }
+    for _ in 0..<2 {
+      let found = try journal.revocations()
+      #expect(found.map { Array($0.subject.utf8) } == ["a", zero, "a\u{308}", "b", "\u{e4}"].map { Array($0.utf8) })
+      #expect(found.map(\.milliseconds) == [1, -7, 3, 4, 2])
+      try journal.recover()
+      journal = try subject.reopen(journal)
+    }
+    journal.close()
+    #expect(throws: JournalError.self) { try journal.setRevocation(of: "a", to: 0) }
+    #expect(throws: JournalError.self) { try journal.setRevocation(of: "a", to: nil) }
+    #expect(throws: JournalError.self) { try journal.revocations() }
+  }
+
   @Test("Whatever is done with a journal, it holds what a list would hold", arguments: Subject.Kind.allCases)
   func randomly(_ kind: Subject.Kind) throws {
     var random = SplitMix64(seed: seed)

@@ -38,6 +38,22 @@ struct RepairTests {
     #expect(try store.inspect(\.problems).isEmpty)
   }
 
+  @Test("Revocations stay; one that is damaged keeps the store from being opened, and a repair leaves it out")
+  func revocations() throws {
+    let store = try StoreFolder(records: 20)
+    try store.use { journal in
+      for sub in ["alice", "<bob>", "carol"] { try journal.setRevocation(of: sub, to: 7) }
+    }
+    #expect(try store.inspect(\.problems).isEmpty)
+    try store.damage("journal.sqlite", at: "<bob>")
+    #expect(throws: JournalError.self) { try store.use { try $0.revocations() } }
+    let problems = try store.inspect(\.problems)
+    #expect(problems.count == 1 && problems[0].reason.contains("revocation"), "\(problems)")
+    _ = try store.repair(until: 20)
+    #expect(try store.use { try $0.revocations().map(\.subject) } == ["alice", "carol"])
+    #expect(try store.contents().records == records(1...20))
+  }
+
   @Test("Beyond a damaged record nothing is repaired, and the message has the last good revision")
   func damagedRecord() throws {
     let store = try StoreFolder(records: 20)

@@ -49,6 +49,29 @@ struct RestoringTests {
     old.close()
   }
 
+  @Test("Revocations are part of a backup; a restore keeps those of the store that it replaces, the later of each sub")
+  func revocations() throws {
+    let store = try StoreFolder(records: 20)
+    try store.use { journal in
+      for (sub, time) in [("a", 5), ("b", 5), ("c", 5)] {
+        try journal.setRevocation(of: sub, to: Int64(time))
+      }
+    }
+    let file = try backup(store, at: 17, to: store.file("b"))
+    try store.use { journal in
+      for (sub, time) in [("b", 9), ("c", 1), ("d", 2)] {
+        try journal.setRevocation(of: sub, to: Int64(time))
+      }
+      try journal.setRevocation(of: "a", to: nil)
+    }
+    let other = try StoreFolder(records: 0)
+    try SQLiteJournal.restore(file, to: other.path, epoch: "cccc", replacing: false, milliseconds: 0)
+    #expect(try other.use { try $0.revocations().map(\.milliseconds) } == [5, 5, 5])
+    try SQLiteJournal.restore(file, to: store.path, epoch: "cccc", replacing: true, milliseconds: 0)
+    let merged = try store.use { try $0.revocations() }
+    #expect(merged.map(\.subject) == ["a", "b", "c", "d"] && merged.map(\.milliseconds) == [5, 9, 5, 2])
+  }
+
   @Test("A backup with a byte changed or cut off anywhere changes nothing")
   func damagedBackup() throws {
     let store = try StoreFolder(records: 20)

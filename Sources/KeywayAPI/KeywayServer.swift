@@ -95,7 +95,11 @@ package final class KeywayServer: Sendable {
   ) throws {
     self.schemaText = schemaText
     try configuration.access.check(host: configuration.host)
-    let access = try AccessControl(configuration.access, logger: logger) {
+    let journal = journal ?? MemoryJournal(identity: JournalIdentity(epoch: Self.makeEpoch(), schema: ""))
+    let revocations = try StoreError.of { () throws(JournalError) in
+      try Revocations(of: journal, limit: configuration.access.revocations)
+    }
+    let access = try AccessControl(configuration.access, revocations: revocations, logger: logger) {
       Double(Identifiers.epochMilliseconds) / 1_000
     }
     let origins = try Origins(configuration.access.origins)
@@ -106,7 +110,6 @@ package final class KeywayServer: Sendable {
     let watch = MemoryWatch(ledger, limits: configuration.memory)
     let conditions = ConditionLog(logger: logger, quietSeconds: configuration.conditionSeconds)
     hub = StreamHub(limits: configuration.server, ledger: ledger, logger: logger)
-    let journal = journal ?? MemoryJournal(identity: JournalIdentity(epoch: Self.makeEpoch(), schema: ""))
     let epoch = journal.identity.epoch
     let services = StreamServices(
       hub: hub, ledger: ledger, epoch: epoch, limits: configuration.streams, random: random)

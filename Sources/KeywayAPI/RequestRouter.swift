@@ -61,7 +61,8 @@ final class RequestRouter: RequestHandler, Sendable {
           store: store, streams: streams.registry, hub: hub, idempotency: idempotency, ledger: ledger,
           readiness: readiness, registry: registry),
         idempotency: IdempotentHandlers(store: idempotency, registry: registry),
-        sessions: SessionHandlers(access: access, random: random)))
+        sessions: SessionHandlers(access: access, random: random),
+        revocations: RevocationHandlers(revocations: access.revocations, readings: readings)))
     let counts = table.routes.map(\.counts) + [otherCounts]
     registry.collect { registry in
       for counts in counts { counts.export(to: registry) }

@@ -26,7 +26,7 @@ package enum StoreError: Error, Sendable, CustomStringConvertible {
 
 extension StoreError {
   /// Does something with a journal.
-  static func of<Result>(_ body: () throws(JournalError) -> Result) throws(StoreError) -> Result {
+  package static func of<Result>(_ body: () throws(JournalError) -> Result) throws(StoreError) -> Result {
     do throws(JournalError) {
       return try body()
     } catch {

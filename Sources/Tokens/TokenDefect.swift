@@ -1,6 +1,6 @@
 /// Why a token is not good. It says nothing of what the token holds.
 package enum TokenDefect: Error, Hashable, Sendable {
-  case malformed, unknownKey, forged, expired, early, withoutExpiry, withoutSubject, otherIssuer, otherAudience
+  case malformed, unknownKey, forged, expired, early, withoutExpiry, withoutSubject, otherIssuer, otherAudience, revoked
 
   /// The reason, as a sentence's predicate.
   package var reason: String {
@@ -14,6 +14,7 @@ package enum TokenDefect: Error, Hashable, Sendable {
     case .withoutSubject: "has no 'sub', which is a text"
     case .otherIssuer: "is from another issuer"
     case .otherAudience: "is for another audience"
+    case .revoked: "is revoked, or does not say when it was issued while others of its 'sub' are"
     }
   }
 }

@@ -16,6 +16,7 @@ final class AccessControl: Sendable {
 
   let options: AccessOptions
   let sessions: Sessions
+  let revocations: Revocations
   private let admin: AdminRule
   /// Nil where there are no keys.
   private let state: Locked<State>?
@@ -24,8 +25,11 @@ final class AccessControl: Sendable {
   private let now: @Sendable () -> Double
 
   /// Reads the keys where there are some. `now` gives seconds since 1970. Throws an `AccessError`.
-  init(_ options: AccessOptions, logger: Logger, now: @escaping @Sendable () -> Double) throws(AccessError) {
+  init(
+    _ options: AccessOptions, revocations: Revocations, logger: Logger, now: @escaping @Sendable () -> Double
+  ) throws(AccessError) {
     self.options = options
+    self.revocations = revocations
     self.logger = logger
     self.now = now
     admin = try AdminRule(options.admin)
@@ -88,9 +92,11 @@ final class AccessControl: Sendable {
       let (verifier, known) = state.withLock { ($0.verifier, $0.tokens[token]) }
       if let known {
         try verifier.check(known.identity, now: now())
+        try check(known.identity)
         return .known(known.identity, isAdmin: known.isAdmin)
       }
       let identity = try verifier.verify(token, now: now())
+      try check(identity)
       let entry = TokenCache.Entry(identity: identity, isAdmin: admin.holds(of: identity.claims))
       state.withLock { state in
         // Keys that were read meanwhile may not have verified it.
@@ -100,6 +106,11 @@ final class AccessControl: Sendable {
     } catch {
       throw Self.refusal("\(name) \(error.reason)")
     }
+  }
+
+  /// Asked at each use, also of a token that was verified before.
+  private func check(_ identity: Identity) throws(TokenDefect) {
+    if revocations.refuses(identity) { throw .revoked }
   }
 
   /// `unauthenticated` for a token that is not good (RFC 6750 §3).
@@ -136,11 +147,15 @@ final class AccessControl: Sendable {
     }
   }
 
-  /// Says of an identity whether it still holds: its token has not expired, and its key is still there.
+  /// Says of an identity whether it still holds: its token has not expired and is not revoked, and its key is still
+  /// there.
   var validity: (Identity) -> Bool {
     guard let verifier = state?.withLock({ $0.verifier }) else { return { _ in true } }
     let now = now()
-    return { (try? verifier.check($0, now: now)) != nil && verifier.keys.has($0.key) }
+    return { [revocations] identity in
+      (try? verifier.check(identity, now: now)) != nil && verifier.keys.has(identity.key)
+        && !revocations.refuses(identity)
+    }
   }
 }
 

@@ -24,6 +24,8 @@ package struct AccessOptions: Sendable {
   /// How many sessions that were ended are remembered until they would have ended by themselves.
   /// `access.endedSessions`.
   package var endedSessions = 100_000
+  /// How many revocations are kept. `access.revocations`.
+  package var revocations = 100_000
 
   /// The defaults.
   package init() {}

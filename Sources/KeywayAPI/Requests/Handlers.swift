@@ -13,4 +13,5 @@ struct Handlers: Sendable {
   let operations: OperationsHandlers
   let idempotency: IdempotentHandlers
   let sessions: SessionHandlers
+  let revocations: RevocationHandlers
 }

@@ -11,7 +11,7 @@ final class Route: Sendable {
   /// The variable parts of paths, named as in the patterns.
   enum Parameter: String, Sendable {
     case entity = "Entity"
-    case id, keyPath, stream, cell, code
+    case id, keyPath, stream, cell, code, sub
   }
 
   /// Whom a resource is for, on a server with keys.

@@ -12,6 +12,7 @@ struct RouteTable: Sendable {
     let (objects, keyPaths, transactions) = (handlers.objects, handlers.keyPaths, handlers.transactions)
     let (fetches, streams, cells, journal) = (handlers.fetches, handlers.streams, handlers.cells, handlers.journal)
     let (schema, operations, sessions) = (handlers.schema, handlers.operations, handlers.sessions)
+    let revocations = handlers.revocations
     // Makes a retried `POST` with an `Idempotency-Key` apply once.
     let once = handlers.idempotency.once
     routes = [
@@ -22,6 +23,10 @@ struct RouteTable: Sendable {
       Route("/v1/problems/{code}", [.get: operations.problem], isAlwaysServed: true),
       Route(
         "/v1/session", [.get: sessions.get, .post: sessions.begin, .delete: sessions.end], isAlwaysServed: true),
+      Route("/v1/access/revocations", [.get: revocations.list], audience: .admins),
+      Route(
+        "/v1/access/revocations/{sub}",
+        [.get: revocations.get, .put: revocations.put, .delete: revocations.delete], audience: .admins),
       Route("/v1/entities", [.get: schema.entities], audience: .identities),
       Route("/v1/entities/{Entity}", [.get: schema.entity], audience: .identities),
       Route("/v1/objects", [.get: fetches.fetchAll], audience: .admins),

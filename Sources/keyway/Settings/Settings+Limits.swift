@@ -11,6 +11,8 @@ extension Settings {
       503 `overloaded`, and the session goes on; of one `sub` 1/1000 of them, of which the one whose token expires \
       first is forgotten
       """),
+    SettingLimit(
+      "access.revocations", of: .server, "503 `overloaded`, and nothing is revoked until others have been lifted"),
     SettingLimit("log.access", of: .server, "see <doc:Operating>"),
     SettingLimit(
       "log.bytes", of: .server,

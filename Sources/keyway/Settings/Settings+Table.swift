@@ -24,6 +24,7 @@ extension Settings {
     .flag("access.openMetrics", \.api.access.openMetrics, "whether /metrics and /v1/status want no admin"),
     .number("access.cachedTokenBytes", \.api.access.cachedTokenBytes, 0...1 << 40, "verified tokens remembered"),
     .number("access.endedSessions", \.api.access.endedSessions, 1...100_000_000, "ended sessions remembered"),
+    .number("access.revocations", \.api.access.revocations, 0...10_000_000, "revocations of tokens kept"),
     .choice("log.level", \.logLevel, "the least severe entries that are logged"),
     .choice("log.format", \.logFormat, "how they are written, one line each"),
     .choice("log.access", \.api.accessLog, "which requests and ended streams get a line in the log"),

@@ -1,0 +1,85 @@
+import Journal
+import Locking
+import Tokens
+
+/// The revocations that count, which the journal keeps: tokens of a `sub` that were issued before its time are refused.
+///
+/// Lock order: `changing` is held while the journal writes, and `times` is taken inside it for a moment; a
+/// request that asks takes `times` alone.
+final class Revocations: Sendable {
+  /// The longest `sub`, in bytes: it stands in the target of a request.
+  static let maximumSubjectBytes = 1_024
+
+  private let journal: any TransactionJournal
+  private let limit: Int
+  /// Of each `sub`, by its bytes, in milliseconds since 1970.
+  private let times: Locked<[[UInt8]: Int64]>
+  /// Makes one change come after the other, so that what counts is what is kept.
+  private let changing = Locked(())
+
+  /// Reads what a journal keeps; no more than `limit` are taken in addition. Throws what is wrong with it.
+  init(of journal: any TransactionJournal, limit: Int) throws(JournalError) {
+    self.journal = journal
+    self.limit = limit
+    let kept = try journal.revocations()
+    times = Locked(Dictionary(kept.map { ($0.key, $0.milliseconds) }) { max($0, $1) })
+  }
+
+  /// How many there are.
+  var count: Int { times.withLock { $0.count } }
+
+  /// Whether the token of an identity is refused: it was issued before the time of its `sub`, or does not say when.
+  func refuses(_ identity: Identity) -> Bool {
+    let time = times.withLock { $0.isEmpty ? nil : $0[Array(identity.subject.utf8)] }
+    guard let time else { return false }
+    guard let issued = identity.issued else { return true }
+    return issued * 1_000 < Double(time)
+  }
+
+  /// The revocation of a `sub`; nil where there is none.
+  func revocation(of subject: String) -> Revocation? {
+    times.withLock { $0[Array(subject.utf8)] }.map { Revocation(subject: subject, milliseconds: $0) }
+  }
+
+  /// All, by the bytes of their `sub`.
+  func all() -> [Revocation] {
+    times.withLock { $0 }.sorted { $0.key.lexicographicallyPrecedes($1.key) }.map { entry in
+      Revocation(subject: String(decoding: entry.key, as: UTF8.self), milliseconds: entry.value)
+    }
+  }
+
+  /// Makes one that counts once it is kept. True where there was none of its `sub`. Waits for the disk. Throws
+  /// `overloaded` where there are as many as there may be, and `store-unavailable`.
+  func add(_ revocation: Revocation) throws(Problem) -> Bool {
+    try changing.withLock { _ throws(Problem) in
+      let (isNew, count) = times.withLock { ($0[revocation.key] == nil, $0.count) }
+      guard !isNew || count < limit else {
+        throw Problem(.overloaded, "there are as many revocations as access.revocations allows; lift some first")
+      }
+      try carryOut { () throws(JournalError) in
+        try journal.setRevocation(of: revocation.subject, to: revocation.milliseconds)
+      }
+      times.withLock { $0[revocation.key] = revocation.milliseconds }
+      return isNew
+    }
+  }
+
+  /// Lifts the one of a `sub`. False where there is none. Waits for the disk. Throws `store-unavailable`.
+  func remove(_ subject: String) throws(Problem) -> Bool {
+    try changing.withLock { _ throws(Problem) in
+      let key = Array(subject.utf8)
+      guard times.withLock({ $0[key] != nil }) else { return false }
+      try carryOut { () throws(JournalError) in try journal.setRevocation(of: subject, to: nil) }
+      times.withLock { $0[key] = nil }
+      return true
+    }
+  }
+
+  private func carryOut(_ change: () throws(JournalError) -> Void) throws(Problem) {
+    do throws(JournalError) {
+      try change()
+    } catch {
+      throw Problem(.storeUnavailable, "the revocation cannot be kept: \(journal.publicReason(error))")
+    }
+  }
+}

@@ -1,10 +1,24 @@
 import Glibc
 
-/// A client's IP address as a key; an IPv4 address and its form inside IPv6 are the same.
+/// What a client is known by where its share of something is counted: its IP address, or a digest of its name, where
+/// the handler knows that. An IPv4 address and its form inside IPv6 are the same.
 package struct ClientAddress: Hashable, Sendable {
-  /// The address as a number of 128 bits, as IPv6 has it.
+  /// The first half of a number of 128 bits: of the address as IPv6 has it.
   package let high: UInt64
+  /// The second half.
   package let low: UInt64
+
+  /// A client that is known by its name: the first bits of a digest of that, behind a prefix that no client's address
+  /// has (that of multicast addresses, RFC 4291 §2.7).
+  package init(digest high: UInt64, _ low: UInt64) {
+    self.high = Self.digestPrefix | high >> 8
+    self.low = high << 56 | low >> 8
+  }
+
+  private static let digestPrefix: UInt64 = 0xFF << 56
+
+  /// Whether it is a digest, and no address.
+  package var isDigest: Bool { high & Self.digestPrefix == Self.digestPrefix }
 
   init(_ address: UnsafePointer<sockaddr>?) {
     guard let address else {
@@ -27,12 +41,13 @@ package struct ClientAddress: Hashable, Sendable {
     default: (high, low) = (0, 0)
     }
   }
+
   /// The address of requests that come from no socket: what an operator's own process does, and tests.
   package static let unknown = ClientAddress(nil)
 }
 
 extension ClientAddress: CustomStringConvertible {
-  /// The address as it is usually written (`127.0.0.1`, `::1`).
+  /// The address as it is usually written (`127.0.0.1`, `::1`); a digest looks like a multicast address.
   package var description: String {
     var bytes = [UInt8](repeating: 0, count: 16)
     for index in 0..<8 {

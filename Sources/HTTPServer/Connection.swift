@@ -5,7 +5,7 @@ import Synchronization
 /// What the server keeps for one TCP connection that libmicrohttpd has, from accepting to closing: one object, reused
 /// for every request on it.
 ///
-/// `@unchecked Sendable`: `exchange`, `target`, `requestID`, `access`, `body`, `deferredResponse`, `gate` and
+/// `@unchecked Sendable`: `exchange`, `target`, `requestID`, `client`, `access`, `body`, `deferredResponse`, `gate` and
 /// `isRequestUnderWay` are touched by the one libmicrohttpd thread that the connection belongs to; `registryIndex`
 /// under the registry's lock; the rest is constant or atomic.
 final class Connection: @unchecked Sendable {
@@ -18,6 +18,8 @@ final class Connection: @unchecked Sendable {
   var target: String?
   /// The name of the request, once its header has been read.
   var requestID: RequestID?
+  /// Whose share the request counts for: that of the address, until the handler knows better.
+  var client: ClientAddress
   /// What the access log will say of the request; nil where there is none.
   var access: AccessEntry?
   var body = RequestBody()
@@ -39,6 +41,7 @@ final class Connection: @unchecked Sendable {
     let limits = server.limits
     self.descriptor = descriptor
     self.slot = slot
+    client = slot.address
     self.server = server
     gate = RequestGate(
       limits: RequestHeadReader.Limits(memoryBytes: limits.headerBytes, bodyBytes: limits.bodyBytes))
@@ -115,6 +118,7 @@ final class Connection: @unchecked Sendable {
     access = nil
     target = nil
     requestID = nil
+    client = slot.address
     body = RequestBody()
     deferredResponse = nil
     deadline.store(MonotonicClock.milliseconds + Int64(limits.keepAliveSeconds) * 1_000, ordering: .relaxed)

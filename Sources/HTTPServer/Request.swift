@@ -14,8 +14,6 @@ package struct Request: ~Copyable {
   package let target: String
   /// The version the client speaks.
   package let version: HTTPVersion
-  /// Who sent it, as far as the connection says.
-  package let client: ClientAddress
   private let connection: OpaquePointer
   private let holder: Connection
   private let ledger: MemoryLedger
@@ -28,11 +26,19 @@ package struct Request: ~Copyable {
     self.method = method
     self.target = target
     self.version = version
-    client = holder.slot.address
     self.connection = connection
     self.holder = holder
     self.ledger = ledger
   }
+
+  /// Where it came from, as far as the connection says.
+  package var address: ClientAddress { holder.slot.address }
+
+  /// Whose share it counts for: the address, or what was noted.
+  package var client: ClientAddress { holder.client }
+
+  /// Says whose share it counts for from now on. The body that has arrived stays with the address.
+  package func note(client: ClientAddress) { holder.client = client }
 
   /// The value of a header field, `nil` if it was not sent; several lines of one name are joined by ", ". Each call
   /// looks through the lines anew. Bytes that are not UTF-8 come as replacement characters.

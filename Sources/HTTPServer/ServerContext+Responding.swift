@@ -15,7 +15,7 @@ extension ServerContext {
     connection.body = RequestBody()
     var response = response
     do {
-      try response.hold(of: connection.slot.address, in: ledger)
+      try response.hold(of: connection.client, in: ledger)
     } catch {
       conditions.note(.overload, client: connection.slot.address)
       let method = HTTPRequest.Method(requestLine: line.method)

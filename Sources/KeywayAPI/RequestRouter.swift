@@ -97,7 +97,7 @@ final class RequestRouter: RequestHandler, Sendable {
       response = .response(error.response)
     }
     let answer = Answer(
-      method: request.method, client: request.client, counts: route?.counts ?? otherCounts,
+      method: request.method, address: request.address, counts: route?.counts ?? otherCounts,
       fields: origins.isEmpty ? [:] : origins.fields(for: request.header(.origin)), owner: requester.identity)
     return counted(response, answer)
   }
@@ -105,7 +105,8 @@ final class RequestRouter: RequestHandler, Sendable {
   /// What becomes of an answer, whatever it is.
   private struct Answer: Sendable {
     let method: HTTPRequest.Method
-    let client: ClientAddress
+    /// Where the request came from.
+    let address: ClientAddress
     let counts: RequestCounts
     /// What is added to its fields.
     let fields: HTTPFields
@@ -118,7 +119,7 @@ final class RequestRouter: RequestHandler, Sendable {
     switch response {
     case .response(var response):
       counts.count(method, status: response.status)
-      noteRefusal(response, answer.client)
+      noteRefusal(response, answer.address)
       guard !answer.fields.isEmpty else { break }
       response.fields.append(contentsOf: answer.fields)
       return .response(response)
@@ -132,7 +133,7 @@ final class RequestRouter: RequestHandler, Sendable {
           completion.preparing { [self] response in
             counts.count(method, status: response.status)
             // Who has left is refused too, and nothing is full for that.
-            if response.reason != nil, !completion.isAbandoned { noteRefusal(response, answer.client) }
+            if response.reason != nil, !completion.isAbandoned { noteRefusal(response, answer.address) }
             var response = response
             response.fields.append(contentsOf: answer.fields)
             return response
@@ -146,9 +147,9 @@ final class RequestRouter: RequestHandler, Sendable {
     return response
   }
 
-  private func noteRefusal(_ response: Response, _ client: ClientAddress) {
+  private func noteRefusal(_ response: Response, _ address: ClientAddress) {
     guard let reason = response.reason, let condition = ProblemCode(rawValue: reason)?.condition else { return }
-    conditions.note(condition, client: client)
+    conditions.note(condition, client: address)
   }
 
   private func response(
@@ -177,6 +178,8 @@ final class RequestRouter: RequestHandler, Sendable {
       return .response(Response(status: .noContent, fields: fields))
     }
     requester = access.isOn ? try self.requester(of: request, host: host) : .anybody
+    // From here on shares and limits are those of the identity, from whatever address it comes.
+    if let identity = requester.identity { request.note(client: IdentityMark(of: identity.subject).client) }
     guard var handler = route.handler(of: method) else {
       throw Problem(.methodNotAllowed, "\(method.rawValue) is none of \(route.allow)").with(.allow, route.allow)
     }

@@ -1,4 +1,5 @@
 import Foundation
+import Journal
 import KeyValueModel
 import KeywayAPI
 import LoopbackKit
@@ -13,17 +14,20 @@ final class GuardedServer {
   let server: TestServer
   var path: String { folder.path + "/keys.json" }
 
-  init(_ configure: (inout KeywayServer.Configuration) -> Void = { _ in }) throws {
+  init(
+    journal: (any TransactionJournal)? = nil, objects: [(String, String)] = Fixture.objects,
+    _ configure: (inout KeywayServer.Configuration) -> Void = { _ in }
+  ) throws {
     folder = try ScratchDirectory()
     let text = DevelopmentKey.makeSet()
     let path = folder.path + "/keys.json"
     try text.write(toFile: path, atomically: true, encoding: .utf8)
     key = try #require(DevelopmentKey(of: try KeySet(json: Array(text.utf8))))
-    server = try TestServer(objects: []) {
+    server = try TestServer(objects: [], journal: journal) {
       $0.access.keys = path
       configure(&$0)
     }
-    for (reference, body) in Fixture.objects {
+    for (reference, body) in objects {
       try server.client.must("PUT", "/v1/objects/\(reference)", admin, body: body)
     }
   }

@@ -1,6 +1,7 @@
 import HTTPServer
 import HTTPTypes
 import ModelStore
+import Tokens
 
 /// `Idempotency-Key`: makes a retried `POST` apply once (draft-ietf-httpapi-idempotency-key-header).
 ///
@@ -15,7 +16,8 @@ struct IdempotentHandlers: Sendable {
   func once(_ handle: @escaping Route.Handler) -> Route.Handler {
     { (request, context) throws(Problem) in
       guard let header = request.header(.idempotencyKey) else { return try handle(request, context) }
-      let key = try IdempotencyKey(header)
+      let owner = context.requester.identity.map { IdentityMark(of: $0.subject) }
+      let key = try IdempotencyKey(header, of: owner)
       let idempotent = IdempotentRequest(key: key, fingerprint: RequestFingerprint(request))
       let client = request.client
       if let response = try begin(idempotent, from: client, bodyBytes: request.body().count) {

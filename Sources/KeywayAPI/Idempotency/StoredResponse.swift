@@ -6,15 +6,17 @@ import KeyValueModel
 /// exactly where the commit is found too.
 ///
 /// It is written on the writer's thread, so its form is one that costs little more than copying: a byte that names the
-/// form, the key behind its length, the digest of the request, the status, the fields behind their number, each name
-/// and value behind its length, and the body, which is the rest. Lengths and the status are numbers of four bytes, the
-/// least significant first.
+/// form, the mark of the key's owner where the form says so, the key behind its length, the digest of the request, the
+/// status, the fields behind their number, each name and value behind its length, and the body, which is the rest.
+/// Lengths and the status are numbers of four bytes, the least significant first.
 struct StoredResponse {
   let request: IdempotentRequest
   let response: Response
 
-  /// What the present form begins with. The one before it is JSON, and begins with `[`.
+  /// What a response begins with whose key belongs to no identity. The form before it is JSON, and begins with `[`.
   private static let form: UInt8 = 1
+  /// What one begins with whose key belongs to an identity.
+  private static let ownedForm: UInt8 = 2
 
   init(request: IdempotentRequest, response: Response) {
     self.request = request
@@ -23,12 +25,18 @@ struct StoredResponse {
 
   /// The response that was written down in this form or the one before; nil where it is neither.
   init?(_ bytes: [UInt8]) {
-    guard bytes.first == Self.form else {
+    guard let form = bytes.first, form == Self.form || form == Self.ownedForm else {
       self.init(json: bytes)
       return
     }
     var rest = bytes.dropFirst()
-    guard let key = Self.text(&rest), let key = try? IdempotencyKey(key),
+    var owner: IdentityMark?
+    if form == Self.ownedForm {
+      guard let mark = IdentityMark(bytes: rest.prefix(IdentityMark.byteCount)) else { return nil }
+      owner = mark
+      rest = rest.dropFirst(IdentityMark.byteCount)
+    }
+    guard let key = Self.text(&rest), let key = try? IdempotencyKey(key, of: owner),
       rest.count >= RequestFingerprint.byteCount,
       let fingerprint = RequestFingerprint(bytes: rest.prefix(RequestFingerprint.byteCount))
     else { return nil }
@@ -52,7 +60,12 @@ struct StoredResponse {
   var bytes: [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(512 + response.body.count)
-    bytes.append(Self.form)
+    if let owner = request.key.owner {
+      bytes.append(Self.ownedForm)
+      owner.append(to: &bytes)
+    } else {
+      bytes.append(Self.form)
+    }
     Self.append(request.key.text, to: &bytes)
     request.fingerprint.append(to: &bytes)
     Self.append(response.status.code, to: &bytes)

@@ -4,7 +4,7 @@ struct SettingLimit: Sendable {
   enum Subject: String, Sendable {
     /// All clients together.
     case server
-    /// A client: one address.
+    /// A client: one identity, or one address where no token says who asks.
     case client
     case connection, request, object, transaction, stream, query
   }

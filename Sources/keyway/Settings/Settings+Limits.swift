@@ -260,8 +260,8 @@ extension Settings {
     SettingLimit(
       "idempotency.clientPercent", of: .client,
       """
-      the same, to this client; what was restored at a start counts for no client. A client is an address, so behind \
-      a proxy all are one, and 100 gives it everything
+      the same, to this client; what was restored at a start counts for no client. Behind a proxy that \
+      `access.proxies` does not name, all without a token are one client, and 100 gives it everything
       """),
     SettingLimit(
       "idempotency.seconds", of: .server,

@@ -12,16 +12,19 @@ final class Housekeeper: Sendable {
   private let idempotency: IdempotencyStore
   private let access: AccessControl
   private let streams: StreamRegistry
+  private let rates: RequestRateLimiter
   private let queue = DispatchQueue(label: "keyway.housekeeper", qos: .utility)
 
   init(
-    store: Store, pages: PageStore, idempotency: IdempotencyStore, access: AccessControl, streams: StreamRegistry
+    store: Store, pages: PageStore, idempotency: IdempotencyStore, access: AccessControl, streams: StreamRegistry,
+    rates: RequestRateLimiter
   ) {
     self.store = store
     self.pages = pages
     self.idempotency = idempotency
     self.access = access
     self.streams = streams
+    self.rates = rates
   }
 
   /// Begins, and goes on for as long as there is an owner.
@@ -36,6 +39,7 @@ final class Housekeeper: Sendable {
   private func sweep() {
     pages.sweep(written: store.snapshot.writtenBytes)
     idempotency.sweep()
+    rates.sweep()
     access.reloadKeys()
     access.sessions.sweep(now: access.present)
     streams.expire(streams.owners.takeInvalid(access.validity))

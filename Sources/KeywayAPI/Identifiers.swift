@@ -11,6 +11,13 @@ enum Identifiers {
     return isOver ? .max : milliseconds &+ Int64(time.tv_nsec) / 1_000_000
   }
 
+  /// Nanoseconds of a clock that never goes back.
+  static var monotonicNanoseconds: UInt64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+  }
+
   /// Seconds of a clock that never goes back.
   static var monotonicSeconds: UInt64 {
     var time = timespec()

@@ -3,6 +3,9 @@ import Logging
 import ModelStore
 
 extension Condition {
+  /// A request was refused because its client asks too often.
+  static let rate = Condition(
+    "rate", "requests are refused: their clients ask more often than access.requestsPerSecond allows")
   /// The store takes no writes.
   static let store = Condition(
     "store", "the store takes no writes, and reading goes on: see to its disk", level: .critical)

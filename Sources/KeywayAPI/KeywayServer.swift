@@ -61,6 +61,13 @@ package final class KeywayServer: Sendable {
       }
     }
 
+    /// The bounds of HTTP with what `access.streams` says of one client.
+    var limits: ServerLimits {
+      var limits = server
+      if access.streams > 0 { limits.streamsPerAddress = min(limits.streamsPerAddress, access.streams) }
+      return limits
+    }
+
     /// The most steps that one request may take to read, or to open its live queries. `request.steps`.
     package var requestSteps: Int {
       get { requests.steps }
@@ -103,13 +110,14 @@ package final class KeywayServer: Sendable {
       Double(Identifiers.epochMilliseconds) / 1_000
     }
     let origins = try Origins(configuration.access.origins)
+    let rates = RequestRateLimiter(configuration.access.rates) { Identifiers.monotonicNanoseconds }
     let socket = try socket ?? ListeningSocket(host: configuration.host, port: configuration.port)
     let random: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
     let registry = PrometheusRegistry()
     let ledger = MemoryLedger(limit: .max, clientLimit: .max)
     let watch = MemoryWatch(ledger, limits: configuration.memory)
     let conditions = ConditionLog(logger: logger, quietSeconds: configuration.conditionSeconds)
-    hub = StreamHub(limits: configuration.server, ledger: ledger, logger: logger)
+    hub = StreamHub(limits: configuration.limits, ledger: ledger, logger: logger)
     let epoch = journal.identity.epoch
     let services = StreamServices(
       hub: hub, ledger: ledger, epoch: epoch, limits: configuration.streams, random: random)
@@ -124,12 +132,13 @@ package final class KeywayServer: Sendable {
       store: store, streams: streams, hub: hub, pages: pages, idempotency: idempotency,
       ledger: ledger, limits: configuration.requests,
       hosts: try HostNames(host: configuration.host, others: configuration.names, port: configuration.port),
-      access: access, origins: origins, random: random,
+      access: access, origins: origins, rates: rates, random: random,
       registry: registry, conditions: conditions, logger: logger,
       makeID: { Identifiers.makeUUIDv7(milliseconds: Identifiers.epochMilliseconds, random: (random(), random())) })
     registry.collect { registry in Self.export(conditions, log, to: registry) }
     housekeeper = Housekeeper(
-      store: store, pages: pages, idempotency: idempotency, access: access, streams: streams.registry)
+      store: store, pages: pages, idempotency: idempotency, access: access, streams: streams.registry,
+      rates: rates)
     self.access = access
     if journal.bounds.last == 0 {
       _ = try store.recover(schemaText: schemaText)
@@ -140,7 +149,7 @@ package final class KeywayServer: Sendable {
         store: store, streams: streams.registry, metrics: registry, conditions: conditions, logger: logger))
     do {
       http = try Server(
-        socket: socket, limits: configuration.server, ledger: ledger, watch: watch, hub: hub, handler: api,
+        socket: socket, limits: configuration.limits, ledger: ledger, watch: watch, hub: hub, handler: api,
         logger: logger, conditions: conditions,
         accessLog: log.flatMap { AccessLogger(configuration.accessLog, output: $0) })
     } catch {

@@ -11,6 +11,7 @@ final class RequestRouter: RequestHandler, Sendable {
   private let hosts: HostNames
   private let access: AccessControl
   private let origins: Origins
+  private let rates: RequestRateLimiter
   private let admission: Admission
   private let registry: StreamRegistry
   private let conditions: ConditionLog
@@ -25,13 +26,14 @@ final class RequestRouter: RequestHandler, Sendable {
   init(
     store: Store, streams: Streams, hub: StreamHub, pages: PageStore,
     idempotency: IdempotencyStore, ledger: MemoryLedger, limits: RequestLimits, hosts: HostNames, access: AccessControl,
-    origins: Origins, random: @escaping @Sendable () -> UInt64,
+    origins: Origins, rates: RequestRateLimiter, random: @escaping @Sendable () -> UInt64,
     registry: PrometheusRegistry, conditions: ConditionLog, logger: Logger, makeID: @escaping @Sendable () -> String
   ) {
     self.idempotency = idempotency
     self.hosts = hosts
     self.access = access
     self.origins = origins
+    self.rates = rates
     self.registry = streams.registry
     admission = Admission(access: access, streams: streams.registry)
     self.conditions = conditions
@@ -177,9 +179,16 @@ final class RequestRouter: RequestHandler, Sendable {
       }
       return .response(Response(status: .noContent, fields: fields))
     }
-    requester = access.isOn ? try self.requester(of: request, host: host) : .anybody
+    do throws(Problem) {
+      requester = access.isOn ? try self.requester(of: request, host: host) : .anybody
+    } catch {
+      // Who sends what is no token is nobody, and makes the most work.
+      if !route.isUnlimited { try rates.take(request.client) }
+      throw error
+    }
     // From here on shares and limits are those of the identity, from whatever address it comes.
     if let identity = requester.identity { request.note(client: IdentityMark(of: identity.subject).client) }
+    if !route.isUnlimited { try rates.take(request.client) }
     guard var handler = route.handler(of: method) else {
       throw Problem(.methodNotAllowed, "\(method.rawValue) is none of \(route.allow)").with(.allow, route.allow)
     }

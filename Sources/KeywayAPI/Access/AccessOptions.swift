@@ -24,6 +24,10 @@ package struct AccessOptions: Sendable {
   /// How many sessions that were ended are remembered until they would have ended by themselves.
   /// `access.endedSessions`.
   package var endedSessions = 100_000
+  /// How often one client may ask, and of how many that is known. `access.requestsPerSecond`, `access.rateClients`.
+  package var rates = RequestRates.Limits()
+  /// The most open streams of one client; 0 for what `streams.perAddress` says. `access.streams`.
+  package var streams = 0
   /// How many revocations are kept. `access.revocations`.
   package var revocations = 100_000
 

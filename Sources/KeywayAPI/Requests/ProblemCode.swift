@@ -46,6 +46,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
   case tooManyObjects = "too-many-objects"
   case tooManyBytes = "too-many-bytes"
   case tooManySteps = "too-many-steps"
+  case tooManyRequests = "too-many-requests"
   case tooManyStreams = "too-many-streams"
   case tooManyQueries = "too-many-queries"
   case overloaded
@@ -75,7 +76,8 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .invalidValue, .nullNotAllowed, .readOnlyKey, .wrongEntity, .unbalancedBracket, .notACollection,
       .indexOutOfRange, .unobservableKeyPath, .idempotencyKeyReused:
       .unprocessableContent
-    case .tooManyCells, .tooManyKeyPaths, .tooManyOperations, .tooManyObjects, .tooManyBytes, .tooManySteps:
+    case .tooManyCells, .tooManyKeyPaths, .tooManyOperations, .tooManyObjects, .tooManyBytes, .tooManySteps,
+      .tooManyRequests:
       .tooManyRequests
     case .tooManyStreams, .tooManyQueries, .overloaded, .draining, .storeUnavailable: .serviceUnavailable
     case .internalError: .internalServerError
@@ -90,6 +92,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     switch self {
     case .tooManyStreams: .streams
     case .tooManyQueries: .queries
+    case .tooManyRequests: .rate
     case .overloaded: .overload
     default: nil
     }
@@ -150,8 +153,10 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .tooManySteps:
       "A request takes at most request.steps steps to read: ask for fewer objects, or filter by an indexed key. A "
         + "transaction takes at most transaction.steps: do it in several."
+    case .tooManyRequests: "A client asks more often than access.requestsPerSecond allows; try again."
     case .tooManyStreams:
-      "As many streams are open as streams.maximum allows, or of this client as streams.perAddress does; try later."
+      "As many streams are open as streams.maximum allows, or of this client as streams.perAddress or access.streams "
+        + "does; try later."
     case .tooManyQueries:
       "The server has as many live queries, or rows of them, as queries.maximum and queries.rows allow; try later."
     case .overloaded: "The server has more to do than its limits allow; try again."

@@ -39,6 +39,8 @@ final class Route: Sendable {
   let pattern: String
   /// Whether it is served while the store reads its journal and while the server drains.
   let isAlwaysServed: Bool
+  /// Whether a client may ask for it as often as it likes: what looks after the server must always hear from it.
+  let isUnlimited: Bool
   /// The forms that `GET` is available in, the preferred one first; empty where `Accept` is not looked at.
   let forms: [Negotiation.Form]
   /// What `GET` does for a client that accepts an event stream; nil where the resource has none.
@@ -64,16 +66,18 @@ final class Route: Sendable {
   ///   - form: The form of what `GET` gives otherwise; nil where `Accept` is not looked at.
   ///   - patchTypes: The media types that `PATCH` takes.
   ///   - isAlwaysServed: Whether it is served while the store reads its journal and while the server drains.
+  ///   - isUnlimited: Whether `access.requestsPerSecond` is not for it.
   ///   - audience: Whom it is for.
   init(
     _ pattern: String, _ handlers: KeyValuePairs<HTTPRequest.Method, Handler>, stream: Handler? = nil,
     form: Negotiation.Form? = .json, patchTypes: [String]? = nil, isAlwaysServed: Bool = false,
-    audience: Audience = .everybody
+    isUnlimited: Bool = false, audience: Audience = .everybody
   ) {
     self.pattern = pattern
     self.handlers = handlers.map { ($0.key, $0.value) }
     self.stream = stream
     self.isAlwaysServed = isAlwaysServed
+    self.isUnlimited = isUnlimited
     self.audience = audience
     forms = (form.map { [$0] } ?? []) + (stream == nil ? [] : [.stream])
     acceptPatch = patchTypes?.joined(separator: ", ")

@@ -16,9 +16,11 @@ struct RouteTable: Sendable {
     // Makes a retried `POST` with an `Idempotency-Key` apply once.
     let once = handlers.idempotency.once
     routes = [
-      Route("/healthz", [.get: operations.health], form: nil, isAlwaysServed: true),
-      Route("/readyz", [.get: operations.ready], form: nil, isAlwaysServed: true),
-      Route("/metrics", [.get: operations.metrics], form: nil, isAlwaysServed: true, audience: .operators),
+      Route("/healthz", [.get: operations.health], form: nil, isAlwaysServed: true, isUnlimited: true),
+      Route("/readyz", [.get: operations.ready], form: nil, isAlwaysServed: true, isUnlimited: true),
+      Route(
+        "/metrics", [.get: operations.metrics], form: nil, isAlwaysServed: true, isUnlimited: true, audience: .operators
+      ),
       Route("/v1/status", [.get: operations.status], isAlwaysServed: true, audience: .operators),
       Route("/v1/problems/{code}", [.get: operations.problem], isAlwaysServed: true),
       Route(

@@ -12,6 +12,15 @@ extension Settings {
       first is forgotten
       """),
     SettingLimit(
+      "access.requestsPerSecond", of: .client,
+      """
+      429 `too-many-requests` with `Retry-After`; as many may come at once. `/healthz`, `/readyz`, `/metrics` and \
+      preflights do not count
+      """),
+    SettingLimit(
+      "access.rateClients", of: .server, "those whose last requests count least are counted from the beginning"),
+    SettingLimit("access.streams", of: .client, "429 `too-many-streams` with `Retry-After`"),
+    SettingLimit(
       "access.revocations", of: .server, "503 `overloaded`, and nothing is revoked until others have been lifted"),
     SettingLimit("log.access", of: .server, "see <doc:Operating>"),
     SettingLimit(

@@ -24,6 +24,11 @@ extension Settings {
     .flag("access.openMetrics", \.api.access.openMetrics, "whether /metrics and /v1/status want no admin"),
     .number("access.cachedTokenBytes", \.api.access.cachedTokenBytes, 0...1 << 40, "verified tokens remembered"),
     .number("access.endedSessions", \.api.access.endedSessions, 1...100_000_000, "ended sessions remembered"),
+    .number(
+      "access.requestsPerSecond", \.api.access.rates.requestsPerSecond, 0...1_000_000,
+      "requests of one client; 0 is any"),
+    .number("access.rateClients", \.api.access.rates.clients, 1...10_000_000, "clients whose requests are counted so"),
+    .number("access.streams", \.api.access.streams, 0...1_000_000, "streams of one; 0 is as streams.perAddress"),
     .number("access.revocations", \.api.access.revocations, 0...10_000_000, "revocations of tokens kept"),
     .choice("log.level", \.logLevel, "the least severe entries that are logged"),
     .choice("log.format", \.logFormat, "how they are written, one line each"),

@@ -42,13 +42,15 @@ package struct ClientAddress: Hashable, Sendable {
     }
   }
 
-  /// The address of requests that come from no socket: what an operator's own process does, and tests.
+  /// The address of what has none: a socket of this machine, what an operator's own process does, and tests.
   package static let unknown = ClientAddress(nil)
 }
 
 extension ClientAddress: CustomStringConvertible {
-  /// The address as it is usually written (`127.0.0.1`, `::1`); a digest looks like a multicast address.
+  /// The address as it is usually written (`127.0.0.1`, `::1`); a digest looks like a multicast address,
+  /// and `unix` is what has no address.
   package var description: String {
+    if self == .unknown { return "unix" }
     var bytes = [UInt8](repeating: 0, count: 16)
     for index in 0..<8 {
       bytes[index] = UInt8(truncatingIfNeeded: high >> (56 - 8 * index))

@@ -6,6 +6,8 @@ package enum HTTPServerError: Error, Equatable, CustomStringConvertible {
   case unknownHost(String, reason: String)
   /// Binding or listening failed with this `errno`.
   case cannotListen(host: String, port: UInt16, errno: Int32)
+  /// A socket of this machine could not be made, for this reason.
+  case cannotListenAt(path: String, reason: String)
   /// Memory, threads or descriptors ran out.
   case outOfResources
 
@@ -18,6 +20,7 @@ package enum HTTPServerError: Error, Equatable, CustomStringConvertible {
     case .unknownHost(let host, let reason): "cannot resolve \(host): \(reason)"
     case .cannotListen(let host, let port, let errno):
       "cannot listen on \(host) port \(port): \(String(cString: strerror(errno)))"
+    case .cannotListenAt(let path, let reason): "cannot listen on '\(path)': \(reason)"
     case .readsUnchecked: "the program was linked wrongly: it must define recv and accept4 for libmicrohttpd"
     case .outOfResources: "no memory, threads or descriptors left to start"
     }

@@ -5,13 +5,23 @@ import Locking
 /// port is known to be free before anything else is begun. Connections wait in its backlog until a `Server` accepts
 /// them. Closed with the last reference, unless a daemon has taken it.
 package final class ListeningSocket: Sendable {
-  /// The port it is bound to, also where port 0 was asked for.
+  /// The port it is bound to, also where port 0 was asked for; 0 where it has a file.
   package let port: UInt16
+  /// Its file, where it is one of this machine and none of the network.
+  let file: SocketFile?
   private let descriptor: Locked<Int32?>
 
   /// Binds the first address that `host`, a numeric address or a name, stands for; an IPv6 wildcard serves IPv4 as
-  /// well. Port 0 takes a free one. Throws `unknownHost` or `cannotListen`.
+  /// well. Port 0 takes a free one. `unix:` and a path make a socket of this machine, without a port. Throws
+  /// `unknownHost`, `cannotListen` or `cannotListenAt`.
   package init(host: String, port: UInt16) throws(HTTPServerError) {
+    if let path = SocketFile.path(ofHost: host) {
+      let (descriptor, file) = try SocketFile.listen(at: path)
+      self.descriptor = Locked(descriptor)
+      self.file = file
+      self.port = 0
+      return
+    }
     var hints = addrinfo()
     hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV
     hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -36,11 +46,14 @@ package final class ListeningSocket: Sendable {
       throw .cannotListen(host: host, port: port, errno: reason)
     }
     self.descriptor = Locked(descriptor)
+    file = nil
     self.port = Self.port(of: descriptor)
   }
 
   deinit {
-    if let descriptor = take() { close(descriptor) }
+    guard let descriptor = take() else { return }
+    file?.remove()
+    close(descriptor)
   }
 
   /// Has the kernel take no more than so many bytes of what a connection sends, beyond what it may send at once; the

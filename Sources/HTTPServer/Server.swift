@@ -10,11 +10,12 @@ import Synchronization
 /// What is no request as RFC 9112 has it never reaches libmicrohttpd: a `RequestGate` on each connection asks the
 /// handler for the response to its fault, sends that, and ends the connection.
 package final class Server: Sendable {
-  /// The port it listens on, also where port 0 was asked for.
+  /// The port it listens on, also where port 0 was asked for; 0 where it listens on a file.
   package let port: UInt16
   private let context: ServerContext
   private let daemon: DaemonHandle
   private let sweeper: ConnectionSweeper
+  private let socketFile: SocketFile?
   private let hasStopped = Locked(false)
 
   /// Listens on an address, and answers with `handler` before it returns. `host` is a numeric address or a name; port 0
@@ -57,6 +58,7 @@ package final class Server: Sendable {
       throw .outOfResources
     }
     self.port = socket.port
+    socketFile = socket.file
     self.context = context
     self.daemon = daemon
     self.sweeper = sweeper
@@ -81,6 +83,8 @@ package final class Server: Sendable {
     }
     guard isFirst else { return }
     context.isDraining.store(true, ordering: .relaxed)
+    // Who comes now finds no server, rather than one that closes the connection.
+    socketFile?.remove()
     waitUntilIdle(until: deadline - Self.lastResponsesDuration)
     respondToDeferred()
     waitUntilIdle(until: deadline)

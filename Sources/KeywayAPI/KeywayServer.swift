@@ -11,9 +11,9 @@ package import ModelStore
 package final class KeywayServer: Sendable {
   /// Everything that can be set.
   package struct Configuration: Sendable {
-    /// The address to listen on.
+    /// The address to listen on, or `unix:` and the path of a socket.
     package var host = "127.0.0.1"
-    /// The port; 0 takes a free one.
+    /// The port; 0 takes a free one. A socket has none.
     package var port: UInt16 = 8080
     /// Names under which the server answers besides its address and the loopback names.
     package var names: [String] = []

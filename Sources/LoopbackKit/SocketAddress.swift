@@ -18,6 +18,16 @@ package struct SocketAddress: Hashable, Sendable {
     bytes = withUnsafeBytes(of: sockaddr_in(loopbackPort: port)) { Array($0) }
   }
 
+  /// A socket of this machine.
+  package init(path: String) {
+    hostField = "localhost"
+    family = AF_UNIX
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
+    bytes = withUnsafeBytes(of: address) { Array($0) }
+  }
+
   /// The address of `http://host[:port]`. Throws where it has another form or the host is not known.
   package init(server: String) throws(LoopbackError) {
     guard let url = URL(string: server), url.scheme == "http", let host = url.host, !host.isEmpty else {

@@ -15,6 +15,13 @@ package struct WireClient {
     self.owner = owner
   }
 
+  /// A client of the server on a socket of this machine.
+  package init(path: String, keepingAlive owner: AnyObject? = nil) {
+    port = 0
+    address = SocketAddress(path: path)
+    self.owner = owner
+  }
+
   /// Sends a request and reads the whole response. A body is sent as JSON unless the headers say otherwise.
   @discardableResult
   package func send(
@@ -22,7 +29,7 @@ package struct WireClient {
     before deadline: Deadline = Deadline()
   ) throws(LoopbackError) -> WireResponse {
     let socket = try WireSocket(address)
-    try socket.send(WireRequest(method, target, headers, body: body).text(host: "127.0.0.1:\(port)"))
+    try socket.send(WireRequest(method, target, headers, body: body).text(host: address.hostField))
     return try WireReader(socket).response(hasBody: method != "HEAD", before: deadline)
   }
 
@@ -48,7 +55,7 @@ package struct WireClient {
   ) throws(LoopbackError) -> WireStream {
     let all = headers.merging(["Accept": "text/event-stream"]) { given, _ in given }
     let socket = try WireSocket(address, receiveBufferBytes: receiveBufferBytes)
-    try socket.send(WireRequest(method, target, all, body: body).text(host: "127.0.0.1:\(port)"))
+    try socket.send(WireRequest(method, target, all, body: body).text(host: address.hostField))
     let reader = WireReader(socket)
     let head = try reader.head(before: Deadline())
     guard head.status == 200 else {

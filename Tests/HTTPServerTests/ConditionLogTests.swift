@@ -53,7 +53,7 @@ import Testing
       log.note(Self.full, client: .unknown, detail: "no room")
       log.sweep()
     }
-    #expect(lines.take() == ["warning it is full client=:: condition=full detail=no room"])
+    #expect(lines.take() == ["warning it is full client=unix condition=full detail=no room"])
     lines.pass(59)
     log.sweep()
     #expect(lines.take() == [])

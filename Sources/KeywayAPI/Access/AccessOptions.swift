@@ -1,3 +1,5 @@
+import HTTPServer
+
 /// Who may ask, as the settings `access.…` say it (the specification, section 11).
 package struct AccessOptions: Sendable {
   /// What a setting says that is not set.
@@ -35,9 +37,11 @@ package struct AccessOptions: Sendable {
   package init() {}
 
   /// Throws where a server on this host would let anybody of the network do everything, and nobody has said that it
-  /// should.
+  /// should. A socket of this machine is nobody's of the network.
   func check(host: String) throws(AccessError) {
-    guard keys == Self.none, !open, !HostNames.isLoopback(host.contains(":") ? "[\(host)]" : host) else { return }
+    guard SocketFile.path(ofHost: host) == nil, keys == Self.none, !open,
+      !HostNames.isLoopback(host.contains(":") ? "[\(host)]" : host)
+    else { return }
     throw AccessError(
       "host is \(host), beyond the loopback, and there are no keys: all who reach the port could read and write "
         + "everything. Set access.keys, or access.open to true where that is meant")

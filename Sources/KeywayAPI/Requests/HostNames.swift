@@ -1,3 +1,5 @@
+import HTTPServer
+
 /// The names under which the server answers.
 ///
 /// A page of another origin can make its own name point to a loopback address (DNS rebinding), and then reach this
@@ -9,8 +11,8 @@ package struct HostNames: Sendable {
   /// What names may end in, with the dot in front: of `*.example.org`.
   private let suffixes: [String]
 
-  /// The loopback names, the address that the server is bound to, and what the operator adds. `port` only makes the
-  /// usual case quick to recognise. Throws an `AccessError` for a name that no `Host` can be.
+  /// The loopback names, the address that the server is bound to, if it is one, and what the operator adds. `port` only
+  /// makes the usual case quick to recognise. Throws an `AccessError` for a name that no `Host` can be.
   package init(host: String, others: [String], port: UInt16) throws(AccessError) {
     var names = Self.loopback
     var suffixes: [String] = []
@@ -23,7 +25,8 @@ package struct HostNames: Sendable {
       }
       if lowercase.hasPrefix("*.") { suffixes.append(String(lowercase.dropFirst())) }
     }
-    for name in [host] + others where !name.isEmpty {
+    let own = SocketFile.path(ofHost: host) == nil ? [host] : []
+    for name in own + others where !name.isEmpty {
       names.insert(name.lowercased())
       if name.contains(":"), !name.hasPrefix("[") { names.insert("[\(name.lowercased())]") }
     }

@@ -40,11 +40,10 @@ struct ServeCommand: AsyncParsableCommand {
     let running = RunningServer(
       server: server, directory: settings.store, drainSeconds: settings.drainSeconds, logger: logger
     ) {
-      let host = settings.api.host
       logger.notice(
         "serving",
         metadata: [
-          "url": "http://\(host.contains(":") ? "[\(host)]" : host):\(server.port)",
+          "url": "\(Self.url(settings.api.host, port: server.port))",
           "schema": "\(settings.schema)", "store": "\(settings.store)",
           "objects": "\(server.store.snapshot.state.count)",
           "epoch": "\(server.store.epoch)",
@@ -52,6 +51,12 @@ struct ServeCommand: AsyncParsableCommand {
     }
     try await running.untilSignalled()
     logger.notice("stopped")
+  }
+
+  /// Where the server is, for the operator.
+  private static func url(_ host: String, port: UInt16) -> String {
+    if SocketFile.path(ofHost: host) != nil { return host }
+    return "http://\(host.contains(":") ? "[\(host)]" : host):\(port)"
   }
 
   /// Opens the journal of the store that the settings name, or makes one for objects of the schema with that text.

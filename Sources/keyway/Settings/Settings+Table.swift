@@ -11,8 +11,8 @@ import ModelStore
 extension Settings {
   /// All settings in the order of the file; those of one group stand together.
   static let all: [Setting] = [
-    .text("host", \.api.host, "the address to listen on"),
-    .number("port", \.api.port, 0...65_535, "the port to listen on; 0 takes a free one"),
+    .text("host", \.api.host, "the address to listen on, or unix: and the path of a socket"),
+    .number("port", \.api.port, 0...65_535, "the port to listen on; 0 takes a free one, and a socket has none"),
     .list("names", \.api.names, "host names to answer to, besides localhost, 127.0.0.1, [::1] and host"),
     .text("access.keys", \.api.access.keys, "the file of the keys of tokens, a JWK Set, or none"),
     .text("access.issuer", \.api.access.issuer, "what iss of a token must be, or none"),

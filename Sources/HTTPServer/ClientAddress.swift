@@ -15,6 +15,22 @@ package struct ClientAddress: Hashable, Sendable {
     self.low = high << 56 | low >> 8
   }
 
+  /// The address that a text is; nil where it is none.
+  package init?(_ text: String) {
+    var bytes = [UInt8](repeating: 0, count: 16)
+    if inet_pton(AF_INET, text, &bytes[12]) == 1 {
+      (bytes[10], bytes[11]) = (0xFF, 0xFF)
+    } else if inet_pton(AF_INET6, text, &bytes) != 1 {
+      return nil
+    }
+    (high, low) = bytes.withUnsafeBytes { bytes in
+      (
+        UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)),
+        UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+      )
+    }
+  }
+
   private static let digestPrefix: UInt64 = 0xFF << 56
 
   /// Whether it is a digest, and no address.

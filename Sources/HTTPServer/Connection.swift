@@ -5,9 +5,9 @@ import Synchronization
 /// What the server keeps for one TCP connection that libmicrohttpd has, from accepting to closing: one object, reused
 /// for every request on it.
 ///
-/// `@unchecked Sendable`: `exchange`, `target`, `requestID`, `client`, `access`, `body`, `deferredResponse`, `gate` and
-/// `isRequestUnderWay` are touched by the one libmicrohttpd thread that the connection belongs to; `registryIndex`
-/// under the registry's lock; the rest is constant or atomic.
+/// `@unchecked Sendable`: `exchange`, `target`, `requestID`, `address`, `isForwardedOverTLS`, `client`, `access`,
+/// `body`, `deferredResponse`, `gate` and `isRequestUnderWay` are touched by the one libmicrohttpd thread that the
+/// connection belongs to; `registryIndex` under the registry's lock; the rest is constant or atomic.
 final class Connection: @unchecked Sendable {
   /// libmicrohttpd's descriptor; valid as long as the connection is registered.
   let descriptor: Int32
@@ -18,6 +18,10 @@ final class Connection: @unchecked Sendable {
   var target: String?
   /// The name of the request, once its header has been read.
   var requestID: RequestID?
+  /// Where the request came from: the other side of the connection, or whom a trusted proxy names.
+  var address: ClientAddress
+  /// Whether a trusted proxy says that its client used TLS.
+  var isForwardedOverTLS = false
   /// Whose share the request counts for: that of the address, until the handler knows better.
   var client: ClientAddress
   /// What the access log will say of the request; nil where there is none.
@@ -41,6 +45,7 @@ final class Connection: @unchecked Sendable {
     let limits = server.limits
     self.descriptor = descriptor
     self.slot = slot
+    address = slot.address
     client = slot.address
     self.server = server
     gate = RequestGate(
@@ -98,6 +103,15 @@ final class Connection: @unchecked Sendable {
 
   // MARK: The life of a request
 
+  /// The header is there: notes what a trusted proxy says of where it comes from. `field` gives a header field.
+  func noteForwarding(_ proxies: TrustedProxies, isLocal: Bool, _ field: (String) -> String?) {
+    guard proxies.contains(slot.address, isLocal: isLocal) else { return }
+    address = proxies.origin(of: field("x-forwarded-for"), through: slot.address)
+    client = address
+    access?.record.client = address
+    isForwardedOverTLS = field("x-forwarded-proto")?.lowercased().contains("https") == true
+  }
+
   /// The request line is there.
   func begin(target: String?, limits: ServerLimits) {
     slot.traffic.count(TrafficPacer.requestBytes)
@@ -118,6 +132,8 @@ final class Connection: @unchecked Sendable {
     access = nil
     target = nil
     requestID = nil
+    address = slot.address
+    isForwardedOverTLS = false
     client = slot.address
     body = RequestBody()
     deferredResponse = nil

@@ -8,6 +8,8 @@ package enum HTTPServerError: Error, Equatable, CustomStringConvertible {
   case cannotListen(host: String, port: UInt16, errno: Int32)
   /// A socket of this machine could not be made, for this reason.
   case cannotListenAt(path: String, reason: String)
+  /// A text names no proxy.
+  case noProxy(String)
   /// Memory, threads or descriptors ran out.
   case outOfResources
 
@@ -21,6 +23,8 @@ package enum HTTPServerError: Error, Equatable, CustomStringConvertible {
     case .cannotListen(let host, let port, let errno):
       "cannot listen on \(host) port \(port): \(String(cString: strerror(errno)))"
     case .cannotListenAt(let path, let reason): "cannot listen on '\(path)': \(reason)"
+    case .noProxy(let text):
+      "access.proxies: '\(text)' is no address, no range such as 10.0.0.0/8, and not unix"
     case .readsUnchecked: "the program was linked wrongly: it must define recv and accept4 for libmicrohttpd"
     case .outOfResources: "no memory, threads or descriptors left to start"
     }

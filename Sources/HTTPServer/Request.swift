@@ -31,8 +31,11 @@ package struct Request: ~Copyable {
     self.ledger = ledger
   }
 
-  /// Where it came from, as far as the connection says.
-  package var address: ClientAddress { holder.slot.address }
+  /// Where it came from, as far as the connection, or a trusted proxy, says.
+  package var address: ClientAddress { holder.address }
+
+  /// Whether a trusted proxy says that its client used TLS.
+  package var isForwardedOverTLS: Bool { holder.isForwardedOverTLS }
 
   /// Whose share it counts for: the address, or what was noted.
   package var client: ClientAddress { holder.client }
@@ -43,14 +46,7 @@ package struct Request: ~Copyable {
   /// The value of a header field, `nil` if it was not sent; several lines of one name are joined by ", ". Each call
   /// looks through the lines anew. Bytes that are not UTF-8 come as replacement characters.
   package func header(_ name: HTTPField.Name) -> String? {
-    var canonicalName = name.canonicalName
-    return canonicalName.withUTF8 { name in
-      var search = HeaderSearch(name: name, value: nil)
-      withUnsafeMutablePointer(to: &search) {
-        _ = MHD_get_connection_values_n(connection, .HEADER_KIND, collectHeader, $0)
-      }
-      return search.value
-    }
+    headerField(name.canonicalName, of: connection)
   }
 
   /// Says which resource is asked for, as the access log names it: by its pattern, never by what was sent.
@@ -76,6 +72,19 @@ package struct Request: ~Copyable {
 func isClosedByPeer(_ connection: OpaquePointer) -> Bool {
   var byte: UInt8 = 0
   return recv(keyway_connection_socket(connection), &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) == 0
+}
+
+/// A header field of a connection's request by its name in lower case, several lines joined by ", "; nil where there is
+/// none.
+func headerField(_ name: String, of connection: OpaquePointer) -> String? {
+  var name = name
+  return name.withUTF8 { name in
+    var search = HeaderSearch(name: name, value: nil)
+    withUnsafeMutablePointer(to: &search) {
+      _ = MHD_get_connection_values_n(connection, .HEADER_KIND, collectHeader, $0)
+    }
+    return search.value
+  }
 }
 
 private struct HeaderSearch {

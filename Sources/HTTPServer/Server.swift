@@ -32,12 +32,13 @@ package final class Server: Sendable {
   /// of descriptors is raised to the hard one, and `limits.connections` lowered to what that allows. The streams that
   /// the handler answers with must be those of `hub`. The memory of bodies and responses is counted in `ledger`, whose
   /// limits `watch`, if there is one, adjusts from now on. Conditions are noted in `conditions`, without which the
-  /// server makes a log of its own, and swept by the server; requests and streams that end are told to `accessLog`. The
-  /// ids that the server makes for requests begin with a word made of `random`.
+  /// server makes a log of its own, and swept by the server; requests and streams that end are told to `accessLog`.
+  /// What `proxies` say of their clients is believed. The ids that the server makes for requests begin with a word made
+  /// of `random`.
   package init(
     socket: ListeningSocket, limits: ServerLimits, ledger: MemoryLedger, watch: MemoryWatch? = nil, hub: StreamHub,
     handler: some RequestHandler, logger: Logger, conditions: ConditionLog? = nil,
-    accessLog: (any AccessLog)? = nil, random: UInt64 = .random(in: .min ... .max)
+    accessLog: (any AccessLog)? = nil, proxies: TrustedProxies = .none, random: UInt64 = .random(in: .min ... .max)
   ) throws(HTTPServerError) {
     guard keyway_calls_are_ours() else { throw .readsUnchecked }
     keyway_keep_spare_descriptor()
@@ -45,7 +46,8 @@ package final class Server: Sendable {
     limits.lowerConnections(to: DescriptorLimit.raise(for: limits.connections, logger: logger))
     let context = ServerContext(
       limits: limits, ledger: ledger, hub: hub, handler: handler, requestIDs: RequestIDs(random: random),
-      conditions: conditions ?? ConditionLog(logger: logger), accessLog: accessLog, logger: logger)
+      conditions: conditions ?? ConditionLog(logger: logger), accessLog: accessLog, proxies: proxies,
+      isLocal: socket.file != nil, logger: logger)
     guard let context, let sweeper = ConnectionSweeper(context, watch: watch) else { throw .outOfResources }
     socket.limitUnsent(to: limits.unsentBytes)
     guard let descriptor = socket.take() else {

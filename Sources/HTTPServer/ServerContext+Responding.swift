@@ -17,7 +17,7 @@ extension ServerContext {
     do {
       try response.hold(of: connection.client, in: ledger)
     } catch {
-      conditions.note(.overload, client: connection.slot.address)
+      conditions.note(.overload, client: connection.address)
       let method = HTTPRequest.Method(requestLine: line.method)
       if method == .get || method == .head || response.status.kind != .successful {
         response = handler.response(to: .memoryRefused(error))
@@ -88,7 +88,7 @@ extension ServerContext {
     }
     let descriptor = fcntl(connection.descriptor, F_DUPFD_CLOEXEC, 0)
     guard descriptor >= 0 else {
-      conditions.note(.descriptors, client: connection.slot.address)
+      conditions.note(.descriptors, client: connection.address)
       hub.abandon(stream)
       connection.exchange.responded()
       return send(handler.response(to: .overloaded), connection, mhdConnection)

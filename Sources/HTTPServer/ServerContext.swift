@@ -20,12 +20,15 @@ final class ServerContext: Sendable {
   let requestIDs: RequestIDs
   let conditions: ConditionLog
   let accessLog: (any AccessLog)?
+  let proxies: TrustedProxies
+  /// Whether it listens on a socket of this machine.
+  let isLocal: Bool
   let isDraining = Atomic<Bool>(false)
 
   /// Nil where the system has no descriptor left.
   init?(
     limits: ServerLimits, ledger: MemoryLedger, hub: StreamHub, handler: any RequestHandler, requestIDs: RequestIDs,
-    conditions: ConditionLog, accessLog: (any AccessLog)?, logger: Logger
+    conditions: ConditionLog, accessLog: (any AccessLog)?, proxies: TrustedProxies, isLocal: Bool, logger: Logger
   ) {
     guard let sweeperWake = WakeDescriptor() else { return nil }
     self.sweeperWake = sweeperWake
@@ -36,6 +39,8 @@ final class ServerContext: Sendable {
     self.requestIDs = requestIDs
     self.conditions = conditions
     self.accessLog = accessLog
+    self.proxies = proxies
+    self.isLocal = isLocal
     self.logger = logger
     limiter = ConnectionLimiter(limits)
   }
@@ -79,7 +84,7 @@ final class ServerContext: Sendable {
       return true
     case .refuse(let fault):
       connection.work()
-      if case .memoryRefused = fault { conditions.note(.overload, client: connection.slot.address) }
+      if case .memoryRefused = fault { conditions.note(.overload, client: connection.address) }
       if isBodyUnread, fault.leavesBodyUnread {
         lingering.add(duplicateOf: connection.descriptor, now: MonotonicClock.milliseconds)
       }
@@ -97,7 +102,7 @@ final class ServerContext: Sendable {
   /// Adds a part to the body, or begins to throw the body away where its client is given no more memory.
   private func keep(_ part: UnsafeRawBufferPointer, for connection: Connection) {
     do {
-      try connection.body.append(part, limit: limits.bodyBytes, of: connection.slot.address, in: ledger)
+      try connection.body.append(part, limit: limits.bodyBytes, of: connection.address, in: ledger)
     } catch {
       connection.body = RequestBody()
       connection.exchange.refused(error)
@@ -122,6 +127,7 @@ final class ServerContext: Sendable {
     _ connection: Connection, _ mhdConnection: OpaquePointer, _ line: RequestLine
   ) -> RequestHeader {
     var header = RequestHeader(of: mhdConnection)
+    connection.noteForwarding(proxies, isLocal: isLocal) { headerField($0, of: mhdConnection) }
     connection.requestID = header.requestID ?? requestIDs.next()
     let method = HTTPRequest.Method(requestLine: line.method)
     if method == nil { header.fault = .malformed(.method) }
@@ -131,7 +137,7 @@ final class ServerContext: Sendable {
     if connection.target == nil { header.fault = .malformed(.target) }
     if header.fault == nil, let length = header.contentLength, length <= limits.bodyBytes {
       do {
-        try connection.body.announce(length, of: connection.slot.address, in: ledger)
+        try connection.body.announce(length, of: connection.address, in: ledger)
       } catch {
         header.fault = .memoryRefused(error)
       }

@@ -110,6 +110,7 @@ package final class KeywayServer: Sendable {
       Double(Identifiers.epochMilliseconds) / 1_000
     }
     let origins = try Origins(configuration.access.origins)
+    let proxies = try TrustedProxies(configuration.access.proxies)
     let rates = RequestRateLimiter(configuration.access.rates) { Identifiers.monotonicNanoseconds }
     let socket = try socket ?? ListeningSocket(host: configuration.host, port: configuration.port)
     let random: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
@@ -151,7 +152,7 @@ package final class KeywayServer: Sendable {
       http = try Server(
         socket: socket, limits: configuration.limits, ledger: ledger, watch: watch, hub: hub, handler: api,
         logger: logger, conditions: conditions,
-        accessLog: log.flatMap { AccessLogger(configuration.accessLog, output: $0) })
+        accessLog: log.flatMap { AccessLogger(configuration.accessLog, output: $0) }, proxies: proxies)
     } catch {
       hub.stop()
       throw error

@@ -17,6 +17,8 @@ package struct AccessOptions: Sendable {
   package var admin = #""keyway-admin" in identity.roles"#
   /// Other origins whose pages may call. `access.origins`.
   package var origins: [String] = []
+  /// The proxies whose `X-Forwarded-For` is believed: addresses, ranges, `unix`. `access.proxies`.
+  package var proxies: [String] = []
   /// Whether the server may listen beyond the loopback without keys. `access.open`.
   package var open = false
   /// Whether `/metrics` and `/v1/status` are for everybody. `access.openMetrics`.

@@ -51,9 +51,11 @@ struct SessionHandlers: Sendable {
     return .response(Response(status: .noContent, fields: fields))
   }
 
-  /// Whether the cookie must not go over a plain connection. Only where the client names this server by a loopback name
-  /// is there no proxy with TLS in front of it that could be meant.
+  /// Whether the cookie must not go over a plain connection. A trusted proxy may say that the request came over TLS;
+  /// otherwise only where the client names this server by a loopback name is there no proxy with TLS in front of it
+  /// that could be meant.
   private static func isSecure(_ request: borrowing Request) -> Bool {
+    if request.isForwardedOverTLS { return true }
     guard let host = Target.authority(of: request.target) ?? request.header(.hostName) else { return true }
     return !HostNames.isLoopback(host)
   }

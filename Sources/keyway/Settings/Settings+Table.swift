@@ -20,6 +20,7 @@ extension Settings {
     .number("access.leewaySeconds", \.api.access.leewaySeconds, 0...3600, "by how much clocks may differ"),
     .text("access.admin", \.api.access.admin, "CEL over identity: who meets it may do everything"),
     .list("access.origins", \.api.access.origins, "other origins whose pages may call"),
+    .list("access.proxies", \.api.access.proxies, "addresses, ranges, unix: whose X-Forwarded-For is believed"),
     .flag("access.open", \.api.access.open, "whether to listen beyond the loopback without keys"),
     .flag("access.openMetrics", \.api.access.openMetrics, "whether /metrics and /v1/status want no admin"),
     .number("access.cachedTokenBytes", \.api.access.cachedTokenBytes, 0...1 << 40, "verified tokens remembered"),

@@ -60,6 +60,18 @@ final class Connection: @unchecked Sendable {
   /// Whether a request is at the handler or its answer on the way.
   var isBusy: Bool { busy.load(ordering: .acquiring) }
 
+  /// The address of this machine that the client has connected to; nil for a socket that has none.
+  var localAddress: ClientAddress? {
+    var storage = sockaddr_storage()
+    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    let address = withUnsafeMutablePointer(to: &storage) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        getsockname(descriptor, $0, &length) == 0 ? ClientAddress($0) : ClientAddress.unknown
+      }
+    }
+    return address == .unknown ? nil : address
+  }
+
   // MARK: Reading
 
   /// From now on libmicrohttpd reads through the gate.

@@ -34,6 +34,9 @@ package struct Request: ~Copyable {
   /// Where it came from, as far as the connection, or a trusted proxy, says.
   package var address: ClientAddress { holder.address }
 
+  /// The address of this machine that it came to; nil for a socket that has none.
+  package var destination: ClientAddress? { holder.localAddress }
+
   /// Whether a trusted proxy says that its client used TLS.
   package var isForwardedOverTLS: Bool { holder.isForwardedOverTLS }
 

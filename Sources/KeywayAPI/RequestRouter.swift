@@ -158,8 +158,9 @@ final class RequestRouter: RequestHandler, Sendable {
     to request: borrowing Request, _ found: inout Route?, _ requester: inout Requester
   ) throws(Problem) -> HandlerResponse {
     let host = Target.authority(of: request.target) ?? request.header(.hostName)
-    if let host, !hosts.contains(host) {
-      throw Problem(.misdirectedRequest, "'\(host)' is none of this server's names; the setting names adds it")
+    if let host, !hosts.contains(host), !HostNames.isLiteral(host, of: request.destination) {
+      let remedy = HostNames.setting(for: host).map { "; to answer to it, the setting names must have '\($0)'" } ?? ""
+      throw Problem(.misdirectedRequest, "'\(host)' is none of this server's names\(remedy)")
     }
     let method = request.method
     if request.target == "*", method == .options { return .response(Response(status: .noContent)) }

@@ -10,12 +10,15 @@ package struct SocketAddress: Hashable, Sendable {
   /// The address of this machine that connections come from; nil for what the kernel chooses.
   private var source: in_addr_t?
 
-  /// A port of 127.0.0.1. Connections come from `source`, such as 127.0.0.2: for the server another client.
-  package init(port: UInt16, from source: String? = nil) {
+  /// A port of this machine, by default of 127.0.0.1. Connections come from `source`, such as 127.0.0.2: for the server
+  /// another client.
+  package init(port: UInt16, from source: String? = nil, to destination: String = "127.0.0.1") {
     self.source = source.map { inet_addr($0) }
     hostField = "127.0.0.1:\(port)"
     family = AF_INET
-    bytes = withUnsafeBytes(of: sockaddr_in(loopbackPort: port)) { Array($0) }
+    var address = sockaddr_in(loopbackPort: port)
+    address.sin_addr.s_addr = inet_addr(destination)
+    bytes = withUnsafeBytes(of: address) { Array($0) }
   }
 
   /// A socket of this machine.

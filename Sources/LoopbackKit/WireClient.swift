@@ -8,10 +8,14 @@ package struct WireClient {
   /// What must not go away while this client, or a stream that it opened, is in use.
   private let owner: AnyObject?
 
-  /// A client of the server on this port; it keeps `owner`, and so do its streams. `source` is as in `SocketAddress`.
-  package init(port: UInt16, from source: String? = nil, keepingAlive owner: AnyObject? = nil) {
+  /// A client of the server on this port; it keeps `owner`, and so do its streams. `source` and `destination` are
+  /// as in `SocketAddress`.
+  package init(
+    port: UInt16, from source: String? = nil, to destination: String = "127.0.0.1",
+    keepingAlive owner: AnyObject? = nil
+  ) {
     self.port = port
-    address = SocketAddress(port: port, from: source)
+    address = SocketAddress(port: port, from: source, to: destination)
     self.owner = owner
   }
 

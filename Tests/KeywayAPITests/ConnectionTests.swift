@@ -128,6 +128,37 @@ struct ConnectionTests {
     }
   }
 
+  @Test("Names below a suffix are ours, the address itself is, and a 421 says what the setting must have")
+  func names() throws {
+    let server = try TestServer(objects: []) {
+      $0.host = "0.0.0.0"
+      $0.access.open = true
+      $0.names = ["*.Example.org", "2001:db8::1", "192.0.2.7"]
+    }
+    let away = server.client(to: "127.0.0.3")
+    let good = [
+      "a.example.org", "a.b.EXAMPLE.org:80", "[2001:db8::1]:80", "192.0.2.7", "127.0.0.3", "127.0.0.3:8080",
+      "[::ffff:127.0.0.3]",
+    ]
+    for host in good { #expect(try away.send("GET", "/healthz", ["Host": host]).status == 200, "\(host)") }
+    let bad: [(host: String, name: String?)] = [
+      ("example.org", "example.org"), ("Evil.example:8443", "evil.example"), ("127.0.0.4", "127.0.0.4"),
+      ("[2001:db8::2]:80", "[2001:db8::2]"), ("aexample.org", "aexample.org"), (".example.org", nil),
+      ("127.0.0.3:x", nil), ("*.example.net", nil),
+    ]
+    for (host, name) in bad {
+      let response = try away.send("GET", "/healthz", ["Host": host])
+      #expect(response.status == 421 && response.problem == "misdirected-request", "\(host)")
+      let detail = response.json["detail"].text ?? ""
+      #expect(detail.contains("names must have") == (name != nil), "\(host): \(detail)")
+      if let name {
+        #expect(detail.hasSuffix("names must have '\(name)'"), "\(detail)")
+        let named = try TestServer(objects: []) { $0.names = [name] }
+        #expect(try named.client.send("GET", "/healthz", ["Host": host]).status == 200, "\(host)")
+      }
+    }
+  }
+
   @Test("Accept chooses the form: what is named wins over a range, JSON wins a tie, and q=0 forbids")
   func negotiation() throws {
     let server = try TestServer()

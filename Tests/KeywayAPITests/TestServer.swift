@@ -16,6 +16,11 @@ final class TestServer {
   /// The same from another address of the loopback interface: for the server another client.
   func client(from source: String) -> WireClient { WireClient(port: server.port, from: source, keepingAlive: self) }
 
+  /// The same to another address of the loopback interface.
+  func client(to destination: String) -> WireClient {
+    WireClient(port: server.port, to: destination, keepingAlive: self)
+  }
+
   init(
     schema: String = Fixture.schema, objects: [(String, String)] = Fixture.objects,
     journal: (any TransactionJournal)? = nil, log: LogOutput? = nil,

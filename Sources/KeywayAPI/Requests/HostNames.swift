@@ -1,4 +1,4 @@
-import HTTPServer
+package import HTTPServer
 
 /// The names under which the server answers.
 ///
@@ -40,6 +40,22 @@ package struct HostNames: Sendable {
     guard let name = Self.name(of: host) else { return false }
     if names.contains(name) || names.contains(name.lowercased()) { return true }
     return !suffixes.isEmpty && suffixes.contains { name.count > $0.count && name.lowercased().hasSuffix($0) }
+  }
+
+  /// Whether a `Host` header is the literal of an address, which is the name of that address whatever the settings say:
+  /// no other site can make it its own.
+  package static func isLiteral(_ host: String, of address: ClientAddress?) -> Bool {
+    guard let address, var name = name(of: host)?[...] else { return false }
+    let isBracketed = name.hasPrefix("[") && name.hasSuffix("]")
+    if isBracketed { name = name.dropFirst().dropLast() }
+    guard isBracketed == name.contains(":") else { return false }
+    return ClientAddress(String(name)) == address
+  }
+
+  /// What the setting `names` must say for a `Host` header to be one of them; nil for what can be no name.
+  package static func setting(for host: String) -> String? {
+    guard let name = name(of: host)?.lowercased(), !name.hasPrefix("*"), isName(name) else { return nil }
+    return name
   }
 
   /// Whether a `Host` header is a name of the machine itself.

@@ -225,7 +225,7 @@ let package = Package(
     .testTarget(name: "HygieneTests", swiftSettings: strict),
     .testTarget(
       name: "JournalTests",
-      dependencies: ["Journal", "Locking", "Seeding"],
+      dependencies: ["Journal", "Locking", "Seeding", .product(name: "GRDB", package: "GRDB.swift")],
       swiftSettings: strict),
     .testTarget(
       name: "ModelStoreTests",

@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Journal
 import Testing
 
@@ -70,6 +71,24 @@ struct RestoringTests {
     try SQLiteJournal.restore(file, to: store.path, epoch: "cccc", replacing: true, milliseconds: 0)
     let merged = try store.use { try $0.revocations() }
     #expect(merged.map(\.subject) == ["a", "b", "c", "d"] && merged.map(\.milliseconds) == [5, 9, 5, 2])
+  }
+
+  @Test("A store from before there were revocations can be read, backed up and opened, and then has them")
+  func withoutRevocations() throws {
+    let store = try StoreFolder(records: 20)
+    let queue = try DatabaseQueue(path: store.file("journal.sqlite"))
+    try queue.write { db in
+      try db.execute(sql: "DROP TABLE revocation; DELETE FROM grdb_migrations WHERE identifier LIKE '2:%'")
+    }
+    try queue.close()
+    #expect(try backup(store, at: 17, to: store.file("b")).header.revocations == [])
+    #expect(try store.inspect(\.problems).isEmpty)
+    try store.use { journal in
+      #expect(try journal.revocations().isEmpty)
+      try journal.setRevocation(of: "alice", to: 5)
+    }
+    #expect(try store.use { try $0.revocations() } == [Revocation(subject: "alice", milliseconds: 5)])
+    #expect(try store.contents().bounds.last == 20)
   }
 
   @Test("A backup with a byte changed or cut off anywhere changes nothing")

@@ -166,6 +166,7 @@ final class RequestRouter: RequestHandler, Sendable {
     if request.target == "*", method == .options { return .response(Response(status: .noContent)) }
     let target = try Target(request.target)
     guard let route = table.route(target.segments) else {
+      try rates.take(request.client)
       throw Problem(.notFound, "nothing is served under this path")
     }
     found = route

@@ -15,7 +15,7 @@ extension Settings {
       "access.requestsPerSecond", of: .client,
       """
       429 `too-many-requests` with `Retry-After`; as many may come at once. `/healthz`, `/readyz`, `/metrics` and \
-      preflights do not count
+      `OPTIONS` do not count
       """),
     SettingLimit(
       "access.rateClients", of: .server, "those whose last requests count least are counted from the beginning"),

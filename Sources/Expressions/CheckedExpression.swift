@@ -39,6 +39,11 @@ package struct CheckedExpression: Sendable {
     localCount = builder.localCount
   }
 
+  /// A part of the expression by itself; nil where it cannot be one.
+  package func part(_ node: ExpressionNode) -> CheckedExpression? {
+    try? CheckedExpression(source, root: node, names)
+  }
+
   /// Evaluates the expression. Its variables and collection functions come from `activation`; what it costs is taken
   /// from `budget`, as is what those cost. Gives the value or why there is none.
   package func evaluate(

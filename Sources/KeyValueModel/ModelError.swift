@@ -4,6 +4,8 @@ public struct ModelError: Error, Hashable, Sendable, CustomStringConvertible {
   public enum Code: String, Hashable, Sendable, CaseIterable {
     /// No entity has this name.
     case unknownEntity = "unknown-entity"
+    /// No rule lets who asks do this.
+    case forbidden
     /// No object has this reference.
     case unknownObject = "unknown-object"
     /// The entity has no such key.

@@ -107,7 +107,10 @@ struct ReadingWorkTests {
           }
           .map { order.rank(of: $0, in: state) }.sorted(by: order.precedes).map(\.reference)
         let metered = MeteredState(state, ReadingWork(steps: .max))
-        let found = try metered.fetch(entity, where: filter, by: order) { state.references(of: entity) }
+        var words = Query.Words(entity: entity.name)
+        (words.filter, words.sort) = (text, sort)
+        let query = try Query(words, in: state.schema)
+        let found = try metered.fetch(query, isSorted: true) { state.references(of: entity) }
         #expect(found == expected, "\(text) by \(sort), seed \(seed)")
       }
     }
@@ -126,10 +129,10 @@ struct ReadingWorkTests {
       let state = try Self.state(departments: 1, employees: employees, &random)
       let entity = try state.schema.requireEntity("Employee")
       let work = ReadingWork(steps: .max)
-      _ = try MeteredState(state, work).fetch(
-        entity, where: try filter.map { try Filter($0, of: entity, in: state.schema) },
-        by: try sort.map { try SortOrder($0, of: entity, in: state.schema) }
-      ) { state.references(of: entity) }
+      var words = Query.Words(entity: entity.name)
+      (words.filter, words.sort) = (filter, sort)
+      let query = try Query(words, in: state.schema)
+      _ = try MeteredState(state, work).fetch(query, isSorted: true) { state.references(of: entity) }
       return work.spentSteps
     }
     let (few, many) = (try steps(100), try steps(200))

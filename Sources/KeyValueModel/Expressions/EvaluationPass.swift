@@ -35,6 +35,11 @@ final class EvaluationPass: @unchecked Sendable {
     ofKey key: Int, of record: ObjectRecord, _ reference: Reference, budget: inout EvaluationBudget
   ) throws(EvaluationError) -> ExpressionValue {
     let definition = record.entity.keys[key]
+    if case .computed = definition.kind, let unguarded = reader.unguarded {
+      let pass = EvaluationPass(reader: unguarded, latest: latest)
+      defer { latest = max(latest, pass.latest) }
+      return guarded(try pass.value(ofKey: key, of: record, reference, budget: &budget))
+    }
     if case .computed(let computed) = definition.kind, case .expression(let expression)? = computed.formula {
       // Within an expression a failed key is null, as it is for all other readers.
       guard case .success(let value) = result(of: expression, reference, record, budget: &budget) else {
@@ -87,7 +92,7 @@ final class EvaluationPass: @unchecked Sendable {
   ) throws(EvaluationError) -> FoldedValue {
     if let kept = reader.folded(fold, of: owner) { return kept }
     guard let work = reader.work else { return try workedOut(fold, owner, budget: &budget) }
-    let folding = ReadingWork.Folding(fold: fold, owner: owner)
+    let folding = ReadingWork.Folding(fold: fold, owner: owner, isGuarded: reader.unguarded != nil)
     if let known = work.known(folding) {
       work.spend()
       latest = max(latest, known.latest)
@@ -117,6 +122,18 @@ final class EvaluationPass: @unchecked Sendable {
     return running.value
   }
 
+  /// A value that was worked out from everything, with the objects in it as the reader has them.
+  private func guarded(_ value: ExpressionValue) -> ExpressionValue {
+    switch value {
+    case .object(let object):
+      return Reference(object.identity).map { expressionValue(of: .reference($0), nil) } ?? .null
+    case .list, .lazyList:
+      guard let list = value.asList else { return .null }
+      return .list((0..<list.count).map { index in (try? list.element(at: index)).map(guarded) ?? .null })
+    default: return value
+    }
+  }
+
   // MARK: Values
 
   /// A member of a collection, as expressions have it.
@@ -139,7 +156,9 @@ final class EvaluationPass: @unchecked Sendable {
       }
       return .string(text)
     case .reference(let reference):
-      return record(reference).map { .object(ModelObject(reference, $0, self)) } ?? .null
+      if let record = record(reference) { return .object(ModelObject(reference, record, self)) }
+      // A reference is a value of the object that holds it, whatever may be read behind it.
+      return reader.unguarded?.record(reference) == nil ? .null : .object(UnreadableObject(reference))
     case .array(let elements):
       unpaidConversions += elements.count
       return .list(elements.map { expressionValue(of: $0, type?.element) })
@@ -180,6 +199,21 @@ final class ModelObject: ExpressionObject {
     }
     return try pass.value(ofKey: key, of: record, reference, budget: &budget)
   }
+}
+
+/// An object that may not be read, as expressions read it: its reference is known, and all its keys are null.
+final class UnreadableObject: ExpressionObject {
+  private let reference: Reference
+
+  init(_ reference: Reference) { self.reference = reference }
+
+  var typeName: String { reference.entity }
+
+  var identity: String { reference.text }
+
+  func field(
+    named name: String, index: Int, budget: inout EvaluationBudget
+  ) throws(EvaluationError) -> ExpressionValue { .null }
 }
 
 /// The members of a collection as expressions read them, one at a time.

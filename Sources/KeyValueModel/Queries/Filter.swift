@@ -48,7 +48,7 @@ package struct Filter: Sendable {
   ///
   /// What it takes is taken from the work of the request, which stops where that does not suffice; throws
   /// `malformed-filter` where the filter is too much for one object alone.
-  package func isMet(by reference: Reference, in state: MeteredState) throws(ModelError) -> Bool {
+  package func isMet(by reference: Reference, in state: some ObjectReader) throws(ModelError) -> Bool {
     guard let record = state.record(reference), let work = state.work else { return false }
     let limits = ExpressionLimits()
     var budget = work.budget(within: limits)

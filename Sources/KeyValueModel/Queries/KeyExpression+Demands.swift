@@ -4,22 +4,32 @@ extension KeyExpression {
   /// The stored keys that the expression compares with a constant, in a way that makes it false for all other values:
   /// `state == 'TX'` or `day == timestamp('2010-03-01T00:00:00Z')`, by itself or joined to other conditions by `&&`.
   func equalities(of entity: Entity) -> [(key: Int, value: Value)] {
-    Self.equalities(in: root, entity)
+    Self.equalities(in: root, entity, constant: Self.constant)
   }
 
-  private static func equalities(in node: ExpressionNode, _ entity: Entity) -> [(key: Int, value: Value)] {
+  /// The same of a condition in which `constant` gives the value of what is the same for all objects, be it a part of
+  /// an alternative that never holds.
+  static func equalities(
+    in node: ExpressionNode, _ entity: Entity, constant: (ExpressionNode) -> ExpressionValue?
+  ) -> [(key: Int, value: Value)] {
     switch node.kind {
-    case .all(let operands): operands.flatMap { equalities(in: $0, entity) }
+    case .all(let operands):
+      return operands.flatMap { equalities(in: $0, entity, constant: constant) }
+    case .any(let operands):
+      let open = operands.filter { operand in
+        if case .bool(false)? = constant(operand) { false } else { true }
+      }
+      return open.count == 1 ? equalities(in: open[0], entity, constant: constant) : []
     case .binary(.equal, let left, let right):
-      [equality(left, right, entity) ?? equality(right, left, entity)].compactMap { $0 }
-    default: []
+      return [equality(left, right, entity, constant) ?? equality(right, left, entity, constant)].compactMap { $0 }
+    default: return []
     }
   }
 
   private static func equality(
-    _ name: ExpressionNode, _ constant: ExpressionNode, _ entity: Entity
+    _ name: ExpressionNode, _ other: ExpressionNode, _ entity: Entity, _ constant: (ExpressionNode) -> ExpressionValue?
   ) -> (key: Int, value: Value)? {
-    guard let key = key(name, entity), entity.keys[key].storage != nil, let literal = Self.constant(constant),
+    guard let key = key(name, entity), entity.keys[key].storage != nil, let literal = constant(other),
       let value = Value(literal, as: nil)
     else { return nil }
     if value.isNull { return (key, .null) }
@@ -92,7 +102,7 @@ extension KeyExpression {
   }
 
   /// What a node is without any object: a literal, or the moment that one names.
-  private static func constant(_ node: ExpressionNode) -> ExpressionValue? {
+  static func constant(_ node: ExpressionNode) -> ExpressionValue? {
     switch node.kind {
     case .literal(let literal): return literal
     case .call("timestamp", target: nil, let arguments) where arguments.count == 1:

@@ -2,29 +2,39 @@ extension MeteredState {
   /// How many bytes of values that are compared count as one step, as with the strings of expressions.
   private static let bytesPerStep = 8
 
-  /// The objects of an entity that meet a filter, in a sort order; by reference where there is none.
+  /// The objects that a query is about, in its sort order where `isSorted`; by reference otherwise, and where it has
+  /// none.
   ///
   /// `extent` is what `references(of:)` gives, asked for only where no index helps. Where the filter compares an
   /// indexed key with a constant, only the objects with that value are looked at. Throws `too-many-steps` where it
   /// takes more than the work of the request has left, and `malformed-filter` where the filter is too much for one
   /// object alone.
   package func fetch(
-    _ entity: Entity, where filter: Filter?, by order: SortOrder?, extent: () -> [Reference]
+    _ query: Query, isSorted: Bool, extent: () -> [Reference]
+  ) throws(ModelError) -> [Reference] {
+    guard let viewer = query.viewer else { return try fetch(query, isSorted: isSorted, in: self, extent) }
+    return try fetch(query, isSorted: isSorted, in: GuardedReader(self, for: viewer), extent)
+  }
+
+  /// The same by a reader of the state that leaves out what may not be read.
+  private func fetch(
+    _ query: Query, isSorted: Bool, in reader: some ObjectReader, _ extent: () -> [Reference]
   ) throws(ModelError) -> [Reference] {
     var found: [Reference] = []
-    if let filter {
-      for reference in state.candidates(of: entity, for: filter) ?? extent() {
-        if try filter.isMet(by: reference, in: self) { found.append(reference) }
+    if query.filter != nil || query.viewer != nil {
+      for reference in query.candidates(in: state) ?? extent() {
+        if try query.includes(reference, in: reader) { found.append(reference) }
         try work?.check()
       }
     } else {
       found = extent()
     }
-    guard let order, !order.keys.isEmpty else { return found }
+    let order = query.order
+    guard isSorted, !order.keys.isEmpty else { return found }
     var ranks: [SortOrder.Rank] = []
     ranks.reserveCapacity(found.count)
     for reference in found {
-      ranks.append(order.rank(of: reference, in: self))
+      ranks.append(order.rank(of: reference, in: reader))
       try work?.check()
     }
     let steps = Self.steps(toCompare: ranks.lazy.flatMap(\.values).map(\.value), among: ranks.count)

@@ -37,10 +37,15 @@ package struct Query: Hashable, Sendable {
   /// Stored keys that must have exactly these values for an object to meet the filter. Dates are not among them, since
   /// one moment is written in many ways.
   package let equalities: [(key: Int, value: Value)]
+  /// Who asks, where not everything may be read.
+  package let viewer: Viewer?
+  /// Stored keys that must have these values for an object to be readable.
+  private let readableEqualities: [(key: Int, value: Value)]
 
-  /// Resolves a query. Throws `unknown-entity`, what is wrong with a key path, and `invalid-value` for values that have
-  /// no order; `malformed-filter` with line and column.
-  package init(_ words: Words, in schema: Schema) throws(ModelError) {
+  /// Resolves a query, of a viewer where not everything may be read. Throws `unknown-entity`, what is wrong with a key
+  /// path, `invalid-value` for values that have no order, and `forbidden` for a key that may not be read;
+  /// `malformed-filter` with line and column.
+  package init(_ words: Words, in schema: Schema, for viewer: Viewer? = nil) throws(ModelError) {
     self.words = words
     let entity = try schema.requireEntity(words.entity)
     self.entity = entity
@@ -55,7 +60,6 @@ package struct Query: Hashable, Sendable {
     } else {
       filter = nil
     }
-    equalities = (filter?.equalities ?? []).filter { entity.keys[$0.key].attribute?.type != .date }
     if let names = words.keys {
       var keys: Set<Int> = []
       for name in names {
@@ -68,13 +72,53 @@ package struct Query: Hashable, Sendable {
     } else {
       keys = nil
     }
+    if let viewer { try Self.checkNames(of: entity, filter, order, section, self.keys, for: viewer, in: schema) }
+    // Where nothing can be hidden, it is the query of all others.
+    let seen = [filter?.reads, section?.path.named] + order.keys.map(\.path.named)
+    let viewer = viewer.flatMap { viewer in
+      let seesAll =
+        viewer.mayReadAll(of: entity, in: schema)
+        && schema.family(of: entity).allSatisfy { viewer.hiddenKeys(of: $0).isEmpty }
+        && seen.allSatisfy { $0.map { viewer.seesAll(behind: $0, of: entity, schema) } ?? true }
+      return seesAll ? nil : viewer
+    }
+    self.viewer = viewer
+    readableEqualities = viewer?.equalities(of: entity, in: schema) ?? []
+    equalities = ((filter?.equalities ?? []) + readableEqualities)
+      .filter { entity.keys[$0.key].attribute?.type != .date }
+  }
+
+  /// Throws `forbidden` where a query names a key that may not be read.
+  private static func checkNames(
+    of entity: Entity, _ filter: Filter?, _ order: SortOrder, _ section: SortOrder.Key?, _ keys: [Int]?,
+    for viewer: Viewer, in schema: Schema
+  ) throws(ModelError) {
+    if let filter { try viewer.check(filter, of: entity, in: schema) }
+    for key in order.keys + (section.map { [$0] } ?? []) { try viewer.check(key.path, from: entity, in: schema) }
+    for key in keys ?? [] { try viewer.check(KeyTree(path: [key]), of: entity, in: schema) }
+  }
+
+  /// The objects that an index leaves in a state, nil where none helps.
+  package func candidates(in state: ModelState) -> [Reference]? {
+    state.candidates(of: entity, having: (filter?.equalities ?? []) + readableEqualities)
   }
 
   /// The same when written alike.
-  package static func == (left: Query, right: Query) -> Bool { left.words == right.words }
+  package static func == (left: Query, right: Query) -> Bool {
+    left.words == right.words && left.viewer == right.viewer
+  }
 
   /// Feeds what equality looks at.
-  package func hash(into hasher: inout Hasher) { hasher.combine(words) }
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(words)
+    hasher.combine(viewer)
+  }
+
+  /// Whether an object is there for who asks, and meets the filter. `reader` leaves out what may not be read.
+  func includes(_ reference: Reference, in reader: some ObjectReader) throws(ModelError) -> Bool {
+    guard let filter else { return reader.record(reference) != nil }
+    return try filter.isMet(by: reference, in: reader)
+  }
 
   /// Whether an object's own stored keys leave it open that it meets the filter.
   package func mayBeMet(by record: ObjectRecord) -> Bool {
@@ -84,16 +128,19 @@ package struct Query: Hashable, Sendable {
   }
 
   /// The indexes of the keys that are shown of an object of `entity`.
-  package func shownKeys(of entity: Entity) -> some Collection<Int> {
-    keys ?? Array(entity.keys.indices)
+  package func shownKeys(of entity: Entity) -> [Int] {
+    if let keys { return keys }
+    guard let hidden = viewer?.hiddenKeys(of: entity), !hidden.isEmpty else { return Array(entity.keys.indices) }
+    return entity.keys.indices.filter { !hidden.contains($0) }
   }
 
-  /// What it reads of an object of `entity`, which is the query's or extends it.
+  /// What it reads of an object of `entity`, which is the query's or extends it. What says whether that object may be
+  /// read is not among it.
   package func reads(of entity: Entity) -> KeyTree {
     var tree = filter?.reads ?? KeyTree()
     for key in order.keys { tree.merge(key.path.reads) }
     if let section { tree.merge(section.path.reads) }
     for key in shownKeys(of: entity) { tree.merge(KeyTree(path: [key])) }
-    return tree
+    return viewer == nil ? tree : tree.guarded
   }
 }

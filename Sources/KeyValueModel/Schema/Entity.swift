@@ -29,11 +29,13 @@ public final class Entity: Sendable {
   let hasComputedKeys: Bool
   /// The keys once more, laid out for reading.
   let layout: RecordLayout
+  /// Who may do what with its objects.
+  package let rules: AccessRules
   private let indexesByName: [ExactText: Int]
 
   init(
     name: String, index: Int, parent: String?, lineage: Set<String>, keys: [Key], display: [ModelKeyPath],
-    keyPaths: [ModelKeyPath?] = []
+    keyPaths: [ModelKeyPath?] = [], rules: AccessRules = AccessRules()
   ) {
     self.name = name
     self.index = index
@@ -42,6 +44,7 @@ public final class Entity: Sendable {
     self.keys = keys
     self.display = display
     self.keyPaths = keyPaths
+    self.rules = rules
     emptyValues = keys.compactMap { $0.storage == nil ? nil : $0.emptyValue }
     storageCount = emptyValues.count
     layout = RecordLayout(keys: keys)

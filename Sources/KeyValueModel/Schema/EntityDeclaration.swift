@@ -16,6 +16,7 @@ struct EntityDeclaration {
   var parent: Located<String>?
   var keys: [KeyDeclaration] = []
   var display: [Located<String>]?
+  var access = AccessDeclaration()
 }
 
 /// A text of the file with what it takes to say where in the file one of its characters stands.

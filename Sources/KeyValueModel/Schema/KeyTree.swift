@@ -8,6 +8,8 @@ package struct KeyTree: Hashable, Sendable {
     package var behind: KeyTree
     /// What the members are folded into, where the key is a to-many that is read by a collection function alone.
     package let fold: CollectionFold?
+    /// Whether what the read rules read of the objects behind the key is read as well.
+    package var isGuarded = false
 
     package init(key: Int, behind: KeyTree = KeyTree(), fold: CollectionFold? = nil) {
       self.key = key
@@ -40,10 +42,25 @@ package struct KeyTree: Hashable, Sendable {
   /// Whether nothing is read.
   package var isEmpty: Bool { branches.isEmpty }
 
+  /// What is read for someone who may not read every object: of those behind the keys also what says whether they may.
+  /// What members fold into is then different for each, so that no fold is kept.
+  package var guarded: KeyTree {
+    var tree = self
+    tree.branches = branches.map { branch in
+      var guarded = Branch(
+        key: branch.key, behind: branch.behind.guarded, fold: branch.behind.isEmpty ? branch.fold : nil)
+      guarded.isGuarded = !branch.behind.isEmpty
+      return guarded
+    }
+    return tree
+  }
+
   /// Reads what `other` reads as well.
   package mutating func merge(_ other: KeyTree) {
     for branch in other.branches {
-      if let index = branches.firstIndex(where: { $0.key == branch.key && $0.fold == branch.fold }) {
+      if let index = branches.firstIndex(where: {
+        $0.key == branch.key && $0.fold == branch.fold && $0.isGuarded == branch.isGuarded
+      }) {
         branches[index].behind.merge(branch.behind)
       } else {
         branches.append(branch)

@@ -35,6 +35,9 @@ public final class ModelKeyPath: Hashable, Sendable {
     self.isBehindComputedList = isBehindComputedList
   }
 
+  /// The keys that it names, those behind its operator included.
+  package var named: KeyTree { KeyTree(path: keys + (operation?.memberKeys ?? [])) }
+
   /// Equal when they were written alike and name the same keys.
   public static func == (left: ModelKeyPath, right: ModelKeyPath) -> Bool {
     left === right || left.text == right.text && left.keys == right.keys && left.operation == right.operation

@@ -5,7 +5,7 @@ extension Schema {
     let declarations = reader.read(yaml)
     var problems = reader.problems
     var compiler = SchemaCompiler()
-    let schema = compiler.compile(declarations)
+    let schema = compiler.compile(declarations, access: reader.access)
     // What does not fit together is reported only once every declaration could be read: the rest would be echoes.
     if problems.isEmpty { problems = compiler.problems }
     guard problems.isEmpty else {

@@ -13,7 +13,7 @@ struct SchemaCompiler {
   var drafts: [Draft] = []
 
   /// The schema; meaningful only where `problems` stays empty.
-  mutating func compile(_ declarations: [EntityDeclaration]) -> Schema {
+  mutating func compile(_ declarations: [EntityDeclaration], access: AccessDeclaration) -> Schema {
     drafts = inherit(declarations)
     // Without one of the entities, everything that names it would be an echo.
     guard drafts.count == declarations.count else { return Schema(entities: []) }
@@ -25,7 +25,8 @@ struct SchemaCompiler {
     schema = Schema(entities: entities(display: false))
     checkCycles(schema)
     guard problems.isEmpty else { return schema }
-    schema = Schema(entities: entities(display: true, resolvedIn: schema))
+    let rules = rules(access, in: schema)
+    schema = Schema(entities: entities(display: true, resolvedIn: schema, rules))
     return schema
   }
 
@@ -35,7 +36,9 @@ struct SchemaCompiler {
     if !problems.contains(problem) { problems.append(problem) }
   }
 
-  mutating func entities(display: Bool, resolvedIn schema: Schema? = nil) -> [Entity] {
+  mutating func entities(
+    display: Bool, resolvedIn schema: Schema? = nil, _ rules: [AccessRules] = []
+  ) -> [Entity] {
     drafts.enumerated().map { index, draft in
       var paths: [ModelKeyPath] = []
       var keyPaths: [ModelKeyPath?] = []
@@ -46,7 +49,8 @@ struct SchemaCompiler {
       }
       return Entity(
         name: draft.declaration.name.content, index: index, parent: draft.parent, lineage: Set(draft.lineage),
-        keys: draft.keys, display: paths, keyPaths: keyPaths)
+        keys: draft.keys, display: paths, keyPaths: keyPaths,
+        rules: index < rules.count ? rules[index] : AccessRules())
     }
   }
 

@@ -4,6 +4,8 @@ import Yams
 /// mistake, to find them all.
 struct SchemaReader {
   private(set) var problems: [SchemaError.Problem] = []
+  /// The rules for entities that say nothing themselves.
+  private(set) var access = AccessDeclaration()
 
   /// The declarations of `yaml`; what is wrong is added to `problems`.
   mutating func read(_ yaml: String) -> [EntityDeclaration] {
@@ -20,8 +22,12 @@ struct SchemaReader {
     }
     var declarations: [EntityDeclaration] = []
     for (key, value) in top {
+      if key.string == "access" {
+        access = readAccess(value, ofEntity: false)
+        continue
+      }
       guard key.string == "entities" else {
-        report(key, "'\(key.string ?? "?")' is not a word of a schema file; it has 'entities'")
+        report(key, "'\(key.string ?? "?")' is not a word of a schema file; it has 'access' and 'entities'")
         continue
       }
       guard let entities = mapping(value, "'entities'") else { continue }
@@ -60,7 +66,9 @@ struct SchemaReader {
       case "keys":
         guard let keys = mapping(value, "'keys'") else { continue }
         for (key, definition) in keys { readKey(key, definition).map { entity.keys.append($0) } }
-      default: report(word, "'\(word.string ?? "?")' is not a word of an entity; it has extends, keys and display")
+      case "access": entity.access = readAccess(value, ofEntity: true)
+      default:
+        report(word, "'\(word.string ?? "?")' is not a word of an entity; it has extends, keys, display and access")
       }
     }
     return entity
@@ -69,6 +77,10 @@ struct SchemaReader {
   private mutating func readKey(_ name: Node, _ definition: Node) -> KeyDeclaration? {
     guard let text = name.string, KeyPathGrammar.isKey(text) else {
       report(name, "a key's name is a letter or '_' followed by letters, digits and '_'")
+      return nil
+    }
+    guard !AccessRule.reservedNames.contains(text) else {
+      report(name, "no key is called '\(text)': rules have that name for something else")
       return nil
     }
     guard let words = mapping(definition, "the key '\(text)'") else { return nil }

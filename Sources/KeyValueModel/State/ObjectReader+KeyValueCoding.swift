@@ -106,6 +106,7 @@ extension ObjectReader {
   func value(of record: ObjectRecord, _ reference: Reference, key: Int, latest: inout Revision) -> Value {
     let column = record.entity.layout.columns[key]
     if column.storage >= 0 { return record.values[Int(column.storage)] }
+    if let unguarded { return unguarded.value(of: record, reference, key: key, latest: &latest) }
     // A list that is made member by member, and that the objects of an answer may have in common.
     guard let work, record.entity.keys[key].valueType?.element != nil else {
       return computedValue(of: record, reference, key: key, column, latest: &latest)
@@ -185,7 +186,7 @@ extension ObjectReader {
       let collection = value(of: record, owner, key: fold.key, latest: &latest)
       return value(of: fold, over: collection, latest: &latest)
     }
-    let folding = ReadingWork.Folding(fold: fold, owner: owner)
+    let folding = ReadingWork.Folding(fold: fold, owner: owner, isGuarded: unguarded != nil)
     if let known = work.known(folding) {
       latest = max(latest, known.latest)
       return known.result

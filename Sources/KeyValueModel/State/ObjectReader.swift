@@ -9,6 +9,10 @@ public protocol ObjectReader {
 
   /// The work that reading is part of, where it is counted and its results are remembered; nil where it is not.
   var work: ReadingWork? { get }
+
+  /// What computed keys are worked out from, where the reader leaves out objects that someone may not read; nil where
+  /// it has everything.
+  var unguarded: (any ObjectReader)? { get }
 }
 
 extension ObjectReader {
@@ -17,4 +21,7 @@ extension ObjectReader {
 
   /// Nothing is counted.
   public var work: ReadingWork? { nil }
+
+  /// Nothing is left out.
+  public var unguarded: (any ObjectReader)? { nil }
 }

@@ -30,6 +30,8 @@ public final class ReadingWork {
   struct Folding: Hashable {
     let fold: CollectionFold
     let owner: Reference
+    /// Whether members that may not be read are left out.
+    let isGuarded: Bool
   }
 
   /// The value of a computed key of an object.

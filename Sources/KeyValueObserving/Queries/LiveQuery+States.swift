@@ -12,9 +12,9 @@ extension LiveQuery {
   package init(
     _ query: Query, in state: ModelState, cost: inout Int, _ isAbandoned: () -> Bool = { false }
   ) throws(ModelError) {
-    let candidates = query.filter.flatMap { state.candidates(of: query.entity, for: $0) }
     try self.init(
-      query, candidates: candidates ?? state.unorderedReferences(of: query.entity), in: state, state.schema,
+      query, candidates: query.candidates(in: state) ?? state.unorderedReferences(of: query.entity), in: state,
+      state.schema,
       cost: &cost,
       isAbandoned)
   }

@@ -41,9 +41,9 @@ struct FetchHandler: Sendable {
 
   /// All rows of a query; those with sections as a live query has them.
   private func rows(of query: Query, in state: MeteredState) throws(ModelError) -> PageStore.Rows {
-    let found = try state.fetch(
-      query.entity, where: query.filter, by: query.section == nil ? query.order : nil
-    ) { extents.references(of: query.entity, in: state.state) }
+    let found = try state.fetch(query, isSorted: query.section == nil) {
+      extents.references(of: query.entity, in: state.state)
+    }
     guard let section = query.section else { return PageStore.Rows(references: found) }
     var rows: [QueryRow] = []
     rows.reserveCapacity(found.count)

@@ -24,24 +24,42 @@ public struct Model: Sendable {
   public mutating func commit(
     _ transaction: Transaction, limits: TransactionLimits = .unlimited
   ) throws(ModelError) -> Commit {
+    if let access = transaction.access { try ask(access, about: transaction) }
     for precondition in transaction.preconditions { try check(precondition) }
-    var application = TransactionApplication(taking: &state, revision: revision + 1, limits: limits)
+    var application = TransactionApplication(
+      taking: &state, revision: revision + 1, limits: limits, access: transaction.access)
     do throws(ModelError) {
       try application.apply(transaction.operations, transaction.preparations)
     } catch {
       application.undo()
       application.giveBack(to: &state)
-      throw error
+      throw transaction.access == nil ? error : WriteInquiry.guarded(error)
     }
     application.giveBack(to: &state)
     revision += 1
     return application.commit(writer: transaction.writer)
   }
 
+  /// Asks the rules first, as far as what a transaction names is there before it.
+  private func ask(_ access: WriteAccess, about transaction: Transaction) throws(ModelError) {
+    var inquiry = WriteInquiry(access)
+    for (index, operation) in transaction.operations.enumerated() {
+      do throws(ModelError) {
+        try inquiry.ask(operation, index, former: state, present: state, in: schema)
+      } catch {
+        var located = error
+        if transaction.operations.count > 1 { located.operation = index }
+        throw located
+      }
+    }
+  }
+
   private func check(_ precondition: Precondition) throws(ModelError) {
     switch precondition {
     case .exists(let reference):
       guard state.record(reference) != nil else { throw stale("\(reference) is not there", reference) }
+    case .holds(let reference, let condition):
+      guard condition(state) else { throw stale("\(reference) is no longer what it was", reference) }
     case .absent(let reference):
       guard state.record(reference) == nil else { throw stale("\(reference) is there already", reference) }
     case .unchangedObject(let reference, let since):

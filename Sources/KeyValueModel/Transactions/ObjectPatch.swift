@@ -16,12 +16,13 @@ struct ObjectPatch: Sendable {
   /// What working it out took.
   let steps: Int
 
-  /// Applies a patch to an object as `GET` gives it; each key that the patch names is set to what becomes of it.
+  /// Applies a patch to an object as `GET` gives it, without the keys that are `hidden` from who asks; each key that
+  /// the patch names is set to what becomes of it.
   init(
     _ patch: JSONPatch, of reference: Reference, _ record: ObjectRecord, in state: borrowing ModelState,
-    budget: TransactionBudget
+    budget: TransactionBudget, without hidden: Set<Int> = []
   ) throws(ModelError) {
-    let document = Self.document(of: record, reference, in: state, named: patch.namedMembers)
+    let document = Self.document(of: record, reference, in: state, named: patch.namedMembers, without: hidden)
     let named = Value.object(document).textBytes
     var limits = JSONPatchLimits()
     // What the patch does not name stays beside the document.
@@ -66,12 +67,14 @@ struct ObjectPatch: Sendable {
 
   /// The object's JSON, of which only the members in `named` are needed where it is not nil.
   private static func document(
-    of record: ObjectRecord, _ reference: Reference, in state: borrowing ModelState, named: Set<String>?
+    of record: ObjectRecord, _ reference: Reference, in state: borrowing ModelState, named: Set<String>?,
+    without hidden: Set<Int>
   ) -> JSONObject {
     var document: JSONObject = [
       "@ref": .string(reference.text), "@revision": .integer(Int64(clamping: record.revision)),
     ]
     for (index, key) in record.entity.keys.enumerated() where named?.contains(key.name) ?? true {
+      if hidden.contains(index) { continue }
       let value = state.value(of: record, reference, key: index)
       // What an attribute holds is JSON as it stands, and may be large.
       document[key.name] = key.attribute == nil ? value.plain : value

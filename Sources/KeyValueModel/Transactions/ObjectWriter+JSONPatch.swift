@@ -11,7 +11,9 @@ extension ObjectWriter {
       // Its steps were within the limit, and not on the writer.
       patched = try prepared.result.get()
     } else {
-      patched = try ObjectPatch(patch, of: reference, record, in: editor.state, budget: editor.budget)
+      patched = try ObjectPatch(
+        patch, of: reference, record, in: editor.state, budget: editor.budget,
+        without: keysLeftAlone)
       editor.budget.spend(patched.steps)
     }
     isChecked = patched.isChecked

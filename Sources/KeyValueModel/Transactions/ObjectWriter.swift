@@ -3,6 +3,9 @@ struct ObjectWriter {
   var editor: StateEditor
   /// Whether the values of the operation under way were found to be such as their attributes take.
   var isChecked = false
+  /// The keys that a `put` does not give their defaults and that a JSON patch does not know, because who writes may not
+  /// read them.
+  var keysLeftAlone: Set<Int> = []
 
   /// Makes an object. `heldBy` is a key that is about to be set from its other side, and
   /// that may be null until then.
@@ -38,7 +41,7 @@ struct ObjectWriter {
       guard let storage = entity.keys[index].storage else { continue }
       if let value = given[index] {
         try assign(value, to: reference, key: index)
-      } else if record.values[storage] != entity.keys[index].defaultValue,
+      } else if !keysLeftAlone.contains(index), record.values[storage] != entity.keys[index].defaultValue,
         editor.state.record(reference)?.values[storage] == record.values[storage]
       {
         // The second condition spares what was set as the far side of a key of the body.

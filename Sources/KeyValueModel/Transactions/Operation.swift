@@ -52,13 +52,15 @@ public enum SetMutation: String, Hashable, Sendable, CaseIterable {
 }
 
 /// What must hold for a transaction to be applied at all (RFC 9110 §13.1).
-public enum Precondition: Hashable, Sendable {
+public enum Precondition: Sendable {
   /// Neither the object nor what its computed keys read has changed since; `unknown-object` where it is not there.
   case unchangedObject(Reference, since: Revision)
   /// The objects along the key path have not changed since; `unknown-object` where the first is not there.
   case unchangedKeyPath(Reference, String, since: Revision)
   /// The object, or what the key path reads, is not as it was at any of these revisions; also where it is not there.
   case differs(Reference, keyPath: String?, from: Set<Revision>)
+  /// Something is so of the state that the transaction meets, about this object.
+  case holds(Reference, @Sendable (borrowing ModelState) -> Bool)
   /// The object is there.
   case exists(Reference)
   /// The object is not there.
@@ -75,6 +77,8 @@ public struct Transaction: Sendable {
   public var writer: String?
   /// What was found out about the operations before; of none where there are fewer.
   var preparations: [Preparation] = []
+  /// Who writes, where rules are asked.
+  package var access: WriteAccess?
 
   /// A transaction of these operations.
   public init(_ operations: [Operation], preconditions: [Precondition] = [], writer: String? = nil) {

@@ -6,13 +6,17 @@ struct TransactionApplication {
   /// The operations that opened the brackets that are open.
   private var openBrackets: [BracketKey: [Int]] = [:]
 
+  /// What the rules are asked; nil where they are not.
+  private var inquiry: WriteInquiry?
+
   private struct BracketKey: Hashable {
     let object: Reference
     let key: Int
   }
 
   /// Takes the state away from the caller until `giveBack`.
-  init(taking state: inout ModelState, revision: Revision, limits: TransactionLimits) {
+  init(taking state: inout ModelState, revision: Revision, limits: TransactionLimits, access: WriteAccess? = nil) {
+    inquiry = access.map { WriteInquiry($0) }
     writer = ObjectWriter(editor: StateEditor(taking: &state, revision: revision, limits: limits))
   }
 
@@ -33,7 +37,8 @@ struct TransactionApplication {
   mutating func apply(_ operations: [Operation], _ preparations: [Preparation]) throws(ModelError) {
     for (index, operation) in operations.enumerated() {
       do throws(ModelError) {
-        try apply(operation, index < preparations.count ? preparations[index] : .none)
+        try ask(operation, index)
+        try applyOrAsk(operation, index < preparations.count ? preparations[index] : .none)
       } catch {
         var located = error
         if operations.count > 1 { located.operation = index }
@@ -46,6 +51,36 @@ struct TransactionApplication {
         .unbalancedBracket, "a willChange has no didChange", object: bracket.object, keyPath: name)
       if operations.count > 1 { error.operation = opened.last }
       throw error
+    }
+    try askRules(after: operations)
+  }
+
+  private mutating func applyOrAsk(_ operation: Operation, _ preparation: Preparation) throws(ModelError) {
+    do throws(ModelError) {
+      try apply(operation, preparation)
+    } catch {
+      try inquiry?.ask(afterFailureOf: operation, former: former, in: writer.editor.state.schema)
+      throw error
+    }
+  }
+
+  private mutating func ask(_ operation: Operation, _ index: Int) throws(ModelError) {
+    guard var asked = inquiry else { return }
+    inquiry = nil
+    let state = writer.editor.state
+    try asked.ask(operation, index, former: former, present: state, in: state.schema)
+    writer.keysLeftAlone = asked.keysLeftAlone(by: operation, in: state)
+    inquiry = asked
+  }
+
+  private func askRules(after operations: [Operation]) throws(ModelError) {
+    guard let inquiry else { return }
+    do throws(ModelError) {
+      try inquiry.ask(after: steps, of: operations, former: former, present: writer.editor.state)
+    } catch {
+      var located = error
+      if operations.count == 1 { located.operation = nil }
+      throw located
     }
   }
 
@@ -130,13 +165,15 @@ struct TransactionApplication {
 
   /// Looks at the object as it stood before the transaction: what the transaction itself does is no conflict.
   private mutating func require(_ reference: Reference, _ since: Revision) throws(ModelError) {
-    let former = FormerState(before: writer.editor.before, state: writer.editor.state)
+    let former = former
     guard former.record(reference) != nil, former.revision(of: reference) <= since, since < writer.editor.revision
     else {
       throw ModelError(.staleRevision, "\(reference) has changed since revision \(since)", object: reference)
     }
     results.append(reference)
   }
+
+  private var former: FormerState { FormerState(before: writer.editor.before, state: writer.editor.state) }
 
   /// The state as it was before the transaction.
   private struct FormerState: ObjectReader {

@@ -43,13 +43,15 @@ struct CollectionWatches {
 
   // MARK: Following
 
-  /// Everything that `tree` reads from an object; the collections among it are watched from now on.
+  /// Everything that `tree` reads from an object, with `isGuarded` also what says whether the object may be read; the
+  /// collections among it are watched from now on.
   mutating func dependencies(
-    of tree: KeyTree, from object: Reference, _ entity: Entity, in reader: some ObjectReader
+    of tree: KeyTree, from object: Reference, _ entity: Entity, isGuarded: Bool = false, in reader: some ObjectReader
   ) -> [Dependency] {
     var walk = DependencyWalk(reader: reader, shapes: shapes)
     shapes = CollectionShapes()
     walk.follow(tree, from: object, entity)
+    if isGuarded { walk.follow(entity.rules.reads, from: object, entity, ofRule: true) }
     shapes = walk.shapes
     for dependency in walk.found where dependency.observedKey.isCollection {
       watch(dependency.observedKey, in: reader)
@@ -70,7 +72,8 @@ struct CollectionWatches {
     guard let branch = watches[watch]?.branch else { return }
     var dependencies: [Dependency] = []
     if !branch.behind.isEmpty, case .reference(let object) = member, let entity = reader.record(object)?.entity {
-      dependencies = self.dependencies(of: branch.behind, from: object, entity, in: reader)
+      dependencies = self.dependencies(
+        of: branch.behind, from: object, entity, isGuarded: branch.isGuarded, in: reader)
     }
     let link = Link(watch: watch, member: member)
     let former = watches[watch]?.link(member, dependencies) ?? []

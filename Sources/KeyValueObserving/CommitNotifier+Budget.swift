@@ -10,7 +10,7 @@ extension CommitNotifier {
   }
 
   /// Adds what an observer is told, for which there is room, unless its values are too long with those before.
-  mutating func append(_ notification: Notification, for observer: ObserverID) {
+  mutating func append(_ notification: CollectedNotification, for observer: ObserverID) {
     if bytesPerObserver < .max {
       let sum = (bytes[observer] ?? 0) + notification.change.textBytes
       guard sum <= bytesPerObserver else {

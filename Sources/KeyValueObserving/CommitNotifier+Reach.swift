@@ -12,6 +12,8 @@ extension CommitNotifier {
     /// The key of an open bracket, the first opened of several, that one of the computed keys reads as well; nil where
     /// there is none, or where none was looked for.
     let holder: ObservedKey?
+    /// Whether the key only says whether an object may be read.
+    let isOfRule: Bool
   }
 
   /// The part of a way between a key and what depends on it.
@@ -19,6 +21,7 @@ extension CommitNotifier {
     var gates: [ObservedKey] = []
     var isDirect = true
     var holder: ObservedKey?
+    var isOfRule = false
     let isFindingHolders: Bool
   }
 
@@ -34,7 +37,10 @@ extension CommitNotifier {
       let dependencies = index.tracked[id]?.dependencies ?? []
       for dependency in dependencies where dependency.observedKey == key {
         let whole = longer(stretch, by: dependency, of: dependencies)
-        reached.append(Reached(id: id, gates: whole.gates, isDirect: stretch.isDirect, holder: whole.holder))
+        reached.append(
+          Reached(
+            id: id, gates: whole.gates, isDirect: stretch.isDirect, holder: whole.holder,
+            isOfRule: whole.isOfRule))
       }
     }
     guard !index.collections.isEmpty else { return }
@@ -55,6 +61,7 @@ extension CommitNotifier {
   ) -> Stretch {
     var longer = stretch
     longer.gates = dependency.gates + stretch.gates
+    longer.isOfRule = stretch.isOfRule || dependency.isOfRule
     if stretch.isFindingHolders { longer.holder = earlier(stretch.holder, holder(of: dependency, of: dependencies)) }
     return longer
   }

@@ -3,58 +3,9 @@ import KeyValueModel
 /// Works out what one commit tells each observer, operation by operation, walking from the state before to the state
 /// after. Knows nothing but these states and the index.
 struct CommitNotifier {
-  /// A notification, with what it takes to put it in its place and to take it back.
-  struct Notification {
-    let id: ObserverIndex.TrackedID
-    let change: Change
-    var isRetracted = false
-  }
-
-  /// A bracket that is open.
-  struct Bracket {
-    var depth = 1
-    /// How many brackets of the commit were opened before it.
-    let number: Int
-    /// Where the undo log ended at the outermost `willChange`.
-    let logStart: Int
-    /// Where the priors stand among the observer's notifications, for a bracket that turns out to be silent.
-    var priors: [Prior] = []
-    /// The observations of which it held something back that other keys did; see `HeldWay`.
-    var held: Set<ObserverIndex.TrackedID> = []
-
-    struct Prior {
-      let id: ObserverIndex.TrackedID
-      let observer: ObserverID
-      let position: Int
-    }
-  }
-
-  /// Why an observation hears of an operation: the place of the first key, and how far it is from the observation.
-  struct Trigger {
-    var keyPosition: Int
-    var depth: Int
-    /// What became of the members, where the observation ends at a collection that was changed and not set.
-    var collection: Commit.CollectionChange?
-  }
-
-  /// What an observer saw last, where it has not been notified of what happened since.
-  struct Withheld {
-    let value: Value
-    /// The ways by which changes would have reached it, but for brackets around other inputs of computed keys.
-    var ways: Set<HeldWay> = []
-  }
-
-  /// A way from a key that was set to an observation. It leads through a computed key that also reads the key of an
-  /// open bracket: the observer is notified at that bracket's end, whatever the computed key reads by then.
-  struct HeldWay: Hashable {
-    /// The key of the bracket: of several, the one that was opened first.
-    let bracket: ObservedKey
-    let gates: [ObservedKey]
-  }
-
   var index: ObserverIndex
   var state: PastState
-  var notifications: [ObserverID: [Notification]] = [:]
+  var notifications: [ObserverID: [CollectedNotification]] = [:]
   /// The most notifications of one commit that are collected for one observer.
   let changesPerObserver: Int
   /// The most bytes of text that the values of these have.
@@ -77,6 +28,10 @@ struct CommitNotifier {
   var log = UndoLog()
   /// What observers saw last of the values that changed inside a bracket and of which they were not notified yet.
   var withheld: [ObserverIndex.TrackedID: Withheld] = [:]
+  /// What those may see who may not read everything; nil where none of them observes what the commit touches.
+  var guarding: CommitGuard?
+  /// The commit under way.
+  var commit: Commit?
 
   /// Takes the index away from the caller until `giveBack`: with a second owner, each change of it would be a copy.
   init(taking index: inout ObserverIndex, state: consuming PastState, changesPerObserver: Int, bytesPerObserver: Int) {
@@ -92,6 +47,7 @@ struct CommitNotifier {
 
   /// What the commit tells, by observer; those that hear nothing are not there.
   mutating func events(of commit: Commit) -> [ObserverEvent] {
+    self.commit = commit
     for step in commit.steps {
       switch step.kind {
       case .change(let changes): notify(step, changes)
@@ -104,6 +60,8 @@ struct CommitNotifier {
     defer {
       notifications.removeAll()
       bytes.removeAll()
+      guarding = nil
+      self.commit = nil
       endOverflow()
       index.sweep()
     }
@@ -131,28 +89,11 @@ struct CommitNotifier {
         index.end(id)
       }
     }
+    endUnreadableObservations(&gone)
     return gone.mapValues { $0.sorted { ($0.cell ?? "", $0.object) < ($1.cell ?? "", $1.object) } }
   }
 
   // MARK: One operation
-
-  /// What one operation touches, worked out before it is applied.
-  private struct Touched {
-    var triggers: [ObserverIndex.TrackedID: Trigger] = [:]
-    /// Those whose paths may lead elsewhere afterwards.
-    var redirected: Set<ObserverIndex.TrackedID> = []
-    var redirectedLinks: Set<CollectionWatches.Link> = []
-    /// Those that hear of it if a computed key on the way has another value.
-    var gated: [(id: ObserverIndex.TrackedID, trigger: Trigger, gates: [ObservedKey])] = []
-    /// The one change that touched an observation so far; nil after a second.
-    var onlyPosition: [ObserverIndex.TrackedID: Int?] = [:]
-    var isNothing = true
-    /// Whether members come to or go from a watched collection.
-    var isReshaping = false
-
-    /// Whether a collection may have other members afterwards, or a member other dependencies.
-    var isRewiring: Bool { isReshaping || !redirected.isEmpty || !redirectedLinks.isEmpty }
-  }
 
   private mutating func notify(_ step: Commit.Step, _ changes: [Commit.KeyChange]) {
     var touched = touch(step, changes)
@@ -160,6 +101,7 @@ struct CommitNotifier {
     let gateValues = touched.gated.isEmpty ? [:] : values(ofGates: touched.gated.flatMap(\.gates), in: self)
     var olds = oldValues(of: touched.triggers.keys)
     if !touched.gated.isEmpty { olds.merge(oldValues(of: touched.gated.lazy.map(\.id))) { first, _ in first } }
+    olds.merge(guardedValues(of: touched.guarded)) { first, _ in first }
     apply(step)
     for id in touched.redirected { index.rewire(id, in: state) }
     if !index.collections.isEmpty {
@@ -170,10 +112,11 @@ struct CommitNotifier {
       touched.triggers.merge(entry.trigger, for: entry.id)
     }
     notify(touched.triggers, olds: olds)
+    notifyGuarded(touched.guarded, olds: olds)
   }
 
-  private mutating func touch(_ step: Commit.Step, _ changes: [Commit.KeyChange]) -> Touched {
-    var touched = Touched()
+  private mutating func touch(_ step: Commit.Step, _ changes: [Commit.KeyChange]) -> TouchedObservations {
+    var touched = TouchedObservations()
     // Objects that come or go change what every path through them depends on.
     let reshapes = step.writes.contains { $0.after == nil || state.record($0.object) == nil }
     let hasCollections = changes.contains { $0.collection != nil }
@@ -184,17 +127,19 @@ struct CommitNotifier {
       guard !reached.isEmpty else { continue }
       touched.isNothing = false
       if reshapes || isLink(key) { touched.redirected.formUnion(reached.lazy.filter(\.isDirect).map(\.id)) }
-      withhold(reached, key)
+      touched.guarded.formUnion(findGuarded(reached))
+      let heard = touched.guarded.isEmpty ? reached : reached.filter { !touched.guarded.contains($0.id) }
+      withhold(heard, key)
       if hasCollections {
-        for entry in reached {
+        for entry in heard {
           if let other = touched.onlyPosition.updateValue(position, forKey: entry.id), other != position {
             touched.onlyPosition.updateValue(nil, forKey: entry.id)
           }
         }
       }
       guard !change.isSilent, brackets[key] == nil else { continue }
-      hold(reached)
-      for entry in reached where entry.holder == nil {
+      hold(heard)
+      for entry in heard where entry.holder == nil {
         var trigger = Trigger(keyPosition: position, depth: entry.gates.count)
         if let collection = change.collection, isEnd(key, of: entry) { trigger.collection = collection }
         if entry.gates.isEmpty {
@@ -210,7 +155,7 @@ struct CommitNotifier {
   }
 
   /// Notes the members of watched collections that depend on a key.
-  private mutating func touchLinks(_ key: ObservedKey, isLink: Bool, _ touched: inout Touched) {
+  private mutating func touchLinks(_ key: ObservedKey, isLink: Bool, _ touched: inout TouchedObservations) {
     if !index.collections.watches(of: key).isEmpty {
       touched.isNothing = false
       touched.isReshaping = true
@@ -271,7 +216,15 @@ struct CommitNotifier {
 
   /// What an observation sees.
   func value(of id: ObserverIndex.TrackedID) -> Value? {
-    index.tracked[id]?.observation.value(in: self)
+    guard let observation = index.tracked[id]?.observation else { return nil }
+    return value(of: observation, isBefore: false)
+  }
+
+  /// The same, as what is or as what was.
+  func value(of observation: Observation, isBefore: Bool) -> Value {
+    guard let viewer = observation.viewer, let guarding else { return observation.value(in: self) }
+    return CommitGuard.Reader(base: self, guarding: guarding, viewer: viewer, isBefore: isBefore)
+      .value(of: observation.object, at: observation.keyPath)
   }
 
   /// What the observers saw last, of those that want to be told.
@@ -279,7 +232,7 @@ struct CommitNotifier {
     var values: [ObserverIndex.TrackedID: Value] = [:]
     for id in ids {
       guard let observation = index.tracked[id]?.observation, observation.options.contains(.old) else { continue }
-      values[id] = withheld[id]?.value ?? observation.value(in: self)
+      values[id] = withheld[id]?.value ?? value(of: observation, isBefore: true)
     }
     return values
   }
@@ -328,10 +281,10 @@ struct CommitNotifier {
       cell: entry.cell, observation: entry.observation, kind: collection.map { .init($0.kind) } ?? .setting,
       indexes: collection?.indexes, old: isOldWanted ? collection.map { .array($0.removed) } ?? old : nil, new: nil,
       isPrior: true)
-    append(Notification(id: id, change: change), for: entry.observer)
+    append(CollectedNotification(id: id, change: change), for: entry.observer)
   }
 
-  private mutating func appendChange(
+  mutating func appendChange(
     _ id: ObserverIndex.TrackedID, old: Value?, _ collection: Commit.CollectionChange?, to observer: ObserverID
   ) {
     guard let entry = index.tracked[id], hasRoom(for: observer) else { return }
@@ -345,7 +298,7 @@ struct CommitNotifier {
     } else {
       change = Change(of: entry.observation, cell: entry.cell, old: old, new: value(of: id))
     }
-    append(Notification(id: id, change: change), for: observer)
+    append(CollectedNotification(id: id, change: change), for: observer)
   }
 }
 
@@ -378,9 +331,9 @@ extension Change.Kind {
   }
 }
 
-extension [ObserverIndex.TrackedID: CommitNotifier.Trigger] {
+extension [ObserverIndex.TrackedID: Trigger] {
   /// Keeps the first reason that an observation has to hear of an operation.
-  mutating func merge(_ trigger: CommitNotifier.Trigger, for id: ObserverIndex.TrackedID) {
+  mutating func merge(_ trigger: Trigger, for id: ObserverIndex.TrackedID) {
     guard var present = self[id] else {
       self[id] = trigger
       return

@@ -16,6 +16,8 @@ struct Dependency: Hashable {
   /// The computed keys between the observation and this key, outermost first; none for what the path names itself. Each
   /// may keep silent by its own `notifies` or an open bracket.
   let gates: [ObservedKey]
+  /// Whether it is only read to find out whether an object may be read.
+  var isOfRule = false
 }
 
 /// Follows what is read from an object through the objects as they are now.
@@ -33,33 +35,36 @@ struct DependencyWalk<Reader: ObjectReader> {
   /// Finds everything that `tree` reads from an object. One that is not there has the keys of `entity` all the same: it
   /// may be created.
   mutating func follow(
-    _ tree: KeyTree, from object: Reference, _ entity: Entity, gates: [ObservedKey] = []
+    _ tree: KeyTree, from object: Reference, _ entity: Entity, gates: [ObservedKey] = [], ofRule isOfRule: Bool = false
   ) {
     for branch in tree.branches {
       let key = ObservedKey(object: object, key: branch.key)
-      found.append(Dependency(observedKey: key, gates: gates))
+      found.append(Dependency(observedKey: key, gates: gates, isOfRule: isOfRule))
       switch entity.keys[branch.key].kind {
       case .attribute: break
-      case .toOne: followValue(of: key, branch.behind, gates)
+      case .toOne: followValue(of: key, branch, gates, isOfRule)
       case .toMany:
         guard !branch.behind.isEmpty || branch.fold != nil else { break }
         let members = ObservedKey(object: object, key: shapes.key(for: branch))
-        found.append(Dependency(observedKey: members, gates: gates))
+        found.append(Dependency(observedKey: members, gates: gates, isOfRule: isOfRule))
       case .computed(let computed):
         for inner in [computed.reads] + computed.inheritedReads {
-          follow(inner, from: object, entity, gates: gates + [key])
+          follow(inner, from: object, entity, gates: gates + [key], ofRule: isOfRule)
         }
-        followValue(of: key, branch.behind, gates)
+        followValue(of: key, branch, gates, isOfRule)
       }
     }
   }
 
   /// Goes on behind a key that leads to an object.
-  private mutating func followValue(of key: ObservedKey, _ tree: KeyTree, _ gates: [ObservedKey]) {
-    guard !tree.isEmpty, let record = reader.record(key.object),
+  private mutating func followValue(
+    of key: ObservedKey, _ branch: KeyTree.Branch, _ gates: [ObservedKey], _ isOfRule: Bool
+  ) {
+    guard !branch.behind.isEmpty, let record = reader.record(key.object),
       case .reference(let next) = reader.value(of: record, key.object, key: key.key),
       let entity = reader.record(next)?.entity
     else { return }
-    follow(tree, from: next, entity, gates: gates)
+    follow(branch.behind, from: next, entity, gates: gates, ofRule: isOfRule)
+    if branch.isGuarded { follow(entity.rules.reads, from: next, entity, ofRule: true) }
   }
 }

@@ -8,7 +8,10 @@ extension Observation {
   /// silence, or look away while the members change. Where there is none of these now, and no `setting` has been told
   /// since some moment, the path has led to the same collection ever since then.
   func followedMembers(in reader: some ObjectReader) -> MemberList? {
-    guard keyPath.operation == nil, case .list = keyPath.type else { return nil }
+    // Whether the owner may be read is not known from the members.
+    guard viewer == nil || keyPath.keys.count == 1, keyPath.operation == nil, case .list = keyPath.type else {
+      return nil
+    }
     var owner = object
     var rest = keyPath.keys[...]
     while let key = rest.popFirst() {

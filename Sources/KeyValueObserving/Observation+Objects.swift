@@ -6,7 +6,8 @@ extension Observation {
   public func objects(in reader: some ObjectReader) -> Set<Reference> {
     guard let entity = reader.record(object)?.entity else { return [object] }
     var objects: Set<Reference> = [object]
-    reader.collectObjects(readBy: keyPath.reads, from: object, entity, into: &objects)
+    reader.collectObjects(readBy: reads, from: object, entity, into: &objects)
+    if viewer != nil { reader.collectObjects(readBy: entity.rules.reads, from: object, entity, into: &objects) }
     return objects
   }
 }
@@ -27,6 +28,7 @@ extension ObjectReader {
         guard let entity = self.record(next)?.entity else { continue }
         objects.insert(next)
         collectObjects(readBy: branch.behind, from: next, entity, into: &objects)
+        if branch.isGuarded { collectObjects(readBy: entity.rules.reads, from: next, entity, into: &objects) }
       }
     }
   }

@@ -10,6 +10,8 @@ public struct Observation: Hashable, Sendable {
   public let options: ObservingOptions
   /// Given back with every change, unread.
   public let context: String?
+  /// Who observes, where not everything may be read that the value is read through.
+  package var viewer: Viewer?
 
   /// An observation of a path that was resolved for the object's entity.
   public init(object: Reference, keyPath: ModelKeyPath, options: ObservingOptions, context: String? = nil) {
@@ -21,8 +23,18 @@ public struct Observation: Hashable, Sendable {
 
   /// The observed value as `reader` has it.
   public func value(in reader: some ObjectReader) -> Value {
-    reader.value(of: object, at: keyPath)
+    guard let viewer else { return reader.value(of: object, at: keyPath) }
+    return GuardedReader(reader, for: viewer).value(of: object, at: keyPath)
   }
+
+  /// Whether the object is there for who observes.
+  package func isThere(in reader: some ObjectReader) -> Bool {
+    guard let record = reader.record(object) else { return false }
+    return viewer?.mayRead(object, record, in: reader) ?? true
+  }
+
+  /// What the value is read from.
+  var reads: KeyTree { viewer == nil ? keyPath.reads : keyPath.reads.guarded }
 
   /// What the observer is told first: the whole value, as a setting.
   public func initialChange(cell: String?, in reader: some ObjectReader) -> Change {

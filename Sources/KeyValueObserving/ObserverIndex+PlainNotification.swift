@@ -75,7 +75,8 @@ extension ObserverIndex {
   /// is to know: there is a second one, or a computed key on the way that may keep silent.
   private func findListener(to key: ObservedKey, in state: ModelState, _ listener: inout TrackedID?) -> Bool {
     for id in ids(dependingOn: key) {
-      guard listener == nil || listener == id, let entry = tracked[id] else { return false }
+      guard listener == nil || listener == id, let entry = tracked[id], entry.observation.viewer == nil
+      else { return false }
       listener = id
       for dependency in entry.dependencies where dependency.observedKey == key {
         guard alwaysNotify(dependency.gates, in: state) else { return false }

@@ -67,7 +67,7 @@ public struct ObserverIndex: Sendable {
       let id = nextID
       nextID += 1
       let dependencies = collections.dependencies(
-        of: observation.keyPath.reads, from: observation.object, entity, in: reader)
+        of: observation.reads, from: observation.object, entity, isGuarded: observation.viewer != nil, in: reader)
       let registration = Registration(
         observer: observer, cell: cell, position: position, observation: observation, entity: entity)
       tracked[id] = Tracked(registration: registration, dependencies: dependencies)
@@ -131,7 +131,8 @@ public struct ObserverIndex: Sendable {
   mutating func rewire(_ id: TrackedID, in reader: some ObjectReader) {
     guard let entry = tracked[id] else { return }
     let dependencies = collections.dependencies(
-      of: entry.observation.keyPath.reads, from: entry.observation.object, entry.entity, in: reader)
+      of: entry.observation.reads, from: entry.observation.object, entry.entity,
+      isGuarded: entry.observation.viewer != nil, in: reader)
     unlink(id, entry.dependencies)
     for dependency in dependencies { idsByKey[dependency.observedKey, default: []].insert(id) }
     tracked[id]?.dependencies = dependencies

@@ -20,11 +20,4 @@ package final class Snapshot: Sendable {
     self.oldestResumable = oldestResumable
     self.writtenBytes = writtenBytes
   }
-
-  /// The same revision as those see it who may read no object.
-  package func withoutObjects(of schema: Schema) -> Snapshot {
-    Snapshot(
-      state: Model(schema: schema).state, revision: revision, oldestResumable: oldestResumable,
-      writtenBytes: writtenBytes)
-  }
 }

@@ -18,6 +18,8 @@ package struct LiveQuery: Sendable {
   /// What looking at an object costs a commit, where its own keys say all and where others are read through it; what a
   /// row that changes costs; and what a computed key of a row does, however it is computed.
   private static let (objectCost, farObjectCost, rowCost, computedCost) = (1, 10, 10, 20)
+  /// What it costs to ask whether an object may be read.
+  private static let ruleCost = 10
   /// So much text in a row costs one step more.
   private static let textBytesPerStep = 64
 
@@ -139,13 +141,27 @@ package struct LiveQuery: Sendable {
     _ reference: Reference, _ record: ObjectRecord, in reader: some ObjectReader, _ cost: inout Int,
     _ shared: (QuerySection) -> QuerySection
   ) throws(ModelError) -> QueryRow? {
+    guard let viewer = query.viewer else {
+      return try row(reference, record, seenBy: reader, in: reader, &cost, shared)
+    }
+    try spend(Self.ruleCost, of: &cost)
+    let seen = GuardedReader(reader, for: viewer)
+    guard seen.record(reference) != nil else { return nil }
+    return try row(reference, record, seenBy: seen, in: reader, &cost, shared)
+  }
+
+  /// `reader` leaves out what may not be read of what `everything` has.
+  private func row(
+    _ reference: Reference, _ record: ObjectRecord, seenBy reader: some ObjectReader, in everything: some ObjectReader,
+    _ cost: inout Int, _ shared: (QuerySection) -> QuerySection
+  ) throws(ModelError) -> QueryRow? {
     if let filter = query.filter {
       guard try filter.isMet(by: reference, in: reader, cost: &cost) else { return nil }
     }
     let section = query.section.map { shared(QuerySection($0.value(of: reference, in: reader))) }
     return QueryRow(
       entity: record.entity, section: section, order: query.order, rank: query.order.rank(of: reference, in: reader),
-      shown: query.shownKeys(of: record.entity).map { reader.value(of: record, reference, key: $0) })
+      shown: query.shownKeys(of: record.entity).map { everything.value(of: record, reference, key: $0) })
   }
 
   /// Follows what an object is read through, as the paths lead now; nothing where the object's own keys decide that it

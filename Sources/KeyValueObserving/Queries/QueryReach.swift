@@ -24,8 +24,10 @@ struct QueryReach: Sendable {
 
   init(of query: Query, in schema: Schema) {
     for entity in schema.family(of: query.entity) {
-      var reads = Own(tree: query.reads(of: entity))
-      collectOwn(reads.tree, of: entity, schema, into: &reads)
+      var tree = query.reads(of: entity)
+      if query.viewer != nil { tree.merge(entity.rules.reads) }
+      var reads = Own(tree: tree)
+      collectOwn(tree, of: entity, schema, into: &reads)
       own[entity.index] = reads
     }
   }
@@ -46,13 +48,16 @@ struct QueryReach: Sendable {
       }
       guard !branch.behind.isEmpty else { continue }
       own.isFar = true
-      collectFar(branch.behind, behind: key, schema)
+      collectFar(branch, behind: key, schema)
     }
   }
 
-  private mutating func collectFar(_ tree: KeyTree, behind key: Key, _ schema: Schema) {
+  private mutating func collectFar(_ branch: KeyTree.Branch, behind key: Key, _ schema: Schema) {
     guard let destination = schema.destination(of: key) else { return }
-    for entity in schema.family(of: destination) { collectFar(tree, of: entity, schema) }
+    for entity in schema.family(of: destination) {
+      collectFar(branch.behind, of: entity, schema)
+      if branch.isGuarded { collectFar(entity.rules.reads, of: entity, schema) }
+    }
   }
 
   private mutating func collectFar(_ tree: KeyTree, of entity: Entity, _ schema: Schema) {
@@ -63,7 +68,7 @@ struct QueryReach: Sendable {
       } else {
         far.insert(EntityKey(entity: entity.index, key: branch.key))
       }
-      if !branch.behind.isEmpty { collectFar(branch.behind, behind: key, schema) }
+      if !branch.behind.isEmpty { collectFar(branch, behind: key, schema) }
     }
   }
 }

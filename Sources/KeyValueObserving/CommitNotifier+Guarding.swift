@@ -1,0 +1,63 @@
+import KeyValueModel
+
+/// Observations of viewers who may not read everything (the specification, section 11).
+extension CommitNotifier {
+  /// Those of what a key reaches that need to be looked at: the key may say what may be read, or something of the path
+  /// may not be. The others are notified like any.
+  mutating func findGuarded(_ reached: [Reached]) -> Set<ObserverIndex.TrackedID> {
+    var found: Set<ObserverIndex.TrackedID> = []
+    for entry in reached {
+      guard let observation = index.tracked[entry.id]?.observation, let viewer = observation.viewer else { continue }
+      let guarding = guarding ?? beginGuarding()
+      guarding.touched.insert(entry.id)
+      let isPlain = entry.isDirect && !entry.isOfRule && guarding.seesAll(along: observation, for: viewer, in: state)
+      if !isPlain { found.insert(entry.id) }
+    }
+    return found
+  }
+
+  private mutating func beginGuarding() -> CommitGuard {
+    guard let commit else { preconditionFailure("a commit is under way") }
+    let begun = CommitGuard(commit, state: state)
+    guarding = begun
+    return begun
+  }
+
+  /// What is seen by those that are looked at, as what was.
+  func guardedValues(of ids: Set<ObserverIndex.TrackedID>) -> [ObserverIndex.TrackedID: Value] {
+    var values: [ObserverIndex.TrackedID: Value] = [:]
+    for id in ids {
+      guard let observation = index.tracked[id]?.observation else { continue }
+      values[id] = value(of: observation, isBefore: true)
+    }
+    return values
+  }
+
+  /// Notifies those of the looked at that see another value than they were told last.
+  mutating func notifyGuarded(
+    _ ids: Set<ObserverIndex.TrackedID>, olds: [ObserverIndex.TrackedID: Value]
+  ) {
+    guard !ids.isEmpty, let guarding else { return }
+    var triggers: [ObserverIndex.TrackedID: Trigger] = [:]
+    var wanted: [ObserverIndex.TrackedID: Value] = [:]
+    for id in ids {
+      guard let entry = index.tracked[id], let new = value(of: id), let old = guarding.told[id] ?? olds[id], old != new
+      else { continue }
+      guarding.told[id] = new
+      triggers[id] = Trigger(keyPosition: 0, depth: 0)
+      if entry.observation.options.contains(.old) { wanted[id] = old }
+    }
+    notify(triggers, olds: wanted)
+  }
+
+  /// Ends the observations of objects that their viewers may not read any more, as if these were deleted.
+  mutating func endUnreadableObservations(_ gone: inout [ObserverID: Set<ObserverEvent.Gone>]) {
+    for id in guarding?.touched ?? [] {
+      guard let guarding, let entry = index.tracked[id], let viewer = entry.observation.viewer,
+        !guarding.sight(of: entry.observation.object, for: viewer).after
+      else { continue }
+      gone[entry.observer, default: []].insert(.init(cell: entry.cell, object: entry.observation.object))
+      index.end(id)
+    }
+  }
+}

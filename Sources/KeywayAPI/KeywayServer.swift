@@ -106,7 +106,7 @@ package final class KeywayServer: Sendable {
     let revocations = try StoreError.of { () throws(JournalError) in
       try Revocations(of: journal, limit: configuration.access.revocations)
     }
-    let access = try AccessControl(configuration.access, revocations: revocations, logger: logger) {
+    let access = try AccessControl(configuration.access, schema: schema, revocations: revocations, logger: logger) {
       Double(Identifiers.epochMilliseconds) / 1_000
     }
     let origins = try Origins(configuration.access.origins)

@@ -90,7 +90,7 @@ final class RequestRouter: RequestHandler, Sendable {
   /// Answers a request; the one place that catches problems, and that counts.
   func handle(_ request: borrowing Request) -> HandlerResponse {
     var route: Route?
-    var requester = Requester.nobody
+    var requester = Requester.anybody(nil)
     let response: HandlerResponse
     do throws(Problem) {
       response = try self.response(to: request, &route, &requester)
@@ -100,7 +100,8 @@ final class RequestRouter: RequestHandler, Sendable {
     }
     let answer = Answer(
       method: request.method, address: request.address, counts: route?.counts ?? otherCounts,
-      fields: origins.isEmpty ? [:] : origins.fields(for: request.header(.origin)), owner: requester.identity)
+      fields: origins.isEmpty ? [:] : origins.fields(for: request.header(.origin)), owner: requester.identity,
+      isUnknown: requester.isUnknown)
     return counted(response, answer)
   }
 
@@ -114,15 +115,17 @@ final class RequestRouter: RequestHandler, Sendable {
     let fields: HTTPFields
     /// Whose a stream is that becomes the answer.
     let owner: Identity?
+    /// Whether a token might have been sent and was not.
+    let isUnknown: Bool
   }
 
   private func counted(_ response: HandlerResponse, _ answer: Answer) -> HandlerResponse {
     let (method, counts) = (answer.method, answer.counts)
     switch response {
     case .response(var response):
+      response = told(response, to: answer)
       counts.count(method, status: response.status)
       noteRefusal(response, answer.address)
-      guard !answer.fields.isEmpty else { break }
       response.fields.append(contentsOf: answer.fields)
       return .response(response)
     case .stream(let stream, let fields):
@@ -133,10 +136,10 @@ final class RequestRouter: RequestHandler, Sendable {
       return .deferred { completion in
         start(
           completion.preparing { [self] response in
+            var response = told(response, to: answer)
             counts.count(method, status: response.status)
             // Who has left is refused too, and nothing is full for that.
             if response.reason != nil, !completion.isAbandoned { noteRefusal(response, answer.address) }
-            var response = response
             response.fields.append(contentsOf: answer.fields)
             return response
           } willStream: { [registry = self.registry] stream, fields in
@@ -146,7 +149,14 @@ final class RequestRouter: RequestHandler, Sendable {
           })
       }
     }
-    return response
+  }
+
+  /// Without a token, what a rule refuses and what is not there are answered alike.
+  private func told(_ response: Response, to answer: Answer) -> Response {
+    guard answer.isUnknown, let code = response.reason.flatMap(ProblemCode.init), code.dependsOnAccess else {
+      return response
+    }
+    return AccessControl.unauthenticated.response
   }
 
   private func noteRefusal(_ response: Response, _ address: ClientAddress) {
@@ -182,7 +192,7 @@ final class RequestRouter: RequestHandler, Sendable {
       return .response(Response(status: .noContent, fields: fields))
     }
     do throws(Problem) {
-      requester = access.isOn ? try self.requester(of: request, host: host) : .anybody
+      requester = try self.requester(of: request, host: host)
     } catch {
       // Who sends what is no token is nobody, and makes the most work.
       if !route.isUnlimited { try rates.take(request.client) }
@@ -200,14 +210,14 @@ final class RequestRouter: RequestHandler, Sendable {
     }
     if !route.isAlwaysServed { try readiness.check() }
     let context = RequestContext(route: route, target: target, requester: requester)
-    try admission.check(method, context)
+    try admission.check(context)
     return try handler(request, context)
   }
 
   /// Who asks. Throws `forbidden` where a page of another origin uses the session of its visitor to change something.
   private func requester(of request: borrowing Request, host: String?) throws(Problem) -> Requester {
     let method = request.method
-    if method != .get, method != .head, let origin = request.header(.origin), Session(in: request) != nil,
+    if access.isOn, method != .get, method != .head, let origin = request.header(.origin), Session(in: request) != nil,
       !origins.mayUseCookie(origin, host: host)
     {
       throw Problem(.forbidden, "pages of '\(origin)' may not use the session cookie (access.origins)")

@@ -36,7 +36,7 @@ struct CellSetTests {
       let keyPath = try model.schema.resolveObservable(path, from: entity)
       return Observation(object: reference, keyPath: keyPath, options: [.old, .new])
     }
-    var cell = Cell(binding: try CellBinding(.object(body)), observations: observations)
+    var cell = Cell(binding: try CellBinding(.object(body), for: nil), observations: observations)
     if !isVisible { cell.pause(at: present) }
     cells[name] = cell
     index.add(observations, of: observer, cell: name, in: model.state)

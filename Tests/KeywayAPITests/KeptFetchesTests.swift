@@ -30,12 +30,14 @@ struct KeptFetchesTests {
       let reference = try #require(Reference("Note/1"))
       let fetch = PageStore.Fetch(
         snapshot: Snapshot(state: state, revision: 1, oldestResumable: 1, writtenBytes: written),
-        rows: PageStore.Rows(references: Array(repeating: reference, count: rows)), subject: "s", owner: nil)
+        rows: PageStore.Rows(references: Array(repeating: reference, count: rows)), subject: "s",
+        owner: PageStore.Owner(.anybody(nil)))
       return try? pages.keep(fetch, for: KeptFetchesTests.client(client))
     }
 
     func has(_ word: String?) -> Bool {
-      word.map { (try? pages.fetch(page: "\($0).0", subject: "s", owner: nil)) != nil } ?? false
+      word.map { (try? pages.fetch(page: "\($0).0", subject: "s", owner: PageStore.Owner(.anybody(nil)))) != nil }
+        ?? false
     }
   }
 

@@ -18,18 +18,27 @@ final class AccessControl: Sendable {
   let sessions: Sessions
   let revocations: Revocations
   private let admin: AdminRule
+  private let schema: Schema
+  /// Who has no token.
+  private let stranger: Requester
   /// Nil where there are no keys.
   private let state: Locked<State>?
   private let logger: Logger
   /// The time in seconds since 1970.
   private let now: @Sendable () -> Double
 
-  /// Reads the keys where there are some. `now` gives seconds since 1970. Throws an `AccessError`.
+  /// Reads the keys where there are some. The rules are those of `schema`; `now` gives seconds since 1970. Throws an
+  /// `AccessError`.
   init(
-    _ options: AccessOptions, revocations: Revocations, logger: Logger, now: @escaping @Sendable () -> Double
+    _ options: AccessOptions, schema: Schema, revocations: Revocations, logger: Logger,
+    now: @escaping @Sendable () -> Double
   ) throws(AccessError) {
     self.options = options
+    self.schema = schema
     self.revocations = revocations
+    let isOpen = options.keys == AccessOptions.none
+    let viewer = Viewer(claims: nil, in: schema, isPermittedWithoutRule: isOpen)
+    stranger = isOpen ? .anybody(schema.hasRules ? viewer : nil) : .nobody(viewer)
     self.logger = logger
     self.now = now
     admin = try AdminRule(options.admin)
@@ -60,14 +69,14 @@ final class AccessControl: Sendable {
 
   /// Who sends a request: the header wins over the cookie. Throws `unauthenticated` for a token that is not good.
   func requester(of request: borrowing Request) throws(Problem) -> Requester {
-    guard let state else { return .anybody }
+    guard let state else { return stranger }
     if let authorization = request.header(.authorization) {
       guard let token = BearerToken(authorization: authorization) else {
         throw Self.refusal("the Authorization header is not 'Bearer' with a token")
       }
       return try requester(token: token.text, "the token", state)
     }
-    guard let session = Session(in: request) else { return .nobody }
+    guard let session = Session(in: request) else { return stranger }
     return try requester(of: session, state)
   }
 
@@ -93,16 +102,17 @@ final class AccessControl: Sendable {
       if let known {
         try verifier.check(known.identity, now: now())
         try check(known.identity)
-        return .known(known.identity, isAdmin: known.isAdmin)
+        return .known(known.identity, known.viewer)
       }
       let identity = try verifier.verify(token, now: now())
       try check(identity)
-      let entry = TokenCache.Entry(identity: identity, isAdmin: admin.holds(of: identity.claims))
+      let viewer = admin.holds(of: identity.claims) ? nil : Viewer(claims: identity.claims, in: schema)
+      let entry = TokenCache.Entry(identity: identity, viewer: viewer)
       state.withLock { state in
         // Keys that were read meanwhile may not have verified it.
         if state.verifier.keys.has(identity.key) { state.tokens.remember(token, entry) }
       }
-      return .known(identity, isAdmin: entry.isAdmin)
+      return .known(identity, viewer)
     } catch {
       throw Self.refusal("\(name) \(error.reason)")
     }

@@ -1,33 +1,22 @@
 import KeyValueModel
-import ModelStore
 
-// Without rules in the schema, those who may not do everything may read and write nothing.
 extension RequestContext {
-  /// The filter of a query of which the requester may read no row.
-  static let noFilter = "false"
+  /// What the rules let the requester read; nil where they are asked no rule.
+  var viewer: Viewer? { requester.viewer }
+}
 
-  /// The state as the requester may read it.
-  func snapshot(of store: Store) -> Snapshot {
-    let snapshot = store.snapshot
-    guard !requester.mayDoEverything else { return snapshot }
-    return snapshot.withoutObjects(of: store.schema)
+extension ModelState {
+  /// The object of this name, as someone who may read what `viewer` may sees it. Throws `unknown-object` also where it
+  /// may not be read; `unknown-entity` where the schema has no such entity.
+  func requireRecord(_ reference: Reference, for viewer: Viewer?) throws(Problem) -> ObjectRecord {
+    let record = try Problem.translating(try requireRecord(reference))
+    guard let viewer, !viewer.mayRead(reference, record, in: self) else { return record }
+    throw Problem(.unknownObject, "there is no object \(reference)", object: reference)
   }
 
-  /// The bindings of cells as the requester may bind them. Throws `unknown-object` for an object that may not be read.
-  func readable(_ bindings: [String: Value]) throws(Problem) -> [String: Value] {
-    guard !requester.mayDoEverything else { return bindings }
-    var readable: [String: Value] = [:]
-    for (name, binding) in bindings { readable[name] = try self.readable(binding) }
-    return readable
-  }
-
-  /// The same of one binding.
-  func readable(_ binding: Value) throws(Problem) -> Value {
-    guard !requester.mayDoEverything, case .object(var body) = binding else { return binding }
-    if case .string(let name)? = body["object"] {
-      throw Problem(.unknownObject, "there is no \(name)")
-    }
-    if body["entity"] != nil || body["filter"] != nil { body["filter"] = .string(Self.noFilter) }
-    return .object(body)
+  /// Whether an object is there for a viewer.
+  func isThere(_ reference: Reference, for viewer: Viewer?) -> Bool {
+    guard let record = record(reference) else { return false }
+    return viewer.map { $0.mayRead(reference, record, in: self) } ?? true
   }
 }

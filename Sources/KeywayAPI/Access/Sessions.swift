@@ -1,3 +1,4 @@
+import Expressions
 import Foundation
 import HTTPServer
 import HTTPTypes
@@ -51,7 +52,7 @@ final class Sessions: Sendable {
   private static let shares = 1_000
 
   private struct Contents {
-    var ended: [String: [String: Double]] = [:]
+    var ended: [ExactText: [String: Double]] = [:]
     var count = 0
   }
 
@@ -66,14 +67,14 @@ final class Sessions: Sendable {
 
   /// Whether a session has not been ended.
   func isOpen(_ session: Session, of subject: String) -> Bool {
-    contents.withLock { $0.ended[subject]?[session.name] == nil }
+    contents.withLock { $0.ended[ExactText(subject)]?[session.name] == nil }
   }
 
   /// Ends a session whose token expires at a time, in seconds since 1970. Throws `overloaded` where too many are
   /// remembered.
   func end(_ session: Session, of subject: String, expires: Double) throws(Problem) {
     try contents.withLock { contents throws(Problem) in
-      var ended = contents.ended[subject] ?? [:]
+      var ended = contents.ended[ExactText(subject)] ?? [:]
       let before = ended.count
       if before == limitPerSubject, let first = ended.min(by: { $0.value < $1.value }) { ended[first.key] = nil }
       ended[session.name] = expires
@@ -81,7 +82,7 @@ final class Sessions: Sendable {
         throw Problem(.overloaded, "as many sessions have been ended as access.endedSessions allows; try again later")
       }
       contents.count += ended.count - before
-      contents.ended[subject] = ended
+      contents.ended[ExactText(subject)] = ended
     }
   }
 

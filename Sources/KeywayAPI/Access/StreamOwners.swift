@@ -1,3 +1,4 @@
+import Expressions
 import HTTPServer
 import Locking
 import Tokens
@@ -13,7 +14,7 @@ final class StreamOwners: Sendable {
   func remove(_ id: StreamID) { owners.withLock { $0[id] = nil } }
 
   /// The `sub` of whom a stream was opened for; nil where that is nobody.
-  func subject(of id: StreamID) -> String? { owners.withLock { $0[id]?.subject } }
+  func subject(of id: StreamID) -> ExactText? { owners.withLock { $0[id].map { ExactText($0.subject) } } }
 
   /// The streams whose owners are not `isValid` any more. They are told of once.
   func takeInvalid(_ isValid: (Identity) -> Bool) -> [StreamID] {

@@ -1,4 +1,5 @@
 import DequeModule
+import KeyValueModel
 import Tokens
 
 /// Tokens that were verified, by their bytes: a request with one of them costs no signature. Bounded in bytes; the
@@ -9,7 +10,8 @@ struct TokenCache: Sendable {
 
   struct Entry: Sendable {
     let identity: Identity
-    let isAdmin: Bool
+    /// What it may read; nil for an admin.
+    let viewer: Viewer?
   }
 
   private let limit: Int

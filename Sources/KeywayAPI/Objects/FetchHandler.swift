@@ -1,7 +1,6 @@
 import HTTPServer
 import KeyValueModel
 import ModelStore
-import Tokens
 
 /// Objects by the page: those of one entity, or all of them.
 struct FetchHandler: Sendable {
@@ -28,14 +27,14 @@ struct FetchHandler: Sendable {
       "filter", "sort", "section", "limit", "page", "keys", "expand", "context", "since", "overflow")
     var words = Query.Words(entity: name)
     (words.filter, words.sort, words.section) = (target["filter"], target["sort"], target["section"])
-    let query = try Problem.translating(try Query(words, in: store.schema))
+    let query = try Problem.translating(try Query(words, in: store.schema, for: context.viewer))
     // What names a fetch beside its entity; a line feed stands in none of them by itself.
     let subject = ([name] + ["filter", "section", "sort", "keys", "expand"].map { target[$0] ?? "" })
       .joined(separator: "\n")
     return try page(request, context, subject: subject, of: [entity]) { state throws(Problem) in
       try Problem.translating(try rows(of: query, in: state))
-    } encoder: { state, budget throws(Problem) in
-      try ObjectEncoder(state: state, entity: entity, target: target, budget: budget)
+    } encoder: { [viewer = context.viewer] state, budget throws(Problem) in
+      try ObjectEncoder(state: state, viewer: viewer, entity: entity, target: target, budget: budget)
     }
   }
 
@@ -97,7 +96,7 @@ struct FetchHandler: Sendable {
     rows: @escaping @Sendable (MeteredState) throws(Problem) -> PageStore.Rows,
     encoder: @escaping @Sendable (MeteredState, ReadingBudget) throws(Problem) -> ObjectEncoder
   ) throws(Problem) -> HandlerResponse {
-    let owner = context.requester.identity?.subject
+    let owner = PageStore.Owner(context.requester)
     let limit = try context.target.limit(upTo: pages.limits.objects)
     let page = context.target["page"]
     let state = store.snapshot.state
@@ -110,7 +109,7 @@ struct FetchHandler: Sendable {
       if let page {
         (word, fetch, offset) = try pages.fetch(page: page, subject: subject, owner: owner)
       } else {
-        let snapshot = context.snapshot(of: store)
+        let snapshot = store.snapshot
         let rows = try rows(budget.metered(snapshot.state))
         try budget.check()
         fetch = PageStore.Fetch(snapshot: snapshot, rows: rows, subject: subject, owner: owner)

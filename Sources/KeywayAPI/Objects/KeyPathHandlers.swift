@@ -17,17 +17,24 @@ struct KeyPathHandlers: Sendable {
     let reference = try context.reference(in: store.schema)
     try context.target.allowOnly()
     let keyPaths = context.keyPaths
-    let ifNoneMatch = request.header(.ifNoneMatch)
+    let (ifNoneMatch, viewer) = (request.header(.ifNoneMatch), context.viewer)
     return try readings.response(to: request) { [store] budget throws(Problem) in
       let snapshot = store.snapshot
       let cursor = store.cursor(snapshot.revision)
-      let record = try Problem.translating(try snapshot.state.requireRecord(reference))
+      let record = try snapshot.state.requireRecord(reference, for: viewer)
       let state = budget.metered(snapshot.state)
       var paths: [ModelKeyPath] = []
       for text in keyPaths {
         let path = try store.schema.resolve(text, from: record.entity, of: reference)
+        if let viewer {
+          try Problem.translating(try viewer.check(path, from: record.entity, of: reference, in: store.schema))
+        }
         try budget.spend(on: path, of: reference, in: state)
         paths.append(path)
+      }
+      if let viewer {
+        return try GuardedObject(reference: reference, keyPaths: paths, viewer: viewer)
+          .response(in: snapshot, budget, ifNoneMatch: ifNoneMatch, of: store)
       }
       var values: [Value] = []
       var latest: Revision = 0
@@ -44,7 +51,7 @@ struct KeyPathHandlers: Sendable {
   }
 
   /// The value of one path; of several an object with a member for each, where one that is named twice stands once.
-  private static func json(
+  static func json(
     _ paths: [ModelKeyPath], _ values: [Value], _ budget: ReadingBudget
   ) throws(Problem) -> [UInt8] {
     var bytes: [UInt8] = []
@@ -93,22 +100,32 @@ struct KeyPathHandlers: Sendable {
   ) throws(Problem) -> HandlerResponse {
     let reference = try context.reference(in: store.schema)
     let place = Place(reference: reference, keyPath: context[.keyPath], schema: store.schema, newIDs: NewIDs(makeID))
-    let operation = try writer.reading(reference, place.keyPath) { () throws(Problem) in try operation(place) }
+    let operation = try writer.reading(reference, place.keyPath, for: context.viewer) { () throws(Problem) in
+      try operation(place)
+    }
     let isDeletion = if case .set = operation { request.method == .delete } else { false }
     let subject = Write.Subject.keyPath(reference, place.keyPath)
     let write = Write(operations: [operation], subject: subject, newIDs: place.newIDs.ids)
-    return try writer.submit(write, request, context) { [store, limits, keyPath = place.keyPath] _, state in
-      let response = Self.written(keyPath, of: reference, in: state, of: store, limits)
-      return isDeletion ? Response(status: .noContent, fields: [.eTag: response.fields[.eTag] ?? ""]) : response
+    return try writer.submit(write, request, context) {
+      [store, limits, viewer = context.viewer, keyPath = place.keyPath] _, state in
+      let response = Self.written(keyPath, of: reference, for: viewer, in: state, of: store, limits)
+      guard isDeletion else { return response }
+      var fields = HTTPFields()
+      fields[.eTag] = response.fields[.eTag]
+      return Response(status: .noContent, fields: fields)
     }
   }
 
   private static func written(
-    _ keyPath: String, of reference: Reference, in state: borrowing ModelState, of store: Store,
+    _ keyPath: String, of reference: Reference, for viewer: Viewer?, in state: borrowing ModelState, of store: Store,
     _ limits: RequestLimits
   ) -> Response {
     guard let record = state.record(reference), let path = try? store.schema.resolve(keyPath, from: record.entity)
     else { return Response(status: .ok) }
+    if let viewer {
+      return GuardedObject(reference: reference, keyPaths: [path], viewer: viewer)
+        .written(in: state, status: .ok, epoch: store.epoch, limits)
+    }
     let (value, latest) = state.reading(reference, at: path)
     var bytes: [UInt8] = []
     value.appendJSON(to: &bytes, upTo: limits.answerBytes)

@@ -8,6 +8,9 @@ struct ObjectEncoder {
   }
 
   let state: MeteredState
+  /// Leaves out what may not be read; nil where everything may be.
+  private let guarded: GuardedReader<MeteredState>?
+  private let viewer: Viewer?
   /// The keys to write; nil for all.
   var keys: Set<Int>?
   var expansion = Expansion()
@@ -15,8 +18,10 @@ struct ObjectEncoder {
   private let budget: ReadingBudget
 
   /// An encoder of all keys of objects, references as they are.
-  init(state: MeteredState, budget: ReadingBudget) {
+  init(state: MeteredState, viewer: Viewer? = nil, budget: ReadingBudget) {
     self.state = state
+    self.viewer = viewer
+    guarded = viewer.map { GuardedReader(state, for: $0) }
     self.budget = budget
   }
 
@@ -33,15 +38,25 @@ struct ObjectEncoder {
       bytes.append(contentsOf: "null".utf8)
       return
     }
-    if keys == nil, expansion.children.isEmpty {
+    if let guarded, guarded.record(reference) == nil {
+      // The reference stays what it is.
+      Value.reference(reference).appendJSON(to: &bytes)
+      return
+    }
+    let hidden = viewer?.hiddenKeys(of: record.entity) ?? []
+    if keys == nil, expansion.children.isEmpty, hidden.isEmpty {
       state.appendJSON(of: reference, record, to: &bytes, upTo: budget.byteLimit)
       return try budget.check(bytes)
     }
     bytes.append(contentsOf: "{\"@ref\":\"".utf8)
     bytes.append(contentsOf: reference.text.utf8)
-    bytes.append(contentsOf: "\",\"@revision\":".utf8)
-    bytes.appendDecimal(record.revision)
-    for index in record.entity.keys.indices where keys?.contains(index) ?? true {
+    bytes.append(UInt8(ascii: "\""))
+    // It moves with the keys that are left out.
+    if hidden.isEmpty {
+      bytes.append(contentsOf: ",\"@revision\":".utf8)
+      bytes.appendDecimal(record.revision)
+    }
+    for index in record.entity.keys.indices where keys?.contains(index) ?? true && !hidden.contains(index) {
       bytes.append(UInt8(ascii: ","))
       bytes.append(UInt8(ascii: "\""))
       bytes.append(contentsOf: record.entity.keys[index].name.utf8)
@@ -77,10 +92,12 @@ struct ObjectEncoder {
 }
 
 extension ObjectEncoder {
-  /// An encoder for what `?keys=` and `?expand=` ask of objects of an entity. Throws `undefined-key` and, for an
-  /// expansion that is no relationship, `malformed-query`.
-  init(state: MeteredState, entity: Entity, target: Target, budget: ReadingBudget) throws(Problem) {
-    self.init(state: state, budget: budget)
+  /// An encoder for what `?keys=` and `?expand=` ask of objects of an entity. Throws `undefined-key`, for an expansion
+  /// that is no relationship `malformed-query`, and `forbidden` for a key that may not be read.
+  init(
+    state: MeteredState, viewer: Viewer?, entity: Entity, target: Target, budget: ReadingBudget
+  ) throws(Problem) {
+    self.init(state: state, viewer: viewer, budget: budget)
     if let names = target.list("keys") {
       var keys: Set<Int> = []
       for name in names {
@@ -88,6 +105,9 @@ extension ObjectEncoder {
           throw Problem(.undefinedKey, "\(entity.name) has no key '\(name)'", keyPath: name)
         }
         keys.insert(index)
+        if let viewer {
+          try Problem.translating(try viewer.check(KeyTree(path: [index]), of: entity, in: state.state.schema))
+        }
       }
       self.keys = keys
     }
@@ -96,6 +116,7 @@ extension ObjectEncoder {
       guard path.operation == nil, path.type.namesObjects else {
         throw Problem(.malformedQuery, "expand: '\(text)' is no relationship", keyPath: text)
       }
+      if let viewer { try Problem.translating(try viewer.check(path, from: entity, in: state.state.schema)) }
       expansion.add(path.keys[...])
     }
   }

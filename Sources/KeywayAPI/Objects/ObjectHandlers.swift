@@ -17,11 +17,16 @@ struct ObjectHandlers: Sendable {
     let reference = try context.reference(in: store.schema)
     let target = context.target
     try target.allowOnly("keys", "expand")
-    let ifNoneMatch = request.header(.ifNoneMatch)
+    let (ifNoneMatch, viewer) = (request.header(.ifNoneMatch), context.viewer)
     return try readings.response(to: request) { [store] budget throws(Problem) in
       let snapshot = store.snapshot
       let cursor = store.cursor(snapshot.revision)
-      let record = try Problem.translating(try snapshot.state.requireRecord(reference))
+      let record = try snapshot.state.requireRecord(reference, for: viewer)
+      if let viewer, target["expand"] == nil {
+        var object = GuardedObject(reference: reference, viewer: viewer)
+        object.target = target
+        return try object.response(in: snapshot, budget, ifNoneMatch: ifNoneMatch, of: store)
+      }
       let state = budget.metered(snapshot.state)
       var bytes: [UInt8] = []
       bytes.reserveCapacity(256)
@@ -31,7 +36,7 @@ struct ObjectHandlers: Sendable {
         if let tag, try EntityTagCondition.isNotModified(ifNoneMatch, tag) {
           return .notModified(tag: tag, cursor: cursor)
         }
-        try ObjectEncoder(state: state, entity: record.entity, target: target, budget: budget)
+        try ObjectEncoder(state: state, viewer: viewer, entity: record.entity, target: target, budget: budget)
           .append(reference, to: &bytes)
         return .json(bytes, tag: tag, cursor: cursor)
       }
@@ -53,8 +58,8 @@ struct ObjectHandlers: Sendable {
       throw Problem(.internalError, "no id could be made")
     }
     let write = Write(operations: [.create(reference, body)], subject: .newObject, newIDs: newIDs.ids)
-    return try writer.submit(write, request, context) { [store, limits] _, state in
-      Self.written(reference, in: state, of: store, limits, isNew: true)
+    return try writer.submit(write, request, context) { [store, limits, viewer = context.viewer] _, state in
+      Self.written(reference, for: viewer, in: state, of: store, limits, isNew: true)
     }
   }
 
@@ -68,16 +73,16 @@ struct ObjectHandlers: Sendable {
     try context.target.allowOnly()
     let body = try Body.object(of: request)
     let write = Write(operations: [.put(reference, body)], subject: .object(reference))
-    return try writer.submit(write, request, context) { [store, limits] commit, state in
+    return try writer.submit(write, request, context) { [store, limits, viewer = context.viewer] commit, state in
       let isNew = commit.before.contains { $0.object == reference && $0.record == nil }
-      return Self.written(reference, in: state, of: store, limits, isNew: isNew)
+      return Self.written(reference, for: viewer, in: state, of: store, limits, isNew: isNew)
     }
   }
 
   /// `PATCH`: a merge patch or a JSON Patch.
   func patch(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let reference = try context.reference(in: store.schema)
-    let operation = try writer.reading(reference) { () throws(Problem) -> Operation in
+    let operation = try writer.reading(reference, for: context.viewer) { () throws(Problem) -> Operation in
       try context.target.allowOnly()
       guard try Body.mediaType(of: request, among: Body.patchTypes) == Body.jsonPatch else {
         return .patch(reference, try Body.object(of: request, types: Body.patchTypes))
@@ -85,8 +90,8 @@ struct ObjectHandlers: Sendable {
       return .jsonPatch(reference, try Body.jsonPatch(of: request, operationLimit: limits.patchOperations))
     }
     let write = Write(operations: [operation], subject: .object(reference))
-    return try writer.submit(write, request, context) { [store, limits] _, state in
-      Self.written(reference, in: state, of: store, limits, isNew: false)
+    return try writer.submit(write, request, context) { [store, limits, viewer = context.viewer] _, state in
+      Self.written(reference, for: viewer, in: state, of: store, limits, isNew: false)
     }
   }
 
@@ -102,10 +107,14 @@ struct ObjectHandlers: Sendable {
 
   /// The object as a write left it.
   private static func written(
-    _ reference: Reference, in state: borrowing ModelState, of store: Store, _ limits: RequestLimits, isNew: Bool
+    _ reference: Reference, for viewer: Viewer?, in state: borrowing ModelState, of store: Store,
+    _ limits: RequestLimits, isNew: Bool
   ) -> Response {
     var response = Response(status: isNew ? .created : .ok)
-    if let record = state.record(reference) {
+    if let viewer {
+      response = GuardedObject(reference: reference, viewer: viewer)
+        .written(in: state, status: response.status, epoch: store.epoch, limits)
+    } else if let record = state.record(reference) {
       var bytes: [UInt8] = []
       let latest = state.appendJSON(of: reference, record, to: &bytes, upTo: limits.answerBytes)
       response = .written(bytes, status: response.status, tag: store.cursor(latest), limits)

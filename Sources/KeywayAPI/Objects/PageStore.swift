@@ -1,7 +1,9 @@
+import Expressions
 package import HTTPServer
 import KeyValueModel
 import Locking
 import ModelStore
+import Tokens
 
 /// Fetches whose next page a client may still ask for. All pages of a fetch show one state, so the state is kept: for a
 /// while, for so many fetches, and for so many bytes. A page that is no longer kept is `page-expired`.
@@ -27,13 +29,25 @@ package final class PageStore: Sendable {
     let rows: Rows
     /// What was fetched, so that a page is not continued under another name.
     let subject: String
-    /// The `sub` of who fetched it; nil for a client without a token.
-    let owner: String?
+    /// Who fetched it.
+    let owner: Owner
 
     /// What it takes by itself, about.
     var byteCount: Int {
       256 + MemoryLayout<Reference>.stride * rows.references.count + rows.sections.count + subject.utf8.count
-        + (owner?.utf8.count ?? 0)
+        + (owner.subject?.text.utf8.count ?? 0)
+    }
+  }
+
+  /// Who may go on with a fetch: the identity that began it, as long as it may read the same.
+  struct Owner: Hashable, Sendable {
+    /// The `sub` of the identity; nil for a client without a token.
+    let subject: ExactText?
+    /// What it may read; nil for everything.
+    let viewer: Viewer?
+
+    init(_ requester: Requester) {
+      (subject, viewer) = (requester.identity.map { ExactText($0.subject) }, requester.viewer)
     }
   }
 
@@ -103,8 +117,7 @@ package final class PageStore: Sendable {
   }
 
   /// The fetch that a page belongs to, and where the page begins. One of another owner is like one that is not kept.
-  func fetch(page: String, subject: String, owner: String?) throws(Problem) -> (word: String, fetch: Fetch, offset: Int)
-  {
+  func fetch(page: String, subject: String, owner: Owner) throws(Problem) -> (word: String, fetch: Fetch, offset: Int) {
     let parts = page.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count == 2, let offset = Int(parts[1]), offset >= 0 else {
       throw Problem(.malformedQuery, "page wants what 'next' gave")

@@ -26,6 +26,8 @@ struct TransactionHandler: Sendable {
       throw Problem(
         .tooManyOperations, "\(elements.count) operations; a transaction has at most \(limits.transactionOperations)")
     }
+    // What names no object asks no rule, and still makes a revision.
+    if elements.isEmpty, context.requester.isUnknown { throw AccessControl.unauthenticated }
     let newIDs = NewIDs(makeID)
     var operations: [Operation] = []
     for (index, element) in elements.enumerated() {
@@ -38,7 +40,11 @@ struct TransactionHandler: Sendable {
       }
     }
     let write = Write(operations: operations, subject: .transaction, newIDs: newIDs.ids)
-    return try writer.submit(write, request, context) { commit, _ in
+    return try writer.submit(write, request, context) { [viewer = context.viewer] commit, state in
+      // What was written may not be for the writer to read.
+      if let viewer, !commit.results.allSatisfy({ state.record($0) == nil || state.isThere($0, for: viewer) }) {
+        return Response(status: .noContent)
+      }
       var bytes = Array("{\"revision\":\(commit.revision),\"results\":[".utf8)
       for (index, reference) in commit.results.enumerated() {
         if index > 0 { bytes.append(UInt8(ascii: ",")) }

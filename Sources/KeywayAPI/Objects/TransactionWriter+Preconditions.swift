@@ -5,7 +5,9 @@ import ModelStore
 
 /// `If-Match` and `If-None-Match` of a write (RFC 9110 §13.1), as conditions of its transaction.
 extension TransactionWriter {
-  func preconditions(of request: borrowing Request, about subject: Write.Subject) throws(Problem) -> [Precondition] {
+  func preconditions(
+    of request: borrowing Request, about subject: Write.Subject, for viewer: Viewer?
+  ) throws(Problem) -> [Precondition] {
     let (match, noneMatch) = (request.header(.ifMatch), request.header(.ifNoneMatch))
     guard let reference = subject.reference else {
       guard match == nil else {
@@ -28,6 +30,12 @@ extension TransactionWriter {
         preconditions.append(.absent(reference))
       } else {
         preconditions.append(.differs(reference, keyPath: keyPath, from: condition.revisions(of: store.epoch)))
+        if let seen = viewer.flatMap({ guarded(subject, $0) }) {
+          preconditions.append(
+            .holds(reference) { [epoch = store.epoch, limits] state in
+              seen.tag(in: state, epoch: epoch, limits).map { !condition.names($0, weakly: true) } ?? true
+            })
+        }
       }
     }
     guard let match else { return preconditions }
@@ -35,10 +43,30 @@ extension TransactionWriter {
     // What is not there is `unknown-object` to every method but the one that would make it (RFC 9110 §13.2.1).
     if request.method == .put, keyPath == nil { preconditions.append(.exists(reference)) }
     if case .any = condition { return preconditions }
+    if let seen = viewer.flatMap({ guarded(subject, $0) }), condition.namesContent {
+      return preconditions + [
+        .holds(reference) { [epoch = store.epoch, limits] state in
+          seen.tag(in: state, epoch: epoch, limits).map { condition.names($0, weakly: false) } ?? false
+        }
+      ]
+    }
     // Where no tag can hold, revision 0 says so: nothing that is there is unchanged since then.
     let since = condition.latestRevision(of: store.epoch, upTo: store.snapshot.revision) ?? 0
     let unchanged = keyPath.map { Precondition.unchangedKeyPath(reference, $0, since: since) }
     return preconditions + [unchanged ?? .unchangedObject(reference, since: since)]
+  }
+
+  /// What a write is about as someone sees it who may not read everything; nil where it has no tag.
+  func guarded(_ subject: Write.Subject, _ viewer: Viewer) -> GuardedObject? {
+    switch subject {
+    case .object(let reference): return GuardedObject(reference: reference, viewer: viewer)
+    case .keyPath(let reference, let text):
+      guard let entity = store.schema.entity(named: reference.entity),
+        let path = try? store.schema.resolve(text, from: entity)
+      else { return nil }
+      return GuardedObject(reference: reference, keyPaths: [path], viewer: viewer)
+    case .newObject, .transaction: return nil
+    }
   }
 
   /// Whether a key path is one of those that can be written: without an operator, and not through a to-many.

@@ -32,9 +32,10 @@ struct TransactionWriter: Sendable {
         .tooManyOperations,
         "\(size) operations and objects made in place; a transaction has at most \(limits.transactionOperations)")
     }
-    let transaction = Transaction(
-      write.operations, preconditions: try preconditions(of: request, about: write.subject),
+    var transaction = Transaction(
+      write.operations, preconditions: try preconditions(of: request, about: write.subject, for: context.viewer),
       writer: try Self.writer(of: request))
+    transaction.access = context.requester.writeAccess
     let isLarge =
       request.body().count > MemoryLedger.uncountedBytes || write.isPatch(ofMoreThan: Self.largeBytes, in: store)
     let rendered: Rendering = { [store] commit, state in
@@ -52,10 +53,10 @@ struct TransactionWriter: Sendable {
       }
     }
     let (client, bytes) = (request.client, request.body().count)
-    return .deferred { [self] completion in
+    return .deferred { [self, transaction] completion in
       let submission = Submission(
-        client: client, bytes: bytes, write: write, transaction: transaction, attachment: attachment,
-        rendered: rendered, kept: kept)
+        client: client, bytes: bytes, write: write, transaction: transaction, viewer: context.viewer,
+        attachment: attachment, rendered: rendered, kept: kept)
       guard isLarge else { return submit(submission, completion) }
       readings.perform(for: client, completion) {
         var submission = submission
@@ -72,6 +73,8 @@ struct TransactionWriter: Sendable {
     let bytes: Int
     let write: Write
     var transaction: Transaction
+    /// What the client may read, where that is not everything.
+    let viewer: Viewer?
     let attachment: Store.Attachment?
     let rendered: Rendering
     /// The response that is kept with the commit, where one is.
@@ -94,7 +97,7 @@ struct TransactionWriter: Sendable {
       let response: Response =
         switch outcome {
         case .success(let commit): kept?.withLock { $0 } ?? rendered(commit, state)
-        case .failure(let error): refusal(error, of: write, state)
+        case .failure(let error): refusal(error, of: write, for: submission.viewer, state)
         }
       return { failure in
         completion.respond(failure.map { Problem(.storeUnavailable, $0.reason).response } ?? response)
@@ -106,11 +109,17 @@ struct TransactionWriter: Sendable {
   }
 
   /// The response to what the model refuses; where a condition failed, with the present `ETag`.
-  private func refusal(_ error: ModelError, of write: Write, _ state: borrowing ModelState) -> Response {
+  private func refusal(
+    _ error: ModelError, of write: Write, for viewer: Viewer?, _ state: borrowing ModelState
+  ) -> Response {
     let problem = write.refusal(error)
     guard error.code == .staleRevision, let reference = write.subject.reference,
       let record = state.record(reference)
     else { return problem.response }
+    if let viewer {
+      let tag = guarded(write.subject, viewer).flatMap { $0.tag(in: state, epoch: store.epoch, limits) }
+      return problem.with(.eTag, tag.map { "\"\($0)\"" }).response
+    }
     var revision = state.revision(of: reference)
     if case .keyPath(_, let text) = write.subject, let path = try? store.schema.resolve(text, from: record.entity) {
       revision = state.revision(of: reference, along: path)
@@ -129,12 +138,12 @@ struct TransactionWriter: Sendable {
   /// What `read` makes of a request for an object or one of its key paths. Where the request is wrong, what its path
   /// names is looked at first: an object that is not there, and a key that its entity does not have.
   func reading<Result>(
-    _ reference: Reference, _ keyPath: String? = nil, _ read: () throws(Problem) -> Result
+    _ reference: Reference, _ keyPath: String? = nil, for viewer: Viewer?, _ read: () throws(Problem) -> Result
   ) throws(Problem) -> Result {
     do throws(Problem) {
       return try read()
     } catch {
-      let record = try Problem.translating(try store.snapshot.state.requireRecord(reference))
+      let record = try store.snapshot.state.requireRecord(reference, for: viewer)
       if let keyPath { _ = try store.schema.resolve(keyPath, from: record.entity, of: reference) }
       throw error
     }

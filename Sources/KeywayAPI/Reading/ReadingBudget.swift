@@ -53,6 +53,17 @@ package final class ReadingBudget {
     checkedBytes = byteLimit
   }
 
+  /// What an answer to a write may take, which has gone too far to be refused.
+  package init(unlimitedBut limits: RequestLimits) {
+    self.limits = limits
+    account = nil
+    work = ReadingWork(steps: .max)
+    objectsLeft = limits.answerObjects
+    byteLimit = limits.answerBytes
+    isTrial = false
+    checkedBytes = byteLimit
+  }
+
   /// A state as this request reads it.
   package func metered(_ state: ModelState) -> MeteredState { MeteredState(state, work) }
 

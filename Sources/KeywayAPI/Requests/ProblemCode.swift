@@ -98,6 +98,9 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     }
   }
 
+  /// Whether it says that something is not there, or not for everyone.
+  var dependsOnAccess: Bool { self == .forbidden || self == .unknownObject || self == .unknownEntity }
+
   /// What the problem means, in one sentence; also the `title` (RFC 9457 §3.1.3).
   package var explanation: String {
     switch self {

@@ -11,7 +11,7 @@ struct StreamHandlers: Sendable {
   func list(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.target.allowOnly("since", "overflow")
     // Admins see all, others their own.
-    let subject = context.requester.mayDoEverything ? nil : context.requester.identity?.subject
+    let subject = context.requester.isAdmin ? nil : context.requester.identity?.subject
     return try readings.response(to: request, isLong: true) { [streams] budget throws(Problem) in
       try .json(streams.describeStreams(of: subject), within: budget)
     }

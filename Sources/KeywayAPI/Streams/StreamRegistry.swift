@@ -1,3 +1,4 @@
+import Expressions
 package import HTTPServer
 package import KeyValueModel
 package import KeyValueObserving
@@ -207,14 +208,16 @@ package final class StreamRegistry: StorePublisher, Sendable {
 
   /// Every open stream, or those of one `sub`, without their details.
   package func describeStreams(of subject: String? = nil) -> JSONObject {
+    let owner = subject.map { ExactText($0) }
     let streams = contents.withLock { contents in
-      contents.subscriptions.filter { subject == nil || owners.subject(of: $0.key) == subject }.sorted {
-        $0.key.number < $1.key.number
-      }.map { id, subscription in
-        var body = JSONObject()
-        subscription.describe(in: &body)
-        return (id: id, body: body)
-      }
+      contents.subscriptions.filter { owner == nil || owners.subject(of: $0.key) == owner }
+        .sorted {
+          $0.key.number < $1.key.number
+        }.map { id, subscription in
+          var body = JSONObject()
+          subscription.describe(in: &body)
+          return (id: id, body: body)
+        }
     }
     return ["streams": .array(streams.map { .object(named($0.id, $0.body)) })]
   }

@@ -16,9 +16,12 @@ struct CellBinding: Hashable, Sendable {
   var context: EchoedText?
   /// Whether the cell is on screen.
   var isVisible = true
+  /// What the stream's identity may read; nil for everything.
+  let viewer: Viewer?
 
   /// Reads a body of `PUT …/cells/{c}`.
-  init(_ body: Value) throws(Problem) {
+  init(_ body: Value, for viewer: Viewer?) throws(Problem) {
+    self.viewer = viewer
     try apply(body)
   }
 

@@ -17,24 +17,25 @@ struct CellHandlers: Sendable {
   func open(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.target.allowOnly("since", "overflow")
     if request.method == .head { return .response(Response(status: .ok, fields: .eventStream)) }
-    return try open([:], request, context.target)
+    return try open([:], request, context)
   }
 
   /// `POST /v1/streams`: a stream with cells. It has one form, and `curl --json` asks for another: the `Accept` header
   /// may be disregarded (RFC 9110 §12.5.1).
   func openWithCells(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.target.allowOnly("since", "overflow")
-    return try open(try context.readable(try Self.bindings(of: request)), request, context.target)
+    return try open(try Self.bindings(of: request), request, context)
   }
 
   private func open(
-    _ bindings: [String: Value], _ request: borrowing Request, _ target: Target
+    _ bindings: [String: Value], _ request: borrowing Request, _ context: RequestContext
   ) throws(Problem) -> HandlerResponse {
-    let cursor = target.cursor(of: request)
-    let overflow = try target.overflow()
+    let cursor = context.target.cursor(of: request)
+    let overflow = try context.target.overflow()
+    let viewer = context.viewer
     let client = request.client
     let open: OpeningQueue.Opening = { [streams, store] isAbandoned throws(Problem) in
-      try streams.open(bindings, cursor: cursor, overflow: overflow, for: client, in: store, isAbandoned)
+      try streams.open(bindings, cursor: cursor, overflow: overflow, for: client, viewer, in: store, isAbandoned)
     }
     guard !bindings.isEmpty else { return .stream(try open { false }, fields: .eventStream) }
     return (cursor == nil ? openings : resumptions).response(to: client, open)
@@ -63,7 +64,7 @@ struct CellHandlers: Sendable {
     let stream = context[.stream]
     try streams.require(stream)
     try context.target.allowOnly()
-    let bindings = try context.readable(try Self.bindings(of: request))
+    let bindings = try Self.bindings(of: request)
     return .response(
       .json(["cells": .object(try streams.bindAll(bindings, in: stream, store))]))
   }
@@ -73,7 +74,7 @@ struct CellHandlers: Sendable {
     let (stream, cell) = (context[.stream], context[.cell])
     try streams.require(stream)
     try context.target.allowOnly()
-    let binding = try context.readable(try Body.value(of: request))
+    let binding = try Body.value(of: request)
     return .response(.json(try streams.bind(cell, to: binding, in: stream, store)))
   }
 
@@ -82,7 +83,7 @@ struct CellHandlers: Sendable {
     let (stream, cell) = (context[.stream], context[.cell])
     try streams.require(stream, cell)
     try context.target.allowOnly()
-    let changes = try context.readable(try Body.value(of: request, types: [Body.json, Body.mergePatch]))
+    let changes = try Body.value(of: request, types: [Body.json, Body.mergePatch])
     return .response(.json(try streams.patch(cell, in: stream, changes, store)))
   }
 

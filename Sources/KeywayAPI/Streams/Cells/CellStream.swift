@@ -10,13 +10,17 @@ final class CellStream: CommitReceiver {
   let client: ClientAddress
   let observer: ObserverID
   let services: StreamServices
+  /// What its identity may read; nil for everything.
+  let viewer: Viewer?
   var cells: CellSet
   /// What the ledger has for the cells.
   private var account: MemoryReservation?
 
   init(
-    id: StreamID, client: ClientAddress, observer: ObserverID, cells: CellSet = CellSet(), services: StreamServices
+    id: StreamID, client: ClientAddress, observer: ObserverID, cells: CellSet = CellSet(), for viewer: Viewer? = nil,
+    services: StreamServices
   ) {
+    self.viewer = viewer
     self.id = id
     self.client = client
     self.observer = observer

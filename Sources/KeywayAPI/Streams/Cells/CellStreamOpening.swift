@@ -13,6 +13,8 @@ struct CellStreamOpening: StreamOpening {
   private let cursor: String?
   private let overflow: OverflowPolicy
   private let client: ClientAddress
+  /// What the client may read; nil for everything.
+  private let viewer: Viewer?
   private let services: StreamServices
   private let queries: Set<Query>
   /// The revision to go on from; nil where the stream begins with the present state.
@@ -33,8 +35,10 @@ struct CellStreamOpening: StreamOpening {
   /// Throws what is wrong with a binding, and `malformed-filter` for filters that cost too much.
   init(
     _ bindings: [(name: String, binding: CellBinding)], cursor: String?, overflow: OverflowPolicy,
-    for client: ClientAddress, in store: Store, _ services: StreamServices, _ isAbandoned: () -> Bool
+    for client: ClientAddress, _ viewer: Viewer?, in store: Store, _ services: StreamServices,
+    _ isAbandoned: () -> Bool
   ) throws(Problem) {
+    self.viewer = viewer
     self.bindings = bindings
     self.cursor = cursor
     self.overflow = overflow
@@ -128,7 +132,7 @@ struct CellStreamOpening: StreamOpening {
       return try services.holding(beginning.cells.map(\.target), &publication) { publication throws(Problem) in
         let stream = CellStream(
           id: services.hub.reserveID(), client: client, observer: contents.makeObserver(), cells: beginning.cellSet,
-          services: services)
+          for: viewer, services: services)
         try stream.reserve(beginning.cells.reduce(0) { $0 + $1.binding.weight(showing: $1.target) })
         publication.queries.charge(stream.observer, to: QueryPayer(client))
         let prelude = begin(stream, beginning, &publication)

@@ -12,15 +12,16 @@ package struct CellStreams: Sendable {
   /// Streams of a registry.
   package init(_ registry: StreamRegistry) { self.registry = registry }
 
-  /// Opens a stream with these cells, going on from a cursor where that can be resumed. Throws what is wrong with a
+  /// Opens a stream with these cells for a client who may read what `viewer` may, going on from a cursor where that can
+  /// be resumed. Throws what is wrong with a
   /// binding before anything is registered, and `too-many-…`.
   package func open(
     _ bindings: [String: Value], cursor: String?, overflow: OverflowPolicy, for client: ClientAddress = .unknown,
-    in store: Store, _ isAbandoned: () -> Bool = { false }
+    _ viewer: Viewer? = nil, in store: Store, _ isAbandoned: () -> Bool = { false }
   ) throws(Problem) -> EventStream {
-    let parsed = try services.parse(bindings)
+    let parsed = try services.parse(bindings, for: viewer)
     let opening = try CellStreamOpening(
-      parsed, cursor: cursor, overflow: overflow, for: client, in: store, services, isAbandoned)
+      parsed, cursor: cursor, overflow: overflow, for: client, viewer, in: store, services, isAbandoned)
     return try registry.open(opening, in: store, isAbandoned)
   }
 
@@ -50,7 +51,7 @@ package struct CellStreams: Sendable {
     _ bindings: [String: Value], in name: String, replacingAll: Bool, _ store: Store,
     describe: (CellStream) throws(Problem) -> JSONObject
   ) throws(Problem) -> JSONObject {
-    let parsed = try services.parse(bindings)
+    let parsed = try services.parse(bindings, for: try viewer(of: name))
     let prepared = try prepare(try services.queries(of: parsed, store.schema), store)
     return try update(name, store) { stream, publication throws(Problem) in
       let update = try stream.bind(parsed, replacingAll: replacingAll, prepared, &publication)
@@ -94,6 +95,12 @@ package struct CellStreams: Sendable {
     }
   }
 
+  /// What the identity of an open stream may read; nil for everything.
+  private func viewer(of name: String) throws(Problem) -> Viewer? {
+    let id = try registry.id(of: name)
+    return try registry.contents.withLock { contents throws(Problem) in try stream(id, contents).viewer }
+  }
+
   private func prepare(_ queries: Set<Query>, _ store: Store) throws(Problem) -> [Query: PreparedQuery] {
     try Problem.translating(try store.prepare(queries))
   }
@@ -131,7 +138,9 @@ package struct CellStreams: Sendable {
 extension StreamServices {
   /// Bindings by the names of cells, as they came, in the order of the names. Throws what is wrong with any of them,
   /// and `too-many-cells`.
-  func parse(_ bindings: [String: Value]) throws(Problem) -> [(name: String, binding: CellBinding)] {
+  func parse(
+    _ bindings: [String: Value], for viewer: Viewer?
+  ) throws(Problem) -> [(name: String, binding: CellBinding)] {
     guard bindings.count <= limits.cells else {
       throw Problem(.tooManyCells, "\(bindings.count) cells; a stream has at most \(limits.cells)")
     }
@@ -140,7 +149,7 @@ extension StreamServices {
       guard Reference(entity: "cell", id: name) != nil else {
         throw Problem(.invalidValue, "a cell's name is 1 to 128 letters, digits and . _ ~ -, and '\(name)' is not")
       }
-      parsed.append((name, try CellBinding(body)))
+      parsed.append((name, try CellBinding(body, for: viewer)))
     }
     return parsed
   }

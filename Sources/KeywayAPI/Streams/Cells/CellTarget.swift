@@ -23,7 +23,7 @@ extension StreamServices {
   /// The query that a binding names, nil where it names none. Throws what is wrong with it.
   func query(of binding: CellBinding, _ schema: Schema) throws(Problem) -> Query? {
     guard let words = binding.query else { return nil }
-    return try Problem.translating(try Query(words, in: schema))
+    return try Problem.translating(try Query(words, in: schema, for: binding.viewer))
   }
 
   /// The observations of a binding; with `mayBeGone` its object need not be there any more.
@@ -31,9 +31,9 @@ extension StreamServices {
     of binding: CellBinding, _ state: ModelState, mayBeGone: Bool = false
   ) throws(Problem) -> [Observation] {
     guard let object = binding.object else { return [] }
-    if !mayBeGone { _ = try Problem.translating(try state.requireRecord(object)) }
+    if !mayBeGone { _ = try state.requireRecord(object, for: binding.viewer) }
     return try observations(
-      of: object, binding.keyPaths, options: binding.options, context: binding.context, state.schema)
+      of: object, binding.keyPaths, options: binding.options, context: binding.context, for: binding.viewer, in: state)
   }
 
   /// What a binding names. Throws what is wrong with it, and `too-many-queries`; registers nothing.

@@ -33,7 +33,8 @@ struct ObjectStreamHandlers: Sendable {
     }
     let asked = ObjectStreamRequest(
       object: object, keyPaths: keyPaths, options: options, context: try target.context(),
-      cursor: target.cursor(of: request), overflow: try target.overflow(), client: request.client)
+      cursor: target.cursor(of: request), overflow: try target.overflow(), client: request.client,
+      viewer: context.viewer)
     if request.method == .head {
       try streams.check(asked, in: store)
       return .response(Response(status: .ok, fields: .eventStream))

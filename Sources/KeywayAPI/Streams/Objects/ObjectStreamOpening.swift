@@ -28,9 +28,12 @@ struct ObjectStreamOpening: StreamOpening {
     self.request = request
     self.services = services
     self.replays = replays
+    if let viewer = request.viewer, request.cursor == nil {
+      _ = try snapshot.state.requireRecord(request.object, for: viewer)
+    }
     observations = try services.observations(
       of: request.object, request.keyPaths, options: request.options, context: request.context,
-      snapshot.state.schema)
+      for: request.viewer, in: snapshot.state)
     key = ObjectTopic.Key(request, observations)
     after = services.resumption(from: request.cursor, snapshot).revision
     if after != nil { objects = observations.objects(in: snapshot.state) }
@@ -74,7 +77,7 @@ struct ObjectStreamOpening: StreamOpening {
 
   mutating func open(in registry: StreamRegistry, _ publication: inout Publication) throws(Problem) -> EventStream {
     try registry.contents.withLock { contents throws(Problem) in
-      let exists = publication.snapshot.state.record(request.object) != nil
+      let exists = publication.snapshot.state.isThere(request.object, for: request.viewer)
       let topic: ObjectTopic =
         contents.topic(key)
         ?? ObjectTopic(key: key, observer: contents.makeObserver(), observations: observations, services: services)
@@ -115,7 +118,9 @@ struct ObjectStreamOpening: StreamOpening {
     var resumption = services.resumption(from: request.cursor, snapshot)
     if case .after(let revision) = resumption {
       if objects == nil { objects = observations.objects(in: snapshot.state) }
-      if let objects, publication.isUntouched(objects, after: revision) {
+      if let objects, publication.isUntouched(objects, after: revision),
+        snapshot.state.isThere(request.object, for: request.viewer)
+      {
         // What was not touched is now what it was then: there is nothing to send.
         text.append(EventEncoder.emptyBlock)
         return (text, false)
@@ -130,7 +135,7 @@ struct ObjectStreamOpening: StreamOpening {
         resumption = .reset(.compacted)
       }
     }
-    guard snapshot.state.record(request.object) != nil else {
+    guard snapshot.state.isThere(request.object, for: request.viewer) else {
       throw Problem(.unknownObject, "there is no object \(request.object)", object: request.object)
     }
     if case .reset(let reason) = resumption {
@@ -165,21 +170,32 @@ extension [Observation] {
 }
 
 extension StreamServices {
-  /// The observations of an object's key paths, or of its display keys. Throws `unknown-entity`, what is wrong with a
+  /// The observations of an object's key paths, or of its display keys, for someone who may read what `viewer` may.
+  /// Throws `forbidden` for a path that names a key that they may not read, `unknown-entity`, what is wrong with a
   /// path, and `too-many-key-paths`.
   func observations(
-    of object: Reference, _ keyPaths: [String]?, options: ObservingOptions, context: EchoedText?, _ schema: Schema
+    of object: Reference, _ keyPaths: [String]?, options: ObservingOptions, context: EchoedText?,
+    for viewer: Viewer?, in state: ModelState
   ) throws(Problem) -> [Observation] {
+    let schema = state.schema
+    let entity = try Problem.translating(try schema.requireEntity(object.entity))
     let paths = try Problem.translating { () throws(ModelError) in
-      let entity = try schema.requireEntity(object.entity)
-      guard let keyPaths else { return entity.display }
+      guard let keyPaths else { return entity.display.filter { viewer?.mayRead($0, from: entity, in: schema) ?? true } }
       var paths: [ModelKeyPath] = []
-      for text in keyPaths { paths.append(try schema.resolveObservable(text, from: entity)) }
+      for text in keyPaths {
+        let path = try schema.resolveObservable(text, from: entity)
+        try viewer?.check(path, from: entity, of: object, in: schema)
+        paths.append(path)
+      }
       return paths
     }
     guard paths.count <= limits.keyPaths else {
       throw Problem(.tooManyKeyPaths, "\(paths.count) key paths; there may be \(limits.keyPaths)")
     }
-    return paths.map { Observation(object: object, keyPath: $0, options: options, context: context?.text) }
+    return paths.map { path in
+      var observation = Observation(object: object, keyPath: path, options: options, context: context?.text)
+      observation.viewer = viewer.flatMap { $0.seesAll(along: path, from: entity, in: schema) ? nil : $0 }
+      return observation
+    }
   }
 }

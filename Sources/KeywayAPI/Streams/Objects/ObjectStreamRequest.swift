@@ -18,4 +18,6 @@ struct ObjectStreamRequest: Sendable {
   let overflow: OverflowPolicy
   /// Who asks.
   let client: ClientAddress
+  /// What they may read; nil for everything.
+  let viewer: Viewer?
 }

@@ -10,6 +10,8 @@ final class ObjectTopic: Topic {
     let keyPaths: [String]
     let options: ObservingOptions
     let context: EchoedText?
+    /// Who observes, where not everything that is observed may be read.
+    let viewer: Viewer?
 
     /// The key of what a request asks for.
     init(_ request: ObjectStreamRequest, _ observations: [Observation]) {
@@ -17,6 +19,7 @@ final class ObjectTopic: Topic {
       keyPaths = observations.map(\.keyPath.text)
       options = request.options
       context = request.context
+      viewer = observations.lazy.compactMap(\.viewer).first
     }
 
     func describe(observations: Int, in body: inout JSONObject) {

@@ -119,8 +119,12 @@ extension EventEncoder {
     text.write { bytes in
       bytes.append(contentsOf: "{\"@ref\":\"".utf8)
       bytes.append(contentsOf: row.reference.text.utf8)
-      bytes.append(contentsOf: "\",\"@revision\":".utf8)
-      bytes.appendDecimal(revision)
+      bytes.append(UInt8(ascii: "\""))
+      // It moves with the keys that are left out.
+      if query.viewer?.hiddenKeys(of: row.entity).isEmpty ?? true {
+        bytes.append(contentsOf: ",\"@revision\":".utf8)
+        bytes.appendDecimal(revision)
+      }
     }
     for (key, value) in zip(query.shownKeys(of: row.entity), row.shown) {
       text.write { bytes in

@@ -25,11 +25,7 @@ struct QueryStreamHandler: Sendable {
       }
       words.limit = limit
     }
-    var query = try Problem.translating(try Query(words, in: store.schema))
-    if !context.requester.mayDoEverything {
-      words.filter = RequestContext.noFilter
-      query = try Problem.translating(try Query(words, in: store.schema))
-    }
+    let query = try Problem.translating(try Query(words, in: store.schema, for: context.viewer))
     let asked = QueryStreamRequest(
       query: query, context: try target.context(), cursor: target.cursor(of: request),
       overflow: try target.overflow(), client: request.client)

@@ -199,7 +199,7 @@ final class RequestRouter: RequestHandler, Sendable {
       throw error
     }
     // From here on shares and limits are those of the identity, from whatever address it comes.
-    if let identity = requester.identity { request.note(client: IdentityMark(of: identity.subject).client) }
+    if let mark = requester.mark { request.note(client: mark.client) }
     if !route.isUnlimited { try rates.take(request.client) }
     guard var handler = route.handler(of: method) else {
       throw Problem(.methodNotAllowed, "\(method.rawValue) is none of \(route.allow)").with(.allow, route.allow)

@@ -10,7 +10,8 @@ package struct GuardedReader<Base: ObjectReader>: ObjectReader {
   }
 
   private let base: Base
-  private let viewer: Viewer
+  /// Who reads.
+  package let viewer: Viewer
   private let memory = Memory()
 
   /// What `viewer` may see of `base`, which is not guarded itself and does not change meanwhile.

@@ -36,13 +36,16 @@ package struct WriteAccess: Sendable {
   }
 }
 
-/// One transaction under the rules: what was asked already, and what is to be asked of the state that it leaves.
+/// One transaction under the rules: what was asked already, and what is to be asked of the state that it leaves. It is
+/// asked twice about each operation: all of them before the first is applied, and each as it is.
 struct WriteInquiry {
   private let access: WriteAccess
   /// The objects that were there and may be changed, as far as they were before; with the operation that named each.
   private var updated: [Reference: Int] = [:]
   /// The objects that were not there and were named; with the operation that did.
   private var created: [Reference: Int] = [:]
+  /// Whether objects might be read before, as far as that was asked.
+  private var readable: [Reference: Bool] = [:]
 
   init(_ access: WriteAccess) { self.access = access }
 
@@ -121,13 +124,16 @@ struct WriteInquiry {
     updated[reference] = index
   }
 
-  private func requireReadable(_ reference: Reference, in former: some ObjectReader) throws(ModelError) {
+  private mutating func requireReadable(_ reference: Reference, in former: some ObjectReader) throws(ModelError) {
     guard former.record(reference) != nil, !isReadable(reference, in: former) else { return }
     throw ModelError(.unknownObject, "there is no object \(reference)", object: reference)
   }
 
-  private func isReadable(_ reference: Reference, in former: some ObjectReader) -> Bool {
-    former.record(reference).map { access.viewer.mayRead(reference, $0, in: former) } ?? true
+  private mutating func isReadable(_ reference: Reference, in former: some ObjectReader) -> Bool {
+    if let known = readable[reference] { return known }
+    let isReadable = former.record(reference).map { access.viewer.mayRead(reference, $0, in: former) } ?? true
+    readable[reference] = isReadable
+    return isReadable
   }
 
   // MARK: Keys
@@ -211,7 +217,7 @@ struct WriteInquiry {
 
   /// Asks what depends on the state that the transaction leaves: what it made, what it changed, and what it refers to
   /// anew. `former` is the state before it.
-  func ask(
+  mutating func ask(
     after steps: [Commit.Step], of operations: [Operation], former: some ObjectReader, present: some ObjectReader
   ) throws(ModelError) {
     for (reference, index) in created.sorted(by: { ($0.value, $0.key) < ($1.value, $1.key) }) {
@@ -235,7 +241,7 @@ struct WriteInquiry {
   }
 
   /// A new reference to what may not be read is like one to what is not there.
-  private func askReferences(
+  private mutating func askReferences(
     _ change: Commit.KeyChange, _ index: Int, former: some ObjectReader, present: some ObjectReader
   ) throws(ModelError) {
     guard updated[change.object] != nil || created[change.object] != nil,

@@ -24,10 +24,10 @@ public struct Model: Sendable {
   public mutating func commit(
     _ transaction: Transaction, limits: TransactionLimits = .unlimited
   ) throws(ModelError) -> Commit {
-    if let access = transaction.access { try ask(access, about: transaction) }
+    let inquiry = try transaction.access.map { access throws(ModelError) in try ask(access, about: transaction) }
     for precondition in transaction.preconditions { try check(precondition) }
     var application = TransactionApplication(
-      taking: &state, revision: revision + 1, limits: limits, access: transaction.access)
+      taking: &state, revision: revision + 1, limits: limits, inquiry: inquiry)
     do throws(ModelError) {
       try application.apply(transaction.operations, transaction.preparations)
     } catch {
@@ -41,7 +41,7 @@ public struct Model: Sendable {
   }
 
   /// Asks the rules first, as far as what a transaction names is there before it.
-  private func ask(_ access: WriteAccess, about transaction: Transaction) throws(ModelError) {
+  private func ask(_ access: WriteAccess, about transaction: Transaction) throws(ModelError) -> WriteInquiry {
     var inquiry = WriteInquiry(access)
     for (index, operation) in transaction.operations.enumerated() {
       do throws(ModelError) {
@@ -52,6 +52,7 @@ public struct Model: Sendable {
         throw located
       }
     }
+    return inquiry
   }
 
   private func check(_ precondition: Precondition) throws(ModelError) {

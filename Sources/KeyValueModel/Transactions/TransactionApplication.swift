@@ -15,8 +15,8 @@ struct TransactionApplication {
   }
 
   /// Takes the state away from the caller until `giveBack`.
-  init(taking state: inout ModelState, revision: Revision, limits: TransactionLimits, access: WriteAccess? = nil) {
-    inquiry = access.map { WriteInquiry($0) }
+  init(taking state: inout ModelState, revision: Revision, limits: TransactionLimits, inquiry: WriteInquiry? = nil) {
+    self.inquiry = inquiry
     writer = ObjectWriter(editor: StateEditor(taking: &state, revision: revision, limits: limits))
   }
 
@@ -74,7 +74,7 @@ struct TransactionApplication {
   }
 
   private func askRules(after operations: [Operation]) throws(ModelError) {
-    guard let inquiry else { return }
+    guard var inquiry else { return }
     do throws(ModelError) {
       try inquiry.ask(after: steps, of: operations, former: former, present: writer.editor.state)
     } catch {

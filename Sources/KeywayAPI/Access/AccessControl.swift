@@ -102,17 +102,17 @@ final class AccessControl: Sendable {
       if let known {
         try verifier.check(known.identity, now: now())
         try check(known.identity)
-        return .known(known.identity, known.viewer)
+        return .known(known)
       }
       let identity = try verifier.verify(token, now: now())
       try check(identity)
       let viewer = admin.holds(of: identity.claims) ? nil : Viewer(claims: identity.claims, in: schema)
-      let entry = TokenCache.Entry(identity: identity, viewer: viewer)
+      let holder = KnownRequester(identity, viewer: viewer)
       state.withLock { state in
         // Keys that were read meanwhile may not have verified it.
-        if state.verifier.keys.has(identity.key) { state.tokens.remember(token, entry) }
+        if state.verifier.keys.has(identity.key) { state.tokens.remember(token, holder) }
       }
-      return .known(identity, viewer)
+      return .known(holder)
     } catch {
       throw Self.refusal("\(name) \(error.reason)")
     }
@@ -175,8 +175,12 @@ struct BearerToken {
 
   /// Nil for another scheme, and where no token follows.
   init?(authorization: String) {
-    let parts = authorization.split(separator: " ", omittingEmptySubsequences: true)
-    guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }
-    text = String(parts[1])
+    // By bytes: a header comes with every request, and tokens are long.
+    let space = UInt8(ascii: " ")
+    let bytes = authorization.utf8
+    guard let end = bytes.firstIndex(of: space), authorization[..<end].lowercased() == "bearer" else { return nil }
+    let token = bytes[end...].drop { $0 == space }
+    guard !token.isEmpty, !token.contains(space) else { return nil }
+    text = String(Substring(token))
   }
 }

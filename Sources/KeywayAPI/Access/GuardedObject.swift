@@ -16,7 +16,12 @@ struct GuardedObject {
   func answer(
     in state: MeteredState, _ budget: ReadingBudget, epoch: String
   ) throws(Problem) -> (bytes: [UInt8], tag: String)? {
-    let guarded = GuardedReader(state, for: viewer)
+    try answer(in: GuardedReader(state, for: viewer), state, budget, epoch: epoch)
+  }
+
+  private func answer(
+    in guarded: GuardedReader<MeteredState>, _ state: MeteredState, _ budget: ReadingBudget, epoch: String
+  ) throws(Problem) -> (bytes: [UInt8], tag: String)? {
     guard let record = guarded.record(reference) else { return nil }
     var bytes: [UInt8] = []
     if let keyPaths {
@@ -29,9 +34,9 @@ struct GuardedObject {
     } else {
       let encoder =
         if let target {
-          try ObjectEncoder(state: state, viewer: viewer, entity: record.entity, target: target, budget: budget)
+          try ObjectEncoder(state: state, guarded: guarded, entity: record.entity, target: target, budget: budget)
         } else {
-          ObjectEncoder(state: state, viewer: viewer, budget: budget)
+          ObjectEncoder(state: state, guarded: guarded, budget: budget)
         }
       try encoder.append(reference, to: &bytes)
     }
@@ -70,11 +75,13 @@ struct GuardedObject {
     return try? answer(in: budget.metered(copy state), budget, epoch: epoch)?.tag
   }
 
-  /// The answer to a `GET`. Throws `unknown-object`.
+  /// The answer to a `GET`; `guarded` is the state as the viewer sees it. Throws `unknown-object`.
   func response(
-    in snapshot: Snapshot, _ budget: ReadingBudget, ifNoneMatch: String?, of store: Store
+    in guarded: GuardedReader<MeteredState>, of snapshot: Snapshot, _ budget: ReadingBudget, ifNoneMatch: String?,
+    _ store: Store
   ) throws(Problem) -> Response {
-    guard let (bytes, tag) = try answer(in: budget.metered(snapshot.state), budget, epoch: store.epoch) else {
+    let state = budget.metered(snapshot.state)
+    guard let (bytes, tag) = try answer(in: guarded, state, budget, epoch: store.epoch) else {
       throw Problem(.unknownObject, "there is no object \(reference)", object: reference)
     }
     let cursor = store.cursor(snapshot.revision)

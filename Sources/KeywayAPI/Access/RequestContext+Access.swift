@@ -14,6 +14,17 @@ extension ModelState {
     throw Problem(.unknownObject, "there is no object \(reference)", object: reference)
   }
 
+  /// The same by a reader of the state that leaves out what may not be read, which then knows the answer.
+  func requireRecord(
+    _ reference: Reference, in guarded: GuardedReader<MeteredState>?
+  ) throws(Problem) -> ObjectRecord {
+    let record = try Problem.translating(try requireRecord(reference))
+    guard let guarded, guarded.record(reference) == nil else { return record }
+    // Once the steps are used up, nothing is found.
+    if let work = guarded.work { try Problem.translating(try work.check()) }
+    throw Problem(.unknownObject, "there is no object \(reference)", object: reference)
+  }
+
   /// Whether an object is there for a viewer.
   func isThere(_ reference: Reference, for viewer: Viewer?) -> Bool {
     guard let record = record(reference) else { return false }

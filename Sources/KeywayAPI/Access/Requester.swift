@@ -7,15 +7,15 @@ enum Requester: Sendable {
   case anybody(Viewer?)
   /// A client without a token.
   case nobody(Viewer)
-  /// The claims of a verified token. The viewer is nil for an admin, who is asked no rule.
-  case known(Identity, Viewer?)
+  /// The holder of a verified token.
+  case known(KnownRequester)
 
   /// Whether what is for admins is for them.
   var isAdmin: Bool {
     switch self {
     case .anybody: true
     case .nobody: false
-    case .known(_, let viewer): viewer == nil
+    case .known(let known): known.viewer == nil
     }
   }
 
@@ -24,13 +24,13 @@ enum Requester: Sendable {
     switch self {
     case .anybody(let viewer): viewer
     case .nobody(let viewer): viewer
-    case .known(_, let viewer): viewer
+    case .known(let known): known.viewer
     }
   }
 
   /// The claims, where a token was sent.
   var identity: Identity? {
-    if case .known(let identity, _) = self { identity } else { nil }
+    if case .known(let known) = self { known.identity } else { nil }
   }
 
   /// Whether a token was needed to be known, and none was sent.
@@ -39,5 +39,13 @@ enum Requester: Sendable {
   }
 
   /// Who writes, where rules are asked.
-  var writeAccess: WriteAccess? { viewer.map { WriteAccess(claims: identity?.claims, viewer: $0) } }
+  var writeAccess: WriteAccess? {
+    if case .known(let known) = self { return known.writeAccess }
+    return viewer.map { WriteAccess(claims: nil, viewer: $0) }
+  }
+
+  /// What stands for the identity where clients are counted; nil where there is none.
+  var mark: IdentityMark? {
+    if case .known(let known) = self { known.mark } else { nil }
+  }
 }

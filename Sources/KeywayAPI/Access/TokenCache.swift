@@ -1,6 +1,4 @@
 import DequeModule
-import KeyValueModel
-import Tokens
 
 /// Tokens that were verified, by their bytes: a request with one of them costs no signature. Bounded in bytes; the
 /// oldest are forgotten first.
@@ -8,24 +6,18 @@ struct TokenCache: Sendable {
   /// What an entry takes besides its token, which is in it twice, and its claims, which are as long once more.
   private static let entryBytes = 512
 
-  struct Entry: Sendable {
-    let identity: Identity
-    /// What it may read; nil for an admin.
-    let viewer: Viewer?
-  }
-
   private let limit: Int
-  private var entries: [String: Entry] = [:]
+  private var entries: [String: KnownRequester] = [:]
   private var order: Deque<String> = []
   private var bytes = 0
 
   /// A cache of so many bytes.
   init(limit: Int) { self.limit = limit }
 
-  subscript(token: String) -> Entry? { entries[token] }
+  subscript(token: String) -> KnownRequester? { entries[token] }
 
   /// Remembers a token that was verified.
-  mutating func remember(_ token: String, _ entry: Entry) {
+  mutating func remember(_ token: String, _ entry: KnownRequester) {
     let weight = Self.weight(of: token)
     guard weight <= limit, entries.updateValue(entry, forKey: token) == nil else { return }
     order.append(token)

@@ -16,7 +16,7 @@ struct IdempotentHandlers: Sendable {
   func once(_ handle: @escaping Route.Handler) -> Route.Handler {
     { (request, context) throws(Problem) in
       guard let header = request.header(.idempotencyKey) else { return try handle(request, context) }
-      let owner = context.requester.identity.map { IdentityMark(of: $0.subject) }
+      let owner = context.requester.mark
       let key = try IdempotencyKey(header, of: owner)
       let idempotent = IdempotentRequest(key: key, fingerprint: RequestFingerprint(request))
       let client = request.client

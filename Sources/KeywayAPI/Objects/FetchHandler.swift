@@ -34,7 +34,9 @@ struct FetchHandler: Sendable {
     return try page(request, context, subject: subject, of: [entity]) { state throws(Problem) in
       try Problem.translating(try rows(of: query, in: state))
     } encoder: { [viewer = context.viewer] state, budget throws(Problem) in
-      try ObjectEncoder(state: state, viewer: viewer, entity: entity, target: target, budget: budget)
+      try ObjectEncoder(
+        state: state, guarded: viewer.map { GuardedReader(state, for: $0) }, entity: entity, target: target,
+        budget: budget)
     }
   }
 

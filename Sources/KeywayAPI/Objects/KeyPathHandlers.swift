@@ -21,8 +21,9 @@ struct KeyPathHandlers: Sendable {
     return try readings.response(to: request) { [store] budget throws(Problem) in
       let snapshot = store.snapshot
       let cursor = store.cursor(snapshot.revision)
-      let record = try snapshot.state.requireRecord(reference, for: viewer)
       let state = budget.metered(snapshot.state)
+      let guarded = viewer.map { GuardedReader(state, for: $0) }
+      let record = try snapshot.state.requireRecord(reference, in: guarded)
       var paths: [ModelKeyPath] = []
       for text in keyPaths {
         let path = try store.schema.resolve(text, from: record.entity, of: reference)
@@ -32,9 +33,9 @@ struct KeyPathHandlers: Sendable {
         try budget.spend(on: path, of: reference, in: state)
         paths.append(path)
       }
-      if let viewer {
-        return try GuardedObject(reference: reference, keyPaths: paths, viewer: viewer)
-          .response(in: snapshot, budget, ifNoneMatch: ifNoneMatch, of: store)
+      if let guarded {
+        return try GuardedObject(reference: reference, keyPaths: paths, viewer: guarded.viewer)
+          .response(in: guarded, of: snapshot, budget, ifNoneMatch: ifNoneMatch, store)
       }
       var values: [Value] = []
       var latest: Revision = 0

@@ -10,7 +10,7 @@ struct ObjectEncoder {
   let state: MeteredState
   /// Leaves out what may not be read; nil where everything may be.
   private let guarded: GuardedReader<MeteredState>?
-  private let viewer: Viewer?
+  private var viewer: Viewer? { guarded?.viewer }
   /// The keys to write; nil for all.
   var keys: Set<Int>?
   var expansion = Expansion()
@@ -18,10 +18,9 @@ struct ObjectEncoder {
   private let budget: ReadingBudget
 
   /// An encoder of all keys of objects, references as they are.
-  init(state: MeteredState, viewer: Viewer? = nil, budget: ReadingBudget) {
+  init(state: MeteredState, guarded: GuardedReader<MeteredState>? = nil, budget: ReadingBudget) {
     self.state = state
-    self.viewer = viewer
-    guarded = viewer.map { GuardedReader(state, for: $0) }
+    self.guarded = guarded
     self.budget = budget
   }
 
@@ -95,9 +94,9 @@ extension ObjectEncoder {
   /// An encoder for what `?keys=` and `?expand=` ask of objects of an entity. Throws `undefined-key`, for an expansion
   /// that is no relationship `malformed-query`, and `forbidden` for a key that may not be read.
   init(
-    state: MeteredState, viewer: Viewer?, entity: Entity, target: Target, budget: ReadingBudget
+    state: MeteredState, guarded: GuardedReader<MeteredState>?, entity: Entity, target: Target, budget: ReadingBudget
   ) throws(Problem) {
-    self.init(state: state, viewer: viewer, budget: budget)
+    self.init(state: state, guarded: guarded, budget: budget)
     if let names = target.list("keys") {
       var keys: Set<Int> = []
       for name in names {

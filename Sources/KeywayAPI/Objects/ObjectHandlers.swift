@@ -21,13 +21,14 @@ struct ObjectHandlers: Sendable {
     return try readings.response(to: request) { [store] budget throws(Problem) in
       let snapshot = store.snapshot
       let cursor = store.cursor(snapshot.revision)
-      let record = try snapshot.state.requireRecord(reference, for: viewer)
-      if let viewer, target["expand"] == nil {
-        var object = GuardedObject(reference: reference, viewer: viewer)
-        object.target = target
-        return try object.response(in: snapshot, budget, ifNoneMatch: ifNoneMatch, of: store)
-      }
       let state = budget.metered(snapshot.state)
+      let guarded = viewer.map { GuardedReader(state, for: $0) }
+      let record = try snapshot.state.requireRecord(reference, in: guarded)
+      if let guarded, target["expand"] == nil {
+        var object = GuardedObject(reference: reference, viewer: guarded.viewer)
+        if !target.parameters.isEmpty { object.target = target }
+        return try object.response(in: guarded, of: snapshot, budget, ifNoneMatch: ifNoneMatch, store)
+      }
       var bytes: [UInt8] = []
       bytes.reserveCapacity(256)
       guard target.parameters.isEmpty else {
@@ -36,7 +37,7 @@ struct ObjectHandlers: Sendable {
         if let tag, try EntityTagCondition.isNotModified(ifNoneMatch, tag) {
           return .notModified(tag: tag, cursor: cursor)
         }
-        try ObjectEncoder(state: state, viewer: viewer, entity: record.entity, target: target, budget: budget)
+        try ObjectEncoder(state: state, guarded: guarded, entity: record.entity, target: target, budget: budget)
           .append(reference, to: &bytes)
         return .json(bytes, tag: tag, cursor: cursor)
       }

@@ -1,0 +1,20 @@
+import KeyValueModel
+import Tokens
+
+/// An identity, with what follows from it once for all its requests.
+final class KnownRequester: Sendable {
+  let identity: Identity
+  /// What it may read; nil for an admin, who is asked no rule.
+  let viewer: Viewer?
+  /// What stands for it where clients are counted.
+  let mark: IdentityMark
+  /// Who writes, where rules are asked.
+  let writeAccess: WriteAccess?
+
+  init(_ identity: Identity, viewer: Viewer?) {
+    self.identity = identity
+    self.viewer = viewer
+    mark = IdentityMark(of: identity.subject)
+    writeAccess = viewer.map { WriteAccess(claims: identity.claims, viewer: $0) }
+  }
+}

@@ -98,8 +98,8 @@ extension CommitNotifier {
     var triggers: [ObserverIndex.TrackedID: Trigger] = [:]
     let reached = reach(key)
     // Those that are looked at were told what they see of each operation.
-    let guarded = findGuarded(reached)
-    for entry in reached where isOpenToChanges(entry.gates) && !guarded.contains(entry.id) {
+    let guarded = findGuarded(reached).guarded
+    for entry in reached where isOpenToChanges(entry.gates) && !entry.isOfRule && !guarded.contains(entry.id) {
       let gateValues = before.map { values(ofGates: entry.gates, in: $0) } ?? [:]
       guard owes(entry.id) || passes(entry.gates, valuesBefore: gateValues) else { continue }
       triggers.merge(Trigger(keyPosition: 0, depth: entry.gates.count), for: entry.id)

@@ -2,18 +2,21 @@ import KeyValueModel
 
 /// Observations of viewers who may not read everything (the specification, section 11).
 extension CommitNotifier {
-  /// Those of what a key reaches that need to be looked at: the key may say what may be read, or something of the path
-  /// may not be. The others are notified like any.
-  mutating func findGuarded(_ reached: [Reached]) -> Set<ObserverIndex.TrackedID> {
+  /// Those of what a key reaches that need to be looked at: the key only says what may be read, or something of the
+  /// path may not be. The `plain` others are notified like any.
+  mutating func findGuarded(
+    _ reached: [Reached]
+  ) -> (guarded: Set<ObserverIndex.TrackedID>, plain: Set<ObserverIndex.TrackedID>) {
     var found: Set<ObserverIndex.TrackedID> = []
+    var plain: Set<ObserverIndex.TrackedID> = []
     for entry in reached {
       guard let observation = index.tracked[entry.id]?.observation, let viewer = observation.viewer else { continue }
       let guarding = guarding ?? beginGuarding()
       guarding.touched.insert(entry.id)
       let isPlain = entry.isDirect && !entry.isOfRule && guarding.seesAll(along: observation, for: viewer, in: state)
-      if !isPlain { found.insert(entry.id) }
+      if isPlain { plain.insert(entry.id) } else { found.insert(entry.id) }
     }
-    return found
+    return (found.subtracting(plain), plain)
   }
 
   private mutating func beginGuarding() -> CommitGuard {

@@ -127,8 +127,10 @@ struct CommitNotifier {
       guard !reached.isEmpty else { continue }
       touched.isNothing = false
       if reshapes || isLink(key) { touched.redirected.formUnion(reached.lazy.filter(\.isDirect).map(\.id)) }
-      touched.guarded.formUnion(findGuarded(reached))
-      let heard = touched.guarded.isEmpty ? reached : reached.filter { !touched.guarded.contains($0.id) }
+      let (guarded, plain) = findGuarded(reached)
+      touched.guarded.formUnion(guarded)
+      touched.plain.formUnion(plain)
+      let heard = guarding == nil ? reached : reached.filter { !$0.isOfRule && !guarded.contains($0.id) }
       withhold(heard, key)
       if hasCollections {
         for entry in heard {
@@ -149,6 +151,7 @@ struct CommitNotifier {
         }
       }
     }
+    touched.guarded.subtract(touched.plain)
     // A path that leads elsewhere as well, or a collection that was changed in more ways, is set.
     for (id, position) in touched.onlyPosition where position == nil { touched.triggers[id]?.collection = nil }
     return touched

@@ -12,6 +12,8 @@ struct TouchedObservations {
   var onlyPosition: [ObserverIndex.TrackedID: Int?] = [:]
   /// Those of viewers who may not read everything, that hear of it if what they see has another value.
   var guarded: Set<ObserverIndex.TrackedID> = []
+  /// Those of such viewers that hear of it like any, because nothing of what they see is hidden.
+  var plain: Set<ObserverIndex.TrackedID> = []
   var isNothing = true
   /// Whether members come to or go from a watched collection.
   var isReshaping = false

@@ -201,9 +201,14 @@ struct RandomEvolutionTests {
     }
     guard !step.description.hasPrefix("fill"), step.description.contains(".") else { return [step] + steps }
     // A key is converted or dropped, not both.
-    let subject = step.description.split(separator: " ")[1]
+    let subject = step.description.split(separator: " ")[1].split(separator: ".")
     return [step]
-      + steps.filter { $0.description.hasPrefix("fill") || $0.description.split(separator: " ")[1] != subject }
+      + steps.filter { other in
+        let parts = other.description.split(separator: " ")[1].split(separator: ".")
+        guard !other.description.hasPrefix("fill"), parts.count == 2, parts[1] == subject[1] else { return true }
+        // What extends the entity has inherited the key, and has it no longer.
+        return state.schema.entity(named: String(parts[0]))?.isKind(of: String(subject[0])) == false
+      }
   }
 
   /// The first step of the remedy, with a value where it wants one.

@@ -295,4 +295,96 @@ extension GuardedServer {
     // What is there is not told from what is not allowed.
     #expect(try box.client.send("PUT", "/v1/objects/Letter/1", box.ann, body: "{}").status == 403)
   }
+
+  @Test("Where nothing is hidden, a stream tells the same with rules as without: what was set to an equal value too")
+  func sameEvents() throws {
+    let schema = """
+      access: { create: 'true' }
+      entities:
+        Box:
+          access: { read: 'owner == identity.sub || items.exists(i, i.owner == identity.sub)' }
+          keys:
+            owner: { type: string }
+            tag: { type: string }
+            items: { toMany: Item, ordered: true }
+            first: { toOne: Item }
+            size: { computed: "items.size()", notifies: changed }
+        Item:
+          access: { read: 'owner != "eve"' }
+          keys: { owner: { type: string }, name: { type: string } }
+      """
+    let objects = [
+      ("Item/1", #"{"owner":"ann","name":"a"}"#), ("Item/2", #"{"owner":"bob","name":"b"}"#),
+      ("Box/1", #"{"owner":"ann","items":["Item/1"],"first":"Item/1"}"#),
+    ]
+    let box = try GuardedServer(schema: schema, objects: objects)
+    let target = "/v1/objects/Box/1/owner,tag,items,first.name,size?options=new,old,prior"
+    let streams = try [box.admin, box.ann].map { try box.client.stream(target, $0) }
+    let writes: [(method: String, path: String, body: String?)] = [
+      ("PUT", "Box/1/owner", #""ann""#), ("PUT", "Box/1/tag", #""x""#), ("PUT", "Box/1/tag", #""x""#),
+      ("POST", "Box/1/items", #""Item/2""#), ("DELETE", "Box/1/items?index=0", nil),
+      ("PUT", "Box/1/first", #""Item/2""#), ("PUT", "Item/2/name", #""c""#), ("PUT", "Item/2/name", #""c""#),
+      ("PUT", "Box/1", #"{"owner":"ann"}"#), ("PUT", "Box/1/tag", #""end""#),
+    ]
+    for write in writes {
+      try box.client.must(write.method, "/v1/objects/\(write.path)", box.admin, body: write.body)
+    }
+    let told = try streams.map { stream in
+      try stream.events { $0.json["changes"].items.contains { $0["new"] == .string("end") } }.map(\.json)
+    }
+    #expect(told[0].count >= 8)
+    for (admin, reader) in zip(told[0], told[1]) { #expect(admin == reader, "\(admin.json)\n\(reader.json)") }
+  }
+
+  @Test("An object that turns unreadable is gone, leaves live queries, and is null behind a link")
+  func turning() throws {
+    let bank = try GuardedServer.bank()
+    let object = try bank.client.stream("/v1/objects/Account/1/balance?options=new,old", bank.ann)
+    let list = try bank.client.stream("/v1/objects/Account?keys=balance", bank.ann)
+    let link = try bank.client.stream("/v1/objects/News/1/about.balance?options=new,old,initial", bank.bob)
+    #expect(try link.next().json["changes"][0]["new"] == .integer(20))
+    #expect(try list.next().json["count"].whole == 2)
+    // The owner's name is what the rule reads, of another object.
+    try bank.client.must("PUT", "/v1/objects/Customer/1/user", bank.admin, body: #""other""#)
+    #expect(try object.rest().contains { $0.name == "gone" })
+    let left = try list.next()
+    #expect(left.json["changes"].items.map { $0["reason"].text } == ["left", "left"])
+    // What is hidden by a revision is not told with what the same revision sets.
+    let operations = """
+      {"operations":[{"op":"set","object":"Account/2","keyPath":"balance","value":99},
+      {"op":"set","object":"Customer/2","keyPath":"user","value":"other"}]}
+      """
+    try bank.client.must("POST", "/v1/transactions", bank.admin, body: operations)
+    let hidden = try link.next()
+    #expect(hidden.json["changes"][0]["old"] == .integer(20) && hidden.json["changes"][0]["new"] == .null)
+    #expect(!(hidden.data ?? "").contains("99"))
+    // A cursor from then is of no use to one for whom the object is there again.
+    try bank.client.must("PUT", "/v1/objects/Customer/1/user", bank.admin, body: #""ann""#)
+    let headers = bank.ann.merging(["Last-Event-ID": left.id ?? ""]) { $1 }
+    let resumed = try bank.client.stream("/v1/objects/Account/1/balance", headers)
+    #expect(try resumed.next().json["reason"].text == "compacted")
+  }
+
+  @Test("On a server without keys rules are asked of null, and what has no rule may be done")
+  func withoutKeys() throws {
+    let schema = """
+      entities:
+        Open:
+          keys: { text: { type: string } }
+        Closed:
+          access: { read: 'text == "public"', update: identity != null }
+          keys: { text: { type: string } }
+      """
+    let server = try TestServer(
+      schema: schema,
+      objects: [("Open/1", "{}"), ("Closed/1", #"{"text":"public"}"#), ("Closed/2", #"{"text":"private"}"#)])
+    #expect(try server.client.send("GET", "/v1/objects/Open/1").status == 200)
+    #expect(try server.client.send("GET", "/v1/objects/Closed/1").status == 200)
+    #expect(try server.client.json("/v1/objects/Closed")["count"].whole == 1)
+    for (method, target) in [("GET", "Closed/2"), ("GET", "Closed/9"), ("PATCH", "Closed/1"), ("DELETE", "Closed/2")] {
+      let response = try server.client.send(method, "/v1/objects/\(target)", body: method == "PATCH" ? "{}" : nil)
+      #expect(response.status == 401 && response.problem == "unauthenticated", "\(method) \(target)")
+    }
+    #expect(try server.client.send("DELETE", "/v1/objects/Closed/1").status == 204)
+  }
 }

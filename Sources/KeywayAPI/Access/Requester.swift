@@ -33,10 +33,8 @@ enum Requester: Sendable {
     if case .known(let known) = self { known.identity } else { nil }
   }
 
-  /// Whether a token was needed to be known, and none was sent.
-  var isUnknown: Bool {
-    if case .nobody = self { true } else { false }
-  }
+  /// Whether rules are asked for someone without a token.
+  var isUnknown: Bool { viewer != nil && identity == nil }
 
   /// Who writes, where rules are asked.
   var writeAccess: WriteAccess? {

@@ -78,7 +78,7 @@ struct FailureTests {
   }
 
   @Test(
-    "Every code has a way to it, but those of rules, of limits, and of what is no transaction: observing, filtering, reading"
+    "Every code has a way to it, but those of rules and limits, and of observing, filtering and reading"
   )
   func codes() throws {
     let covered = Set(try Self.failures().keys)

@@ -8,7 +8,8 @@ struct SchemaFingerprintTests {
   @Test(
     "Comments, quotation marks and layout do not count",
     arguments: [
-      "# A\nentities:\n    A:\n        keys:\n            b:\n                type: string\n                default: \"8\"\n"
+      "# A\nentities:\n    A:\n        keys:\n            b:\n                type: string\n"
+        + "                default: \"8\"\n"
         + "            c: { toOne: A } # c\n\n",
       "{entities: {A: {keys: {b: {type: string, default: '8'}, c: {toOne: A}}}}}",
       "entities:\n  A:\n    keys:\n      b: { type: \"string\", default: '8' }\n      c: { toOne: A }",

@@ -107,7 +107,8 @@ struct CollectionStreamTests {
     let stream = try server.client.stream("/v1/objects/Department/1/employees,tags,employees.@count")
     #expect(
       try stream.next().changes.map(\.json) == [
-        #"{"object":"Department/1","keyPath":"employees","kind":"setting","new":["Employee/1","Employee/2","Employee/3"]}"#,
+        #"{"object":"Department/1","keyPath":"employees","kind":"setting","#
+          + #""new":["Employee/1","Employee/2","Employee/3"]}"#,
         #"{"object":"Department/1","keyPath":"tags","kind":"setting","new":["a","b"]}"#,
         #"{"object":"Department/1","keyPath":"employees.@count","kind":"setting","new":3}"#,
       ])
@@ -149,8 +150,8 @@ struct CollectionStreamTests {
     try server.client.must("DELETE", employees + "?index=1")
     #expect(
       try stream.next().changes.map(\.json) == [
-        #"{"cell":"a","object":"Department/1","keyPath":"employees","kind":"removal","indexes":[1],"old":["Employee/2"],"#
-          + #""context":"c"}"#
+        #"{"cell":"a","object":"Department/1","keyPath":"employees","kind":"removal","indexes":[1],"#
+          + #""old":["Employee/2"],"context":"c"}"#
       ])
     try server.client.must("PATCH", path, body: #"{"visible":false}"#)
     try server.client.must("POST", employees, body: #""Employee/4""#)
@@ -160,8 +161,8 @@ struct CollectionStreamTests {
     try server.client.must("PATCH", path, body: #"{"visible":true}"#)
     #expect(
       try stream.next().changes.map(\.json) == [
-        #"{"cell":"a","object":"Department/1","keyPath":"employees","kind":"setting","old":["Employee/1","Employee/3"],"#
-          + #""new":["Employee/3","Employee/4"],"context":"c","coalesced":2}"#,
+        #"{"cell":"a","object":"Department/1","keyPath":"employees","kind":"setting","#
+          + #""old":["Employee/1","Employee/3"],"new":["Employee/3","Employee/4"],"context":"c","coalesced":2}"#,
         #"{"cell":"a","object":"Department/1","keyPath":"tags","kind":"insertion","new":["c"],"context":"c","#
           + #""coalesced":1}"#,
       ])

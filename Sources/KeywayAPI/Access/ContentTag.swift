@@ -1,5 +1,5 @@
 import Digests
-import KeyValueModel
+import Notation
 
 /// The `ETag` of an answer to someone who may not read everything: it is made of the answer, so that it does not move
 /// for what is left out of it.
@@ -14,10 +14,6 @@ struct ContentTag: Hashable, Sendable {
   init(of bytes: [UInt8], epoch: String) {
     var hash = SHA256()
     hash.update(bytes)
-    let digits = hash.finalize().prefix(Self.byteCount).map { byte in
-      let digits = String(byte, radix: 16)
-      return digits.count < 2 ? "0" + digits : digits
-    }
-    text = "\(epoch)-c\(digits.joined())"
+    text = "\(epoch)-c\(hash.finalize().prefix(Self.byteCount).hexadecimal)"
   }
 }

@@ -130,7 +130,8 @@ struct AggregateObservingTests {
       ])
     #expect(
       try fixture.told("remove Department/2 employees @0").contains(
-        #"Company/1.departments.@unionOfArrays.employees old=["Employee/1","Employee/2","Employee/3"] new=["Employee/1","Employee/2"]"#
+        #"Company/1.departments.@unionOfArrays.employees old=["Employee/1","Employee/2","Employee/3"]"#
+          + #" new=["Employee/1","Employee/2"]"#
       ))
   }
 

@@ -74,8 +74,7 @@ struct CellHandlers: Sendable {
     let (stream, cell) = (context[.stream], context[.cell])
     try streams.require(stream)
     try context.target.allowOnly()
-    let binding = try Body.value(of: request)
-    return .response(.json(try streams.bind(cell, to: binding, in: stream, store)))
+    return .response(.json(try streams.bind(cell, to: try Body.value(of: request), in: stream, store)))
   }
 
   /// `PATCH /v1/streams/{stream}/cells/{cell}`: changes what the body names of a cell's binding.

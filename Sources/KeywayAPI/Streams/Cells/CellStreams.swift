@@ -13,8 +13,7 @@ package struct CellStreams: Sendable {
   package init(_ registry: StreamRegistry) { self.registry = registry }
 
   /// Opens a stream with these cells for a client who may read what `viewer` may, going on from a cursor where that can
-  /// be resumed. Throws what is wrong with a
-  /// binding before anything is registered, and `too-many-…`.
+  /// be resumed. Throws what is wrong with a binding before anything is registered, and `too-many-…`.
   package func open(
     _ bindings: [String: Value], cursor: String?, overflow: OverflowPolicy, for client: ClientAddress = .unknown,
     _ viewer: Viewer? = nil, in store: Store, _ isAbandoned: () -> Bool = { false }

@@ -88,5 +88,7 @@ final class CommitGuard {
     }
 
     var unguarded: (any ObjectReader)? { base }
+
+    func hides(_ key: Int, of entity: Entity) -> Bool { viewer.hiddenKeys(of: entity).contains(key) }
   }
 }

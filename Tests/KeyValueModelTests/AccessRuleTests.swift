@@ -88,7 +88,7 @@ import Testing
     let c = try schema.requireEntity("C")
     #expect(viewer(ann).hiddenKeys(of: c) == [1] && viewer(["level": .integer(5)]).hiddenKeys(of: c).isEmpty)
     #expect(try viewer(ann).mayReadAll(of: schema.requireEntity("B"), in: schema))
-    #expect(try viewer(nil).mayReadNone(of: schema.requireEntity("B"), in: schema))
+    #expect(try !viewer(nil).mayReadAll(of: schema.requireEntity("B"), in: schema))
   }
 
   @Test("A rule that compares an indexed key with a claim finds its objects by the index")

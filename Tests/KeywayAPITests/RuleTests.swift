@@ -214,6 +214,30 @@ import Tokens
     #expect(try patch("Account/1", #"[{"op":"replace","path":"/balance","value":1}]"#, bank.teller).status == 200)
   }
 
+  @Test("A hidden key has no value where it is only known while a filter is evaluated what the object is")
+  func dynamicNames() throws {
+    let schema = """
+      access: { read: 'true' }
+      entities:
+        Person:
+          access: { keys: { secret: { read: 'false' } } }
+          keys: { secret: { type: string }, name: { type: string } }
+        Note:
+          keys: { owner: { toOne: Person }, mixed: { computed: "[owner, 1]" }, map: { computed: "{'o': owner}" } }
+      """
+    let box = try GuardedServer(
+      schema: schema,
+      objects: [("Person/1", #"{"secret":"s","name":"n"}"#), ("Note/1", #"{"owner":"Person/1"}"#)])
+    func count(_ filter: String, _ headers: [String: String]) throws -> Int? {
+      try box.json("Note?filter=\(filter)", headers)["count"].whole
+    }
+    for object in ["mixed[0]", "map.o"] {
+      #expect(try count("\(object).secret%20==%20's'", box.ann) == 0, "\(object)")
+      #expect(try count("\(object).secret%20==%20's'", box.admin) == 1, "\(object)")
+      #expect(try count("\(object).name%20==%20'n'", box.ann) == 1, "\(object)")
+    }
+  }
+
   @Test("The answer to a writer who may not read what was written has no body")
   func unreadableResult() throws {
     let schema = """

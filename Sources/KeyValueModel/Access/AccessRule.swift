@@ -56,12 +56,7 @@ package final class AccessRule: Sendable {
     reads = KeyTree(expression.reads, of: entity, in: schema)
     identityReads = IdentityReads(of: expression.root)
     let own: Set<String> = [Self.identityName]
-    readsObjects = !Set(expression.reads.children.keys).subtracting(own).isEmpty || Self.namesThis(expression.root)
-  }
-
-  private static func namesThis(_ node: ExpressionNode) -> Bool {
-    if case .identifier(Expression.rootVariable, _) = node.kind { return true }
-    return node.kind.children.contains(where: namesThis)
+    readsObjects = !Set(expression.reads.children.keys).subtracting(own).isEmpty || expression.root.namesRoot
   }
 
   /// The syntax tree.

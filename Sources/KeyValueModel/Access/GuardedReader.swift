@@ -29,6 +29,9 @@ package struct GuardedReader<Base: ObjectReader>: ObjectReader {
     return isReadable ? record : nil
   }
 
+  /// Whether the viewer may not read a key.
+  package func hides(_ key: Int, of entity: Entity) -> Bool { viewer.hiddenKeys(of: entity).contains(key) }
+
   /// What the base reads as part of.
   package var work: ReadingWork? { base.work }
 

@@ -59,9 +59,9 @@ package final class Viewer: Hashable, Sendable {
     schema.family(of: entity).allSatisfy { if case .all = readings[$0.index] { true } else { false } }
   }
 
-  /// Whether no object of an entity and of what extends it may be read, whatever it holds.
-  package func mayReadNone(of entity: Entity, in schema: Schema) -> Bool {
-    schema.family(of: entity).allSatisfy { if case .none = readings[$0.index] { true } else { false } }
+  /// Whether every object may be read with all its keys, whatever it holds.
+  var seesEverything: Bool {
+    hidden.allSatisfy(\.isEmpty) && readings.allSatisfy { if case .all = $0 { true } else { false } }
   }
 
   /// Whether everything that a key path leads through may be read, whatever it holds.
@@ -91,11 +91,6 @@ package final class Viewer: Hashable, Sendable {
     if let name = hiddenKey(in: path.named, of: entity, schema) {
       throw Self.hiding(name, of: reference, keyPath: path.text)
     }
-  }
-
-  /// Throws `forbidden` for a filter that names a key that may not be read.
-  package func check(_ filter: Filter, of entity: Entity, in schema: Schema) throws(ModelError) {
-    try check(filter.reads, of: entity, in: schema)
   }
 
   /// Throws `forbidden` where one of the keys may not be read.

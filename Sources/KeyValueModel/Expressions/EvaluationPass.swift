@@ -7,12 +7,15 @@ import Notation
 /// nothing of it is kept in what that call gives back.
 final class EvaluationPass: @unchecked Sendable {
   let reader: any ObjectReader
+  /// Whether the reader leaves out what someone may not read.
+  private let isGuarded: Bool
   private(set) var latest: Revision
   /// How many elements and members of values were converted that have not been paid for.
   private var unpaidConversions = 0
 
   init(reader: any ObjectReader, latest: Revision) {
     self.reader = reader
+    isGuarded = reader.unguarded != nil
     self.latest = latest
   }
 
@@ -35,7 +38,9 @@ final class EvaluationPass: @unchecked Sendable {
     ofKey key: Int, of record: ObjectRecord, _ reference: Reference, budget: inout EvaluationBudget
   ) throws(EvaluationError) -> ExpressionValue {
     let definition = record.entity.keys[key]
-    if case .computed = definition.kind, let unguarded = reader.unguarded {
+    // Naming a hidden key is refused; one of an object whose entity is only known now has no value.
+    if isGuarded, reader.hides(key, of: record.entity) { return .null }
+    if isGuarded, case .computed = definition.kind, let unguarded = reader.unguarded {
       let pass = EvaluationPass(reader: unguarded, latest: latest)
       defer { latest = max(latest, pass.latest) }
       return guarded(try pass.value(ofKey: key, of: record, reference, budget: &budget))
@@ -130,6 +135,9 @@ final class EvaluationPass: @unchecked Sendable {
     case .list, .lazyList:
       guard let list = value.asList else { return .null }
       return .list((0..<list.count).map { index in (try? list.element(at: index)).map(guarded) ?? .null })
+    case .map(let map):
+      let entries = zip(map.keys, map.values.map(guarded)).map { ($0, $1) }
+      return (try? ExpressionMap(entries)).map(ExpressionValue.map) ?? .null
     default: return value
     }
   }

@@ -25,6 +25,18 @@ package struct Filter: Sendable {
   /// What it reads of each object.
   package var reads: KeyTree { expression.reads }
 
+  /// Whether it can come to no object but the one that it is asked of, and uses no more of that than the keys it names.
+  /// An object at hand may be looked into in ways that only evaluation shows, as in `[owner, 1][0].name`.
+  func staysWithKeys(of entity: Entity, in schema: Schema) -> Bool {
+    !expression.root.namesRoot
+      && expression.reads.branches.allSatisfy { branch in
+        let key = entity.keys[branch.key]
+        guard branch.behind.isEmpty, branch.fold == nil, schema.destination(of: key) == nil else { return false }
+        guard case .computed = key.kind else { return true }
+        return schema.type(of: key)?.innermost != .attribute(.json)
+      }
+  }
+
   /// Whether an object meets the condition. One for which it fails, as a comparison with null does, does not.
   ///
   /// `cost` is what may still be spent, and is spent from; throws `malformed-filter` where it does not suffice.

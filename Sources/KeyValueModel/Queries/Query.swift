@@ -74,12 +74,13 @@ package struct Query: Hashable, Sendable {
     }
     if let viewer { try Self.checkNames(of: entity, filter, order, section, self.keys, for: viewer, in: schema) }
     // Where nothing can be hidden, it is the query of all others.
-    let seen = [filter?.reads, section?.path.named] + order.keys.map(\.path.named)
-    let viewer = viewer.flatMap { viewer in
+    let paths = (order.keys + (section.map { [$0] } ?? [])).map(\.path.named)
+    let viewer = viewer.flatMap { [filter] viewer in
       let seesAll =
         viewer.mayReadAll(of: entity, in: schema)
         && schema.family(of: entity).allSatisfy { viewer.hiddenKeys(of: $0).isEmpty }
-        && seen.allSatisfy { $0.map { viewer.seesAll(behind: $0, of: entity, schema) } ?? true }
+        && paths.allSatisfy { viewer.seesAll(behind: $0, of: entity, schema) }
+        && filter.map { viewer.seesEverything || $0.staysWithKeys(of: entity, in: schema) } ?? true
       return seesAll ? nil : viewer
     }
     self.viewer = viewer
@@ -93,7 +94,7 @@ package struct Query: Hashable, Sendable {
     of entity: Entity, _ filter: Filter?, _ order: SortOrder, _ section: SortOrder.Key?, _ keys: [Int]?,
     for viewer: Viewer, in schema: Schema
   ) throws(ModelError) {
-    if let filter { try viewer.check(filter, of: entity, in: schema) }
+    if let filter { try viewer.check(filter.reads, of: entity, in: schema) }
     for key in order.keys + (section.map { [$0] } ?? []) { try viewer.check(key.path, from: entity, in: schema) }
     for key in keys ?? [] { try viewer.check(KeyTree(path: [key]), of: entity, in: schema) }
   }

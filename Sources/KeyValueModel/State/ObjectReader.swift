@@ -13,6 +13,9 @@ public protocol ObjectReader {
   /// What computed keys are worked out from, where the reader leaves out objects that someone may not read; nil where
   /// it has everything.
   var unguarded: (any ObjectReader)? { get }
+
+  /// Whether the reader leaves out a key of an entity's objects.
+  func hides(_ key: Int, of entity: Entity) -> Bool
 }
 
 extension ObjectReader {
@@ -24,4 +27,7 @@ extension ObjectReader {
 
   /// Nothing is left out.
   public var unguarded: (any ObjectReader)? { nil }
+
+  /// No key is left out.
+  public func hides(_ key: Int, of entity: Entity) -> Bool { false }
 }

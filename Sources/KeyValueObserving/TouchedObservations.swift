@@ -1,5 +1,3 @@
-import KeyValueModel
-
 /// What one operation touches, worked out before it is applied.
 struct TouchedObservations {
   var triggers: [ObserverIndex.TrackedID: Trigger] = [:]

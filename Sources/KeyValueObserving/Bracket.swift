@@ -1,5 +1,24 @@
 import KeyValueModel
 
+/// A bracket that is open.
+struct Bracket {
+  var depth = 1
+  /// How many brackets of the commit were opened before it.
+  let number: Int
+  /// Where the undo log ended at the outermost `willChange`.
+  let logStart: Int
+  /// Where the priors stand among the observer's notifications, for a bracket that turns out to be silent.
+  var priors: [Prior] = []
+  /// The observations of which it held something back that other keys did; see `HeldWay`.
+  var held: Set<ObserverIndex.TrackedID> = []
+
+  struct Prior {
+    let id: ObserverIndex.TrackedID
+    let observer: ObserverID
+    let position: Int
+  }
+}
+
 /// What an observer saw last, where it has not been notified of what happened since.
 struct Withheld {
   let value: Value

@@ -1,0 +1,300 @@
+import Expressions
+
+/// One transaction under the rules: what was asked already, and what is to be asked of the state that it leaves. It is
+/// asked twice about each operation: all of them before the first is applied, and each as it is.
+struct WriteInquiry {
+  private let access: WriteAccess
+  /// The objects that were there and may be changed, as far as they were before; with the operation that named each.
+  private var updated: [Reference: Int] = [:]
+  /// The objects that were not there and were named; with the operation that did.
+  private var created: [Reference: Int] = [:]
+  /// Whether objects might be read before, as far as that was asked.
+  private var readable: [Reference: Bool] = [:]
+
+  init(_ access: WriteAccess) { self.access = access }
+
+  // MARK: Before
+
+  /// Asks what can be asked of an operation before it is applied: whether what it names may be read and changed as it
+  /// stood before the transaction, which is `former`, and whether the keys may be set. `present` is the state that the
+  /// operation meets.
+  mutating func ask(
+    _ operation: Operation, _ index: Int, former: some ObjectReader, present: some ObjectReader, in schema: Schema
+  ) throws(ModelError) {
+    let reference = operation.reference
+    switch operation {
+    case .create(_, let body):
+      try askCreation(of: reference, index, former: former, present: present, in: schema)
+      try askKeys(of: body, reference, in: schema)
+    case .put(_, let body):
+      if present.record(reference) == nil {
+        try askCreation(of: reference, index, former: former, present: present, in: schema)
+      } else if former.record(reference) == nil {
+        // Made by this transaction.
+      } else if isReadable(reference, in: former) {
+        try askUpdate(of: reference, index, former)
+      } else {
+        throw Self.forbidden("put", reference)
+      }
+      try askKeys(of: body, reference, in: schema)
+      try askDefaults(beside: body, reference, present)
+    case .patch(_, let body):
+      try askUpdate(of: reference, index, former)
+      try askKeys(of: body, reference, in: schema)
+    case .jsonPatch(_, let patch):
+      try askUpdate(of: reference, index, former)
+      try askKeys(of: patch, reference, in: schema)
+    case .set(_, let keyPath, _):
+      try askPlace(reference, keyPath, index, former: former, present: present, in: schema)
+    case .insert(_, let keyPath, let members, _), .replace(_, let keyPath, _, let members),
+      .mutateSet(_, let keyPath, _, let members):
+      try askPlace(reference, keyPath, index, former: former, present: present, in: schema)
+      for case .object(let member, let body) in members {
+        try askCreation(of: member, index, former: former, present: present, in: schema)
+        try askKeys(of: body, member, in: schema)
+      }
+    case .removeIndexes(_, let keyPath, _), .removeMembers(_, let keyPath, _):
+      try askPlace(reference, keyPath, index, former: former, present: present, in: schema)
+    case .delete:
+      guard let record = former.record(reference) else { return }
+      try requireReadable(reference, in: former)
+      guard access.permits(.delete, reference, record, in: former) else { throw Self.forbidden("delete", reference) }
+    case .willChange(_, let key), .didChange(_, let key):
+      try askUpdate(of: reference, index, former)
+      try askKeys([key], reference, in: schema)
+    case .require: try requireReadable(reference, in: former)
+    }
+  }
+
+  private mutating func askCreation(
+    of reference: Reference, _ index: Int, former: some ObjectReader, present: some ObjectReader, in schema: Schema
+  ) throws(ModelError) {
+    if former.record(reference) != nil, !isReadable(reference, in: former) { throw Self.forbidden("create", reference) }
+    guard let entity = schema.entity(named: reference.entity) else { return }
+    guard access.permits(.create, of: entity) ?? true else { throw Self.forbidden("create", reference) }
+    // What is there is refused for that.
+    guard present.record(reference) == nil, created[reference] == nil else { return }
+    created[reference] = index
+  }
+
+  private mutating func askUpdate(
+    of reference: Reference, _ index: Int, _ former: some ObjectReader
+  ) throws(ModelError) {
+    guard updated[reference] == nil, let record = former.record(reference) else { return }
+    try requireReadable(reference, in: former)
+    guard access.permits(.update, reference, record, in: former, before: (record, former)) else {
+      throw Self.forbidden("update", reference)
+    }
+    updated[reference] = index
+  }
+
+  private mutating func requireReadable(_ reference: Reference, in former: some ObjectReader) throws(ModelError) {
+    guard former.record(reference) != nil, !isReadable(reference, in: former) else { return }
+    throw ModelError(.unknownObject, "there is no object \(reference)", object: reference)
+  }
+
+  private mutating func isReadable(_ reference: Reference, in former: some ObjectReader) -> Bool {
+    if let known = readable[reference] { return known }
+    let isReadable = former.record(reference).map { access.viewer.mayRead(reference, $0, in: former) } ?? true
+    readable[reference] = isReadable
+    return isReadable
+  }
+
+  // MARK: Keys
+
+  /// Asks for the object that the last key of a path belongs to, and for that key.
+  private mutating func askPlace(
+    _ reference: Reference, _ keyPath: String, _ index: Int, former: some ObjectReader, present: some ObjectReader,
+    in schema: Schema
+  ) throws(ModelError) {
+    try requireReadable(reference, in: former)
+    // What is wrong with the path itself is for the writer to say.
+    guard let start = present.record(reference)?.entity, let path = try? schema.resolve(keyPath, from: start) else {
+      return
+    }
+    try access.viewer.check(path, from: start, of: reference, in: schema)
+    var owner = reference
+    var entity = start
+    for key in path.keys.dropLast() {
+      guard case .reference(let next) = present.value(of: owner, key: key) else { return }
+      guard isReadable(next, in: former) else {
+        throw ModelError(.nullInKeyPath, "'\(keyPath)' leads through a null", object: reference, keyPath: keyPath)
+      }
+      guard let found = present.record(next)?.entity else { return }
+      (owner, entity) = (next, found)
+    }
+    try askUpdate(of: owner, index, former)
+    guard let key = path.keys.last, entity.keys.indices.contains(key) else { return }
+    guard access.maySet(key, of: entity) else { throw Self.forbidden(key, of: entity, owner) }
+  }
+
+  private func askKeys(of body: JSONObject, _ reference: Reference, in schema: Schema) throws(ModelError) {
+    try askKeys(body.members.keys, reference, in: schema)
+  }
+
+  private func askKeys(
+    _ names: some Sequence<String>, _ reference: Reference, in schema: Schema
+  ) throws(ModelError) {
+    guard let entity = schema.entity(named: reference.entity), !entity.rules.keys.isEmpty else { return }
+    for name in names {
+      guard let key = entity.indexOfKey(name), !access.maySet(key, of: entity) else { continue }
+      throw Self.forbidden(key, of: entity, reference)
+    }
+  }
+
+  /// A `PUT` sets the keys that its body leaves out, too: to their defaults.
+  private func askDefaults(
+    beside body: JSONObject, _ reference: Reference, _ present: some ObjectReader
+  ) throws(ModelError) {
+    guard let record = present.record(reference) else { return }
+    let entity = record.entity
+    let hidden = access.viewer.hiddenKeys(of: entity)
+    for key in entity.rules.keys.keys.sorted() where !hidden.contains(key) && body[entity.keys[key].name] == nil {
+      guard let storage = entity.keys[key].storage, record.values[storage] != entity.keys[key].defaultValue,
+        !access.maySet(key, of: entity)
+      else { continue }
+      throw Self.forbidden(key, of: entity, reference)
+    }
+  }
+
+  /// The keys of the object that an operation changes as a whole, and that the writer may not read.
+  func keysLeftAlone(by operation: Operation, in present: borrowing ModelState) -> Set<Int> {
+    switch operation {
+    case .put(let reference, _), .jsonPatch(let reference, _):
+      present.record(reference).map { access.viewer.hiddenKeys(of: $0.entity) } ?? []
+    default: []
+    }
+  }
+
+  /// What a patch only reads may not be told by whether it can be applied.
+  private func askKeys(of patch: JSONPatch, _ reference: Reference, in schema: Schema) throws(ModelError) {
+    try askKeys(patch.touchedMembers, reference, in: schema)
+    guard let entity = schema.entity(named: reference.entity) else { return }
+    let hidden = access.viewer.hiddenKeys(of: entity)
+    for name in patch.namedMembers ?? [] {
+      guard let key = entity.indexOfKey(name), hidden.contains(key) else { continue }
+      throw Viewer.hiding(name, of: reference)
+    }
+  }
+
+  // MARK: After
+
+  /// Asks what depends on the state that the transaction leaves: what it made, what it changed, and what it refers to
+  /// anew. `former` is the state before it.
+  mutating func ask(
+    after steps: [Commit.Step], of operations: [Operation], former: some ObjectReader, present: some ObjectReader
+  ) throws(ModelError) {
+    for (reference, index) in created.sorted(by: { ($0.value, $0.key) < ($1.value, $1.key) }) {
+      guard let record = present.record(reference) else { continue }
+      guard access.permits(.create, reference, record, in: present) else {
+        throw Self.forbidden("create", reference, index)
+      }
+    }
+    for (reference, index) in updated.sorted(by: { ($0.value, $0.key) < ($1.value, $1.key) }) {
+      guard let record = present.record(reference), let old = former.record(reference) else { continue }
+      guard access.permits(.update, reference, record, in: present, before: (old, former)) else {
+        throw Self.forbidden("update", reference, index)
+      }
+    }
+    // A requirement is no step.
+    let stepping = operations.indices.filter { if case .require = operations[$0] { false } else { true } }
+    for (index, step) in zip(stepping, steps) {
+      guard case .change(let changes) = step.kind else { continue }
+      for change in changes { try askReferences(change, index, former: former, present: present) }
+    }
+  }
+
+  /// A new reference to what may not be read is like one to what is not there.
+  private mutating func askReferences(
+    _ change: Commit.KeyChange, _ index: Int, former: some ObjectReader, present: some ObjectReader
+  ) throws(ModelError) {
+    guard updated[change.object] != nil || created[change.object] != nil,
+      let record = present.record(change.object), record.entity.keys[change.key].relationship != nil
+    else { return }
+    let key = record.entity.keys[change.key]
+    let old = former.record(change.object).map { former.value(of: $0, change.object, key: change.key) }
+    var found: [Value]
+    switch present.value(of: record, change.object, key: change.key) {
+    case .reference(let target): found = old == .reference(target) ? [] : [.reference(target)]
+    case .members(let list):
+      if let inserted = change.collection?.inserted {
+        found = inserted
+      } else if case .members(let before)? = old {
+        found = list.filter { !before.contains($0) }
+      } else {
+        found = Array(list)
+      }
+    default: found = []
+    }
+    for case .reference(let target) in found where !isReadable(target, in: former) {
+      var error = ModelError(
+        .invalidValue, "'\(key.name)': there is no object \(target)", object: change.object, keyPath: key.name)
+      error.operation = index
+      throw error
+    }
+  }
+
+  /// Asks whether an object may be made at all that an operation cannot make as it is asked to: the rules come before
+  /// what is wrong with the values. The object is then the one of those values that are right.
+  func ask(afterFailureOf operation: Operation, former: some ObjectReader, in schema: Schema) throws(ModelError) {
+    switch operation {
+    case .create(let reference, let body): try askIntent(reference, body, former, schema)
+    case .put(let reference, let body) where former.record(reference) == nil:
+      try askIntent(reference, body, former, schema)
+    case .insert(_, _, let members, _), .replace(_, _, _, let members), .mutateSet(_, _, _, let members):
+      for case .object(let reference, let body) in members { try askIntent(reference, body, former, schema) }
+    default: break
+    }
+  }
+
+  private func askIntent(
+    _ reference: Reference, _ body: JSONObject, _ former: some ObjectReader, _ schema: Schema
+  ) throws(ModelError) {
+    guard let entity = schema.entity(named: reference.entity) else { return }
+    var values = entity.emptyValues
+    for key in entity.keys {
+      guard let storage = key.storage else { continue }
+      values[storage] = key.defaultValue
+      guard let given = body[key.name] else { continue }
+      switch key.kind {
+      case .attribute(let attribute): if let value = try? attribute.accepting(given) { values[storage] = value }
+      case .toOne:
+        if case .string(let text) = given, let target = Reference(text) { values[storage] = .reference(target) }
+      case .toMany, .computed: break
+      }
+    }
+    let record = ObjectRecord(entity: entity, revision: 0, createdAt: 0, values: values)
+    let intended = IntendedState(base: former, object: reference, intent: record)
+    guard access.permits(.create, reference, record, in: intended) else { throw Self.forbidden("create", reference) }
+  }
+
+  /// A state with an object that could not be made.
+  private struct IntendedState<Base: ObjectReader>: ObjectReader {
+    let base: Base
+    let object: Reference
+    let intent: ObjectRecord
+
+    func record(_ reference: Reference) -> ObjectRecord? { reference == object ? intent : base.record(reference) }
+  }
+
+  // MARK: Refusals
+
+  /// What the model refuses, without what it says of other objects.
+  static func guarded(_ error: ModelError) -> ModelError {
+    guard error.code == .deleteDenied else { return error }
+    var guarded = ModelError(.deleteDenied, "something that refers to it forbids that it is deleted")
+    (guarded.object, guarded.operation) = (error.object, error.operation)
+    return guarded
+  }
+
+  private static func forbidden(_ action: String, _ reference: Reference, _ operation: Int? = nil) -> ModelError {
+    var error = ModelError(.forbidden, "no rule lets you \(action) \(reference)", object: reference)
+    error.operation = operation
+    return error
+  }
+
+  private static func forbidden(_ key: Int, of entity: Entity, _ reference: Reference) -> ModelError {
+    let name = entity.keys[key].name
+    return ModelError(.forbidden, "no rule lets you set '\(name)'", object: reference, keyPath: name)
+  }
+}

@@ -7,6 +7,7 @@ extension CommitNotifier {
   mutating func findGuarded(
     _ reached: [Reached]
   ) -> (guarded: Set<ObserverIndex.TrackedID>, plain: Set<ObserverIndex.TrackedID>) {
+    guard index.guardedCount > 0 else { return ([], []) }
     var found: Set<ObserverIndex.TrackedID> = []
     var plain: Set<ObserverIndex.TrackedID> = []
     for entry in reached {

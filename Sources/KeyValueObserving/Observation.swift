@@ -27,12 +27,6 @@ public struct Observation: Hashable, Sendable {
     return GuardedReader(reader, for: viewer).value(of: object, at: keyPath)
   }
 
-  /// Whether the object is there for who observes.
-  package func isThere(in reader: some ObjectReader) -> Bool {
-    guard let record = reader.record(object) else { return false }
-    return viewer?.mayRead(object, record, in: reader) ?? true
-  }
-
   /// What the value is read from.
   var reads: KeyTree { viewer == nil ? keyPath.reads : keyPath.reads.guarded }
 

@@ -43,6 +43,8 @@ public struct ObserverIndex: Sendable {
   private var idsByObject: [Reference: Set<TrackedID>] = [:]
   private var idsByObserver: [ObserverID: [String?: [TrackedID]]] = [:]
   private var nextID: TrackedID = 0
+  /// How many observations are of viewers who may not read everything.
+  private(set) var guardedCount = 0
   /// The collections that the observations read through.
   var collections = CollectionWatches()
   /// Watches that an observation no longer depends on.
@@ -72,6 +74,7 @@ public struct ObserverIndex: Sendable {
         observer: observer, cell: cell, position: position, observation: observation, entity: entity)
       tracked[id] = Tracked(registration: registration, dependencies: dependencies)
       for dependency in dependencies { idsByKey[dependency.observedKey, default: []].insert(id) }
+      if observation.viewer != nil { guardedCount += 1 }
       idsByObject[observation.object, default: []].insert(id)
       idsByObserver[observer, default: [:]][cell, default: []].append(id)
     }
@@ -101,6 +104,7 @@ public struct ObserverIndex: Sendable {
 
   private mutating func forget(_ id: TrackedID) {
     guard let entry = tracked.removeValue(forKey: id) else { return }
+    if entry.observation.viewer != nil { guardedCount -= 1 }
     unlink(id, entry.dependencies)
     idsByObject.remove(id, from: entry.observation.object)
   }

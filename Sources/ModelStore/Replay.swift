@@ -19,7 +19,7 @@ package struct Replay: Sendable {
   ) {
     revision = missed.snapshot.revision
     for cell in cells {
-      if cell.observations.contains(where: { !$0.isThere(in: missed.past) }) {
+      if cell.observations.contains(where: { !missed.past.isThere($0.object, for: $0.viewer) }) {
         absent.append(cell.name)
       } else {
         index.add(cell.observations, of: ObserverID(0), cell: cell.name, in: missed.past)

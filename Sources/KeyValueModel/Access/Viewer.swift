@@ -17,6 +17,8 @@ package final class Viewer: Hashable, Sendable {
   private let readings: [Reading]
   /// The keys that may not be read, by the index of the entity.
   private let hidden: [Set<Int>]
+  /// The hash of the claims: viewers are looked up at each commit.
+  private let claimsHash: Int
 
   /// The viewer for the claims of an identity, or with nil for clients without a token. `isPermittedWithoutRule` says
   /// whether what has no rule may be done.
@@ -25,6 +27,7 @@ package final class Viewer: Hashable, Sendable {
     let used = claims.map { schema.identityReads.used(of: $0) }
     let identity = used.map { ExpressionValue(json: .object($0)) } ?? .null
     self.claims = used
+    claimsHash = used.map(Value.object).hashValue
     self.identity = identity
     readings = schema.entities.map { entity in
       guard let rule = entity.rules.actions[.read] else { return isPermittedWithoutRule ? .all : .none }
@@ -39,11 +42,12 @@ package final class Viewer: Hashable, Sendable {
   /// Equal where the rules use the same of both.
   package static func == (left: Viewer, right: Viewer) -> Bool {
     left === right
-      || left.claims == right.claims && left.isPermittedWithoutRule == right.isPermittedWithoutRule
+      || left.claimsHash == right.claimsHash && left.claims == right.claims
+        && left.isPermittedWithoutRule == right.isPermittedWithoutRule
   }
 
   /// Feeds what equality looks at.
-  package func hash(into hasher: inout Hasher) { hasher.combine(claims.map(Value.object)) }
+  package func hash(into hasher: inout Hasher) { hasher.combine(claimsHash) }
 
   /// Whether an object as `reader` has it may be read. `reader` must not be a guarded one.
   package func mayRead(_ reference: Reference, _ record: ObjectRecord, in reader: some ObjectReader) -> Bool {
@@ -144,5 +148,14 @@ extension Schema {
   /// Whether any entity has a rule.
   package var hasRules: Bool {
     entities.contains { !$0.rules.actions.isEmpty || !$0.rules.keys.isEmpty }
+  }
+}
+
+extension ObjectReader {
+  /// Whether an object is there for a viewer; with nil, for those who may read everything. The reader must not be a
+  /// guarded one.
+  package func isThere(_ reference: Reference, for viewer: Viewer?) -> Bool {
+    guard let record = record(reference) else { return false }
+    return viewer?.mayRead(reference, record, in: self) ?? true
   }
 }

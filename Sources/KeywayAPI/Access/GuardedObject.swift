@@ -40,19 +40,25 @@ struct GuardedObject {
         }
       try encoder.append(reference, to: &bytes)
     }
-    if movesForWhatIsSeen(record) { return (bytes, Cursor(epoch: epoch, revision: record.revision).description) }
+    if isSeenAlike(record) { return (bytes, Cursor(epoch: epoch, revision: record.revision).description) }
     return (bytes, ContentTag(of: bytes, epoch: epoch).text)
   }
 
-  /// Whether the object's revision moves for nothing but what the answer shows, so that it is the tag as it is for
-  /// everyone else: the answer is made of stored keys of the object alone, of which none is hidden.
-  private func movesForWhatIsSeen(_ record: ObjectRecord) -> Bool {
+  /// Whether the viewer, who may read the object, gets the answer that everyone gets: it is made of stored keys of the
+  /// object alone, of which none is hidden. The object's revision is then the tag, too.
+  func isSeenAlike(_ record: ObjectRecord) -> Bool {
     let entity = record.entity
     guard viewer.hiddenKeys(of: entity).isEmpty else { return false }
     guard let keyPaths else { return entity.keys.allSatisfy { $0.storage != nil } }
     return keyPaths.allSatisfy { path in
       path.keys.count == 1 && path.operation == nil && entity.keys[path.keys[0]].storage != nil
     }
+  }
+
+  /// Whether the viewer may read the object, and gets the answer that everyone gets.
+  func isSeenAlike(in state: borrowing ModelState) -> Bool {
+    guard let record = state.record(reference), isSeenAlike(record) else { return false }
+    return viewer.mayRead(reference, record, in: copy state)
   }
 
   /// The answer to a write, which has gone too far to be refused: without a body where what was written may not be

@@ -22,8 +22,7 @@ struct KeyPathHandlers: Sendable {
       let snapshot = store.snapshot
       let cursor = store.cursor(snapshot.revision)
       let state = budget.metered(snapshot.state)
-      let guarded = viewer.map { GuardedReader(state, for: $0) }
-      let record = try snapshot.state.requireRecord(reference, in: guarded)
+      let record = try snapshot.state.requireRecord(reference, for: viewer, in: state)
       var paths: [ModelKeyPath] = []
       for text in keyPaths {
         let path = try store.schema.resolve(text, from: record.entity, of: reference)
@@ -33,9 +32,10 @@ struct KeyPathHandlers: Sendable {
         try budget.spend(on: path, of: reference, in: state)
         paths.append(path)
       }
-      if let guarded {
-        return try GuardedObject(reference: reference, keyPaths: paths, viewer: guarded.viewer)
-          .response(in: guarded, of: snapshot, budget, ifNoneMatch: ifNoneMatch, store)
+      let guarded = viewer.map { GuardedObject(reference: reference, keyPaths: paths, viewer: $0) }
+      if let guarded, !guarded.isSeenAlike(record) {
+        return try guarded.response(
+          in: GuardedReader(state, for: guarded.viewer), of: snapshot, budget, ifNoneMatch: ifNoneMatch, store)
       }
       var values: [Value] = []
       var latest: Revision = 0
@@ -123,9 +123,9 @@ struct KeyPathHandlers: Sendable {
   ) -> Response {
     guard let record = state.record(reference), let path = try? store.schema.resolve(keyPath, from: record.entity)
     else { return Response(status: .ok) }
-    if let viewer {
-      return GuardedObject(reference: reference, keyPaths: [path], viewer: viewer)
-        .written(in: state, status: .ok, epoch: store.epoch, limits)
+    let guarded = viewer.map { GuardedObject(reference: reference, keyPaths: [path], viewer: $0) }
+    if let guarded, !guarded.isSeenAlike(in: state) {
+      return guarded.written(in: state, status: .ok, epoch: store.epoch, limits)
     }
     let (value, latest) = state.reading(reference, at: path)
     var bytes: [UInt8] = []

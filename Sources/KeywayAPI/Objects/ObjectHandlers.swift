@@ -22,16 +22,16 @@ struct ObjectHandlers: Sendable {
       let snapshot = store.snapshot
       let cursor = store.cursor(snapshot.revision)
       let state = budget.metered(snapshot.state)
-      let guarded = viewer.map { GuardedReader(state, for: $0) }
-      let record = try snapshot.state.requireRecord(reference, in: guarded)
-      if let guarded, target["expand"] == nil {
-        var object = GuardedObject(reference: reference, viewer: guarded.viewer)
-        if !target.parameters.isEmpty { object.target = target }
-        return try object.response(in: guarded, of: snapshot, budget, ifNoneMatch: ifNoneMatch, store)
-      }
+      let record = try snapshot.state.requireRecord(reference, for: viewer, in: state)
+      var object = viewer.map { GuardedObject(reference: reference, viewer: $0) }
       var bytes: [UInt8] = []
       bytes.reserveCapacity(256)
-      guard target.parameters.isEmpty else {
+      guard target.parameters.isEmpty, object?.isSeenAlike(record) ?? true else {
+        if !target.parameters.isEmpty { object?.target = target }
+        let guarded = viewer.map { GuardedReader(state, for: $0) }
+        if let object, let guarded, target["expand"] == nil {
+          return try object.response(in: guarded, of: snapshot, budget, ifNoneMatch: ifNoneMatch, store)
+        }
         let tag = target["expand"] == nil ? store.cursor(state.revision(of: reference)) : nil
         try budget.check()
         if let tag, try EntityTagCondition.isNotModified(ifNoneMatch, tag) {
@@ -112,9 +112,9 @@ struct ObjectHandlers: Sendable {
     _ limits: RequestLimits, isNew: Bool
   ) -> Response {
     var response = Response(status: isNew ? .created : .ok)
-    if let viewer {
-      response = GuardedObject(reference: reference, viewer: viewer)
-        .written(in: state, status: response.status, epoch: store.epoch, limits)
+    let guarded = viewer.map { GuardedObject(reference: reference, viewer: $0) }
+    if let guarded, !guarded.isSeenAlike(in: state) {
+      response = guarded.written(in: state, status: response.status, epoch: store.epoch, limits)
     } else if let record = state.record(reference) {
       var bytes: [UInt8] = []
       let latest = state.appendJSON(of: reference, record, to: &bytes, upTo: limits.answerBytes)

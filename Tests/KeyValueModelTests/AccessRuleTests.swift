@@ -91,6 +91,35 @@ import Testing
     #expect(try !viewer(nil).mayReadAll(of: schema.requireEntity("B"), in: schema))
   }
 
+  @Test("What who asks decides alone is asked of no object")
+  func outcomes() throws {
+    func outcome(_ rule: String, _ claims: JSONObject?) throws -> Bool? {
+      let schema = try Schema(
+        yaml: """
+          entities:
+            Note:
+              access: { update: '\(rule)' }
+              keys: { owner: { type: string }, open: { type: boolean } }
+          """)
+      let viewer = Viewer(claims: claims, in: schema)
+      return try WriteAccess(claims: claims, viewer: viewer, in: schema)
+        .permits(.update, of: schema.requireEntity("Note"))
+    }
+    let teller: JSONObject = ["sub": .string("ann"), "roles": .array([.string("teller")])]
+    let ann: JSONObject = ["sub": .string("ann"), "roles": .array([])]
+    let rule = #"owner == identity.sub || "teller" in identity.roles"#
+    #expect(try outcome(rule, teller) == true && outcome(rule, ann) == nil && outcome(rule, nil) == nil)
+    let both = #"open && "teller" in identity.roles"#
+    #expect(try outcome(both, teller) == nil && outcome(both, ann) == false && outcome(both, nil) == false)
+    // An error is no, and keeps no other side from deciding.
+    #expect(try outcome("identity.level > 3 && open", ann) == false)
+    #expect(try outcome("identity.level > 3 || true", ann) == true)
+    #expect(try outcome("identity.level > 3 || open", ann) == nil)
+    #expect(try outcome("before.open || false", teller) == nil && outcome("this.open && true", teller) == nil)
+    #expect(try outcome("!(identity.level > 3)", ann) == false)
+    #expect(try outcome("identity.level > 3 ? open : open", ann) == nil)
+  }
+
   @Test("A rule that compares an indexed key with a claim finds its objects by the index")
   func indexes() throws {
     let schema = try Schema(

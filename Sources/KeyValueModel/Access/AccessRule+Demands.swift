@@ -10,6 +10,28 @@ extension AccessRule {
     }
   }
 
+  /// What the rule comes to for an identity, whatever the object is; nil where that depends on the object.
+  ///
+  /// What one side of `&&` or `||` decides stands, whatever the other does, errors included (CEL language definition,
+  /// Logical Operators): `"teller" in identity.roles || owner == identity.sub` is asked of no object for a teller.
+  func outcome(for identity: ExpressionValue) -> Bool? { outcome(of: root, for: identity) }
+
+  private func outcome(of node: ExpressionNode, for identity: ExpressionValue) -> Bool? {
+    if let value = constant(node, for: identity) {
+      if case .bool(true) = value { return true }
+      return false
+    }
+    switch node.kind {
+    case .all(let operands):
+      let outcomes = operands.map { outcome(of: $0, for: identity) }
+      return outcomes.contains(false) ? false : outcomes.contains(nil) ? nil : true
+    case .any(let operands):
+      let outcomes = operands.map { outcome(of: $0, for: identity) }
+      return outcomes.contains(true) ? true : outcomes.contains(nil) ? nil : false
+    default: return nil
+    }
+  }
+
   /// The value of a part that sees nothing but who asks; false where it has none, since the rule then fails or goes on
   /// without it.
   private func constant(_ node: ExpressionNode, for identity: ExpressionValue) -> ExpressionValue? {

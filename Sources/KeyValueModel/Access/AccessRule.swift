@@ -31,8 +31,6 @@ package final class AccessRule: Sendable {
   package let reads: KeyTree
   /// What it reads of who asks.
   let identityReads: IdentityReads
-  /// Whether it reads anything but who asks.
-  let readsObjects: Bool
   private let expression: CheckedExpression
   private let limits: ExpressionLimits
 
@@ -55,8 +53,6 @@ package final class AccessRule: Sendable {
     self.limits = limits
     reads = KeyTree(expression.reads, of: entity, in: schema)
     identityReads = IdentityReads(of: expression.root)
-    let own: Set<String> = [Self.identityName]
-    readsObjects = !Set(expression.reads.children.keys).subtracting(own).isEmpty || expression.root.namesRoot
   }
 
   /// The syntax tree.

@@ -2,7 +2,7 @@ import Expressions
 
 /// Who reads, as far as the read rules of a schema tell one identity from another: those of equal viewers see the same.
 package final class Viewer: Hashable, Sendable {
-  /// What the read rule of an entity comes to, where it sees nothing but who asks.
+  /// What the read rule of an entity comes to, where it does not depend on the object.
   private enum Reading {
     case all, none
     case asked(AccessRule)
@@ -31,8 +31,7 @@ package final class Viewer: Hashable, Sendable {
     self.identity = identity
     readings = schema.entities.map { entity in
       guard let rule = entity.rules.actions[.read] else { return isPermittedWithoutRule ? .all : .none }
-      if rule.readsObjects { return .asked(rule) }
-      return rule.holds(for: identity) ? .all : .none
+      return rule.outcome(for: identity).map { $0 ? .all : .none } ?? .asked(rule)
     }
     hidden = schema.entities.map { entity in
       Set(entity.rules.keys.filter { _, rules in rules.read.map { !$0.holds(for: identity) } ?? false }.keys)

@@ -6,11 +6,25 @@ package struct WriteAccess: Sendable {
   private let identity: ExpressionValue
   /// What the writer may read.
   package let viewer: Viewer
+  /// What the rules come to that do not depend on the object, by the index of the entity.
+  private let outcomes: [[AccessRules.Action: Bool]]
 
   /// A writer with these claims, nil for a client without a token, who may read what `viewer` may.
-  package init(claims: JSONObject?, viewer: Viewer) {
-    identity = claims.map { ExpressionValue(json: .object($0)) } ?? .null
+  package init(claims: JSONObject?, viewer: Viewer, in schema: Schema) {
+    let identity = claims.map { ExpressionValue(json: .object($0)) } ?? .null
+    self.identity = identity
     self.viewer = viewer
+    outcomes = schema.entities.map { entity in
+      var outcomes: [AccessRules.Action: Bool] = [:]
+      for action in AccessRules.Action.allCases where action != .read {
+        guard let rule = entity.rules.actions[action] else {
+          outcomes[action] = viewer.isPermittedWithoutRule
+          continue
+        }
+        outcomes[action] = rule.outcome(for: identity)
+      }
+      return outcomes
+    }
   }
 
   /// Whether a rule lets the writer do something with an object. `before` is the object before the transaction, where
@@ -19,16 +33,14 @@ package struct WriteAccess: Sendable {
     _ action: AccessRules.Action, _ reference: Reference, _ record: ObjectRecord, in reader: some ObjectReader,
     before: (record: ObjectRecord, reader: any ObjectReader)? = nil
   ) -> Bool {
+    if let outcome = permits(action, of: record.entity) { return outcome }
     guard let rule = record.entity.rules.actions[action] else { return viewer.isPermittedWithoutRule }
     return rule.holds(for: identity, reference, record, in: reader, before: before)
   }
 
-  /// Whether a rule lets the writer do something with objects of an entity, as far as that depends on who asks alone;
-  /// nil where it depends on the object.
-  func permits(_ action: AccessRules.Action, of entity: Entity) -> Bool? {
-    guard let rule = entity.rules.actions[action] else { return viewer.isPermittedWithoutRule }
-    return rule.readsObjects ? nil : rule.holds(for: identity)
-  }
+  /// Whether a rule lets the writer do something with objects of an entity, as far as that does not depend on the
+  /// object; nil where it does.
+  func permits(_ action: AccessRules.Action, of entity: Entity) -> Bool? { outcomes[entity.index][action] }
 
   /// Whether the writer may set a key of an entity's objects.
   func maySet(_ key: Int, of entity: Entity) -> Bool {

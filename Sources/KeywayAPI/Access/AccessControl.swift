@@ -38,7 +38,8 @@ final class AccessControl: Sendable {
     self.revocations = revocations
     let isOpen = options.keys == AccessOptions.none
     let viewer = Viewer(claims: nil, in: schema, isPermittedWithoutRule: isOpen)
-    stranger = isOpen ? .anybody(schema.hasRules ? viewer : nil) : .nobody(viewer)
+    let access = WriteAccess(claims: nil, viewer: viewer, in: schema)
+    stranger = isOpen ? .anybody(schema.hasRules ? access : nil) : .nobody(access)
     self.logger = logger
     self.now = now
     admin = try AdminRule(options.admin)
@@ -107,7 +108,7 @@ final class AccessControl: Sendable {
       let identity = try verifier.verify(token, now: now())
       try check(identity)
       let viewer = admin.holds(of: identity.claims) ? nil : Viewer(claims: identity.claims, in: schema)
-      let holder = KnownRequester(identity, viewer: viewer)
+      let holder = KnownRequester(identity, viewer: viewer, in: schema)
       state.withLock { state in
         // Keys that were read meanwhile may not have verified it.
         if state.verifier.keys.has(identity.key) { state.tokens.remember(token, holder) }
@@ -179,8 +180,11 @@ struct BearerToken {
     let space = UInt8(ascii: " ")
     let bytes = authorization.utf8
     guard let end = bytes.firstIndex(of: space), authorization[..<end].lowercased() == "bearer" else { return nil }
-    let token = bytes[end...].drop { $0 == space }
-    guard !token.isEmpty, !token.contains(space) else { return nil }
-    text = String(Substring(token))
+    guard let start = bytes[end...].firstIndex(where: { $0 != space }) else { return nil }
+    let token = authorization[start...]
+    // In one piece of memory, where that is so.
+    let hasSpace = token.utf8.withContiguousStorageIfAvailable { $0.contains(space) } ?? token.utf8.contains(space)
+    guard !hasSpace else { return nil }
+    text = String(token)
   }
 }

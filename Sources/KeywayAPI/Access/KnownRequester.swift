@@ -11,10 +11,10 @@ final class KnownRequester: Sendable {
   /// Who writes, where rules are asked.
   let writeAccess: WriteAccess?
 
-  init(_ identity: Identity, viewer: Viewer?) {
+  init(_ identity: Identity, viewer: Viewer?, in schema: Schema) {
     self.identity = identity
     self.viewer = viewer
     mark = IdentityMark(of: identity.subject)
-    writeAccess = viewer.map { WriteAccess(claims: identity.claims, viewer: $0) }
+    writeAccess = viewer.map { WriteAccess(claims: identity.claims, viewer: $0, in: schema) }
   }
 }

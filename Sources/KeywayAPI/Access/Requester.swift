@@ -3,10 +3,10 @@ import Tokens
 
 /// Who asks, as far as it is known.
 enum Requester: Sendable {
-  /// Any client of a server without keys. The viewer is nil where the schema has no rules.
-  case anybody(Viewer?)
+  /// Any client of a server without keys. What it may do is nil where the schema has no rules.
+  case anybody(WriteAccess?)
   /// A client without a token.
-  case nobody(Viewer)
+  case nobody(WriteAccess)
   /// The holder of a verified token.
   case known(KnownRequester)
 
@@ -22,8 +22,8 @@ enum Requester: Sendable {
   /// What the rules let them read; nil where they are asked no rule.
   var viewer: Viewer? {
     switch self {
-    case .anybody(let viewer): viewer
-    case .nobody(let viewer): viewer
+    case .anybody(let access): access?.viewer
+    case .nobody(let access): access.viewer
     case .known(let known): known.viewer
     }
   }
@@ -38,8 +38,11 @@ enum Requester: Sendable {
 
   /// Who writes, where rules are asked.
   var writeAccess: WriteAccess? {
-    if case .known(let known) = self { return known.writeAccess }
-    return viewer.map { WriteAccess(claims: nil, viewer: $0) }
+    switch self {
+    case .anybody(let access): access
+    case .nobody(let access): access
+    case .known(let known): known.writeAccess
+    }
   }
 
   /// What stands for the identity where clients are counted; nil where there is none.

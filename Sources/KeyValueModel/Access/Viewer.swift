@@ -57,6 +57,16 @@ package final class Viewer: Hashable, Sendable {
     }
   }
 
+  /// Whether objects of an entity may be read, where that does not depend on the object; nil where it does. What
+  /// extends the entity may have another rule.
+  func mayReadAny(of entity: Entity) -> Bool? {
+    switch readings[entity.index] {
+    case .all: true
+    case .none: false
+    case .asked: nil
+    }
+  }
+
   /// Whether every object of an entity and of what extends it may be read, whatever it holds.
   package func mayReadAll(of entity: Entity, in schema: Schema) -> Bool {
     schema.family(of: entity).allSatisfy { if case .all = readings[$0.index] { true } else { false } }

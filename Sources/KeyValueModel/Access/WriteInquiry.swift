@@ -95,7 +95,9 @@ struct WriteInquiry {
 
   private mutating func isReadable(_ reference: Reference, in former: some ObjectReader) -> Bool {
     if let known = readable[reference] { return known }
-    let isReadable = former.record(reference).map { access.viewer.mayRead(reference, $0, in: former) } ?? true
+    guard let record = former.record(reference) else { return true }
+    if let isReadable = access.viewer.mayReadAny(of: record.entity) { return isReadable }
+    let isReadable = access.viewer.mayRead(reference, record, in: former)
     readable[reference] = isReadable
     return isReadable
   }

@@ -68,7 +68,8 @@ struct TransactionApplication {
     guard var asked = inquiry else { return }
     inquiry = nil
     let state = writer.editor.state
-    try asked.ask(operation, index, former: former, present: state, in: state.schema)
+    // The first meets the state of before the transaction, of which it was asked already.
+    if index > 0 { try asked.ask(operation, index, former: former, present: state, in: state.schema) }
     writer.keysLeftAlone = asked.keysLeftAlone(by: operation, in: state)
     inquiry = asked
   }

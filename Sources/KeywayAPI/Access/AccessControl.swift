@@ -72,10 +72,12 @@ final class AccessControl: Sendable {
   func requester(of request: borrowing Request) throws(Problem) -> Requester {
     guard let state else { return stranger }
     if let authorization = request.header(.authorization) {
-      guard let token = BearerToken(authorization: authorization) else {
-        throw Self.refusal("the Authorization header is not 'Bearer' with a token")
+      return try requester(of: authorization, "the token", state) { () throws(Problem) in
+        guard let token = BearerToken(authorization: authorization) else {
+          throw Self.refusal("the Authorization header is not 'Bearer' with a token")
+        }
+        return token.text
       }
-      return try requester(token: token.text, "the token", state)
     }
     guard let session = Session(in: request) else { return stranger }
     return try requester(of: session, state)
@@ -88,30 +90,34 @@ final class AccessControl: Sendable {
   }
 
   private func requester(of session: Session, _ state: Locked<State>) throws(Problem) -> Requester {
-    let requester = try requester(token: session.token, "the session's token", state)
+    let requester = try requester(of: session.token, "the session's token", state) { session.token }
     guard let identity = requester.identity, sessions.isOpen(session, of: identity.subject) else {
       throw Self.refusal("the session was ended")
     }
     return requester
   }
 
-  /// Who a token stands for. `name` is what a problem calls it.
-  private func requester(token: String, _ name: String, _ state: Locked<State>) throws(Problem) -> Requester {
+  /// Who a credential stands for: a header's value or a cookie's. What token is in it is only asked where it is not
+  /// known as it stands. `name` is what a problem calls the token.
+  private func requester(
+    of credential: String, _ name: String, _ state: Locked<State>, token find: () throws(Problem) -> String
+  ) throws(Problem) -> Requester {
+    let (verifier, known) = state.withLock { ($0.verifier, $0.tokens[credential]) }
+    let token = known == nil ? try find() : ""
     do throws(TokenDefect) {
-      // Verified outside of the lock: a signature takes long.
-      let (verifier, known) = state.withLock { ($0.verifier, $0.tokens[token]) }
       if let known {
         try verifier.check(known.identity, now: now())
         try check(known.identity)
         return .known(known)
       }
+      // Verified outside of the lock: a signature takes long.
       let identity = try verifier.verify(token, now: now())
       try check(identity)
       let viewer = admin.holds(of: identity.claims) ? nil : Viewer(claims: identity.claims, in: schema)
       let holder = KnownRequester(identity, viewer: viewer, in: schema)
       state.withLock { state in
         // Keys that were read meanwhile may not have verified it.
-        if state.verifier.keys.has(identity.key) { state.tokens.remember(token, holder) }
+        if state.verifier.keys.has(identity.key) { state.tokens.remember(credential, holder) }
       }
       return .known(holder)
     } catch {

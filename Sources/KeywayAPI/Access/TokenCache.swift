@@ -1,7 +1,7 @@
 import DequeModule
 
-/// Tokens that were verified, by their bytes: a request with one of them costs no signature. Bounded in bytes; the
-/// oldest are forgotten first.
+/// Whose tokens were verified, by the bytes of the header's value or cookie that they came in: a request with the same
+/// costs no signature. Bounded in bytes; the oldest are forgotten first.
 struct TokenCache: Sendable {
   /// What an entry takes besides its token, which is in it twice, and its claims, which are as long once more.
   private static let entryBytes = 512
@@ -14,13 +14,13 @@ struct TokenCache: Sendable {
   /// A cache of so many bytes.
   init(limit: Int) { self.limit = limit }
 
-  subscript(token: String) -> KnownRequester? { entries[token] }
+  subscript(credential: String) -> KnownRequester? { entries[credential] }
 
-  /// Remembers a token that was verified.
-  mutating func remember(_ token: String, _ entry: KnownRequester) {
-    let weight = Self.weight(of: token)
-    guard weight <= limit, entries.updateValue(entry, forKey: token) == nil else { return }
-    order.append(token)
+  /// Remembers what a token that was verified came in.
+  mutating func remember(_ credential: String, _ entry: KnownRequester) {
+    let weight = Self.weight(of: credential)
+    guard weight <= limit, entries.updateValue(entry, forKey: credential) == nil else { return }
+    order.append(credential)
     bytes += weight
     while bytes > limit, let oldest = order.popFirst() {
       entries[oldest] = nil
@@ -31,5 +31,5 @@ struct TokenCache: Sendable {
   /// Forgets all: the keys are others.
   mutating func removeAll() { self = TokenCache(limit: limit) }
 
-  private static func weight(of token: String) -> Int { entryBytes + 3 * token.utf8.count }
+  private static func weight(of credential: String) -> Int { entryBytes + 3 * credential.utf8.count }
 }

@@ -28,6 +28,8 @@ final class Connection: @unchecked Sendable {
   var access: AccessEntry?
   var body = RequestBody()
   var deferredResponse: DeferredResponse?
+  /// Whether the handler has postponed the request.
+  var isPostponed = false
   private var gate: RequestGate
   /// Whether the time for a request runs. The first has been under way since the connection was made.
   private var isRequestUnderWay = true
@@ -149,6 +151,7 @@ final class Connection: @unchecked Sendable {
     client = slot.address
     body = RequestBody()
     deferredResponse = nil
+    isPostponed = false
     deadline.store(MonotonicClock.milliseconds + Int64(limits.keepAliveSeconds) * 1_000, ordering: .relaxed)
     isRequestUnderWay = false
     if gate.hasPartOfHead { beginTime(limits) }

@@ -52,6 +52,9 @@ package struct Request: ~Copyable {
     headerField(name.canonicalName, of: connection)
   }
 
+  /// Whether the handler had the request before, and postponed it.
+  package var isPostponed: Bool { holder.isPostponed }
+
   /// Says which resource is asked for, as the access log names it: by its pattern, never by what was sent.
   package func note(route pattern: String) {
     holder.access?.record.route = pattern

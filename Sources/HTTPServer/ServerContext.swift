@@ -118,6 +118,8 @@ final class ServerContext: Sendable {
       return handOff(
         connection, mhdConnection, to: stream, fields,
         method: HTTPRequest.Method(requestLine: line.method) ?? .get, version: HTTPVersion(line.version))
+    case .again?:
+      return handle(connection, mhdConnection, line)
     case nil:
       return false
     }
@@ -154,23 +156,31 @@ final class ServerContext: Sendable {
       Request(
         id: id, method: method, target: target, version: version, holder: connection, connection: mhdConnection,
         ledger: ledger))
-    connection.body.clear()
+    if case .postponed = answer { connection.isPostponed = true } else { connection.body.clear() }
     switch answer {
     case .response(let response):
       return respond(response, to: connection, mhdConnection, line)
     case .deferred(let work):
-      connection.exchange.suspended()
-      let pending = DeferredResponse(connection: mhdConnection, all: deferredResponses)
-      connection.deferredResponse = pending
-      MHD_suspend_connection(mhdConnection)
-      if deferredResponses.insert(pending) {
-        work(Completion(pending, handler: handler))
-      } else {
-        pending.respond(.response(handler.response(to: .draining)))
-      }
+      suspend(connection, mhdConnection) { work(Completion($0, handler: handler)) }
+      return true
+    case .postponed(let wait):
+      suspend(connection, mhdConnection) { wait(Postponement($0)) }
       return true
     case .stream(let stream, let fields):
       return handOff(connection, mhdConnection, to: stream, fields, method: method, version: version)
+    }
+  }
+
+  /// Suspends a connection, and has `work` see to what it is resumed with.
+  private func suspend(_ connection: Connection, _ mhdConnection: OpaquePointer, _ work: (DeferredResponse) -> Void) {
+    connection.exchange.suspended()
+    let pending = DeferredResponse(connection: mhdConnection, all: deferredResponses)
+    connection.deferredResponse = pending
+    MHD_suspend_connection(mhdConnection)
+    if deferredResponses.insert(pending) {
+      work(pending)
+    } else {
+      pending.respond(.response(handler.response(to: .draining)))
     }
   }
 }

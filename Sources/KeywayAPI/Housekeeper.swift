@@ -13,11 +13,12 @@ final class Housekeeper: Sendable {
   private let access: AccessControl
   private let streams: StreamRegistry
   private let rates: RequestRateLimiter
+  private let waits: RevisionWaits
   private let queue = DispatchQueue(label: "keyway.housekeeper", qos: .utility)
 
   init(
     store: Store, pages: PageStore, idempotency: IdempotencyStore, access: AccessControl, streams: StreamRegistry,
-    rates: RequestRateLimiter
+    rates: RequestRateLimiter, waits: RevisionWaits
   ) {
     self.store = store
     self.pages = pages
@@ -25,6 +26,7 @@ final class Housekeeper: Sendable {
     self.access = access
     self.streams = streams
     self.rates = rates
+    self.waits = waits
   }
 
   /// Begins, and goes on for as long as there is an owner.
@@ -40,6 +42,7 @@ final class Housekeeper: Sendable {
     pages.sweep(written: store.snapshot.writtenBytes)
     idempotency.sweep()
     rates.sweep()
+    waits.sweep()
     access.reloadKeys()
     access.sessions.sweep(now: access.present)
     streams.expire(streams.owners.takeInvalid(access.validity))

@@ -32,6 +32,8 @@ package final class KeywayServer: Sendable {
     /// Bounds of what is remembered of requests with an `Idempotency-Key`.
     package var idempotency = IdempotencyMemory.Limits()
 
+    /// What this node tells others, and how long it lets requests wait.
+    package var node = Node.Options()
     /// Who may ask.
     package var access = AccessOptions()
 
@@ -123,14 +125,17 @@ package final class KeywayServer: Sendable {
     let services = StreamServices(
       hub: hub, ledger: ledger, epoch: epoch, limits: configuration.streams, random: random)
     let streams = Streams(services, journal: journal)
+    let node = Node(configuration.node, host: configuration.host, port: socket.port) {
+      Identifiers.monotonicNanoseconds
+    }
     store = Store(
       schema: schema, journal: journal, limits: configuration.store,
-      publisher: streams,
+      publisher: NodePublisher(streams: streams, node: node),
       now: { Identifiers.epochMilliseconds }, notify: { Self.note($0, conditions) })
     let pages = PageStore(limits: configuration.pages, ledger: ledger, now: now, random: random)
     let idempotency = IdempotencyStore(limits: configuration.idempotency, ledger: ledger, now: now)
     api = RequestRouter(
-      store: store, streams: streams, hub: hub, pages: pages, idempotency: idempotency,
+      store: store, node: node, streams: streams, hub: hub, pages: pages, idempotency: idempotency,
       ledger: ledger, limits: configuration.requests,
       hosts: try HostNames(host: configuration.host, others: configuration.names, port: configuration.port),
       access: access, origins: origins, rates: rates, random: random,
@@ -139,7 +144,7 @@ package final class KeywayServer: Sendable {
     registry.collect { registry in Self.export(conditions, log, to: registry) }
     housekeeper = Housekeeper(
       store: store, pages: pages, idempotency: idempotency, access: access, streams: streams.registry,
-      rates: rates)
+      rates: rates, waits: node.waits)
     self.access = access
     if journal.bounds.last == 0 {
       _ = try store.recover(schemaText: schemaText)

@@ -1,5 +1,6 @@
 import HTTPServer
 import HTTPTypes
+import KeyValueModel
 import Logging
 import ModelStore
 import Tokens
@@ -7,6 +8,8 @@ import Tokens
 /// The way of a request to its handler: finds its route, makes a response of every problem, and counts what was
 /// answered.
 final class RequestRouter: RequestHandler, Sendable {
+  private let store: Store
+  private let node: Node
   private let idempotency: IdempotencyStore
   private let hosts: HostNames
   private let access: AccessControl
@@ -24,11 +27,13 @@ final class RequestRouter: RequestHandler, Sendable {
 
   /// The router to a store and its streams. `makeID` gives a new object id at each call.
   init(
-    store: Store, streams: Streams, hub: StreamHub, pages: PageStore,
+    store: Store, node: Node, streams: Streams, hub: StreamHub, pages: PageStore,
     idempotency: IdempotencyStore, ledger: MemoryLedger, limits: RequestLimits, hosts: HostNames, access: AccessControl,
     origins: Origins, rates: RequestRateLimiter, random: @escaping @Sendable () -> UInt64,
     registry: PrometheusRegistry, conditions: ConditionLog, logger: Logger, makeID: @escaping @Sendable () -> String
   ) {
+    self.store = store
+    self.node = node
     self.idempotency = idempotency
     self.hosts = hosts
     self.access = access
@@ -60,7 +65,7 @@ final class RequestRouter: RequestHandler, Sendable {
         journal: JournalHandler(store: store, streams: streams.journal, readings: readings, limits: limits),
         schema: SchemaHandlers(schema: store.schema),
         operations: OperationsHandlers(
-          store: store, streams: streams.registry, hub: hub, idempotency: idempotency, ledger: ledger,
+          store: store, node: node, streams: streams.registry, hub: hub, idempotency: idempotency, ledger: ledger,
           readiness: readiness, registry: registry),
         idempotency: IdempotentHandlers(store: idempotency, registry: registry),
         sessions: SessionHandlers(access: access, random: random),
@@ -69,12 +74,14 @@ final class RequestRouter: RequestHandler, Sendable {
     registry.collect { registry in
       for counts in counts { counts.export(to: registry) }
       readings.export(to: registry)
+      registry.set("keyway_requests_behind", to: Double(node.waits.count))
     }
   }
 
   /// From now on requests are answered `draining`, but for those of operators.
   func beginDraining() {
     readiness.beginDraining()
+    node.waits.close()
   }
 
   /// Ends what is still being worked out. Called once nobody waits for it any more.
@@ -89,6 +96,8 @@ final class RequestRouter: RequestHandler, Sendable {
 
   /// Answers a request; the one place that catches problems, and that counts.
   func handle(_ request: borrowing Request) -> HandlerResponse {
+    // What is not said to be judged by a newer state was judged by this one.
+    let revision = store.revision
     var route: Route?
     var requester = Requester.anybody(nil)
     let response: HandlerResponse
@@ -101,7 +110,7 @@ final class RequestRouter: RequestHandler, Sendable {
     let answer = Answer(
       method: request.method, address: request.address, counts: route?.counts ?? otherCounts,
       fields: origins.isEmpty ? [:] : origins.fields(for: request.header(.origin)), owner: requester.identity,
-      isUnknown: requester.isUnknown)
+      isUnknown: requester.isUnknown, revision: revision)
     return counted(response, answer)
   }
 
@@ -117,6 +126,8 @@ final class RequestRouter: RequestHandler, Sendable {
     let owner: Identity?
     /// Whether a token might have been sent and was not.
     let isUnknown: Bool
+    /// How far the store had come when the request began.
+    let revision: Revision
   }
 
   private func counted(_ response: HandlerResponse, _ answer: Answer) -> HandlerResponse {
@@ -127,11 +138,15 @@ final class RequestRouter: RequestHandler, Sendable {
       counts.count(method, status: response.status)
       noteRefusal(response, answer.address)
       response.fields.append(contentsOf: answer.fields)
+      name(answer.revision, in: &response.fields)
       return .response(response)
+    case .postponed: return response
     case .stream(let stream, let fields):
       counts.count(method, status: .ok)
       if let owner = answer.owner { registry.owners.add(stream.id, owner) }
-      return .stream(stream, fields: fields + answer.fields)
+      var fields = fields + answer.fields
+      name(answer.revision, in: &fields)
+      return .stream(stream, fields: fields)
     case .deferred(let start):
       return .deferred { completion in
         start(
@@ -141,14 +156,22 @@ final class RequestRouter: RequestHandler, Sendable {
             // Who has left is refused too, and nothing is full for that.
             if response.reason != nil, !completion.isAbandoned { noteRefusal(response, answer.address) }
             response.fields.append(contentsOf: answer.fields)
+            name(answer.revision, in: &response.fields)
             return response
-          } willStream: { [registry = self.registry] stream, fields in
+          } willStream: { [self] stream, fields in
             counts.count(method, status: .ok)
             if let owner = answer.owner { registry.owners.add(stream.id, owner) }
-            return fields + answer.fields
+            var fields = fields + answer.fields
+            name(answer.revision, in: &fields)
+            return fields
           })
       }
     }
+  }
+
+  /// Says by which state a request was judged, where that was not said.
+  private func name(_ revision: Revision, in fields: inout HTTPFields) {
+    if fields[.keywayCursor] == nil { fields[.keywayCursor] = store.cursor(revision).description }
   }
 
   /// Without a token, what a rule refuses and what is not there are answered alike.
@@ -156,7 +179,9 @@ final class RequestRouter: RequestHandler, Sendable {
     guard answer.isUnknown, let code = response.reason.flatMap(ProblemCode.init), code.dependsOnAccess else {
       return response
     }
-    return AccessControl.unauthenticated.response
+    var refusal = AccessControl.unauthenticated.response
+    refusal.fields[.keywayCursor] = response.fields[.keywayCursor]
+    return refusal
   }
 
   private func noteRefusal(_ response: Response, _ address: ClientAddress) {
@@ -200,7 +225,7 @@ final class RequestRouter: RequestHandler, Sendable {
     }
     // From here on shares and limits are those of the identity, from whatever address it comes.
     if let mark = requester.mark { request.note(client: mark.client) }
-    if !route.isUnlimited { try rates.take(request.client) }
+    if !route.isUnlimited, !request.isPostponed { try rates.take(request.client) }
     guard var handler = route.handler(of: method) else {
       throw Problem(.methodNotAllowed, "\(method.rawValue) is none of \(route.allow)").with(.allow, route.allow)
     }
@@ -208,7 +233,10 @@ final class RequestRouter: RequestHandler, Sendable {
       let form = try Negotiation.form(of: request, available: route.forms)
       if form == .stream, let stream = route.stream { handler = stream }
     }
-    if !route.isAlwaysServed { try readiness.check() }
+    if !route.isAlwaysServed {
+      try readiness.check()
+      if let postponement = try node.postponement(of: request, store) { return postponement }
+    }
     let context = RequestContext(route: route, target: target, requester: requester)
     try admission.check(context)
     return try handler(request, context)
@@ -232,6 +260,12 @@ final class RequestRouter: RequestHandler, Sendable {
 
   /// Answers what the server refuses before there is a request, and what it cannot answer afterwards.
   func response(to fault: RequestFault) -> Response {
+    var response = problem(of: fault)
+    name(store.revision, in: &response.fields)
+    return response
+  }
+
+  private func problem(of fault: RequestFault) -> Response {
     switch fault {
     case .bodyTooLarge(let limit): Problem(.contentTooLarge, "a body has at most \(limit) bytes").response
     case .headersTooLarge(let limit): Problem(.headersTooLarge, "the headers have at most \(limit) bytes").response

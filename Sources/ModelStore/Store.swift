@@ -14,11 +14,11 @@ import Locking
 /// this order: writing, publication, latest. `queue` and `currentCondition` are never held with another.
 package final class Store: Sendable {
   /// What becomes of a write: called on the writer right after the transaction was applied or refused, with the state
-  /// as this transaction left it. Gives what is to be done once the commit is durable and published, or has come to
-  /// nothing because the journal could not take it.
+  /// as this transaction left it and its revision. Gives what is to be done once the commit is durable and published,
+  /// or has come to nothing because the journal could not take it.
   package typealias Conclusion =
     @Sendable (
-      _ outcome: Result<Commit, ModelError>, _ state: borrowing ModelState
+      _ outcome: Result<Commit, ModelError>, _ state: borrowing ModelState, _ revision: Revision
     ) -> @Sendable (StoreUnavailable?) -> Void
 
   /// What is to be kept with a commit, in the journal; called on the writer with the state as the commit left it.
@@ -113,6 +113,9 @@ package final class Store: Sendable {
   /// The published state. Never waits for a write or for observers being told.
   package var snapshot: Snapshot { latest.withLock { $0 } }
 
+  /// How far it has come.
+  package var revision: Revision { latest.withLock { $0.revision } }
+
   /// Whether it can be read and written.
   package var condition: Condition { currentCondition.withLock { $0 } }
 
@@ -197,7 +200,7 @@ package final class Store: Sendable {
           bytes += record.body.count
           records.append(record)
         }
-        actions.append(submission.conclude(outcome, writing.model.state))
+        actions.append(submission.conclude(outcome, writing.model.state, writing.model.revision))
       }
       writing.lastBatchCount = commits.count
       guard !commits.isEmpty else { return nil }

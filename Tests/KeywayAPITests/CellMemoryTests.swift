@@ -30,7 +30,7 @@ struct CellMemoryTests {
 
   private func commit(_ operation: KeyValueModel.Operation) throws {
     let done = DispatchSemaphore(value: 0)
-    _ = store.submit(Transaction([operation])) { outcome, _ in
+    _ = store.submit(Transaction([operation])) { outcome, _, _ in
       if case .failure(let error) = outcome { Issue.record(error) }
       return { _ in done.signal() }
     }

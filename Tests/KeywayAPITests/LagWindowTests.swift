@@ -30,7 +30,7 @@ struct LagWindowTests {
   @discardableResult
   private func commit(_ operations: KeyValueModel.Operation...) throws -> Revision {
     let done = DispatchSemaphore(value: 0)
-    let isTaken = store.submit(Transaction(operations)) { outcome, _ in
+    let isTaken = store.submit(Transaction(operations)) { outcome, _, _ in
       if case .failure(let error) = outcome { Issue.record(error) }
       return { _ in done.signal() }
     }

@@ -29,7 +29,7 @@ struct DurabilityTests {
 
     func write(_ operations: KeyValueModel.Operation...) async -> (Result<Commit, ModelError>, StoreUnavailable?) {
       await withCheckedContinuation { continuation in
-        let isAccepted = store.submit(Transaction(operations)) { outcome, _ in
+        let isAccepted = store.submit(Transaction(operations)) { outcome, _, _ in
           { failure in continuation.resume(returning: (outcome, failure)) }
         }
         #expect(isAccepted)
@@ -84,7 +84,7 @@ struct DurabilityTests {
       journal.faults.withLock { $0.append = .refused("full") }
       for _ in 0..<3 {
         let failure = await withCheckedContinuation { continuation in
-          _ = store.submit(Transaction([create])) { _, _ in { continuation.resume(returning: $0) } }
+          _ = store.submit(Transaction([create])) { _, _, _ in { continuation.resume(returning: $0) } }
         }
         #expect(failure != nil)
       }
@@ -153,7 +153,7 @@ struct DurabilityTests {
     let answers = Locked(0)
     func submit(_ value: Int64) throws {
       let transaction = Transaction([try set(value)])
-      #expect(fixture.store.submit(transaction) { _, _ in { _ in answers.withLock { $0 += 1 } } })
+      #expect(fixture.store.submit(transaction) { _, _, _ in { _ in answers.withLock { $0 += 1 } } })
     }
     try submit(1)
     reached.wait()
@@ -179,7 +179,7 @@ struct DurabilityTests {
     for _ in 0..<10 {
       let note = KeyValueModel.Operation.set(
         try ref("Account/1"), keyPath: "note", .string(String(repeating: "x", count: 400)))
-      _ = fixture.store.submit(Transaction([note])) { outcome, _ in
+      _ = fixture.store.submit(Transaction([note])) { outcome, _, _ in
         let revision = try? outcome.get().revision
         return { _ in answers.withLock { $0.append(revision ?? 0) } }
       }

@@ -50,7 +50,7 @@ struct ReplayTests {
         watchers.append((observer, object, revision))
       }
       let outcome = await withCheckedContinuation { continuation in
-        let isAccepted = fixture.store.submit(Transaction(operations, writer: "w\(revision)")) { outcome, _ in
+        let isAccepted = fixture.store.submit(Transaction(operations, writer: "w\(revision)")) { outcome, _, _ in
           { _ in continuation.resume(returning: outcome) }
         }
         #expect(isAccepted)

@@ -47,7 +47,7 @@ struct StoreTests {
     for number in 1...4 as ClosedRange<Int64> {
       let value: Value = number == 3 ? .string("no") : .integer(number)
       let transaction = Transaction([.set(try ref("Account/1"), keyPath: "balance", value)])
-      let isAccepted = fixture.store.submit(transaction) { outcome, state in
+      let isAccepted = fixture.store.submit(transaction) { outcome, state, _ in
         // The state is the one that this very transaction left.
         let seen = Reference("Account/1").flatMap { state.record($0)?.values[0].json } ?? "?"
         let revision = (try? outcome.get().revision).map { "\($0)" } ?? "failed"
@@ -79,7 +79,7 @@ struct StoreTests {
     gate.close(fixture.store)
     let concluded = Locked(0)
     func submit() -> Bool {
-      fixture.store.submit(Transaction([])) { _, _ in
+      fixture.store.submit(Transaction([])) { _, _, _ in
         concluded.withLock { $0 += 1 }
         return { _ in }
       }

@@ -55,7 +55,7 @@ struct StoreFixture {
   @discardableResult
   func write(_ operations: KeyValueModel.Operation...) async -> Result<Commit, ModelError>? {
     await withCheckedContinuation { continuation in
-      let isAccepted = store.submit(Transaction(operations, writer: "w")) { outcome, _ in
+      let isAccepted = store.submit(Transaction(operations, writer: "w")) { outcome, _, _ in
         { _ in continuation.resume(returning: outcome) }
       }
       if !isAccepted { continuation.resume(returning: nil) }
@@ -88,7 +88,7 @@ final class Gate: Sendable {
 
   /// Blocks the writer in the conclusion of an empty transaction, and waits until it is there.
   func close(_ store: Store) {
-    let isAccepted = store.submit(Transaction([])) { [self] _, _ in
+    let isAccepted = store.submit(Transaction([])) { [self] _, _, _ in
       reached.signal()
       semaphore.wait()
       return { _ in }

@@ -112,6 +112,7 @@ struct FetchHandler: Sendable {
         (word, fetch, offset) = try pages.fetch(page: page, subject: subject, owner: owner)
       } else {
         let snapshot = store.snapshot
+        budget.cursor = store.cursor(snapshot.revision)
         let rows = try rows(budget.metered(snapshot.state))
         try budget.check()
         fetch = PageStore.Fetch(snapshot: snapshot, rows: rows, subject: subject, owner: owner)

@@ -21,6 +21,7 @@ struct KeyPathHandlers: Sendable {
     return try readings.response(to: request) { [store] budget throws(Problem) in
       let snapshot = store.snapshot
       let cursor = store.cursor(snapshot.revision)
+      budget.cursor = cursor
       let state = budget.metered(snapshot.state)
       let record = try snapshot.state.requireRecord(reference, for: viewer, in: state)
       var paths: [ModelKeyPath] = []

@@ -86,7 +86,7 @@ struct TransactionWriter: Sendable {
     let isAccepted = store.submit(
       submission.transaction, of: submission.client.hashValue, bytes: submission.bytes,
       attachment: submission.attachment
-    ) { [self] outcome, state in
+    ) { [self] outcome, state, revision in
       if case .success(let commit) = outcome, kept == nil, write.isAbout(moreThan: Self.largeBytes, in: state) {
         let state = copy state
         return { failure in
@@ -97,7 +97,8 @@ struct TransactionWriter: Sendable {
       let response: Response =
         switch outcome {
         case .success(let commit): kept?.withLock { $0 } ?? rendered(commit, state)
-        case .failure(let error): refusal(error, of: write, for: submission.viewer, state)
+        case .failure(let error):
+          refusal(error, of: write, for: submission.viewer, state).judged(by: store.cursor(revision)).response
         }
       return { failure in
         completion.respond(failure.map { Problem(.storeUnavailable, $0.reason).response } ?? response)
@@ -108,23 +109,23 @@ struct TransactionWriter: Sendable {
     }
   }
 
-  /// The response to what the model refuses; where a condition failed, with the present `ETag`.
+  /// The problem of what the model refuses; where a condition failed, with the present `ETag`.
   private func refusal(
     _ error: ModelError, of write: Write, for viewer: Viewer?, _ state: borrowing ModelState
-  ) -> Response {
+  ) -> Problem {
     let problem = write.refusal(error)
     guard error.code == .staleRevision, let reference = write.subject.reference,
       let record = state.record(reference)
-    else { return problem.response }
+    else { return problem }
     if let viewer {
       let tag = guarded(write.subject, viewer).flatMap { $0.tag(in: state, epoch: store.epoch, limits) }
-      return problem.with(.eTag, tag.map { "\"\($0)\"" }).response
+      return problem.with(.eTag, tag.map { "\"\($0)\"" })
     }
     var revision = state.revision(of: reference)
     if case .keyPath(_, let text) = write.subject, let path = try? store.schema.resolve(text, from: record.entity) {
       revision = state.revision(of: reference, along: path)
     }
-    return problem.with(.eTag, store.cursor(revision).entityTag).response
+    return problem.with(.eTag, store.cursor(revision).entityTag)
   }
 
   private static func writer(of request: borrowing Request) throws(Problem) -> String? {
@@ -143,8 +144,13 @@ struct TransactionWriter: Sendable {
     do throws(Problem) {
       return try read()
     } catch {
-      let record = try store.snapshot.state.requireRecord(reference, for: viewer)
-      if let keyPath { _ = try store.schema.resolve(keyPath, from: record.entity, of: reference) }
+      let snapshot = store.snapshot
+      do throws(Problem) {
+        let record = try snapshot.state.requireRecord(reference, for: viewer)
+        if let keyPath { _ = try store.schema.resolve(keyPath, from: record.entity, of: reference) }
+      } catch {
+        throw error.judged(by: store.cursor(snapshot.revision))
+      }
       throw error
     }
   }

@@ -10,6 +10,7 @@ struct OperationsHandlers: Sendable {
   private static let version = "0.1.0"
 
   let store: Store
+  let node: Node
   let streams: StreamRegistry
   let hub: StreamHub
   let idempotency: IdempotencyStore
@@ -45,7 +46,7 @@ struct OperationsHandlers: Sendable {
   func status(_ request: borrowing Request, _ context: RequestContext) -> HandlerResponse {
     let snapshot = store.snapshot
     let counts = streams.counts
-    let body: JSONObject = [
+    var body: JSONObject = [
       "version": .string(Self.version),
       "epoch": .string(store.epoch),
       "revision": .integer(Int64(snapshot.revision)),
@@ -61,6 +62,7 @@ struct OperationsHandlers: Sendable {
       "draining": .bool(readiness.isDraining),
       "store": .object(storeStatus),
     ]
+    for (name, value) in node.status.members { body[name] = value }
     return .response(.json(body))
   }
 

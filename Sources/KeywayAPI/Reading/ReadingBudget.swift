@@ -10,6 +10,9 @@ package final class ReadingBudget {
     static let bytes = 64 << 10
   }
 
+  /// The state that is read, once that is known: what the request is refused for is judged by it.
+  var cursor: Cursor?
+
   /// How much longer an answer may grow until its memory is reserved again.
   private static let reservedAtOnce = 64 << 10
 

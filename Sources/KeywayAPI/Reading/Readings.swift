@@ -35,7 +35,7 @@ final class Readings: Sendable {
       try trial.check()
       return .response(response)
     } catch {
-      guard trial.isTrialOver else { throw error }
+      guard trial.isTrialOver else { throw error.judged(by: trial.cursor) }
       return deferred(for: request.client, reading)
     }
   }
@@ -66,14 +66,14 @@ final class Readings: Sendable {
 
   /// The answer to a client that waits for it.
   private func response(to client: ClientAddress, _ completion: Completion, _ reading: Reading) -> Response {
+    let budget = ReadingBudget(limits, of: client, in: ledger) { completion.isAbandoned }
     do throws(Problem) {
-      let budget = ReadingBudget(limits, of: client, in: ledger) { completion.isAbandoned }
       defer { if budget.work.stop == .abandoned { abandoned.add(1, ordering: .relaxed) } }
       let response = try reading(budget)
       try budget.check()
       return budget.settled(response)
     } catch {
-      return error.response
+      return error.judged(by: budget.cursor).response
     }
   }
 

@@ -79,6 +79,10 @@ package struct Problem: Error, Sendable {
     return problem
   }
 
+  /// The same problem with the state that the request was judged by (the specification, section 13). With nil it is
+  /// as it was.
+  func judged(by cursor: Cursor?) -> Problem { cursor.map { with(.keywayCursor, $0.description) } ?? self }
+
   /// What a response with a problem is of.
   static let mediaType = "application/problem+json"
 

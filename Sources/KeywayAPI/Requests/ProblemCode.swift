@@ -50,6 +50,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
   case tooManyStreams = "too-many-streams"
   case tooManyQueries = "too-many-queries"
   case overloaded
+  case behind
   case draining
   case storeUnavailable = "store-unavailable"
   case internalError = "internal-error"
@@ -79,7 +80,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .tooManyCells, .tooManyKeyPaths, .tooManyOperations, .tooManyObjects, .tooManyBytes, .tooManySteps,
       .tooManyRequests:
       .tooManyRequests
-    case .tooManyStreams, .tooManyQueries, .overloaded, .draining, .storeUnavailable: .serviceUnavailable
+    case .tooManyStreams, .tooManyQueries, .overloaded, .behind, .draining, .storeUnavailable: .serviceUnavailable
     case .internalError: .internalServerError
     case .notImplemented: .notImplemented
     case .unsupportedVersion: .httpVersionNotSupported
@@ -162,6 +163,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
         + "does; try later."
     case .tooManyQueries:
       "The server has as many live queries, or rows of them, as queries.maximum and queries.rows allow; try later."
+    case .behind: "The server has not come to the state that Keyway-Cursor names."
     case .overloaded: "The server has more to do than its limits allow; try again."
     case .draining: "The server is about to stop; try again."
     case .storeUnavailable: "The store is not ready yet, or its disk takes no writes; nothing was changed. Try again."

@@ -59,7 +59,7 @@ struct EmployeeStreams {
     let done = DispatchSemaphore(value: 0)
     for (index, transaction) in transactions.enumerated() {
       let isLast = index == transactions.count - 1
-      let isTaken = store.submit(transaction) { outcome, _ in
+      let isTaken = store.submit(transaction) { outcome, _, _ in
         if case .failure(let error) = outcome { fatalError("a benchmark's own transaction failed: \(error)") }
         return { _ in if isLast { done.signal() } }
       }

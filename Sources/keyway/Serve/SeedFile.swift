@@ -36,7 +36,7 @@ enum SeedFile {
     let result = Locked<(mistake: ModelError?, refusal: StoreUnavailable?)>((nil, nil))
     let done = DispatchSemaphore(value: 0)
     // The operator's own, and no request waits yet.
-    _ = store.submit(Transaction(operations), limits: .unlimited) { outcome, _ in
+    _ = store.submit(Transaction(operations), limits: .unlimited) { outcome, _, _ in
       if case .failure(let error) = outcome { result.withLock { $0.mistake = error } }
       return { unavailable in
         result.withLock { $0.refusal = unavailable }

@@ -22,6 +22,9 @@ extension Settings {
     SettingLimit("access.streams", of: .client, "429 `too-many-streams` with `Retry-After`"),
     SettingLimit(
       "access.revocations", of: .server, "503 `overloaded`, and nothing is revoked until others have been lifted"),
+    SettingLimit("nodes.waitSeconds", of: .request, "503 `behind` with `Retry-After`"),
+    SettingLimit("nodes.waiting", of: .server, "503 `behind` with `Retry-After`, at once"),
+    SettingLimit("nodes.waitingPerClient", of: .client, "503 `behind` with `Retry-After`, at once"),
     SettingLimit("log.access", of: .server, "see <doc:Operating>"),
     SettingLimit(
       "log.bytes", of: .server,

@@ -1,0 +1,16 @@
+import KeyValueModel
+import KeyValueObserving
+import ModelStore
+
+/// Passes commits on to the streams, and then to the requests that wait for them.
+struct NodePublisher: StorePublisher {
+  let streams: Streams
+  let node: Node
+
+  func publish(
+    _ events: [ObserverEvent], _ queryEvents: [QueryEvent], upTo revision: Revision
+  ) -> Revision {
+    defer { node.waits.reached(revision) }
+    return streams.publish(events, queryEvents, upTo: revision)
+  }
+}

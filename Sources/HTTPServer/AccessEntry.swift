@@ -19,7 +19,7 @@ final class AccessEntry: @unchecked Sendable {
     record.status = response.status.code
     record.reason = response.reason
     let isBodySent = record.method != "HEAD" && response.status.code != 204 && response.status.code != 304
-    record.byteCount = isBodySent ? response.body.count : 0
+    record.byteCount = isBodySent ? response.contentCount : 0
   }
 
   /// Hands the record over. Call once.

@@ -6,8 +6,8 @@ import Synchronization
 /// for every request on it.
 ///
 /// `@unchecked Sendable`: `exchange`, `target`, `requestID`, `address`, `isForwardedOverTLS`, `client`, `access`,
-/// `body`, `deferredResponse`, `gate` and `isRequestUnderWay` are touched by the one libmicrohttpd thread that the
-/// connection belongs to; `registryIndex` under the registry's lock; the rest is constant or atomic.
+/// `body`, `deferredResponse`, `fileLease`, `gate` and `isRequestUnderWay` are touched by the one libmicrohttpd thread
+/// that the connection belongs to; `registryIndex` under the registry's lock; the rest is constant or atomic.
 final class Connection: @unchecked Sendable {
   /// libmicrohttpd's descriptor; valid as long as the connection is registered.
   let descriptor: Int32
@@ -30,6 +30,8 @@ final class Connection: @unchecked Sendable {
   var deferredResponse: DeferredResponse?
   /// Whether the handler has postponed the request.
   var isPostponed = false
+  /// What counts the file that is being sent.
+  var fileLease: OpenFiles.Lease?
   private var gate: RequestGate
   /// Whether the time for a request runs. The first has been under way since the connection was made.
   private var isRequestUnderWay = true
@@ -152,6 +154,7 @@ final class Connection: @unchecked Sendable {
     body = RequestBody()
     deferredResponse = nil
     isPostponed = false
+    fileLease = nil
     deadline.store(MonotonicClock.milliseconds + Int64(limits.keepAliveSeconds) * 1_000, ordering: .relaxed)
     isRequestUnderWay = false
     if gate.hasPartOfHead { beginTime(limits) }

@@ -8,6 +8,8 @@ package struct Response: Sendable {
   package var fields: HTTPFields
   /// The content. It is counted but not sent for HEAD, and neither with status 204 or 304.
   package var body: [UInt8]
+  /// The content where it is part of a file; `body` is empty then.
+  package var file: FileContent?
   /// What the client was granted for the body while it was made, which goes over to the server that sends it; without
   /// one the server reserves it then.
   package var memory: MemoryReservation?
@@ -20,4 +22,7 @@ package struct Response: Sendable {
     self.fields = fields
     self.body = body
   }
+
+  /// How many bytes the content has.
+  var contentCount: Int { file?.count ?? body.count }
 }

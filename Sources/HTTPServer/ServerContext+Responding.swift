@@ -33,8 +33,10 @@ extension ServerContext {
   func send(_ response: consuming Response, _ connection: Connection, _ mhdConnection: OpaquePointer) -> Bool {
     if let id = connection.requestID { handler.finish(&response, of: id) }
     connection.access?.answered(response)
-    connection.slot.traffic.count(response.body.count)
-    guard let queueable = SentBody.makeResponse(of: response) else { return false }
+    connection.slot.traffic.count(response.contentCount)
+    connection.fileLease = response.file?.lease
+    let made = response.file.map { $0.makeResponse() } ?? SentBody.makeResponse(of: response)
+    guard let queueable = made else { return false }
     defer { MHD_destroy_response(queueable) }
     for field in response.fields where !Self.isOurs(field.name) {
       MHD_add_response_header(queueable, field.name.rawName, field.value)

@@ -30,14 +30,19 @@ let package = Package(
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
   ],
   targets: [
-    // C is imported by these four alone. First libmicrohttpd, with Linux calls that Swift's Glibc module lacks.
+    // C is imported by these five alone. First libmicrohttpd, with Linux calls that Swift's Glibc module lacks.
     .systemLibrary(name: "CMicrohttpd", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
-    // Second epoll and strptime, for the loopback kit and the import; Swift's Glibc module lacks them too.
+    // Second epoll, strptime and O_PATH, for the loopback kit, the import and public files; Swift's Glibc module lacks them too.
     .systemLibrary(name: "CLinux"),
     // Third SHA-256 of Nettle, which libmicrohttpd-dev installs by way of GnuTLS.
     .systemLibrary(name: "CNettle", providers: [.apt(["nettle-dev"])]),
     // Fourth the calls by which libmicrohttpd reads and accepts, so that requests are judged before it parses them.
     .target(name: "CSocketCalls"),
+    // Fifth the files for browsers, which C embeds in half a second: as Swift's array literals they take a minute.
+    .target(name: "CBrowserFiles"),
+    .target(
+      name: "KeywayBrowser", dependencies: ["CBrowserFiles", "Digests", "Notation"], exclude: ["Resources"],
+      swiftSettings: strict),
     .target(name: "Digests", dependencies: ["CNettle"], swiftSettings: strict),
     .target(name: "Locking", swiftSettings: strict),
     // How numbers and times are written: zero padding, the calendar, RFC 3339.
@@ -103,8 +108,8 @@ let package = Package(
     .target(
       name: "KeywayAPI",
       dependencies: [
-        "Digests", "Expressions", "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "Locking",
-        "ModelStore", "Notation", "Scheduling", "Tokens",
+        "CLinux", "Digests", "Expressions", "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving",
+        "KeywayBrowser", "Locking", "ModelStore", "Notation", "Scheduling", "Tokens",
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "DequeModule", package: "swift-collections"),
@@ -178,8 +183,8 @@ let package = Package(
       name: "KeywayAPITests",
       dependencies: [
         "Seeding",
-        "HTTPServer", "Journal", "JournalTesting", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayClient",
-        "Locking", "LoopbackKit", "ModelStore", "Tokens",
+        "HTTPServer", "Journal", "JournalTesting", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayBrowser",
+        "KeywayClient", "Locking", "LoopbackKit", "ModelStore", "Tokens",
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
       ],

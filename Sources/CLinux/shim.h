@@ -9,4 +9,8 @@ static inline const char *keyway_strptime(const char *text, const char *format, 
   extern char *strptime(const char *, const char *, void *);
   return strptime(text, format, result);
 }
+
+// <fcntl.h> hides O_PATH unless _GNU_SOURCE is defined; it is the same number on all that Swift runs on
+// (asm-generic/fcntl.h).
+static const int keyway_open_path_only = 010000000;
 #endif

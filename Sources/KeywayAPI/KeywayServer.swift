@@ -36,6 +36,8 @@ package final class KeywayServer: Sendable {
     package var node = Node.Options()
     /// Who may ask.
     package var access = AccessOptions()
+    /// Which files are served.
+    package var files = FileOptions()
 
     /// Which requests the access log tells of. `log.access`.
     package var accessLog = AccessLogLevel.off
@@ -114,6 +116,7 @@ package final class KeywayServer: Sendable {
     let origins = try Origins(configuration.access.origins)
     let proxies = try TrustedProxies(configuration.access.proxies)
     let rates = RequestRateLimiter(configuration.access.rates) { Identifiers.monotonicNanoseconds }
+    let files = try FileHandlers(configuration.files)
     let socket = try socket ?? ListeningSocket(host: configuration.host, port: configuration.port)
     let random: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
     let registry = PrometheusRegistry()
@@ -139,7 +142,7 @@ package final class KeywayServer: Sendable {
       ledger: ledger, limits: configuration.requests,
       hosts: try HostNames(host: configuration.host, others: configuration.names, port: configuration.port),
       access: access, origins: origins, rates: rates, random: random,
-      registry: registry, conditions: conditions, logger: logger,
+      files: files, registry: registry, conditions: conditions, logger: logger,
       makeID: { Identifiers.makeUUIDv7(milliseconds: Identifiers.epochMilliseconds, random: (random(), random())) })
     registry.collect { registry in Self.export(conditions, log, to: registry) }
     housekeeper = Housekeeper(

@@ -30,7 +30,8 @@ final class RequestRouter: RequestHandler, Sendable {
     store: Store, node: Node, streams: Streams, hub: StreamHub, pages: PageStore,
     idempotency: IdempotencyStore, ledger: MemoryLedger, limits: RequestLimits, hosts: HostNames, access: AccessControl,
     origins: Origins, rates: RequestRateLimiter, random: @escaping @Sendable () -> UInt64,
-    registry: PrometheusRegistry, conditions: ConditionLog, logger: Logger, makeID: @escaping @Sendable () -> String
+    files: FileHandlers, registry: PrometheusRegistry, conditions: ConditionLog, logger: Logger,
+    makeID: @escaping @Sendable () -> String
   ) {
     self.store = store
     self.node = node
@@ -69,7 +70,8 @@ final class RequestRouter: RequestHandler, Sendable {
           readiness: readiness, registry: registry),
         idempotency: IdempotentHandlers(store: idempotency, registry: registry),
         sessions: SessionHandlers(access: access, random: random),
-        revocations: RevocationHandlers(revocations: access.revocations, readings: readings)))
+        revocations: RevocationHandlers(revocations: access.revocations, readings: readings),
+        files: files))
     let counts = table.routes.map(\.counts) + [otherCounts]
     registry.collect { registry in
       for counts in counts { counts.export(to: registry) }
@@ -217,7 +219,7 @@ final class RequestRouter: RequestHandler, Sendable {
       return .response(Response(status: .noContent, fields: fields))
     }
     do throws(Problem) {
-      requester = try self.requester(of: request, host: host)
+      if route.audience != .visitors { requester = try self.requester(of: request, host: host) }
     } catch {
       // Who sends what is no token is nobody, and makes the most work.
       if !route.isUnlimited { try rates.take(request.client) }

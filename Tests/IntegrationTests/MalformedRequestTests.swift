@@ -54,7 +54,7 @@ struct MalformedRequestTests {
     ("/v1/objects/Account/%2e%2e", 404, "unknown-object"), ("/v1/objects/Account/", 404, "unknown-object"),
     ("/v1/objects/Account/\(String(repeating: "x", count: 129))", 404, "unknown-object"),
     ("/v1/streams/none", 404, "unknown-stream"), ("/v1/streams/1-0/cells", 404, "unknown-stream"),
-    ("/", 404, "not-found"), ("/v1/objects/Account/1/a/b", 404, "not-found"), ("//v1/status", 404, "not-found"),
+    ("/nothing", 404, "not-found"), ("/v1/objects/Account/1/a/b", 404, "not-found"), ("//v1/status", 404, "not-found"),
     ("/v1/objects/../status", 404, "unknown-entity"),
   ].map { Mistake(line: "GET \($0.0)", status: $0.1, code: $0.2) }
 

@@ -7,6 +7,12 @@ struct RouteTableTests {
     ("/healthz", "GET, HEAD, OPTIONS"),
     ("/readyz", "GET, HEAD, OPTIONS"),
     ("/metrics", "GET, HEAD, OPTIONS"),
+    ("/", "GET, HEAD, OPTIONS"),
+    ("/keyway.js", "GET, HEAD, OPTIONS"),
+    ("/keyway.d.ts", "GET, HEAD, OPTIONS"),
+    ("/console", "GET, HEAD, OPTIONS"),
+    ("/console/", "GET, HEAD, OPTIONS"),
+    ("/console/index.html", "GET, HEAD, OPTIONS"),
     ("/v1/status", "GET, HEAD, OPTIONS"),
     ("/v1/entities", "GET, HEAD, OPTIONS"),
     ("/v1/entities/Account", "GET, HEAD, OPTIONS"),
@@ -72,7 +78,7 @@ struct RouteTableTests {
   @Test(
     "Paths that name no resource are not-found",
     arguments: [
-      "/", "/v1", "/v1/", "/v2/objects/Account", "/v1/object", "/v1/objects/Account/1/balance/x", "/healthz/",
+      "/index.html", "/v1", "/v1/", "/v2/objects/Account", "/v1/object", "/v1/objects/Account/1/balance/x", "/healthz/",
       "/v1/streams/x/rows", "/v1/streams/x/cells/a/b", "/v1/transactions/1", "/V1/status",
     ])
   func unknownPath(_ target: String) throws {
@@ -85,7 +91,8 @@ struct RouteTableTests {
   func problemPages() throws {
     let server = try TestServer(objects: [])
     for code in [
-      "index-out-of-range", "not-a-collection", "unobservable-key-path", "patch-test-failed", "too-many-objects",
+      "index-out-of-range", "not-a-collection", "range-not-satisfiable", "unobservable-key-path", "patch-test-failed",
+      "too-many-objects",
     ] {
       #expect(try server.client.send("GET", "/v1/problems/\(code)").status == 200, "\(code)")
     }

@@ -13,7 +13,7 @@ struct Admission: Sendable {
     let requester = context.requester
     guard !requester.isAdmin else { return }
     switch context.route.audience {
-    case .everybody: break
+    case .everybody, .visitors: break
     case .operators: if !access.options.openMetrics { throw refusal(of: requester) }
     case .admins: throw refusal(of: requester)
     case .identities: if requester.identity == nil { throw AccessControl.unauthenticated }

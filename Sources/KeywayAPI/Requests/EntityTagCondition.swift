@@ -45,6 +45,15 @@ package enum EntityTagCondition: Sendable {
     }
   }
 
+  /// Whether a strong tag is among the tags, by strong comparison where `strongly`, as `If-Match` wants, and otherwise
+  /// by weak comparison. `tag` is without its quotation marks.
+  func matches(_ tag: String, strongly: Bool) -> Bool {
+    switch self {
+    case .any: true
+    case .tags(let tags): tags.contains { $0.cursor == tag && !(strongly && $0.isWeak) }
+    }
+  }
+
   /// The latest revision of `epoch`, not after `present`, that a strong tag names: what is unchanged since is unchanged
   /// since the others. Nil where there is none, and the condition fails.
   package func latestRevision(of epoch: String, upTo present: Revision) -> Revision? {

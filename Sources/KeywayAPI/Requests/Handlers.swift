@@ -14,4 +14,5 @@ struct Handlers: Sendable {
   let idempotency: IdempotentHandlers
   let sessions: SessionHandlers
   let revocations: RevocationHandlers
+  let files: FileHandlers
 }

@@ -24,6 +24,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
   case pageExpired = "page-expired"
   case unusableCursor = "unusable-cursor"
   case staleRevision = "stale-revision"
+  case rangeNotSatisfiable = "range-not-satisfiable"
   case contentTooLarge = "content-too-large"
   case unsupportedMediaType = "unsupported-media-type"
   case misdirectedRequest = "misdirected-request"
@@ -70,6 +71,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .pageExpired, .unusableCursor: .gone
     case .staleRevision: .preconditionFailed
     case .contentTooLarge: .contentTooLarge
+    case .rangeNotSatisfiable: .rangeNotSatisfiable
     case .unsupportedMediaType: .unsupportedMediaType
     case .misdirectedRequest: .misdirectedRequest
     case .uriTooLong: .uriTooLong
@@ -128,6 +130,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
       "The journal cannot go on from this cursor: too old, of another store, from the future, or none. "
         + "Read all objects."
     case .staleRevision: "What the request depends on has changed; the ETag header has the present version."
+    case .rangeNotSatisfiable: "The file has no bytes of the range; the Content-Range header has its length."
     case .contentTooLarge:
       "The body is larger than request.bodyBytes, or, with a key, than idempotency.bytes; or what it writes is larger "
         + "than object.bytes or transaction.bytes allow."

@@ -11,13 +11,15 @@ final class Route: Sendable {
   /// The variable parts of paths, named as in the patterns.
   enum Parameter: String, Sendable {
     case entity = "Entity"
-    case id, keyPath, stream, cell, code, sub
+    case id, keyPath, stream, cell, code, sub, file
   }
 
   /// Whom a resource is for, on a server with keys.
   enum Audience: Sendable {
     /// Everybody.
     case everybody
+    /// Everybody, whatever token was sent: a page must come also where the cookie has expired.
+    case visitors
     /// Admins; everybody where `access.openMetrics` says so.
     case operators
     /// Admins.
@@ -84,7 +86,7 @@ final class Route: Sendable {
     let methods = handlers.flatMap { $0.key == .get ? [.get, .head] : [$0.key] } + [.options]
     allow = methods.map(\.rawValue).joined(separator: ", ")
     counts = RequestCounts(route: pattern)
-    segments = pattern.dropFirst().split(separator: "/").map { text in
+    segments = pattern.dropFirst().split(separator: "/", omittingEmptySubsequences: false).map { text in
       guard text.hasPrefix("{") else { return .literal(String(text)) }
       guard let parameter = Parameter(rawValue: String(text.dropFirst().dropLast())) else {
         preconditionFailure("'\(text)' in '\(pattern)' is no parameter")

@@ -7,15 +7,17 @@ struct RouteTable: Sendable {
   let routes: [Route]
   /// The routes whose paths have as many segments as the index says.
   private let byCount: [[Route]]
+  /// The route of all other paths, but for those below `/v1`: an application's own files. Nil where there are none.
+  private let rest: Route?
 
   init(_ handlers: Handlers) {
     let (objects, keyPaths, transactions) = (handlers.objects, handlers.keyPaths, handlers.transactions)
     let (fetches, streams, cells, journal) = (handlers.fetches, handlers.streams, handlers.cells, handlers.journal)
     let (schema, operations, sessions) = (handlers.schema, handlers.operations, handlers.sessions)
-    let revocations = handlers.revocations
+    let (revocations, files) = (handlers.revocations, handlers.files)
     // Makes a retried `POST` with an `Idempotency-Key` apply once.
     let once = handlers.idempotency.once
-    routes = [
+    var routes = [
       Route("/healthz", [.get: operations.health], form: nil, isAlwaysServed: true, isUnlimited: true),
       Route("/readyz", [.get: operations.ready], form: nil, isAlwaysServed: true, isUnlimited: true),
       Route(
@@ -56,13 +58,24 @@ struct RouteTable: Sendable {
         "/v1/streams/{stream}/cells/{cell}",
         [.get: cells.get, .put: cells.put, .patch: cells.patch, .delete: cells.delete],
         patchTypes: [Body.json, Body.mergePatch], audience: .streams),
+      Route("/", [.get: files.front], form: nil, isAlwaysServed: true, audience: .visitors),
+      Route("/keyway.js", [.get: files.library("keyway.js")], form: nil, isAlwaysServed: true, audience: .visitors),
+      Route("/keyway.d.ts", [.get: files.library("keyway.d.ts")], form: nil, isAlwaysServed: true, audience: .visitors),
+      Route("/console", [.get: files.consoleFolder], form: nil, isAlwaysServed: true, audience: .visitors),
+      Route("/console/{file}", [.get: files.console], form: nil, isAlwaysServed: true, audience: .visitors),
     ]
     let longest = routes.map(\.segmentCount).max() ?? 0
     byCount = (0...longest).map { [routes] count in routes.filter { $0.segmentCount == count } }
+    rest = files.folder.map { _ in
+      Route("/{file}", [.get: files.published], form: nil, isAlwaysServed: true, audience: .visitors)
+    }
+    if let rest { routes.append(rest) }
+    self.routes = routes
   }
 
   /// The route of a path, nil where nothing is served.
   func route(_ path: [String]) -> Route? {
-    path.count < byCount.count ? byCount[path.count].first { $0.matches(path) } : nil
+    if path.count < byCount.count, let route = byCount[path.count].first(where: { $0.matches(path) }) { return route }
+    return path.first == "v1" ? nil : rest
   }
 }

@@ -25,6 +25,8 @@ extension Settings {
     SettingLimit("nodes.waitSeconds", of: .request, "503 `behind` with `Retry-After`"),
     SettingLimit("nodes.waiting", of: .server, "503 `behind` with `Retry-After`, at once"),
     SettingLimit("nodes.waitingPerClient", of: .client, "503 `behind` with `Retry-After`, at once"),
+    SettingLimit("files.open", of: .server, "503 `overloaded` with `Retry-After`; files of up to 32 KiB do not count"),
+    SettingLimit("files.openPerClient", of: .client, "the same"),
     SettingLimit("log.access", of: .server, "see <doc:Operating>"),
     SettingLimit(
       "log.bytes", of: .server,

@@ -19,6 +19,11 @@ struct SettingsOptions: ParsableArguments {
   var store: String?
 
   @Option(
+    name: .customLong("public"),
+    help: ArgumentHelp("A folder of an application's own files, served at / beside /v1.", valueName: "folder"))
+  var publicFolder: String?
+
+  @Option(
     help: ArgumentHelp("Any other setting; can be repeated. --print-config lists them all.", valueName: "name=value"))
   var set: [String] = []
 
@@ -33,7 +38,9 @@ struct SettingsOptions: ParsableArguments {
 
   /// The settings that hold. Of the flags, `--set` comes last and wins.
   func load() throws(SettingsError) -> Settings {
-    let named = SettingFlag.flags([("host", host), ("port", port), ("schema", schema), ("store", store)])
+    let named = SettingFlag.flags([
+      ("host", host), ("port", port), ("schema", schema), ("store", store), ("public", publicFolder),
+    ])
     return try Settings.load(
       configFile: config, flags: named + set.compactMap(SettingFlag.init(assignment:)),
       environment: ProcessInfo.processInfo.environment)

@@ -1,0 +1,112 @@
+import CLinux
+import Glibc
+
+/// The folder of an application's own files, which the setting `public` names.
+///
+/// A path is opened without reading it (`O_PATH`), then the kernel is asked where that has led: what is not below the
+/// folder, by whatever links, is not there. So no file can be put in its place in between, and no device is opened.
+final class PublicFolder: Sendable {
+  /// Why a folder cannot be served, in a sentence.
+  struct Mistake: Error, CustomStringConvertible {
+    let description: String
+  }
+
+  /// A file of it that is open.
+  struct File {
+    /// Its name in the last folder.
+    let name: String
+    /// How many bytes it had when it was opened.
+    let count: Int
+    /// What an `ETag` says of it between the quotation marks: which file it is, its length, and when it was written.
+    let tag: String
+    /// For reading; the receiver closes it.
+    let descriptor: Int32
+  }
+
+  /// What stands under a path.
+  enum Entry {
+    case file(File)
+    /// A folder with an `index.html`, asked for without a slash behind it.
+    case folder
+    /// The process has no descriptor left.
+    case exhausted
+  }
+
+  /// Where it really is.
+  private let root: String
+
+  /// Serves a folder that exists now.
+  init(path: String) throws(Mistake) {
+    guard let resolved = realpath(path, nil) else {
+      throw Mistake(description: "public is \(path): \(String(cString: strerror(errno)))")
+    }
+    defer { free(resolved) }
+    root = String(cString: resolved)
+    var status = stat()
+    guard stat(root, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+      throw Mistake(description: "public is \(path), which is no folder")
+    }
+  }
+
+  /// What the segments of a path name, nil where there is nothing. An empty last one names the folder's `index.html`.
+  func entry(_ segments: [String]) -> Entry? {
+    var names = segments
+    let namesFolder = names.last == ""
+    if namesFolder { names.removeLast() }
+    guard names.allSatisfy(Self.isVisible) else { return nil }
+    if namesFolder { names.append("index.html") }
+    guard let name = names.last else { return nil }
+    let place = open(names)
+    guard let place else { return errno == EMFILE || errno == ENFILE ? .exhausted : nil }
+    defer { close(place) }
+    var status = stat()
+    guard fstat(place, &status) == 0 else { return nil }
+    switch status.st_mode & S_IFMT {
+    case S_IFDIR:
+      guard !namesFolder, case .file(let index)? = entry(names + [""]) else { return nil }
+      close(index.descriptor)
+      return .folder
+    case S_IFREG:
+      let descriptor = Glibc.open("/proc/self/fd/\(place)", O_RDONLY | O_CLOEXEC | O_NOCTTY)
+      guard descriptor >= 0 else { return errno == EMFILE || errno == ENFILE ? .exhausted : nil }
+      let time = status.st_mtim
+      let tag = [Int(bitPattern: UInt(status.st_ino)), Int(status.st_size), time.tv_sec, time.tv_nsec]
+        .map { String($0, radix: 36) }.joined(separator: "-")
+      return .file(File(name: name, count: Int(status.st_size), tag: tag, descriptor: descriptor))
+    default:
+      return nil
+    }
+  }
+
+  /// A descriptor that only says where a path leads; nil where that is not a visible place of the folder.
+  private func open(_ names: [String]) -> Int32? {
+    let place = Glibc.open(([root] + names).joined(separator: "/"), keyway_open_path_only | O_CLOEXEC)
+    guard place >= 0 else { return nil }
+    if isInside(place) { return place }
+    close(place)
+    errno = ENOENT
+    return nil
+  }
+
+  private func isInside(_ place: Int32) -> Bool {
+    var buffer = [UInt8](repeating: 0, count: Int(PATH_MAX))
+    let count = buffer.withUnsafeMutableBytes { bytes in
+      bytes.withMemoryRebound(to: CChar.self) { text in
+        text.baseAddress.map { readlink("/proc/self/fd/\(place)", $0, text.count) } ?? -1
+      }
+    }
+    guard count > 0, count < buffer.count else { return false }
+    let path = String(decoding: buffer.prefix(count), as: UTF8.self)
+    if path == root { return true }
+    let prefix = root == "/" ? root : root + "/"
+    guard path.utf8.starts(with: prefix.utf8) else { return false }
+    return path.utf8.dropFirst(prefix.utf8.count).split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+      .allSatisfy { $0.first != UInt8(ascii: ".") }
+  }
+
+  /// Whether a decoded segment can be a name of the folder: none that begins with a dot, and `..` least of all.
+  private static func isVisible(_ name: String) -> Bool {
+    !name.isEmpty && name.utf8.first != UInt8(ascii: ".")
+      && !name.utf8.contains { $0 == UInt8(ascii: "/") || $0 == 0 }
+  }
+}

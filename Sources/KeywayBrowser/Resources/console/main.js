@@ -1,0 +1,138 @@
+// The console: a page like that of any application, on keyway.js. The address says what is shown.
+import { Keyway } from '/keyway.js'
+import { CreateView } from './create.js'
+import { element, setText } from './elements.js'
+import { EntityView } from './entity.js'
+import { JournalView } from './journal.js'
+import { MessageView } from './message.js'
+import { ObjectView } from './object.js'
+import { readSchema } from './schema.js'
+import { readSession, SessionView, signOut } from './session.js'
+import { EntityList } from './sidebar.js'
+import { StatusView } from './status.js'
+import { StreamView } from './stream.js'
+
+const main = document.getElementById('main')
+const connection = document.getElementById('connection')
+const sessionBox = document.getElementById('session')
+const states = { connecting: 'connecting', live: 'live', waiting: 'waiting for the server', closed: 'closed' }
+
+const context = { keyway: null, schema: new Map(), restart }
+let view = null
+let list = null
+
+/** Begins anew, as another identity may see other things. */
+function restart(address) {
+  context.keyway?.close()
+  if (location.hash !== address) history.replaceState(null, '', address)
+  location.reload()
+}
+
+async function begin() {
+  const session = await readSession()
+  showSession(session)
+  let problem = session.problem
+  if (!problem) {
+    try {
+      context.schema = await readSchema()
+    } catch (error) {
+      problem = error
+    }
+  }
+  if (problem) {
+    show(problem.status === 401 || problem.status === 403
+      ? new SessionView(context, {}, problem) : new MessageView('The server does not answer', problem))
+    return
+  }
+  context.keyway = new Keyway()
+  context.keyway.addEventListener('state', showConnection)
+  showConnection()
+  list = new EntityList(context)
+  document.getElementById('entities').replaceChildren(list.node)
+  addEventListener('hashchange', route)
+  route()
+}
+
+function showConnection() {
+  const { state } = context.keyway
+  setText(connection, states[state])
+  connection.dataset.state = state
+  if (state === 'waiting') checkSession()
+}
+
+/** A stream that was cut may mean that the session is over: then it is time to sign in again. */
+async function checkSession() {
+  const session = await readSession()
+  if (session.problem?.status !== 401 || view instanceof SessionView) return
+  showSession(session)
+  show(new SessionView(context, {}, session.problem))
+}
+
+function showSession({ identity }) {
+  sessionBox.replaceChildren(...(identity
+    ? [element('span', { class: 'identity' }, String(identity.sub)),
+      element('button', { type: 'button', click: leave }, 'Sign out')]
+    : [element('a', { class: 'button', href: '#/session' }, 'Sign in')]))
+}
+
+async function leave() {
+  try {
+    await signOut()
+    restart('#/')
+  } catch (error) {
+    show(new MessageView('Sign out', error))
+  }
+}
+
+/** The parts of the address: `#/objects/Airport/SFO?filter=…`. */
+function readAddress() {
+  const [path, query = ''] = location.hash.replace(/^#\/?/, '').split(/\?(.*)/s)
+  const decode = part => {
+    try {
+      return decodeURIComponent(part)
+    } catch {
+      return part
+    }
+  }
+  return { parts: path.split('/').filter(part => part !== '').map(decode), parameters: new URLSearchParams(query) }
+}
+
+function route() {
+  const { parts: [kind, name, id], parameters } = readAddress()
+  const entity = context.schema.get(name)
+  if (view instanceof EntityView && kind === 'objects' && entity === view.entity && !id) view.update(parameters)
+  else show(makeView(kind, entity, name, id, parameters))
+}
+
+function makeView(kind, entity, name, id, parameters) {
+  const place = { entity, parameters }
+  if (kind === 'objects' && entity && id) return new ObjectView(context, { ...place, reference: `${name}/${id}` })
+  if (kind === 'objects' && entity) return new EntityView(context, place)
+  if (kind === 'new' && entity) return new CreateView(context, place)
+  if (kind === 'journal') return new JournalView()
+  if (kind === 'stream') return new StreamView(context, place)
+  if (kind === 'status') return new StatusView()
+  if (kind === 'session') return new SessionView(context)
+  if (kind !== undefined) return new MessageView('Not found', new Error('The console has nothing at this address.'))
+  return new MessageView('Keyway', null, [...context.schema.keys()].length > 0
+    ? 'Choose an entity to see its objects, live. Journal, Stream and Status look at the server.'
+    : 'The schema has no entities.')
+}
+
+function show(next) {
+  const isFirst = view === null
+  view?.end()
+  view = next
+  main.replaceChildren(next.node)
+  document.title = next.title === 'Keyway' ? 'Keyway' : `${next.title} – Keyway`
+  list?.mark(next.entity?.name)
+  for (const link of document.querySelectorAll('header nav a')) {
+    if (location.hash.startsWith(link.hash)) link.setAttribute('aria-current', 'page')
+    else link.removeAttribute('aria-current')
+  }
+  // Who uses the keyboard, or hears the page, goes on where the new content begins.
+  if (!isFirst) main.querySelector('h1')?.focus()
+  scrollTo(0, 0)
+}
+
+begin()

@@ -1,0 +1,16 @@
+import { element } from './elements.js'
+import { ProblemLine } from './problem.js'
+
+/** A view that only says something: an error, or a text. */
+export class MessageView {
+  constructor(title, error, text) {
+    this.title = title
+    const problems = new ProblemLine()
+    if (error) problems.show(error)
+    this.node = element('div', { class: 'view' },
+      element('div', { class: 'headline' }, element('h1', { tabindex: '-1' }, title)),
+      problems.node, text && element('p', {}, text))
+  }
+
+  end() {}
+}

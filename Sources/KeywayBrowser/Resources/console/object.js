@@ -1,0 +1,132 @@
+import { edit } from './editor.js'
+import { element, setText } from './elements.js'
+import { flash } from './grid.js'
+import { Members } from './members.js'
+import { ProblemLine } from './problem.js'
+import { addressOf, isReference, textOf } from './values.js'
+
+/** An object with all its keys, live. */
+export class ObjectView {
+  #cell
+  #values = {}
+  #rows = new Map()
+
+  constructor(context, { reference, entity }) {
+    Object.assign(this, { keyway: context.keyway, reference, entity })
+    this.title = reference
+    this.problems = new ProblemLine()
+    this.state = element('p', { class: 'count', role: 'status' })
+    this.remove = element('button', { type: 'button', class: 'danger', click: () => this.confirmation.showModal() },
+      'Delete')
+    this.confirmation = this.#makeConfirmation()
+    this.body = element('tbody')
+    this.node = element('div', { class: 'view' },
+      element('div', { class: 'headline' },
+        element('h1', { tabindex: '-1' }, reference), this.state,
+        element('a', { class: 'button', href: `#/objects/${entity.name}` }, `All ${entity.name}`), this.remove),
+      this.problems.node,
+      element('table', { class: 'keys', 'aria-label': `Keys of ${reference}` },
+        element('thead', {}, element('tr', {},
+          ['Key', 'Value', 'Type'].map(name => element('th', { scope: 'col' }, name)))),
+        this.body),
+      this.confirmation)
+    this.#cell = this.keyway.cell(update => this.#hear(update))
+    this.#begin()
+  }
+
+  end() { this.#cell.end() }
+
+  /** Which keys there are for whom asks is what a GET gives: a rule may hide some. */
+  async #begin() {
+    await this.problems.attempt(async () => {
+      const object = await this.keyway.get(this.reference)
+      const keys = this.entity.keys.filter(key => Object.hasOwn(object, key.name))
+      this.body.replaceChildren(...keys.map(key => this.#makeRow(key)))
+      this.#show(object)
+      this.#cell.bind(this.reference, keys.map(key => key.name))
+    })
+  }
+
+  #hear(update) {
+    // Deleted before it was observed comes to the same.
+    if (update.gone || update.problem?.code === 'unknown-object') {
+      setText(this.state, 'deleted')
+      this.node.classList.add('gone')
+      this.remove.disabled = true
+    } else if (update.problem) {
+      this.problems.show(update.problem)
+    } else {
+      this.node.classList.remove('gone')
+      this.remove.disabled = false
+      this.#show(update.values)
+      setText(this.state, `revision ${update.revision ?? ''}`)
+    }
+  }
+
+  #show(values) {
+    for (const [name, row] of this.#rows) {
+      if (!Object.hasOwn(values, name)) continue
+      const isFirst = !Object.hasOwn(this.#values, name)
+      const isSame = JSON.stringify(this.#values[name]) === JSON.stringify(values[name])
+      if (!isFirst && isSame) continue
+      this.#values[name] = values[name]
+      row.show(values[name])
+      if (!isFirst) flash(row.cell)
+    }
+  }
+
+  #makeRow(key) {
+    const cell = element('td', { class: 'value' })
+    const name = element('th', { scope: 'row' }, key.name)
+    const row = { cell, show: key.isCollection ? this.#collection(cell, key) : this.#single(cell, key) }
+    this.#rows.set(key.name, row)
+    return element('tr', {}, name, cell, element('td', { class: 'type' }, key.description))
+  }
+
+  #collection(cell, key) {
+    const members = new Members(this, key)
+    cell.append(members.node)
+    return value => members.show(value ?? [])
+  }
+
+  #single(cell, key) {
+    const show = value => { if (!cell.classList.contains('editing')) fill(cell, value) }
+    if (key.isReadOnly) return show
+    cell.tabIndex = 0
+    const open = () => {
+      if (cell.classList.contains('editing') || this.node.classList.contains('gone')) return
+      const { keyway, reference, problems } = this
+      edit({ cell, keyway, reference, key, value: this.#values[key.name], problems },
+        () => fill(cell, this.#values[key.name]))
+    }
+    cell.addEventListener('dblclick', open)
+    cell.addEventListener('keydown', event => {
+      if (event.target !== cell || (event.key !== 'Enter' && event.key !== 'F2')) return
+      event.preventDefault()
+      open()
+    })
+    return show
+  }
+
+  #makeConfirmation() {
+    const dialog = element('dialog', { 'aria-label': `Delete ${this.reference}` },
+      element('p', {}, `Delete ${this.reference}? Its delete rules decide what goes with it.`),
+      element('div', { class: 'buttons' },
+        element('button', { type: 'button', click: () => dialog.close() }, 'Cancel'),
+        element('button', { type: 'button', class: 'danger', click: () => this.#delete(dialog) }, 'Delete object')))
+    return dialog
+  }
+
+  async #delete(dialog) {
+    dialog.close()
+    const ifMatch = await this.keyway.etag(this.reference).catch(() => undefined)
+    const isDone = await this.problems.attempt(() => this.keyway.delete(this.reference, { ifMatch }))
+    if (isDone) location.hash = `#/objects/${this.entity.name}`
+  }
+}
+
+function fill(cell, value) {
+  if (isReference(value)) cell.replaceChildren(element('a', { href: addressOf(value) }, value))
+  else if (value === null || value === undefined) cell.replaceChildren(element('span', { class: 'null' }, 'null'))
+  else setText(cell, textOf(value))
+}

@@ -1,0 +1,54 @@
+import { successful } from './problem.js'
+
+/** A key of an entity, of what `/v1/entities` says of it. */
+class Key {
+  constructor(name, property, isRequired) {
+    this.name = name
+    this.types = [property.type ?? []].flat()
+    this.toOne = property['keyway:toOne']
+    this.toMany = property['keyway:toMany']
+    this.isCollection = this.types.includes('array') && property['keyway:ordered'] !== undefined
+    this.isOrdered = property['keyway:ordered'] === true
+    this.computed = property['keyway:computed']
+    this.isReadOnly = property.readOnly === true
+    this.isRequired = isRequired
+    this.choices = property.enum?.filter(value => value !== null)
+      ?? (this.types.includes('boolean') ? [true, false] : undefined)
+    this.itemTypes = [property.items?.type ?? []].flat()
+    this.isDate = property['keyway:type'] === 'date'
+  }
+
+  get isOptional() { return this.types.includes('null') || this.types.length === 0 }
+
+  /** What it holds, in a few words. */
+  get description() {
+    const kind = this.toOne ?? (this.isCollection ? `${this.isOrdered ? 'list' : 'set'} of ${this.memberName}`
+      : this.isDate ? 'date' : this.types.filter(type => type !== 'null').join(' or ') || 'json')
+    return this.computed === undefined ? kind : `${kind}, computed: ${this.computed}`
+  }
+
+  get memberName() { return this.toMany ?? (this.itemTypes.join(' or ') || 'json') }
+}
+
+/** An entity and its keys. */
+class Entity {
+  constructor(name, definition) {
+    this.name = name
+    this.keys = Object.entries(definition.properties)
+      .filter(([key]) => !key.startsWith('@'))
+      .map(([key, property]) => new Key(key, property, definition.required.includes(key)))
+    this.parent = definition['keyway:extends']
+  }
+
+  key(name) { return this.keys.find(key => key.name === name) }
+
+  /** What a table shows unless it is told: all but collections. */
+  get columns() { return this.keys.filter(key => !key.isCollection).map(key => key.name) }
+}
+
+/** The entities of the server, by name in the order of the schema. */
+export async function readSchema() {
+  const response = await successful(await fetch('/v1/entities', { headers: { Accept: 'application/json' } }))
+  const { $defs: definitions } = await response.json()
+  return new Map(Object.entries(definitions).map(([name, definition]) => [name, new Entity(name, definition)]))
+}

@@ -1,0 +1,46 @@
+import { element, labelled } from './elements.js'
+import { ProblemLine, successful } from './problem.js'
+
+/** Who the console asks as: `{identity, expires}`, or a problem where the session is no longer good. */
+export async function readSession() {
+  try {
+    return await (await successful(await fetch('/v1/session'))).json()
+  } catch (problem) {
+    return { identity: null, problem }
+  }
+}
+
+/** Ends the session, here and at the server. */
+export async function signOut() {
+  await successful(await fetch('/v1/session', { method: 'DELETE' }))
+}
+
+/** Signing in: a token becomes a cookie that no script can read. The token is kept nowhere. */
+export class SessionView {
+  constructor(context, _, problem) {
+    this.title = 'Sign in'
+    this.context = context
+    this.problems = new ProblemLine()
+    if (problem) this.problems.show(problem)
+    this.token = element('input', { type: 'password', autocomplete: 'off', spellcheck: 'false' })
+    this.node = element('div', { class: 'view' },
+      element('div', { class: 'headline' }, element('h1', { tabindex: '-1' }, 'Sign in')),
+      element('p', {}, 'A token says who asks. ', element('code', {}, 'keyway token'), ' makes one for development.'),
+      this.problems.node,
+      element('form', { class: 'create', submit: event => this.#submit(event) },
+        labelled('Token', this.token),
+        element('div', { class: 'buttons' }, element('button', { class: 'primary' }, 'Sign in'))))
+  }
+
+  end() {}
+
+  #submit(event) {
+    event.preventDefault()
+    return this.problems.attempt(async () => {
+      const headers = { Authorization: `Bearer ${this.token.value.trim()}` }
+      await successful(await fetch('/v1/session', { method: 'POST', headers }))
+      this.token.value = ''
+      this.context.restart('#/')
+    })
+  }
+}

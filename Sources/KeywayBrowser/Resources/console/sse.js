@@ -1,0 +1,37 @@
+import { EventStreamParser } from '/keyway.js'
+import { successful } from './problem.js'
+
+/**
+ * Any URL of the server as a stream, without reconnecting by itself: that is what a debugger is to show.
+ *
+ * `heard(event)` gets `{type, data, id}` of each event, and `ended(error)` is called once, without an error where the
+ * server or `cut()` ended it.
+ */
+export class RawStream {
+  #abort = new AbortController()
+
+  constructor(url, lastID, { opened, heard, ended }) {
+    Object.assign(this, { opened, heard, ended })
+    this.#read(url, lastID)
+  }
+
+  cut() { this.#abort.abort() }
+
+  async #read(url, lastID) {
+    const headers = { Accept: 'text/event-stream', ...(lastID && { 'Last-Event-ID': lastID }) }
+    try {
+      const response = await successful(await fetch(url, { headers, signal: this.#abort.signal, cache: 'no-store' }))
+      const type = response.headers.get('Content-Type') ?? ''
+      if (!type.startsWith('text/event-stream')) throw new Error(`this is ${type || 'no stream'}, no event stream`)
+      this.opened()
+      const parser = new EventStreamParser()
+      const reader = response.body.getReader()
+      for (let next = await reader.read(); !next.done; next = await reader.read()) {
+        for (const event of parser.push(next.value)) this.heard(event)
+      }
+      this.ended()
+    } catch (error) {
+      this.ended(this.#abort.signal.aborted ? undefined : error)
+    }
+  }
+}

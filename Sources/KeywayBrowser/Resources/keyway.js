@@ -1,0 +1,1090 @@
+// Keyway in a browser; see keyway.d.ts. Line, the stream, and Desk, what a page observes, are state machines without a
+// browser in them. Keyway puts fetch, locks and channels around them.
+
+/** RFC 9457; status 0 where there was no answer. */
+export class KeywayProblem extends Error {
+  constructor({ status = 0, type = '', code = type.split('/').pop() || 'unreachable', title, detail, ...rest }) {
+    super(detail ?? title ?? code)
+    Object.assign(this, rest, { name: 'KeywayProblem', status, code, detail: this.message })
+  }
+}
+
+const isTransient = ({ status, code }) =>
+  (status >= 500 || [0, 401, 408, 425, 429].includes(status)) && code !== 'too-many-cells'
+
+const backoff = (failures, { retryAfter = 0 } = {}) =>
+  Math.max(retryAfter * 1000, Math.min(30_000, 250 * 2 ** failures) * (0.5 + Math.random() / 2))
+
+const revisionOf = id => Number(id?.slice(id.lastIndexOf('-') + 1) ?? -1)
+
+const isEqual = (a, b) => JSON.stringify(a) === JSON.stringify(b)
+
+/** WHATWG HTML §9.2.6. An event's `id` is that of its own block. */
+export class EventStreamParser {
+  #decoder = new TextDecoder()
+  #rest = ''
+  #isAfterCR = false
+  #event = {}
+
+  push(bytes) {
+    let text = this.#decoder.decode(bytes, { stream: true })
+    const events = []
+    if (!text) return events
+    if (this.#isAfterCR && text[0] === '\n') text = text.slice(1)
+    this.#isAfterCR = text.endsWith('\r')
+    const lines = text.split(/\r\n|\r|\n/)
+    lines[0] = this.#rest + lines[0]
+    this.#rest = lines.pop()
+    for (const line of lines) {
+      const event = this.#event
+      const [, field, value] = /^([^:]*):? ?([^]*)$/.exec(line)
+      if (field === 'data') event.data = 'data' in event ? event.data + '\n' + value : value
+      else if (field === 'event') event.type = value
+      else if (field === 'id' && !value.includes('\0')) event.id = value
+      if (line) continue
+      if ('data' in event) events.push({ ...event, type: event.type || 'message' })
+      this.#event = {}
+    }
+    return events
+  }
+}
+
+/**
+ * `step` takes what happened and returns what to do. `deadline` says when it wants a `tick`, by a clock that goes on
+ * during sleep. Each binding has a name of its own, and so has what is on its way for it. Of a told cell the page has
+ * the state at `id`: the next stream goes on from there.
+ */
+export class Line {
+  state = 'connecting'
+  heartbeat = 15
+  stream
+  #cells = new Map()
+  #dirty = new Set()
+  #batches = []
+  #inFlight
+  #flushAt = Infinity
+  #attempt = 0
+  #failures = 0
+  #sendFailures = 0
+  #since = 0
+  #heardAt = 0
+  #retryAt = 0
+  #parser
+  #received
+  #out = []
+
+  constructor(id = null) { this.id = id }
+
+  get deadline() {
+    if (this.state === 'waiting') return this.#retryAt
+    if (this.state === 'connecting') return this.#since + 15_000
+    return this.#inFlight ? this.#silentAt : Math.min(this.#silentAt, this.#flushAt)
+  }
+
+  /** Two missed heartbeats. */
+  get #silentAt() { return this.#heardAt + this.heartbeat * 2000 + 500 }
+
+  adopt(name, body, isTold) {
+    this.#cells.set(name, { body, isTold })
+    this.#dirty.add(name)
+    this.#flushAt = 0
+  }
+
+  step(event, now) {
+    const isPresent = (event.attempt ?? this.#attempt) === this.#attempt
+    if (isPresent && this.state !== 'closed') this['_' + event.type](event, now)
+    return this.#out.splice(0)
+  }
+
+  _start(_, now) { this.#connect(now) }
+
+  _stop() {
+    this.state = 'closed'
+    this.#out.push({ do: 'abort' })
+  }
+
+  _wake(event, now) { this.state === 'waiting' ? this.#connect(now) : this._tick(event, now) }
+
+  _tick(_, now) {
+    if (now < this.deadline) return
+    if (this.state === 'waiting') this.#connect(now)
+    else if (this.state === 'live' && now < this.#silentAt) this.#flush(now)
+    else this._lost(_, now)
+  }
+
+  _want({ name, body }, now) {
+    const cell = this.#cells.get(name)
+    // What it misses out of sight is known to this stream alone.
+    if (body && cell) Object.assign(cell, { body, isTold: false })
+    else if (body) this.#cells.set(name, { body, isTold: false })
+    else if (this.#cells.delete(name) && cell.isSeen === undefined) return void this.#dirty.delete(name)
+    if (body || cell) this.#dirty.add(name)
+    this.#flushAt = Math.min(this.#flushAt, now + 16)
+  }
+
+  #connect(now) {
+    this.#attempt++
+    this.#since = now
+    this.#parser = new EventStreamParser()
+    this.#received = []
+    const told = [...this.#cells].filter(([, cell]) => cell.isTold).map(([name, { body }]) => [name, body])
+    if (!told.length) this.id = null
+    this.#setState('connecting')
+    this.#out.push({
+      do: 'open', attempt: this.#attempt, path: '/v1/streams',
+      ...(this.id && { id: this.id, body: { cells: Object.fromEntries(told) } }),
+    })
+  }
+
+  _lost({ problem }, now) {
+    if (problem && this.id && !isTransient(problem)) {
+      // What can't be resumed together is bound anew, one by one.
+      for (const cell of this.#cells.values()) cell.isTold = false
+      this.#deliver(null, [{ type: 'reset', data: { reason: 'compacted' } }])
+      return this.#connect(now)
+    }
+    if (this.state === 'live' && now - this.#since > 5000) this.#failures = 0
+    this.#retryAt = now + backoff(this.#failures++, problem)
+    this.#attempt++
+    this.#out.push({ do: 'abort' })
+    this.#setState('waiting')
+  }
+
+  _bytes({ bytes }, now) {
+    this.#heardAt = now
+    for (const { type, data: text, id } of this.#parser.push(bytes)) {
+      let data
+      try { data = JSON.parse(text) } catch { return this._lost({}, now) }
+      if (type === 'open') this.#open(data)
+      else if (type === 'bye') return this._lost({}, now)
+      else if (type !== 'heartbeat') this.#received.push({ type, data })
+      if (id) this.#commit(id)
+    }
+    this.#flush(now)
+  }
+
+  #open({ stream, heartbeat = 15 }) {
+    Object.assign(this, { stream, heartbeat })
+    this.#inFlight = null
+    this.#batches = []
+    this.#flushAt = 0
+    this.#dirty = new Set()
+    for (const [name, cell] of this.#cells) {
+      if (cell.isGone) this.#cells.delete(name)
+      cell.isSeen = cell.isTold ? true : undefined
+      if (!cell.isTold) this.#dirty.add(name)
+    }
+    this.#setState('live')
+  }
+
+  /** Only what was received whole is shown, and resumed from. */
+  #commit(id) {
+    this.id = id
+    this.#failures = 0
+    const events = []
+    for (const { type, data } of this.#received.splice(0)) {
+      const parts = (data.changes && !data.cell ? data.changes : [data]).filter(part => this.#cells.has(part.cell))
+      if (type === 'change') data.changes = parts
+      if (parts.length || type === 'reset') events.push({ type, data })
+      for (const { cell: name } of parts) {
+        const cell = this.#cells.get(name)
+        cell.isGone = type === 'gone'
+        cell.isTold = cell.isSeen && !this.#dirty.has(name) && !cell.isGone
+      }
+    }
+    this.#deliver(id, events)
+  }
+
+  #deliver(id, events) { this.#out.push({ do: 'deliver', commit: { id, events } }) }
+
+  /** One request a frame, and one at a time: they stay in order. */
+  #flush(now) {
+    if (this.state !== 'live' || this.#inFlight || now < this.#flushAt) return
+    this.#flushAt = Infinity
+    if (!this.#batches.length) this.#collect()
+    this.#inFlight = this.#batches.shift()
+    if (!this.#inFlight) return
+    const path = `/v1/streams/${this.stream}/cells`
+    this.#out.push({ do: 'send', attempt: this.#attempt, path, body: { cells: Object.fromEntries(this.#inFlight) } })
+  }
+
+  #collect() {
+    let size = Infinity
+    for (const name of this.#dirty) {
+      const cell = this.#cells.get(name)
+      const isSeen = cell && cell.body.visible !== false
+      if (cell && cell.isSeen === isSeen) continue
+      const body = !cell ? null : cell.isSeen === undefined ? cell.body : { visible: isSeen }
+      if (cell) cell.isSeen = isSeen
+      if (size > 300_000) {
+        this.#batches.push([])
+        size = 0
+      }
+      this.#batches.at(-1).push([name, body])
+      size += JSON.stringify(body).length
+    }
+    this.#dirty.clear()
+  }
+
+  _answer({ problem }, now) {
+    const entries = this.#inFlight
+    this.#inFlight = null
+    this.#flushAt = 0
+    if (!problem) this.#sendFailures = 0
+    else if (problem.code === 'unknown-stream') return this._lost({}, now)
+    else if (isTransient(problem)) {
+      this.#batches.unshift(entries)
+      this.#flushAt = now + backoff(this.#sendFailures++, problem)
+    } else if (entries.length > 1) {
+      // The halves find the one at fault.
+      this.#batches.unshift(entries.splice(0, entries.length >> 1), entries)
+    } else if (this.#cells.delete(entries[0][0])) {
+      this.#out.push({ do: 'refuse', name: entries[0][0], problem })
+    }
+    this.#flush(now)
+  }
+
+  #setState(state) {
+    this.state = state
+    this.#out.push({ do: 'state', state })
+  }
+}
+
+function apply(values, { keyPath, kind, indexes, old, new: value }) {
+  if (kind === 'setting') return void (values[keyPath] = value)
+  let members = [...(values[keyPath] ?? [])]
+  if (!indexes) {
+    // Unordered: in the order of references.
+    members = [...new Set([...members.filter(member => !old?.includes(member)), ...(value ?? [])])].sort()
+  } else if (kind === 'removal') {
+    members = members.filter((_, place) => !indexes.includes(place))
+  } else {
+    indexes.forEach((place, n) => members.splice(place, kind === 'replacement' ? 1 : 0, value?.[n]))
+  }
+  values[keyPath] = members
+}
+
+/** The list after a `content`; throws where it contradicts the list. */
+export function applyContent(rows, sections, { count, changes, sectionChanges = [] }) {
+  let start = 0
+  const lists = (sections ?? [{ count: rows.length }]).map(each => rows.slice(start, (start += each.count)))
+  const names = (sections ?? [{}]).map(each => each.name)
+  const place = index => (sections ? index : [0, index])
+  const sorted = (list, key, ...types) => list.filter(change => types.includes(change.type))
+    .sort((a, b) => [a, b].map(change => [change[key]].flat()).reduce((x, y) => x[0] - y[0] || x[1] - y[1]))
+  for (const { index, object } of sorted(changes, 'index', 'delete', 'move').reverse()) {
+    const [section, row] = place(index)
+    if (lists[section].splice(row, 1)[0]['@ref'] !== object) throw new Error(`${object} is not at ${index}`)
+  }
+  for (const { index } of sorted(sectionChanges, 'index', 'delete').reverse()) {
+    lists.splice(index, 1)
+    names.splice(index, 1)
+  }
+  for (const { name, newIndex } of sorted(sectionChanges, 'newIndex', 'insert')) {
+    lists.splice(newIndex, 0, [])
+    names.splice(newIndex, 0, name)
+  }
+  for (const { type, newIndex, value } of sorted(changes, 'newIndex', 'insert', 'move', 'update')) {
+    const [section, row] = place(newIndex)
+    lists[section].splice(row, type === 'update' ? 1 : 0, value)
+  }
+  const after = lists.flat()
+  if (after.length !== count) throw new Error(`${after.length} rows are not ${count}`)
+  return { rows: after, sections: sections && lists.map((list, n) => ({ name: names[n], count: list.length })) }
+}
+
+/** Its members that begin with _ are the desk's. */
+class Observer {
+  _values = {}
+
+  constructor(desk, callback) {
+    this._desk = desk
+    this._callback = callback
+  }
+
+  end() {
+    this._isEnded = true
+    this._desk.bind(this, null)
+  }
+
+  get visible() { return !this._isHidden }
+  set visible(visible) {
+    if (visible === this.visible) return
+    this._isHidden = !visible
+    if (this._name) this._desk.revise(this, { ...this._body, visible })
+  }
+
+  _bind(body) {
+    if (this._isEnded || (isEqual({ ...body, visible: 0 }, { ...this._body, visible: 0 }) && !this._isOver)) return
+    this._desk.bind(this, body && this._isHidden ? { ...body, visible: false } : body)
+  }
+
+  /** `initial` always: it says that the observation has begun. */
+  _bindObject(object, keyPaths, options) {
+    const named = keyPaths && { keyPaths: [keyPaths].flat() }
+    this._bind(object ? { object, ...named, options: [...options, 'initial'] } : null)
+  }
+
+  /** Shows what is true, or written ahead. Whether it could. */
+  _show({ object, keyPath, value: written }, more) {
+    if (this._body.object !== object || !Object.hasOwn(this._values, keyPath)) return false
+    const value = this._desk.shown(object, this._values)[keyPath]
+    if (more || !isEqual(value, written)) {
+      const old = more?.pending ? this._values[keyPath] : written
+      this._tell([{ object, keyPath, kind: 'setting', old, new: value }], { revision: this._desk.revision, ...more })
+    }
+    return true
+  }
+
+  _finish() {}
+}
+
+class Observation extends Observer {
+  constructor(desk, object, keyPaths, { options = ['new', 'initial'], context } = {}, callback) {
+    super(desk, callback)
+    this._options = [options].flat().filter(option => option !== 'none')
+    this._context = context === undefined ? {} : { context }
+    this._bindObject(object, keyPaths, this._options)
+  }
+
+  _hear(type, { cell, changes, ...more }, { cell: _, ...change }) {
+    if (type === 'gone') return this._tell([{ gone: true }], more)
+    if (!change.prior) apply(this._values, change)
+    if (more.initial && !this._isStale && !this._options.includes('initial')) return
+    if (!this._desk.isEcho(this, more.writer, change)) this._tell([change], more)
+  }
+
+  _tell([change], more) {
+    for (const name of ['old', 'new']) if (!this._options.includes(name)) delete change[name]
+    this._desk.call(this, { ...change, ...more, ...this._context })
+  }
+}
+
+class Cell extends Observer {
+  #changes = []
+  #more
+
+  // `old` says what an unordered to-many has lost.
+  bind(object, keyPaths) { this._bindObject(object, keyPaths, ['new', 'old']) }
+
+  _hear(type, { cell, changes, ...more }, { cell: _, ...change }) {
+    if (type === 'gone') {
+      this._values = {}
+      return this._tell([], { ...more, gone: true })
+    }
+    this.#more = more
+    apply(this._values, change)
+    if (!this._desk.isEcho(this, more.writer, change)) this.#changes.push(change)
+  }
+
+  _finish() { if (this.#changes.length) this._tell(this.#changes.splice(0), this.#more) }
+
+  _tell(changes, more) {
+    const { object } = this._body
+    this._desk.call(this, { object, values: { ...this._desk.shown(object, this._values) }, changes, ...more })
+  }
+}
+
+class Query extends Observer {
+  rows = []
+  count = 0
+  #rows = []
+
+  constructor(desk, query, callback) {
+    super(desk, callback)
+    this.change(query)
+  }
+
+  change(query) {
+    const { visible, ...body } = { ...this._body, ...query }
+    this._bind(Object.fromEntries(Object.entries(body).filter(([, value]) => value != null)))
+  }
+
+  _hear(type, { cell, ...data }) {
+    const { changes, writer, sections, aggregates, total = this.total } = data
+    let isEcho = type === 'content' && !sections && !aggregates && total === this.total
+    try {
+      const next = type === 'results' ? { rows: data.objects } : applyContent(this.#rows, this.sections, data)
+      this.#rows = next.rows
+      this.sections = sections ?? next.sections
+    } catch {
+      // Not the list that the server believes it is.
+      return this._desk.bind(this, this._body)
+    }
+    for (const name of ['count', 'total', 'failed', 'aggregates']) if (name in data) this[name] = data[name]
+    isEcho &&= changes.every(({ type, object, keys, value, index, newIndex }) =>
+      type === 'update' && keys.length === 1 && isEqual(index, newIndex)
+      && this._desk.isEcho(this, writer, { object, keyPath: keys[0], kind: 'setting', new: value[keys[0]] }))
+    if (!isEcho) this._desk.call(this, { type, ...data })
+  }
+
+  _finish() { this.rows = this.#rows.map(row => this._desk.shown(row['@ref'], row)) }
+
+  _show({ object, keyPath, value: written }, more) {
+    const place = this.#rows.findIndex(row => row['@ref'] === object)
+    if (place < 0 || !Object.hasOwn(this.#rows[place], keyPath)) return false
+    this._finish()
+    const value = this.rows[place]
+    if (!more && isEqual(value[keyPath], written)) return true
+    let [section, row] = [0, place]
+    while (this.sections && row >= this.sections[section].count) row -= this.sections[section++].count
+    const index = this.sections ? [section, row] : row
+    const changes = [{ type: 'update', object, index, newIndex: index, keys: [keyPath], value }]
+    this._desk.call(this, { type: 'content', revision: this._desk.revision, count: this.count, changes, ...more })
+    return true
+  }
+}
+
+/** Works out all that a commit changes, then runs callbacks. Own writes are shown ahead of their commits. */
+export class Desk {
+  id = null
+  #tab
+  #want
+  #made = 0
+  #observers = new Map()
+  #writes = []
+  #calls = []
+  #isRunning = false
+
+  constructor(tab, want) {
+    this.#tab = tab
+    this.#want = want
+  }
+
+  get revision() { return this.id ? revisionOf(this.id) : undefined }
+  observe(object, keyPaths, options, callback = options) {
+    return new Observation(this, object, keyPaths, callback === options ? {} : options, callback)
+  }
+
+  cell(callback) { return new Cell(this, callback) }
+  query(query, callback) { return new Query(this, query, callback) }
+
+  bind(observer, body) {
+    if (this.#observers.delete(observer._name)) this.#want(observer._name, null)
+    for (const write of this.#writes) write.shownBy.delete(observer)
+    const name = body && `${this.#tab}-${++this.#made}`
+    Object.assign(observer, { _name: name, _body: body, _values: {}, _isTold: false, _isStale: false, _isOver: false })
+    if (!name) return
+    this.#observers.set(name, observer)
+    this.#want(name, body)
+  }
+
+  revise(observer, body) {
+    observer._body = body
+    if (!observer._isOver) this.#want(observer._name, body)
+  }
+
+  endAll() { for (const observer of [...this.#observers.values()]) observer.end() }
+
+  report() {
+    const alive = [...this.#observers.values()].filter(each => !each._isOver)
+    return alive.map(each => [each._name, each._body, each._isTold])
+  }
+
+  /** Each is told its state anew. Whether any had one. */
+  restart() {
+    const observers = [...this.#observers.values()]
+    for (const each of observers) Object.assign(each, { _isStale: each._isStale || each._isTold, _isTold: false })
+    return observers.some(each => each._isStale)
+  }
+
+  take({ id, events }) {
+    this.id = id ?? this.id
+    const heard = new Set()
+    const resets = events.filter(({ type }) => type === 'reset')
+    if (resets.length) this.restart()
+    for (const write of this.#writes) {
+      // After a reset what is told has the writes that were answered.
+      write.isEchoed ||= resets.length && write.revision || events.some(({ data }) => data.writer === write.writer)
+    }
+    for (const { type, data } of events) {
+      for (const part of type === 'change' ? data.changes : [data]) {
+        const observer = this.#observers.get(part.cell)
+        if (!observer) continue
+        if (data.initial && !heard.has(observer)) observer._values = {}
+        observer._isTold = true
+        observer._isOver = type === 'gone'
+        heard.add(observer)
+        observer._hear(type, data, part)
+      }
+    }
+    for (const observer of heard) {
+      observer._finish()
+      observer._isStale = false
+    }
+    for (const write of this.#writes.filter(each => each.isEchoed || each.revision <= this.revision)) this.#close(write)
+    return resets.map(({ data }) => data.reason)
+  }
+
+  refuse(name, problem) {
+    const observer = this.#observers.get(name)
+    if (!observer) return
+    observer._isOver = true
+    this.call(observer, { problem })
+    this.run()
+  }
+
+  call(observer, what) { this.#calls.push([observer, observer._name, what]) }
+
+  /** Runs no callback of what has ended, or been bound anew, meanwhile. */
+  run() {
+    if (this.#isRunning) return
+    this.#isRunning = true
+    for (const [observer, name, what] of this.#calls) {
+      if (observer._isEnded || observer._name !== name) continue
+      try { observer._callback?.(what) } catch (error) { (globalThis.reportError ?? console.error)(error) }
+    }
+    this.#calls = []
+    this.#isRunning = false
+  }
+
+  newWriter() { return `${this.#tab}.${++this.#made}` }
+
+  shown(object, values) {
+    const writes = this.#writes.filter(each => each.object === object && !each.isEchoed && each.keyPath in values)
+    return writes.reduce((shown, { keyPath, value }) => ({ ...shown, [keyPath]: value }), values)
+  }
+
+  /** Whether an own write was shown already, and no other's since. */
+  isEcho(observer, writer, { object, keyPath, kind, prior, new: value }) {
+    if (prior) return false
+    const writes = this.#writes.filter(each => each.object === object && each.keyPath === keyPath)
+    const own = writes.find(each => each.writer === writer)
+    const isSame = kind === 'setting' && (value === undefined || isEqual(value, own?.value))
+    if (own) return own.shownBy.delete(observer) && isSame
+    for (const each of writes) each.shownBy.delete(observer)
+    return false
+  }
+
+  begin(object, keyPath, value) {
+    const write = { object, keyPath, value, writer: this.newWriter() }
+    this.#writes.push(write)
+    write.shownBy = new Set([...this.#observers.values()].filter(each => each._show(write, { pending: true })))
+    this.run()
+    return write
+  }
+
+  /** It is shown until its commit has been told. */
+  settle(write, revision) {
+    write.revision = revision
+    if (revision <= this.revision || !write.shownBy.size) this.#close(write)
+    this.run()
+  }
+
+  fail(write, refused) {
+    this.#close(write, { refused })
+    this.run()
+  }
+
+  #close(write, more) {
+    this.#writes = this.#writes.filter(each => each !== write)
+    for (const each of write.shownBy) each._show(write, more)
+    write.shownBy.clear()
+    for (const each of this.#observers.values()) each._finish()
+  }
+}
+
+const random = () => Math.random().toString(36).slice(2)
+const sleep = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
+
+const pathOf = (object, keyPath) =>
+  '/v1/objects/' + [...object.split('/'), ...(keyPath ? [keyPath] : [])].map(encodeURIComponent).join('/')
+
+/** Tabs of different people share nothing. */
+function subjectOf(token) {
+  try {
+    return JSON.parse(atob(token.split('.')[1].replaceAll('-', '+').replaceAll('_', '/'))).sub
+  } catch {
+    return ''
+  }
+}
+
+async function problemOf(response) {
+  const body = await response.json().catch(() => ({}))
+  const { status, headers } = response
+  const code = body.type ? {} : { code: `http-${status}` }
+  return new KeywayProblem({ ...body, ...code, status, retryAfter: Number(headers.get('Retry-After')) || undefined })
+}
+
+/** The tab with the lock `lead` has the stream for all, by a BroadcastChannel. Without those each tab leads itself. */
+export class Keyway extends EventTarget {
+  state = 'connecting'
+  #world
+  #base
+  #token
+  #lastToken
+  #desk = new Desk(random(), (name, body) => this.#want(name, body))
+  #line
+  #open
+  #timer
+  #tags = new Map()
+  #closing = new AbortController()
+  // This tab's name, anew each time it joins, and its leader's.
+  #seat
+  #leader
+  #group
+  #subject
+  #channel
+  #leaving
+  // A leader's: the cells of the others, and what they report before.
+  #members = new Map()
+  #reports
+  #heartbeat = 15
+  #heardAt = 0
+  #saidAt = 0
+
+  constructor({ url, token } = {}, world = globalThis) {
+    super()
+    this.#world = world
+    this.#base = String(url ?? world.location.origin).replace(/\/+$/, '')
+    this.#token = token
+    const { document } = world
+    const on = (target, name, body) => target?.addEventListener?.(name, body, { signal: this.#closing.signal })
+    on(world, 'pagehide', () => this.#leave())
+    on(world, 'pageshow', () => this.#join())
+    on(document, 'freeze', () => this.#leave())
+    on(document, 'resume', () => this.#join())
+    on(world, 'online', () => this.#wake())
+    on(document, 'visibilitychange', () => document.visibilityState === 'visible' && this.#wake())
+    this.#join()
+  }
+
+  async get(object, keyPath) { return this.#ask('GET', pathOf(object, keyPath)) }
+
+  async set(object, keyPath, value = null, options) {
+    const path = pathOf(object, keyPath)
+    const write = this.#desk.begin(object, keyPath, value)
+    try {
+      return await this.#ask('PUT', path, { body: value, ...options, write })
+    } catch (error) {
+      // Only the answer was lost.
+      if (write.isEchoed && isTransient(error)) return value
+      this.#desk.fail(write, error)
+      throw error
+    }
+  }
+
+  async create(entity, value, options) { return this.#ask('POST', pathOf(entity), { body: value, ...options }) }
+
+  async patch(object, changes, options) { return this.#ask('PATCH', pathOf(object), { body: changes, ...options }) }
+  async delete(object, options) { return this.#ask('DELETE', pathOf(object), options) }
+
+  async transact(operations, options) {
+    return this.#ask('POST', '/v1/transactions', { body: { operations }, ...options })
+  }
+
+  /** Of what this page knows; it asks where it knows nothing. */
+  async etag(object, keyPath) {
+    const path = pathOf(object, keyPath)
+    const isTold = this.#desk.report().some(([, body, isTold]) =>
+      isTold && body.object === object && body.visible !== false && body.keyPaths?.includes(keyPath))
+    const known = this.#tags.get(path)
+    if (isTold && this.#desk.revision >= revisionOf(known?.slice(1, -1))) return `"${this.#desk.id}"`
+    if (!known) await this.get(object, keyPath)
+    return this.#tags.get(path)
+  }
+
+  async #ask(method, path, { body, ifMatch, lifetime, write } = {}) {
+    const headers = {}
+    if (method !== 'GET') headers['Keyway-Writer'] = write?.writer ?? this.#desk.newWriter()
+    if (method === 'POST') headers['Idempotency-Key'] = random() + random()
+    if (ifMatch !== undefined) headers['If-Match'] = await ifMatch
+    if (lifetime !== undefined) headers['Keyway-Lifetime'] = lifetime
+    for (let failures = 1; ; failures++) {
+      try {
+        const response = await this.#fetch(method, path, { headers, body })
+        if (write) this.#desk.settle(write, revisionOf(response.headers.get('Keyway-Cursor')))
+        this.#tags.delete(path)
+        if (response.headers.has('ETag')) this.#tags.set(path, response.headers.get('ETag'))
+        if (this.#tags.size > 1000) this.#tags.delete(this.#tags.keys().next().value)
+        return response.status === 204 ? undefined : await response.json()
+      } catch (problem) {
+        const isSafe = method === 'GET' || method === 'POST'
+        if (failures > 3 || !isSafe || problem.status === 401 || !isTransient(problem)) throw problem
+        await sleep(backoff(failures, problem))
+      }
+    }
+  }
+
+  /** A token stands in a header, never in a URL; without one there is the cookie. */
+  async #fetch(method, path, { headers, body, ...options } = {}) {
+    const ask = async () => {
+      const token = (this.#lastToken = await this.#token?.())
+      this.#meet(token)
+      return this.#world.fetch(this.#base + path, { ...this.#request(method, headers, body), ...options })
+    }
+    try {
+      let response = await ask()
+      if (response.status === 401 && this.#token) response = await ask()
+      if (!response.ok) throw await problemOf(response)
+      return response
+    } catch (error) {
+      throw error instanceof KeywayProblem ? error : new KeywayProblem({ detail: String(error) })
+    }
+  }
+
+  #request(method, headers, body) {
+    return {
+      method, cache: 'no-store', credentials: this.#token ? 'same-origin' : 'include',
+      headers: {
+        ...headers, ...(body !== undefined && { 'Content-Type': 'application/json' }),
+        ...(this.#lastToken && { Authorization: `Bearer ${this.#lastToken}` }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    }
+  }
+
+  observe(...of) { return this.#desk.observe(...of) }
+  cell(callback) { return this.#desk.cell(callback) }
+  query(query, callback) { return this.#desk.query(query, callback) }
+
+  close() {
+    this.#desk.endAll()
+    this.#setState('closed')
+    this.#leave()
+    this.#closing.abort()
+  }
+
+  #want(name, body) {
+    if (this.#line) this.#step({ type: 'want', name, body })
+    else if (this.#leader) this.#say({ cells: [[name, body]] })
+  }
+
+  #setState(state) {
+    if (state === this.state || this.state === 'closed') return
+    this.state = state
+    this.dispatchEvent(new Event('state'))
+  }
+
+  #reset(reason) { this.dispatchEvent(Object.assign(new Event('reset'), { reason })) }
+
+  #deliver(commit) {
+    this.#desk.take(commit).forEach(reason => this.#reset(reason))
+    this.#desk.run()
+  }
+
+  async #join() {
+    if (this.#seat || this.state === 'closed') return
+    const seat = (this.#seat = random())
+    const { signal } = (this.#leaving = new AbortController())
+    this.#heardAt = Date.now()
+    const token = await Promise.resolve().then(this.#token).catch(() => {})
+    if (signal.aborted) return
+    this.#lastToken = token
+    this.#subject = token && subjectOf(token)
+    const { BroadcastChannel, navigator } = this.#world
+    if (!BroadcastChannel || !navigator?.locks) return this.#lead(new Map())
+    this.#group = `keyway ${this.#base} ${this.#subject ?? ''}`
+    this.#channel = new BroadcastChannel(this.#group)
+    this.#channel.onmessage = ({ data }) => this.#hear(data)
+    this.#hold(`tab ${seat}`, () => {
+      this.#hold('lead', () => this.#takeOver())
+      this.#say({ join: this.#report() })
+      this.#tick()
+    })
+  }
+
+  /** With the token of someone else this tab belongs to another group. */
+  #meet(token) {
+    if (!this.#leader || !token || subjectOf(token) === this.#subject) return
+    this.#leave()
+    if (this.#desk.restart()) this.#reset('identity')
+    this.#join()
+  }
+
+  /** Holds a lock until this tab leaves; if it is stolen, the tab joins anew. */
+  #hold(name, granted, options = { signal: this.#leaving.signal }) {
+    const { signal } = this.#leaving
+    const held = new Promise(resolve => signal.addEventListener('abort', resolve))
+    this.#lock(name, options, () => {
+      if (signal.aborted) return
+      granted()
+      return held
+    }).catch(() => {
+      if (signal.aborted) return
+      this.#leave()
+      this.#join()
+    })
+  }
+
+  #lock(name, ...of) { return this.#world.navigator.locks.request(`${this.#group} ${name}`, ...of) }
+
+  /** A page that is left, frozen or kept for Back ends its cells and its lead. */
+  #leave() {
+    if (!this.#seat) return
+    this.#leaving.abort()
+    clearTimeout(this.#timer)
+    this.#say({ leave: true })
+    this.#channel?.close()
+    if (this.#line?.stream) {
+      const end = { ...this.#request('DELETE'), keepalive: true }
+      this.#world.fetch(`${this.#base}/v1/streams/${this.#line.stream}`, end).catch(() => {})
+    }
+    this.#step({ type: 'stop' })
+    this.#seat = this.#leader = this.#line = this.#channel = this.#reports = null
+    this.#members.clear()
+    this.#setState('waiting')
+  }
+
+  #report() { return { id: this.#desk.id, cells: this.#desk.report() } }
+
+  #say(message) {
+    this.#saidAt = Date.now()
+    const { heartbeat } = this.#line ?? {}
+    this.#channel?.postMessage({ from: this.#seat, state: this.state, heartbeat, ...message })
+  }
+
+  /** Asks the others what they observe, and goes on from the last id. */
+  async #takeOver() {
+    const { signal } = this.#leaving
+    const reports = (this.#reports = new Map())
+    const { held } = await this.#world.navigator.locks.query()
+    const others = held.filter(({ name }) => name.startsWith(`${this.#group} tab `)).length - 1
+    this.#say({ hello: true })
+    for (let n = 0; n < 25 && reports.size < others && !signal.aborted; n++) await sleep(20)
+    if (!signal.aborted) this.#lead(reports)
+  }
+
+  #lead(reports) {
+    const own = this.#report()
+    const told = [own, ...reports.values()].find(({ cells }) => cells.some(([, , isTold]) => isTold))
+    const line = (this.#line = new Line(told?.id))
+    this.#desk.id = line.id
+    this.#reports = null
+    this.#leader = this.#seat
+    for (const cell of own.cells) line.adopt(...cell)
+    for (const [seat, report] of reports) this.#admit(seat, report, report.id === line.id)
+    this.#step({ type: 'start' })
+  }
+
+  /** Takes a tab in. Its lock tells when it is gone. */
+  #admit(seat, { cells }, isEven) {
+    this.#members.set(seat, new Set(cells.map(([name]) => name)))
+    for (const [name, body, isTold] of cells) this.#line.adopt(name, body, isTold && isEven)
+    this.#lock(`tab ${seat}`, { signal: this.#leaving.signal }, () => this.#dismiss(seat)).catch(() => {})
+    this.#step({ type: 'tick' })
+    this.#say({ to: seat, isEven, id: this.#line.id })
+  }
+
+  #dismiss(seat) {
+    for (const name of this.#members.get(seat) ?? []) this.#step({ type: 'want', name, body: null })
+    this.#members.delete(seat)
+  }
+
+  #hear({ from, to, isEven, id, ...message }) {
+    if (this.#line || this.#reports) return this.#hearMember(from, message)
+    if (message.hello) {
+      this.#leader = null
+      return this.#say({ join: this.#report(), isReply: true })
+    }
+    if (to === this.#seat) {
+      this.#leader = from
+      if (!isEven) {
+        this.#desk.id = id
+        if (this.#desk.restart()) this.#reset('away')
+      }
+    }
+    if (from !== this.#leader) return
+    this.#heardAt = Date.now()
+    this.#heartbeat = message.heartbeat
+    this.#setState(message.state)
+    if (message.commit) this.#deliver(message.commit)
+    if (message.problem) this.#desk.refuse(message.name, new KeywayProblem(message.problem))
+  }
+
+  #hearMember(seat, { join, isReply, cells, leave, wake }) {
+    const members = this.#members
+    if (this.#reports) {
+      if (join) this.#reports.set(seat, join)
+    } else if (join && !(isReply && members.has(seat))) {
+      this.#dismiss(seat)
+      this.#admit(seat, join, false)
+    } else if (cells && members.has(seat)) {
+      for (const [name, body] of cells) {
+        members.get(seat)[body ? 'add' : 'delete'](name)
+        this.#step({ type: 'want', name, body })
+      }
+    } else if (leave) {
+      this.#dismiss(seat)
+    } else if (wake) {
+      this.#step({ type: 'wake' })
+      this.#say()
+    }
+  }
+
+  #wake() {
+    if (this.#line) return this.#step({ type: 'wake' })
+    this.#say({ wake: true })
+    this.#heardAt = Math.min(this.#heardAt, Date.now() - this.#patience + 3000)
+  }
+
+  get #patience() { return this.#heartbeat * 3000 }
+
+  #step(event) {
+    const line = this.#line
+    for (const action of line?.step(event, Date.now()) ?? []) if (line === this.#line) this.#perform(action)
+    if (line && line === this.#line) this.#schedule()
+  }
+
+  #perform({ do: kind, ...action }) {
+    const share = message => { if (this.#members.size) this.#say(message) }
+    if (kind === 'abort') this.#open?.abort()
+    if (kind === 'open') this.#read(action)
+    if (kind === 'send') this.#send(action)
+    if (kind === 'state') {
+      this.#setState(action.state)
+      share()
+    }
+    if (kind === 'deliver') {
+      share(action)
+      this.#deliver(action.commit)
+    }
+    if (kind === 'refuse') {
+      share({ name: action.name, problem: { ...action.problem } })
+      this.#desk.refuse(action.name, action.problem)
+    }
+  }
+
+  async #read({ attempt, path, id, body }) {
+    const { signal } = (this.#open = new AbortController())
+    const line = this.#line
+    const step = event => line === this.#line && this.#step({ attempt, ...event })
+    try {
+      const headers = { Accept: 'text/event-stream', ...(id && { 'Last-Event-ID': id }) }
+      const response = await this.#fetch(body ? 'POST' : 'GET', path, { headers, body, signal })
+      if (!response.headers.get('Content-Type')?.startsWith('text/event-stream')) throw null
+      const reader = response.body.getReader()
+      for (let next; !(next = await reader.read()).done; ) step({ type: 'bytes', bytes: next.value })
+      step({ type: 'lost' })
+    } catch (problem) {
+      step({ type: 'lost', problem: problem?.status ? problem : undefined })
+    }
+  }
+
+  async #send({ attempt, path, body }) {
+    const line = this.#line
+    let problem
+    try {
+      await this.#fetch('PATCH', path, { body, signal: AbortSignal.timeout(15_000) })
+    } catch (error) {
+      problem = error
+    }
+    if (line === this.#line) this.#step({ type: 'answer', attempt, problem })
+  }
+
+  #tick() {
+    if (this.#line) {
+      this.#step({ type: 'tick' })
+      if (Date.now() - this.#saidAt > this.#heartbeat * 1000) this.#say()
+    } else if (Date.now() - this.#heardAt > this.#patience && !this.#reports) {
+      // A leader that says nothing hangs.
+      this.#heardAt = Date.now()
+      if (this.#world.document.visibilityState !== 'hidden') this.#hold('lead', () => this.#takeOver(), { steal: true })
+    }
+    this.#schedule()
+  }
+
+  /** Never for long: the machine may have slept. */
+  #schedule() {
+    clearTimeout(this.#timer)
+    const due = this.#line ? Math.min(5000, Math.max(0, this.#line.deadline - Date.now())) : 1000
+    if (this.#seat) this.#timer = setTimeout(() => this.#tick(), due)
+  }
+
+  static shared
+}
+
+const textOf = value => (value == null ? '' : typeof value === 'object' ? JSON.stringify(value) : String(value))
+
+if (globalThis.customElements && !customElements.get('keyway-value')) {
+  // A stream has a limit of cells: the longest unseen end.
+  const unseen = new Set()
+  const sight = new IntersectionObserver(entries => {
+    for (const { target, isIntersecting } of entries) {
+      unseen.delete(target)
+      if (!target.isConnected) continue
+      if (isIntersecting && !target.live) target.begin()
+      if (!target.live) continue
+      target.live.visible = isIntersecting
+      if (!isIntersecting) unseen.add(target)
+      if (unseen.size > 100) [...unseen][0].finish()
+    }
+  })
+
+  class LiveElement extends HTMLElement {
+    connectedCallback() { sight.observe(this) }
+
+    disconnectedCallback() {
+      sight.unobserve(this)
+      this.finish()
+      this.show(null)
+    }
+
+    attributeChangedCallback() {
+      if (!this.live) return
+      this.show(null)
+      this.begin()
+    }
+
+    finish() {
+      unseen.delete(this)
+      this.live?.end()
+      this.live = null
+    }
+
+    tell(update) {
+      this.show(update.problem ? null : update)
+      if (update.problem) this.dispatchEvent(new CustomEvent('problem', { detail: update.problem, bubbles: true }))
+    }
+  }
+
+  customElements.define('keyway-value', class extends LiveElement {
+    static observedAttributes = ['object', 'key-path']
+
+    begin() {
+      const [object, keyPath] = this.constructor.observedAttributes.map(name => this.getAttribute(name))
+      this.live ??= (Keyway.shared ??= new Keyway()).cell(update => this.tell(update))
+      this.live.bind(keyPath && object, keyPath)
+    }
+
+    show(update) { this.textContent = textOf(Object.values(update?.values ?? {})[0]) }
+  })
+
+  customElements.define('keyway-list', class extends LiveElement {
+    static observedAttributes = ['entity', 'filter', 'sort', 'section', 'limit']
+    #elements = new Map()
+
+    get template() { return this.querySelector('template') }
+
+    begin() {
+      const query = Object.fromEntries(this.constructor.observedAttributes.map(name => [name, this.getAttribute(name)]))
+      const named = this.template?.content.querySelectorAll('[data-key]') ?? []
+      query.keys = [...new Set([...named].map(({ dataset }) => dataset.key))].filter(key => key[0] !== '@')
+      query.limit &&= Number(query.limit)
+      if (this.live) this.live.change(query)
+      else this.live = (Keyway.shared ??= new Keyway()).query(query, event => this.tell(event))
+    }
+
+    show(event) {
+      const before = this.#elements
+      this.#elements = new Map()
+      for (const row of (event && this.template && this.live?.rows) || []) {
+        const ref = row['@ref']
+        const element = before.get(ref) ?? document.importNode(this.template.content.firstElementChild, true)
+        before.delete(ref)
+        this.#elements.set(ref, element)
+        if (element.row === row) continue
+        element.row = row
+        for (const each of [element, ...element.querySelectorAll('[data-key]')]) {
+          if (each.dataset.key) each.textContent = textOf(row[each.dataset.key])
+        }
+      }
+      for (const element of before.values()) element.remove()
+      let next = null
+      for (const element of [...this.#elements.values()].reverse()) {
+        if (!element.parentNode || element.nextSibling !== next) this.insertBefore(element, next)
+        next = element
+      }
+    }
+  })
+}

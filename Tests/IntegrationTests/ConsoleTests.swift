@@ -1,0 +1,84 @@
+import Foundation
+import LoopbackKit
+import Testing
+
+/// The console, used in Chromium by roles and accessible names; `Scripts/console.py` has the steps.
+///
+/// `keyway.js` changes some cells of a stream at once: the console needs a server that can.
+@Suite(
+  "The console in Chromium", .serialized,
+  .enabled("PATCH of a stream's cells") {
+    let server = try ServerProcess()
+    let options = try server.client.send("OPTIONS", "/v1/streams/x/cells")
+    return try server.stop() == 0 && options["Allow"]?.contains("PATCH") == true
+  })
+struct ConsoleTests {
+  /// What a step found: empty, or why it failed.
+  private func failure(of step: String, _ server: ServerProcess, _ rest: String...) throws -> String {
+    let browser = try ChildProcess.start(
+      PackageFolder.python, [PackageFolder.script("console.py"), server.url, step] + rest)
+    let status = try browser.exitStatus(within: 180)
+    return status == 0 && browser.output.contains("done \(step)") ? "" : "\(browser.output)\(browser.errors)"
+  }
+
+  @Test(
+    "It shows, and does, what its users ask of it",
+    arguments: [
+      "entities", "table", "sections", "editing", "many-rows", "objects", "members", "creating", "stream", "journal",
+      "status",
+    ])
+  func using(_ step: String) throws {
+    let server = try ServerProcess()
+    #expect(try failure(of: step, server) == "")
+    #expect(try server.stop() == 0)
+  }
+
+  @Test("axe-core finds nothing in any view, dark or light, and none is wider than its window, from 380 pixels on")
+  func looking() throws {
+    let server = try ServerProcess()
+    #expect(try failure(of: "looks", server) == "")
+    #expect(try server.stop() == 0)
+  }
+
+  /// A server with keys, and tokens of them.
+  private final class Guarded {
+    let folder: ScratchDirectory
+    let server: ServerProcess
+
+    init(schema: String = "/Config/example/schema.yaml") throws {
+      folder = try ScratchDirectory()
+      _ = try Self.keyway("token", "--new-key", "--keys", folder.file("keys.json"))
+      server = try ServerProcess(
+        "--schema", PackageFolder.root + schema, settings: ["access.keys": folder.file("keys.json"), "seed": "none"])
+    }
+
+    func token(_ sub: String, roles: String) throws -> String {
+      try Self.keyway("token", "--keys", folder.file("keys.json"), "--sub", sub, "--claim", "roles=\(roles)")
+    }
+
+    private static func keyway(_ arguments: String...) throws -> String {
+      let process = try ChildProcess.start(PackageFolder.keyway, arguments)
+      #expect(try process.exitStatus() == 0)
+      return process.output.trimmingCharacters(in: .newlines)
+    }
+  }
+
+  @Test("On a server with keys it asks for a token, keeps it where no script reads it, and forgets it")
+  func signingIn() throws {
+    let guarded = try Guarded()
+    let token = try guarded.token("ann", roles: #"["keyway-admin"]"#)
+    #expect(try failure(of: "session", guarded.server, token) == "")
+    #expect(try guarded.server.stop() == 0)
+  }
+
+  @Test("Those whom rules keep a key from see the rest, and hear what they may not write")
+  func reading() throws {
+    let guarded = try Guarded(schema: "/Config/access/feed.yaml")
+    let admin = ["Authorization": "Bearer \(try guarded.token("root", roles: #"["keyway-admin"]"#))"]
+    let client = guarded.server.client
+    try client.must("PUT", "/v1/objects/Post/1", admin, body: #"{"author":"ann","text":"hers"}"#)
+    try client.must("PUT", "/v1/objects/Post/2", admin, body: #"{"author":"bob","text":"another's"}"#)
+    #expect(try failure(of: "reader", guarded.server, try guarded.token("ann", roles: "[]")) == "")
+    #expect(try guarded.server.stop() == 0)
+  }
+}

@@ -8,6 +8,8 @@ package enum Delivery: Sendable {
   case endChannel(ChannelID, EventBytes?)
   /// The end of one stream, likewise.
   case endStream(StreamID, EventBytes?)
+  /// The end of one stream, likewise, but at once: what it has still to send is lost.
+  case cutStream(StreamID)
   /// The answer to `StreamHubDelegate.streamCaughtUp(_:)`: bytes that stand for what a lagging stream has missed,
   /// queued whatever their length, where there is memory for them; otherwise it ends. After the last answer the stream
   /// gets what is posted later; before it, and while `isLast` is false, it gets nothing else, and once these bytes are
@@ -22,7 +24,7 @@ package enum Delivery: Sendable {
   var byteCount: Int {
     switch self {
     case .channel(_, let event), .stream(_, let event): event.framedCount
-    case .streamMisses, .channelMisses: 0
+    case .streamMisses, .channelMisses, .cutStream: 0
     case .endChannel(_, let event), .endStream(_, let event), .catchUp(_, let event, _): event?.framedCount ?? 0
     }
   }

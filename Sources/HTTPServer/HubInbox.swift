@@ -42,7 +42,7 @@ struct HubInbox {
       } else if losing.insert(HubTarget(delivery)).inserted {
         commands.append(.overflow(HubTarget(delivery), firstLost: event.position))
       }
-    case .endChannel, .endStream, .streamMisses, .channelMisses:
+    case .endChannel, .endStream, .cutStream, .streamMisses, .channelMisses:
       commands.append(.deliver(delivery))
     case .catchUp(_, _, let isLast):
       commands.append(.deliver(delivery))

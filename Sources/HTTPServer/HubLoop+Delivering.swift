@@ -19,6 +19,7 @@ extension HubLoop {
       guard let subscriber = subscribers[id] else { return }
       settle(subscriber.channel)
       end(subscriber, .ended, last: event)
+    case .cutStream(let id): cut(id)
     case .catchUp(let id, let event, let isLast):
       catchUp(id, event, isLast: isLast)
     case .streamMisses(let id, let position): overflow(.stream(id), firstLost: position)

@@ -81,6 +81,7 @@ extension HubLoop {
   /// Takes no more events for a stream; once a last one, if given, and the end of the response are sent, it is closed.
   func end(_ subscriber: Subscriber, _ reason: StreamEnd, last event: EventBytes?) {
     guard subscriber.ending == nil, !subscriber.isDoomed else { return }
+    if reason == .overflow || subscriber.lag != .none { subscriber.wasDelivered = false }
     leaveChannel(subscriber)
     stopLagging(subscriber)
     subscriber.ending = reason
@@ -93,6 +94,30 @@ extension HubLoop {
       if subscriber.isAttached, subscriber.isChunked { queue.append(EventBytes.terminator) }
     }
     touch(subscriber)
+  }
+
+  /// Ends one stream: properly where everything is sent, and at once where something waits.
+  func cut(_ id: StreamID) {
+    guard let subscriber = subscribers[id] else { return }
+    settle(subscriber.channel)
+    subscriber.wasDelivered = isDelivered(subscriber)
+    if subscriber.isAttached, subscriber.queue.isEmpty, !subscriber.isBlocked {
+      end(subscriber, .ended, last: nil)
+      flush(subscriber)
+    }
+    doom(subscriber, .ended)
+  }
+
+  /// Whether the other side has acknowledged everything that there was to be sent, and has not reset the connection, as
+  /// one does that closes it before it has read everything.
+  private func isDelivered(_ subscriber: Subscriber) -> Bool {
+    guard subscriber.isAttached, subscriber.queue.isEmpty, subscriber.lag == .none else { return false }
+    var count: Int32 = 0
+    var error: Int32 = 0
+    var length = socklen_t(MemoryLayout<Int32>.size)
+    // A socket's unacknowledged bytes: tcp(7), SIOCOUTQ.
+    guard ioctl(subscriber.descriptor, UInt(TIOCOUTQ), &count) == 0, count == 0 else { return false }
+    return getsockopt(subscriber.descriptor, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == 0
   }
 
   func drain() {
@@ -110,6 +135,8 @@ extension HubLoop {
   /// Closes a stream at the end of the slice. Whatever it still had to send is lost.
   func doom(_ subscriber: Subscriber, _ reason: StreamEnd) {
     guard !subscriber.isDoomed else { return }
+    // Afterwards it does not lag any more.
+    subscriber.wasDelivered = subscriber.wasDelivered ?? isDelivered(subscriber)
     leaveChannel(subscriber)
     stopLagging(subscriber)
     subscriber.isDoomed = true
@@ -144,6 +171,7 @@ extension HubLoop {
     subscriber.access?.end(subscriber.ending ?? .ended)
     subscriber.access = nil
     worker.counters.closeStream(of: subscriber.client)
-    delegate.streamEnded(subscriber.id, subscriber.ending ?? .ended)
+    delegate.streamEnded(
+      subscriber.id, subscriber.ending ?? .ended, isDelivered: subscriber.wasDelivered ?? false)
   }
 }

@@ -133,7 +133,7 @@ final class HubLoop {
         handoff.access?.end(.shutdown)
       case .open(let opening):
         worker.counters.closeStream(of: opening.client)
-        delegate.streamEnded(opening.id, .shutdown)
+        delegate.streamEnded(opening.id, .shutdown, isDelivered: false)
       default: break
       }
     }

@@ -19,6 +19,7 @@ package protocol StreamHubDelegate: Sendable {
   /// ends meanwhile needs no answer.
   func streamCaughtUp(_ id: StreamID)
 
-  /// Tells the end of a stream, exactly once for each that was opened, once its socket is closed.
-  func streamEnded(_ id: StreamID, _ end: StreamEnd)
+  /// Tells the end of a stream, exactly once for each that was opened, once its socket is closed. `isDelivered` says
+  /// that the other side has acknowledged everything that was posted, and did not close before it had read that.
+  func streamEnded(_ id: StreamID, _ end: StreamEnd, isDelivered: Bool)
 }

@@ -14,6 +14,8 @@ final class Subscriber {
   var isDoomed = false
   /// Why no more events are taken; the queue still has to be sent.
   var ending: StreamEnd?
+  /// Whether the other side had everything when the end was decided; nil before.
+  var wasDelivered: Bool?
   /// Whether it misses events. Never while it is ending.
   var lag = Lag.none
   /// What becomes of it when too much waits.

@@ -45,6 +45,7 @@ final class Housekeeper: Sendable {
     waits.sweep()
     access.reloadKeys()
     access.sessions.sweep(now: access.present)
+    streams.sweepCutStreams()
     streams.expire(streams.owners.takeInvalid(access.validity))
   }
 }

@@ -126,7 +126,7 @@ package final class KeywayServer: Sendable {
     hub = StreamHub(limits: configuration.limits, ledger: ledger, logger: logger)
     let epoch = journal.identity.epoch
     let services = StreamServices(
-      hub: hub, ledger: ledger, epoch: epoch, limits: configuration.streams, random: random)
+      hub: hub, ledger: ledger, epoch: epoch, limits: configuration.streams, now: now, random: random)
     let streams = Streams(services, journal: journal)
     let node = Node(configuration.node, host: configuration.host, port: socket.port) {
       Identifiers.monotonicNanoseconds

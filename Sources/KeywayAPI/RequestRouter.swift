@@ -145,7 +145,7 @@ final class RequestRouter: RequestHandler, Sendable {
     case .postponed: return response
     case .stream(let stream, let fields):
       counts.count(method, status: .ok)
-      if let owner = answer.owner { registry.owners.add(stream.id, owner) }
+      if let owner = answer.owner { registry.own(stream.id, owner) }
       var fields = fields + answer.fields
       name(answer.revision, in: &fields)
       return .stream(stream, fields: fields)
@@ -162,7 +162,7 @@ final class RequestRouter: RequestHandler, Sendable {
             return response
           } willStream: { [self] stream, fields in
             counts.count(method, status: .ok)
-            if let owner = answer.owner { registry.owners.add(stream.id, owner) }
+            if let owner = answer.owner { registry.own(stream.id, owner) }
             var fields = fields + answer.fields
             name(answer.revision, in: &fields)
             return fields

@@ -145,7 +145,7 @@ final class HubListener: StreamHubDelegate {
     onQuestion.withLock { $0 }?(id)
   }
 
-  func streamEnded(_ id: StreamID, _ end: StreamEnd) {
+  func streamEnded(_ id: StreamID, _ end: StreamEnd, isDelivered: Bool) {
     onEnd.withLock { $0 }?(id)
     all.withLock { $0.append(End(id: id, end: end)) }
     told.yield(End(id: id, end: end))

@@ -45,6 +45,47 @@ struct BrowserTests {
     #expect(try server.stop() == 0)
   }
 
+  @Test("It comes back by itself to the URL of a stream with cells, and over cuts nothing is lost or doubled")
+  func comingBackToCells() throws {
+    let server = try ServerProcess()
+    let proxy = try CuttableProxy(to: server.port)
+    let opened = try server.client.stream(
+      "/v1/streams", ["Content-Type": "application/json"], method: "POST",
+      body: #"{"cells":{"a":{"object":"Account/1","keyPaths":["balance"]},"b":{"object":"Person/7"}}}"#)
+    let url = try #require(try opened.next().json["url"].text)
+    let browser = try ChildProcess.start(
+      PackageFolder.python, [PackageFolder.script("eventsource.py"), proxy.url + "/healthz", url])
+    _ = try events(browser) { $0.contains { $0["data"].has("initial") } }
+    for value in 1...20 { try server.set("Account/1/balance", "\(value)") }
+    _ = try events(browser) { news($0).last == 20 }
+    proxy.cut()
+    for value in 21...40 { try server.set("Account/1/balance", "\(value)") }
+    _ = try events(browser) { $0.contains { $0["event"].text == "ERROR" } }
+    try proxy.mend()
+    _ = try events(browser) { news($0).contains(40) }
+    // A cell that is bound meanwhile belongs to the stream as well.
+    try server.client.must(
+      "PUT", "\(url)/cells/c", body: #"{"object":"Account/1","keyPaths":["balance"],"options":["new"]}"#)
+    for value in 41...80 {
+      try server.set("Account/1/balance", "\(value)")
+      if value == 60 {
+        proxy.cut()
+        try proxy.mend()
+      }
+    }
+    let told = try events(browser) { news($0).contains(80) }
+    let twice = (41...80).flatMap { [Double($0), Double($0)] }
+    #expect(news(told) == (1...40).map(Double.init) + twice)
+    #expect(told.filter { $0["data"].has("initial") }.count == 1)
+    #expect(told.filter { $0["event"].text == "CONNECTED" }.count == 3)
+    #expect(Set(told.filter { $0["event"].text == "open" }.map { $0["data"]["url"].text }) == [url])
+    #expect(!told.contains { ["reset", "bye"].contains($0["event"].text) })
+    browser.send(15)
+    #expect(try browser.exitStatus() == 0)
+    #expect(try server.hasNoStreams())
+    #expect(try server.stop() == 0)
+  }
+
   private func events(_ browser: ChildProcess, until isEnough: ([Value]) -> Bool) throws -> [Value] {
     let parse = { (lines: [String]) in lines.map { (try? Value(json: $0)) ?? .null } }
     return try parse(browser.lines(within: 60) { isEnough(parse($0)) })

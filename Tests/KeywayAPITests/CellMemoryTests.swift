@@ -75,6 +75,26 @@ struct CellMemoryTests {
     #expect(ledger.total == 0 && registry.counts.cells == 0)
   }
 
+  @Test("A cut stream counts in its client's share, and is not kept where there is no room")
+  func cutStreams() throws {
+    func cut(_ stream: EventStream) {
+      store.withPublication { registry.streamEnded(stream.id, StreamCut(isDelivered: true), &$0) }
+    }
+    let first = try open(1, greedy)
+    let second = try open(1, greedy)
+    #expect(ledger.bytes(of: greedy) == 0)
+    let rest = try ledger.reserve(99_000, for: greedy, .streams)
+    cut(first)
+    #expect(registry.contents.withLock { $0.cut.count } == 0)
+    try rest.resize(to: 0)
+    cut(second)
+    #expect(registry.contents.withLock { $0.cut.count } == 1)
+    #expect(ledger.bytes(of: greedy) > StreamWeight.cut && ledger.bytes(of: greedy) < 10_000)
+    #expect(registry.counts.streams == 0 && registry.counts.cells == 0)
+    try registry.endStream(registry.services.names.text(of: second.id))
+    #expect(ledger.total == 0)
+  }
+
   @Test("Cells that would have to remember more than their client's share are told everything anew")
   func remembered() throws {
     let long = String(repeating: "x", count: 120_000)

@@ -165,8 +165,8 @@ struct CellTests {
   func atomic() throws {
     try bind("old", #"{"object":"Account/1"}"#)
     let wrong = try server.client.send(
-      "PUT", "\(path)/cells", body: #"{"cells":{"a":{"object":"Account/2"},"b":{"object":"Account/404"}}}"#)
-    #expect(wrong.problem == "unknown-object")
+      "PUT", "\(path)/cells", body: #"{"cells":{"a":{"object":"Account/2"},"b":{"object":"Accounts/404"}}}"#)
+    #expect(wrong.problem == "unknown-entity")
     #expect(try server.client.json("\(path)/cells")["cells"].names == ["old"])
     let set = try server.client.must(
       "PUT", "\(path)/cells", body: #"{"cells":{"a":{"object":"Account/2"},"b":{"object":null}}}"#
@@ -176,6 +176,52 @@ struct CellTests {
     try server.client.must("DELETE", "\(path)/cells")
     #expect(try server.client.json("\(path)/cells")["cells"].names.isEmpty)
     #expect(try server.client.json("/v1/status")["observations"].whole == 0)
+  }
+
+  @Test("Of cells that are set at once, one whose object is not there is told gone, once, and undoes nothing")
+  func missingObject() throws {
+    let cells = """
+      {"cells":{"a":{"object":"Account/2"},"b":{"object":"Account/404"},"h":{"object":"Note/9","visible":false}}}
+      """
+    let revision = try server.revision
+    try server.client.must("PUT", "\(path)/cells", body: cells)
+    let events = try told()
+    #expect(events.map(\.name) == ["change", "gone"])
+    #expect(events.last?.data == #"{"revision":\#(revision),"cell":"b","object":"Account/404"}"#)
+    #expect(try server.client.json("\(path)/cells/b")["object"].isNull)
+    try server.client.must("PUT", "\(path)/cells", body: cells)
+    #expect(try told().isEmpty)
+    try server.client.must("PATCH", "\(path)/cells", body: #"{"cells":{"h":{"visible":true}}}"#)
+    #expect(try told().map { $0.json["object"].text } == ["Note/9"])
+    try server.client.must("PUT", "/v1/objects/Account/404", body: "{}")
+    try server.client.must("PATCH", "\(path)/cells", body: #"{"cells":{"b":{"object":"Account/404"}}}"#)
+    #expect(try told().flatMap(\.changes).map { $0["cell"].text } == ["b", "b"])
+    // A request for one cell names the mistake.
+    let one = try server.client.send("PUT", "\(path)/cells/b", body: #"{"object":"Account/405"}"#)
+    #expect(one.problem == "unknown-object")
+  }
+
+  @Test("Some cells are changed at once or not at all: patched, made and ended")
+  func patchingSome() throws {
+    try bind("a", #"{"object":"Account/1","keyPaths":["balance"],"context":"x"}"#)
+    try bind("b", #"{"object":"Account/1"}"#)
+    try bind("c", #"{"object":"Account/2"}"#)
+    _ = try told()
+    let wrong = try server.client.send(
+      "PATCH", "\(path)/cells", body: #"{"cells":{"a":{"object":"Account/2"},"b":null,"c":{"visible":1}}}"#)
+    #expect(wrong.problem == "invalid-value")
+    #expect(try told().isEmpty)
+    let set = try server.client.must(
+      "PATCH", "\(path)/cells", ["Content-Type": "application/merge-patch+json"],
+      body: #"{"cells":{"a":{"object":"Account/2"},"b":null,"n":{"object":"Note/1"},"none":null}}"#
+    ).json["cells"]
+    #expect(set.names == ["a", "c", "marker", "n"])
+    #expect(set["a"]["context"].text == "x" && set["a"]["object"].text == "Account/2")
+    #expect(try told().flatMap(\.changes).map { $0["cell"].text } == ["a", "n", "n", "n"])
+    let array = try server.client.send("PATCH", "\(path)/cells", body: #"{"cells":[]}"#)
+    #expect(array.problem == "invalid-value")
+    let name = try server.client.send("PATCH", "\(path)/cells", body: #"{"cells":{"a b":null}}"#)
+    #expect(name.problem == "invalid-value")
   }
 
   @Test("What one commit does to several cells is one event")

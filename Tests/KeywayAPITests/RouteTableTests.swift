@@ -26,7 +26,7 @@ struct RouteTableTests {
     ("/v1/journal", "GET, HEAD, OPTIONS"),
     ("/v1/streams", "GET, HEAD, POST, OPTIONS"),
     ("/v1/streams/x", "GET, HEAD, DELETE, OPTIONS"),
-    ("/v1/streams/x/cells", "GET, HEAD, PUT, DELETE, OPTIONS"),
+    ("/v1/streams/x/cells", "GET, HEAD, PUT, PATCH, DELETE, OPTIONS"),
     ("/v1/streams/x/cells/a", "GET, HEAD, PUT, PATCH, DELETE, OPTIONS"),
   ]
 

@@ -23,7 +23,7 @@ struct Admission: Sendable {
       guard let identity = requester.identity else { throw AccessControl.unauthenticated }
       guard context.route.position(of: .stream) != nil else { return }
       let id = try streams.id(of: context[.stream])
-      guard streams.owners.subject(of: id) == ExactText(identity.subject) else { throw StreamRegistry.unknownStream }
+      guard streams.subject(of: id) == ExactText(identity.subject) else { throw StreamRegistry.unknownStream }
     }
   }
 

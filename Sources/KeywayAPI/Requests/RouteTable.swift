@@ -50,10 +50,12 @@ struct RouteTable: Sendable {
       Route(
         "/v1/streams", [.get: streams.list, .post: cells.openWithCells], stream: cells.open,
         audience: .streams),
-      Route("/v1/streams/{stream}", [.get: streams.get, .delete: streams.delete], audience: .streams),
       Route(
-        "/v1/streams/{stream}/cells", [.get: cells.getAll, .put: cells.putAll, .delete: cells.deleteAll],
-        audience: .streams),
+        "/v1/streams/{stream}", [.get: streams.get, .delete: streams.delete], stream: cells.resume, audience: .streams),
+      Route(
+        "/v1/streams/{stream}/cells",
+        [.get: cells.getAll, .put: cells.putAll, .patch: cells.patchAll, .delete: cells.deleteAll],
+        patchTypes: [Body.json, Body.mergePatch], audience: .streams),
       Route(
         "/v1/streams/{stream}/cells/{cell}",
         [.get: cells.get, .put: cells.put, .patch: cells.patch, .delete: cells.delete],

@@ -111,10 +111,11 @@ struct EventEncoder: Sendable {
     }
   }
 
-  /// An `open` event: the name of a stream with cells.
+  /// An `open` event: the name of a stream with cells, and where it is resumed.
   func appendOpen(_ name: String, revision: Revision, heartbeatSeconds: Int, to text: inout EventText) {
     append("open", id: nil, to: &text) { text in
-      text.append("{\"stream\":\"\(name)\",\"revision\":\(revision),\"heartbeat\":\(heartbeatSeconds)}".utf8)
+      text.append("{\"stream\":\"\(name)\",\"revision\":\(revision),\"heartbeat\":\(heartbeatSeconds)".utf8)
+      text.append(",\"url\":\"/v1/streams/\(name)\"}".utf8)
     }
   }
 

@@ -24,6 +24,22 @@ struct StreamEvent {
     self.writer = writer
   }
 
+  /// Adds what else the same revision delivers.
+  mutating func add(_ other: StreamEvent) {
+    changes += other.changes
+    queries += other.queries
+    gone += other.gone
+  }
+
+  /// The part that is for some cells.
+  func filtered(_ isIncluded: (_ cell: String?) -> Bool) -> StreamEvent {
+    var part = StreamEvent(revision: revision, writer: writer)
+    part.changes = changes.filter { isIncluded($0.cell) }
+    part.queries = queries.filter { isIncluded($0.cell) }
+    part.gone = gone.filter { isIncluded($0.cell) }
+    return part
+  }
+
   /// What a commit did to observations.
   init(_ event: ObserverEvent) {
     revision = event.revision

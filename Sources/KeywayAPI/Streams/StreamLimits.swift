@@ -25,6 +25,13 @@ package struct StreamLimits: Sendable {
   /// The threads that open the streams that wait, for each of the two sorts. One client has all but one of them at
   /// most, where there are several. `streams.openingThreads`.
   package var openingThreads = 2
+  /// How long a stream with cells is kept for its client to come back once its connection was cut; 0 for not at all.
+  /// `streams.resumeSeconds`.
+  package var resumeSeconds = 60
+  /// The most streams that are kept so. `streams.cut`.
+  package var cut = 20_000
+  /// The same of one client. `streams.cutPerAddress`.
+  package var cutPerAddress = 10_500
   /// Seconds between heartbeats, named in `open`. `heartbeat.seconds`.
   package var heartbeatSeconds = 15
 

@@ -51,8 +51,9 @@ package final class StreamMonitor: StreamHubDelegate {
   }
 
   /// Ends what the stream observed.
-  package func streamEnded(_ id: StreamID, _ end: StreamEnd) {
-    store.withPublication { streams.streamEnded(id, &$0) }
+  package func streamEnded(_ id: StreamID, _ end: StreamEnd, isDelivered: Bool) {
+    let cut = end == .shutdown ? nil : StreamCut(isDelivered: isDelivered)
+    store.withPublication { streams.streamEnded(id, cut, &$0) }
     metrics.increment("keyway_disconnects_total", ["reason": end.rawValue])
     switch end {
     case .stalled: conditions.note(.stalled)

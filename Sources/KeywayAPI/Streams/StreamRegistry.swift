@@ -4,6 +4,7 @@ package import KeyValueModel
 package import KeyValueObserving
 import Locking
 package import ModelStore
+import Tokens
 
 /// Every open stream with its subscription, and the way of events from the store to the hub. It knows no kind of
 /// stream, only that what one commit did to the cells and live queries of one stream is one delivery.
@@ -17,6 +18,10 @@ package final class StreamRegistry: StorePublisher, Sendable {
     var receivers: [ObserverID: any CommitReceiver] = [:]
     /// What streams share that ask for the same.
     var topics: [AnyHashable: any Topic] = [:]
+    /// Streams with cells whose connection was cut.
+    var cut = CutStreams()
+    /// The connections of streams that were resumed, by the names that the streams have had from the beginning.
+    var connections: [StreamID: StreamID] = [:]
     /// How many bytes of events the present batch of commits has for the cells of each client.
     var batchBytes: [ClientAddress: Int] = [:]
     private var lastObserver: UInt64 = 0
@@ -210,13 +215,13 @@ package final class StreamRegistry: StorePublisher, Sendable {
   package func describeStreams(of subject: String? = nil) -> JSONObject {
     let owner = subject.map { ExactText($0) }
     let streams = contents.withLock { contents in
-      contents.subscriptions.filter { owner == nil || owners.subject(of: $0.key) == owner }
+      contents.subscriptions.filter { !$1.isOver && (owner == nil || self.owner(of: $0, $1) == owner) }
         .sorted {
           $0.key.number < $1.key.number
         }.map { id, subscription in
           var body = JSONObject()
           subscription.describe(in: &body)
-          return (id: id, body: body)
+          return (id: subscription.name(of: id), body: body)
         }
     }
     return ["streams": .array(streams.map { .object(named($0.id, $0.body)) })]
@@ -250,16 +255,27 @@ package final class StreamRegistry: StorePublisher, Sendable {
   /// Ends a stream with `bye`, reason `expired`. Throws `unknown-stream`.
   package func endStream(_ name: String) throws(Problem) {
     let id = try id(of: name)
-    _ = try contents.withLock { contents throws(Problem) in try find(id, contents) }
-    services.hub.post([.endStream(id, services.encoder.closingEvent(.expired))], position: nil)
+    let connection = try contents.withLock { contents throws(Problem) -> StreamID? in
+      if contents.cut.remove(id, at: services.now()) { return nil }
+      let subscription = try find(id, contents)
+      subscription.isOver = true
+      return contents.connections[id] ?? id
+    }
+    guard let connection else { return }
+    services.hub.post([.endStream(connection, services.encoder.closingEvent(.expired))], position: nil)
   }
 
   /// A stream is over, no matter which side ended it: so is what it observed.
   package func streamEnded(_ id: StreamID, _ publication: inout Publication) {
+    streamEnded(id, nil, &publication)
+  }
+
+  /// The same; `cut` says how its connection ended, where its client may come back to it.
+  func streamEnded(_ id: StreamID, _ cut: StreamCut?, _ publication: inout Publication) {
     lagReports.withLock { $0[id] = nil }
     owners.remove(id)
     contents.withLock { contents in
-      contents.subscriptions.removeValue(forKey: id)?.end(id, &contents, &publication)
+      contents.subscriptions.removeValue(forKey: id)?.end(id, cut, &contents, &publication)
     }
   }
 
@@ -269,11 +285,40 @@ package final class StreamRegistry: StorePublisher, Sendable {
     return id
   }
 
-  /// The subscription of an open stream. Throws `unknown-stream`.
+  /// The subscription of an open stream, by its name. Throws `unknown-stream`.
   func find(_ id: StreamID, _ contents: borrowing Contents) throws(Problem) -> any Subscription {
-    guard let subscription = contents.subscriptions[id] else { throw Self.unknownStream }
+    guard let subscription = contents.subscriptions[contents.connections[id] ?? id], !subscription.isOver else {
+      throw Self.unknownStream
+    }
     return subscription
   }
+
+  // MARK: Owners
+
+  /// A connection is for an identity: the stream, where it is a new one, belongs to its `sub`.
+  func own(_ id: StreamID, _ identity: Identity) {
+    owners.add(id, identity)
+    contents.withLock { contents in
+      guard let stream = contents.subscriptions[id] as? CellStream, stream.opener == nil else { return }
+      stream.opener = ExactText(identity.subject)
+    }
+  }
+
+  /// The `sub` that a stream belongs to, by the name of the stream; nil where that is nobody.
+  func subject(of id: StreamID) -> ExactText? {
+    contents.withLock { contents in
+      if let stream = contents.cut.entry(id, at: services.now())?.stream { return stream.opener }
+      let connection = contents.connections[id] ?? id
+      return contents.subscriptions[connection].flatMap { owner(of: connection, $0) }
+    }
+  }
+
+  private func owner(of connection: StreamID, _ subscription: any Subscription) -> ExactText? {
+    (subscription as? CellStream)?.opener ?? owners.subject(of: connection)
+  }
+
+  /// Forgets the streams that no client came back to.
+  func sweepCutStreams() { contents.withLock { $0.cut.removeExpired(at: services.now()) } }
 
   static var unknownStream: Problem { Problem(.unknownStream, "no stream is open under this name") }
 }

@@ -13,13 +13,17 @@ final class StreamServices: Sendable {
   let limits: StreamLimits
   let names: StreamNames
   private let random: @Sendable () -> UInt64
+  /// Seconds, which only grow.
+  let now: @Sendable () -> UInt64
   private let notificationCount = Atomic<UInt64>(0)
 
-  /// `random` gives unguessable numbers.
+  /// `random` gives unguessable numbers, and `now` the seconds by which streams age that were cut.
   init(
     hub: StreamHub, ledger: MemoryLedger = MemoryLedger(limit: .max, clientLimit: .max), epoch: String,
-    limits: StreamLimits, random: @escaping @Sendable () -> UInt64
+    limits: StreamLimits, now: @escaping @Sendable () -> UInt64 = { Identifiers.monotonicSeconds },
+    random: @escaping @Sendable () -> UInt64
   ) {
+    self.now = now
     self.hub = hub
     self.ledger = ledger
     self.limits = limits

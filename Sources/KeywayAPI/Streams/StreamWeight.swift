@@ -7,6 +7,8 @@ enum StreamWeight {
   static let observation = 600
   /// A cell with its binding, but for texts.
   static let cell = 700
+  /// A stream without a connection, but for its cells. Always counted, since nothing else bounds how many a client has.
+  static let cut = 4_200
   /// A row of a live query, but for its values, which it mostly shares with the objects.
   static let row = 200
 }

@@ -9,17 +9,39 @@ import ModelStore
 /// calls a subscription only while it holds its own lock, which guards what the subscription remembers; where a
 /// publication is passed, its lock is held too.
 protocol Subscription: AnyObject {
+  /// Whether a client has ended the stream, whose connection is about to.
+  var isOver: Bool { get set }
+
+  /// The name of a stream, given that of its connection.
+  func name(of id: StreamID) -> StreamID
+
   /// Adds what `GET /v1/streams` shows of a stream besides its name.
   func describe(in body: inout JSONObject)
 
   /// Adds what `GET /v1/streams/{stream}` shows besides that.
   func describeDetails(in body: inout JSONObject)
 
-  /// A stream is over, no matter which side ended it.
-  func end(_ id: StreamID, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication)
+  /// A stream is over, no matter which side ended it. `cut` says how its connection ended, where its client may come
+  /// back to it.
+  func end(
+    _ id: StreamID, _ cut: StreamCut?, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication)
+}
+
+/// How the connection of a stream ended whose client may come back to it.
+struct StreamCut: Hashable, Sendable {
+  /// Whether the other side had received everything that it was sent.
+  let isDelivered: Bool
 }
 
 extension Subscription {
+  // Those that several streams may share go on until their connections have ended.
+  var isOver: Bool {
+    get { false }
+    set {}
+  }
+
+  func name(of id: StreamID) -> StreamID { id }
+
   func describeDetails(in body: inout JSONObject) {}
 }
 

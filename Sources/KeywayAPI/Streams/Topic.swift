@@ -27,7 +27,9 @@ extension Topic {
   var cellCount: Int { 0 }
   var channel: ChannelID { ChannelID(observer.rawValue) }
 
-  func end(_ id: StreamID, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication) {
+  func end(
+    _ id: StreamID, _ cut: StreamCut?, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication
+  ) {
     leave(id, &contents, &publication)
   }
 

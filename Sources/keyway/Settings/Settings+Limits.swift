@@ -145,6 +145,11 @@ extension Settings {
       """
       waits for its turn; one address has all of them but one at most, so that another's stream need not wait for it
       """),
+    SettingLimit(
+      "streams.resumeSeconds", of: .stream,
+      "the stream is forgotten, and 404 `unknown-stream`: its client opens a new one. With 0 no cut stream is kept"),
+    SettingLimit("streams.cut", of: .server, "the oldest of the client that has most is forgotten"),
+    SettingLimit("streams.cutPerAddress", of: .client, "the client's oldest is forgotten"),
     SettingLimit("streams.cells", of: .stream, "429 `too-many-cells`"),
     SettingLimit("streams.keyPaths", of: .stream, "429 `too-many-key-paths`, for each stream and each cell"),
     SettingLimit(

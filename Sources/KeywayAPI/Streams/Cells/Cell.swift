@@ -19,8 +19,11 @@ struct Cell {
   /// The revision at which it went off screen, while it is; nil while it receives everything, and where it never
   /// received anything.
   var pausedAt: Revision?
-  /// The object that it lost by its deletion, and when it received `gone`.
-  var lost: (object: Reference, position: StreamPosition)?
+  /// The object that it lost.
+  var lost: LostObject?
+  /// The event that it last received of anything but what a commit did; nil where it has received none since it was
+  /// bound.
+  var refresh: CellRefresh?
   /// The revision at which it last received anything but what a commit did: what it shows, or what it had missed.
   var refreshedAt: Revision = 0
   /// How many events it has received.
@@ -60,9 +63,11 @@ extension Cell {
     as name: String, at present: DeliveredState, _ encoder: EventEncoder, _ update: inout CellUpdate
   ) {
     let context = binding.context?.text
+    let received = update.count
     if let gone = pending?.gone {
       update.add(ObserverEvent.Gone(cell: name, object: gone))
-      lost = (gone, .state(at: present.revision))
+      lost = LostObject(
+        object: gone, position: .state(at: present.revision), observations: lost?.observations ?? [])
     } else if isOwedInitial {
       update.addInitial(observations, of: name, in: present.reader)
       if let query, let result = present.result(query) {
@@ -84,6 +89,7 @@ extension Cell {
     pausedAt = nil
     missed = nil
     isOwedInitial = false
-    refreshedAt = present.revision
+    // One that missed nothing goes on as if it had never looked away.
+    if update.count > received || update.isTooLong { refreshedAt = present.revision }
   }
 }

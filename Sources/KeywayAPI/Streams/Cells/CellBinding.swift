@@ -17,7 +17,7 @@ struct CellBinding: Hashable, Sendable {
   /// Whether the cell is on screen.
   var isVisible = true
   /// What the stream's identity may read; nil for everything.
-  let viewer: Viewer?
+  var viewer: Viewer?
 
   /// Reads a body of `PUT …/cells/{c}`.
   init(_ body: Value, for viewer: Viewer?) throws(Problem) {

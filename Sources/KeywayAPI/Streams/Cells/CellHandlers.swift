@@ -3,6 +3,7 @@ import HTTPTypes
 import KeyValueModel
 import ModelStore
 import OrderedCollections
+import Tokens
 
 /// The routes of streams with cells.
 struct CellHandlers: Sendable {
@@ -25,6 +26,21 @@ struct CellHandlers: Sendable {
   func openWithCells(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.target.allowOnly("since", "overflow")
     return try open(try Self.bindings(of: request), request, context)
+  }
+
+  /// `GET /v1/streams/{stream}` as a stream: goes on with a stream whose connection was cut, or takes it over.
+  func resume(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let name = context[.stream]
+    try streams.requireResumable(name)
+    try context.target.allowOnly("since", "overflow")
+    if request.method == .head { return .response(Response(status: .ok, fields: .eventStream)) }
+    let subject = context.requester.identity?.subject
+    let asked = CellStreamOpening.Request(
+      cursor: context.target.cursor(of: request), overflow: try context.target.overflow(), client: request.client,
+      viewer: try streams.viewer(of: name, for: context.viewer, subject))
+    return resumptions.response(to: request.client) { [streams, store] isAbandoned throws(Problem) in
+      try streams.resume(name, asked, in: store, isAbandoned)
+    }
   }
 
   private func open(
@@ -69,6 +85,15 @@ struct CellHandlers: Sendable {
       .json(["cells": .object(try streams.bindAll(bindings, in: stream, store))]))
   }
 
+  /// `PATCH /v1/streams/{stream}/cells`: changes the cells that the body names.
+  func patchAll(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let stream = context[.stream]
+    try streams.require(stream)
+    try context.target.allowOnly()
+    let bodies = try Self.bindings(of: request, types: [Body.json, Body.mergePatch])
+    return .response(.json(["cells": .object(try streams.patchAll(bodies, in: stream, store))]))
+  }
+
   /// `PUT /v1/streams/{stream}/cells/{cell}`: binds one cell.
   func put(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let (stream, cell) = (context[.stream], context[.cell])
@@ -103,8 +128,10 @@ struct CellHandlers: Sendable {
   }
 
   /// The bindings of a body `{"cells":{…}}`.
-  private static func bindings(of request: borrowing Request) throws(Problem) -> [String: Value] {
-    let body = try Body.object(of: request)
+  private static func bindings(
+    of request: borrowing Request, types: [String] = [Body.json]
+  ) throws(Problem) -> [String: Value] {
+    let body = try Body.object(of: request, types: types)
     guard case .object(let cells)? = body["cells"], body.members.count == 1 else {
       throw Problem(.invalidValue, "the body is {\"cells\":{\"name\":{…}}}")
     }

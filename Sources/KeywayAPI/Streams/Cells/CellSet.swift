@@ -6,6 +6,8 @@ struct CellSet {
   private(set) var byName: [String: Cell] = [:]
   /// Whether the stream's reader is too slow: no cell receives anything until the stream catches up.
   private(set) var isSuspended = false
+  /// The number of the last event that told cells anything but what a commit did.
+  private var lastRefresh = 0
 
   subscript(name: String) -> Cell? {
     get { byName[name] }
@@ -37,17 +39,23 @@ struct CellSet {
     byName[name]?.pending?.absorb(changes, gone: gone)
   }
 
-  private func isPaused(_ name: String?) -> Bool { name.map { byName[$0]?.isPaused ?? false } ?? false }
+  /// What the cells hold that is not told at once: `gates` says what of a revision they are told in spite of that.
+  private func isPaused(_ name: String?, _ gates: [String: CellGate], _ revision: Revision) -> Bool {
+    guard let name, byName[name]?.isPaused == true else { return false }
+    return gates[name]?.way(of: revision) != .tell
+  }
 
   // MARK: Commits
 
   /// Takes in what a commit did: paused cells remember it, and what the others receive comes back; nil where that is
-  /// nothing.
-  mutating func visiblePart(of event: StreamEvent) -> StreamEvent? {
+  /// nothing. Where a stream is resumed, `gates` says which cells this concerns.
+  mutating func visiblePart(of event: StreamEvent, through gates: [String: CellGate] = [:]) -> StreamEvent? {
+    let revision = event.revision
+    let event = gates.isEmpty ? event : event.filtered { gates[$0 ?? ""]?.way(of: revision) != .drop }
     let goneCells = Dictionary(grouping: event.gone, by: \.cell)
-    let pausedChanges = Dictionary(grouping: event.changes.filter { isPaused($0.cell) }, by: \.cell)
+    let pausedChanges = Dictionary(grouping: event.changes.filter { isPaused($0.cell, gates, revision) }, by: \.cell)
     var hidden: Set<String> = []
-    for (name, cell) in byName where cell.isPaused {
+    for name in byName.keys where isPaused(name, gates, revision) {
       let changes = pausedChanges[name] ?? []
       let gone = goneCells[name]?.first?.object
       guard !changes.isEmpty || gone != nil else { continue }
@@ -59,7 +67,7 @@ struct CellSet {
     visible.gone = event.gone.filter { !hidden.contains($0.cell ?? "") }
     for notification in event.queries {
       let name = notification.cell ?? ""
-      if !isPaused(name) {
+      if !isPaused(name, gates, revision) {
         visible.queries.append(notification)
       } else if byName[name]?.missed != nil {
         byName[name]?.missed?.count += 1
@@ -75,7 +83,8 @@ struct CellSet {
 
   /// The object of a cell was deleted: it shows nothing.
   private mutating func empty(_ name: String, of object: Reference, at revision: Revision) {
-    byName[name]?.lost = (object, .commit(revision))
+    guard let cell = byName[name], !cell.observations.isEmpty else { return }
+    byName[name]?.lost = LostObject(object: object, position: .commit(revision), observations: cell.observations)
     byName[name]?.binding.object = nil
     byName[name]?.observations = []
   }
@@ -88,9 +97,14 @@ struct CellSet {
   }
 
   /// The events of an update, counted as received, as of one revision: only the last has an id. Nothing for an empty
-  /// one.
-  mutating func encode(_ update: CellUpdate, at revision: Revision, _ encoder: EventEncoder) -> EventText {
+  /// one. `isFirstOfID` says that no event before it can have had the id.
+  mutating func encode(
+    _ update: CellUpdate, at revision: Revision, _ encoder: EventEncoder, isFirstOfID: Bool = false
+  ) -> EventText {
     var text = encoder.text()
+    lastRefresh += 1
+    let refresh = CellRefresh(number: lastRefresh, isFirstOfID: isFirstOfID)
+    for name in update.cells { byName[name]?.refresh = refresh }
     guard !update.isTooLong else {
       text.giveUp()
       return text
@@ -126,6 +140,16 @@ struct CellSet {
   mutating func suspend(at delivered: DeliveredState) {
     isSuspended = true
     for name in byName.keys { byName[name]?.pause(at: delivered) }
+  }
+
+  /// The cells receive everything again, but for those off screen. What those on screen have missed is told otherwise.
+  mutating func endSuspension() {
+    isSuspended = false
+    for (name, cell) in byName where cell.binding.isVisible {
+      byName[name]?.pending = nil
+      byName[name]?.missed = nil
+      byName[name]?.isOwedInitial = cell.isOwedInitial && cell.isPaused
+    }
   }
 
   /// What the cells on screen missed until `present`, in the order of their names; those off screen go on remembering.

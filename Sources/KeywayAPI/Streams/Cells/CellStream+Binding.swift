@@ -4,7 +4,8 @@ import ModelStore
 
 /// What a client asks of the cells of an open stream. Each of these gives what the cells receive of it.
 extension CellStream {
-  /// Binds cells to what the bindings say, and, with `replacingAll`, ends the other cells: all or nothing.
+  /// Binds cells to what the bindings say, and, with `replacingAll`, ends the other cells: all or nothing. Then an
+  /// object that is not there is no mistake: its cell is told `gone`.
   func bind(
     _ bindings: [(name: String, binding: CellBinding)], replacingAll: Bool, _ prepared: [Query: PreparedQuery],
     _ publication: inout Publication
@@ -15,7 +16,9 @@ extension CellStream {
       throw Problem(.tooManyCells, "a stream has at most \(services.limits.cells) cells")
     }
     var targets: [CellTarget] = []
-    for (_, binding) in bindings { targets.append(try services.target(of: binding, prepared, publication)) }
+    for (_, binding) in bindings {
+      targets.append(try services.target(of: binding, prepared, publication, toleratesMissing: replacingAll))
+    }
     try evaluate(&targets, of: bindings, publication)
     return try services.holding(targets, &publication) { publication throws(Problem) in
       try makeRoom(for: targets, of: bindings, replacingAll: replacingAll)
@@ -45,31 +48,75 @@ extension CellStream {
   func patch(
     _ name: String, _ body: Value, _ prepared: [Query: PreparedQuery], _ publication: inout Publication
   ) throws(Problem) -> CellUpdate {
-    let cell = try require(name)
-    var binding = cell.binding
-    try binding.apply(body)
-    // A cell that only comes into view may have lost its object meanwhile: it receives `gone`.
-    let isGone = binding.object == cell.binding.object && binding.query == nil && cell.pending?.gone != nil
-    var targets = [isGone ? CellTarget() : try services.target(of: binding, prepared, publication)]
-    try evaluate(&targets, of: [(name, binding)], publication)
-    let target = targets[0]
-    return try services.holding(targets, &publication) { publication throws(Problem) in
-      try makeRoom(for: targets, of: [(name, binding)], replacingAll: false)
-      var update = makeUpdate()
-      if isGone, !CellBinding.namesObject(body) {
-        // It observes nothing any more, and has still to receive `gone`.
-        let isVisible = binding.isVisible
-        binding.isVisible = cell.binding.isVisible
-        cells[name]?.binding = binding
-        setVisibility(isVisible, name, publication, &update)
-      } else if cell.query != nil, target.query != nil {
-        requery(name, to: binding, target, &publication, &update)
+    _ = try require(name)
+    return try patch([(name, body)], toleratesMissing: false, prepared, &publication)
+  }
+
+  /// What bodies make of the bindings of cells; null ends one, and a cell that is not there is made.
+  func patched(
+    _ bodies: [(name: String, body: Value)]
+  ) throws(Problem) -> (bindings: [(name: String, binding: CellBinding)], ended: [String]) {
+    var bindings: [(name: String, binding: CellBinding)] = []
+    var ended: [String] = []
+    for (name, body) in bodies {
+      if body.isNull {
+        ended.append(name)
+      } else if var binding = cells[name]?.binding {
+        try binding.apply(body)
+        bindings.append((name, binding))
       } else {
-        rebind(name, to: binding, target, &publication, &update)
+        bindings.append((name, try CellBinding(body, for: viewer)))
+      }
+    }
+    return (bindings, ended)
+  }
+
+  /// Changes what the bodies name of cells' bindings: all or nothing. With `toleratesMissing` an object that is not
+  /// there is no mistake: its cell is told `gone`.
+  func patch(
+    _ bodies: [(name: String, body: Value)], toleratesMissing: Bool, _ prepared: [Query: PreparedQuery],
+    _ publication: inout Publication
+  ) throws(Problem) -> CellUpdate {
+    let (bindings, ended) = try patched(bodies)
+    let names = Set(cells.byName.keys).subtracting(ended).union(bindings.map(\.name))
+    guard names.count <= services.limits.cells else {
+      throw Problem(.tooManyCells, "a stream has at most \(services.limits.cells) cells")
+    }
+    let changed = Dictionary(uniqueKeysWithValues: bodies.map { ($0.name, $0.body) })
+    var targets: [CellTarget] = []
+    for (name, binding) in bindings {
+      targets.append(
+        hasLostUnseen(name, binding)
+          ? CellTarget()
+          : try services.target(of: binding, prepared, publication, toleratesMissing: toleratesMissing))
+    }
+    try evaluate(&targets, of: bindings, publication)
+    return try services.holding(targets, &publication) { publication throws(Problem) in
+      try makeRoom(for: targets, of: bindings, replacingAll: false)
+      end(ended, &publication)
+      var update = makeUpdate()
+      for ((name, binding), target) in zip(bindings, targets) {
+        if hasLostUnseen(name, binding), !CellBinding.namesObject(changed[name] ?? .null) {
+          // It observes nothing any more, and has still to receive `gone`.
+          var hidden = binding
+          hidden.isVisible = cells[name]?.binding.isVisible ?? false
+          cells[name]?.binding = hidden
+          setVisibility(binding.isVisible, name, publication, &update)
+        } else if cells[name]?.query != nil, target.query != nil {
+          requery(name, to: binding, target, &publication, &update)
+        } else {
+          rebind(name, to: binding, target, &publication, &update)
+        }
       }
       reservePending()
       return update
     }
+  }
+
+  /// Whether a cell that only comes into view has lost its object meanwhile: it receives `gone`.
+  private func hasLostUnseen(_ name: String, _ binding: CellBinding) -> Bool {
+    guard let cell = cells[name] else { return false }
+    return binding.object == cell.binding.object && binding.query == nil && cell.pending?.gone != nil
   }
 
   /// What cells receive at once, within the limit of an event.
@@ -116,6 +163,42 @@ extension CellStream {
     return binding == former
   }
 
+  /// Whether a cell has lost the object already that a binding names, and is bound as that says otherwise.
+  private func isLost(_ binding: CellBinding, in name: String) -> Bool {
+    guard let cell = cells[name], let lost = cell.lost, lost.object == binding.object else { return false }
+    var binding = binding
+    binding.object = cell.binding.object
+    return isShowing(binding, in: name)
+  }
+
+  /// A cell is bound to an object that is not there: it receives `gone`, if it receives anything now.
+  func lose(
+    _ name: String, _ object: Reference?, _ publication: borrowing Publication, _ update: inout CellUpdate
+  ) {
+    guard let object, var cell = cells[name] else { return }
+    let present = DeliveredState(present: publication)
+    cell.binding.object = nil
+    cell.weight = cell.binding.weight(showing: CellTarget())
+    cell.lost = LostObject(object: object, position: .state(at: present.revision))
+    cell.refreshedAt = present.revision
+    if cell.binding.isVisible, !cells.isSuspended {
+      update.add(ObserverEvent.Gone(cell: name, object: object))
+    } else {
+      cell.pause(at: present)
+      cell.pending?.absorb([], gone: object)
+    }
+    cells[name] = cell
+  }
+
+  /// A cell of a stream that goes on where it was observes and watches again what it did.
+  func registerAgain(_ name: String, _ target: CellTarget, _ publication: inout Publication) {
+    guard let cell = cells[name], cell.binding.object != nil || cell.query != nil else { return }
+    publication.observers.add(target.observations, of: observer, cell: name, in: publication.snapshot.state)
+    cells[name]?.observations = target.observations
+    guard let query = target.query else { return }
+    publication.watch(query, QueryObserver(id: observer, cell: name), target.finished)
+  }
+
   /// Ends cells.
   func end(_ names: some Sequence<String>, _ publication: inout Publication) {
     for name in names {
@@ -136,12 +219,15 @@ extension CellStream {
     _ update: inout CellUpdate
   ) {
     let former = cells[name]
-    if isShowing(binding, in: name) { return setVisibility(binding.isVisible, name, publication, &update) }
+    if isShowing(binding, in: name) || (target.missing != nil && isLost(binding, in: name)) {
+      return setVisibility(binding.isVisible, name, publication, &update)
+    }
     // What an invisible cell has missed is not lost when only its options or its context change: it receives the state
     // instead.
     let isOwed = former?.isOwedInitial == true || former?.pending?.commits ?? 0 > 0
     unregister(name, &publication)
     cells[name] = Cell(binding: binding, told: former?.told ?? 0)
+    if let missing = target.missing { return lose(name, missing, publication, &update) }
     register(
       name, target, sendsInitial: true, isForced: isOwed && former?.binding.object == binding.object, &publication,
       &update)

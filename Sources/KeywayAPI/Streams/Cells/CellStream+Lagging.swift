@@ -24,6 +24,7 @@ extension CellStream {
 
   /// Has the cells on screen remember what they have received up to a revision, and what they missed since.
   private func suspend(_ shown: [String: Cell], after revision: Revision, _ publication: borrowing Publication) {
+    for name in shown.keys { cells[name]?.pausedAt = revision }
     guard let delivered = DeliveredState(after: revision, publication) else {
       return suspendOwingState(shown, publication)
     }
@@ -69,6 +70,8 @@ extension CellStream {
 
   private func caughtUp(to present: DeliveredState) -> EventText {
     let update = cells.catchUp(to: present, services.encoder)
-    return cells.encode(update, at: present.revision, services.encoder)
+    defer { noteTold(present.revision) }
+    return cells.encode(
+      update, at: present.revision, services.encoder, isFirstOfID: isUntold(present.revision))
   }
 }

@@ -1,3 +1,4 @@
+import Expressions
 import HTTPServer
 import KeyValueModel
 import KeyValueObserving
@@ -5,22 +6,36 @@ import ModelStore
 
 /// A stream with cells: one observer whose observations come and go.
 final class CellStream: CommitReceiver {
-  let id: StreamID
-  /// Who reads it.
+  /// What it is known by, all its life.
+  let name: StreamID
+  /// Its present connection, or the last.
+  private(set) var id: StreamID
+  /// Who opened it, and has its memory counted.
   let client: ClientAddress
-  let observer: ObserverID
+  private(set) var observer: ObserverID
   let services: StreamServices
   /// What its identity may read; nil for everything.
-  let viewer: Viewer?
+  private(set) var viewer: Viewer?
+  /// The revision that it was opened at.
+  let openedAt: Revision
+  /// The `sub` that opened it, where that is known.
+  var opener: ExactText?
+  var isOver = false
   var cells: CellSet
+  /// The last revision that it was told, and when.
+  private(set) var lastTold: Revision = 0
+  private var lastToldSecond: UInt64
   /// What the ledger has for the cells.
   private var account: MemoryReservation?
 
   init(
     id: StreamID, client: ClientAddress, observer: ObserverID, cells: CellSet = CellSet(), for viewer: Viewer? = nil,
-    services: StreamServices
+    openedAt: Revision = 0, services: StreamServices
   ) {
     self.viewer = viewer
+    self.openedAt = openedAt
+    name = id
+    lastToldSecond = services.now()
     self.id = id
     self.client = client
     self.observer = observer
@@ -43,6 +58,7 @@ final class CellStream: CommitReceiver {
     guard held < services.limits.batchBytes else { return miss(position) }
     let text = services.encoder.text(of: visible)
     guard let bytes = text.event(at: position) else { return miss(position) }
+    noteTold(event.revision)
     if text.ownCount > MemoryLedger.uncountedBytes { contents.batchBytes[client] = held + text.ownCount }
     return .stream(id, bytes)
   }
@@ -59,9 +75,54 @@ final class CellStream: CommitReceiver {
     .endStream(id, services.encoder.closingEvent(.overflow))
   }
 
-  func end(_ id: StreamID, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication) {
+  func name(of id: StreamID) -> StreamID { name }
+
+  func end(
+    _ id: StreamID, _ cut: StreamCut?, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication
+  ) {
     unregister(&publication)
     contents.receivers[observer] = nil
+    contents.connections[name] = nil
+    guard let cut, !isOver, services.limits.resumeSeconds > 0, reserveCut() else { return }
+    contents.cut.insert(
+      CutStreams.Entry(
+        stream: self, revision: publication.snapshot.revision, isDelivered: cut.isDelivered,
+        deadline: services.now() + UInt64(services.limits.resumeSeconds)),
+      services.limits)
+  }
+
+  /// Where it goes on: a connection, and the cells that it has there.
+  struct Place {
+    let id: StreamID
+    let observer: ObserverID
+    let viewer: Viewer?
+    let cells: CellSet
+  }
+
+  /// Where it is.
+  var place: Place { Place(id: id, observer: observer, viewer: viewer, cells: cells) }
+
+  /// Goes on elsewhere.
+  func move(to place: Place) {
+    (id, observer, viewer, cells) = (place.id, place.observer, place.viewer, place.cells)
+  }
+
+  /// It is over, with all that it remembers.
+  func release() {
+    isOver = true
+    cells = CellSet()
+    account = nil
+  }
+
+  /// It is told something of a revision.
+  func noteTold(_ revision: Revision) {
+    lastTold = max(lastTold, revision)
+    lastToldSecond = services.now()
+  }
+
+  /// Whether no event of the stream, no heartbeat either, can have had the id of a revision yet.
+  func isUntold(_ revision: Revision) -> Bool {
+    lastTold < revision && services.now() + 1 < lastToldSecond + UInt64(services.limits.heartbeatSeconds)
   }
 
   /// Ends what all cells observe and watch.
@@ -94,6 +155,18 @@ final class CellStream: CommitReceiver {
       cells.forgetDelivered()
       // Less than there was is never refused.
       try? reserve(cells.weight + cells.pendingBytes)
+    }
+  }
+
+  /// Has the ledger know that the stream is kept without a connection. False where it refuses, also what cells off
+  /// screen may forget.
+  private func reserveCut() -> Bool {
+    reservePending()
+    do throws(Problem) {
+      try reserve(StreamWeight.cut + cells.weight + cells.pendingBytes)
+      return true
+    } catch {
+      return false
     }
   }
 

@@ -4,115 +4,95 @@ import KeyValueObserving
 import Locking
 import ModelStore
 
-/// The opening of a stream with cells. Where its cursor can be resumed, the cells on screen receive what they missed;
-/// otherwise all receive the present state.
+/// The opening of a stream with cells, a new one or one that was cut. Where its cursor can be resumed, the cells on
+/// screen receive what they missed; otherwise all receive the present state.
 struct CellStreamOpening: StreamOpening {
   private typealias BoundCell = (name: String, binding: CellBinding, target: CellTarget)
 
+  /// What is asked for.
+  struct Request {
+    let cursor: String?
+    let overflow: OverflowPolicy
+    let client: ClientAddress
+    /// What the client may read; nil for everything.
+    let viewer: Viewer?
+  }
+
   private let bindings: [(name: String, binding: CellBinding)]
-  private let cursor: String?
-  private let overflow: OverflowPolicy
-  private let client: ClientAddress
-  /// What the client may read; nil for everything.
-  private let viewer: Viewer?
+  private let request: Request
   private let services: StreamServices
-  private let queries: Set<Query>
-  /// The revision to go on from; nil where the stream begins with the present state.
-  private let after: Revision?
+  /// The stream to go on with; nil for a new one.
+  private let cut: CutCells?
   /// The live queries of cells, where they have been evaluated.
   private var prepared: [Query: PreparedQuery] = [:]
-  /// The cells as their bindings read a moment ago, for a stream that resumes.
-  private var cells: [BoundCell] = []
-  /// The objects that these were read through, all of which were there; nil where some were not.
-  private var objects: Set<Reference>?
-  private var replay: CellReplay
-  /// Whether anything has become of the objects, and of which queries, since the revision to go on from.
-  private var touchedObjects = false
-  private var touchedQueries: Set<Query> = []
-  /// The queries that were watched already when the stream was opened.
-  private var watchedQueries: Set<Query> = []
+  /// What is missed by a stream that goes on where it was; nil where it begins with the present state.
+  private var missed: MissedByCells?
 
-  /// Throws what is wrong with a binding, and `malformed-filter` for filters that cost too much.
+  /// Opens a new stream. Throws what is wrong with a binding, and `malformed-filter` for filters that cost too much.
   init(
-    _ bindings: [(name: String, binding: CellBinding)], cursor: String?, overflow: OverflowPolicy,
-    for client: ClientAddress, _ viewer: Viewer?, in store: Store, _ services: StreamServices,
-    _ isAbandoned: () -> Bool
+    _ bindings: [(name: String, binding: CellBinding)], _ request: Request, in store: Store,
+    _ services: StreamServices, _ isAbandoned: () -> Bool
   ) throws(Problem) {
-    self.viewer = viewer
+    try self.init(bindings, nil, request, in: store, services, isAbandoned)
+  }
+
+  /// Goes on with a stream that was cut.
+  init(
+    resuming cut: CutCells, _ request: Request, in store: Store, _ services: StreamServices, _ isAbandoned: () -> Bool
+  ) throws(Problem) {
+    try self.init(cut.bindings, cut, request, in: store, services, isAbandoned)
+  }
+
+  private init(
+    _ bindings: [(name: String, binding: CellBinding)], _ cut: CutCells?, _ request: Request, in store: Store,
+    _ services: StreamServices, _ isAbandoned: () -> Bool
+  ) throws(Problem) {
     self.bindings = bindings
-    self.cursor = cursor
-    self.overflow = overflow
-    self.client = client
-    replay = CellReplay(CellSet(), services)
+    self.cut = cut
+    self.request = request
     self.services = services
-    let queries = try services.queries(of: bindings, store.schema)
-    self.queries = queries
     let snapshot = store.snapshot
-    after = services.resumption(from: cursor, snapshot).revision
-    guard after != nil else {
+    guard let after = resumption(snapshot).revision else {
+      let queries = try services.queries(of: bindings, store.schema)
       prepared = try Problem.translating(try store.prepare(queries, isAbandoned))
       return
     }
+    missed = try missed(after: after, snapshot)
+  }
+
+  /// Where the stream begins.
+  private func resumption(_ snapshot: Snapshot) -> Resumption {
+    let resumption = services.resumption(from: request.cursor, snapshot)
+    guard let cut, let after = resumption.revision else { return resumption }
+    return after < cut.openedAt ? .reset(.compacted) : resumption
+  }
+
+  private func missed(after revision: Revision, _ snapshot: Snapshot) throws(Problem) -> MissedByCells {
+    if let cut { return cut.missed(after: revision, snapshot, services) }
+    var sources: [MissedByCells.Source] = []
     for (name, binding) in bindings {
       let query = try services.query(of: binding, snapshot.state.schema)
       let observations = try services.observations(of: binding, snapshot.state, mayBeGone: true)
-      cells.append((name, binding, CellTarget(observations: observations, query: query)))
+      sources.append((name, binding, observations, query))
     }
-    objects = cells.flatMap(\.target.observations).objects(in: snapshot.state)
-    replay = CellReplay(Self.cellSet(cells, snapshot), services)
+    return MissedByCells(sources, Self.cellSet(sources, snapshot), after: revision, snapshot, services)
   }
 
-  mutating func isReady(_ publication: borrowing Publication) -> Bool {
-    guard let after else { return true }
-    touchedObjects = !(objects.map { publication.isUntouched($0, after: after) } ?? false)
-    touchedQueries = queries.filter { !publication.queries.isUntouched($0, since: after) }
-    if after < publication.snapshot.oldestResumable { return true }
-    if touchedObjects {
-      guard let known = replay.objects, publication.isNear(known.revision) else { return false }
-    }
-    for query in touchedQueries {
-      guard let known = prepared[query], publication.isNear(known.revision) else { return false }
-    }
-    return true
-  }
+  mutating func isReady(_ publication: borrowing Publication) -> Bool { missed?.isReady(publication) ?? true }
 
   mutating func prepare(
     upTo history: PublishedHistory, in store: Store, _ isAbandoned: () -> Bool
   ) throws(Problem) {
-    guard let after else { return }
-    try Problem.translating(try store.prepare(touchedQueries, after: after, history, &prepared, isAbandoned))
-    if touchedObjects {
-      let limits = store.limits
-      if replay.objects == nil, let missed = store.missed(after: after, history) {
-        replay.begin(Self.observed(cells), missed, limits: limits)
-      }
-      if let known = replay.objects {
-        replay.bringUp(
-          through: history.commits(after: known.revision), to: history.snapshot,
-          limits: limits)
-      }
-    }
-    let sources = cells.map { cell in
-      (cell.name, cell.binding, cell.target.query.flatMap { prepared[$0]?.contents } ?? [])
-    }
-    replay.encode(sources, upTo: history.snapshot.revision, services.encoder)
+    try missed?.prepare(upTo: history, in: store, isAbandoned)
   }
 
-  func keepResults(in store: Store) {
-    guard let after else { return }
-    store.giveBack(prepared.filter { watchedQueries.contains($0.key) }, after: after)
-  }
-
-  /// What cells observe of objects, as `Replay` takes it.
-  private static func observed(_ cells: [BoundCell]) -> [(name: String?, observations: [Observation])] {
-    cells.filter { !$0.target.observations.isEmpty }.map { ($0.name, $0.target.observations) }
-  }
+  func keepResults(in store: Store) { missed?.keepResults(in: store) }
 
   /// The cells before they receive anything.
-  private static func cellSet(_ cells: [BoundCell], _ snapshot: Snapshot) -> CellSet {
+  private static func cellSet(_ sources: [MissedByCells.Source], _ snapshot: Snapshot) -> CellSet {
     var set = CellSet()
-    for (name, binding, target) in cells {
-      var cell = Cell(binding: binding, observations: target.observations, query: target.query)
+    for (name, binding, observations, query) in sources {
+      var cell = Cell(binding: binding, observations: observations, query: query)
       if !binding.isVisible {
         // It is owed everything: it is not known which rows its client has, if any.
         cell.pause(at: DeliveredState(reader: snapshot.state, revision: snapshot.revision) { _ in nil })
@@ -125,34 +105,66 @@ struct CellStreamOpening: StreamOpening {
   // MARK: Under the lock
 
   mutating func open(in registry: StreamRegistry, _ publication: inout Publication) throws(Problem) -> EventStream {
-    watchedQueries = queries.filter { publication.queries.result(of: $0) != nil }
+    missed?.bringUpQueries(publication)
     for query in Array(prepared.keys) { publication.bringUp(&prepared, query) }
     return try registry.contents.withLock { contents throws(Problem) in
-      let beginning = try beginning(publication)
-      return try services.holding(beginning.cells.map(\.target), &publication) { publication throws(Problem) in
-        let stream = CellStream(
-          id: services.hub.reserveID(), client: client, observer: contents.makeObserver(), cells: beginning.cellSet,
-          for: viewer, services: services)
-        try stream.reserve(beginning.cells.reduce(0) { $0 + $1.binding.weight(showing: $1.target) })
-        publication.queries.charge(stream.observer, to: QueryPayer(client))
-        let prelude = begin(stream, beginning, &publication)
-        do throws(Problem) {
-          let opened = try services.open(
-            stream.id, for: client, prelude: prelude, channel: nil, overflow: overflow)
-          contents.receivers[stream.observer] = stream
-          contents.subscriptions[stream.id] = stream
-          return opened
-        } catch {
-          stream.unregister(&publication)
-          throw error
-        }
+      guard let cut else { return try open(nil, &contents, &publication) }
+      guard let entry = contents.cut.take(cut.name, cut.number, at: services.now()) else {
+        throw StreamRegistry.unknownStream
+      }
+      do throws(Problem) {
+        return try open(entry.stream, &contents, &publication)
+      } catch {
+        contents.cut.putBack(entry)
+        throw error
       }
     }
   }
 
+  private mutating func open(
+    _ former: CellStream?, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication
+  ) throws(Problem) -> EventStream {
+    let beginning = try beginning(publication)
+    return try services.holding(beginning.cells.map(\.target), &publication) { publication throws(Problem) in
+      let observer = contents.makeObserver()
+      let id = services.hub.reserveID()
+      let stream =
+        former
+        ?? CellStream(
+          id: id, client: request.client, observer: observer, openedAt: publication.snapshot.revision,
+          services: services)
+      let place = stream.place
+      try stream.reserve(beginning.cells.reduce(beginning.cellSet.pendingBytes) { $0 + $1.weight })
+      stream.move(to: CellStream.Place(id: id, observer: observer, viewer: request.viewer, cells: beginning.cellSet))
+      publication.queries.charge(stream.observer, to: QueryPayer(stream.client))
+      let prelude = begin(stream, beginning, &publication)
+      do throws(Problem) {
+        let opened = try services.open(
+          id, for: request.client, prelude: prelude, channel: nil, overflow: request.overflow)
+        contents.receivers[observer] = stream
+        contents.subscriptions[id] = stream
+        if stream.name != id { contents.connections[stream.name] = id }
+        return opened
+      } catch {
+        stream.unregister(&publication)
+        stream.move(to: place)
+        throw error
+      }
+    }
+  }
+
+  /// A cell, and what it shows from now on.
+  private struct BeginningCell {
+    let name: String
+    let binding: CellBinding
+    var target: CellTarget
+
+    var weight: Int { binding.weight(showing: target) }
+  }
+
   /// What the stream begins with, worked out before anything is registered.
   private struct Beginning {
-    var cells: [BoundCell] = []
+    var cells: [BeginningCell] = []
     /// The cells after `missed`.
     var cellSet = CellSet()
     /// What the cells missed, encoded, of a stream that goes on where it was.
@@ -162,29 +174,33 @@ struct CellStreamOpening: StreamOpening {
   }
 
   private mutating func beginning(_ publication: borrowing Publication) throws(Problem) -> Beginning {
-    var beginning = Beginning(resumption: services.resumption(from: cursor, publication.snapshot))
-    beginning.cells = try targets(publication, mayBeGone: beginning.resumption.revision != nil)
+    var beginning = Beginning(resumption: resumption(publication.snapshot))
     if let revision = beginning.resumption.revision {
-      guard let reason = try replay(after: revision, &beginning.cells, publication) else {
-        beginning.cellSet = replay.cells
-        beginning.missed = replay.text
+      if missed == nil { missed = try missed(after: revision, publication.snapshot) }
+      beginning.cells = try targets(publication, mayBeGone: true)
+      guard let reason = try missed?.finish(publication) else {
+        for (index, finished) in (missed?.finished ?? []).enumerated() {
+          beginning.cells[index].target.finished = finished
+        }
+        beginning.cellSet = missed?.cells ?? CellSet()
+        beginning.missed = missed?.text
         return beginning
       }
       beginning.resumption = .reset(reason)
-      // Now its objects have to be there.
-      _ = try targets(publication, mayBeGone: false)
     }
-    beginning.cellSet = Self.cellSet(beginning.cells, publication.snapshot)
-    if beginning.resumption.revision == nil {
-      try evaluate(&beginning.cells, isForced: beginning.resumption.isReset, in: publication.snapshot.state)
-    }
+    // Now the objects have to be there.
+    beginning.cells = try targets(publication, mayBeGone: false)
+    beginning.cellSet = Self.cellSet(
+      beginning.cells.map { ($0.name, $0.binding, $0.target.observations, $0.target.query) }, publication.snapshot)
+    for cell in beginning.cells { beginning.cellSet[cell.name]?.told = cut?.cells[cell.name]?.told ?? 0 }
+    try evaluate(&beginning.cells, isForced: beginning.resumption.isReset, in: publication.snapshot.state)
     return beginning
   }
 
   /// Works out the first values of cells on screen. Throws `too-many-bytes` as soon as they are too many to be told:
   /// then not even the observations have been registered, which are what takes long.
   private func evaluate(
-    _ cells: inout [BoundCell], isForced: Bool, in state: borrowing ModelState
+    _ cells: inout [BeginningCell], isForced: Bool, in state: borrowing ModelState
   ) throws(Problem) {
     let reader = copy state
     var update = CellUpdate(limit: services.limits.eventBytes)
@@ -197,48 +213,19 @@ struct CellStreamOpening: StreamOpening {
     }
   }
 
-  /// What the bindings name. An object that was there at the cursor may be gone by now: its cell receives `gone`.
-  private func targets(_ publication: borrowing Publication, mayBeGone: Bool) throws(Problem) -> [BoundCell] {
-    var cells: [BoundCell] = []
+  /// What the bindings name. An object that was there at the cursor may be gone by now: its cell receives `gone`. So
+  /// does one of a stream that was cut, whatever the cursor.
+  private func targets(
+    _ publication: borrowing Publication, mayBeGone: Bool
+  ) throws(Problem) -> [BeginningCell] {
+    var cells: [BeginningCell] = []
+    let prepared = missed?.prepared ?? self.prepared
     for (name, binding) in bindings {
-      cells.append((name, binding, try services.target(of: binding, prepared, publication, mayBeGone: mayBeGone)))
+      let target = try services.target(
+        of: binding, prepared, publication, mayBeGone: mayBeGone, toleratesMissing: cut != nil)
+      cells.append(BeginningCell(name: name, binding: binding, target: target))
     }
     return cells
-  }
-
-  /// Brings what the cells missed after a revision to the present; gives why they cannot be sent that, where it is so.
-  private mutating func replay(
-    after revision: Revision, _ cells: inout [BoundCell], _ publication: borrowing Publication
-  ) throws(Problem) -> Resumption.Reset? {
-    let snapshot = publication.snapshot
-    if replay.cells.count == 0 { replay = CellReplay(Self.cellSet(cells, snapshot), services) }
-    let isUntouched = objects.map { publication.isUntouched($0, after: revision) } ?? false
-    if !isUntouched, !bringUp(cells, after: revision, publication) { return .compacted }
-    for (index, cell) in cells.enumerated() {
-      guard let query = cell.target.query else { continue }
-      let replayed = try Problem.translating(try publication.replay(query, prepared[query], after: revision))
-      guard let replayed else { return .compacted }
-      cells[index].target.finished = replayed
-    }
-    let sources = cells.map { ($0.name, $0.binding, $0.target.finished?.contents ?? []) }
-    replay.encode(sources, upTo: snapshot.revision, services.encoder)
-    return replay.hasOverflowed ? .overflow : nil
-  }
-
-  /// Brings what was missed of objects to the present; false where it is not known, or an object did not exist then.
-  private mutating func bringUp(
-    _ cells: [BoundCell], after revision: Revision, _ publication: borrowing Publication
-  ) -> Bool {
-    let snapshot = publication.snapshot
-    let limits = publication.limits
-    if let known = replay.objects {
-      replay.bringUp(
-        through: publication.history.commits(after: known.revision, present: snapshot.revision), to: snapshot,
-        limits: limits)
-    } else if let missed = MissedCommits(after: revision, publication.publishedHistory) {
-      replay.begin(Self.observed(cells), missed, limits: limits)
-    }
-    return replay.objects.map { $0.revision == snapshot.revision && $0.absent.isEmpty } ?? false
   }
 
   /// Registers the cells and gives the text that the stream begins with.
@@ -246,22 +233,29 @@ struct CellStreamOpening: StreamOpening {
     let present = publication.snapshot.revision
     var prelude = services.prelude()
     services.encoder.appendOpen(
-      services.names.text(of: stream.id), revision: present, heartbeatSeconds: services.limits.heartbeatSeconds,
+      services.names.text(of: stream.name), revision: present, heartbeatSeconds: services.limits.heartbeatSeconds,
       to: &prelude)
     if case .reset(let reason) = beginning.resumption {
       services.encoder.appendReset(reason, revision: present, to: &prelude)
     }
     if let missed = beginning.missed { prelude.append(missed) }
     var update = stream.makeUpdate()
+    let resumes = beginning.resumption.revision != nil
     for cell in beginning.cells {
-      guard let present = stream.cells[cell.name], present.binding.object != nil || present.query != nil else {
-        continue
+      guard let present = stream.cells[cell.name] else { continue }
+      if cut != nil, resumes {
+        stream.registerAgain(cell.name, cell.target, &publication)
+      } else if cell.target.missing != nil || (!resumes && cut?.cells[cell.name]?.lost != nil) {
+        stream.lose(cell.name, cell.target.missing ?? cut?.cells[cell.name]?.lost?.object, publication, &update)
+      } else if present.binding.object != nil || present.query != nil {
+        stream.register(
+          cell.name, cell.target, sendsInitial: !resumes, isForced: beginning.resumption.isReset, &publication,
+          &update)
       }
-      stream.register(
-        cell.name, cell.target, sendsInitial: beginning.resumption.revision == nil,
-        isForced: beginning.resumption.isReset, &publication, &update)
     }
-    prelude.append(stream.cells.encode(update, at: present, services.encoder))
+    let text = stream.cells.encode(update, at: present, services.encoder, isFirstOfID: true)
+    prelude.append(text)
+    stream.noteTold(text.isEmpty ? missed?.lastTold ?? 0 : present)
     return prelude
   }
 }

@@ -1,3 +1,4 @@
+import Expressions
 package import HTTPServer
 package import KeyValueModel
 import KeyValueObserving
@@ -19,9 +20,74 @@ package struct CellStreams: Sendable {
     _ viewer: Viewer? = nil, in store: Store, _ isAbandoned: () -> Bool = { false }
   ) throws(Problem) -> EventStream {
     let parsed = try services.parse(bindings, for: viewer)
-    let opening = try CellStreamOpening(
-      parsed, cursor: cursor, overflow: overflow, for: client, viewer, in: store, services, isAbandoned)
+    let request = CellStreamOpening.Request(cursor: cursor, overflow: overflow, client: client, viewer: viewer)
+    let opening = try CellStreamOpening(parsed, request, in: store, services, isAbandoned)
     return try registry.open(opening, in: store, isAbandoned)
+  }
+
+  /// Goes on with a stream that was cut, for a client who may read what `viewer` may. One that is still open is taken
+  /// over: its connection ends. Throws `unknown-stream`.
+  func resume(
+    _ name: String, _ request: CellStreamOpening.Request, in store: Store, _ isAbandoned: () -> Bool
+  ) throws(Problem) -> EventStream {
+    for _ in 0..<Self.attempts {
+      let cut = try cutCells(of: name, for: request.viewer, store, isAbandoned)
+      let opening = try CellStreamOpening(resuming: cut, request, in: store, services, isAbandoned)
+      do throws(Problem) {
+        return try registry.open(opening, in: store, isAbandoned)
+      } catch {
+        // Another connection may have been quicker: it is taken over as well.
+        guard error.code == .unknownStream else { throw error }
+      }
+    }
+    throw Problem(.overloaded, "other connections take the stream over all the time")
+  }
+
+  /// How often a stream is taken over from others that take it over.
+  private static let attempts = 8
+  /// How many milliseconds a connection may take to end that is taken over.
+  private static let takeoverMilliseconds = 5_000
+
+  /// The cells of a stream that was cut. Cuts the connection that it has.
+  private func cutCells(
+    of name: String, for viewer: Viewer?, _ store: Store, _ isAbandoned: () -> Bool
+  ) throws(Problem) -> CutCells {
+    let id = try registry.id(of: name)
+    var ending: StreamID?
+    for _ in 0..<Self.takeoverMilliseconds where !isAbandoned() {
+      let state = store.snapshot.state
+      let found = try registry.contents.withLock { contents throws(Problem) -> (cut: CutCells?, open: StreamID?) in
+        if let entry = contents.cut.entry(id, at: services.now()) {
+          return (try CutCells(entry, for: viewer, in: state, services), nil)
+        }
+        return (nil, try stream(id, contents).id)
+      }
+      if let cut = found.cut { return cut }
+      if let open = found.open, open != ending {
+        services.hub.post([.cutStream(open)], position: nil)
+        ending = open
+      }
+      SystemThread.pause(milliseconds: 1)
+    }
+    throw Problem(.overloaded, "the connection that the stream has does not end")
+  }
+
+  /// Throws `unknown-stream` where no client can resume a stream of this name.
+  func requireResumable(_ name: String) throws(Problem) {
+    let id = try registry.id(of: name)
+    try registry.contents.withLock { contents throws(Problem) in
+      if contents.cut.entry(id, at: services.now()) == nil { _ = try stream(id, contents) }
+    }
+  }
+
+  /// What a stream's identity may read that `subject` resumes: what that may, if it is the one that opened it.
+  func viewer(of name: String, for viewer: Viewer?, _ subject: String?) throws(Problem) -> Viewer? {
+    let id = try registry.id(of: name)
+    return try registry.contents.withLock { contents throws(Problem) in
+      let cut = contents.cut.entry(id, at: services.now())?.stream
+      let stream = if let cut { cut } else { try stream(id, contents) }
+      return stream.opener == subject.map { ExactText($0) } ? viewer : stream.viewer
+    }
   }
 
   /// Throws `unknown-stream` where no stream with cells is open under a name, and `unknown-cell`.
@@ -55,6 +121,22 @@ package struct CellStreams: Sendable {
     return try update(name, store) { stream, publication throws(Problem) in
       let update = try stream.bind(parsed, replacingAll: replacingAll, prepared, &publication)
       return (update, try describe(stream))
+    }
+  }
+
+  /// Changes what the bodies name of cells' bindings, ends those whose body is null, and makes those that are not
+  /// there: all or nothing. Gives the cells as they are now.
+  package func patchAll(_ bodies: [String: Value], in name: String, _ store: Store) throws(Problem) -> JSONObject {
+    let id = try registry.id(of: name)
+    try services.checkNames(bodies)
+    let sorted = bodies.sorted { $0.key < $1.key }.map { (name: $0.key, body: $0.value) }
+    let bindings = try registry.contents.withLock { contents throws(Problem) in
+      try stream(id, contents).patched(sorted).bindings
+    }
+    let prepared = try prepare(try services.queries(of: bindings, store.schema), store)
+    return try update(name, store) { stream, publication throws(Problem) in
+      let update = try stream.patch(sorted, toleratesMissing: true, prepared, &publication)
+      return (update, stream.describeCells(stream.cells.sorted.map(\.key)))
     }
   }
 
@@ -115,8 +197,10 @@ package struct CellStreams: Sendable {
         let stream = try stream(id, contents)
         let (update, result) = try body(stream, &publication)
         let revision = publication.snapshot.revision
-        let text = stream.cells.encode(update, at: revision, services.encoder)
+        let text = stream.cells.encode(
+          update, at: revision, services.encoder, isFirstOfID: stream.isUntold(revision))
         if !text.isEmpty {
+          stream.noteTold(revision)
           let position = StreamPosition.state(at: revision)
           let delivery = text.event(at: position).map { Delivery.stream(stream.id, $0) } ?? stream.miss(position)
           services.hub.post([delivery], position: nil)
@@ -143,14 +227,19 @@ extension StreamServices {
     guard bindings.count <= limits.cells else {
       throw Problem(.tooManyCells, "\(bindings.count) cells; a stream has at most \(limits.cells)")
     }
+    try checkNames(bindings)
     var parsed: [(name: String, binding: CellBinding)] = []
     for (name, body) in bindings.sorted(by: { $0.key < $1.key }) {
-      guard Reference(entity: "cell", id: name) != nil else {
-        throw Problem(.invalidValue, "a cell's name is 1 to 128 letters, digits and . _ ~ -, and '\(name)' is not")
-      }
       parsed.append((name, try CellBinding(body, for: viewer)))
     }
     return parsed
+  }
+
+  /// Throws where a cell cannot have its name.
+  func checkNames(_ bindings: [String: Value]) throws(Problem) {
+    for name in bindings.keys.sorted() where Reference(entity: "cell", id: name) == nil {
+      throw Problem(.invalidValue, "a cell's name is 1 to 128 letters, digits and . _ ~ -, and '\(name)' is not")
+    }
   }
 
   /// The queries that bindings name. Throws what is wrong with any of them.

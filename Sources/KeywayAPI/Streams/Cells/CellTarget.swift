@@ -13,6 +13,9 @@ struct CellTarget {
   /// The live query with its rows, where it is not watched yet.
   var finished: PreparedQuery?
 
+  /// The object that was named and is not there.
+  var missing: Reference?
+
   var isEmpty: Bool { observations.isEmpty && query == nil }
 }
 
@@ -36,12 +39,18 @@ extension StreamServices {
       of: object, binding.keyPaths, options: binding.options, context: binding.context, for: binding.viewer, in: state)
   }
 
-  /// What a binding names. Throws what is wrong with it, and `too-many-queries`; registers nothing.
+  /// What a binding names. Throws what is wrong with it, and `too-many-queries`; registers nothing. With
+  /// `toleratesMissing` an object that is not there is no mistake.
   func target(
     of binding: CellBinding, _ prepared: [Query: PreparedQuery], _ publication: borrowing Publication,
-    mayBeGone: Bool = false
+    mayBeGone: Bool = false, toleratesMissing: Bool = false
   ) throws(Problem) -> CellTarget {
     let state = publication.snapshot.state
+    if toleratesMissing, !mayBeGone, let object = binding.object, !state.isThere(object, for: binding.viewer) {
+      // Everything else has to be right all the same.
+      _ = try observations(of: binding, state, mayBeGone: true)
+      return CellTarget(missing: object)
+    }
     guard let query = try query(of: binding, state.schema) else {
       return CellTarget(observations: try observations(of: binding, state, mayBeGone: mayBeGone))
     }

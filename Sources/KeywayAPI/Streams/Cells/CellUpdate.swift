@@ -18,6 +18,15 @@ struct CellUpdate {
   /// Nothing yet, of at most so many bytes.
   init(limit: Int = .max) { self.limit = limit }
 
+  /// How many changes, live queries and ends there are.
+  var count: Int { initial.count + coalesced.count + queries.count + gone.count }
+
+  /// The cells that receive something.
+  var cells: Set<String> {
+    Set((initial + coalesced).map { $0.cell ?? "" }).union(queries.map { $0.cell ?? "" })
+      .union(gone.map { $0.cell ?? "" })
+  }
+
   /// Whether the values are certainly longer than the limit. Then some may be missing.
   var isTooLong: Bool { textBytes > limit }
 

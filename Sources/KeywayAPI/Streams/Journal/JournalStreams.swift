@@ -14,7 +14,9 @@ extension JournalFeed: SelfPacedSubscription {
     state.withLock { $0.table.beginLag(id, lastNotified: firstMissed.lastNotified) }
   }
 
-  func end(_ id: StreamID, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication) {
+  func end(
+    _ id: StreamID, _ cut: StreamCut?, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication
+  ) {
     remove(id)
   }
 }

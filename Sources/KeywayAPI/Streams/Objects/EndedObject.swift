@@ -11,5 +11,7 @@ final class EndedObject: Subscription {
 
   func describe(in body: inout JSONObject) { key.describe(observations: 0, in: &body) }
 
-  func end(_ id: StreamID, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication) {}
+  func end(
+    _ id: StreamID, _ cut: StreamCut?, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication
+  ) {}
 }

@@ -1,0 +1,67 @@
+import KeyValueModel
+import LoopbackKit
+import Testing
+
+/// A stream with cells whose client loses its connection and comes back to its URL, and everything that it is told.
+final class CuttableStream {
+  private let server: TestServer
+  private let headers: [String: String]
+  private var connection: WireStream?
+  let url: String
+  private(set) var cursor: String?
+  /// What was told, but for `open` and heartbeats.
+  private(set) var events: [WireEvent] = []
+
+  init(_ server: TestServer, cells: String = "{}", _ headers: [String: String] = [:]) throws {
+    self.server = server
+    self.headers = headers
+    let connection = try server.client.stream(
+      "/v1/streams", headers.merging(["Content-Type": "application/json"]) { $1 }, method: "POST",
+      body: "{\"cells\":\(cells)}")
+    self.connection = connection
+    url = try #require(try connection.next().json["url"].text)
+  }
+
+  var isCut: Bool { connection == nil }
+
+  /// Reads up to the first event for which `isLast` holds, that one included.
+  @discardableResult
+  func read(until isLast: (WireEvent) -> Bool) throws -> [WireEvent] {
+    let connection = try #require(connection)
+    let new = try connection.events(until: isLast)
+    cursor = connection.lastID ?? cursor
+    events += new
+    return new
+  }
+
+  /// Reads the next event.
+  func next() throws -> WireEvent { try #require(try read { _ in true }.last) }
+
+  /// Loses the connection, with what has not been read. Returns once the server knows.
+  func cut(byReset: Bool = false) throws {
+    let connection = try #require(connection)
+    cursor = connection.lastID ?? cursor
+    if byReset { connection.socket.reset() } else { connection.socket.close() }
+    self.connection = nil
+    #expect(Deadline().awaits { (try? status()) == 404 })
+  }
+
+  /// What a request for the stream's description is answered.
+  func status() throws -> Int { try server.client.send("GET", url, headers).status }
+
+  /// Comes back, and gives the `open`.
+  @discardableResult
+  func resume(since: String? = nil) throws -> WireEvent {
+    let cursor = since ?? cursor
+    let connection = try server.client.stream(
+      url, headers.merging(cursor.map { ["Last-Event-ID": $0] } ?? [:]) { $1 })
+    self.connection = connection
+    return try connection.next()
+  }
+
+  /// A request for its cells.
+  @discardableResult
+  func send(_ method: String, _ path: String, _ body: String? = nil) throws -> WireResponse {
+    try server.client.send(method, url + path, headers, body: body)
+  }
+}

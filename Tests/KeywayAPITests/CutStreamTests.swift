@@ -143,6 +143,46 @@ struct CutStreamTests {
     }
   }
 
+  @Test("A stream that was cut behind a slow reader goes on as if the reader had been quick", arguments: [true, false])
+  func slowReader(_ hidesMeanwhile: Bool) throws {
+    let server = try server { $0.server.pendingBytesPerStream = 4096 }
+    let cells = #"{"a":{"object":"Employee/1","keyPaths":["name"],"options":["old","new"]}}"#
+    let quick = try CuttableStream(server, cells: cells)
+    let slow = try CuttableStream(server, cells: cells, receiveBufferBytes: 4096)
+    try server.set("Employee/1/name", #""first""#)
+    for stream in [quick, slow] { _ = try stream.next() }
+    let text = String(repeating: "x", count: 20_000)
+    var number = 0
+    func write() throws {
+      number += 1
+      try server.set("Employee/1/name", "\"\(number)\(text)\"")
+    }
+    while try server.client.json("/v1/status")["lagging"].whole == 0 {
+      try write()
+      _ = try quick.next()
+    }
+    for _ in 0..<3 { try write() }
+    if hidesMeanwhile {
+      for stream in [quick, slow] { try stream.send("PATCH", "/cells/a", #"{"visible":false}"#) }
+      for _ in 0..<3 { try write() }
+    }
+    try slow.cut(byReset: true)
+    for _ in 0..<3 { try write() }
+    try slow.resume()
+    for stream in [quick, slow] { try stream.send("PATCH", "/cells/a", #"{"visible":true}"#) }
+    try server.set("Employee/1/name", #""last""#)
+    for stream in [quick, slow] { try stream.read { $0.changes.last?["new"].text == "last" } }
+    let revision = slow.events.first?.json["revision"].whole
+    #expect(revision == quick.events.first?.json["revision"].whole)
+    if hidesMeanwhile {
+      // What a slow reader had not taken when its cell left the screen is merged with what the cell missed afterwards.
+      #expect(slow.events.last == quick.events.last)
+      #expect(slow.events.dropLast().last?.changes.first?["new"] == quick.events.dropLast().last?.changes.first?["new"])
+    } else {
+      #expect(slow.events == quick.events)
+    }
+  }
+
   @Test("Cells that are bound at one revision are told once, however many requests bound them")
   func oneRevision() throws {
     let server = try server()
@@ -208,6 +248,7 @@ struct CutStreamTests {
     try stream.cut()
     let status = try server.client.json("/v1/status")
     for name in ["streams", "cells", "observations", "queries"] { #expect(status[name].whole == 0, "\(name)") }
+    #expect(try server.client.must("GET", "/metrics").text.contains("keyway_cut_streams 1"))
     #expect(server.openQueries == 0)
     #expect(server.server.store.withPublication { $0.observers.count } == 0)
     #expect(try server.client.json("/v1/streams")["streams"].items.isEmpty)

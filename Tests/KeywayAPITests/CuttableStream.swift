@@ -12,12 +12,15 @@ final class CuttableStream {
   /// What was told, but for `open` and heartbeats.
   private(set) var events: [WireEvent] = []
 
-  init(_ server: TestServer, cells: String = "{}", _ headers: [String: String] = [:]) throws {
+  /// Opens a stream. `receiveBufferBytes` is small for a reader who makes the server wait.
+  init(
+    _ server: TestServer, cells: String = "{}", _ headers: [String: String] = [:], receiveBufferBytes: Int32? = nil
+  ) throws {
     self.server = server
     self.headers = headers
     let connection = try server.client.stream(
       "/v1/streams", headers.merging(["Content-Type": "application/json"]) { $1 }, method: "POST",
-      body: "{\"cells\":\(cells)}")
+      body: "{\"cells\":\(cells)}", receiveBufferBytes: receiveBufferBytes)
     self.connection = connection
     url = try #require(try connection.next().json["url"].text)
   }

@@ -108,6 +108,7 @@ struct OperationsHandlers: Sendable {
       "keyway_revision": Int(snapshot.revision),
       "keyway_objects": snapshot.state.count,
       "keyway_streams": counts.streams,
+      "keyway_cut_streams": counts.cutStreams,
       "keyway_cells": counts.cells,
       "keyway_queries": counts.queries,
       "keyway_observations": counts.observations,

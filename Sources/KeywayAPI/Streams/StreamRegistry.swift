@@ -36,6 +36,8 @@ package final class StreamRegistry: StorePublisher, Sendable {
   package struct Counts: Hashable, Sendable {
     /// Open streams of every sort.
     package var streams = 0
+    /// Streams without a connection, which their clients may resume. They count nowhere else.
+    package var cutStreams = 0
     /// Cells, bound or not.
     package var cells = 0
     /// Different live queries that are watched.
@@ -71,6 +73,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
     contents.withLock { contents in
       var counts = Counts()
       counts.streams = contents.subscriptions.count
+      counts.cutStreams = contents.cut.count
       counts.notifications = services.notifications
       var queries: Set<Query> = []
       for receiver in contents.receivers.values {

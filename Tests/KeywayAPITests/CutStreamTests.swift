@@ -277,6 +277,45 @@ struct CutStreamTests {
     #expect(try stream.send("DELETE", "").status == 404)
   }
 
+  @Test("Where more was missed than is kept or may be sent, all cells are reset, those off screen when they are seen")
+  func resets() throws {
+    for (reason, revisions, bytes) in [("compacted", 5, 1 << 20), ("overflow", 100, 4096)] {
+      let server = try server {
+        $0.store.historyRevisions = revisions
+        $0.streams.replayBytes = bytes
+      }
+      let stream = try CuttableStream(
+        server, cells: #"{"a":{"object":"Employee/1","options":["new"]},"h":{"object":"Employee/2","visible":false}}"#)
+      try server.set("Employee/1/name", #""seen""#)
+      _ = try stream.next()
+      try stream.cut()
+      for number in 0..<8 {
+        try server.set("Employee/1/name", "\"\(number)\(String(repeating: "x", count: 1000))\"")
+        try server.set("Employee/2/name", "\"hidden \(number)\"")
+      }
+      try stream.resume()
+      let reset = try stream.next()
+      #expect(reset.name == "reset" && reset.json["reason"].text == reason)
+      let state = try stream.next()
+      #expect(state.json["initial"] == .bool(true) && Set(state.changes.map { $0["cell"].text }) == ["a"])
+      try stream.send("PATCH", "/cells/h", #"{"visible":true}"#)
+      let shown = try stream.next()
+      #expect(shown.json["initial"] == .bool(true) && shown.changes.first?["new"].text == "hidden 7")
+    }
+  }
+
+  @Test("A stream that the server ended because of its age is resumed, with since as well as with the header")
+  func lifetime() throws {
+    let server = try server { $0.server.lifetimeSeconds = 2 }
+    let stream = try CuttableStream(server, cells: #"{"a":{"object":"Employee/1","keyPaths":["salary"]}}"#)
+    try stream.read { $0.name == "bye" }
+    try stream.cut()
+    try server.set("Employee/1/salary", "5")
+    let again = try server.client.stream("\(stream.url)?since=\(try #require(stream.cursor))")
+    #expect(try again.next().name == "open")
+    #expect(try again.next().changes.map { $0["new"].whole } == [5])
+  }
+
   @Test("After streams.resumeSeconds without a connection it is forgotten, and so is its memory")
   func expiry() throws {
     let clock = Locked<UInt64>(1_000)

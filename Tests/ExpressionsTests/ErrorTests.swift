@@ -8,7 +8,8 @@ struct ErrorTests {
     "A fault has its place and says what is wrong",
     arguments: [
       ("", "1:1: the expression ends too early"), ("1 +", "1:4: the expression ends too early"),
-      ("a\n = 1", "2:2: unexpected character '='"), ("(1", "1:3: expected ')' instead of the end of the expression"),
+      ("a\n = 1", "2:2: unexpected character '='; to compare, write '=='"),
+      ("(1", "1:3: expected ')' instead of the end of the expression"),
       ("[1, 2", "1:6: expected ']' instead of the end of the expression"),
       ("'é' +\n  'abc", "2:3: this string does not end"),
       ("'\\q'", "1:2: '\\q' is not an escape sequence"), ("'\\ud800'", "1:2: U+D800 is not a Unicode scalar"),
@@ -23,7 +24,11 @@ struct ErrorTests {
       ("Type{a: 1}", "1:5: messages cannot be made here"),
       ("a.?b", "1:3: optional selection is not supported"), ("é", "1:1: unexpected character U+E9"),
       // Types.
-      ("1 * 2.0", "1:3: no such overload: int * double"), ("salry", "1:1: undeclared reference to 'salry'"),
+      ("1 * 2.0", "1:3: no such overload: int * double; write double(…) around the int"),
+      ("2u + 1", "1:4: no such overload: uint + int; write int(…) around the uint"),
+      ("5.0 % 2", "1:5: no such overload: double % int"), ("salry", "1:1: undeclared reference to 'salry'"),
+      ("open & open", "1:6: unexpected character '&'; to join conditions, write '&&'"),
+      ("open | open", "1:6: unexpected character '|'; to join conditions, write '||'"),
       ("employees[0].salry", "1:14: Employee has no key 'salry'"), ("name + 1", "1:6: no such overload: string + int"),
       ("head == 1", "1:6: no such overload: Employee == int"),
       ("head < this", "1:6: no such overload: Employee < Department"),
@@ -59,7 +64,8 @@ struct ErrorTests {
     }
     #expect(
       ([error] + error.further).map(\.description) == [
-        "1:1: undeclared reference to 'a'", "1:5: undeclared reference to 'b'", "1:14: no such overload: int * double",
+        "1:1: undeclared reference to 'a'", "1:5: undeclared reference to 'b'",
+        "1:14: no such overload: int * double; write double(…) around the int",
         "2:9: string has no key 'x'",
       ])
     #expect((error.offset, error.line, error.column) == (0, 1, 1))

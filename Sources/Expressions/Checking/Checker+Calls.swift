@@ -10,6 +10,7 @@ extension Checker {
     guard let function = FunctionLibrary.function(name, isMember: target != nil) else {
       return unknown(node, name, isMember: target != nil)
     }
+    if function.name == "timestamp" { checkTimestamp(arguments) }
     return applied(node, function, types, isMember: target != nil)
   }
 

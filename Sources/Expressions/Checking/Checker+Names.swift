@@ -1,3 +1,5 @@
+import Notation
+
 extension Checker {
   /// What the identifiers of a chain of selections are, from the left; nil when the node is no such chain.
   private func chain(_ node: ExpressionNode) -> (names: [String], isAbsolute: Bool)? {
@@ -45,7 +47,7 @@ extension Checker {
   }
 
   private mutating func undeclared(_ name: String, _ node: ExpressionNode) -> ExpressionType {
-    let message = "undeclared reference to '\(name)'"
+    let message = "undeclared reference to '\(name)'\(NearestName.hint(for: name, among: environment.variableNames))"
     names.meanings[node.id] = .nothing(message)
     return fault(message, node)
   }
@@ -56,7 +58,8 @@ extension Checker {
     switch type(of: operand) {
     case .object(let entity):
       guard let type = environment.type(ofField: field, inObject: entity) else {
-        return fault("\(entity) has no key '\(field)'", node)
+        let hint = NearestName.hint(for: field, among: environment.fieldNames(inObject: entity))
+        return fault("\(entity) has no key '\(field)'\(hint)", node)
       }
       names.meanings[node.id] = .field(index: environment.index(ofField: field, inObject: entity) ?? -1)
       return type

@@ -23,13 +23,13 @@ extension Checker {
     _ node: ExpressionNode, _ sign: BinaryOperator, _ left: ExpressionNode, _ right: ExpressionNode
   ) -> ExpressionType {
     let (first, second) = (type(of: left), type(of: right))
-    let mismatch = "no such overload: \(first) \(sign.rawValue) \(second)"
+    let mismatch = "no such overload: \(first) \(sign.rawValue) \(second)\(Self.hint(sign, first, second))"
     switch sign {
     case .equal, .notEqual:
-      if !first.isComparable(with: second) { _ = fault(mismatch, node) }
+      if first.isComparable(with: second) { checkLiterals(sign, left, right) } else { _ = fault(mismatch, node) }
       return .bool
     case .less, .lessOrEqual, .greater, .greaterOrEqual:
-      if !first.isOrdered(with: second) { _ = fault(mismatch, node) }
+      if first.isOrdered(with: second) { checkLiterals(sign, left, right) } else { _ = fault(mismatch, node) }
       return .bool
     case .contained:
       if !isContainer(second, of: first) { _ = fault(mismatch, node) }

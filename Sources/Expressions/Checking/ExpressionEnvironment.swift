@@ -9,6 +9,15 @@ package protocol ExpressionEnvironment {
   func type(ofField name: String, inObject object: String) -> ExpressionType?
   /// A number for the key that evaluation asks for it with, nil to be asked by name.
   func index(ofField name: String, inObject object: String) -> Int?
+  /// The names of variables, for advice on a misspelt one.
+  var variableNames: [String] { get }
+  /// The names of the keys of an entity, for advice on a misspelt one.
+  func fieldNames(inObject object: String) -> [String]
+  /// Why a comparison with a literal of a type that it may be compared with can never hold; nil where it can. With
+  /// `isEquality` it is `==` or `!=`, otherwise one of order.
+  func mistake(comparing operand: ComparedValue, with literal: ExpressionValue, isEquality: Bool) -> String?
+  /// Whether `timestamp("…")` that names no moment is a fault of the text, and not left to evaluation.
+  var refusesBadTimestamps: Bool { get }
 }
 
 extension ExpressionEnvironment {
@@ -16,4 +25,14 @@ extension ExpressionEnvironment {
   package func index(ofVariable name: String) -> Int? { nil }
   /// None: by name.
   package func index(ofField name: String, inObject object: String) -> Int? { nil }
+  /// None: no advice.
+  package var variableNames: [String] { [] }
+  /// None: no advice.
+  package func fieldNames(inObject object: String) -> [String] { [] }
+  /// None: nothing is known but types.
+  package func mistake(
+    comparing operand: ComparedValue, with literal: ExpressionValue, isEquality: Bool
+  ) -> String? { nil }
+  /// No: evaluation fails.
+  package var refusesBadTimestamps: Bool { false }
 }

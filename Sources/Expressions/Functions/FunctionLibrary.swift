@@ -18,7 +18,8 @@ enum FunctionLibrary {
   }()
 
   private static var globals: [FunctionDefinition] {
-    ConversionFunctions.all + AggregateFunctions.all + [SizeFunction.size, MatchFunction.matches, QuoteFunction.quote]
+    ConversionFunctions.all + AggregateFunctions.all + MathFunctions.all
+      + [SizeFunction.size, MatchFunction.matches, QuoteFunction.quote]
   }
 
   private static var members: [FunctionDefinition] {

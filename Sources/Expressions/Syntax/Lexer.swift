@@ -6,6 +6,11 @@ struct Lexer {
     "<", ">",
   ].map { Array($0.unicodeScalars) }
 
+  /// What is meant by signs of other languages.
+  private static let hints: [Unicode.Scalar: String] = [
+    "=": "; to compare, write '=='", "&": "; to join conditions, write '&&'", "|": "; to join conditions, write '||'",
+  ]
+
   let text: String
   let scalars: [Unicode.Scalar]
   var index = 0
@@ -31,7 +36,8 @@ struct Lexer {
       return Token(kind: .sign(sign.map(String.init).joined()), offset: start)
     }
     let code = String(first.value, radix: 16, uppercase: true)
-    throw fault("unexpected character \(first.isASCII && first.value > 0x20 ? "'\(first)'" : "U+\(code)")", start)
+    let shown = first.isASCII && first.value > 0x20 ? "'\(first)'" : "U+\(code)"
+    throw fault("unexpected character \(shown)\(Lexer.hints[first] ?? "")", start)
   }
 
   func peek(_ ahead: Int = 0) -> Unicode.Scalar? {

@@ -5,7 +5,7 @@ extension ExpressionValue {
   /// Whether both are equal: values of different types are not, but numbers are compared as numbers, and an object is
   /// equal to the string that is its identity (CEL language definition, Equality). Comparing costs. Throws when the
   /// budget is spent, when the values are nested too deep, or when an element cannot be had.
-  func isEqual(
+  package func isEqual(
     to other: ExpressionValue, _ budget: inout EvaluationBudget, depth: Int = 0
   ) throws(EvaluationError) -> Bool {
     switch (self, other) {

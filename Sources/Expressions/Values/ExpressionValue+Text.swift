@@ -1,6 +1,6 @@
 extension ExpressionValue {
   /// As messages show it: short, and never the whole of a long text.
-  var debugText: String {
+  package var debugText: String {
     switch self {
     case .null: "null"
     case .bool(let flag): String(flag)

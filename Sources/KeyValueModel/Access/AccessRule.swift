@@ -86,6 +86,20 @@ package final class AccessRule: Sendable {
     func index(ofField name: String, inObject object: String) -> Int? {
       schema.index(ofField: name, inObject: object)
     }
+
+    var refusesBadTimestamps: Bool { schema.refusesBadTimestamps }
+
+    var variableNames: [String] {
+      [AccessRule.identityName] + (scope == .change ? [AccessRule.beforeName] : [])
+        + (scope == .identity ? [] : schema.variableNames)
+    }
+
+    func fieldNames(inObject object: String) -> [String] { schema.fieldNames(inObject: object) }
+
+    func mistake(comparing operand: ComparedValue, with literal: ExpressionValue, isEquality: Bool) -> String? {
+      if case .variable(AccessRule.identityName) = operand { return nil }
+      return schema.mistake(comparing: operand, with: literal, isEquality: isEquality)
+    }
   }
 
   // MARK: Evaluating

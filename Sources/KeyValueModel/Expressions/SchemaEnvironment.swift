@@ -24,6 +24,10 @@ struct SchemaEnvironment: ExpressionEnvironment {
   func index(ofField name: String, inObject object: String) -> Int? {
     schema.entity(named: object)?.indexOfKey(name)
   }
+
+  var variableNames: [String] { [Expression.rootVariable] + entity.keys.map(\.name) }
+
+  func fieldNames(inObject object: String) -> [String] { schema.entity(named: object)?.keys.map(\.name) ?? [] }
 }
 
 extension ExpressionType {

@@ -13,7 +13,7 @@ extension Entity {
         continue
       }
       guard let index = indexOfKey(name) else {
-        throw ModelError(.undefinedKey, "\(self.name) has no key '\(name)'", object: reference, keyPath: name)
+        throw ModelError(.undefinedKey, undefined(name), object: reference, keyPath: name)
       }
       guard keys[index].storage != nil else {
         throw ModelError(.readOnlyKey, "'\(name)' is computed", object: reference, keyPath: name)

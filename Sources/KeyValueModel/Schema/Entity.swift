@@ -1,4 +1,5 @@
 import Expressions
+import Notation
 
 /// A named kind of object: its keys, inherited ones first. Immutable once the schema is loaded.
 public final class Entity: Sendable {
@@ -59,6 +60,11 @@ public final class Entity: Sendable {
   /// Where a key stands, or nil where there is no key of this name.
   public func indexOfKey(_ name: String) -> Int? {
     indexesByName[ExactText(name)]
+  }
+
+  /// What is said about a name that no key has, with the nearest that one has.
+  package func undefined(_ name: String) -> String {
+    "\(self.name) has no key '\(name)'\(NearestName.hint(for: name, among: keys.map(\.name)))"
   }
 
   /// Whether the key at an index is an attribute.

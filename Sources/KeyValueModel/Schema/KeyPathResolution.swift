@@ -62,7 +62,7 @@ struct KeyPathResolution {
           .undefinedKey, "'\(component.name)' in '\(text)' stands behind a value that has no keys", keyPath: text)
       }
       guard let index = owner.indexOfKey(component.name) else {
-        throw ModelError(.undefinedKey, "\(owner.name) has no key '\(component.name)'", keyPath: text)
+        throw ModelError(.undefinedKey, owner.undefined(component.name), keyPath: text)
       }
       guard let type = schema.type(of: owner.keys[index]) else {
         throw ModelError(.undefinedKey, "'\(component.name)' of \(owner.name) cannot be worked out", keyPath: text)

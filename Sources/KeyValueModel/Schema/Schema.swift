@@ -1,4 +1,5 @@
 import Expressions
+import Notation
 
 /// Every entity of a model. Immutable, and checked as a whole when it is loaded.
 public struct Schema: Sendable {
@@ -22,10 +23,13 @@ public struct Schema: Sendable {
 
   /// The entity of this name, or `unknown-entity`.
   public func requireEntity(_ name: String) throws(ModelError) -> Entity {
-    guard let entity = entity(named: name) else {
-      throw ModelError(.unknownEntity, "there is no entity '\(name)'")
-    }
+    guard let entity = entity(named: name) else { throw ModelError(.unknownEntity, unknown(name)) }
     return entity
+  }
+
+  /// What is said about a name that no entity has, with the nearest that one has.
+  package func unknown(_ name: String) -> String {
+    "there is no entity '\(name)'\(NearestName.hint(for: name, among: entities.map(\.name)))"
   }
 
   /// An entity and everything that extends it, in the order of the file.

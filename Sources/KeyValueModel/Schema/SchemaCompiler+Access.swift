@@ -39,7 +39,7 @@ extension SchemaCompiler {
     for declared in access.keys {
       let name = declared.name
       guard let key = entity.indexOfKey(name.content) else {
-        report(name.mark, "access: \(entity.name) has no key '\(name.content)'")
+        report(name.mark, "access: \(entity.undefined(name.content))")
         continue
       }
       if let update = declared.update, entity.keys[key].storage == nil {

@@ -8,7 +8,7 @@ extension SchemaCompiler {
         guard let target = schema.entity(named: destination.content) else {
           let types = AttributeType.allCases.map(\.rawValue).joined(separator: ", ")
           let hint = if case .toMany = declaration.kind { "; a collection of values has one of \(types)" } else { "" }
-          report(destination.mark, "there is no entity '\(destination.content)'\(hint)")
+          report(destination.mark, schema.unknown(destination.content) + hint)
           continue
         }
         guard let inverse else { continue }
@@ -24,7 +24,7 @@ extension SchemaCompiler {
     _ inverse: Located<String>, in target: Entity, of key: String, owner: String
   ) -> Int? {
     guard let index = target.indexOfKey(inverse.content) else {
-      report(inverse.mark, "\(target.name) has no key '\(inverse.content)'")
+      report(inverse.mark, target.undefined(inverse.content))
       return nil
     }
     guard let back = target.keys[index].relationship, back.destination == owner, back.inverse == key else {

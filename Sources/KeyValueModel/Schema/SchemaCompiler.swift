@@ -1,3 +1,5 @@
+import Notation
+
 /// Turns declarations into a schema: inheritance, storage, relationships, computed keys, display.
 struct SchemaCompiler {
   /// An entity under way: its keys change until every computed one is resolved.
@@ -88,7 +90,10 @@ extension SchemaCompiler {
     for declaration in waiting {
       guard let parent = declaration.parent else { continue }
       let isDeclared = declarations.contains { $0.name.content == parent.content }
-      report(parent.mark, isDeclared ? "'\(parent.content)' extends itself" : "there is no entity '\(parent.content)'")
+      let hint = NearestName.hint(for: parent.content, among: declarations.map(\.name.content))
+      report(
+        parent.mark,
+        isDeclared ? "'\(parent.content)' extends itself" : "there is no entity '\(parent.content)'\(hint)")
     }
     return declarations.compactMap { byName[$0.name.content] }
   }

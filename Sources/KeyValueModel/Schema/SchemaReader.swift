@@ -1,3 +1,4 @@
+import Notation
 import Yams
 
 /// Reads a schema file into declarations: the YAML, the words, the types of what stands behind them. Goes on after a
@@ -159,9 +160,21 @@ extension SchemaReader {
   }
 
   /// One of an enumeration's words.
+  /// What other languages call the types of attributes.
+  private static let otherNames = [
+    "bool": "boolean", "int": "integer", "int32": "integer", "int64": "integer", "long": "integer", "double": "number",
+    "float": "number", "decimal": "number", "text": "string", "str": "string", "datetime": "date", "timestamp": "date",
+    "time": "date", "object": "json", "any": "json", "map": "json",
+  ]
+
   mutating func word<Word: RawRepresentable<String> & CaseIterable>(_ node: Node, _ what: String) -> Word? {
     if let text = node.string, let word = Word(rawValue: text) { return word }
-    report(node, "\(what) is one of \(Word.allCases.map(\.rawValue).joined(separator: ", "))")
+    let words = Word.allCases.map(\.rawValue)
+    let hint = node.string.map { text in
+      Self.otherNames[text.lowercased()].flatMap { words.contains($0) ? "; did you mean '\($0)'?" : nil }
+        ?? NearestName.hint(for: text, among: words)
+    }
+    report(node, "\(what) is one of \(words.joined(separator: ", "))\(hint ?? "")")
     return nil
   }
 }

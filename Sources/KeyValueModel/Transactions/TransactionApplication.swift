@@ -158,8 +158,7 @@ struct TransactionApplication {
   private func bracketKey(_ reference: Reference, _ name: String) throws(ModelError) -> BracketKey {
     let record = try writer.editor.state.requireRecord(reference)
     guard let key = record.entity.indexOfKey(name) else {
-      throw ModelError(
-        .undefinedKey, "\(record.entity.name) has no key '\(name)'", object: reference, keyPath: name)
+      throw ModelError(.undefinedKey, record.entity.undefined(name), object: reference, keyPath: name)
     }
     return BracketKey(object: reference, key: key)
   }

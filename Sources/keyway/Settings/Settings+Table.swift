@@ -2,6 +2,7 @@ import HTTPServer
 import KeyValueModel
 import KeywayAPI
 import ModelStore
+import Notation
 
 /// The table of settings: from it follow the configuration file, the variables of the environment, `--set`,
 /// `--print-config`, the messages about wrong settings, `Config/keyway.yaml` and the table of Limits.md.
@@ -132,32 +133,10 @@ extension Settings {
 
   /// What is said about a name that is no setting: the setting that is spelled nearly so, or those of its group.
   static func unknown(_ name: String) -> String {
-    let distances = all.map { (name: $0.name, distance: distance($0.name.lowercased(), name.lowercased())) }
-    let nearest = distances.min { $0.distance < $1.distance }
-    let near: [String]
-    if let nearest, nearest.distance <= min(3, name.count / 2) {
-      near = [nearest.name]
-    } else {
-      near = names(inGroup: name.prefix { $0 != "." })
-    }
+    let nearest = NearestName.of(name, among: all.map(\.name))
+    let near = nearest.map { [$0] } ?? names(inGroup: name.prefix { $0 != "." })
     guard let last = near.last else { return "there is no setting \(name); keyway serve --print-config lists all" }
     let list = (near.count > 1 ? near.dropLast().joined(separator: ", ") + " or " : "") + last
     return "there is no setting \(name); did you mean \(list)?"
-  }
-
-  /// How many letters have to be inserted, removed or replaced (Levenshtein).
-  private static func distance(_ left: String, _ right: String) -> Int {
-    let right = Array(right)
-    var row = Array(0...right.count)
-    for (index, letter) in left.enumerated() {
-      var diagonal = row[0]
-      row[0] = index + 1
-      for column in right.indices {
-        let above = row[column + 1]
-        row[column + 1] = min(above + 1, row[column] + 1, diagonal + (letter == right[column] ? 0 : 1))
-        diagonal = above
-      }
-    }
-    return row[right.count]
   }
 }

@@ -1,0 +1,57 @@
+/// Comparisons that can never hold, because one side is a literal that the other side can never be.
+extension Checker {
+  /// Notes a fault where a comparison of two operands can never hold, at the literal.
+  mutating func checkLiterals(_ sign: BinaryOperator, _ left: ExpressionNode, _ right: ExpressionNode) {
+    checkLiteral(sign, left, literal: right)
+    checkLiteral(sign, right, literal: left)
+  }
+
+  private mutating func checkLiteral(_ sign: BinaryOperator, _ operand: ExpressionNode, literal: ExpressionNode) {
+    guard let value = Self.constant(literal), !value.isNull, let compared = compared(operand) else { return }
+    let isEquality = sign == .equal || sign == .notEqual
+    guard let mistake = environment.mistake(comparing: compared, with: value, isEquality: isEquality) else { return }
+    _ = fault(mistake, literal)
+  }
+
+  /// What is known of an operand; nil where that is no more than its type.
+  private func compared(_ operand: ExpressionNode) -> ComparedValue? {
+    if case .object(let entity) = names.types[operand.id] { return .object(entity) }
+    switch (operand.kind, names.meanings[operand.id]) {
+    case (_, .variable(let name, _)): return .variable(name)
+    case (.select(let holder, let field), .field):
+      guard case .object(let entity) = names.types[holder.id] else { return nil }
+      return .field(field, inObject: entity)
+    default: return nil
+    }
+  }
+
+  /// What a node is whatever is evaluated: a literal, or the moment that one names.
+  static func constant(_ node: ExpressionNode) -> ExpressionValue? {
+    switch node.kind {
+    case .literal(let literal): return literal
+    case .call("timestamp", target: nil, let arguments) where arguments.count == 1:
+      guard case .literal(.string(let text)) = arguments[0].kind else { return nil }
+      return ExpressionTimestamp(parsing: text).map(ExpressionValue.timestamp)
+    default: return nil
+    }
+  }
+
+  /// Notes a fault where `timestamp("…")` names no moment, if the environment wants that known.
+  mutating func checkTimestamp(_ arguments: [ExpressionNode]) {
+    guard environment.refusesBadTimestamps, arguments.count == 1, case .literal(.string(let text)) = arguments[0].kind,
+      ExpressionTimestamp(parsing: text) == nil
+    else { return }
+    _ = fault("\(ExpressionValue.string(text).debugText) is no timestamp such as 2010-03-01T12:00:00Z", arguments[0])
+  }
+
+  /// What may be done about operands that an operator does not take; nothing where no advice is to be had.
+  static func hint(_ sign: BinaryOperator, _ left: ExpressionType, _ right: ExpressionType) -> String {
+    if left.isNumber, right.isNumber, sign != .modulo {
+      let other = left == .double ? right : left
+      return left == .double || right == .double
+        ? "; write double(…) around the \(other)" : "; write int(…) around the uint"
+    }
+    guard left == .timestamp && right == .string || left == .string && right == .timestamp else { return "" }
+    return "; write timestamp(…) around the string"
+  }
+}

@@ -1,0 +1,66 @@
+import Expressions
+import Notation
+
+/// Comparisons with literals that the values of a key can never equal.
+extension SchemaEnvironment {
+  var refusesBadTimestamps: Bool { true }
+
+  func mistake(comparing operand: ComparedValue, with literal: ExpressionValue, isEquality: Bool) -> String? {
+    switch operand {
+    case .object(let entity): mistake(comparingObjectsOf: entity, with: literal)
+    case .variable(let name): isEquality ? mistake(inKey: name, of: entity.name, literal) : nil
+    case .field(let name, let entity): isEquality ? mistake(inKey: name, of: entity, literal) : nil
+    }
+  }
+
+  private func mistake(comparingObjectsOf entity: String, with literal: ExpressionValue) -> String? {
+    guard case .string(let text) = literal else { return nil }
+    guard let reference = Reference(text) else { return "\(Self.shown(text)) is no reference such as \(entity)/1" }
+    guard let found = schema.entity(named: reference.entity) else {
+      let hint = NearestName.hint(for: reference.entity, among: schema.entities.map(\.name))
+      return "there is no entity '\(reference.entity)'\(hint)"
+    }
+    return found.isKind(of: entity) ? nil : "\(Self.shown(text)) is no \(entity), which stands on the other side"
+  }
+
+  private func mistake(inKey name: String, of entity: String, _ literal: ExpressionValue) -> String? {
+    guard let entity = schema.entity(named: entity), let index = entity.indexOfKey(name) else { return nil }
+    let key = entity.keys[index]
+    if key.valueType == .attribute(.integer), !Self.isInteger(literal) {
+      return "'\(name)' is an integer and never \(literal.debugText)"
+    }
+    guard case .attribute(let attribute) = key.kind, let allowed = attribute.allowedValues else { return nil }
+    guard !allowed.contains(where: { Self.isEqual($0, attribute.type, literal) }) else { return nil }
+    let words = allowed.map(\.json)
+    var hint = ""
+    if case .string(let text) = literal {
+      hint = NearestName.hint(
+        for: text,
+        among: allowed.compactMap { value in if case .string(let word) = value { word } else { nil } })
+    }
+    return "'\(name)' is never \(literal.debugText): its enum has \(words.joined(separator: ", "))\(hint)"
+  }
+
+  /// Whether an integer of 64 bits may equal a literal, as far as that is a number.
+  private static func isInteger(_ literal: ExpressionValue) -> Bool {
+    switch literal {
+    case .uint(let number): Int64(exactly: number) != nil
+    // Beyond 2^53 an integer is compared as a double, and rounded first.
+    case .double(let number): number.rounded() == number && number.magnitude <= 0x1p63
+    default: true
+    }
+  }
+
+  private static func isEqual(_ value: Value, _ type: AttributeType, _ literal: ExpressionValue) -> Bool {
+    var allowed = ExpressionValue(json: value)
+    if type == .date, case .string(let text) = value, let instant = RFC3339Instant(text),
+      let moment = ExpressionTimestamp(seconds: instant.seconds, nanoseconds: instant.nanoseconds)
+    {
+      allowed = .timestamp(moment)
+    }
+    var budget = EvaluationBudget(ExpressionLimits())
+    return (try? allowed.isEqual(to: literal, &budget)) ?? false
+  }
+
+  private static func shown(_ text: String) -> String { ExpressionValue.string(text).debugText }
+}

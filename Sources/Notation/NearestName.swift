@@ -1,0 +1,41 @@
+/// Finds the name that a misspelt one was meant to be.
+package enum NearestName {
+  /// Names longer than this many characters are taken as they are: what they cost grows with their square.
+  private static let longestName = 64
+
+  /// The name among `names` that differs from `name` in the fewest letters, whatever their case; nil where none differs
+  /// in at most three, or in at most half of its own.
+  package static func of(_ name: String, among names: some Sequence<String>) -> String? {
+    let letters = Array(name.lowercased())
+    guard letters.count <= longestName else { return nil }
+    var nearest: (name: String, distance: Int)?
+    for candidate in names {
+      let other = Array(candidate.lowercased())
+      guard other.count <= longestName else { continue }
+      let distance = distance(other, letters)
+      if distance < nearest?.distance ?? .max { nearest = (candidate, distance) }
+    }
+    guard let nearest, nearest.distance <= min(3, letters.count / 2) else { return nil }
+    return nearest.name
+  }
+
+  /// `; did you mean 'name'?`, to stand behind a message; nothing where no name is near.
+  package static func hint(for name: String, among names: some Sequence<String>) -> String {
+    of(name, among: names).map { "; did you mean '\($0)'?" } ?? ""
+  }
+
+  /// How many letters have to be inserted, removed or replaced (Levenshtein).
+  private static func distance(_ left: [Character], _ right: [Character]) -> Int {
+    var row = Array(0...right.count)
+    for (index, letter) in left.enumerated() {
+      var diagonal = row[0]
+      row[0] = index + 1
+      for column in right.indices {
+        let above = row[column + 1]
+        row[column + 1] = min(above + 1, row[column] + 1, diagonal + (letter == right[column] ? 0 : 1))
+        diagonal = above
+      }
+    }
+    return row[right.count]
+  }
+}

@@ -36,6 +36,8 @@ public struct ModelError: Error, Hashable, Sendable, CustomStringConvertible {
     case unobservableKeyPath = "unobservable-key-path"
     /// A JSON Patch (RFC 6902) tests for what is not so.
     case patchTestFailed = "patch-test-failed"
+    /// The query asks for what there is not.
+    case malformedQuery = "malformed-query"
     /// The filter is no expression over the keys of its entity, is no condition, or costs too much.
     case malformedFilter = "malformed-filter"
     /// The operation wants a collection and the key is none.

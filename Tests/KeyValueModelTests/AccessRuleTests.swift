@@ -141,10 +141,10 @@ import Testing
       words.filter = filter
       let query = try Query(words, in: schema, for: Viewer(claims: claims, in: schema))
       let work = ReadingWork(steps: .max)
-      let references = try MeteredState(model.state, work).fetch(query, isSorted: true) {
+      let found = try MeteredState(model.state, work).fetch(query, isSorted: true) {
         model.state.references(of: query.entity)
       }
-      return (references.count, work.spentSteps)
+      return (found.references.count, work.spentSteps)
     }
     let reader: JSONObject = ["sub": .string("u7"), "roles": .array([])]
     for filter in [nil, "size > 0"] {

@@ -103,7 +103,7 @@ struct ReadingWorkTests {
         let expected = try state.references(of: entity)
           .filter { reference in
             var cost = Int.max
-            return try filter.isMet(by: reference, in: state, cost: &cost)
+            return try filter.verdict(on: reference, in: state, cost: &cost) == .met
           }
           .map { order.rank(of: $0, in: state) }.sorted(by: order.precedes).map(\.reference)
         let metered = MeteredState(state, ReadingWork(steps: .max))
@@ -111,7 +111,7 @@ struct ReadingWorkTests {
         (words.filter, words.sort) = (text, sort)
         let query = try Query(words, in: state.schema)
         let found = try metered.fetch(query, isSorted: true) { state.references(of: entity) }
-        #expect(found == expected, "\(text) by \(sort), seed \(seed)")
+        #expect(found.references == expected, "\(text) by \(sort), seed \(seed)")
       }
     }
   }

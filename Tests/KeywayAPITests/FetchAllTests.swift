@@ -26,7 +26,7 @@ struct FetchAllTests {
   @Test("An empty store has a page without objects")
   func empty() throws {
     let response = try TestServer(objects: []).client.must("GET", "/v1/objects")
-    #expect(response.jsonText == #"{"revision":0,"count":0,"objects":[]}"#)
+    #expect(response.jsonText == #"{"revision":0,"count":0,"total":0,"objects":[]}"#)
   }
 
   @Test("entities picks some, with what extends them; a name that is none is unknown-entity")

@@ -17,7 +17,7 @@ struct FetchTests {
     let server = try filled(3)
     let response = try server.client.must("GET", "/v1/objects/Note?keys=text")
     #expect(
-      response.jsonText == #"{"revision":3,"count":3,"objects":[{"@ref":"Note/10","@revision":1,"text":"0"},"#
+      response.jsonText == #"{"revision":3,"count":3,"total":3,"objects":[{"@ref":"Note/10","@revision":1,"text":"0"},"#
         + #"{"@ref":"Note/11","@revision":2,"text":"1"},{"@ref":"Note/12","@revision":3,"text":"2"}]}"#)
     #expect(response["Keyway-Cursor"] == "\(server.epoch)-3")
   }

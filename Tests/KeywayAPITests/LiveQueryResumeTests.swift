@@ -9,13 +9,25 @@ import Testing
 struct LiveQueryResumeTests {
   private static let target = Staff.target(
     "Employee", ["filter": "salary > 10", "sort": "-salary", "section": "department.name", "limit": "4"])
+  private static let summedUp = Staff.target(
+    "Employee",
+    [
+      "filter": "salary > 10", "section": "department.name", "limit": "3",
+      "keys": "salary,department.name,department.employees.@count",
+      "aggregate": "@count,@sum.salary,@avg.salary,@min.salary,@max.name",
+    ])
+  private static let summedUpAsOne = Staff.target(
+    "Employee",
+    ["filter": "salary > 10", "limit": "2", "keys": "name", "aggregate": "@sum.salary,@max.department.name"])
 
-  @Test("A client that resumes with any id gets byte for byte what an unbroken stream got", arguments: [true, false])
-  func resumeEqualsUnbroken(_ isWatched: Bool) throws {
+  @Test(
+    "A client that resumes with any id gets byte for byte what an unbroken stream got", arguments: [true, false],
+    [target, summedUp, summedUpAsOne])
+  func resumeEqualsUnbroken(_ isWatched: Bool, _ target: String) throws {
     var random = SplitMix64(seed: seed)
     let server = try Staff.server()
     let start = try server.revision
-    var unbroken: WireStream? = try server.client.stream(Self.target)
+    var unbroken: WireStream? = try server.client.stream(target)
     _ = try unbroken?.next()
     var world = StaffWriter(server)
     for _ in 0..<40 { try world.write(&random) }
@@ -29,7 +41,7 @@ struct LiveQueryResumeTests {
     }
     for since in start...end {
       let expected = events.filter { ($0.json["revision"].whole ?? 0) > since }
-      let resumed = try server.client.stream(Self.target, ["Last-Event-ID": "\(server.epoch)-\(since)"])
+      let resumed = try server.client.stream(target, ["Last-Event-ID": "\(server.epoch)-\(since)"])
       let told = try expected.map { _ in try resumed.next().withoutRetry }
       #expect(told == expected, "seed \(seed), since \(since)")
       if since == end { #expect(try resumed.block()?.withoutRetry.lines.isEmpty == true) }

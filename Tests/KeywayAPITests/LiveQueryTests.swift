@@ -32,7 +32,7 @@ struct LiveQueryTests {
       event.withoutRetry.text == """
         id: \(server.epoch)-7
         event: results
-        data: {"revision":7,"initial":true,"count":4,"objects":[\(rows.joined(separator: ","))]}
+        data: {"revision":7,"initial":true,"count":4,"total":4,"objects":[\(rows.joined(separator: ","))]}
         """)
   }
 
@@ -67,7 +67,7 @@ struct LiveQueryTests {
       try stream.next().text == """
         id: \(server.epoch)-8
         event: content
-        data: {"revision":8,"writer":"w","context":"c","count":4,"changes":[\(text)]}
+        data: {"revision":8,"writer":"w","context":"c","count":4,"total":4,"changes":[\(text)]}
         """)
   }
 

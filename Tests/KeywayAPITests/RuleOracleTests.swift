@@ -27,7 +27,7 @@ import Testing
 }
 
 /// One server with one world: what happened, and what each identity may know of it.
-private final class RuleRun {
+final class RuleRun {
   /// What somebody watches.
   private struct Watch {
     let identity: Int
@@ -53,16 +53,16 @@ private final class RuleRun {
     var cells: [String: ShownCell] = [:]
   }
 
-  private let world: RuleWorld
-  private let name: String
+  let world: RuleWorld
+  let name: String
   private let guarded: GuardedServer
   private let headers: [[String: String]]
-  private var state: RuleWorld.State = [:]
+  var state: RuleWorld.State = [:]
   private var number = 0
   /// The words that each identity may have been told: those of all that it could read at some revision.
   private var words: [Set<String>] = Array(repeating: [], count: RuleWorld.identities.count)
   private var watches: [Watch] = []
-  private var lists: [(identity: Int, query: String, stream: WireStream, list: LiveList)] = []
+  var lists: [(identity: Int, query: String, stream: WireStream, list: LiveList)] = []
   /// The cells of one stream of each identity with a token, by their names.
   private var screens: [Int: Screen] = [:]
   /// Where somebody was when a stream of theirs ended: to resume from.
@@ -188,14 +188,14 @@ private final class RuleRun {
   }
 
   /// Nothing that is sent to an identity has a word in it that it could never read.
-  private func checkWords(_ text: String, _ index: Int, _ place: String) {
+  func checkWords(_ text: String, _ index: Int, _ place: String) {
     for word in text.split(whereSeparator: { !$0.isLetter && !$0.isNumber }) {
       guard word.hasPrefix("w"), word.hasSuffix("w"), Int(word.dropFirst().dropLast()) != nil else { continue }
       #expect(words[index].contains(String(word)), "\(name): \(place) told identity \(index): \(text)")
     }
   }
 
-  private func read(_ target: String, _ index: Int) throws -> WireResponse {
+  func read(_ target: String, _ index: Int) throws -> WireResponse {
     let response = try guarded.client.send("GET", "/v1/objects/\(target)", headers[index])
     checkWords(response.text, index, target)
     return response
@@ -308,30 +308,6 @@ private final class RuleRun {
     try checkScreens()
   }
 
-  private func checkLists() throws {
-    for position in lists.indices {
-      let (index, query, stream, _) = lists[position]
-      let rows = try read(query, index).json["objects"].items
-      while lists[position].list.rows.map({ plain($0.value) }) != rows.map(plain) {
-        let event = try stream.next()
-        checkWords(event.data ?? "", index, query)
-        try lists[position].list.apply(
-          ServerSentEvent(id: event.id ?? "", event: event.name ?? "", data: event.data ?? ""))
-      }
-    }
-  }
-
-  private func plain(_ value: Value) -> Value {
-    guard case .object(let object) = value else { return value }
-    return plain(object)
-  }
-
-  private func plain(_ object: JSONObject) -> Value {
-    var object = object
-    object["@revision"] = nil
-    return .object(object)
-  }
-
   // MARK: Watching
 
   private func watchMore(using random: inout SplitMix64) throws {
@@ -349,7 +325,7 @@ private final class RuleRun {
     if lists.count < 6 {
       let index = RuleWorld.identities.indices.randomElement(using: &random) ?? 0
       let query =
-        ["Doc", "Doc?sort=-level", "Doc?filter=owner.name%20!=%20null", "Person", "Team"]
+        ["Doc", "Doc?sort=-level", "Doc?filter=owner.name%20!=%20null", "Person", "Team", Self.summedUp, Self.summedUp]
         .randomElement(using: &random) ?? "Doc"
       lists.append((index, query, try guarded.client.stream("/v1/objects/\(query)", headers[index]), LiveList()))
     }

@@ -55,102 +55,148 @@ import Testing
 
   static let contradictions: [(content: String, error: String)] = [
     (#"[]"#, "content wants an object and is []"),
-    (#"{"count":3,"changes":[]}"#, "content, revision wants a whole number and is missing"),
-    (#"{"revision":4,"count":3,"changes":[]}"#, "content 4 is older than the list, which is of revision 5"),
-    (#"{"revision":6,"count":2,"changes":[]}"#, "content 6 says that there are 2 rows and there are 3"),
+    (#"{"count":3,"total":9,"changes":[]}"#, "content, revision wants a whole number and is missing"),
+    (#"{"revision":4,"count":3,"total":9,"changes":[]}"#, "content 4 is older than the list, which is of revision 5"),
+    (#"{"revision":6,"count":2,"total":9,"changes":[]}"#, "content 6 says that there are 2 rows and there are 3"),
     (
-      #"{"revision":6,"count":2,"changes":[{"type":"delete","object":"A/1","index":3}]}"#,
+      #"{"revision":6,"count":2,"total":9,"changes":[{"type":"delete","object":"A/1","index":3}]}"#,
       "content 6, changes[0] names row 3 of 3"
     ),
     (
-      #"{"revision":6,"count":2,"changes":[{"type":"delete","object":"A/1","index":1}]}"#,
+      #"{"revision":6,"count":2,"total":9,"changes":[{"type":"delete","object":"A/1","index":1}]}"#,
       "content 6, changes[0] names A/1 at 1, where A/2 is"
     ),
     (
-      #"{"revision":6,"count":2,"changes":[{"type":"delete","object":"A/1","index":-1}]}"#,
+      #"{"revision":6,"count":2,"total":9,"changes":[{"type":"delete","object":"A/1","index":-1}]}"#,
       "content 6, changes[0], index wants an index and is -1"
     ),
     (
-      #"{"revision":6,"count":2,"changes":[{"type":"delete","object":"A/1","index":[0,0]}]}"#,
+      #"{"revision":6,"count":2,"total":9,"changes":[{"type":"delete","object":"A/1","index":[0,0]}]}"#,
       "content 6, changes[0], index wants an index and is [0,0]"
     ),
     (
-      #"{"revision":6,"count":4,"changes":[{"type":"insert","object":"A/1","newIndex":0,"value":{}}]}"#,
+      #"{"revision":6,"count":4,"total":9,"changes":[{"type":"insert","object":"A/1","newIndex":0,"value":{}}]}"#,
       "content 6, changes[0] inserts A/1, which is in the list"
     ),
     (
-      #"{"revision":6,"count":4,"changes":[{"type":"insert","object":"A/4","newIndex":4,"value":{}}]}"#,
+      #"{"revision":6,"count":4,"total":9,"changes":[{"type":"insert","object":"A/4","newIndex":4,"value":{}}]}"#,
       "content 6 names row 4 of 4"
     ),
     (
-      #"{"revision":6,"count":4,"changes":[{"type":"insert","object":"A/4","newIndex":0}]}"#,
+      #"{"revision":6,"count":4,"total":9,"changes":[{"type":"insert","object":"A/4","newIndex":0}]}"#,
       "content 6, changes[0], value wants an object and is null"
     ),
     (
-      #"{"revision":6,"count":4,"changes":[{"type":"insert","object":"A/4","newIndex":0,"value":{"@ref":"A/5"}}]}"#,
+      #"{"revision":6,"count":4,"total":9,"changes":[{"type":"insert","object":"A/4","newIndex":0,"value":{"@ref":"A/5"}}]}"#,
       #"content 6, changes[0], value.@ref wants A/4 and is "A/5""#
     ),
     (
-      #"{"revision":6,"count":5,"changes":[{"type":"insert","object":"A/4","newIndex":0,"value":{}},{"type":"insert","object":"A/5","newIndex":0,"value":{}}]}"#,
+      #"{"revision":6,"count":5,"total":9,"changes":[{"type":"insert","object":"A/4","newIndex":0,"value":{}},{"type":"insert","object":"A/5","newIndex":0,"value":{}}]}"#,
       "content 6, changes[1] places a second row at 0"
     ),
     (
-      #"{"revision":6,"count":3,"changes":[{"type":"update","object":"A/1","index":0,"newIndex":1,"value":{}}]}"#,
+      #"{"revision":6,"count":3,"total":9,"changes":[{"type":"update","object":"A/1","index":0,"newIndex":1,"value":{}}]}"#,
       "content 6, changes[0] names A/1 at 1, where A/2 is"
     ),
     (
-      #"{"revision":6,"count":3,"changes":[{"type":"update","object":"A/1","index":0,"newIndex":0,"value":{}},{"type":"delete","object":"A/1","index":0}]}"#,
+      #"{"revision":6,"count":3,"total":9,"changes":[{"type":"update","object":"A/1","index":0,"newIndex":0,"value":{}},{"type":"delete","object":"A/1","index":0}]}"#,
       "content 6, changes[1] names A/1 once more"
     ),
     (
-      #"{"revision":6,"count":3,"changes":[{"type":"turn","object":"A/1","index":0}]}"#,
+      #"{"revision":6,"count":3,"total":9,"changes":[{"type":"turn","object":"A/1","index":0}]}"#,
       #"content 6, changes[0], type wants insert, delete, move or update and is "turn""#
     ),
     (
-      #"{"revision":6,"count":3,"changes":[{"type":"delete","object":"one","index":0}]}"#,
+      #"{"revision":6,"count":3,"total":9,"changes":[{"type":"delete","object":"one","index":0}]}"#,
       #"content 6, changes[0], object wants a reference and is "one""#
     ),
   ]
 
+  @Test("totals, failures and aggregates are those of the last event")
+  func summaries() throws {
+    var list = LiveList()
+    try list.apply(
+      ServerSentEvent(
+        id: "", event: "results",
+        data: #"{"revision":1,"count":1,"total":2,"failed":1,"objects":[{"@ref":"A/1"}],"aggregates":{"@count":2}}"#))
+    #expect((list.count, list.total, list.failed) == (1, 2, 1))
+    #expect(list.aggregates == ["@count": .integer(2)])
+    try list.apply(
+      ServerSentEvent(
+        id: "", event: "content",
+        data: #"{"revision":2,"count":1,"total":3,"changes":[],"aggregates":{"@count":3}}"#))
+    #expect((list.count, list.total, list.failed) == (1, 3, 0))
+    #expect(list.aggregates == ["@count": .integer(3)])
+    check(
+      &list, "content", #"{"revision":3,"count":1,"total":0,"changes":[]}"#,
+      throws: "content 3, total wants 1 or more and is 0")
+  }
+
+  @Test("the aggregates of sections are those of the last event, which must know the sections")
+  func sectionSummaries() throws {
+    var list = LiveList()
+    let results = #"""
+      {"revision":1,"count":2,"total":2,"objects":[{"@ref":"A/1"},{"@ref":"A/2"}],
+       "sections":[{"name":"CA","count":1,"aggregates":{"@sum.size":4}},
+                   {"name":"TX","count":1,"aggregates":{"@sum.size":6}}]}
+      """#
+    try list.apply(ServerSentEvent(id: "", event: "results", data: results))
+    #expect(list.sections.map(\.aggregates) == [["@sum.size": .integer(4)], ["@sum.size": .integer(6)]])
+    func content(_ sections: String) -> String {
+      #"{"revision":2,"count":2,"total":2,"changes":[],"sections":["# + sections + "]}"
+    }
+    let first = #"{"name":"CA","count":1,"aggregates":{"@sum.size":5}}"#
+    check(&list, "content", content(first), throws: "content 2 names section 1 of 2")
+    check(
+      &list, "content", content(first + #",{"name":"NM","count":1}"#),
+      throws: #"content 2 names section "NM" at 1, where "TX" is"#)
+    check(
+      &list, "content", content(first + #",{"name":"TX","count":2}"#),
+      throws: "content 2, sections[1] says that there are 2 rows and there are 1")
+    let whole = content(first + #",{"name":"TX","count":1,"aggregates":{"@sum.size":6}}"#)
+    try list.apply(ServerSentEvent(id: "", event: "content", data: whole))
+    #expect(list.sections.map(\.aggregates) == [["@sum.size": .integer(5)], ["@sum.size": .integer(6)]])
+  }
+
   @Test("a content that contradicts the list says what and where", arguments: contradictions)
   func contradiction(content: String, error: String) throws {
     var list = LiveList()
-    let results = #"{"revision":5,"count":3,"objects":[{"@ref":"A/1"},{"@ref":"A/2"},{"@ref":"A/3"}]}"#
+    let results = #"{"revision":5,"count":3,"total":9,"objects":[{"@ref":"A/1"},{"@ref":"A/2"},{"@ref":"A/3"}]}"#
     try list.apply(ServerSentEvent(id: "", event: "results", data: results))
     check(&list, "content", content, throws: error)
   }
 
   static let sectionContradictions: [(content: String, error: String)] = [
     (
-      #"{"revision":6,"count":2,"changes":[{"type":"delete","object":"A/1","index":[0,0]}]}"#,
+      #"{"revision":6,"count":2,"total":9,"changes":[{"type":"delete","object":"A/1","index":[0,0]}]}"#,
       #"content 6: section "CA" at 0 has 0 rows"#
     ),
     (
-      #"{"revision":6,"count":2,"changes":[{"type":"delete","object":"A/1","index":0}]}"#,
+      #"{"revision":6,"count":2,"total":9,"changes":[{"type":"delete","object":"A/1","index":0}]}"#,
       "content 6, changes[0], index wants [section,row] and is 0"
     ),
     (
-      #"{"revision":6,"count":2,"changes":[{"type":"delete","object":"A/1","index":[2,0]}]}"#,
+      #"{"revision":6,"count":2,"total":9,"changes":[{"type":"delete","object":"A/1","index":[2,0]}]}"#,
       "content 6, changes[0] names section 2 of 2"
     ),
     (
-      #"{"revision":6,"count":3,"changes":[],"sectionChanges":[{"type":"delete","name":"CA","index":0}]}"#,
+      #"{"revision":6,"count":3,"total":9,"changes":[],"sectionChanges":[{"type":"delete","name":"CA","index":0}]}"#,
       #"content 6, sectionChanges: section "CA" at 0 has 1 rows"#
     ),
     (
-      #"{"revision":6,"count":3,"changes":[],"sectionChanges":[{"type":"delete","name":"TX","index":0}]}"#,
+      #"{"revision":6,"count":3,"total":9,"changes":[],"sectionChanges":[{"type":"delete","name":"TX","index":0}]}"#,
       #"content 6, sectionChanges names section "TX" at 0, where "CA" is"#
     ),
     (
-      #"{"revision":6,"count":3,"changes":[],"sectionChanges":[{"type":"insert","name":"NM","newIndex":3}]}"#,
+      #"{"revision":6,"count":3,"total":9,"changes":[],"sectionChanges":[{"type":"insert","name":"NM","newIndex":3}]}"#,
       "content 6, sectionChanges names section 3 of 2"
     ),
     (
-      #"{"revision":6,"count":3,"changes":[],"sectionChanges":[{"type":"insert","name":"NM","newIndex":1}]}"#,
+      #"{"revision":6,"count":3,"total":9,"changes":[],"sectionChanges":[{"type":"insert","name":"NM","newIndex":1}]}"#,
       #"content 6: section "NM" at 1 has 0 rows"#
     ),
     (
-      #"{"revision":6,"count":3,"changes":[],"sectionChanges":[{"type":"insert","name":"NM","newIndex":1},{"type":"insert","name":"NV","newIndex":1}]}"#,
+      #"{"revision":6,"count":3,"total":9,"changes":[],"sectionChanges":[{"type":"insert","name":"NM","newIndex":1},{"type":"insert","name":"NV","newIndex":1}]}"#,
       "content 6, sectionChanges names section 1 once more"
     ),
   ]
@@ -159,7 +205,7 @@ import Testing
   func sectionContradiction(content: String, error: String) throws {
     var list = LiveList()
     let results =
-      #"{"revision":5,"count":3,"objects":[{"@ref":"A/1"},{"@ref":"A/2"},{"@ref":"A/3"}],"sections":[{"name":"CA","count":1},{"name":"TX","count":2}]}"#
+      #"{"revision":5,"count":3,"total":9,"objects":[{"@ref":"A/1"},{"@ref":"A/2"},{"@ref":"A/3"}],"sections":[{"name":"CA","count":1},{"name":"TX","count":2}]}"#
     try list.apply(ServerSentEvent(id: "", event: "results", data: results))
     check(&list, "content", content, throws: error)
   }
@@ -167,17 +213,20 @@ import Testing
   @Test(
     "results that contradict themselves are refused",
     arguments: [
-      (#"{"revision":1,"count":2,"objects":[{"@ref":"A/1"}]}"#, "results 1 says that there are 2 rows and there are 1"),
       (
-        #"{"revision":1,"count":2,"objects":[{"@ref":"A/1"},{"@ref":"A/1"}]}"#,
+        #"{"revision":1,"count":2,"total":9,"objects":[{"@ref":"A/1"}]}"#,
+        "results 1 says that there are 2 rows and there are 1"
+      ),
+      (
+        #"{"revision":1,"count":2,"total":9,"objects":[{"@ref":"A/1"},{"@ref":"A/1"}]}"#,
         "results 1, objects[1] names A/1 once more"
       ),
       (
-        #"{"revision":1,"count":1,"objects":[{"@ref":"A/1"}],"sections":[]}"#,
+        #"{"revision":1,"count":1,"total":9,"objects":[{"@ref":"A/1"}],"sections":[]}"#,
         "results 1, sections says that there are 0 rows and there are 1"
       ),
       (
-        #"{"revision":1,"count":1,"objects":[{"@ref":"A/1"}],"sections":[{"name":null,"count":2}]}"#,
+        #"{"revision":1,"count":1,"total":9,"objects":[{"@ref":"A/1"}],"sections":[{"name":null,"count":2}]}"#,
         "results 1, sections[0] says that there are 2 rows and there are 1"
       ),
       (#"{"revision":1,"#, "results wants JSON and is "),
@@ -190,7 +239,7 @@ import Testing
   @Test("reset is followed by results, and nothing is applied in between")
   func reset() throws {
     var list = LiveList()
-    let content = #"{"revision":2,"count":0,"changes":[]}"#
+    let content = #"{"revision":2,"count":0,"total":9,"changes":[]}"#
     check(&list, "content", content, throws: "content 2 came before the results that it changes")
     try list.apply(event("results", NaiveList(sections: [.init(name: nil, rows: [])]).results(revision: 1)))
     try list.apply(ServerSentEvent(id: "", event: "heartbeat", data: "{}"))

@@ -35,6 +35,7 @@ struct NaiveList: Equatable {
   func results(revision: Int) -> Value {
     var object: JSONObject = [
       "revision": .integer(Int64(revision)), "initial": .bool(true), "count": .integer(Int64(rows.count)),
+      "total": .integer(Int64(rows.count)),
       "objects": .array(rows.map(\.value)),
     ]
     if !isFlat {
@@ -69,6 +70,7 @@ struct NaiveList: Equatable {
     }
     var object: JSONObject = [
       "revision": .integer(Int64(revision)), "count": .integer(Int64(after.rows.count)),
+      "total": .integer(Int64(after.rows.count)),
       "changes": .array(changes.shuffled(using: &random)),
     ]
     let sectionChanges = self.sectionChanges(to: after)

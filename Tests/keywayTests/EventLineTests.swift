@@ -33,7 +33,7 @@ struct EventLineTests {
       ),
       ("gone", #"{"revision":42,"object":"Account/1"}"#, ["k-42 Account/1 gone"]),
       ("bye", #"{"reason":"shutdown"}"#, ["k-42 bye: shutdown"]),
-      ("results", #"{"count":2,"objects":[{"@ref":"E/1"},{"@ref":"E/2"}]}"#, ["k-42 2 objects: E/1 E/2"]),
+      ("results", #"{"count":2,"total":2,"objects":[{"@ref":"E/1"},{"@ref":"E/2"}]}"#, ["k-42 2 objects: E/1 E/2"]),
       (
         "content",
         #"{"changes":[{"type":"move","object":"E/5","index":2,"newIndex":0},{"type":"delete","object":"E/3","index":4,"reason":"left"}]}"#,
@@ -41,7 +41,7 @@ struct EventLineTests {
       ),
       (
         "results",
-        #"{"count":3,"objects":[{"@ref":"E/1"},{"@ref":"E/2"},{"@ref":"E/3"}],"sections":[{"name":"CA","count":1},{"name":null,"count":2}]}"#,
+        #"{"count":3,"total":3,"objects":[{"@ref":"E/1"},{"@ref":"E/2"},{"@ref":"E/3"}],"sections":[{"name":"CA","count":1},{"name":null,"count":2}]}"#,
         ["k-42 3 objects in 2 sections", "k-42 CA (1): E/1", "k-42 null (2): E/2 E/3"]
       ),
       (

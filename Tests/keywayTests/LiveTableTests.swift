@@ -9,7 +9,7 @@ import Testing
   private static let results = ServerSentEvent(
     id: "k-100", event: "results",
     data: """
-      {"revision":100,"initial":true,"count":3,"objects":[
+      {"revision":100,"initial":true,"count":3,"total":3,"objects":[
       {"@ref":"Airport/ABI","@revision":7,"city":"Abilene","latitude":32.41,"tower":true},
       {"@ref":"Airport/AUS","@revision":7,"city":"Austin","latitude":30.2,"tower":null},
       {"@ref":"Airport/DAL","@revision":9,"city":"Dallas","latitude":null}]}
@@ -18,7 +18,7 @@ import Testing
   private static let content = ServerSentEvent(
     id: "k-101", event: "content",
     data: """
-      {"revision":101,"count":4,"changes":[
+      {"revision":101,"count":4,"total":4,"changes":[
       {"type":"delete","object":"Airport/AUS","index":1,"reason":"left"},
       {"type":"move","object":"Airport/DAL","index":2,"newIndex":0,"keys":["city"],
       "value":{"@ref":"Airport/DAL","city":"Aallas","latitude":null}},
@@ -66,7 +66,7 @@ import Testing
       ServerSentEvent(
         id: "k-104", event: "content",
         data: """
-          {"revision":104,"count":4,"changes":[{"type":"move","object":"Airport/DAL","index":0,"newIndex":3,
+          {"revision":104,"count":4,"total":4,"changes":[{"type":"move","object":"Airport/DAL","index":0,"newIndex":3,
           "value":{"city":"Zallas"}}]}
           """))
     #expect(text(table, Self.size)[4] == "↓ Airport/DAL  Zallas")
@@ -88,7 +88,7 @@ import Testing
       ServerSentEvent(
         id: "k-1", event: "results",
         data: """
-          {"revision":1,"count":3,"objects":[{"@ref":"A/1","city":"x"},{"@ref":"A/2","city":"y"},{"@ref":"A/3"}],
+          {"revision":1,"count":3,"total":3,"objects":[{"@ref":"A/1","city":"x"},{"@ref":"A/2","city":"y"},{"@ref":"A/3"}],
           "sections":[{"name":null,"count":1},{"name":"T\\u001bX","count":2}]}
           """))
     #expect(
@@ -129,7 +129,8 @@ import Testing
     table.note(.opened)
     try table.apply(ServerSentEvent(id: "k-100", event: "reset", data: #"{"reason":"epoch","revision":1}"#))
     #expect(text(table, Self.size).last == "k-100 · 3 rows · reset: epoch")
-    try table.apply(ServerSentEvent(id: "q-1", event: "results", data: #"{"revision":1,"count":0,"objects":[]}"#))
+    try table.apply(
+      ServerSentEvent(id: "q-1", event: "results", data: #"{"revision":1,"count":0,"total":0,"objects":[]}"#))
     #expect(text(table, Self.size) == ["  @ref", "  no rows", "q-1 · 0 rows · live"])
   }
 
@@ -143,7 +144,8 @@ import Testing
         return Value.object(object)
       }
       var results: JSONObject = [
-        "revision": .integer(1), "count": .integer(Int64(objects.count)), "objects": .array(objects),
+        "revision": .integer(1), "count": .integer(Int64(objects.count)),
+        "total": .integer(Int64(objects.count)), "objects": .array(objects),
       ]
       if !objects.isEmpty, Bool.random(using: &random) {
         let name = Value.string(RandomText.text(using: &random))

@@ -37,13 +37,23 @@ package struct Filter: Sendable {
       }
   }
 
-  /// Whether an object meets the condition. One for which it fails, as a comparison with null does, does not.
+  /// What an object is to the condition.
+  package enum Verdict: Hashable, Sendable {
+    /// It meets it.
+    case met
+    /// It does not.
+    case unmet
+    /// The evaluation fails for it, as a comparison by size with null does.
+    case failed
+  }
+
+  /// Whether an object meets the condition.
   ///
   /// `cost` is what may still be spent, and is spent from; throws `malformed-filter` where it does not suffice.
-  package func isMet(
-    by reference: Reference, in reader: some ObjectReader, cost: inout Int
-  ) throws(ModelError) -> Bool {
-    guard let record = reader.record(reference) else { return false }
+  package func verdict(
+    on reference: Reference, in reader: some ObjectReader, cost: inout Int
+  ) throws(ModelError) -> Verdict {
+    guard let record = reader.record(reference) else { return .unmet }
     let limits = ExpressionLimits()
     let allowed = min(cost, limits.cost)
     var budget = EvaluationBudget(cost: allowed, depth: limits.evaluationDepth)
@@ -53,15 +63,15 @@ package struct Filter: Sendable {
       let limit = allowed < limits.cost ? "request.steps allows" : Self.limitOfOneObject
       throw ModelError(.malformedFilter, "the filter costs more than \(limit)")
     }
-    return result.isTrue
+    return result.verdict
   }
 
-  /// Whether an object meets the condition. One for which it fails, as a comparison with null does, does not.
+  /// Whether an object meets the condition.
   ///
   /// What it takes is taken from the work of the request, which stops where that does not suffice; throws
   /// `malformed-filter` where the filter is too much for one object alone.
-  package func isMet(by reference: Reference, in state: some ObjectReader) throws(ModelError) -> Bool {
-    guard let record = state.record(reference), let work = state.work else { return false }
+  package func verdict(on reference: Reference, in state: some ObjectReader) throws(ModelError) -> Verdict {
+    guard let record = state.record(reference), let work = state.work else { return .unmet }
     let limits = ExpressionLimits()
     var budget = work.budget(within: limits)
     let granted = budget.remainingCost
@@ -70,7 +80,7 @@ package struct Filter: Sendable {
     if result.isOverCost, work.stop == nil {
       throw ModelError(.malformedFilter, "the filter costs more than \(Self.limitOfOneObject)")
     }
-    return result.isTrue
+    return result.verdict
   }
 
   private static var limitOfOneObject: String { "\(ExpressionLimits().cost) steps for one object" }
@@ -83,9 +93,13 @@ package struct Filter: Sendable {
 }
 
 extension Result<ExpressionValue, EvaluationError> {
-  /// Whether the condition holds.
-  fileprivate var isTrue: Bool {
-    if case .success(.bool(true)) = self { true } else { false }
+  /// What it says of the object.
+  fileprivate var verdict: Filter.Verdict {
+    switch self {
+    case .success(.bool(true)): .met
+    case .success: .unmet
+    case .failure: .failed
+    }
   }
 
   /// Whether it was not found out, because that costs more than it may.

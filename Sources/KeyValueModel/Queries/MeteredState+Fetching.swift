@@ -3,7 +3,7 @@ extension MeteredState {
   private static let bytesPerStep = 8
 
   /// The objects that a query is about, in its sort order where `isSorted`; by reference otherwise, and where it has
-  /// none.
+  /// none. `failed` is for how many others the filter fails.
   ///
   /// `extent` is what `references(of:)` gives, asked for only where no index helps. Where the filter compares an
   /// indexed key with a constant, only the objects with that value are looked at. Throws `too-many-steps` where it
@@ -11,7 +11,7 @@ extension MeteredState {
   /// object alone.
   package func fetch(
     _ query: Query, isSorted: Bool, extent: () -> [Reference]
-  ) throws(ModelError) -> [Reference] {
+  ) throws(ModelError) -> (references: [Reference], failed: Int) {
     guard let viewer = query.viewer else { return try fetch(query, isSorted: isSorted, in: self, extent) }
     return try fetch(query, isSorted: isSorted, in: GuardedReader(self, for: viewer), extent)
   }
@@ -19,18 +19,23 @@ extension MeteredState {
   /// The same by a reader of the state that leaves out what may not be read.
   private func fetch(
     _ query: Query, isSorted: Bool, in reader: some ObjectReader, _ extent: () -> [Reference]
-  ) throws(ModelError) -> [Reference] {
+  ) throws(ModelError) -> (references: [Reference], failed: Int) {
     var found: [Reference] = []
+    var failed = 0
     if query.filter != nil || query.viewer != nil {
       for reference in query.candidates(in: state) ?? extent() {
-        if try query.includes(reference, in: reader) { found.append(reference) }
+        switch try query.verdict(on: reference, in: reader) {
+        case .met: found.append(reference)
+        case .failed: failed += 1
+        case .unmet: break
+        }
         try work?.check()
       }
     } else {
       found = extent()
     }
     let order = query.order
-    guard isSorted, !order.keys.isEmpty else { return found }
+    guard isSorted, !order.keys.isEmpty else { return (found, failed) }
     var ranks: [SortOrder.Rank] = []
     ranks.reserveCapacity(found.count)
     for reference in found {
@@ -41,7 +46,7 @@ extension MeteredState {
     // A stopped sort must still come to its end: it then compares nothing.
     let sorted = ranks.sorted { work?.spend(steps) ?? true && order.precedes($0, $1) }
     try work?.check()
-    return sorted.map(\.reference)
+    return (sorted.map(\.reference), failed)
   }
 
   /// Takes the steps of putting rows in order before that is done. Throws `too-many-steps`.

@@ -13,8 +13,10 @@ package struct Query: Hashable, Sendable {
     package var section: String?
     /// How many rows there are at most.
     package var limit: Int?
-    /// The names of the keys that are shown; nil for all.
+    /// The keys and key paths that are shown; nil for all keys.
     package var keys: [String]?
+    /// What is told of all rows together, operators joined by commas; nil for nothing.
+    package var aggregate: String?
 
     /// The query for all objects of an entity, with all their keys.
     package init(entity: String) {
@@ -34,6 +36,10 @@ package struct Query: Hashable, Sendable {
   package let section: SortOrder.Key?
   /// The indexes of the keys that are shown, ascending; nil for all that an object has.
   package let keys: [Int]?
+  /// The key paths that are shown behind the keys, as they were written.
+  package let paths: [ModelKeyPath]
+  /// What is told of all rows together.
+  package let aggregates: [QueryAggregate]
   /// Stored keys that must have exactly these values for an object to meet the filter. Dates are not among them, since
   /// one moment is written in many ways.
   package let equalities: [(key: Int, value: Value)]
@@ -60,26 +66,23 @@ package struct Query: Hashable, Sendable {
     } else {
       filter = nil
     }
-    if let names = words.keys {
-      var keys: Set<Int> = []
-      for name in names {
-        guard let index = entity.indexOfKey(name) else {
-          throw ModelError(.undefinedKey, "\(entity.name) has no key '\(name)'", keyPath: name)
-        }
-        keys.insert(index)
-      }
-      self.keys = keys.sorted()
-    } else {
-      keys = nil
+    (keys, paths) = try Self.columns(words.keys, of: entity, in: schema)
+    aggregates =
+      try words.aggregate.map { text throws(ModelError) in
+        try QueryAggregate.read(text, of: entity, in: schema)
+      } ?? []
+    let named = (order.keys + (section.map { [$0] } ?? [])).map(\.path) + paths + aggregates.compactMap(\.path)
+    if let viewer {
+      if let filter { try viewer.check(filter.reads, of: entity, in: schema) }
+      for path in named { try viewer.check(path, from: entity, in: schema) }
+      for key in keys ?? [] { try viewer.check(KeyTree(path: [key]), of: entity, in: schema) }
     }
-    if let viewer { try Self.checkNames(of: entity, filter, order, section, self.keys, for: viewer, in: schema) }
     // Where nothing can be hidden, it is the query of all others.
-    let paths = (order.keys + (section.map { [$0] } ?? [])).map(\.path.named)
     let viewer = viewer.flatMap { [filter] viewer in
       let seesAll =
         viewer.mayReadAll(of: entity, in: schema)
         && schema.family(of: entity).allSatisfy { viewer.hiddenKeys(of: $0).isEmpty }
-        && paths.allSatisfy { viewer.seesAll(behind: $0, of: entity, schema) }
+        && named.allSatisfy { viewer.seesAll(behind: $0.named, of: entity, schema) }
         && filter.map { viewer.seesEverything || $0.staysWithKeys(of: entity, in: schema) } ?? true
       return seesAll ? nil : viewer
     }
@@ -89,15 +92,28 @@ package struct Query: Hashable, Sendable {
       .filter { entity.keys[$0.key].attribute?.type != .date }
   }
 
-  /// Throws `forbidden` where a query names a key that may not be read.
-  private static func checkNames(
-    of entity: Entity, _ filter: Filter?, _ order: SortOrder, _ section: SortOrder.Key?, _ keys: [Int]?,
-    for viewer: Viewer, in schema: Schema
-  ) throws(ModelError) {
-    if let filter { try viewer.check(filter.reads, of: entity, in: schema) }
-    for key in order.keys + (section.map { [$0] } ?? []) { try viewer.check(key.path, from: entity, in: schema) }
-    for key in keys ?? [] { try viewer.check(KeyTree(path: [key]), of: entity, in: schema) }
+  /// What is shown: keys by their indexes, nil for all, and key paths, each once.
+  private static func columns(
+    _ names: [String]?, of entity: Entity, in schema: Schema
+  ) throws(ModelError) -> (keys: [Int]?, paths: [ModelKeyPath]) {
+    guard let names else { return (nil, []) }
+    var keys: Set<Int> = []
+    var paths: [ModelKeyPath] = []
+    for name in names {
+      if let index = entity.indexOfKey(name) {
+        keys.insert(index)
+      } else if !paths.contains(where: { $0.text == name }) {
+        paths.append(try schema.resolveObservable(name, from: entity))
+        guard paths.count <= maximumPaths else {
+          throw ModelError(.malformedQuery, "keys has at most \(maximumPaths) key paths behind a key")
+        }
+      }
+    }
+    return (keys.sorted(), paths)
   }
+
+  /// The most key paths of several keys, or with an operator, that a row shows.
+  package static let maximumPaths = 64
 
   /// The objects that an index leaves in a state, nil where none helps.
   package func candidates(in state: ModelState) -> [Reference]? {
@@ -116,12 +132,12 @@ package struct Query: Hashable, Sendable {
   }
 
   /// Whether an object is there for who asks, and meets the filter. `reader` leaves out what may not be read.
-  func includes(_ reference: Reference, in reader: some ObjectReader) throws(ModelError) -> Bool {
-    guard let filter else { return reader.record(reference) != nil }
-    return try filter.isMet(by: reference, in: reader)
+  func verdict(on reference: Reference, in reader: some ObjectReader) throws(ModelError) -> Filter.Verdict {
+    guard let filter else { return reader.record(reference) != nil ? .met : .unmet }
+    return try filter.verdict(on: reference, in: reader)
   }
 
-  /// Whether an object's own stored keys leave it open that it meets the filter.
+  /// Whether an object's own stored keys leave it open that it meets the filter, or that this fails for it.
   package func mayBeMet(by record: ObjectRecord) -> Bool {
     func value(_ key: Int) -> Value? { record.entity.keys[key].storage.map { record.values[$0] } }
     return equalities.allSatisfy { value($0.key) == $0.value }
@@ -135,6 +151,11 @@ package struct Query: Hashable, Sendable {
     return entity.keys.indices.filter { !hidden.contains($0) }
   }
 
+  /// What is shown of an object of `entity`: its keys, then the key paths.
+  package func columns(of entity: Entity) -> [QueryColumn] {
+    shownKeys(of: entity).map(QueryColumn.key) + paths.map(QueryColumn.path)
+  }
+
   /// What it reads of an object of `entity`, which is the query's or extends it. What says whether that object may be
   /// read is not among it.
   package func reads(of entity: Entity) -> KeyTree {
@@ -142,6 +163,7 @@ package struct Query: Hashable, Sendable {
     for key in order.keys { tree.merge(key.path.reads) }
     if let section { tree.merge(section.path.reads) }
     for key in shownKeys(of: entity) { tree.merge(KeyTree(path: [key])) }
+    for path in paths + aggregates.compactMap(\.path) { tree.merge(path.reads) }
     return viewer == nil ? tree : tree.guarded
   }
 }

@@ -6,28 +6,41 @@ package struct QueryResult: Sendable {
   /// All rows that meet the filter, those outside of the window too.
   private(set) var rows = RankedTree<RowOrder>()
   private(set) var sections = RankedTree<SectionOrder>()
+  /// What all rows come to, those outside of the window too, where there are no sections: a value for each of the
+  /// query's aggregates.
+  package private(set) var aggregates: [Value] = []
+  /// For how many objects the filter fails.
+  package var failed = 0
 
   /// The result of a query that nothing meets.
   package init(nothingOf query: Query) {
     self.query = query
+    if query.section == nil { aggregates = QueryFolds(of: query).values(of: nil) }
   }
 
-  /// The result with these rows, in any order.
-  package init(_ query: Query, rows: [QueryRow]) {
+  /// The result with these rows, in any order, and what they fold into.
+  package init(_ query: Query, rows: [QueryRow], folds: QueryFolds, failed: Int) {
     self.query = query
+    self.failed = failed
     let sorted = rows.sorted { RowOrder.precedes(.row($0), .row($1)) }
     self.rows = RankedTree(sorted: sorted)
-    guard query.section != nil else { return }
-    var sections: [QuerySection] = []
+    guard query.section != nil else {
+      aggregates = folds.values(of: nil)
+      return
+    }
+    var sections: [SectionOrder.Entry] = []
     for case let section? in sorted.lazy.map(\.section) {
-      if let last = sections.last, last.ordering(to: section) == .same { continue }
-      sections.append(section)
+      if let last = sections.last?.section, last.ordering(to: section) == .same { continue }
+      sections.append(SectionOrder.Entry(section: section, aggregates: folds.values(of: section)))
     }
     self.sections = RankedTree(sorted: sections)
   }
 
   /// How many rows are in the window: as many as the query's limit allows.
   package var count: Int { min(query.words.limit ?? .max, rows.count) }
+
+  /// How many sections there are, those outside of the window too.
+  package var sectionCount: Int { sections.count }
 
   /// How many rows there are, those outside of the window too.
   package var rowCount: Int { rows.count }
@@ -41,15 +54,26 @@ package struct QueryResult: Sendable {
   /// The rows in the window, in order.
   package var window: some Sequence<QueryRow> { rows.prefix(count) }
 
-  /// The sections of the window with the number of their rows, in order; nil where the query has none.
-  package var windowSections: [(name: Value, count: Int)]? {
+  /// A section of the window.
+  package struct WindowSection: Hashable, Sendable {
+    /// The value that its rows have in common.
+    package let name: Value
+    /// How many of its rows are in the window.
+    package let count: Int
+    /// What all its rows come to, those outside of the window too: a value for each of the query's aggregates.
+    package let aggregates: [Value]
+  }
+
+  /// The sections of the window, in order; nil where the query has none.
+  package var windowSections: [WindowSection]? {
     guard query.section != nil else { return nil }
-    var found: [(name: Value, count: Int)] = []
+    var found: [WindowSection] = []
     var start = 0
     let count = count
     while start < count, let section = rows.element(at: start).section {
       let end = min(count, end(of: section))
-      found.append((section.name, end - start))
+      let aggregates = query.aggregates.isEmpty ? [] : sections.element(for: section)?.aggregates ?? []
+      found.append(WindowSection(name: section.name, count: end - start, aggregates: aggregates))
       start = end
     }
     return found
@@ -79,18 +103,25 @@ package struct QueryResult: Sendable {
 
   private func end(of section: QuerySection) -> Int {
     guard let index = index(of: section), index + 1 < sections.count else { return rows.count }
-    return rows.lowerBound(of: .start(sections.element(at: index + 1)))
+    return rows.lowerBound(of: .start(sections.element(at: index + 1).section))
   }
 
   /// The section of this name as its rows have it, so that they all have one; else `section` itself.
-  package func shared(_ section: QuerySection) -> QuerySection { sections.element(for: section) ?? section }
+  package func shared(_ section: QuerySection) -> QuerySection { sections.element(for: section)?.section ?? section }
+
+  /// Whether more than rows and sections is different in another result: how many rows there are, or what they come to.
+  package func isSummedUpLike(_ other: QueryResult) -> Bool {
+    guard rowCount == other.rowCount, query.words.aggregate == other.query.words.aggregate else { return false }
+    guard !query.aggregates.isEmpty else { return true }
+    return aggregates == other.aggregates && windowSections == other.windowSections
+  }
 
   // MARK: Changing
 
   /// Puts in a row of an object that has none.
   package mutating func insert(_ row: QueryRow) {
     rows.insert(row)
-    if let section = row.section { sections.insert(section) }
+    if let section = row.section { sections.insert(SectionOrder.Entry(section: section)) }
   }
 
   /// Takes a row out.
@@ -100,6 +131,16 @@ package struct QueryResult: Sendable {
     if !neighbours.contains(where: { QuerySection.isSame(rows.element(at: $0).section, section) }) {
       sections.remove(section)
     }
+  }
+
+  /// Notes what the rows of a section come to, or with nil all rows of a query without sections.
+  package mutating func set(_ aggregates: [Value], of section: QuerySection?) {
+    guard let section else {
+      self.aggregates = aggregates
+      return
+    }
+    guard let index = sections.rank(of: section) else { return }
+    sections.update(at: index) { $0.aggregates = aggregates }
   }
 
   /// Puts a row in the place of another one of the same object that stands where it stands.

@@ -9,17 +9,22 @@ package final class QueryRow: Sendable {
   package let section: QuerySection?
   /// What it is ordered by within its section.
   package let rank: SortOrder.Rank
-  /// The values of the keys that are shown, in the order of `Query.shownKeys(of:)`.
+  /// The values that are shown, in the order of `Query.columns(of:)`.
   package let shown: [Value]
+  /// What it adds to each of the query's aggregates.
+  package let folded: [Value]
   private let order: SortOrder
 
   /// The row of an object.
-  package init(entity: Entity, section: QuerySection?, order: SortOrder, rank: SortOrder.Rank, shown: [Value]) {
+  package init(
+    entity: Entity, section: QuerySection?, order: SortOrder, rank: SortOrder.Rank, shown: [Value], folded: [Value]
+  ) {
     self.entity = entity
     self.section = section
     self.order = order
     self.rank = rank
     self.shown = shown
+    self.folded = folded
   }
 
   /// Whether it stands where another row of the same object stands, in results of one query.

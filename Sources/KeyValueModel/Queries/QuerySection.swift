@@ -29,9 +29,15 @@ package final class QuerySection: Sendable {
   }
 }
 
-/// Sections in ascending order.
+/// Sections in ascending order, with what their rows come to.
 enum SectionOrder: RankedOrder {
-  static func key(of element: QuerySection) -> QuerySection { element }
+  struct Entry: Sendable {
+    let section: QuerySection
+    /// What all its rows come to, those outside of the window too: a value for each of the query's aggregates.
+    var aggregates: [Value] = []
+  }
+
+  static func key(of element: Entry) -> QuerySection { element.section }
 
   static func precedes(_ left: QuerySection, _ right: QuerySection) -> Bool { left.ordering(to: right) == .ascending }
 }

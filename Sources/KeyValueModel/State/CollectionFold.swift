@@ -38,6 +38,11 @@ public struct CollectionFold: Hashable, Sendable {
   /// Whether the values are numbers that need not be whole: a sum of none is then the number 0, and no integer.
   let isOverNumbers: Bool
 
+  /// Whether a sum of integers that is over 64 bits is an error, as expressions have it.
+  var isStrict: Bool {
+    if case .expression = element { true } else { false }
+  }
+
   /// The fold of an operator over the collection that has this key; nil for operators that give lists, and for
   /// `@count`, which needs none.
   init?(_ operation: CollectionOperation, ofKey key: Int) {

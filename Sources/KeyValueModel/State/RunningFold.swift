@@ -13,7 +13,11 @@ package struct RunningFold: Sendable {
     case failure(String)
   }
 
-  private let fold: CollectionFold
+  private let function: CollectionFold.Function
+  /// Whether an integer sum over 64 bits is an error, and no number.
+  private let isStrict: Bool
+  /// Whether values are numbers that need not be whole: their sum is no integer.
+  private let isOverNumbers: Bool
   /// How many members add something.
   private var count = 0
   private var failures = 0
@@ -27,8 +31,15 @@ package struct RunningFold: Sendable {
 
   /// A fold over no members.
   package init(_ fold: CollectionFold) {
-    self.fold = fold
-    bag = ValueBag(order: fold.isOverDates ? .dates : .plain)
+    self.init(fold.function, isOverDates: fold.isOverDates, isOverNumbers: fold.isOverNumbers, isStrict: fold.isStrict)
+  }
+
+  /// A fold of values over no members.
+  init(_ function: CollectionFold.Function, isOverDates: Bool, isOverNumbers: Bool, isStrict: Bool = false) {
+    self.function = function
+    self.isStrict = isStrict
+    self.isOverNumbers = isOverNumbers
+    bag = ValueBag(order: isOverDates ? .dates : .plain)
   }
 
   /// Takes a member in.
@@ -47,7 +58,7 @@ package struct RunningFold: Sendable {
     case .failure: failures += times
     case .value(let value):
       count += times
-      switch fold.function {
+      switch function {
       case .count: break
       case .sum, .average: add(value, times)
       case .minimum, .maximum:
@@ -74,10 +85,10 @@ package struct RunningFold: Sendable {
   package var value: FoldedValue {
     // One true member decides `exists`, and one false member `all`, whatever becomes of the others (CEL language
     // definition, Macros).
-    if fold.function == .exists, truths > 0 { return .value(.bool(true)) }
-    if fold.function == .all, truths < count { return .value(.bool(false)) }
+    if function == .exists, truths > 0 { return .value(.bool(true)) }
+    if function == .all, truths < count { return .value(.bool(false)) }
     guard failures == 0 else { return .failure(failure) }
-    switch fold.function {
+    switch function {
     case .count: return .value(.integer(Int64(count)))
     case .sum: return total
     case .average: return .value(sum.average(count: count).map(Value.number) ?? .null)
@@ -91,9 +102,9 @@ package struct RunningFold: Sendable {
 
   /// Whole as long as every value is, and may be.
   private var total: FoldedValue {
-    if fractions == 0, !fold.isOverNumbers {
+    if fractions == 0, !isOverNumbers {
       if let integer = sum.integerSum { return .value(.integer(integer)) }
-      if case .expression = fold.element { return .failure("the sum is over 64 bits") }
+      if isStrict { return .failure("the sum is over 64 bits") }
     }
     let total = sum.sum
     return total.isFinite ? .value(.number(total)) : .failure("the sum is over the range of a double")

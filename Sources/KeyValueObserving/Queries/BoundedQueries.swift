@@ -16,8 +16,12 @@ struct BoundedQueries {
     if index < entries.count { entries.remove(at: index) }
   }
 
-  /// Calls `found` with each query whose bound allows one of the values. O(log n) and what is found.
+  /// Calls `found` with each query whose bound allows one of the values, as all allow null. O(log n) and what is found.
   func allowing(_ values: [Value], on side: KeyBound.Side, _ found: (Int) -> Void) {
+    guard !values.contains(where: \.isNull) else {
+      for entry in entries { found(entry.number) }
+      return
+    }
     switch side {
     case .least:
       guard let greatest = values.max(by: ValueOrder.plain.precedes) else { return }

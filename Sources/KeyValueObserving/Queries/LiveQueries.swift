@@ -233,14 +233,13 @@ package struct LiveQueries: Sendable {
     cost: inout Int
   ) throws(ModelError) -> QueryContent? {
     guard let before = entries[number]?.live.result else { return nil }
-    rowCount -= before.rowCount
+    rowCount -= entries[number]?.live.rowCount ?? 0
     defer { rowCount += entries[number]?.live.rowCount ?? 0 }
     let changes = try entries[number]?.live.apply(touch, in: state, cost: &cost)
-    guard let (rows, sections) = changes, let count = entries[number]?.live.result.count,
-      !rows.isEmpty || !sections.isEmpty
-    else { return nil }
+    guard let (rows, sections) = changes, let after = entries[number]?.live.result else { return nil }
+    if rows.isEmpty, sections.isEmpty, after.isSummedUpLike(before) { return nil }
     let content = QueryContent(
-      query: before.query, revision: commit.revision, writer: commit.writer, count: count,
+      from: before, to: after, revision: commit.revision, writer: commit.writer,
       changes: rows.map { $0.explained(in: state, isNew: created.contains) },
       sectionChanges: sections)
     entries[number]?.lastTouch = commit.revision

@@ -11,6 +11,10 @@ package struct LiveQuery: Sendable {
   package private(set) var result: QueryResult
   let reach: QueryReach
   private var rows: [Reference: QueryRow] = [:]
+  /// The objects for which the filter fails.
+  private var failing: Set<Reference> = []
+  /// What the rows come to.
+  private var folds: QueryFolds
   private var paths = QueryPaths()
   /// What a row costs for the computed keys that it shows, by the index of its entity.
   private let computedCosts: [Int: Int]
@@ -22,6 +26,8 @@ package struct LiveQuery: Sendable {
   private static let ruleCost = 10
   /// So much text in a row costs one step more.
   private static let textBytesPerStep = 64
+  /// So many aggregates of sections, which are all told, cost one step.
+  private static let aggregatesPerStep = 8
 
   /// The query at one revision: of `candidates`, which are all objects that may meet the filter now, and, where it
   /// reads beyond them, all that may do so before they are set themselves.
@@ -35,10 +41,11 @@ package struct LiveQuery: Sendable {
   ) throws(ModelError) {
     self.query = query
     result = QueryResult(nothingOf: query)
+    folds = QueryFolds(of: query)
     reach = QueryReach(of: query, in: schema)
     computedCosts = Dictionary(
       uniqueKeysWithValues: schema.family(of: query.entity).map { entity in
-        let count = query.shownKeys(of: entity).count { entity.keys[$0].storage == nil }
+        let count = query.shownKeys(of: entity).count { entity.keys[$0].storage == nil } + query.paths.count
         return (entity.index, count * Self.computedCost)
       })
     if reach.isFar {
@@ -51,12 +58,31 @@ package struct LiveQuery: Sendable {
     var sections: [Value: QuerySection] = [:]
     for (number, reference) in candidates.enumerated() {
       try Self.check(number, isAbandoned)
-      let row = try row(reference, in: reader, cost: &cost, section: { Self.shared($0, in: &sections) })
-      cost -= row == nil ? 1 : 11
+      let finding = try finding(reference, in: reader, cost: &cost, section: { Self.shared($0, in: &sections) })
+      cost -= finding.row == nil ? 1 : 11 + query.aggregates.count
       guard cost >= 0 else { throw ModelError(.malformedFilter, "the query costs more than request.steps allows") }
-      if let row { rows[reference] = row }
+      note(finding, of: reference)
+      if let row = finding.row { folds.insert(row) }
     }
-    result = QueryResult(query, rows: Array(rows.values))
+    result = QueryResult(query, rows: Array(rows.values), folds: folds, failed: failing.count)
+  }
+
+  /// What is found of an object.
+  private enum Finding {
+    case row(QueryRow)
+    /// It is no row.
+    case none
+    /// The filter fails for it.
+    case failure
+
+    var row: QueryRow? {
+      if case .row(let row) = self { row } else { nil }
+    }
+  }
+
+  private mutating func note(_ finding: Finding, of reference: Reference) {
+    rows[reference] = finding.row
+    if case .failure = finding { failing.insert(reference) } else { failing.remove(reference) }
   }
 
   /// After so many objects it is asked again whether the query is wanted.
@@ -86,11 +112,15 @@ package struct LiveQuery: Sendable {
       paths.sweep()
     }
     let before = result
+    // The sections that rows came to, left or moved in, each by one of its rows.
+    var folded: [ObjectIdentifier?: QueryRow] = [:]
     var candidates: [Reference: (old: QueryRow?, new: QueryRow?)] = [:]
     for reference in objects {
       let old = rows[reference]
       try spend(reach.isFar ? Self.farObjectCost : Self.objectCost, of: &cost)
-      let new = try row(reference, in: reader, cost: &cost, section: result.shared)
+      let finding = try finding(reference, in: reader, cost: &cost, section: result.shared)
+      let new = finding.row
+      note(finding, of: reference)
       switch (old, new) {
       case (nil, nil): continue
       case (let old?, nil):
@@ -99,7 +129,11 @@ package struct LiveQuery: Sendable {
         result.insert(new)
       case (let old?, let new?):
         if old.isInSamePlace(as: new) {
-          if old.shown == new.shown { continue }
+          if old.shown == new.shown, old.folded == new.folded {
+            // The result keeps the row that it has, and so must what later rows are compared with.
+            rows[reference] = old
+            continue
+          }
           result.replace(old, by: new)
         } else {
           result.remove(old)
@@ -107,17 +141,32 @@ package struct LiveQuery: Sendable {
         }
       }
       if let new { try spend(rowCost(of: new), of: &cost) }
-      rows[reference] = new
+      fold(old, new, &folded)
       candidates[reference] = (old, new)
     }
+    result.failed = failing.count
     guard !candidates.isEmpty else { return ([], []) }
+    for row in folded.values { result.set(folds.values(of: row.section), of: row.section) }
+    if !folds.isEmpty { try spend(result.sectionCount * query.aggregates.count / Self.aggregatesPerStep, of: &cost) }
     return QueryDifference(from: before, to: result, candidates: candidates).changes()
+  }
+
+  /// Folds another row in the place of one, and notes the sections concerned.
+  private mutating func fold(_ old: QueryRow?, _ new: QueryRow?, _ folded: inout [ObjectIdentifier?: QueryRow]) {
+    guard !folds.isEmpty else { return }
+    for row in [old, new] {
+      if let row { folded[row.section.map(ObjectIdentifier.init)] = row }
+    }
+    if let old, let new, old.folded == new.folded, QuerySection.isSame(old.section, new.section) { return }
+    if let old { folds.remove(old) }
+    if let new { folds.insert(new) }
   }
 
   /// What a row that changes costs: it is worked out, found its place, and told.
   private func rowCost(of row: QueryRow) -> Int {
     let textBytes = row.shown.reduce(0) { $0 + $1.leastTextBytes }
     return Self.rowCost + (computedCosts[row.entity.index] ?? 0) + textBytes / Self.textBytesPerStep
+      + query.aggregates.count
   }
 
   private func spend(_ steps: Int, of cost: inout Int) throws(ModelError) {
@@ -127,41 +176,46 @@ package struct LiveQuery: Sendable {
     cost -= steps
   }
 
-  /// The row of an object as it is, nil where it is none.
-  private func row(
+  /// What an object is as it is.
+  private func finding(
     _ reference: Reference, in reader: some ObjectReader, cost: inout Int,
     section shared: (QuerySection) -> QuerySection
-  ) throws(ModelError) -> QueryRow? {
-    guard let record = reader.record(reference), record.entity.isKind(of: query.entity.name) else { return nil }
-    guard reach.isFar else { return try row(reference, record, in: reader, &cost, shared) }
-    return try row(reference, record, in: paths.reader(over: reader), &cost, shared)
+  ) throws(ModelError) -> Finding {
+    guard let record = reader.record(reference), record.entity.isKind(of: query.entity.name) else { return .none }
+    guard reach.isFar else { return try finding(reference, record, in: reader, &cost, shared) }
+    return try finding(reference, record, in: paths.reader(over: reader), &cost, shared)
   }
 
-  private func row(
+  private func finding(
     _ reference: Reference, _ record: ObjectRecord, in reader: some ObjectReader, _ cost: inout Int,
     _ shared: (QuerySection) -> QuerySection
-  ) throws(ModelError) -> QueryRow? {
+  ) throws(ModelError) -> Finding {
     guard let viewer = query.viewer else {
-      return try row(reference, record, seenBy: reader, in: reader, &cost, shared)
+      return try finding(reference, record, seenBy: reader, in: reader, &cost, shared)
     }
     try spend(Self.ruleCost, of: &cost)
     let seen = GuardedReader(reader, for: viewer)
-    guard seen.record(reference) != nil else { return nil }
-    return try row(reference, record, seenBy: seen, in: reader, &cost, shared)
+    guard seen.record(reference) != nil else { return .none }
+    return try finding(reference, record, seenBy: seen, in: reader, &cost, shared)
   }
 
   /// `reader` leaves out what may not be read of what `everything` has.
-  private func row(
+  private func finding(
     _ reference: Reference, _ record: ObjectRecord, seenBy reader: some ObjectReader, in everything: some ObjectReader,
     _ cost: inout Int, _ shared: (QuerySection) -> QuerySection
-  ) throws(ModelError) -> QueryRow? {
-    if let filter = query.filter {
-      guard try filter.isMet(by: reference, in: reader, cost: &cost) else { return nil }
+  ) throws(ModelError) -> Finding {
+    switch try query.filter?.verdict(on: reference, in: reader, cost: &cost) {
+    case .met, nil: break
+    case .unmet: return .none
+    case .failed: return .failure
     }
     let section = query.section.map { shared(QuerySection($0.value(of: reference, in: reader))) }
-    return QueryRow(
+    let row = QueryRow(
       entity: record.entity, section: section, order: query.order, rank: query.order.rank(of: reference, in: reader),
-      shown: query.shownKeys(of: record.entity).map { everything.value(of: record, reference, key: $0) })
+      shown: query.shownKeys(of: record.entity).map { everything.value(of: record, reference, key: $0) }
+        + query.paths.map { reader.value(of: reference, at: $0) },
+      folded: query.aggregates.map { $0.value(of: reference, in: reader) })
+    return .row(row)
   }
 
   /// Follows what an object is read through, as the paths lead now; nothing where the object's own keys decide that it
@@ -173,8 +227,9 @@ package struct LiveQuery: Sendable {
     paths.follow(reference, record.entity, own, in: reader)
   }
 
-  /// How many rows there are, those outside of the window too.
-  package var rowCount: Int { rows.count }
+  /// How many rows there are, those outside of the window too, and objects for which the filter fails: what there is to
+  /// keep.
+  package var rowCount: Int { rows.count + failing.count }
 
   /// How many (key, row) pairs are followed. For tests.
   var linkCount: Int { paths.linkCount }

@@ -36,8 +36,8 @@ package struct QueryChange: Sendable {
   package let newIndex: RowPosition?
   /// Why, for insertions and deletions.
   package var reason: Reason?
-  /// The indexes of the keys whose values are others than before, for updates and moves.
-  package let keys: [Int]
+  /// What has other values than before, for updates and moves.
+  package let keys: [QueryColumn]
   /// What the row shows now; nil for a deletion.
   package let row: QueryRow?
   /// The last revision that set a stored key of the object.

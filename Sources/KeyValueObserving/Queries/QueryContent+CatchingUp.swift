@@ -13,7 +13,7 @@ extension QueryContent {
   ) {
     let (rows, sections) = QueryDifference(from: old, to: new).changes()
     self.init(
-      query: new.query, revision: now, writer: nil, count: new.count,
+      from: old, to: new, revision: now, writer: nil,
       changes: rows.map { change in
         change.explained(in: state) { state.record($0).map { $0.createdAt > then } ?? false }
       },

@@ -12,23 +12,34 @@ package final class QueryContent: Sendable {
   package let writer: String?
   /// How many rows the list after has.
   package let count: Int
+  /// How many rows there are after, those outside of the window too.
+  package let total: Int
+  /// For how many objects the filter fails after.
+  package let failed: Int
   /// Deletions by their places before; then moves, insertions and updates, each by their places after.
   package let changes: [QueryChange]
   /// Sections that came, by their places after, and those that went, by their places before.
   package let sectionChanges: [SectionChange]
+  /// All sections of the list after, where the query has both sections and aggregates.
+  package let sections: [QueryResult.WindowSection]?
+  /// What all rows come to after, where the query has no sections: a value for each of its aggregates.
+  package let aggregates: [Value]
+  /// Whether the list after is the list before, and all rows come to the same.
+  package let isEmpty: Bool
 
+  /// What became of a result, given its rows and sections that changed.
   init(
-    query: Query, revision: Revision, writer: String?, count: Int, changes: [QueryChange],
+    from old: QueryResult, to new: QueryResult, revision: Revision, writer: String?, changes: [QueryChange],
     sectionChanges: [SectionChange]
   ) {
-    self.query = query
+    query = new.query
     self.revision = revision
     self.writer = writer
-    self.count = count
+    (count, total, failed) = (new.count, new.rowCount, new.failed)
     self.changes = changes
     self.sectionChanges = sectionChanges
+    sections = new.query.aggregates.isEmpty ? nil : new.windowSections
+    aggregates = new.aggregates
+    isEmpty = changes.isEmpty && sectionChanges.isEmpty && new.isSummedUpLike(old)
   }
-
-  /// Whether the list after is the list before.
-  package var isEmpty: Bool { changes.isEmpty && sectionChanges.isEmpty }
 }

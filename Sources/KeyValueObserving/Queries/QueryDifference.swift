@@ -157,14 +157,14 @@ struct QueryDifference {
   }
 
   /// The keys that a row shows other values of than it did; nil where what it shows is the same.
-  private func changedKeys(_ row: Named) -> [Int]? {
+  private func changedKeys(_ row: Named) -> [QueryColumn]? {
     guard let former = row.old, let present = row.new, row.oldRank != nil, row.newRank != nil, former !== present
     else { return nil }
-    let formerKeys = old.query.shownKeys(of: former.entity)
-    let presentKeys = new.query.shownKeys(of: present.entity)
-    let values = Dictionary(uniqueKeysWithValues: zip(formerKeys, former.shown))
-    let changed = zip(presentKeys, present.shown).filter { values[$0.0] != $0.1 }.map(\.0)
-    return changed.isEmpty && formerKeys.elementsEqual(presentKeys) ? nil : changed
+    let formerColumns = old.query.columns(of: former.entity)
+    let presentColumns = new.query.columns(of: present.entity)
+    let values = Dictionary(uniqueKeysWithValues: zip(formerColumns, former.shown))
+    let changed = zip(presentColumns, present.shown).filter { values[$0.0] != $0.1 }.map(\.0)
+    return changed.isEmpty && formerColumns == presentColumns ? nil : changed
   }
 
   /// Only sections that a row came to or went from can have come or gone.

@@ -117,7 +117,7 @@ struct QueryRoutes {
     }
     for key in isReplaced ? Set(table.bounded.keys) : keys {
       for (bound, queries) in table.bounded[key] ?? [:] where !isReplaced || bound.key == key {
-        queries.allowing(values(of: bound.key).filter { !$0.isNull }, on: bound.side, found)
+        queries.allowing(values(of: bound.key), on: bound.side, found)
       }
     }
     if isReplaced {

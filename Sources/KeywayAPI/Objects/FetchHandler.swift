@@ -24,42 +24,68 @@ struct FetchHandler: Sendable {
     let entity = try Problem.translating(try store.schema.requireEntity(name))
     // One URL, two ways to read it: what is for the stream alone does not hinder.
     try target.allowOnly(
-      "filter", "sort", "section", "limit", "page", "keys", "expand", "context", "since", "overflow")
+      "filter", "sort", "section", "limit", "page", "keys", "aggregate", "expand", "context", "since", "overflow")
     var words = Query.Words(entity: name)
     (words.filter, words.sort, words.section) = (target["filter"], target["sort"], target["section"])
+    words.aggregate = target["aggregate"]
     let query = try Problem.translating(try Query(words, in: store.schema, for: context.viewer))
     // What names a fetch beside its entity; a line feed stands in none of them by itself.
-    let subject = ([name] + ["filter", "section", "sort", "keys", "expand"].map { target[$0] ?? "" })
+    let subject = ([name] + ["filter", "section", "sort", "keys", "aggregate", "expand"].map { target[$0] ?? "" })
       .joined(separator: "\n")
     return try page(request, context, subject: subject, of: [entity]) { state throws(Problem) in
       try Problem.translating(try rows(of: query, in: state))
     } encoder: { [viewer = context.viewer] state, budget throws(Problem) in
       try ObjectEncoder(
         state: state, guarded: viewer.map { GuardedReader(state, for: $0) }, entity: entity, target: target,
-        budget: budget)
+        takesPaths: true, budget: budget)
     }
   }
 
-  /// All rows of a query; those with sections as a live query has them.
+  /// All rows of a query, those with sections as a live query has them; and what they come to.
   private func rows(of query: Query, in state: MeteredState) throws(ModelError) -> PageStore.Rows {
-    let found = try state.fetch(query, isSorted: query.section == nil) {
+    let (found, failed) = try state.fetch(query, isSorted: query.section == nil) {
       extents.references(of: query.entity, in: state.state)
     }
-    guard let section = query.section else { return PageStore.Rows(references: found) }
-    var rows: [QueryRow] = []
-    rows.reserveCapacity(found.count)
-    for reference in found {
-      rows.append(
-        QueryRow(
-          entity: query.entity, section: QuerySection(section.value(of: reference, in: state)), order: query.order,
-          rank: query.order.rank(of: reference, in: state), shown: []))
-      try state.work?.check()
+    guard query.section != nil || !query.aggregates.isEmpty else {
+      return PageStore.Rows(references: found, failed: failed)
+    }
+    let rows =
+      if let viewer = query.viewer {
+        try self.rows(of: query, found, in: GuardedReader(state, for: viewer))
+      } else {
+        try self.rows(of: query, found, in: state)
+      }
+    var folds = QueryFolds(of: query)
+    for row in rows { folds.insert(row) }
+    var end: [UInt8] = []
+    guard query.section != nil else {
+      QueryResult(query, rows: [], folds: folds, failed: failed).appendSummary(to: &end)
+      return PageStore.Rows(references: found, failed: failed, end: end)
     }
     try state.spend(onSorting: rows)
-    let result = QueryResult(query, rows: rows)
-    var sections: [UInt8] = []
-    result.appendSections(to: &sections)
-    return PageStore.Rows(references: result.window.map(\.reference), sections: sections)
+    let result = QueryResult(query, rows: rows, folds: folds, failed: failed)
+    result.appendSummary(to: &end)
+    return PageStore.Rows(references: result.window.map(\.reference), failed: failed, end: end)
+  }
+
+  /// The objects as rows of a query that shows nothing of them. `reader` leaves out what may not be read.
+  private func rows(
+    of query: Query, _ references: [Reference], in reader: some ObjectReader
+  ) throws(ModelError) -> [QueryRow] {
+    // What is in no section need not be put in order again.
+    let order = query.section == nil ? SortOrder() : query.order
+    var rows: [QueryRow] = []
+    rows.reserveCapacity(references.count)
+    for reference in references {
+      rows.append(
+        QueryRow(
+          entity: query.entity, section: query.section.map { QuerySection($0.value(of: reference, in: reader)) },
+          order: order, rank: order.rank(of: reference, in: reader), shown: [],
+          folded: query.aggregates.map { $0.value(of: reference, in: reader) }))
+      reader.work?.spend(query.aggregates.count)
+      try reader.work?.check()
+    }
+    return rows
   }
 
   /// `GET /v1/objects`: the objects of all entities, or of those that `entities` names and what extends them; entities
@@ -120,14 +146,16 @@ struct FetchHandler: Sendable {
       let references = fetch.rows.references
       let end = min(offset + limit, references.count)
       let revision = fetch.snapshot.revision
-      var bytes = Array("{\"revision\":\(revision),\"count\":\(references.count),\"objects\":[".utf8)
+      var bytes = Array("{\"revision\":\(revision)".utf8)
+      QueryCounts(count: references.count, total: references.count, failed: fetch.rows.failed).append(to: &bytes)
+      bytes.append(contentsOf: ",\"objects\":[".utf8)
       let encoder = try encoder(budget.metered(fetch.snapshot.state), budget)
       for index in offset..<end {
         if index > offset { bytes.append(UInt8(ascii: ",")) }
         try encoder.append(references[index], to: &bytes)
       }
       bytes.append(UInt8(ascii: "]"))
-      bytes.append(contentsOf: fetch.rows.sections)
+      bytes.append(contentsOf: fetch.rows.end)
       try budget.check(bytes)
       if end < references.count {
         let next = if let word { word } else { try pages.keep(fetch, for: client) }

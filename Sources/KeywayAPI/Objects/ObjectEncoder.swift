@@ -13,6 +13,8 @@ struct ObjectEncoder {
   private var viewer: Viewer? { guarded?.viewer }
   /// The keys to write; nil for all.
   var keys: Set<Int>?
+  /// The key paths to write behind the keys.
+  var paths: [ModelKeyPath] = []
   var expansion = Expansion()
   /// What the answer may still take.
   private let budget: ReadingBudget
@@ -27,11 +29,12 @@ struct ObjectEncoder {
   /// The object as JSON, or `null` where it is not there. Throws `too-many-objects`, `too-many-steps`, `too-many-bytes`
   /// and `overloaded`.
   func append(_ reference: Reference, to bytes: inout [UInt8]) throws(Problem) {
-    try append(reference, expansion, keys, to: &bytes)
+    try append(reference, expansion, keys, paths, to: &bytes)
   }
 
   private func append(
-    _ reference: Reference, _ expansion: Expansion, _ keys: Set<Int>?, to bytes: inout [UInt8]
+    _ reference: Reference, _ expansion: Expansion, _ keys: Set<Int>?, _ paths: [ModelKeyPath],
+    to bytes: inout [UInt8]
   ) throws(Problem) {
     guard let record = state.record(reference) else {
       bytes.append(contentsOf: "null".utf8)
@@ -68,6 +71,15 @@ struct ObjectEncoder {
       }
       try budget.check(bytes)
     }
+    for path in paths {
+      bytes.append(UInt8(ascii: ","))
+      bytes.appendJSONString(path.text)
+      bytes.append(UInt8(ascii: ":"))
+      try budget.spend(on: path, of: reference, in: state)
+      let value = guarded?.value(of: reference, at: path) ?? state.value(of: reference, at: path)
+      value.appendJSON(to: &bytes, upTo: budget.byteLimit)
+      try budget.check(bytes)
+    }
     bytes.append(UInt8(ascii: "}"))
   }
 
@@ -77,7 +89,7 @@ struct ObjectEncoder {
   ) throws(Problem) {
     if case .reference(let target) = value {
       try budget.spend(objects: 1)
-      return try append(target, expansion, nil, to: &bytes)
+      return try append(target, expansion, nil, [], to: &bytes)
     }
     guard let members = value.elements else { return value.appendJSON(to: &bytes) }
     budget.work.spend(members.count)
@@ -91,21 +103,33 @@ struct ObjectEncoder {
 }
 
 extension ObjectEncoder {
-  /// An encoder for what `?keys=` and `?expand=` ask of objects of an entity. Throws `undefined-key`, for an expansion
-  /// that is no relationship `malformed-query`, and `forbidden` for a key that may not be read.
+  /// An encoder for what `?keys=` and `?expand=` ask of objects of an entity; `?keys=` takes key paths where
+  /// `takesPaths`: an `ETag` of the object alone says nothing of what stands behind them. Throws what is wrong with a
+  /// key path, for an expansion that is no relationship `malformed-query`, and `forbidden` for a key that may not be
+  /// read.
   init(
-    state: MeteredState, guarded: GuardedReader<MeteredState>?, entity: Entity, target: Target, budget: ReadingBudget
+    state: MeteredState, guarded: GuardedReader<MeteredState>?, entity: Entity, target: Target,
+    takesPaths: Bool = false,
+    budget: ReadingBudget
   ) throws(Problem) {
     self.init(state: state, guarded: guarded, budget: budget)
     if let names = target.list("keys") {
       var keys: Set<Int> = []
       for name in names {
-        guard let index = entity.indexOfKey(name) else {
-          throw Problem(.undefinedKey, "\(entity.name) has no key '\(name)'", keyPath: name)
+        guard takesPaths || entity.indexOfKey(name) != nil else {
+          throw Problem(.undefinedKey, entity.undefined(name), keyPath: name)
         }
-        keys.insert(index)
-        if let viewer {
-          try Problem.translating(try viewer.check(KeyTree(path: [index]), of: entity, in: state.state.schema))
+        let path = try Problem.translating { () throws(ModelError) in
+          try state.state.schema.resolve(name, from: entity)
+        }
+        if let viewer { try Problem.translating(try viewer.check(path, from: entity, in: state.state.schema)) }
+        if let index = entity.indexOfKey(name) {
+          keys.insert(index)
+        } else if !paths.contains(path) {
+          paths.append(path)
+          guard paths.count <= Query.maximumPaths else {
+            throw Problem(.malformedQuery, "keys has at most \(Query.maximumPaths) key paths behind a key")
+          }
         }
       }
       self.keys = keys

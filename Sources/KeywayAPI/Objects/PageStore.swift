@@ -18,8 +18,10 @@ package final class PageStore: Sendable {
   struct Rows: Sendable {
     /// All of it, in order.
     let references: [Reference]
-    /// `,"sections":[…]` of all of it; nothing where the fetch has no sections.
-    var sections: [UInt8] = []
+    /// For how many objects the filter failed.
+    var failed = 0
+    /// `,"sections":[…]` or `,"aggregates":{…}` of all of it; nothing where the fetch asks for neither.
+    var end: [UInt8] = []
   }
 
   /// A fetch under way.
@@ -34,7 +36,7 @@ package final class PageStore: Sendable {
 
     /// What it takes by itself, about.
     var byteCount: Int {
-      256 + MemoryLayout<Reference>.stride * rows.references.count + rows.sections.count + subject.utf8.count
+      256 + MemoryLayout<Reference>.stride * rows.references.count + rows.end.count + subject.utf8.count
         + (owner.subject?.text.utf8.count ?? 0)
     }
   }

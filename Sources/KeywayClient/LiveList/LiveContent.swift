@@ -6,16 +6,24 @@ package struct LiveContent: Hashable, Sendable {
   package var revision: Int64
   /// How many rows the list has afterwards.
   package var count: Int
+  /// How many rows there are afterwards, those outside of the window too.
+  package var total: Int
+  /// For how many objects the filter fails afterwards.
+  package var failed: Int
   /// What became of rows; each object is named once.
   package var changes: [LiveChange]
   /// Which sections came and went.
   package var sectionChanges: [LiveSectionChange]
+  /// All sections afterwards, where the query has aggregates and sections.
+  package var sections: [LiveSummary]?
+  /// What all rows come to afterwards, where the query has aggregates and no sections.
+  package var aggregates: JSONObject?
 
   /// The content in the data of an event, for a list with or without sections.
   package init(_ data: Value, isSectioned: Bool) throws(LiveListError) {
     let reader = try LiveEventReader(event: "content", data: data)
     revision = try reader.integer("revision")
-    count = try reader.index("count")
+    (count, total, failed) = try reader.counts()
     changes = []
     for change in try reader.readers("changes") {
       changes.append(try Self.change(change, isSectioned: isSectioned))
@@ -25,6 +33,10 @@ package struct LiveContent: Hashable, Sendable {
       guard isSectioned else { throw reader.malformed("sectionChanges", "nothing, in a list without sections") }
       sectionChanges.append(try Self.sectionChange(change))
     }
+    aggregates = try reader.aggregates()
+    guard !(reader.members["sections"] ?? .null).isNull else { return }
+    guard isSectioned else { throw reader.malformed("sections", "nothing, in a list without sections") }
+    sections = try reader.sections()
   }
 
   private static func change(_ reader: LiveEventReader, isSectioned: Bool) throws(LiveListError) -> LiveChange {

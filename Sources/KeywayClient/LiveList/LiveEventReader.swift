@@ -65,6 +65,30 @@ struct LiveEventReader {
     return LiveIndex(section: section, row: row)
   }
 
+  /// How many rows the list has, how many there are, and for how many objects the filter fails.
+  func counts() throws(LiveListError) -> (count: Int, total: Int, failed: Int) {
+    let count = try index("count")
+    let total = try index("total")
+    guard total >= count else { throw malformed("total", "\(count) or more") }
+    return (count, total, members["failed"] == nil ? 0 : try index("failed"))
+  }
+
+  /// The sections as wholes.
+  func sections() throws(LiveListError) -> [LiveSummary] {
+    var sections: [LiveSummary] = []
+    for section in try readers("sections") {
+      guard let name = section.members["name"] else { throw section.malformed("name", "a value") }
+      sections.append(
+        LiveSummary(name: name, count: try section.index("count"), aggregates: try section.aggregates()))
+    }
+    return sections
+  }
+
+  /// What rows come to, by the text of the operators; nil where that is not said.
+  func aggregates() throws(LiveListError) -> JSONObject? {
+    (members["aggregates"] ?? .null).isNull ? nil : try object("aggregates")
+  }
+
   func malformed(_ name: String, _ wanted: String) -> LiveListError {
     .malformed("\(place), \(name)", wanted: wanted, found: members[name]?.json ?? "missing")
   }

@@ -17,10 +17,29 @@ extension LiveList {
     }
     let count = sections.reduce(0) { $0 + $1.count }
     guard count == content.count else { throw .wrongCount(place, stated: content.count, found: count) }
+    try summarize(content, &sections, place)
+    (total, failed, aggregates) = (content.total, content.failed, content.aggregates)
     self.sections = sections
     revision = content.revision
     for change in content.changes where change.kind == .delete { references.remove(change.reference) }
     for change in content.changes where change.kind == .insert { references.insert(change.reference) }
+  }
+
+  /// Takes over what is said of the sections as wholes, which must be those of the list.
+  private func summarize(
+    _ content: LiveContent, _ sections: inout [LiveSection], _ place: String
+  ) throws(LiveListError) {
+    for index in sections.indices { sections[index].aggregates = nil }
+    guard let told = content.sections else { return }
+    guard told.count == sections.count else { throw .noSection(place, told.count, count: sections.count) }
+    for (index, summary) in told.enumerated() {
+      let name = sections[index].name ?? .null
+      guard name == summary.name else { throw .wrongSection(place, index, named: summary.name, found: name) }
+      guard summary.count == sections[index].count else {
+        throw .wrongCount("\(place), sections[\(index)]", stated: summary.count, found: sections[index].count)
+      }
+      sections[index].aggregates = summary.aggregates
+    }
   }
 
   /// Each object is named once, stands where it is said to stand, and is new where it is inserted.

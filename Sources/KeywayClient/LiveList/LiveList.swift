@@ -15,6 +15,13 @@ package struct LiveList: Hashable, Sendable {
 
   /// The sections with their rows; one without a name in a list without sections.
   package internal(set) var sections = [LiveSection(name: nil, rows: [])]
+  /// How many rows there are, those outside of the window too.
+  package internal(set) var total = 0
+  /// For how many objects the filter failed when the list was told of anything last.
+  package internal(set) var failed = 0
+  /// What all rows come to, those outside of the window too, by the text of the operators; nil where the query has
+  /// none, or has sections.
+  package internal(set) var aggregates: JSONObject?
   /// The objects of all rows.
   var references: Set<Reference> = []
 
@@ -59,10 +66,12 @@ package struct LiveList: Hashable, Sendable {
       guard references.insert(reference).inserted else { throw .namedTwice(object.place, reference) }
       rows.append(LiveRow(reference: reference, value: object.members))
     }
-    let count = try reader.index("count")
+    let (count, total, failed) = try reader.counts()
     guard count == rows.count else { throw .wrongCount(reader.place, stated: count, found: rows.count) }
     let isSectioned = !(reader.members["sections"] ?? .null).isNull
+    let aggregates = try reader.aggregates()
     sections = isSectioned ? try Self.sections(of: rows, reader) : [LiveSection(name: nil, rows: rows)]
+    (self.total, self.failed, self.aggregates) = (total, failed, aggregates)
     self.references = references
     self.revision = revision
     self.isSectioned = isSectioned
@@ -74,12 +83,12 @@ package struct LiveList: Hashable, Sendable {
   ) throws(LiveListError) -> [LiveSection] {
     var sections: [LiveSection] = []
     var rest = rows[...]
-    for (index, section) in try reader.readers("sections").enumerated() {
-      guard let name = section.members["name"] else { throw section.malformed("name", "a value") }
-      let count = try section.index("count")
-      guard count > 0 else { throw .sectionRows(section.place, index, name: name, count: count) }
-      guard count <= rest.count else { throw .wrongCount(section.place, stated: count, found: rest.count) }
-      sections.append(LiveSection(name: name, rows: Array(rest.prefix(count))))
+    for (index, section) in try reader.sections().enumerated() {
+      let (place, count) = ("\(reader.place), sections[\(index)]", section.count)
+      guard count > 0 else { throw .sectionRows(place, index, name: section.name, count: count) }
+      guard count <= rest.count else { throw .wrongCount(place, stated: count, found: rest.count) }
+      sections.append(
+        LiveSection(name: section.name, rows: Array(rest.prefix(count)), aggregates: section.aggregates))
       rest = rest.dropFirst(count)
     }
     guard rest.isEmpty else {

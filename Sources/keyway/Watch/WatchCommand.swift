@@ -45,8 +45,13 @@ struct WatchCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("Of an entity: sections of objects that share this value.", valueName: "key-path"))
   var section: String?
 
-  @Option(help: ArgumentHelp("Of an entity: only these keys of the objects.", valueName: "keys"))
+  @Option(help: ArgumentHelp("Of an entity: only these keys and key paths of the objects.", valueName: "keys"))
   var keys: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Of an entity: what all objects of each section come to; @count,@sum.salary.", valueName: "operators"))
+  var aggregate: String?
 
   @Option(help: "A text that comes back in every change.")
   var context: String?
@@ -104,7 +109,10 @@ struct WatchCommand: AsyncParsableCommand {
 
   /// What the options say of a live query.
   private var query: [(name: String, value: String?)] {
-    [("filter", filter), ("sort", sort), ("limit", limit.map(String.init)), ("section", section), ("keys", keys)]
+    [
+      ("filter", filter), ("sort", sort), ("limit", limit.map(String.init)), ("section", section), ("keys", keys),
+      ("aggregate", aggregate),
+    ]
   }
 
   /// Whether the stream is of an object or of key paths of one, and so ends with it.

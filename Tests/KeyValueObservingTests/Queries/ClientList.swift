@@ -6,19 +6,25 @@ import KeyValueModel
 struct ClientList {
   struct Row: Equatable {
     let reference: Reference
-    var shown: [Int: Value]
+    var shown: [String: Value]
   }
 
   struct Section: Equatable {
     /// The JSON of its name; nil where there are no sections: then there is one of these.
     let name: String?
     var rows: [Row] = []
+    var aggregates: [Value] = []
   }
 
   private(set) var sections: [Section]
+  private(set) var total: Int
+  private(set) var failed: Int
 
   init(_ result: QueryResult) {
-    sections = (result.windowSections?.map { $0.name.json } ?? [nil]).map { Section(name: $0) }
+    (total, failed) = (result.rowCount, result.failed)
+    sections =
+      result.windowSections?.map { Section(name: $0.name.json, aggregates: $0.aggregates) }
+      ?? [Section(name: nil, aggregates: result.aggregates)]
     var left = result.windowSections?.map(\.count) ?? [result.count]
     var section = 0
     for row in result.window {
@@ -31,7 +37,8 @@ struct ClientList {
   static func row(_ row: QueryRow, _ query: Query) -> Row {
     Row(
       reference: row.reference,
-      shown: Dictionary(uniqueKeysWithValues: zip(query.shownKeys(of: row.entity), row.shown)))
+      shown: Dictionary(
+        uniqueKeysWithValues: zip(query.columns(of: row.entity).map { $0.name(in: row.entity) }, row.shown)))
   }
 
   /// Whether it shows what a fetch shows.
@@ -39,6 +46,7 @@ struct ClientList {
     let names = list.query.words.section == nil ? [nil] : list.sections.map { Optional($0.name) }
     return sections.map(\.name) == names
       && sections.flatMap(\.rows) == list.rows.map { Row(reference: $0.reference, shown: $0.shown) }
+      && total == list.total && sections.map(\.aggregates) == list.aggregates
   }
 
   /// Applies a content of a query, literally as the specification says.
@@ -65,6 +73,21 @@ struct ClientList {
       sections[place.section].rows[place.row] = Self.row(row, query)
     }
     try agree(sections.allSatisfy { $0.name == nil || !$0.rows.isEmpty }, "an empty section is left")
+    (total, failed) = (content.total, content.failed)
+    try applyAggregates(content, of: query)
+  }
+
+  private mutating func applyAggregates(_ content: QueryContent, of query: Query) throws {
+    guard query.words.section != nil else {
+      sections[0].aggregates = content.aggregates
+      return
+    }
+    for index in sections.indices { sections[index].aggregates = [] }
+    guard let told = content.sections else { return }
+    let isSame =
+      sections.map(\.name) == told.map { Optional($0.name.json) } && sections.map(\.rows.count) == told.map(\.count)
+    try agree(isSame, "the sections are others than told")
+    for (index, section) in told.enumerated() { sections[index].aggregates = section.aggregates }
   }
 
   private mutating func applySections(_ changes: [SectionChange], isSectioned: Bool) throws {
@@ -78,7 +101,8 @@ struct ClientList {
     }
     for (index, name) in deletions.sorted(by: { $0.index > $1.index }) {
       try agree(
-        sections.indices.contains(index) && sections[index] == Section(name: name), "no empty section \(name)")
+        sections.indices.contains(index) && sections[index].name == name && sections[index].rows.isEmpty,
+        "no empty section \(name)")
       sections.remove(at: index)
     }
     if isSectioned { sections.removeAll { $0.name == nil } }

@@ -25,6 +25,8 @@ struct ContentCheck {
   func check(_ content: QueryContent, in state: ModelState, isNew: (Reference) -> Bool) throws {
     try agree(!content.isEmpty, "it says nothing")
     try agree(content.count == after.rows.count, "it counts \(content.count) rows")
+    try agree(content.total == after.total, "it says \(content.total) in all")
+    try agree(content.failed == after.failed, "it says that \(content.failed) fail")
     let named = Dictionary(grouping: content.changes, by: \.object)
     for (object, changes) in named { try agree(changes.count == 1, "\(object) is named \(changes.count) times") }
     let (former, present) = (before.positions, after.positions)
@@ -58,8 +60,8 @@ struct ContentCheck {
     case (let former?, let present?):
       try agree(change.kind == .move || change.kind == .update, "\(text): it stays")
       try agree(change.reason == nil, "\(text): it has a reason")
-      let keys = present.shown.keys.filter { former.shown[$0] != present.shown[$0] }.sorted()
-      try agree(change.keys == keys, "\(text): the keys are \(keys)")
+      let keys = present.columns.filter { former.shown[$0] != present.shown[$0] }
+      try agree(change.keys.map { $0.name(in: present.entity) } == keys, "\(text): the keys are \(keys)")
       let isSeen = !keys.isEmpty || former.shown.count != present.shown.count
       try agree(isSeen || change.kind == .move, "\(text): nothing that is shown has changed")
     case (nil, nil): throw Difference(text: "\(text): it is in neither list")

@@ -12,8 +12,10 @@ struct NaiveList {
     let sectionValue: Value?
     let sorts: [Value]
     let entity: Entity
-    /// What is shown, by the index of the key.
-    let shown: [Int: Value]
+    /// The names of what is shown, in order: keys in that of the entity, then key paths.
+    let columns: [String]
+    /// What is shown.
+    let shown: [String: Value]
 
     /// The section as clients know it.
     var section: String? { sectionValue?.json }
@@ -21,28 +23,71 @@ struct NaiveList {
 
   let query: Query
   let rows: [Row]
+  /// How many rows there are, those outside of the window too.
+  let total: Int
+  /// For how many objects the filter fails.
+  let failed: Int
+  /// What all rows of each section of the window come to, or where there are no sections all rows.
+  let aggregates: [[Value]]
 
   init(_ query: Query, in state: ModelState) throws {
     self.query = query
     let order = try NaiveSort(query, state.schema)
     var rows: [Row] = []
+    var failed = 0
     for reference in state.references(of: query.entity) {
       guard let record = state.record(reference) else { continue }
       var cost = Int.max
-      if let filter = query.filter, try !filter.isMet(by: reference, in: state, cost: &cost) { continue }
+      let verdict = try query.filter?.verdict(on: reference, in: state, cost: &cost) ?? .met
+      if verdict == .failed { failed += 1 }
+      guard verdict == .met else { continue }
       rows.append(
         Row(
           reference: reference, sectionValue: order.section.map { state.value(of: reference, at: $0.path) },
-          sorts: order.keys.map { state.value(of: reference, at: $0.path) }, entity: record.entity, shown: [:]))
+          sorts: order.keys.map { state.value(of: reference, at: $0.path) }, entity: record.entity,
+          columns: [], shown: [:]))
     }
     rows.sort { order.precedes($0, $1) }
-    self.rows = rows.prefix(query.words.limit ?? .max).map { row in
-      let names = query.words.keys ?? row.entity.keys.map(\.name)
-      let keys = names.compactMap { row.entity.indexOfKey($0) }
-      let shown = keys.map { ($0, state.value(of: row.reference, key: $0)) }
+    let window = try rows.prefix(query.words.limit ?? .max).map { row in
+      let columns = Self.columns(query, of: row.entity)
+      let shown = try columns.map { name in
+        (name, state.value(of: row.reference, at: try state.schema.resolve(name, from: row.entity)))
+      }
       return Row(
         reference: row.reference, sectionValue: row.sectionValue, sorts: row.sorts, entity: row.entity,
-        shown: Dictionary(shown, uniquingKeysWith: { first, _ in first }))
+        columns: columns, shown: Dictionary(uniqueKeysWithValues: shown))
+    }
+    self.rows = window
+    (total, self.failed) = (rows.count, failed)
+    var names: [String?] = []
+    for name in window.map(\.section) where names.last != name { names.append(name) }
+    aggregates = try (query.words.section == nil ? [nil] : names).map { name in
+      try Self.aggregates(query, of: rows.filter { $0.section == name }.map(\.reference), in: state)
+    }
+  }
+
+  private static func columns(_ query: Query, of entity: Entity) -> [String] {
+    let own = entity.keys.map(\.name)
+    guard let names = query.words.keys else { return own }
+    let paths = names.filter { !own.contains($0) }
+    return own.filter(names.contains) + paths.indices.filter { paths.firstIndex(of: paths[$0]) == $0 }.map { paths[$0] }
+  }
+
+  private static func aggregates(
+    _ query: Query, of references: [Reference], in state: ModelState
+  ) throws -> [Value] {
+    var texts: [String] = []
+    for text in (query.words.aggregate ?? "").split(separator: ",") where !texts.contains(String(text)) {
+      texts.append(String(text))
+    }
+    return try texts.map { text in
+      let parts = text.split(separator: ".", maxSplits: 1).map(String.init)
+      guard parts.count > 1 else { return .integer(Int64(references.count)) }
+      let path = try state.schema.resolve(parts[1], from: query.entity)
+      let value = OracleFold.value(of: parts[0], over: references.map { state.value(of: $0, at: path) })
+      // A sum of numbers is a number, also where there are none.
+      if case .integer(let whole) = value, path.type == .attribute(.number) { return .number(Double(whole)) }
+      return value
     }
   }
 
@@ -72,9 +117,11 @@ struct NaiveList {
     return positions
   }
 
-  /// Whether a client sees the same.
+  /// Whether a client sees the same; `failed` alone is no reason to tell it.
   func looksLike(_ other: NaiveList) -> Bool {
-    rows.count == other.rows.count
+    rows.count == other.rows.count && total == other.total
+      && query.words.aggregate == other.query.words.aggregate
+      && (query.words.aggregate == nil || aggregates == other.aggregates)
       && zip(rows, other.rows).allSatisfy {
         $0.reference == $1.reference && $0.section == $1.section && $0.shown == $1.shown
       }

@@ -40,7 +40,7 @@ struct QueryFixture {
 
   func query(
     _ entity: String, filter: String? = nil, sort: String? = nil, section: String? = nil, limit: Int? = nil,
-    keys: [String]? = nil
+    keys: [String]? = nil, aggregate: String? = nil
   ) throws -> Query {
     var words = Query.Words(entity: entity)
     words.filter = filter
@@ -48,6 +48,7 @@ struct QueryFixture {
     words.section = section
     words.limit = limit
     words.keys = keys
+    words.aggregate = aggregate
     return try Query(words, in: model.schema)
   }
 
@@ -55,9 +56,10 @@ struct QueryFixture {
   @discardableResult
   mutating func watch(
     _ entity: String = "Employee", filter: String? = nil, sort: String? = nil, section: String? = nil,
-    limit: Int? = nil, keys: [String] = ["name"], watcher: QueryObserver = watcher()
+    limit: Int? = nil, keys: [String] = ["name"], aggregate: String? = nil, watcher: QueryObserver = watcher()
   ) throws -> Query {
-    let query = try query(entity, filter: filter, sort: sort, section: section, limit: limit, keys: keys)
+    let query = try query(
+      entity, filter: filter, sort: sort, section: section, limit: limit, keys: keys, aggregate: aggregate)
     let live = try LiveQuery(query, in: model.state, costLimit: 1_000_000)
     self.live.add(live, observer: watcher)
     clients[query] = ClientList(live.result)

@@ -5,7 +5,7 @@ import KeyValueModel
 /// What became of a row as a line: `move E/1 2>0 salary`, `insert E/2 >[0,1] entered`.
 func line(_ change: QueryChange) -> String {
   let places = "\(change.index.map(text) ?? "")" + (change.newIndex.map { ">\(text($0))" } ?? "")
-  let keys = change.keys.compactMap { key in change.row.map { $0.entity.keys[key].name } }
+  let keys = change.keys.compactMap { key in change.row.map { key.name(in: $0.entity) } }
   return ([change.kind.rawValue, change.object.text, places, change.reason?.rawValue].compactMap { $0 } + keys)
     .joined(separator: " ")
 }

@@ -129,6 +129,7 @@ struct QueryRace {
       throw Difference(text: "\(query.words) has no result")
     }
     try agree(ClientList(result).shows(list), "\(query.words)\nthe result is another than a fetch")
+    try agree(result.failed == list.failed, "\(query.words)\n\(result.failed) fail, not \(list.failed)")
     let now = PastState(before: EmptyCollection(), of: model.state)
     var cost = Int.max
     let fresh = try LiveQuery(query, in: now, cost: &cost)

@@ -16,6 +16,7 @@ struct RandomQueries {
       words.section = Int.random(in: 0..<3, using: &random) == 0 ? path(entity, &random) : nil
       words.limit = Bool.random(using: &random) ? Int.random(in: 1...6, using: &random) : nil
       words.keys = keys(entity, &random)
+      if Bool.random(using: &random) { words.aggregate = aggregates(entity, &random) }
       if let query = try? Query(words, in: compiled) { return query }
     }
     return try Query(Query.Words(entity: entity), in: compiled)
@@ -35,6 +36,7 @@ struct RandomQueries {
       if Bool.random(using: &random) { words.section = other.words.section }
       if Bool.random(using: &random) { words.limit = other.words.limit }
       if Bool.random(using: &random) { words.keys = other.words.keys }
+      if Bool.random(using: &random) { words.aggregate = other.words.aggregate }
       if let found = try? Query(words, in: compiled) { return found }
     }
     return query
@@ -43,7 +45,27 @@ struct RandomQueries {
   private func keys(_ entity: String, _ random: inout SplitMix64) -> [String]? {
     guard Int.random(in: 0..<4, using: &random) > 0 else { return nil }
     let names = schema.keys(entity).map(\.name).shuffled(using: &random)
-    return Array(names.prefix(Int.random(in: 0...2, using: &random)))
+    let keys = Array(names.prefix(Int.random(in: 0...2, using: &random)))
+    let paths = (0..<Int.random(in: 0...2, using: &random)).map { _ in
+      schema.randomPath(entity, upTo: 3, &random).joined(separator: ".")
+    }
+    return (keys + paths).shuffled(using: &random)
+  }
+
+  private func aggregates(_ entity: String, _ random: inout SplitMix64) -> String {
+    (0..<Int.random(in: 1...4, using: &random)).map { _ in
+      let path = schema.randomPath(entity, upTo: 3, &random).prefix { !$0.hasPrefix("@") }
+      let text = path.joined(separator: ".")
+      switch schema.sort(entity, path: Array(path)) {
+      case .plain("integer"), .plain("number"):
+        return (["@sum", "@avg", "@min", "@max"].randomElement(using: &random) ?? "@sum") + "." + text
+      // Means are no binary fractions, which the oracle does not add up.
+      case .plain("string"), .plain("date"), .plain("average"):
+        return (Bool.random(using: &random) ? "@min." : "@max.") + text
+      default: return "@count"
+      }
+    }
+    .joined(separator: ",")
   }
 
   private func sort(_ entity: String, _ random: inout SplitMix64) -> String? {

@@ -26,7 +26,7 @@ struct CellBinding: Hashable, Sendable {
   }
 
   private static let memberNames =
-    "object, keyPaths, options, or entity, filter, sort, section, limit, keys; visible, context"
+    "object, keyPaths, options, or entity, filter, sort, section, limit, keys, aggregate; visible, context"
 
   /// Changes what a body of `PATCH …/cells/{c}` names. Setting another object keeps everything else; a cell that is
   /// given an object shows no query any more, and the other way round.
@@ -39,7 +39,7 @@ struct CellBinding: Hashable, Sendable {
       let value = members[name] ?? .null
       switch name {
       case "object", "entity": break
-      case "filter", "sort", "section", "limit", "keys": try applyToQuery(name, value)
+      case "filter", "sort", "section", "limit", "keys", "aggregate": try applyToQuery(name, value)
       case "keyPaths": keyPaths = value.isNull ? nil : try Self.strings(value, name)
       case "options": options = value.isNull ? [.new, .initial] : try Self.options(value)
       case "context":
@@ -87,6 +87,12 @@ struct CellBinding: Hashable, Sendable {
     case "filter": query?.filter = try Self.string(value, name)
     case "sort": query?.sort = try Self.string(value, name)
     case "section": query?.section = try Self.string(value, name)
+    case "aggregate":
+      if case .array = value {
+        query?.aggregate = try Self.strings(value, name).joined(separator: ",")
+      } else {
+        query?.aggregate = try Self.string(value, name)
+      }
     case "keys": query?.keys = value.isNull ? nil : try Self.strings(value, name)
     default:
       switch value {

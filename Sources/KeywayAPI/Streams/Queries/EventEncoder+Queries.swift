@@ -38,7 +38,10 @@ extension EventEncoder {
   }
 
   private func append(_ result: QueryResult, in state: any ObjectReader, to text: inout EventText) {
-    text.append(",\"count\":\(result.count),\"objects\":[".utf8)
+    text.write { bytes in
+      QueryCounts(count: result.count, total: result.rowCount, failed: result.failed).append(to: &bytes)
+      bytes.append(contentsOf: ",\"objects\":[".utf8)
+    }
     var isFirst = true
     for row in result.window {
       guard !text.isTooLong else { return }
@@ -47,7 +50,7 @@ extension EventEncoder {
       append(row, of: result.query, revision: state.record(row.reference)?.revision ?? 0, to: &text)
     }
     text.append("]".utf8)
-    text.write { result.appendSections(to: &$0) }
+    text.write { result.appendSummary(to: &$0) }
   }
 
   /// What `content` says of the rows, encoded once for all that receive it.
@@ -58,16 +61,26 @@ extension EventEncoder {
   }
 
   private func append(_ content: QueryContent, to text: inout EventText) {
-    text.append(",\"count\":\(content.count),\"changes\":[".utf8)
+    text.write { bytes in
+      QueryCounts(count: content.count, total: content.total, failed: content.failed).append(to: &bytes)
+      bytes.append(contentsOf: ",\"changes\":[".utf8)
+    }
     for (index, change) in content.changes.enumerated() {
       guard !text.isTooLong else { return }
       if index > 0 { text.append(",".utf8) }
       append(change, of: content.query, to: &text)
     }
     text.append("]".utf8)
-    guard !content.sectionChanges.isEmpty else { return }
+    append(content.sectionChanges, to: &text)
+    text.write { bytes in
+      content.query.appendSummary(sections: content.sections, aggregates: content.aggregates, to: &bytes)
+    }
+  }
+
+  private func append(_ sectionChanges: [SectionChange], to text: inout EventText) {
+    guard !sectionChanges.isEmpty else { return }
     text.append(",\"sectionChanges\":[".utf8)
-    for (index, change) in content.sectionChanges.enumerated() {
+    for (index, change) in sectionChanges.enumerated() {
       if index > 0 { text.append(",".utf8) }
       let (type, name, place) =
         switch change {
@@ -96,11 +109,11 @@ extension EventEncoder {
     text.append("}".utf8)
   }
 
-  private func appendKeys(_ keys: [Int], of entity: Entity, to bytes: inout [UInt8]) {
+  private func appendKeys(_ columns: [QueryColumn], of entity: Entity, to bytes: inout [UInt8]) {
     bytes.append(contentsOf: ",\"keys\":[".utf8)
-    for (index, key) in keys.enumerated() {
+    for (index, column) in columns.enumerated() {
       if index > 0 { bytes.append(UInt8(ascii: ",")) }
-      bytes.append(contentsOf: "\"\(entity.keys[key].name)\"".utf8)
+      bytes.appendJSONString(column.name(in: entity))
     }
     bytes.append(UInt8(ascii: "]"))
   }
@@ -126,10 +139,10 @@ extension EventEncoder {
         bytes.appendDecimal(revision)
       }
     }
-    for (key, value) in zip(query.shownKeys(of: row.entity), row.shown) {
+    for (column, value) in zip(query.columns(of: row.entity), row.shown) {
       text.write { bytes in
         bytes.append(contentsOf: ",\"".utf8)
-        bytes.append(contentsOf: row.entity.keys[key].name.utf8)
+        bytes.append(contentsOf: column.name(in: row.entity).utf8)
         bytes.append(contentsOf: "\":".utf8)
       }
       text.append(value)

@@ -13,12 +13,13 @@ struct QueryStreamHandler: Sendable {
   /// Opens the stream; to `HEAD` only its head is sent.
   func open(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let target = context.target
-    try target.allowOnly("filter", "sort", "section", "limit", "keys", "context", "since", "overflow")
+    try target.allowOnly("filter", "sort", "section", "limit", "keys", "aggregate", "context", "since", "overflow")
     var words = Query.Words(entity: context[.entity])
     words.filter = target["filter"]
     words.sort = target["sort"]
     words.section = target["section"]
     words.keys = target.list("keys")
+    words.aggregate = target["aggregate"]
     if let text = target["limit"] {
       guard let limit = Int(text), limit >= 1 else {
         throw Problem(.malformedQuery, "limit is a whole number from 1")

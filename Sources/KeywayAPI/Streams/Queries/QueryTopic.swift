@@ -141,6 +141,7 @@ extension Query.Words {
     body["sort"] = sort.map(Value.string) ?? .null
     body["section"] = section.map(Value.string) ?? .null
     body["limit"] = limit.map { .integer(Int64($0)) } ?? .null
+    body["aggregate"] = aggregate.map(Value.string) ?? .null
     body["keys"] = keys.map { .array($0.map(Value.string)) } ?? .null
   }
 }

@@ -1,0 +1,84 @@
+/// What the rows of a query come to together: `@count`, or an operator over the values of a key path, such as
+/// `@sum.size`.
+package struct QueryAggregate: Hashable, Sendable {
+  /// As it was written; what answers call it.
+  package let text: String
+  /// How values become one.
+  let function: CollectionFold.Function
+  /// The path from each row to its value; nil for `@count`.
+  package let path: ModelKeyPath?
+
+  /// The most of one query.
+  package static let maximumCount = 32
+
+  /// Reads `@count,@sum.size`, where what comes twice counts once. Throws `malformed-query` for what is none, and for
+  /// paths through collections; what is wrong with a key path, and `invalid-value` where its values are none that the
+  /// operator takes.
+  static func read(_ text: String, of entity: Entity, in schema: Schema) throws(ModelError) -> [QueryAggregate] {
+    var aggregates: [QueryAggregate] = []
+    for part in text.split(separator: ",", omittingEmptySubsequences: false) {
+      guard !aggregates.contains(where: { $0.text == part }) else { continue }
+      guard aggregates.count < maximumCount else {
+        throw ModelError(.malformedQuery, "aggregate has at most \(maximumCount) operators")
+      }
+      aggregates.append(try QueryAggregate(String(part), of: entity, in: schema))
+    }
+    return aggregates
+  }
+
+  private init(_ text: String, of entity: Entity, in schema: Schema) throws(ModelError) {
+    self.text = text
+    let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
+    let behind = parts.count > 1 ? String(parts[1]) : nil
+    switch (CollectionOperator(rawValue: String(parts[0])), behind) {
+    case (.count, nil): (function, path) = (.count, nil)
+    case (.sum, let behind?): (function, path) = (.sum, try Self.path(behind, of: text, entity, schema))
+    case (.average, let behind?): (function, path) = (.average, try Self.path(behind, of: text, entity, schema))
+    case (.minimum, let behind?): (function, path) = (.minimum, try Self.path(behind, of: text, entity, schema))
+    case (.maximum, let behind?): (function, path) = (.maximum, try Self.path(behind, of: text, entity, schema))
+    default:
+      throw ModelError(
+        .malformedQuery,
+        "aggregate: '\(text)' is none; there is @count, and @sum, @avg, @min and @max with a key path, as in @sum.size")
+    }
+    if let path, let refusal = Self.refusal(function, path) {
+      throw ModelError(.invalidValue, "aggregate: '\(text)' \(refusal)", keyPath: path.text)
+    }
+  }
+
+  private static func path(
+    _ path: String, of text: String, _ entity: Entity, _ schema: Schema
+  ) throws(ModelError) -> ModelKeyPath {
+    let resolved = try schema.resolve(path, from: entity)
+    guard resolved.operation == nil, resolved.type.element == nil else {
+      throw ModelError(.malformedQuery, "aggregate: '\(text)' leads through a collection", keyPath: path)
+    }
+    return resolved
+  }
+
+  private static func refusal(_ function: CollectionFold.Function, _ path: ModelKeyPath) -> String? {
+    switch (function, path.type) {
+    case (_, .attribute(.integer)), (_, .attribute(.number)): nil
+    case (.minimum, .attribute(.string)), (.minimum, .attribute(.date)): nil
+    case (.maximum, .attribute(.string)), (.maximum, .attribute(.date)): nil
+    case (.minimum, _), (.maximum, _):
+      "takes numbers, strings and dates, and what stands behind it is \(path.type.article)"
+    default: "takes numbers, and what stands behind it is \(path.type.article)"
+    }
+  }
+
+  /// What a row adds, as `reader` has it.
+  package func value(of reference: Reference, in reader: some ObjectReader) -> Value {
+    guard let path else { return .null }
+    let value = reader.value(of: reference, at: path)
+    // Which of two zeros came first must not show.
+    if case .number(0) = value { return .number(0) }
+    return value
+  }
+
+  /// The fold over no rows.
+  var fold: RunningFold {
+    RunningFold(
+      function, isOverDates: path?.type == .attribute(.date), isOverNumbers: path?.type == .attribute(.number))
+  }
+}

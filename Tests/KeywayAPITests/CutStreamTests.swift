@@ -304,6 +304,23 @@ struct CutStreamTests {
     }
   }
 
+  @Test("A stream that cannot be opened again for now is kept as it is")
+  func refused() throws {
+    let server = try server { $0.server.streams = 1 }
+    let stream = try CuttableStream(server, cells: #"{"a":{"object":"Employee/1","keyPaths":["salary"]}}"#)
+    _ = try stream.next()
+    try stream.cut()
+    let memory = try server.client.json("/v1/status")["memory"]["streams"].whole
+    let other = try CuttableStream(server)
+    #expect(try server.client.send("GET", stream.url, ["Accept": "text/event-stream"]).problem == "too-many-streams")
+    #expect(try server.client.json("/v1/status")["memory"]["streams"].whole == memory)
+    try other.send("DELETE", "")
+    #expect(Deadline().awaits { (try? server.client.json("/v1/status"))?["streams"].whole == 0 })
+    try server.set("Employee/1/salary", "5")
+    try stream.resume()
+    #expect(try stream.next().changes.map { $0["new"].whole } == [5])
+  }
+
   @Test("A stream that the server ended because of its age is resumed, with since as well as with the header")
   func lifetime() throws {
     let server = try server { $0.server.lifetimeSeconds = 2 }

@@ -160,7 +160,8 @@ final class CellStream: CommitReceiver {
 
   /// Has the ledger know that the stream is kept without a connection. False where it refuses, also what cells off
   /// screen may forget.
-  private func reserveCut() -> Bool {
+  @discardableResult
+  func reserveCut() -> Bool {
     reservePending()
     do throws(Problem) {
       try reserve(StreamWeight.cut + cells.weight + cells.pendingBytes)

@@ -115,6 +115,7 @@ struct CellStreamOpening: StreamOpening {
       do throws(Problem) {
         return try open(entry.stream, &contents, &publication)
       } catch {
+        entry.stream.reserveCut()
         contents.cut.putBack(entry)
         throw error
       }

@@ -163,7 +163,7 @@ struct ObjectStreamOpening: StreamOpening {
 extension [Observation] {
   /// The objects that the observed values are read through; nil where one is not there, or not for who observes it.
   func objects(in state: ModelState) -> Set<Reference>? {
-    guard allSatisfy({ $0.isThere(in: state) }) else { return nil }
+    guard allSatisfy({ state.isThere($0.object, for: $0.viewer) }) else { return nil }
     var objects: Set<Reference> = []
     for observation in self { objects.formUnion(observation.objects(in: state)) }
     return objects.allSatisfy { state.record($0) != nil } ? objects : nil

@@ -30,7 +30,10 @@ package struct QueryResult: Sendable {
     }
     var sections: [SectionOrder.Entry] = []
     for case let section? in sorted.lazy.map(\.section) {
-      if let last = sections.last?.section, last.ordering(to: section) == .same { continue }
+      if let last = sections.last?.section, last.ordering(to: section) == .same {
+        sections[sections.count - 1].rowCount += 1
+        continue
+      }
       sections.append(SectionOrder.Entry(section: section, aggregates: folds.values(of: section)))
     }
     self.sections = RankedTree(sorted: sections)
@@ -68,13 +71,12 @@ package struct QueryResult: Sendable {
   package var windowSections: [WindowSection]? {
     guard query.section != nil else { return nil }
     var found: [WindowSection] = []
-    var start = 0
-    let count = count
-    while start < count, let section = rows.element(at: start).section {
-      let end = min(count, end(of: section))
-      let aggregates = query.aggregates.isEmpty ? [] : sections.element(for: section)?.aggregates ?? []
-      found.append(WindowSection(name: section.name, count: end - start, aggregates: aggregates))
-      start = end
+    var left = count
+    for entry in sections {
+      guard left > 0 else { break }
+      let count = min(left, entry.rowCount)
+      found.append(WindowSection(name: entry.section.name, count: count, aggregates: entry.aggregates))
+      left -= count
     }
     return found
   }
@@ -101,11 +103,6 @@ package struct QueryResult: Sendable {
 
   private func index(of section: QuerySection) -> Int? { sections.rank(of: section) }
 
-  private func end(of section: QuerySection) -> Int {
-    guard let index = index(of: section), index + 1 < sections.count else { return rows.count }
-    return rows.lowerBound(of: .start(sections.element(at: index + 1).section))
-  }
-
   /// The section of this name as its rows have it, so that they all have one; else `section` itself.
   package func shared(_ section: QuerySection) -> QuerySection { sections.element(for: section)?.section ?? section }
 
@@ -120,16 +117,21 @@ package struct QueryResult: Sendable {
 
   /// Puts in a row of an object that has none.
   package mutating func insert(_ row: QueryRow) {
-    rows.insert(row)
-    if let section = row.section { sections.insert(SectionOrder.Entry(section: section)) }
+    guard rows.insert(row) != nil, let section = row.section else { return }
+    if let index = index(of: section) {
+      sections.update(at: index) { $0.rowCount += 1 }
+    } else {
+      sections.insert(SectionOrder.Entry(section: section))
+    }
   }
 
   /// Takes a row out.
   package mutating func remove(_ row: QueryRow) {
-    guard let (rank, _) = rows.remove(.row(row)), let section = row.section else { return }
-    let neighbours = [rank - 1, rank].filter { rows.indices.contains($0) }
-    if !neighbours.contains(where: { QuerySection.isSame(rows.element(at: $0).section, section) }) {
-      sections.remove(section)
+    guard rows.remove(.row(row)) != nil, let section = row.section, let index = index(of: section) else { return }
+    if sections.element(at: index).rowCount == 1 {
+      sections.remove(at: index)
+    } else {
+      sections.update(at: index) { $0.rowCount -= 1 }
     }
   }
 

@@ -33,6 +33,8 @@ package final class QuerySection: Sendable {
 enum SectionOrder: RankedOrder {
   struct Entry: Sendable {
     let section: QuerySection
+    /// How many rows it has, those outside of the window too.
+    var rowCount = 1
     /// What all its rows come to, those outside of the window too: a value for each of the query's aggregates.
     var aggregates: [Value] = []
   }

@@ -41,7 +41,7 @@ struct FailureTests {
     let one = try ref("Item/1")
     return try [
       .unknownEntity: .create(ref("Thing/1"), [:]), .unknownObject: .set(ref("Item/9"), keyPath: "name", .null),
-      .undefinedKey: .patch(one, ["nope": .null]), .malformedKeyPath: .set(one, keyPath: "a..b", .null),
+      .undefinedKey: .set(one, keyPath: "nope", .null), .malformedKeyPath: .set(one, keyPath: "a..b", .null),
       .nullInKeyPath: .set(one, keyPath: "other.name", .string("x")), .deleteDenied: .delete(ref("Item/3")),
       .alreadyExists: .create(one, ["name": .string("x")]), .staleRevision: .require(one, 0),
       .invalidValue: .put(one, ["name": .string("x"), "size": .integer(10)]), .nullNotAllowed: .put(one, [:]),

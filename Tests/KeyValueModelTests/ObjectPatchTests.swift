@@ -87,7 +87,7 @@ struct ObjectPatchTests {
       (#"{"op":"remove","path":"/nope"}"#, .invalidValue),
       (#"{"op":"replace","path":"/list/2","value":"Item/4"}"#, .invalidValue),
       (#"{"op":"add","path":"/list/01","value":"Item/4"}"#, .invalidValue),
-      (#"{"op":"add","path":"/nope","value":1}"#, .undefinedKey), (#"{"op":"remove","path":"/name"}"#, .nullNotAllowed),
+      (#"{"op":"add","path":"/nope","value":1}"#, .invalidValue), (#"{"op":"remove","path":"/name"}"#, .nullNotAllowed),
       (#"{"op":"replace","path":"/holderName","value":"x"}"#, .readOnlyKey),
       (#"{"op":"replace","path":"/size","value":"x"}"#, .invalidValue),
       (#"{"op":"add","path":"/list/-","value":"Item/2"}"#, .invalidValue),

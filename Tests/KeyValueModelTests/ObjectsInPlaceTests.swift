@@ -102,7 +102,7 @@ struct ObjectsInPlaceTests {
       ("lines", #"{"@ref":"Line/1","text":null}"#, .nullNotAllowed),
       ("lines", #"{"@ref":"Line/1","text":"a","order":null}"#, .nullNotAllowed),
       ("lines", #"{"@ref":"Line/1","text":7}"#, .invalidValue),
-      ("lines", #"{"@ref":"Line/1","nope":7}"#, .undefinedKey),
+      ("lines", #"{"@ref":"Line/1","nope":7}"#, .invalidValue),
       ("lines", #"{"@ref":"Order/9","lines":[]}"#, .wrongEntity), ("lines", #"{"@ref":"Nobody/9"}"#, .wrongEntity),
       ("notes", #"{"@ref":"Note/1"},{"@ref":"Note/1"}"#, .alreadyExists),
       ("labels", #"{"@ref":"Note/1"}"#, .invalidValue),

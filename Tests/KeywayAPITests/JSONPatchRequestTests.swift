@@ -88,7 +88,7 @@ struct JSONPatchRequestTests {
     (#"[{"op":"add","path":"/employees/-","value":"Employee/404"}]"#, 422, "invalid-value"),
     (#"[{"op":"add","path":"/employees/-","value":"Department/1"}]"#, 422, "wrong-entity"),
     (#"[{"op":"replace","path":"","value":7}]"#, 422, "invalid-value"),
-    (#"[{"op":"add","path":"/nope","value":7}]"#, 404, "undefined-key"),
+    (#"[{"op":"add","path":"/nope","value":7}]"#, 422, "invalid-value"),
     (#"[{"op":"replace","path":"/total","value":7}]"#, 422, "read-only-key"),
     (#"[{"op":"replace","path":"/@ref","value":"Department/2"}]"#, 422, "invalid-value"),
     (#"[{"op":"test","path":"/name","value":null}]"#, 409, "patch-test-failed"),

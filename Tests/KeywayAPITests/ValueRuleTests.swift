@@ -37,7 +37,7 @@ struct ValueRuleTests {
     Refusal("DELETE Account/1/ownerName", nil, 422, "read-only-key"),
     Refusal("PUT Account/1", #"{"ownerName":"X"}"#, 422, "read-only-key"),
     Refusal("PATCH Account/1", #"{"ownerName":"X"}"#, 422, "read-only-key"),
-    Refusal("PUT Account/1", #"{"nope":1}"#, 404, "undefined-key"),
+    Refusal("PUT Account/1", #"{"nope":1}"#, 422, "invalid-value"),
     Refusal("PUT Account/1/nope", "1", 404, "undefined-key"),
     Refusal("PUT Account/1/balance.x", "1", 404, "undefined-key"),
     Refusal("PUT Note/1/tags.a", "1", 404, "undefined-key"),

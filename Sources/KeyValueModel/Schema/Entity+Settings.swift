@@ -1,6 +1,7 @@
 extension Entity {
   /// The keys that the members of a body set, in its order, with their values. `@ref` must be the right one; it and
-  /// `@revision` are ignored.
+  /// `@revision` are ignored. A name that no key has is `invalid-value`: what the request names is there, and what it
+  /// says of it is wrong.
   func settings(_ body: JSONObject, of reference: Reference) throws(ModelError) -> [(Int, Value)] {
     var values: [(Int, Value)] = []
     for name in body.members.keys {
@@ -13,7 +14,7 @@ extension Entity {
         continue
       }
       guard let index = indexOfKey(name) else {
-        throw ModelError(.undefinedKey, undefined(name), object: reference, keyPath: name)
+        throw ModelError(.invalidValue, undefined(name), object: reference, keyPath: name)
       }
       guard keys[index].storage != nil else {
         throw ModelError(.readOnlyKey, "'\(name)' is computed", object: reference, keyPath: name)

@@ -16,7 +16,8 @@ RUN find Sources Tests -type f ! -name module.modulemap ! -name '*.h' -delete \
 
 FROM swift:6.3-bookworm AS build
 RUN apt-get update \
-  && apt-get install -y --no-install-recommends libmicrohttpd-dev libsqlite3-dev chromium chromium-driver curl python3-venv \
+  && apt-get install -y --no-install-recommends libmicrohttpd-dev libsqlite3-dev chromium chromium-driver curl \
+    nodejs node-typescript python3-venv \
   && rm -rf /var/lib/apt/lists/*
 WORKDIR /keyway
 COPY --from=outline /outline .

@@ -1,5 +1,5 @@
-// Keyway in a browser; see keyway.d.ts. Line, the stream, and Desk, what a page observes, are state machines without a
-// browser in them. Keyway puts fetch, locks and channels around them.
+// Types: keyway.d.ts. Line, the stream, and Desk, what a page observes, are state machines without a browser in them.
+// Keyway puts fetch, locks and channels around them.
 
 /** RFC 9457; status 0 where there was no answer. */
 export class KeywayProblem extends Error {
@@ -87,7 +87,6 @@ export class Line {
   adopt(name, body, isTold) {
     this.#cells.set(name, { body, isTold })
     this.#dirty.add(name)
-    this.#flushAt = 0
   }
 
   step(event, now) {
@@ -188,7 +187,7 @@ export class Line {
       if (parts.length || type === 'reset') events.push({ type, data })
       for (const { cell: name } of parts) {
         const cell = this.#cells.get(name)
-        cell.isGone = type === 'gone'
+        cell.isGone ||= type === 'gone'
         cell.isTold = cell.isSeen && !this.#dirty.has(name) && !cell.isGone
       }
     }
@@ -322,7 +321,7 @@ class Observer {
   /** `initial` always: it says that the observation has begun. */
   _bindObject(object, keyPaths, options) {
     const named = keyPaths && { keyPaths: [keyPaths].flat() }
-    this._bind(object ? { object, ...named, options: [...options, 'initial'] } : null)
+    this._bind(object ? { object, ...named, options: [...new Set([...options, 'initial'])] } : null)
   }
 
   /** Shows what is true, or written ahead. Whether it could. */
@@ -481,10 +480,17 @@ export class Desk {
     return alive.map(each => [each._name, each._body, each._isTold])
   }
 
-  /** Each is told its state anew. Whether any had one. */
+  #expectState() { for (const each of this.#observers.values()) each._isStale ||= each._isTold }
+
+  /** Binds all anew. Whether any had been told its state. */
   restart() {
-    const observers = [...this.#observers.values()]
-    for (const each of observers) Object.assign(each, { _isStale: each._isStale || each._isTold, _isTold: false })
+    this.#expectState()
+    const observers = [...this.#observers.values()].filter(each => !each._isOver)
+    for (const each of observers) {
+      const { _isStale } = each
+      this.bind(each, each._body)
+      Object.assign(each, { _isStale })
+    }
     return observers.some(each => each._isStale)
   }
 
@@ -492,7 +498,7 @@ export class Desk {
     this.id = id ?? this.id
     const heard = new Set()
     const resets = events.filter(({ type }) => type === 'reset')
-    if (resets.length) this.restart()
+    if (resets.length) this.#expectState()
     for (const write of this.#writes) {
       // After a reset what is told has the writes that were answered.
       write.isEchoed ||= resets.length && write.revision || events.some(({ data }) => data.writer === write.writer)
@@ -500,7 +506,7 @@ export class Desk {
     for (const { type, data } of events) {
       for (const part of type === 'change' ? data.changes : [data]) {
         const observer = this.#observers.get(part.cell)
-        if (!observer) continue
+        if (!observer || observer._isOver) continue
         if (data.initial && !heard.has(observer)) observer._values = {}
         observer._isTold = true
         observer._isOver = type === 'gone'
@@ -860,9 +866,8 @@ export class Keyway extends EventTarget {
   /** Takes a tab in. Its lock tells when it is gone. */
   #admit(seat, { cells }, isEven) {
     this.#members.set(seat, new Set(cells.map(([name]) => name)))
-    for (const [name, body, isTold] of cells) this.#line.adopt(name, body, isTold && isEven)
+    if (isEven) for (const cell of cells) this.#line.adopt(...cell)
     this.#lock(`tab ${seat}`, { signal: this.#leaving.signal }, () => this.#dismiss(seat)).catch(() => {})
-    this.#step({ type: 'tick' })
     this.#say({ to: seat, isEven, id: this.#line.id })
   }
 

@@ -1,0 +1,129 @@
+"""Checks the elements of keyway.js in Chromium: what they show is text, they end with their element, and out of sight
+they are invisible cells, however long the page is.
+
+Usage: elements.py KEYWAY
+"""
+
+import sys
+import time
+
+from world import Server, chromium, load, until
+
+SETUP = """
+  document.body.innerHTML = `
+    <p><keyway-value id="value" object="Item/1" key-path="value"></keyway-value></p>
+    <p><keyway-value id="name" object="Item/1" key-path="name"></keyway-value></p>
+    <p><keyway-value id="none" object="Item/9999" key-path="name"></keyway-value></p>
+    <keyway-list id="list" entity="Item" filter="value < 20" sort="-value">
+      <template><div><b data-key="name"></b> <i data-key="value"></i></div></template>
+    </keyway-list>
+    <div id="long" style="height: 600px; overflow: scroll"></div>`
+  const rows = []
+  for (let n = 0; n < 10000; n++) {
+    rows.push(`<div style="height: 20px"><keyway-value object="Item/${n % 300}" key-path="value"></keyway-value></div>`)
+  }
+  document.querySelector('#long').innerHTML = rows.join('')
+"""
+LIST = """return [...document.querySelectorAll('#list > div')].map(row =>
+  [row.querySelector('b').textContent, row.querySelector('i').textContent])"""
+SEEN = """const box = document.querySelector('#long').getBoundingClientRect()
+return [...document.querySelectorAll('#long keyway-value')].filter(each => {
+  const { top, bottom } = each.getBoundingClientRect()
+  return bottom > box.top + 20 && top < box.bottom - 20 && top < innerHeight - 20
+}).map(each => [each.getAttribute('object'), each.textContent])"""
+MARKUP = "<img src=x onerror='window.hacked = true'>&amp;"
+
+
+class Elements:
+    def __init__(self, program):
+        self.server = Server(program)
+        self.server.start()
+        create = [{"op": "create", "object": f"Item/{n}", "value": {"name": f"item {n}", "value": n}}
+                  for n in range(300)]
+        self.server.ask("POST", "/v1/transactions", {"operations": create})
+        self.driver = chromium()
+
+    def text(self, name):
+        return self.driver.execute_script("return document.getElementById(arguments[0]).textContent", name)
+
+    def cells(self):
+        stream = self.server.streams()[0]["stream"]
+        return self.server.ask("GET", f"/v1/streams/{stream}/cells")[0]["cells"].values()
+
+    def visible(self):
+        return sum(cell["visible"] for cell in self.cells())
+
+    def rows(self, sort="-value"):
+        found = self.server.ask("GET", f"/v1/objects/Item?filter=value%20%3C%2020&sort={sort}&limit=1000")[0]["objects"]
+        return [[row["name"] or "", str(row["value"])] for row in found]
+
+    def run(self):
+        load(self.driver, self.server.url + "/healthz", SETUP)
+        self.shows()
+        self.scrolls()
+        self.ends()
+
+    def shows(self):
+        until(lambda: self.text("value") == "1" and self.driver.execute_script(LIST) == self.rows(), "first values")
+        assert self.text("none") == ""
+        self.server.ask("PUT", "/v1/objects/Item/1/name", MARKUP)
+        until(lambda: self.text("name") == MARKUP, "a name as text")
+        until(lambda: self.driver.execute_script(LIST) == self.rows(), "a row as text")
+        for n, value in [(1, 5), (3, 100), (200, 3), (4, 19)]:
+            self.server.ask("PUT", f"/v1/objects/Item/{n}/value", value)
+        self.server.ask("DELETE", "/v1/objects/Item/7")
+        until(lambda: self.driver.execute_script(LIST) == self.rows(), "rows that came, went and moved")
+        assert not self.driver.execute_script("return window.hacked || document.querySelector('img')")
+        self.driver.execute_script("document.getElementById('value').setAttribute('object', 'Item/2')")
+        until(lambda: self.text("value") == "2", "the value of another object")
+        self.server.ask("PATCH", "/v1/objects/Item/2", {"name": None})
+        self.driver.execute_script("document.getElementById('name').setAttribute('object', 'Item/2')")
+        until(lambda: self.text("name") == "", "an empty value")
+        self.server.ask("DELETE", "/v1/objects/Item/2")
+        until(lambda: self.text("value") == "", "an object that is gone")
+        self.driver.execute_script("document.getElementById('list').setAttribute('sort', 'value')")
+        until(lambda: self.driver.execute_script(LIST) == self.rows("value"), "rows in another order")
+
+    def scrolls(self):
+        self.driver.execute_script("document.getElementById('long').scrollIntoView()")
+        for place in [0, 5000, 90_000, 4000, 150_000, 199_000, 0]:
+            self.driver.execute_script("document.getElementById('long').scrollTop = arguments[0]", place)
+            time.sleep(0.1)
+            assert self.visible() <= 100, "too many visible cells"
+        self.server.ask("PUT", "/v1/objects/Item/10/value", 777)
+
+        def is_right():
+            seen = self.driver.execute_script(SEEN)
+            values = {f"Item/{n}": self.server.ask("GET", f"/v1/objects/Item/{n}/value")[0] for n in range(30)}
+            texts = {ref: "" if value is None else str(value) for ref, value in values.items()}
+            return len(seen) > 20 and all(text == texts[ref] for ref, text in seen)
+        until(is_right, "the values in sight")
+        until(lambda: 20 < self.visible() <= 100, "visible cells")
+        assert len(self.cells()) <= 250, "cells out of sight that have not ended"
+        assert any(not cell["visible"] for cell in self.cells())
+
+    def ends(self):
+        self.driver.execute_script("document.getElementById('long').remove()")
+        until(lambda: len(self.cells()) <= 4, "cells that end with their elements")
+        self.driver.execute_script("document.body.replaceChildren()")
+        until(lambda: not self.cells(), "no cells")
+        self.driver.get("about:blank")
+        until(lambda: not self.server.streams(), "a page that was left has no stream")
+
+    def close(self):
+        try:
+            self.driver.quit()
+        finally:
+            self.server.close()
+
+
+def main():
+    elements = Elements(sys.argv[1])
+    try:
+        elements.run()
+    finally:
+        elements.close()
+    print("all is shown as it is", flush=True)
+
+
+main()

@@ -9,6 +9,8 @@ export function begin(Keyway, { cells, observations, queries }) {
   })
   page.show = (name, object) => {
     const slot = (page.cells[name] ??= {})
+    // The same binding again changes nothing, and nothing is told of it.
+    if (slot.object === object) return
     slot.object = object
     slot.values = undefined
     slot.cell ??= keyway.cell(update => {

@@ -3,16 +3,7 @@ import LoopbackKit
 import Testing
 
 /// The console, used in Chromium by roles and accessible names; `Scripts/console.py` has the steps.
-///
-/// `keyway.js` changes some cells of a stream at once: the console needs a server that can.
-@Suite(
-  "The console in Chromium", .serialized,
-  .enabled("PATCH of a stream's cells") {
-    let server = try ServerProcess()
-    let options = try server.client.send("OPTIONS", "/v1/streams/x/cells")
-    return try server.stop() == 0 && options["Allow"]?.contains("PATCH") == true
-  })
-struct ConsoleTests {
+@Suite("The console in Chromium", .serialized) struct ConsoleTests {
   /// What a step found: empty, or why it failed.
   private func failure(of step: String, _ server: ServerProcess, _ rest: String...) throws -> String {
     let browser = try ChildProcess.start(

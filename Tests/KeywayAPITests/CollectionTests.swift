@@ -253,7 +253,7 @@ struct CollectionTests {
     ("POST Department/1/employees", #"{"@ref":"Employee"}"#, 422, "invalid-value"),
     ("POST Department/1/employees", #"{"@ref":7}"#, 422, "invalid-value"),
     ("POST Department/1/employees", #"{"@ref":"Employee/1"}"#, 409, "already-exists"),
-    ("POST Department/1/employees", #"[{"name":"a"},{"nme":"b"}]"#, 404, "undefined-key"),
+    ("POST Department/1/employees", #"[{"name":"a"},{"nme":"b"}]"#, 422, "invalid-value"),
     ("POST Department/1/employees", #"{"salary":"much"}"#, 422, "invalid-value"),
     ("POST Employee/1/friends?operation=minus", "{}", 422, "invalid-value"),
     ("POST Employee/1/friends?operation=intersect", "{}", 422, "invalid-value"),

@@ -136,12 +136,12 @@ struct LongRequestTests {
 
   @Test("A server that stops ends the work under way, and answers those who wait for it")
   func draining() throws {
-    let server = try Self.server(employees: 300, Self.configure)
+    let server = try Self.server(employees: 600, Self.configure)
     let held = try Self.hold(server, requests: 2)
     server.server.drain(seconds: 1)
     for socket in held {
       let answer = try WireReader(socket).response(hasBody: true, before: Deadline())
-      #expect(answer.status == 503 && answer.problem == "draining")
+      #expect(answer.status == 503 && answer.problem == "draining", "\(answer.status) \(answer.text.prefix(300))")
     }
   }
 }

@@ -1,0 +1,68 @@
+import Foundation
+import LoopbackKit
+import Testing
+
+/// Serves the application that the page "Your first application" shows, as it stands there, to two tabs of Chromium.
+@Suite("Your first application", .serialized) struct FirstApplicationTests {
+  private static func page() throws -> String {
+    let path = PackageFolder.root + "/Sources/keyway/Documentation.docc/FirstApplication.md"
+    return try String(contentsOfFile: path, encoding: .utf8)
+  }
+
+  /// The blocks of a language, without their fences.
+  private static func blocks(_ language: String) throws -> [String] {
+    try page().components(separatedBy: "```\(language)\n").dropFirst().map { rest in
+      rest.components(separatedBy: "\n```")[0] + "\n"
+    }
+  }
+
+  private static func serve(schema: String, settings: [String: String], in folder: ScratchDirectory) throws
+    -> ServerProcess
+  {
+    let html = try #require(try blocks("html").first)
+    try FileManager.default.createDirectory(atPath: folder.file("app"), withIntermediateDirectories: true)
+    try html.write(toFile: folder.file("app/index.html"), atomically: true, encoding: .utf8)
+    try schema.write(toFile: folder.file("tasks.yaml"), atomically: true, encoding: .utf8)
+    return try ServerProcess(
+      "--schema", folder.file("tasks.yaml"), "--store", folder.file("tasks"), "--public", folder.file("app"),
+      settings: settings.merging(["seed": "none"]) { $1 })
+  }
+
+  private static func use(_ server: ServerProcess, _ token: String...) throws -> String {
+    let browser = try ChildProcess.start(
+      PackageFolder.python, [PackageFolder.script("first_application.py"), server.url] + token)
+    let status = try browser.exitStatus(within: 180)
+    return status == 0 ? browser.output : "\(browser.output)\(browser.errors)"
+  }
+
+  @Test("What is done in one tab is seen in the other, and the page has at most 40 lines of HTML")
+  func using() throws {
+    let folder = try ScratchDirectory()
+    let server = try Self.serve(schema: try #require(try Self.blocks("yaml").first), settings: [:], in: folder)
+    #expect(try Self.use(server) == "done\n")
+    #expect(try server.stop() == 0)
+    #expect(try Self.blocks("html")[0].split(separator: "\n").count <= 40)
+  }
+
+  @Test("With the rules of the page and a session the same holds")
+  func signingIn() throws {
+    let blocks = try Self.blocks("yaml")
+    try #require(blocks.count == 2)
+    let keys = try #require(blocks[0].components(separatedBy: "  Task:\n").last)
+    let folder = try ScratchDirectory()
+    try Self.keyway("token", "--new-key", "--keys", folder.file("keys.json"))
+    let token = try Self.keyway("token", "--keys", folder.file("keys.json"), "--sub", "ann")
+    let server = try Self.serve(
+      schema: blocks[1] + keys, settings: ["access.keys": folder.file("keys.json")], in: folder)
+    #expect(try Self.use(server, token) == "done\n")
+    #expect(try server.client.send("POST", "/v1/objects/Task", body: #"{"title":"t"}"#).status == 401)
+    #expect(try server.stop() == 0)
+  }
+
+  @discardableResult
+  private static func keyway(_ arguments: String...) throws -> String {
+    let process = try ChildProcess.start(PackageFolder.keyway, arguments)
+    try #require(try process.exitStatus(within: 60) == 0)
+    return process.output.trimmingCharacters(in: .whitespacesAndNewlines)
+  }
+}

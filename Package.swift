@@ -94,6 +94,7 @@ let package = Package(
       dependencies: [
         "Journal", "KeyValueModel", "KeyValueObserving", "Locking", "Scheduling",
         .product(name: "DequeModule", package: "swift-collections"),
+        .product(name: "HeapModule", package: "swift-collections"),
       ],
       swiftSettings: strict),
     .target(

@@ -1,8 +1,10 @@
 import Dispatch
+import HTTPServer
 import ModelStore
 
 /// Lets go, every second, of what is remembered of requests and has become too old or too large, also when no request
-/// comes; reads keys that have changed, and ends the streams of those who are no longer known.
+/// comes; ends what is to end by itself; reads keys that have changed, and ends the streams of those who are no longer
+/// known.
 final class Housekeeper: Sendable {
   /// Short enough that a stream ends within a second after the token that it was opened with.
   private static let interval = DispatchTimeInterval.milliseconds(500)
@@ -46,6 +48,14 @@ final class Housekeeper: Sendable {
     access.reloadKeys()
     access.sessions.sweep(now: access.present)
     streams.sweepCutStreams()
+    store.endLeases(of: streams)
     streams.expire(streams.owners.takeInvalid(access.validity))
+  }
+}
+
+extension Store {
+  /// Deletes the objects whose time has come, or whose stream is gone for good.
+  func endLeases(of streams: StreamRegistry) {
+    endLeases { streams.isThere(StreamID($0)) }
   }
 }

@@ -72,6 +72,13 @@ package final class KeywayServer: Sendable {
       return limits
     }
 
+    /// The bounds of the store with what `streams.resumeSeconds` says of its leases.
+    var storeLimits: StoreLimits {
+      var limits = store
+      limits.streamLeaseSeconds = streams.resumeSeconds
+      return limits
+    }
+
     /// The most steps that one request may take to read, or to open its live queries. `request.steps`.
     package var requestSteps: Int {
       get { requests.steps }
@@ -132,7 +139,7 @@ package final class KeywayServer: Sendable {
       Identifiers.monotonicNanoseconds
     }
     store = Store(
-      schema: schema, journal: journal, limits: configuration.store,
+      schema: schema, journal: journal, limits: configuration.storeLimits,
       publisher: NodePublisher(streams: streams, node: node),
       now: { Identifiers.epochMilliseconds }, notify: { Self.note($0, conditions) })
     let pages = PageStore(limits: configuration.pages, ledger: ledger, now: now, random: random)
@@ -195,6 +202,7 @@ package final class KeywayServer: Sendable {
     let budget = Duration.seconds(seconds)
     let deadline = ContinuousClock.now + budget
     api.beginDraining()
+    store.holdLeases()
     hub.drain(until: deadline - min(.seconds(1), budget / 2))
     http.stop(until: deadline)
     api.stop()

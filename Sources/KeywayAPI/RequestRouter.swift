@@ -54,15 +54,17 @@ final class RequestRouter: RequestHandler, Sendable {
     let writer = TransactionWriter(store: store, readings: readings, limits: limits)
     table = RouteTable(
       Handlers(
-        objects: ObjectHandlers(store: store, writer: writer, readings: readings, limits: limits, makeID: makeID),
+        objects: ObjectHandlers(
+          store: store, writer: writer, readings: readings, limits: limits, streams: streams.registry, makeID: makeID),
         keyPaths: KeyPathHandlers(store: store, writer: writer, readings: readings, limits: limits, makeID: makeID),
         fetches: FetchHandler(store: store, pages: pages, readings: readings),
-        transactions: TransactionHandler(schema: store.schema, writer: writer, limits: limits, makeID: makeID),
+        transactions: TransactionHandler(
+          schema: store.schema, writer: writer, limits: limits, streams: streams.registry, makeID: makeID),
         objectStreams: ObjectStreamHandlers(store: store, streams: streams.objects, resumptions: resumptions),
         queryStreams: QueryStreamHandler(store: store, streams: streams.queries, openings: queryOpenings),
         cells: CellHandlers(
           store: store, streams: streams.cells, openings: queryOpenings, resumptions: resumptions, readings: readings),
-        streams: StreamHandlers(streams: streams.registry, readings: readings),
+        streams: StreamHandlers(store: store, streams: streams.registry, readings: readings),
         journal: JournalHandler(store: store, streams: streams.journal, readings: readings, limits: limits),
         schema: SchemaHandlers(schema: store.schema),
         operations: OperationsHandlers(

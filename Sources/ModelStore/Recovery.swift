@@ -59,7 +59,7 @@ package struct Recovery {
       if newest < end { next = Chunk(of: journal, after: newest, through: end) }
       var attachments: [StoredAttachment] = []
       for (record, transaction) in records {
-        let commit = try carryOut(transaction, record.revision, &model)
+        let commit = try carryOut(transaction, record, &model)
         if let attachment = record.attachment {
           attachments.append(StoredAttachment(milliseconds: record.milliseconds, bytes: attachment))
         }
@@ -73,12 +73,12 @@ package struct Recovery {
   }
 
   private func carryOut(
-    _ transaction: Transaction, _ revision: Revision, _ model: inout Model
+    _ transaction: Transaction, _ record: JournalRecord, _ model: inout Model
   ) throws(StoreError) -> Commit {
     do throws(ModelError) {
-      return try model.commit(transaction)
+      return try model.commit(transaction, at: record.milliseconds)
     } catch {
-      throw .replay(revision: revision, reason: error.detail)
+      throw .replay(revision: record.revision, reason: error.detail)
     }
   }
 

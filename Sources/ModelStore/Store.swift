@@ -70,17 +70,20 @@ package final class Store: Sendable {
   /// Tells the operator.
   let notify: @Sendable (StoreNotice) -> Void
   let keeper: JournalKeeper
+  let leases: LeaseKeeper
   private let publisher: any StorePublisher
   /// What was worked out for resuming clients. Taken with no other lock but the publication's.
   let missedCommits: Locked<BoundedCache<Revision, MissedCommits>>
   let resumedQueries: Locked<BoundedCache<ResumedQueryKey, PreparedQuery>>
 
   /// A store without objects over a journal, which `recover` reads. `publisher` is told of each batch of commits; `now`
-  /// gives milliseconds since 1970; `notify` is told what an operator should know, once when it begins and once when it
-  /// ends, from any thread, and must not call the store.
+  /// gives milliseconds since 1970, and `elapsed` those of a clock that only grows, by which leases run; `notify` is
+  /// told what an operator should know, once when it begins and once when it ends, from any thread, and must not call
+  /// the store.
   package init(
     schema: Schema, journal: any TransactionJournal, limits: StoreLimits, publisher: any StorePublisher,
-    now: @escaping @Sendable () -> Int64, notify: @escaping @Sendable (StoreNotice) -> Void = { _ in }
+    now: @escaping @Sendable () -> Int64, elapsed: @escaping @Sendable () -> UInt64 = Store.elapsedMilliseconds,
+    notify: @escaping @Sendable (StoreNotice) -> Void = { _ in }
   ) {
     self.schema = schema
     self.journal = journal
@@ -96,6 +99,7 @@ package final class Store: Sendable {
     latest = Locked(snapshot)
     currentCondition = Locked(journal.bounds.last == 0 ? .serving : .recovering(RecoveryProgress()))
     keeper = JournalKeeper(journal: journal, limits: limits, notify: notify)
+    leases = LeaseKeeper(elapsed: elapsed)
     missedCommits = Locked(BoundedCache(weightLimit: limits.resumedRevisions))
     resumedQueries = Locked(BoundedCache(weightLimit: limits.resumedRows))
   }
@@ -190,7 +194,7 @@ package final class Store: Sendable {
       while let submission = rest.first, bytes < limits.batchBytes {
         rest.removeFirst()
         let outcome = Result { () throws(ModelError) in
-          try writing.model.commit(submission.transaction, limits: submission.limits)
+          try writing.model.commit(submission.transaction, limits: submission.limits, at: milliseconds)
         }
         if case .success(let commit) = outcome {
           commits.append(commit)
@@ -217,6 +221,7 @@ package final class Store: Sendable {
         return StoreUnavailable(reason: journal.publicReason(error))
       }
       becomeAvailable()
+      leases.note(commits)
       publish(commits, writing.model.state, writing.model.revision, milliseconds)
       keeper.note(records: records.count, bytes: bytes, of: self)
       return nil
@@ -273,6 +278,8 @@ package final class Store: Sendable {
   /// Publishes what was recovered. There is no observer yet.
   func adopt(_ model: Model, _ history: History) {
     writing.withLock { $0.model = model }
+    // A little earlier than their clients may come back at the latest: what is late is deleted within a second.
+    leases.restore(model.state, wall: now(), grace: UInt64(max(0, limits.streamLeaseSeconds - 1)) * 1_000)
     publication.withLock { publication in
       let snapshot = Snapshot(
         state: model.state, revision: model.revision, oldestResumable: history.oldestResumable(at: model.revision),

@@ -17,6 +17,8 @@ package struct StoreLimits: Sendable {
   package var historyBytes = 64 * 1024 * 1024
   /// How long commits are kept for resuming clients, in seconds; 0 for as long as there is room. `history.seconds`.
   package var historySeconds = 86_400
+  /// Within how many seconds of a restart the objects end that last with a stream. `streams.resumeSeconds`.
+  package var streamLeaseSeconds = 60
   /// After how many commits the state is written down anew. `snapshot.revisions`.
   package var snapshotRevisions = 100_000
   /// After how many bytes of the journal the state is written down anew. `snapshot.bytes`.

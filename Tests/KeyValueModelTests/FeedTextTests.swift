@@ -9,6 +9,8 @@ struct FeedTextTests {
     "Each operation is told in exactly this form",
     arguments: [
       (#"["create","A/1",{"b":1,"c":1.0}]"#, #"{"op":"create","object":"A/1","value":{"b":1,"c":1.0}}"#),
+      (#"["lifetime","A/1",60]"#, #"{"op":"lifetime","object":"A/1","lifetime":60}"#),
+      (#"["lifetime","A/1","stream=7"]"#, #"{"op":"lifetime","object":"A/1","lifetime":"stream"}"#),
       (#"["put","A/1",{}]"#, #"{"op":"put","object":"A/1","value":{}}"#),
       (#"["set","A/1","b.c",-0.0]"#, #"{"op":"set","object":"A/1","keyPath":"b.c","value":-0.0}"#),
       (

@@ -40,6 +40,9 @@ struct JournalTextTests {
       #"["willChange","Account/1","balance"]"#,
       #"["didChange","Account/1","balance"]"#,
       #"["require","Account/1",18446744073709551615]"#,
+      #"["lifetime","Account/1",31536000]"#,
+      #"["lifetime","Account/1","stream=18446744073709551615"]"#,
+      #"["lifetime","Account/1","none"]"#,
     ])
   func exactText(operation: String) throws {
     let text = "[\"me\",[\(operation),\(operation)]]"

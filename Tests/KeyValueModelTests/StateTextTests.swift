@@ -108,7 +108,7 @@ struct StateTextTests {
       (#"[["Person",["name"],[["a",1,2,null]]]]"#, "Person/a was changed before it was made (byte 29)"),
       (#"[["Person",["name"],[["a",1,1,5]]]]"#, "'name' wants a string and is a number (byte 30)"),
       (#"[["Person",["name"],[["a",1,1]]]]"#, "a ',' is missing (byte 29)"),
-      (#"[["Person",["name"],[["a",1,1,null,1]]]]"#, "a ']' is missing (byte 34)"),
+      (#"[["Person",["name"],[["a",1,1,null,1]]]]"#, "a '[' is missing (byte 35)"),
       (#"[["Person",["name"],[["a",1,1,null]]]]]"#, "something follows the value (byte 38)"),
       (#"[["Person",["name"],[["a",1,1,null],["a",1,1,null]]]]"#, "Person/a is there twice (byte 0)"),
     ])

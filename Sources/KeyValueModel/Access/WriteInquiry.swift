@@ -63,6 +63,8 @@ struct WriteInquiry {
       try askUpdate(of: reference, index, former)
       try askKeys([key], reference, in: schema)
     case .require: try requireReadable(reference, in: former)
+    // A part of the write before it, which was asked.
+    case .lifetime: break
     }
   }
 

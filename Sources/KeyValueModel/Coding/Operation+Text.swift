@@ -43,6 +43,7 @@ extension Operand {
     case .mutation(let mutation): bytes.appendJSONString(mutation.rawValue)
     case .patch(let patch): bytes.appendList(patch.operations) { $0.append(form, to: &$1) }
     case .revision(let revision): bytes.appendDecimal(revision)
+    case .lifetime(let lifetime): lifetime.append(form, to: &bytes)
     }
   }
 }

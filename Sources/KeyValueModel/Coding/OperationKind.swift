@@ -2,7 +2,7 @@
 /// commits and what clients send are written and read.
 package enum OperationKind: String, CaseIterable, Sendable {
   case create, put, set, patch, jsonPatch, insert, removeIndexes, removeMembers, replace, mutateSet, delete
-  case willChange, didChange, require
+  case willChange, didChange, require, lifetime
 
   /// What stands behind the object, in the order of the journal.
   package var operands: [OperandForm] {
@@ -18,6 +18,7 @@ package enum OperationKind: String, CaseIterable, Sendable {
     case .delete: []
     case .willChange, .didChange: [.key]
     case .require: [.revision]
+    case .lifetime: [.lifetime]
     }
   }
 
@@ -31,12 +32,12 @@ package enum OperationKind: String, CaseIterable, Sendable {
   }
 
   /// Whether a transaction may have it: the others are made of requests of their own.
-  package var isSent: Bool { self != .put && self != .jsonPatch && self != .mutateSet }
+  package var isSent: Bool { self != .put && self != .jsonPatch && self != .mutateSet && self != .lifetime }
 }
 
 /// What one operand of an operation is, and what it is called as a member of a JSON object.
 package enum OperandForm: Sendable {
-  case keyPath, key, body, value, values, members, indexes, optionalIndexes, mutation, patch, revision
+  case keyPath, key, body, value, values, members, indexes, optionalIndexes, mutation, patch, revision, lifetime
 
   /// The name of the member.
   package var name: String {
@@ -48,6 +49,7 @@ package enum OperandForm: Sendable {
     case .mutation: "operation"
     case .patch: "patch"
     case .revision: "revision"
+    case .lifetime: "lifetime"
     }
   }
 }
@@ -72,6 +74,8 @@ package enum Operand: Sendable {
   case patch(JSONPatch)
   /// A revision.
   case revision(Revision)
+  /// How long an object is to last.
+  case lifetime(Lifetime)
 }
 
 extension Operation {
@@ -95,6 +99,7 @@ extension Operation {
     case .willChange(_, let key): (.willChange, [.text(key)])
     case .didChange(_, let key): (.didChange, [.text(key)])
     case .require(_, let revision): (.require, [.revision(revision)])
+    case .lifetime(_, let lifetime): (.lifetime, [.lifetime(lifetime)])
     }
   }
 
@@ -121,6 +126,7 @@ extension Operation {
     case (.willChange, .text(let key), nil, nil): self = .willChange(object, key: key)
     case (.didChange, .text(let key), nil, nil): self = .didChange(object, key: key)
     case (.require, .revision(let revision), nil, nil): self = .require(object, revision)
+    case (.lifetime, .lifetime(let lifetime), nil, nil): self = .lifetime(object, lifetime)
     default: preconditionFailure("these are no operands of \(kind)")
     }
   }

@@ -6,7 +6,8 @@ extension Transaction {
   ///
   /// Operations are written as a transaction takes them over HTTP, and do the same when they are sent again: doubles
   /// keep a fraction or an exponent, and an object that was made in place names itself. Those that cannot be sent so
-  /// have forms of their own, which are refused there: `put`, `patch` with a JSON Patch in `patch`, and `mutateSet`.
+  /// have forms of their own, which are refused there: `put`, `patch` with a JSON Patch in `patch`, `mutateSet`,
+  /// and `lifetime`, which stands behind the write that said it and names no stream.
   package func appendFeedText(revision: Revision, milliseconds: Int64, to bytes: inout [UInt8]) {
     bytes.append(contentsOf: "{\"revision\":".utf8)
     bytes.appendDecimal(revision)

@@ -1,12 +1,12 @@
 extension Entity {
   /// The keys that the members of a body set, in its order, with their values. `@ref` must be the right one; it and
-  /// `@revision` are ignored. A name that no key has is `invalid-value`: what the request names is there, and what it
-  /// says of it is wrong.
+  /// `@revision` and `@lifetime` are ignored. A name that no key has is `invalid-value`: what the request names is
+  /// there, and what it says of it is wrong.
   func settings(_ body: JSONObject, of reference: Reference) throws(ModelError) -> [(Int, Value)] {
     var values: [(Int, Value)] = []
     for name in body.members.keys {
       let value = body[name] ?? .null
-      if name == "@revision" { continue }
+      if name == "@revision" || name == "@lifetime" { continue }
       if name == "@ref" {
         guard value == .string(reference.text) else {
           throw ModelError(.invalidValue, "@ref is \(value.json), not \(reference)", object: reference, keyPath: name)

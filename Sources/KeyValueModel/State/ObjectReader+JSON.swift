@@ -1,5 +1,6 @@
 extension ObjectReader {
-  /// Appends an object as the specification has it, section 3: `@ref`, `@revision`, and all keys in the schema's order.
+  /// Appends an object as the specification has it, section 3: `@ref`, `@revision`, `@lifetime` where it
+  /// has one, and all keys in the schema's order.
   /// Gives the last revision that changed anything of it, which is its `ETag`.
   ///
   /// Once there are more than `limit` bytes it stops, soon after; what it has appended is then no JSON.
@@ -12,6 +13,7 @@ extension ObjectReader {
     bytes.append(contentsOf: reference.text.utf8)
     bytes.append(contentsOf: "\",\"@revision\":".utf8)
     bytes.appendDecimal(record.revision)
+    record.lease?.appendMember(to: &bytes)
     let layout = record.entity.layout
     for (key, column) in layout.columns.enumerated() {
       bytes.append(contentsOf: layout.names[Int(column.nameStart)..<Int(column.nameEnd)])

@@ -13,13 +13,16 @@ public struct ObjectRecord: Sendable {
   public private(set) var values: [Value]
   /// About how many bytes the values have as JSON: kept, so that a change does not look at them all.
   package private(set) var textBytes: Int
+  /// What ends the object by itself; nil where nothing does.
+  package internal(set) var lease: Lease?
 
   /// An object as it stood. `values` has one for each stored key, in the order of `Key.storage`.
-  package init(entity: Entity, revision: Revision, createdAt: Revision, values: [Value]) {
+  package init(entity: Entity, revision: Revision, createdAt: Revision, values: [Value], lease: Lease? = nil) {
     self.entity = entity
     self.revision = revision
     self.createdAt = createdAt
     self.values = values
+    self.lease = lease
     textBytes = values.reduce(0) { $0 + $1.textBytes }
   }
 

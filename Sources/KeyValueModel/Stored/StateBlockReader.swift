@@ -69,7 +69,9 @@ struct StateBlockReader {
       try parser.expect(",")
       values.append(try parser.parseValue(of: column, named: name))
     }
+    let lease = parser.takes(",") ? try parser.parseLease() : nil
     try parser.expect("]")
-    objects.append((reference, ObjectRecord(entity: entity, revision: revision, createdAt: createdAt, values: values)))
+    let record = ObjectRecord(entity: entity, revision: revision, createdAt: createdAt, values: values, lease: lease)
+    objects.append((reference, record))
   }
 }

@@ -2,7 +2,8 @@
 ///
 /// A block is a JSON array with an element for each entity that it has objects of: the entity, the names of its stored
 /// keys, and for each object its id, the revision that last set a key, the revision that made it, and the values of the
-/// keys: `[["Account",["balance","owner"],[["1",12,3,100.0,"Person/7"],…]],…]`. Objects come in the order of the
+/// keys: `[["Account",["balance","owner"],[["1",12,3,100.0,"Person/7"],…]],…]`. Behind the values stands the lease of
+/// an object that has one. Objects come in the order of the
 /// schema's entities and of their references, so that the same state makes the same blocks.
 package struct StateEncoder: Sendable {
   private let state: ModelState
@@ -76,6 +77,7 @@ package struct StateEncoder: Sendable {
       bytes.appendComma()
       column.append(value, to: &bytes)
     }
+    record.lease?.appendStoredText(to: &bytes)
     bytes.append(UInt8(ascii: "]"))
   }
 }

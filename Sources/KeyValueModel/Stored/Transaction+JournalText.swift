@@ -68,6 +68,7 @@ extension JSONParser where Dialect == StoredJSON {
       let operations = try parseList { parser throws(JSONError) in try parser.parsePatchOperation() }
       return .patch(JSONPatch(operations: operations))
     case .revision: return .revision(try parseUnsigned())
+    case .lifetime: return .lifetime(try parseLifetime())
     }
   }
 

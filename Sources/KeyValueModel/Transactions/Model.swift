@@ -20,14 +20,14 @@ public struct Model: Sendable {
   public var schema: Schema { state.schema }
 
   /// Applies a transaction and gives it the next revision. One that fails leaves everything as it was, also one that
-  /// is over the limits.
+  /// is over the limits. `milliseconds`, since 1970, is when lifetimes begin.
   public mutating func commit(
-    _ transaction: Transaction, limits: TransactionLimits = .unlimited
+    _ transaction: Transaction, limits: TransactionLimits = .unlimited, at milliseconds: Int64 = 0
   ) throws(ModelError) -> Commit {
     let inquiry = try transaction.access.map { access throws(ModelError) in try ask(access, about: transaction) }
     for precondition in transaction.preconditions { try check(precondition) }
     var application = TransactionApplication(
-      taking: &state, revision: revision + 1, limits: limits, inquiry: inquiry)
+      taking: &state, revision: revision + 1, milliseconds: milliseconds, limits: limits, inquiry: inquiry)
     do throws(ModelError) {
       try application.apply(transaction.operations, transaction.preparations)
     } catch {

@@ -73,6 +73,7 @@ struct ObjectPatch: Sendable {
     var document: JSONObject = [
       "@ref": .string(reference.text), "@revision": .integer(Int64(clamping: record.revision)),
     ]
+    document["@lifetime"] = record.lease?.shown
     for (index, key) in record.entity.keys.enumerated() where named?.contains(key.name) ?? true {
       if hidden.contains(index) { continue }
       let value = state.value(of: record, reference, key: index)

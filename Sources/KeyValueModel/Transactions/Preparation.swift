@@ -39,7 +39,8 @@ extension Transaction {
       check.look(at: members, of: toMany, key, owner: keyPath == key.name ? reference : nil)
     case .jsonPatch(_, let patch):
       return PreparedPatch(patch, of: reference, in: state, limits).map(Preparation.patched) ?? .none
-    case .removeIndexes, .removeMembers, .delete, .willChange, .didChange, .require: return .none
+    case .removeIndexes, .removeMembers, .delete, .willChange, .didChange, .require, .lifetime:
+      return .none
     }
     return check.outcome
   }

@@ -5,6 +5,8 @@
 struct StateEditor {
   private(set) var state: ModelState
   let revision: Revision
+  /// When the transaction is committed, in milliseconds since 1970.
+  private let milliseconds: Int64
   /// What the transaction has taken of its limits.
   var budget: TransactionBudget
   /// The objects that were written, as they stood before the transaction.
@@ -29,7 +31,8 @@ struct StateEditor {
 
   /// Takes the state away from the caller until `giveBack`: with a second owner, each write would copy a path of the
   /// tree.
-  init(taking state: inout ModelState, revision: Revision, limits: TransactionLimits) {
+  init(taking state: inout ModelState, revision: Revision, milliseconds: Int64, limits: TransactionLimits) {
+    self.milliseconds = milliseconds
     budget = TransactionBudget(limits)
     self.state = ModelState(placeholderFor: state.schema)
     self.revision = revision
@@ -84,6 +87,13 @@ struct StateEditor {
     made.insert(reference)
     write(
       reference, ObjectRecord(entity: entity, revision: revision, createdAt: revision, values: entity.emptyValues))
+  }
+
+  /// Gives an object a lifetime in place of the one that it has. No key is set.
+  mutating func setLifetime(_ lifetime: Lifetime, of reference: Reference) throws(ModelError) {
+    var record = try state.requireRecord(reference)
+    record.lease = Lease(lifetime, revision: revision, milliseconds: milliseconds)
+    write(reference, record)
   }
 
   /// The one way to change an object.

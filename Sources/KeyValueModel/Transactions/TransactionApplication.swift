@@ -5,6 +5,8 @@ struct TransactionApplication {
   private var results: [Reference] = []
   /// The operations that opened the brackets that are open.
   private var openBrackets: [BracketKey: [Int]] = [:]
+  /// The operation under way.
+  private var position = 0
 
   /// What the rules are asked; nil where they are not.
   private var inquiry: WriteInquiry?
@@ -15,9 +17,13 @@ struct TransactionApplication {
   }
 
   /// Takes the state away from the caller until `giveBack`.
-  init(taking state: inout ModelState, revision: Revision, limits: TransactionLimits, inquiry: WriteInquiry? = nil) {
+  init(
+    taking state: inout ModelState, revision: Revision, milliseconds: Int64, limits: TransactionLimits,
+    inquiry: WriteInquiry? = nil
+  ) {
     self.inquiry = inquiry
-    writer = ObjectWriter(editor: StateEditor(taking: &state, revision: revision, limits: limits))
+    writer = ObjectWriter(
+      editor: StateEditor(taking: &state, revision: revision, milliseconds: milliseconds, limits: limits))
   }
 
   /// Puts the state where the caller has it, and has none any more.
@@ -36,6 +42,7 @@ struct TransactionApplication {
   /// Applies the operations in order. A failure names the operation where there is more than one.
   mutating func apply(_ operations: [Operation], _ preparations: [Preparation]) throws(ModelError) {
     for (index, operation) in operations.enumerated() {
+      position = index
       do throws(ModelError) {
         try ask(operation, index)
         try applyOrAsk(operation, index < preparations.count ? preparations[index] : .none)
@@ -115,9 +122,11 @@ struct TransactionApplication {
     case .willChange(let reference, let key): return try openBracket(reference, key)
     case .didChange(let reference, let key): return try closeBracket(reference, key)
     case .require(let reference, let since): return try require(reference, since)
+    case .lifetime(let reference, let lifetime): try writer.editor.setLifetime(lifetime, of: reference)
     }
     try writer.editor.checkBudget()
     steps.append(writer.editor.finishedOperation())
+    if case .lifetime = operation { return }
     results.append(operation.reference)
   }
 
@@ -139,8 +148,7 @@ struct TransactionApplication {
 
   private mutating func openBracket(_ reference: Reference, _ name: String) throws(ModelError) {
     let key = try bracketKey(reference, name)
-    // Each operation has one result, so there are as many as operations before this one.
-    openBrackets[key, default: []].append(results.count)
+    openBrackets[key, default: []].append(position)
     steps.append(Commit.Step(kind: .willChange(reference, key: key.key), writes: []))
     results.append(reference)
   }
@@ -194,7 +202,8 @@ extension Operation {
     case .create(let reference, _), .put(let reference, _), .set(let reference, _, _), .patch(let reference, _),
       .jsonPatch(let reference, _), .insert(let reference, _, _, _), .removeIndexes(let reference, _, _),
       .removeMembers(let reference, _, _), .replace(let reference, _, _, _), .mutateSet(let reference, _, _, _),
-      .delete(let reference), .willChange(let reference, _), .didChange(let reference, _), .require(let reference, _):
+      .delete(let reference), .willChange(let reference, _), .didChange(let reference, _), .require(let reference, _),
+      .lifetime(let reference, _):
       reference
     }
   }

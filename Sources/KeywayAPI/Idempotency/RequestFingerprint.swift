@@ -8,7 +8,7 @@ import HTTPTypes
 /// another. It is worked out on the thread of the request, and has the same length for every body.
 package struct RequestFingerprint: Hashable, Sendable {
   /// The header fields that a write heeds.
-  private static let names: [HTTPField.Name] = [.contentType, .ifMatch, .ifNoneMatch, .keywayWriter]
+  private static let names: [HTTPField.Name] = [.contentType, .ifMatch, .ifNoneMatch, .keywayWriter, .keywayLifetime]
 
   /// How many bytes it has.
   package static let byteCount = SHA256.byteCount

@@ -57,6 +57,7 @@ struct ObjectEncoder {
     if hidden.isEmpty {
       bytes.append(contentsOf: ",\"@revision\":".utf8)
       bytes.appendDecimal(record.revision)
+      record.lease?.appendMember(to: &bytes)
     }
     for index in record.entity.keys.indices where keys?.contains(index) ?? true && !hidden.contains(index) {
       bytes.append(UInt8(ascii: ","))

@@ -9,6 +9,7 @@ struct ObjectHandlers: Sendable {
   let writer: TransactionWriter
   let readings: Readings
   let limits: RequestLimits
+  let streams: StreamRegistry
   /// Gives the id of an object that is created without one.
   let makeID: @Sendable () -> String
 
@@ -59,7 +60,8 @@ struct ObjectHandlers: Sendable {
     guard let reference = Reference(entity: entity, id: newIDs.make()) else {
       throw Problem(.internalError, "no id could be made")
     }
-    let write = Write(operations: [.create(reference, body)], subject: .newObject, newIDs: newIDs.ids)
+    let lifetime = try lifetime(request, context, reference)
+    let write = Write(operations: [.create(reference, body)] + lifetime, subject: .newObject, newIDs: newIDs.ids)
     return try writer.submit(write, request, context) { [store, limits, viewer = context.viewer] _, state in
       Self.written(reference, for: viewer, in: state, of: store, limits, isNew: true)
     }
@@ -74,7 +76,8 @@ struct ObjectHandlers: Sendable {
     }
     try context.target.allowOnly()
     let body = try Body.object(of: request)
-    let write = Write(operations: [.put(reference, body)], subject: .object(reference))
+    let lifetime = try lifetime(request, context, reference)
+    let write = Write(operations: [.put(reference, body)] + lifetime, subject: .object(reference))
     return try writer.submit(write, request, context) { [store, limits, viewer = context.viewer] commit, state in
       let isNew = commit.before.contains { $0.object == reference && $0.record == nil }
       return Self.written(reference, for: viewer, in: state, of: store, limits, isNew: isNew)
@@ -84,14 +87,16 @@ struct ObjectHandlers: Sendable {
   /// `PATCH`: a merge patch or a JSON Patch.
   func patch(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let reference = try context.reference(in: store.schema)
-    let operation = try writer.reading(reference, for: context.viewer) { () throws(Problem) -> Operation in
+    let operations = try writer.reading(reference, for: context.viewer) { () throws(Problem) -> [Operation] in
       try context.target.allowOnly()
+      let lifetime = try lifetime(request, context, reference)
       guard try Body.mediaType(of: request, among: Body.patchTypes) == Body.jsonPatch else {
-        return .patch(reference, try Body.object(of: request, types: Body.patchTypes))
+        return [.patch(reference, try Body.object(of: request, types: Body.patchTypes))] + lifetime
       }
-      return .jsonPatch(reference, try Body.jsonPatch(of: request, operationLimit: limits.patchOperations))
+      let patch = try Body.jsonPatch(of: request, operationLimit: limits.patchOperations)
+      return [.jsonPatch(reference, patch)] + lifetime
     }
-    let write = Write(operations: [operation], subject: .object(reference))
+    let write = Write(operations: operations, subject: .object(reference))
     return try writer.submit(write, request, context) { [store, limits, viewer = context.viewer] _, state in
       Self.written(reference, for: viewer, in: state, of: store, limits, isNew: false)
     }
@@ -105,6 +110,13 @@ struct ObjectHandlers: Sendable {
     return try writer.submit(write, request, context) { _, _ in
       Response(status: .noContent)
     }
+  }
+
+  /// What `Keyway-Lifetime` adds to a write.
+  private func lifetime(
+    _ request: borrowing Request, _ context: RequestContext, _ reference: Reference
+  ) throws(Problem) -> [Operation] {
+    try LifetimeReader(streams: streams, requester: context.requester).operation(of: request, on: reference)
   }
 
   /// The object as a write left it.

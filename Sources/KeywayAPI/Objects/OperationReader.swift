@@ -25,6 +25,15 @@ struct OperationReader {
     return Operation(kind, reference, operands)
   }
 
+  /// The kinds that may say how long their object is to last.
+  private static let leasing: Set<OperationKind> = [.create, .patch]
+
+  /// How long the object is to last; nil where the operation, which has been read, does not say.
+  func lifetime(_ reader: LifetimeReader) throws(ModelError) -> Lifetime? {
+    guard let value = members["lifetime"] else { return nil }
+    return try reader.lifetime(value)
+  }
+
   /// The kind that `op` names, once nothing but its members is there. Two kinds are called `remove`: one has places,
   /// the other members.
   private func kind() throws(ModelError) -> OperationKind {
@@ -33,6 +42,7 @@ struct OperationReader {
     guard let first = kinds.first else { throw ModelError(.invalidValue, "'\(name)' is no operation") }
     var names = ["object"] + (first == .create ? ["entity"] : [])
     for operand in kinds.flatMap(\.operands) where !names.contains(operand.name) { names.append(operand.name) }
+    if Self.leasing.contains(first) { names.append("lifetime") }
     for member in members.members.keys where member != "op" && !names.contains(member) {
       throw ModelError(
         .invalidValue, "'\(member)' is no member of this operation; it has \(names.joined(separator: ", "))")
@@ -69,7 +79,7 @@ struct OperationReader {
         throw ModelError(.invalidValue, "revision is a whole number from 0")
       }
       return .revision(Revision(revision))
-    case .mutation, .patch: break
+    case .mutation, .patch, .lifetime: break
     }
     throw ModelError(.invalidValue, "'\(form.name)' cannot be sent")
   }

@@ -8,6 +8,7 @@ struct TransactionHandler: Sendable {
   let schema: Schema
   let writer: TransactionWriter
   let limits: RequestLimits
+  let streams: StreamRegistry
   /// Gives the id of an object that is created without one.
   let makeID: @Sendable () -> String
 
@@ -29,10 +30,16 @@ struct TransactionHandler: Sendable {
     // What names no object asks no rule, and still makes a revision.
     if elements.isEmpty, context.requester.isUnknown { throw AccessControl.unauthenticated }
     let newIDs = NewIDs(makeID)
+    let lifetimes = LifetimeReader(streams: streams, requester: context.requester)
     var operations: [Operation] = []
     for (index, element) in elements.enumerated() {
       do throws(ModelError) {
-        operations.append(try OperationReader(element, schema, makeID: newIDs.make).operation())
+        let reader = try OperationReader(element, schema, makeID: newIDs.make)
+        let operation = try reader.operation()
+        operations.append(operation)
+        if let lifetime = try reader.lifetime(lifetimes) {
+          operations.append(.lifetime(operation.reference, lifetime))
+        }
       } catch {
         var located = error
         located.operation = index

@@ -38,6 +38,14 @@ struct Write: Sendable {
     return isAbout(moreThan: bytes, in: store.snapshot.state)
   }
 
+  /// How many operations the client sent: what some say of a lifetime is one of its own to the model.
+  private var sentCount: Int { operations.count { !$0.isLifetime } }
+
+  /// Where the operation at `index` stood among those that the client sent; nil where it sent only one.
+  private func sentPosition(_ index: Int) -> Int? {
+    sentCount > 1 ? max(0, operations.prefix(index + 1).count { !$0.isLifetime } - 1) : nil
+  }
+
   /// What the model refuses, as it is said to the client: an object that got its id from the server, and that now never
   /// was, is not named; and a transaction of one operation has an index too.
   func refusal(_ error: ModelError) -> Problem {
@@ -47,7 +55,8 @@ struct Write: Sendable {
       (unnamed.keyPath, unnamed.operation) = (error.keyPath, error.operation)
       error = unnamed
     }
-    if case .transaction = subject, operations.count == 1 { error.operation = 0 }
+    error.operation = error.operation.flatMap(sentPosition)
+    if case .transaction = subject, sentCount == 1 { error.operation = 0 }
     return Problem(error)
   }
 }
@@ -67,4 +76,8 @@ final class NewIDs {
     ids.insert(id)
     return id
   }
+}
+
+extension Operation {
+  fileprivate var isLifetime: Bool { if case .lifetime = self { true } else { false } }
 }

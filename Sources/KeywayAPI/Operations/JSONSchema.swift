@@ -20,6 +20,9 @@ enum JSONSchema {
     var properties: JSONObject = [
       "@ref": .object(["type": .string("string"), "readOnly": .bool(true)]),
       "@revision": .object(["type": .string("integer"), "readOnly": .bool(true)]),
+      "@lifetime": .object([
+        "type": .array([.string("integer"), .string("string")]), "readOnly": .bool(true),
+      ]),
     ]
     var required: [Value] = []
     for key in entity.keys {

@@ -12,6 +12,8 @@ extension HTTPField.Name {
   package static let keywayCursor = named("Keyway-Cursor")
   /// `Keyway-Writer`: the name under which a client writes.
   package static let keywayWriter = named("Keyway-Writer")
+  /// `Keyway-Lifetime`: how long the object that is written is to last.
+  package static let keywayLifetime = named("Keyway-Lifetime")
   /// `Idempotency-Key`: makes a retried `POST` apply once.
   package static let idempotencyKey = named("Idempotency-Key")
   /// `Idempotency-Replayed`: on a response that is given again to a retry.

@@ -1,9 +1,11 @@
 import HTTPServer
 import HTTPTypes
+import ModelStore
 import Tokens
 
 /// Listing, inspecting and ending open streams of every kind.
 struct StreamHandlers: Sendable {
+  let store: Store
   let streams: StreamRegistry
   let readings: Readings
 
@@ -30,6 +32,7 @@ struct StreamHandlers: Sendable {
   func delete(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.target.allowOnly()
     try streams.endStream(context[.stream])
+    store.endLeases(of: streams)
     return .response(Response(status: .noContent))
   }
 }

@@ -296,6 +296,14 @@ package final class StreamRegistry: StorePublisher, Sendable {
     return subscription
   }
 
+  /// Whether a stream is open, or was cut and is kept for its client to come back.
+  func isThere(_ id: StreamID) -> Bool {
+    contents.withLock { contents in
+      if contents.cut.entry(id, at: services.now()) != nil { return true }
+      return contents.subscriptions[contents.connections[id] ?? id].map { !$0.isOver } ?? false
+    }
+  }
+
   // MARK: Owners
 
   /// A connection is for an identity: the stream, where it is a new one, belongs to its `sub`.

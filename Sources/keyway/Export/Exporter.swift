@@ -57,6 +57,7 @@ struct Exporter {
   private func append(_ object: JSONObject, to bytes: inout [UInt8]) {
     var object = object
     object["@revision"] = nil
+    object["@lifetime"] = nil
     if let text = object["@ref"]?.asString, let entity = Reference(text)?.entity {
       for (name, key) in schema.entities[entity] ?? [:] where key.kind == .computed { object[name] = nil }
     }

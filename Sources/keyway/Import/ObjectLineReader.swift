@@ -23,7 +23,7 @@ struct ObjectLineReader: Sendable {
     let reference = try reference(members)
     guard let keys = schema.entities[reference.entity] else { throw unknownEntity(reference.entity) }
     var row = ObjectLine(line: line.number, bytes: line.bytes.count, reference: reference)
-    for (name, value) in members.members where name != "@ref" && name != "@revision" {
+    for (name, value) in members.members where !["@ref", "@revision", "@lifetime"].contains(name) {
       if let key = keys[name] {
         try add(name, key, value, to: &row)
       } else if members["@ref"] != nil || !idKeys.contains(name) {

@@ -25,7 +25,7 @@ extension OracleWorld {
       try replace(at: indexes, members, try place(object, keyPath))
     case .mutateSet(let object, let keyPath, let mutation, let members):
       try mutate(mutation, members, try place(object, keyPath))
-    case .require: break
+    case .require, .lifetime: break
     case .jsonPatch: throw Refused()
     }
     finishSettings()

@@ -1,0 +1,99 @@
+/// What ends an object by itself: the last lifetime that a write gave it. Objects without one keep a null pointer.
+public final class Lease: Sendable {
+  /// What the write said; never `unlimited`.
+  public let lifetime: Lifetime
+  /// The revision that said so, which tells the lease from those before and after it.
+  public let revision: Revision
+  /// When the object is due, in milliseconds since 1970 by the clock of the commit; 0 where that is for a stream to
+  /// say.
+  public let deadline: Int64
+
+  /// A lease as it was written down.
+  package init(_ lifetime: Lifetime, revision: Revision, deadline: Int64) {
+    self.lifetime = lifetime
+    self.revision = revision
+    self.deadline = deadline
+  }
+
+  /// A lease that a commit at `milliseconds` since 1970 gives; nil where the lifetime is without limit.
+  convenience init?(_ lifetime: Lifetime, revision: Revision, milliseconds: Int64) {
+    switch lifetime {
+    case .unlimited: return nil
+    case .stream: self.init(lifetime, revision: revision, deadline: 0)
+    case .seconds(let seconds): self.init(lifetime, revision: revision, deadline: milliseconds + seconds * 1_000)
+    }
+  }
+
+  /// What clients are shown of it: the seconds as they were said, or `"stream"`, never which.
+  package var shown: Value {
+    if case .seconds(let seconds) = lifetime { .integer(seconds) } else { .string("stream") }
+  }
+
+  /// Appends `,"@lifetime":60` behind another member.
+  package func appendMember(to bytes: inout [UInt8]) {
+    bytes.append(contentsOf: ",\"@lifetime\":".utf8)
+    shown.appendJSON(to: &bytes)
+  }
+
+  // MARK: In snapshots
+
+  /// Appends `,[60,0,12,1700000000000]`: the seconds, 0 where there are none, the stream, the revision, the deadline.
+  func appendStoredText(to bytes: inout [UInt8]) {
+    bytes.append(contentsOf: ",[".utf8)
+    if case .seconds(let seconds) = lifetime { bytes.appendDecimal(seconds) } else { bytes.appendDecimal(0) }
+    bytes.appendComma()
+    if case .stream(let number) = lifetime { bytes.appendDecimal(number) } else { bytes.appendDecimal(0) }
+    bytes.appendComma()
+    bytes.appendDecimal(revision)
+    bytes.appendComma()
+    bytes.appendDecimal(max(0, deadline))
+    bytes.append(UInt8(ascii: "]"))
+  }
+}
+
+extension JSONParser where Dialect == StoredJSON {
+  /// The lease that `appendStoredText` wrote, behind its comma.
+  mutating func parseLease() throws(JSONError) -> Lease {
+    try expect("[")
+    let seconds = try parseUnsigned()
+    try expect(",")
+    let stream = try parseUnsigned()
+    try expect(",")
+    let revision = try parseUnsigned()
+    try expect(",")
+    let deadline = try parseUnsigned()
+    try expect("]")
+    guard seconds <= UInt64(Lifetime.maximumSeconds), let deadline = Int64(exactly: deadline) else {
+      throw error("a lease is too long")
+    }
+    let lifetime = seconds == 0 ? Lifetime.stream(stream) : .seconds(Int64(seconds))
+    return Lease(lifetime, revision: revision, deadline: deadline)
+  }
+
+  /// The operand of an operation `lifetime`: `60`, `"stream=12"` or `"none"`.
+  mutating func parseLifetime() throws(JSONError) -> Lifetime {
+    guard isNext("\"") else {
+      let seconds = try parseUnsigned()
+      guard (1...UInt64(Lifetime.maximumSeconds)).contains(seconds) else { throw error("a lifetime is too long") }
+      return .seconds(Int64(seconds))
+    }
+    let text = try parseQuoted()
+    if text == "none" { return .unlimited }
+    guard text.hasPrefix("stream="), let number = UInt64(text.dropFirst(7)) else {
+      throw error("'\(text)' is no lifetime")
+    }
+    return .stream(number)
+  }
+}
+
+extension Lifetime {
+  /// Appends the operand of an operation: for the journal with the stream, for the feed without.
+  func append(_ form: StoredValueForm, to bytes: inout [UInt8]) {
+    switch (self, form) {
+    case (.seconds(let seconds), _): bytes.appendDecimal(seconds)
+    case (.stream(let number), .exact): bytes.appendJSONString("stream=\(number)")
+    case (.stream, .plain): bytes.appendJSONString("stream")
+    case (.unlimited, _): bytes.appendJSONString("none")
+    }
+  }
+}

@@ -1,0 +1,60 @@
+import Expressions
+import HTTPServer
+import KeyValueModel
+import Tokens
+
+/// Reads how long an object is to last: `Keyway-Lifetime`, or `lifetime` in a transaction (the specification,
+/// section 3).
+struct LifetimeReader: Sendable {
+  let streams: StreamRegistry
+  let requester: Requester
+
+  private static let rule =
+    "is the seconds that the object is to last, 1 to \(Lifetime.maximumSeconds), stream= with the name of a stream "
+    + "that is there, or none"
+
+  /// What the header of a request for an object says; nil where there is none. Throws `invalid-value`.
+  func operation(of request: borrowing Request, on reference: Reference) throws(Problem) -> [Operation] {
+    guard let text = request.header(.keywayLifetime) else { return [] }
+    guard let lifetime = lifetime(text, seconds: Self.seconds(text)) else {
+      throw Problem(.invalidValue, "Keyway-Lifetime \(Self.rule)")
+    }
+    return [.lifetime(reference, lifetime)]
+  }
+
+  /// What `lifetime` of an operation says. Throws `invalid-value`.
+  func lifetime(_ value: Value) throws(ModelError) -> Lifetime {
+    var found: Lifetime?
+    switch value {
+    case .integer(let seconds): found = lifetime("", seconds: seconds)
+    case .string(let text): found = lifetime(text, seconds: nil)
+    default: break
+    }
+    guard let found else { throw ModelError(.invalidValue, "'lifetime' \(Self.rule)") }
+    return found
+  }
+
+  private func lifetime(_ text: String, seconds: Int64?) -> Lifetime? {
+    if let seconds { return (1...Lifetime.maximumSeconds).contains(seconds) ? .seconds(seconds) : nil }
+    if text == "none" { return .unlimited }
+    guard text.hasPrefix("stream="), let id = streams.services.names.id(of: String(text.dropFirst(7))),
+      streams.isThere(id), requester.mayUse(id, of: streams)
+    else { return nil }
+    return .stream(id.number)
+  }
+
+  /// Digits alone; nil for everything else.
+  private static func seconds(_ text: String) -> Int64? {
+    guard (1...18).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+    return Int64(text)
+  }
+}
+
+extension Requester {
+  /// Whether a stream is there for the requester: it is of the `sub` that opened it, and of admins.
+  fileprivate func mayUse(_ id: StreamID, of streams: StreamRegistry) -> Bool {
+    if isAdmin { return true }
+    guard let identity else { return false }
+    return streams.subject(of: id) == ExactText(identity.subject)
+  }
+}

@@ -1,0 +1,118 @@
+import KeyValueModel
+import Locking
+
+/// Deletes the objects whose leases have ended, some at a time, by transactions like any other.
+///
+/// `contents` is guarded by its lock, inside which no other is taken; it is taken with the store's lock of the writer,
+/// or with none.
+final class LeaseKeeper: Sendable {
+  private struct Contents {
+    var table = LeaseTable()
+    /// How many deletions the writer has.
+    var underWay = 0
+    var isHeld = false
+  }
+
+  /// The most objects of one transaction, and of all that wait for the writer.
+  private static let batchCount = 100
+  private static let underWayLimit = 400
+
+  private let contents = Locked(Contents())
+  /// Milliseconds, which only grow.
+  private let elapsed: @Sendable () -> UInt64
+
+  init(elapsed: @escaping @Sendable () -> UInt64) { self.elapsed = elapsed }
+
+  /// How many objects have a lease.
+  var count: Int { contents.withLock { $0.table.count } }
+
+  /// Notes what commits have left, in their order. Costs next to nothing while no object has a lease.
+  func note(_ commits: [Commit]) {
+    let now = elapsed()
+    contents.withLock { contents in
+      for commit in commits {
+        for step in commit.steps {
+          for write in step.writes where write.after?.lease != nil || contents.table.count > 0 {
+            contents.table.note(write.object, write.after?.lease, at: now)
+          }
+        }
+      }
+    }
+  }
+
+  /// Takes over the leases of a state that was read back at `wall`, in milliseconds since 1970. Those of streams, none
+  /// of which outlives a restart, end after `grace` milliseconds. O(n) in the objects.
+  func restore(_ state: ModelState, wall: Int64, grace: UInt64) {
+    let now = elapsed()
+    contents.withLock { contents in
+      contents.table = LeaseTable()
+      for (reference, record) in state.all {
+        if let lease = record.lease { contents.table.restore(reference, lease, at: now, wall: wall, grace: grace) }
+      }
+    }
+  }
+
+  /// Ends nothing from now on: the server stops, and its streams with it, which is for the next start to deal with.
+  func hold() { contents.withLock { $0.isHeld = true } }
+
+  /// Ends what lasts with streams that are no more.
+  func endStreams(unless isThere: (UInt64) -> Bool) {
+    let streams = contents.withLock { $0.table.streams }
+    let ended = streams.filter { !isThere($0) }
+    guard !ended.isEmpty else { return }
+    let now = elapsed()
+    contents.withLock { contents in
+      guard !contents.isHeld else { return }
+      for stream in ended { contents.table.end(stream: stream, at: now) }
+    }
+  }
+
+  /// Hands what is due to the writer, and what is due then, and so on.
+  func deleteDue(in store: Store) {
+    let now = elapsed()
+    let revision = store.revision
+    let claims = contents.withLock { contents -> [LeaseTable.Claim] in
+      guard !contents.isHeld else { return [] }
+      let claims = contents.table.takeDue(
+        at: now, revision: revision, limit: max(0, Self.underWayLimit - contents.underWay))
+      contents.underWay += claims.count
+      return claims
+    }
+    var rest = claims[...]
+    while !rest.isEmpty {
+      let batch = Array(rest.prefix(Self.batchCount))
+      rest = rest.dropFirst(batch.count)
+      submit(batch, to: store)
+    }
+  }
+
+  private func submit(_ batch: [LeaseTable.Claim], to store: Store) {
+    // A renewal that the writer had first wins.
+    let preconditions = batch.map { claim in
+      Precondition.holds(claim.object) { $0.record(claim.object)?.lease?.revision == claim.revision }
+    }
+    let transaction = Transaction(batch.map { .delete($0.object) }, preconditions: preconditions)
+    let isAccepted = store.submit(transaction) { [self] outcome, _, revision in
+      { failure in
+        if failure == nil, case .success = outcome {
+          self.finish(batch)
+          self.deleteDue(in: store)
+        } else if failure == nil, batch.count > 1 {
+          for claim in batch { self.submit([claim], to: store) }
+        } else {
+          self.finish(batch, refusedAt: failure == nil ? revision : 0)
+        }
+      }
+    }
+    if !isAccepted { finish(batch, refusedAt: 0) }
+  }
+
+  private func finish(_ batch: [LeaseTable.Claim], refusedAt revision: Revision? = nil) {
+    let now = elapsed()
+    contents.withLock { contents in
+      contents.underWay -= batch.count
+      guard let revision else { return }
+      for claim in batch { contents.table.refuse(claim, at: now, revision: revision) }
+    }
+  }
+}

@@ -1,0 +1,25 @@
+extension Store {
+  /// How many objects end by themselves.
+  package var leaseCount: Int { leases.count }
+
+  /// Deletes the objects whose time has come, or whose stream is none of those that `isStreamThere` knows by their
+  /// numbers. To be called again and again; what it begins goes on when it has returned. What may not be deleted is
+  /// tried again when the store has changed.
+  package func endLeases(unless isStreamThere: (UInt64) -> Bool) {
+    guard condition == .serving else { return }
+    leases.endStreams(unless: isStreamThere)
+    leases.deleteDue(in: self)
+  }
+
+  /// Ends no lease from now on.
+  package func holdLeases() { leases.hold() }
+
+  /// Milliseconds of a clock that only grows, also while the machine sleeps.
+  package static let elapsedMilliseconds: @Sendable () -> UInt64 = {
+    let start = ContinuousClock.now
+    return {
+      let (seconds, attoseconds) = (ContinuousClock.now - start).components
+      return UInt64(max(0, seconds)) * 1_000 + UInt64(max(0, attoseconds / 1_000_000_000_000_000))
+    }
+  }()
+}

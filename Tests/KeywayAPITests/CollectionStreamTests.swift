@@ -196,7 +196,8 @@ struct CollectionStreamTests {
     case 6: try server.client.must("POST", "/v1/objects/Department/1/tags?operation=set", body: #"["a","t\#(number)"]"#)
     default:
       try server.commit(
-        #"{"op":"set","object":"Department/1","keyPath":"employees","value":["Employee/2","Employee/\#(number == 2 ? 3 : number)"]}"#,
+        #"{"op":"set","object":"Department/1","keyPath":"employees","#
+          + #""value":["Employee/2","Employee/\#(number == 2 ? 3 : number)"]}"#,
         #"{"op":"set","object":"Employee/\#(number)","keyPath":"salary","value":\#(number)}"#,
         #"{"op":"remove","object":"Department/1","keyPath":"employees","index":[1]}"#)
     }

@@ -29,7 +29,8 @@ struct FeedRepetitionTests {
       #"["set","Person/1","height",2.0]"#,
       #"["set","Person/1","note",{"@@object":{"@@object":100.0}}]"#,
       #"["patch","Person/1",{"note":{"a":[1.0,1]},"name":"Anna"}]"#,
-      #"["insert","Team/1","people",[{"@@made":["Person/2",{"name":"b","note":5.0}]},{"@@made":["Person/3",{}]}],null]"#,
+      #"["insert","Team/1","people",[{"@@made":["Person/2",{"name":"b","note":5.0}]},"#
+        + #"{"@@made":["Person/3",{}]}],null]"#,
       #"["insert","Team/1","people",[{"@@made":["Person/4",{"@ref":"Person/4"}]}],[1]]"#,
       #"["insert","Team/1","notes",[[1,2],{"a":1.0},3.0,"x"],null]"#,
       #"["insert","Team/1","fans",[{"@@reference":"Person/1"},"Person/2"],null]"#,

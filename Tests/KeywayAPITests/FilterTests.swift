@@ -231,7 +231,8 @@ struct FilterTests {
     "employees.exists(a, employees.exists(b, employees.exists(c, employees.exists(d, a.salary + b.salary + c.salary"
       + " + d.salary < 0.0))))",
     "name.matches('^((((((((((a?){9}){9}){9})+)+)+)+)+)+)$') || "
-      + "employees.all(a, employees.all(b, employees.all(c, c.name.matches('\(String(repeating: "(x*)*", count: 40))y'))))",
+      + "employees.all(a, employees.all(b, employees.all(c, "
+      + "c.name.matches('\(String(repeating: "(x*)*", count: 40))y'))))",
     "employees.map(a, employees.map(b, employees.map(c, employees.map(d, d.name)))).size() > 0",
     "employees.exists(a, employees.exists(b, employees.exists(c, (a.name + b.name + c.name).replace('a', 'bbbbbbbb')"
       + ".matches('(b|bb|bbb)+c')))) || true",

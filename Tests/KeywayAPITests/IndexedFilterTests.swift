@@ -138,7 +138,8 @@ struct IndexedFilterTests {
     let refused = try server.client.send(
       "POST", "/v1/transactions",
       body:
-        #"{"operations":[{"op":"set","object":"Item/16","keyPath":"code","value":"c9"},{"op":"delete","object":"X/1"}]}"#
+        #"{"operations":[{"op":"set","object":"Item/16","keyPath":"code","value":"c9"},"#
+        + #"{"op":"delete","object":"X/1"}]}"#
     )
     #expect(refused.status == 404)
     #expect(try found("code == 'new'") == ["Item/16"])

@@ -20,10 +20,12 @@ struct HTTPFuzzTests {
       "GET /v1/objects/Account?filter=balance%20%3E%201.0&sort=-balance&limit=2 HTTP/1.1\r\n\(host)\r\n",
       "HEAD /v1/objects/Account/1/owner.lastName HTTP/1.1\r\n\(host)If-None-Match: \"x-1\"\r\n\r\n",
       "POST /v1/transactions HTTP/1.1\r\n\(host)\(json)\(length)\r\n\(transaction)",
-      "POST /v1/transactions HTTP/1.1\r\n\(host)\(json)\(length)Idempotency-Key: k\r\nX-Request-Id: r\r\n\r\n\(transaction)",
+      "POST /v1/transactions HTTP/1.1\r\n\(host)\(json)\(length)"
+        + "Idempotency-Key: k\r\nX-Request-Id: r\r\n\r\n\(transaction)",
       "POST /v1/transactions HTTP/1.1\r\n\(host)\(json)Transfer-Encoding: chunked\r\n\r\n\(chunks)0\r\n\r\n",
       "PUT /v1/objects/Account/1/balance HTTP/1.1\r\n\(host)\(json)Content-Length: 3\r\nIf-Match: \"x-1\"\r\n\r\n1.5",
-      "PATCH /v1/objects/Note/1 HTTP/1.1\r\n\(host)\(json)Content-Length: 12\r\nExpect: 100-continue\r\n\r\n{\"text\":\"x\"}",
+      "PATCH /v1/objects/Note/1 HTTP/1.1\r\n\(host)\(json)"
+        + "Content-Length: 12\r\nExpect: 100-continue\r\n\r\n{\"text\":\"x\"}",
       "GET /healthz HTTP/1.1\r\n\(host)\r\nGET /readyz HTTP/1.1\r\n\(host)\r\n",
       "GET /v1/status HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", "OPTIONS * HTTP/1.1\r\n\(host)\r\n",
       "GET /v1/objects/Account/1?options=new,initial HTTP/1.1\r\n\(host)Accept: text/event-stream\r\n\r\n",

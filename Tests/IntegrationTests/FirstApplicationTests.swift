@@ -16,10 +16,11 @@ import Testing
     }
   }
 
-  private static func serve(schema: String, settings: [String: String], in folder: ScratchDirectory) throws
-    -> ServerProcess
-  {
-    let html = try #require(try blocks("html").first)
+  /// Serves an application: the page's own, unless another is given.
+  private static func serve(
+    schema: String, html: String? = nil, settings: [String: String], in folder: ScratchDirectory
+  ) throws -> ServerProcess {
+    let html = try html ?? #require(try blocks("html").first)
     try FileManager.default.createDirectory(atPath: folder.file("app"), withIntermediateDirectories: true)
     try html.write(toFile: folder.file("app/index.html"), atomically: true, encoding: .utf8)
     try schema.write(toFile: folder.file("tasks.yaml"), atomically: true, encoding: .utf8)
@@ -47,16 +48,29 @@ import Testing
   @Test("With the rules of the page and a session the same holds")
   func signingIn() throws {
     let blocks = try Self.blocks("yaml")
-    try #require(blocks.count == 2)
+    try #require(blocks.count == 3)
     let keys = try #require(blocks[0].components(separatedBy: "  Task:\n").last)
     let folder = try ScratchDirectory()
     try Self.keyway("token", "--new-key", "--keys", folder.file("keys.json"))
     let token = try Self.keyway("token", "--keys", folder.file("keys.json"), "--sub", "ann")
     let server = try Self.serve(
-      schema: blocks[1] + keys, settings: ["access.keys": folder.file("keys.json")], in: folder)
+      schema: blocks[2] + keys, settings: ["access.keys": folder.file("keys.json")], in: folder)
     #expect(try Self.use(server, token) == "done\n")
     #expect(try server.client.send("POST", "/v1/objects/Task", body: #"{"title":"t"}"#).status == 401)
     #expect(try server.stop() == 0)
+  }
+
+  @Test("With what the page adds, each tab shows who is here, and a closed one is gone from the others")
+  func visiting() throws {
+    let (schema, html) = (try Self.blocks("yaml"), try Self.blocks("html"))
+    let script = try #require(try Self.blocks("js").first)
+    let page = html[0].replacing("</h1>\n", with: "</h1>\n" + html[1])
+      .replacing("</script>", with: script + "</script>")
+    let folder = try ScratchDirectory()
+    let server = try Self.serve(schema: schema[0] + schema[1], html: page, settings: [:], in: folder)
+    #expect(try Self.use(server, "visitors") == "done\n")
+    #expect(try server.stop() == 0)
+    #expect(page.split(separator: "\n").count <= 60)
   }
 
   @discardableResult

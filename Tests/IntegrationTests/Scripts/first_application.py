@@ -1,7 +1,8 @@
 """Uses the application of the page "Your first application" in two tabs of Chromium; prints "done" in the end.
 
-Usage: first_application.py SERVER [TOKEN]
-SERVER is the server's URL. With a TOKEN the page signs in with it, as its visitor.
+Usage: first_application.py SERVER [TOKEN | visitors]
+SERVER is the server's URL. With a TOKEN the page signs in with it, as its visitor. With `visitors` the page shows who is
+here, and that alone is tried.
 """
 
 import sys
@@ -16,7 +17,8 @@ from selenium.webdriver.support.ui import WebDriverWait
 TITLE = "Write <b>it</b> & more"
 
 server = sys.argv[1]
-token = sys.argv[2] if len(sys.argv) > 2 else None
+choice = sys.argv[2] if len(sys.argv) > 2 else None
+token = choice if choice != "visitors" else None
 
 options = Options()
 for argument in ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]:
@@ -36,7 +38,32 @@ def shown(tab, expected):
     wait.until(lambda _: rows() == expected, f"{expected} is not shown, but {rows()}")
 
 
+def here(expected):
+    wait.until(lambda _: driver.find_element(By.TAG_NAME, "output").text == expected, f"{expected} are not shown")
+
+
+def visitors():
+    """Ann and Bob come, and Bob's tab is closed."""
+    driver.get(server + "/?name=Ann")
+    first = driver.current_window_handle
+    here("Ann")
+    driver.switch_to.new_window("tab")
+    driver.get(server + "/?name=Bob")
+    here("Ann, Bob")
+    second = driver.current_window_handle
+    driver.switch_to.window(first)
+    here("Ann, Bob")
+    driver.switch_to.window(second)
+    driver.close()
+    driver.switch_to.window(first)
+    here("Ann")
+
+
 try:
+    if choice == "visitors":
+        visitors()
+        print("done")
+        sys.exit()
     driver.get(server)
     if token:
         script = """

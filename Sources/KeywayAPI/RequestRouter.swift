@@ -52,6 +52,7 @@ final class RequestRouter: RequestHandler, Sendable {
     let resumptions = OpeningQueue(label: "keyway.resumptions", limits: streamLimits, readiness: readiness)
     let queryOpenings = OpeningQueue(label: "keyway.queries", limits: streamLimits, readiness: readiness)
     let writer = TransactionWriter(store: store, readings: readings, limits: limits)
+    let description = DescriptionHandler()
     table = RouteTable(
       Handlers(
         objects: ObjectHandlers(
@@ -66,7 +67,7 @@ final class RequestRouter: RequestHandler, Sendable {
           store: store, streams: streams.cells, openings: queryOpenings, resumptions: resumptions, readings: readings),
         streams: StreamHandlers(store: store, streams: streams.registry, readings: readings),
         journal: JournalHandler(store: store, streams: streams.journal, readings: readings, limits: limits),
-        schema: SchemaHandlers(schema: store.schema),
+        schema: SchemaHandlers(schema: store.schema), description: description,
         operations: OperationsHandlers(
           store: store, node: node, streams: streams.registry, hub: hub, idempotency: idempotency, ledger: ledger,
           readiness: readiness, registry: registry),
@@ -74,6 +75,7 @@ final class RequestRouter: RequestHandler, Sendable {
         sessions: SessionHandlers(access: access, random: random),
         revocations: RevocationHandlers(revocations: access.revocations, readings: readings),
         files: files))
+    description.describe(table.routes, schema: store.schema, access: access)
     let counts = table.routes.map(\.counts) + [otherCounts]
     registry.collect { registry in
       for counts in counts { counts.export(to: registry) }
@@ -233,15 +235,17 @@ final class RequestRouter: RequestHandler, Sendable {
     guard var handler = route.handler(of: method) else {
       throw Problem(.methodNotAllowed, "\(method.rawValue) is none of \(route.allow)").with(.allow, route.allow)
     }
+    var isStream = false
     if method == .get || method == .head, !route.forms.isEmpty {
       let form = try Negotiation.form(of: request, available: route.forms)
-      if form == .stream, let stream = route.stream { handler = stream }
+      if form == .stream, let stream = route.stream { (handler, isStream) = (stream, true) }
     }
     if !route.isAlwaysServed {
       try readiness.check()
       if let postponement = try node.postponement(of: request, store) { return postponement }
     }
-    let context = RequestContext(route: route, target: target, requester: requester)
+    let context = RequestContext(
+      route: route, target: target, requester: requester, parameters: route.parameterNames(method, isStream))
     try admission.check(context)
     return try handler(request, context)
   }

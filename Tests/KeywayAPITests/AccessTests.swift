@@ -76,6 +76,7 @@ func first(_ name: String, of stream: WireStream) throws -> WireEvent {
     ("GET", "/v1/objects", nil, [401, 403, 200]),
     ("GET", "/v1/entities", nil, [401, 200, 200]),
     ("GET", "/v1/entities/Account", nil, [401, 200, 200]),
+    ("GET", "/v1/openapi.json", nil, [401, 200, 200]),
     ("GET", "/v1/objects/Account", nil, [200, 200, 200]),
     ("GET", "/v1/objects/Nothing", nil, [401, 404, 404]),
     ("GET", "/v1/objects/Account/1", nil, [401, 404, 200]),

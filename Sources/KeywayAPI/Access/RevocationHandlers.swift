@@ -11,7 +11,7 @@ struct RevocationHandlers: Sendable {
 
   /// `GET` of all: `{"revocations":[{"sub":…,"before":…}]}`, by the bytes of `sub`.
   func list(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
-    try context.target.allowOnly()
+    try context.checkParameters()
     return try readings.response(to: request, isLong: revocations.count > 1_000) {
       [revocations] budget throws(Problem) in
       try Response.json(["revocations": .array(revocations.all().map(Self.json))], within: budget)
@@ -59,7 +59,7 @@ struct RevocationHandlers: Sendable {
   }
 
   private func subject(_ context: RequestContext) throws(Problem) -> String {
-    try context.target.allowOnly()
+    try context.checkParameters()
     let subject = context[.sub]
     guard subject.utf8.count <= Revocations.maximumSubjectBytes else {
       throw Problem(.invalidValue, "the sub in the path has at most \(Revocations.maximumSubjectBytes) bytes")

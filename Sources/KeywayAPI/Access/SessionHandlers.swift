@@ -11,7 +11,7 @@ struct SessionHandlers: Sendable {
 
   /// `POST`: sets the cookie for the token of the `Authorization` header.
   func begin(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
-    try context.target.allowOnly()
+    try context.checkParameters()
     guard let identity = context.requester.identity,
       let token = request.header(.authorization).flatMap(BearerToken.init(authorization:))
     else {
@@ -28,7 +28,7 @@ struct SessionHandlers: Sendable {
 
   /// `GET`: who asks, and until when.
   func get(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
-    try context.target.allowOnly()
+    try context.checkParameters()
     let identity = context.requester.identity
     var response = Response.json([
       "identity": identity.map { .object($0.claims) } ?? .null,
@@ -40,7 +40,7 @@ struct SessionHandlers: Sendable {
 
   /// `DELETE`: ends the session, here and in the browser.
   func end(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
-    try context.target.allowOnly()
+    try context.checkParameters()
     // The header may be another's.
     if let session = Session(in: request), let identity = try access.identity(of: session) {
       let expires = identity.expires + Double(access.options.leewaySeconds)

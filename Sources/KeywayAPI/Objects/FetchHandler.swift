@@ -23,8 +23,7 @@ struct FetchHandler: Sendable {
     let (name, target) = (context[.entity], context.target)
     let entity = try Problem.translating(try store.schema.requireEntity(name))
     // One URL, two ways to read it: what is for the stream alone does not hinder.
-    try target.allowOnly(
-      "filter", "sort", "section", "limit", "page", "keys", "aggregate", "expand", "context", "since", "overflow")
+    try context.checkParameters()
     var words = Query.Words(entity: name)
     (words.filter, words.sort, words.section) = (target["filter"], target["sort"], target["section"])
     words.aggregate = target["aggregate"]
@@ -92,7 +91,7 @@ struct FetchHandler: Sendable {
   /// in the order of the schema, the objects of each in that of their references.
   func fetchAll(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let target = context.target
-    try target.allowOnly("limit", "page", "entities")
+    try context.checkParameters()
     var entities = store.schema.entities
     if let names = target.list("entities") {
       let wanted = try Problem.translating { () throws(ModelError) in

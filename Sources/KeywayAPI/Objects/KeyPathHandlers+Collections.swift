@@ -44,7 +44,7 @@ extension KeyPathHandlers {
   func post(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try write(request, context) { place throws(Problem) in
       let target = context.target
-      try target.allowOnly("index", "operation")
+      try context.checkParameters()
       try target.allowOneOf("index", "operation")
       let indexes = try target.indexes()
       let mutation = try target["operation"].map { text throws(Problem) in try Self.mutation(text) }

@@ -15,7 +15,7 @@ struct KeyPathHandlers: Sendable {
   /// `GET`: the value of a key path; of several that commas part, an object with a member for each.
   func get(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let reference = try context.reference(in: store.schema)
-    try context.target.allowOnly()
+    try context.checkParameters()
     let keyPaths = context.keyPaths
     let (ifNoneMatch, viewer) = (request.header(.ifNoneMatch), context.viewer)
     return try readings.response(to: request) { [store] budget throws(Problem) in
@@ -78,7 +78,7 @@ struct KeyPathHandlers: Sendable {
   /// `PUT`: sets the value, or with `?index=1` replaces members of a to-many.
   func put(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try write(request, context) { place throws(Problem) in
-      try context.target.allowOnly("index")
+      try context.checkParameters()
       let indexes = try context.target.indexes()
       let body = try Body.value(of: request)
       guard let indexes else { return .set(place.reference, keyPath: place.keyPath, body) }
@@ -89,7 +89,7 @@ struct KeyPathHandlers: Sendable {
   /// `DELETE`: sets to null, empties a to-many, or removes the members that the query names.
   func delete(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try write(request, context) { place throws(Problem) in
-      try context.target.allowOnly("index", "object", "value")
+      try context.checkParameters()
       if let removal = try place.removal(context.target) { return removal }
       // A to-many is never null: it is emptied.
       return .set(place.reference, keyPath: place.keyPath, place.memberType == nil ? .null : .array([]))

@@ -17,7 +17,7 @@ struct ObjectHandlers: Sendable {
   func get(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let reference = try context.reference(in: store.schema)
     let target = context.target
-    try target.allowOnly("keys", "expand")
+    try context.checkParameters()
     let (ifNoneMatch, viewer) = (request.header(.ifNoneMatch), context.viewer)
     return try readings.response(to: request) { [store] budget throws(Problem) in
       let snapshot = store.snapshot
@@ -54,7 +54,7 @@ struct ObjectHandlers: Sendable {
   func create(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let entity = context[.entity]
     _ = try Problem.translating(try store.schema.requireEntity(entity))
-    try context.target.allowOnly()
+    try context.checkParameters()
     let body = try Body.object(of: request)
     let newIDs = NewIDs(makeID)
     guard let reference = Reference(entity: entity, id: newIDs.make()) else {
@@ -74,7 +74,7 @@ struct ObjectHandlers: Sendable {
     guard let reference = Reference(entity: entity, id: id) else {
       throw Problem(.invalidValue, RequestContext.idRule(id))
     }
-    try context.target.allowOnly()
+    try context.checkParameters()
     let body = try Body.object(of: request)
     let lifetime = try lifetime(request, context, reference)
     let write = Write(operations: [.put(reference, body)] + lifetime, subject: .object(reference))
@@ -88,7 +88,7 @@ struct ObjectHandlers: Sendable {
   func patch(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let reference = try context.reference(in: store.schema)
     let operations = try writer.reading(reference, for: context.viewer) { () throws(Problem) -> [Operation] in
-      try context.target.allowOnly()
+      try context.checkParameters()
       let lifetime = try lifetime(request, context, reference)
       guard try Body.mediaType(of: request, among: Body.patchTypes) == Body.jsonPatch else {
         return [.patch(reference, try Body.object(of: request, types: Body.patchTypes))] + lifetime
@@ -105,7 +105,7 @@ struct ObjectHandlers: Sendable {
   /// `DELETE`: deletes the object by the delete rules.
   func delete(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let reference = try context.reference(in: store.schema)
-    try context.target.allowOnly()
+    try context.checkParameters()
     let write = Write(operations: [.delete(reference)], subject: .object(reference))
     return try writer.submit(write, request, context) { _, _ in
       Response(status: .noContent)

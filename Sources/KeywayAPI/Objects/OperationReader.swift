@@ -26,7 +26,7 @@ struct OperationReader {
   }
 
   /// The kinds that may say how long their object is to last.
-  private static let leasing: Set<OperationKind> = [.create, .patch]
+  static let leasing: Set<OperationKind> = [.create, .patch]
 
   /// How long the object is to last; nil where the operation, which has been read, does not say.
   func lifetime(_ reader: LifetimeReader) throws(ModelError) -> Lifetime? {

@@ -18,7 +18,7 @@ struct TransactionHandler: Sendable {
 
   /// Commits the operations, all or none.
   func commit(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
-    try context.target.allowOnly()
+    try context.checkParameters()
     let body = try Body.object(of: request, depthLimit: Body.depthLimit + Self.envelopeLevels)
     guard case .array(let elements)? = body["operations"], body.members.count == 1 else {
       throw Problem(.invalidValue, "a transaction is {\"operations\":[…]}")

@@ -6,9 +6,6 @@ import ModelStore
 
 /// What operators ask: alive, ready, status, metrics; and the pages that explain problems.
 struct OperationsHandlers: Sendable {
-  /// The version of the server.
-  private static let version = "0.1.0"
-
   let store: Store
   let node: Node
   let streams: StreamRegistry
@@ -47,7 +44,7 @@ struct OperationsHandlers: Sendable {
     let snapshot = store.snapshot
     let counts = streams.counts
     var body: JSONObject = [
-      "version": .string(Self.version),
+      "version": .string(KeywayServer.version),
       "epoch": .string(store.epoch),
       "revision": .integer(Int64(snapshot.revision)),
       "oldest": .string(store.cursor(snapshot.oldestResumable).description),

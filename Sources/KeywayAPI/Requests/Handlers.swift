@@ -10,6 +10,7 @@ struct Handlers: Sendable {
   let streams: StreamHandlers
   let journal: JournalHandler
   let schema: SchemaHandlers
+  let description: DescriptionHandler
   let operations: OperationsHandlers
   let idempotency: IdempotentHandlers
   let sessions: SessionHandlers

@@ -9,6 +9,8 @@ struct RequestContext: Sendable {
   let target: Target
   /// Who asks.
   let requester: Requester
+  /// The names of the query parameters that the answer takes, or the stream where that is wanted.
+  var parameters: [String] = []
   /// What an `Idempotency-Key` makes of a `POST` that writes; nil without one.
   var idempotency: IdempotentRequest?
 
@@ -19,6 +21,9 @@ struct RequestContext: Sendable {
     }
     return target.segments[position]
   }
+
+  /// Throws `malformed-query` for a query parameter that the resource does not take.
+  func checkParameters() throws(Problem) { try target.allowOnly(parameters) }
 
   /// The object of `{Entity}` and `{id}`. Throws `unknown-object` for an id that no object can have.
   func reference(in schema: Schema) throws(Problem) -> Reference {

@@ -12,6 +12,20 @@ final class Route: Sendable {
   enum Parameter: String, Sendable {
     case entity = "Entity"
     case id, keyPath, stream, cell, code, sub, file
+
+    /// What it is, as a sentence.
+    var meaning: String {
+      switch self {
+      case .entity: "The name of an entity."
+      case .id: "The id of an object."
+      case .keyPath: "A key path, or several of them joined by commas."
+      case .stream: "The name of a stream."
+      case .cell: "The name of a cell, which has the form of an id."
+      case .code: "The code of a problem."
+      case .sub: "The sub of tokens."
+      case .file: "The name of a file."
+      }
+    }
   }
 
   /// Whom a resource is for, on a server with keys.
@@ -30,6 +44,14 @@ final class Route: Sendable {
     case objects
     /// All who have a token; a stream that is named, and its cells, are for those whom it was opened for, and admins.
     case streams
+
+    /// Whether nothing is there without a token.
+    var wantsToken: Bool {
+      switch self {
+      case .everybody, .visitors, .objects: false
+      case .operators, .admins, .identities, .streams: true
+      }
+    }
   }
 
   private enum Segment {
@@ -53,16 +75,22 @@ final class Route: Sendable {
   let acceptPatch: String?
   /// Whom it is for.
   let audience: Audience
+  /// What its methods take and give.
+  let description: RouteDescription
+  /// The methods, in the order of `Allow`.
+  let methods: [HTTPRequest.Method]
   /// How many requests were answered.
   let counts: RequestCounts
 
   private let segments: [Segment]
   private let handlers: [(method: HTTPRequest.Method, handle: Handler)]
+  private let parameterNames: [(method: HTTPRequest.Method, plain: [String], streamed: [String])]
 
   /// A resource.
   ///
   /// - Parameters:
   ///   - pattern: The path; `{name}` stands for one segment, `name` being that of a `Parameter`.
+  ///   - description: What its methods take and give; it has the same methods as `handlers`.
   ///   - handlers: What its methods do. `HEAD` comes with `GET`, and `OPTIONS` with every resource.
   ///   - stream: What `GET` does for a client that accepts an event stream; nil where there is none.
   ///   - form: The form of what `GET` gives otherwise; nil where `Accept` is not looked at.
@@ -71,7 +99,8 @@ final class Route: Sendable {
   ///   - isUnlimited: Whether `access.requestsPerSecond` is not for it.
   ///   - audience: Whom it is for.
   init(
-    _ pattern: String, _ handlers: KeyValuePairs<HTTPRequest.Method, Handler>, stream: Handler? = nil,
+    _ pattern: String, _ description: RouteDescription, _ handlers: KeyValuePairs<HTTPRequest.Method, Handler>,
+    stream: Handler? = nil,
     form: Negotiation.Form? = .json, patchTypes: [String]? = nil, isAlwaysServed: Bool = false,
     isUnlimited: Bool = false, audience: Audience = .everybody
   ) {
@@ -82,8 +111,14 @@ final class Route: Sendable {
     self.isUnlimited = isUnlimited
     self.audience = audience
     forms = (form.map { [$0] } ?? []) + (stream == nil ? [] : [.stream])
+    precondition(
+      Set(handlers.map(\.key)) == Set(description.operations.keys), "'\(pattern)' is described otherwise than it is")
+    self.description = description
+    parameterNames = description.operations.map { method, operation in
+      (method, operation.parameterNames(ofStream: false), operation.parameterNames(ofStream: true))
+    }
     acceptPatch = patchTypes?.joined(separator: ", ")
-    let methods = handlers.flatMap { $0.key == .get ? [.get, .head] : [$0.key] } + [.options]
+    methods = handlers.flatMap { $0.key == .get ? [.get, .head] : [$0.key] } + [.options]
     allow = methods.map(\.rawValue).joined(separator: ", ")
     counts = RequestCounts(route: pattern)
     segments = pattern.dropFirst().split(separator: "/", omittingEmptySubsequences: false).map { text in
@@ -104,6 +139,18 @@ final class Route: Sendable {
       if case .literal(let text) = segment, path[index] != text { return false }
     }
     return true
+  }
+
+  /// The variable parts of its paths, in order.
+  var parameters: [Parameter] {
+    segments.compactMap { if case .parameter(let parameter) = $0 { parameter } else { nil } }
+  }
+
+  /// The names of the query parameters that a method takes, or the stream of it.
+  func parameterNames(_ method: HTTPRequest.Method, _ isStream: Bool) -> [String] {
+    let method = method == .head ? .get : method
+    guard let names = parameterNames.first(where: { $0.method == method }) else { return [] }
+    return isStream ? names.streamed : names.plain
   }
 
   /// Which segment of a path a parameter is; nil where the pattern does not have it.

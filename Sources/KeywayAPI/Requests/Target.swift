@@ -87,7 +87,7 @@ package struct Target: Sendable {
   }
 
   /// Throws `malformed-query` for the first parameter that is none of `names`.
-  package func allowOnly(_ names: String...) throws(Problem) {
+  package func allowOnly(_ names: [String]) throws(Problem) {
     for parameter in parameters where !names.contains(parameter.name) {
       let list = names.isEmpty ? "none" : names.joined(separator: ", ")
       throw Problem(.malformedQuery, "the parameter '\(parameter.name)' is unknown here; there is \(list)")

@@ -11,7 +11,7 @@ struct StreamHandlers: Sendable {
 
   /// `GET /v1/streams`.
   func list(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
-    try context.target.allowOnly("since", "overflow")
+    try context.checkParameters()
     // Admins see all, others their own.
     let subject = context.requester.isAdmin ? nil : context.requester.identity?.subject
     return try readings.response(to: request, isLong: true) { [streams] budget throws(Problem) in
@@ -21,7 +21,7 @@ struct StreamHandlers: Sendable {
 
   /// `GET /v1/streams/{stream}`.
   func get(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
-    try context.target.allowOnly()
+    try context.checkParameters()
     return try readings.response(to: request, isLong: true) {
       [streams, name = context[.stream]] budget throws(Problem) in
       try .json(try streams.describeStream(name), within: budget)
@@ -30,7 +30,7 @@ struct StreamHandlers: Sendable {
 
   /// `DELETE /v1/streams/{stream}`.
   func delete(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
-    try context.target.allowOnly()
+    try context.checkParameters()
     try streams.endStream(context[.stream])
     store.endLeases(of: streams)
     return .response(Response(status: .noContent))

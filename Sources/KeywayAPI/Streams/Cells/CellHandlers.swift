@@ -16,7 +16,7 @@ struct CellHandlers: Sendable {
 
   /// `GET /v1/streams` as a stream: one without cells.
   func open(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
-    try context.target.allowOnly("since", "overflow")
+    try context.checkParameters()
     if request.method == .head { return .response(Response(status: .ok, fields: .eventStream)) }
     return try open([:], request, context)
   }
@@ -24,7 +24,7 @@ struct CellHandlers: Sendable {
   /// `POST /v1/streams`: a stream with cells. It has one form, and `curl --json` asks for another: the `Accept` header
   /// may be disregarded (RFC 9110 §12.5.1).
   func openWithCells(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
-    try context.target.allowOnly("since", "overflow")
+    try context.checkParameters()
     return try open(try Self.bindings(of: request), request, context)
   }
 
@@ -32,7 +32,7 @@ struct CellHandlers: Sendable {
   func resume(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let name = context[.stream]
     try streams.requireResumable(name)
-    try context.target.allowOnly("since", "overflow")
+    try context.checkParameters()
     if request.method == .head { return .response(Response(status: .ok, fields: .eventStream)) }
     let subject = context.requester.identity?.subject
     let asked = CellStreamOpening.Request(
@@ -59,7 +59,7 @@ struct CellHandlers: Sendable {
 
   /// `GET /v1/streams/{stream}/cells`.
   func getAll(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
-    try context.target.allowOnly()
+    try context.checkParameters()
     return try readings.response(to: request, isLong: true) {
       [streams, name = context[.stream]] budget throws(Problem) in
       try .json(try streams.describe(nil, in: name), within: budget)
@@ -68,7 +68,7 @@ struct CellHandlers: Sendable {
 
   /// `GET /v1/streams/{stream}/cells/{cell}`.
   func get(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
-    try context.target.allowOnly()
+    try context.checkParameters()
     let (stream, cell) = (context[.stream], context[.cell])
     return try readings.response(to: request) { [streams] budget throws(Problem) in
       try .json(try streams.describe(cell, in: stream), within: budget)
@@ -79,7 +79,7 @@ struct CellHandlers: Sendable {
   func putAll(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let stream = context[.stream]
     try streams.require(stream)
-    try context.target.allowOnly()
+    try context.checkParameters()
     let bindings = try Self.bindings(of: request)
     return .response(
       .json(["cells": .object(try streams.bindAll(bindings, in: stream, store))]))
@@ -89,7 +89,7 @@ struct CellHandlers: Sendable {
   func patchAll(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let stream = context[.stream]
     try streams.require(stream)
-    try context.target.allowOnly()
+    try context.checkParameters()
     let bodies = try Self.bindings(of: request, types: [Body.json, Body.mergePatch])
     return .response(.json(["cells": .object(try streams.patchAll(bodies, in: stream, store))]))
   }
@@ -98,7 +98,7 @@ struct CellHandlers: Sendable {
   func put(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let (stream, cell) = (context[.stream], context[.cell])
     try streams.require(stream)
-    try context.target.allowOnly()
+    try context.checkParameters()
     return .response(.json(try streams.bind(cell, to: try Body.value(of: request), in: stream, store)))
   }
 
@@ -106,7 +106,7 @@ struct CellHandlers: Sendable {
   func patch(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let (stream, cell) = (context[.stream], context[.cell])
     try streams.require(stream, cell)
-    try context.target.allowOnly()
+    try context.checkParameters()
     let changes = try Body.value(of: request, types: [Body.json, Body.mergePatch])
     return .response(.json(try streams.patch(cell, in: stream, changes, store)))
   }
@@ -122,7 +122,7 @@ struct CellHandlers: Sendable {
   }
 
   private func end(_ cell: String?, _ context: RequestContext) throws(Problem) -> HandlerResponse {
-    try context.target.allowOnly()
+    try context.checkParameters()
     try streams.end(cell, in: context[.stream], store)
     return .response(Response(status: .noContent))
   }

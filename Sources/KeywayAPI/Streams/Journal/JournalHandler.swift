@@ -18,7 +18,7 @@ struct JournalHandler: Sendable {
   /// The journal as a stream.
   func open(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let target = context.target
-    try target.allowOnly("since", "limit", "overflow")
+    try context.checkParameters()
     let overflow = try target.overflow()
     if request.method == .head { return .response(Response(status: .ok, fields: .eventStream)) }
     let stream = try streams.open(
@@ -29,7 +29,7 @@ struct JournalHandler: Sendable {
   /// The journal as lines, one a transaction.
   func lines(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let target = context.target
-    try target.allowOnly("since", "limit", "overflow")
+    try context.checkParameters()
     let limit = try target.limit(upTo: limits.journalRecords)
     // The disk is waited for, and much may be read.
     return try readings.response(to: request, isLong: true) { [self] budget throws(Problem) in

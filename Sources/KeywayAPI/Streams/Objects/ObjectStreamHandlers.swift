@@ -26,7 +26,7 @@ struct ObjectStreamHandlers: Sendable {
   ) throws(Problem) -> HandlerResponse {
     let target = context.target
     let object = try context.reference(in: store.schema)
-    try target.allowOnly("options", "context", "since", "overflow")
+    try context.checkParameters()
     var options: ObservingOptions = [.new, .initial]
     if let names = target.list("options") {
       options = try ObservingOptions(names: names == [""] ? [] : names, mistake: .malformedQuery)

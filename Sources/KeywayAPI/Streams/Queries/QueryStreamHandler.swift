@@ -13,7 +13,7 @@ struct QueryStreamHandler: Sendable {
   /// Opens the stream; to `HEAD` only its head is sent.
   func open(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let target = context.target
-    try target.allowOnly("filter", "sort", "section", "limit", "keys", "aggregate", "context", "since", "overflow")
+    try context.checkParameters()
     var words = Query.Words(entity: context[.entity])
     words.filter = target["filter"]
     words.sort = target["sort"]

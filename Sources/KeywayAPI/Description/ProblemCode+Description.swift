@@ -1,0 +1,24 @@
+import HTTPTypes
+
+extension ProblemCode {
+  /// The statuses that answers with it have: of a limit that one client has met, also 429.
+  var statuses: [HTTPResponse.Status] {
+    self == .tooManyStreams ? [.tooManyRequests, status] : [status]
+  }
+
+  /// The headers that help.
+  var headers: [ParameterDescription] {
+    switch self {
+    case .unauthenticated: [.challenge]
+    case .notAcceptable: [.accept]
+    case .unsupportedMediaType: [.accept, .acceptPatch, .acceptEncoding]
+    case .staleRevision: [.tag]
+    case .rangeNotSatisfiable: [.contentRange]
+    case .tooManyCells, .tooManyKeyPaths, .tooManyOperations, .tooManyObjects, .tooManyBytes, .tooManySteps,
+      .tooManyRequests, .tooManyStreams, .tooManyQueries, .overloaded, .behind, .draining, .storeUnavailable,
+      .idempotencyKeyInUse:
+      [.retryAfter]
+    default: []
+    }
+  }
+}

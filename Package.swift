@@ -84,6 +84,8 @@ let package = Package(
         .product(name: "CryptoExtras", package: "swift-crypto"),
       ],
       swiftSettings: strict),
+    // How long things take, and how often they take that long.
+    .target(name: "Measuring", swiftSettings: strict),
     // Turns between clients.
     .target(
       name: "Scheduling",
@@ -92,7 +94,7 @@ let package = Package(
     .target(
       name: "ModelStore",
       dependencies: [
-        "Journal", "KeyValueModel", "KeyValueObserving", "Locking", "Scheduling",
+        "Journal", "KeyValueModel", "KeyValueObserving", "Locking", "Measuring", "Scheduling",
         .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "HeapModule", package: "swift-collections"),
       ],
@@ -100,7 +102,7 @@ let package = Package(
     .target(
       name: "HTTPServer",
       dependencies: [
-        "CMicrohttpd", "CSocketCalls", "Locking",
+        "CMicrohttpd", "CSocketCalls", "Locking", "Measuring",
         .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
@@ -110,7 +112,7 @@ let package = Package(
       name: "KeywayAPI",
       dependencies: [
         "CLinux", "Digests", "Expressions", "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving",
-        "KeywayBrowser", "Locking", "ModelStore", "Notation", "Scheduling", "Tokens",
+        "KeywayBrowser", "Locking", "Measuring", "ModelStore", "Notation", "Scheduling", "Tokens",
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "DequeModule", package: "swift-collections"),
@@ -198,7 +200,7 @@ let package = Package(
     .testTarget(
       name: "HTTPServerTests",
       dependencies: [
-        "HTTPServer", "Locking", "LoopbackKit", "Seeding",
+        "HTTPServer", "Locking", "LoopbackKit", "Measuring", "Seeding",
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
       ],
@@ -227,6 +229,7 @@ let package = Package(
         .product(name: "OrderedCollections", package: "swift-collections"),
       ],
       swiftSettings: strict),
+    .testTarget(name: "MeasuringTests", dependencies: ["Measuring", "Seeding"], swiftSettings: strict),
     // What every source file and page keeps to.
     .testTarget(name: "HygieneTests", swiftSettings: strict),
     .testTarget(

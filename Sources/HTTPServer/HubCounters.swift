@@ -1,4 +1,5 @@
 import Locking
+import Measuring
 import Synchronization
 
 /// The numbers that all threads of a hub share.
@@ -6,6 +7,8 @@ final class HubCounters: Sendable {
   private let streams = Atomic<Int>(0)
   private let pending = Atomic<Int>(0)
   private let lagging = Atomic<Int>(0)
+  /// How long streams lagged.
+  let lagDurations = DurationHistogram()
   /// How many of the streams each client has. Touched when a stream opens and ends, never by events.
   private let byClient = Locked([ClientAddress: Int]())
 

@@ -1,3 +1,5 @@
+import Measuring
+
 /// Streams whose readers are slower than their events, from the first event they miss to the catch-up in its place.
 extension HubLoop {
   /// A stream cannot get the event of this position, because too much waits for it or the event was lost on its way.
@@ -9,6 +11,7 @@ extension HubLoop {
       end(subscriber, .overflow, last: delegate.closingEvent(.overflow))
     case .coalesce:
       subscriber.lag = .behind
+      subscriber.lagBegan = UInt32(truncatingIfNeeded: MonotonicClock.milliseconds)
       worker.counters.addLagging(1)
       delegate.streamLagged(subscriber.id, firstMissed: position)
       // Nothing may wait for it: a lost event finds streams that read all they got.
@@ -62,5 +65,7 @@ extension HubLoop {
     guard subscriber.lag != .none else { return }
     subscriber.lag = .none
     worker.counters.addLagging(-1)
+    let milliseconds = UInt32(truncatingIfNeeded: MonotonicClock.milliseconds) &- subscriber.lagBegan
+    worker.counters.lagDurations.record(nanoseconds: Int64(milliseconds) * 1_000_000)
   }
 }

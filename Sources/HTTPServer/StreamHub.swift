@@ -1,5 +1,6 @@
 import Locking
 package import Logging
+package import Measuring
 import Synchronization
 
 /// Sends server-sent events to many clients.
@@ -56,6 +57,9 @@ package final class StreamHub: Sendable {
 
   /// The number of open streams that miss events, until their owner has given them a catch-up. Any thread.
   package var laggingStreams: Int { counters.laggingStreams }
+
+  /// How long streams lagged, up to their catch-up or their end.
+  package var lagDurations: DurationHistogram { counters.lagDurations }
 
   /// The lowest position of those that the threads have come to: every event posted up to it has been handed to each of
   /// its streams, or the stream was reported as lagging before. 0 while there is no thread, or nothing was posted with

@@ -18,6 +18,8 @@ final class Subscriber {
   var wasDelivered: Bool?
   /// Whether it misses events. Never while it is ending.
   var lag = Lag.none
+  /// When it began to miss them, in milliseconds that may have wrapped around.
+  var lagBegan: UInt32 = 0
   /// What becomes of it when too much waits.
   let overflow: OverflowPolicy
   var channel: Channel?

@@ -25,12 +25,22 @@ extension KeywayServer {
     }
   }
 
-  /// Writes down what was counted of conditions, and which of them last; and how many lines of the log were lost.
-  static func export(_ conditions: ConditionLog, _ log: LogOutput?, to registry: PrometheusRegistry) {
-    for (condition, count) in conditions.counts {
-      registry.setTotal("keyway_conditions_total", ["condition": condition.name], to: Double(count.total))
-      registry.set("keyway_condition_active", ["condition": condition.name], to: count.isActive ? 1 : 0)
+  /// Has the conditions, the lines of the log that were lost, and the open connections written down.
+  static func collect(
+    _ conditions: ConditionLog, _ log: LogOutput?, _ http: Server, in registry: PrometheusRegistry
+  ) {
+    registry.collect { [weak http] registry in
+      export(conditions, log, to: registry)
+      if let http { registry.set(.connections, to: http.openConnections) }
     }
-    if let log { registry.setTotal("keyway_log_lines_dropped_total", to: Double(log.droppedLines)) }
+  }
+
+  /// Writes down what was counted of conditions, and which of them last; and how many lines of the log were lost.
+  private static func export(_ conditions: ConditionLog, _ log: LogOutput?, to registry: PrometheusRegistry) {
+    for (condition, count) in conditions.counts {
+      registry.set(.conditions, ["condition": condition.name], to: Double(count.total))
+      registry.set(.activeConditions, ["condition": condition.name], to: count.isActive ? 1 : 0)
+    }
+    if let log { registry.set(.droppedLogLines, to: Double(log.droppedLines)) }
   }
 }

@@ -154,7 +154,6 @@ package final class KeywayServer: Sendable {
       access: access, origins: origins, rates: rates, random: random,
       files: files, registry: registry, conditions: conditions, logger: logger,
       makeID: { Identifiers.makeUUIDv7(milliseconds: Identifiers.epochMilliseconds, random: (random(), random())) })
-    registry.collect { registry in Self.export(conditions, log, to: registry) }
     housekeeper = Housekeeper(
       store: store, pages: pages, idempotency: idempotency, access: access, streams: streams.registry,
       rates: rates, waits: node.waits)
@@ -175,6 +174,7 @@ package final class KeywayServer: Sendable {
       hub.stop()
       throw error
     }
+    Self.collect(conditions, log, http, in: registry)
     housekeeper.start()
   }
 

@@ -2,6 +2,7 @@ import HTTPServer
 import HTTPTypes
 import KeyValueModel
 import Logging
+import Measuring
 import ModelStore
 import Tokens
 
@@ -69,8 +70,10 @@ final class RequestRouter: RequestHandler, Sendable {
         journal: JournalHandler(store: store, streams: streams.journal, readings: readings, limits: limits),
         schema: SchemaHandlers(schema: store.schema), description: description,
         operations: OperationsHandlers(
-          store: store, node: node, streams: streams.registry, hub: hub, idempotency: idempotency, ledger: ledger,
-          readiness: readiness, registry: registry),
+          store: store, node: node, streams: streams.registry, hub: hub, ledger: ledger, readiness: readiness),
+        metrics: MetricsHandler(
+          store: store, streams: streams.registry, hub: hub, idempotency: idempotency, ledger: ledger,
+          registry: registry),
         idempotency: IdempotentHandlers(store: idempotency, registry: registry),
         sessions: SessionHandlers(access: access, random: random),
         revocations: RevocationHandlers(revocations: access.revocations, readings: readings),
@@ -80,7 +83,9 @@ final class RequestRouter: RequestHandler, Sendable {
     registry.collect { registry in
       for counts in counts { counts.export(to: registry) }
       readings.export(to: registry)
-      registry.set("keyway_requests_behind", to: Double(node.waits.count))
+      registry.set(.requestsBehind, to: node.waits.count)
+      registry.set(.openingStreams, ["queue": "resumptions"], to: resumptions.count)
+      registry.set(.openingStreams, ["queue": "queries"], to: queryOpenings.count)
     }
   }
 
@@ -102,6 +107,7 @@ final class RequestRouter: RequestHandler, Sendable {
 
   /// Answers a request; the one place that catches problems, and that counts.
   func handle(_ request: borrowing Request) -> HandlerResponse {
+    let watch = Stopwatch()
     // What is not said to be judged by a newer state was judged by this one.
     let revision = store.revision
     var route: Route?
@@ -116,7 +122,7 @@ final class RequestRouter: RequestHandler, Sendable {
     let answer = Answer(
       method: request.method, address: request.address, counts: route?.counts ?? otherCounts,
       fields: origins.isEmpty ? [:] : origins.fields(for: request.header(.origin)), owner: requester.identity,
-      isUnknown: requester.isUnknown, revision: revision)
+      isUnknown: requester.isUnknown, revision: revision, watch: watch)
     return counted(response, answer)
   }
 
@@ -134,6 +140,8 @@ final class RequestRouter: RequestHandler, Sendable {
     let isUnknown: Bool
     /// How far the store had come when the request began.
     let revision: Revision
+    /// How long it has been on its way.
+    let watch: Stopwatch
   }
 
   private func counted(_ response: HandlerResponse, _ answer: Answer) -> HandlerResponse {
@@ -141,14 +149,14 @@ final class RequestRouter: RequestHandler, Sendable {
     switch response {
     case .response(var response):
       response = told(response, to: answer)
-      counts.count(method, status: response.status)
+      counts.count(method, status: response.status, after: answer.watch)
       noteRefusal(response, answer.address)
       response.fields.append(contentsOf: answer.fields)
       name(answer.revision, in: &response.fields)
       return .response(response)
     case .postponed: return response
     case .stream(let stream, let fields):
-      counts.count(method, status: .ok)
+      counts.count(method, status: .ok, after: answer.watch)
       if let owner = answer.owner { registry.own(stream.id, owner) }
       var fields = fields + answer.fields
       name(answer.revision, in: &fields)
@@ -158,14 +166,14 @@ final class RequestRouter: RequestHandler, Sendable {
         start(
           completion.preparing { [self] response in
             var response = told(response, to: answer)
-            counts.count(method, status: response.status)
+            counts.count(method, status: response.status, after: answer.watch)
             // Who has left is refused too, and nothing is full for that.
             if response.reason != nil, !completion.isAbandoned { noteRefusal(response, answer.address) }
             response.fields.append(contentsOf: answer.fields)
             name(answer.revision, in: &response.fields)
             return response
           } willStream: { [self] stream, fields in
-            counts.count(method, status: .ok)
+            counts.count(method, status: .ok, after: answer.watch)
             if let owner = answer.owner { registry.own(stream.id, owner) }
             var fields = fields + answer.fields
             name(answer.revision, in: &fields)

@@ -4,6 +4,7 @@ package import Journal
 package import KeyValueModel
 import KeyValueObserving
 import Locking
+package import Measuring
 
 /// The single writer, and what it has published.
 ///
@@ -29,6 +30,8 @@ package final class Store: Sendable {
     let limits: TransactionLimits
     let attachment: Attachment?
     let conclude: Conclusion
+    /// Since it was handed over.
+    let watch = Stopwatch()
   }
 
   /// What the writer has.
@@ -59,6 +62,10 @@ package final class Store: Sendable {
   package let journal: any TransactionJournal
 
   package let limits: StoreLimits
+  /// How long transactions took from being handed over to being published.
+  package let commitDurations = DurationHistogram()
+  /// How long the journal took to write a batch of them down.
+  package let syncDurations = DurationHistogram()
   /// Milliseconds since 1970.
   let now: @Sendable () -> Int64
   private let queue: Locked<WriteQueue<Submission>>
@@ -188,6 +195,7 @@ package final class Store: Sendable {
     let failure = writing.withLock { writing -> StoreUnavailable? in
       var commits: [Commit] = []
       var records: [JournalRecord] = []
+      var watches: [Stopwatch] = []
       var bytes = 0
       let milliseconds = now()
       let base = writing.model.revision
@@ -198,6 +206,7 @@ package final class Store: Sendable {
         }
         if case .success(let commit) = outcome {
           commits.append(commit)
+          watches.append(submission.watch)
           let record = JournalRecord(
             submission.transaction, revision: commit.revision, milliseconds: milliseconds,
             attachment: submission.attachment?(commit, writing.model.state))
@@ -209,9 +218,11 @@ package final class Store: Sendable {
       writing.lastBatchCount = commits.count
       guard !commits.isEmpty else { return nil }
       do throws(JournalError) {
-        let start = ContinuousClock.now
+        let watch = Stopwatch()
         try append(records, after: base, &writing)
-        writing.lastSync = .now - start
+        let nanoseconds = watch.nanoseconds
+        syncDurations.record(nanoseconds: nanoseconds)
+        writing.lastSync = .nanoseconds(nanoseconds)
       } catch {
         // No reader has seen any of it: what is published is what was there before.
         let snapshot = self.snapshot
@@ -223,6 +234,7 @@ package final class Store: Sendable {
       becomeAvailable()
       leases.note(commits)
       publish(commits, writing.model.state, writing.model.revision, milliseconds)
+      for watch in watches { commitDurations.record(nanoseconds: watch.nanoseconds) }
       keeper.note(records: records.count, bytes: bytes, of: self)
       return nil
     }

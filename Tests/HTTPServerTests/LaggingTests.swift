@@ -1,5 +1,6 @@
 import HTTPTypes
 import Locking
+import Measuring
 import Testing
 
 @testable import HTTPServer
@@ -59,6 +60,7 @@ import Testing
     let test = try TestServer.streaming { $0.pendingBytesPerStream = 100_000 }
     let pair = try lagging(test)
     #expect(test.hub.laggingStreams == 1 && test.hub.openStreams == 2)
+    #expect(test.hub.lagDurations.snapshot.count == 0)
     #expect(test.listener.misses.map(\.id) == [StreamID(1)] && test.listener.questions.isEmpty)
     readQueued(pair)
     waitUntil { !test.listener.questions.isEmpty }
@@ -78,6 +80,8 @@ import Testing
     #expect(pair.quick.readChunk() == "next\n\n")
     #expect(test.listener.misses.count == 1 && test.listener.questions == [StreamID(1)])
     #expect(test.listener.history.isEmpty && test.hub.laggingStreams == 0)
+    // The lag is over, and is measured once.
+    #expect(test.hub.lagDurations.snapshot.count == 1)
     // What is counted is counted by the thread, after its call of the kernel.
     waitUntil { test.hub.pendingBytes == 0 }
   }

@@ -21,7 +21,7 @@ struct IdempotentHandlers: Sendable {
       let idempotent = IdempotentRequest(key: key, fingerprint: RequestFingerprint(request))
       let client = request.client
       if let response = try begin(idempotent, from: client, bodyBytes: request.body().count) {
-        registry.increment("keyway_idempotency_replays_total")
+        registry.increment(.idempotencyReplays)
         return .response(response)
       }
       do throws(Problem) {

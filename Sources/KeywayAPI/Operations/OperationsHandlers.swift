@@ -4,16 +4,14 @@ import Journal
 import KeyValueModel
 import ModelStore
 
-/// What operators ask: alive, ready, status, metrics; and the pages that explain problems.
+/// What operators ask: alive, ready, status; and the pages that explain problems.
 struct OperationsHandlers: Sendable {
   let store: Store
   let node: Node
   let streams: StreamRegistry
   let hub: StreamHub
-  let idempotency: IdempotencyStore
   let ledger: MemoryLedger
   let readiness: Readiness
-  let registry: PrometheusRegistry
 
   /// `/healthz`: the process answers.
   func health(_ request: borrowing Request, _ context: RequestContext) -> HandlerResponse {
@@ -94,45 +92,5 @@ struct OperationsHandlers: Sendable {
     }
     if let failure = store.snapshotFailure { status["snapshotFailure"] = .string(failure) }
     return status
-  }
-
-  /// `/metrics`, in the Prometheus text format.
-  func metrics(_ request: borrowing Request, _ context: RequestContext) -> HandlerResponse {
-    let snapshot = store.snapshot
-    let counts = streams.counts
-    let keys = idempotency.counts
-    let gauges: KeyValuePairs = [
-      "keyway_revision": Int(snapshot.revision),
-      "keyway_objects": snapshot.state.count,
-      "keyway_streams": counts.streams,
-      "keyway_cut_streams": counts.cutStreams,
-      "keyway_cells": counts.cells,
-      "keyway_queries": counts.queries,
-      "keyway_observations": counts.observations,
-      "keyway_pending_bytes": hub.pendingBytes,
-      "keyway_lagging_streams": hub.laggingStreams,
-      "keyway_queued_writes": store.queuedWrites,
-      "keyway_idempotency_keys": keys.keys,
-      "keyway_idempotency_bytes": keys.bytes,
-    ]
-    for (name, value) in gauges { registry.set(name, to: Double(value)) }
-    registry.setTotal("keyway_commits_total", to: Double(snapshot.revision))
-    registry.setTotal("keyway_notifications_total", to: Double(counts.notifications))
-    for use in MemoryUse.allCases {
-      registry.set("keyway_memory_bytes", ["use": use.rawValue], to: Double(ledger.bytes(for: use)))
-    }
-    registry.set("keyway_memory_limit_bytes", to: Double(ledger.limit))
-    for reason in MemoryRefusal.allCases {
-      registry.setTotal(
-        "keyway_memory_refusals_total", ["reason": reason.rawValue], to: Double(ledger.refusals(for: reason)))
-    }
-    for failures in store.schema.expressionFailures {
-      registry.setTotal(
-        "keyway_expression_failures_total", ["entity": failures.entity, "key": failures.key],
-        to: Double(failures.count))
-    }
-    return .response(
-      Response(
-        status: .ok, fields: [.contentType: "text/plain; version=0.0.4; charset=utf-8"], body: registry.rendered()))
   }
 }

@@ -1,8 +1,9 @@
 import HTTPTypes
+import Measuring
 import Synchronization
 
-/// Counts the requests of one route by method and class of status, in a table of fixed size: what a client sends never
-/// becomes a label, and counting takes no lock.
+/// Counts the requests of one route by method and class of status, and how long they took, in tables of fixed size:
+/// what a client sends never becomes a label, and counting takes no lock.
 final class RequestCounts: Sendable {
   private final class Count: Sendable {
     let value = Atomic<UInt64>(0)
@@ -13,17 +14,22 @@ final class RequestCounts: Sendable {
 
   private let route: String
   private let counts: [Count]
+  /// By class of status.
+  private let durations: [DurationHistogram]
 
   /// Counts of the requests that metrics say are of `route`.
   init(route: String) {
     self.route = route
     counts = (0..<(Self.methods.count + 1) * Self.statusClasses).map { _ in Count() }
+    durations = (0..<Self.statusClasses).map { _ in DurationHistogram() }
   }
 
-  /// Counts a response.
-  func count(_ method: HTTPRequest.Method, status: HTTPResponse.Status) {
+  /// Counts a response, and what it took to make it.
+  func count(_ method: HTTPRequest.Method, status: HTTPResponse.Status, after watch: Stopwatch) {
     let row = Self.methods.firstIndex(of: method) ?? Self.methods.count
-    counts[row * Self.statusClasses + min(status.code / 100, 5)].value.wrappingAdd(1, ordering: .relaxed)
+    let statusClass = min(status.code / 100, 5)
+    counts[row * Self.statusClasses + statusClass].value.wrappingAdd(1, ordering: .relaxed)
+    durations[statusClass].record(nanoseconds: watch.nanoseconds)
   }
 
   /// Writes what was counted so far to a registry.
@@ -33,8 +39,10 @@ final class RequestCounts: Sendable {
       let value = count.value.load(ordering: .relaxed)
       guard value > 0 else { continue }
       let method = row < Self.methods.count ? Self.methods[row].rawValue : "other"
-      registry.setTotal(
-        "keyway_requests_total", ["method": method, "route": route, "status": "\(status)xx"], to: Double(value))
+      registry.set(.requests, ["method": method, "route": route, "status": "\(status)xx"], to: Double(value))
+    }
+    for (status, recorded) in durations.enumerated() where recorded.snapshot.count > 0 {
+      registry.set(.requestDurations, ["route": route, "status": "\(status)xx"], to: recorded)
     }
   }
 }

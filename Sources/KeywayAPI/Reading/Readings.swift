@@ -82,9 +82,9 @@ final class Readings: Sendable {
 
   /// Writes down what there is to count.
   func export(to registry: PrometheusRegistry) {
-    registry.set("keyway_readings_running", to: Double(pool.runningCount))
-    registry.set("keyway_readings_waiting", to: Double(pool.waitingCount))
-    registry.setTotal("keyway_readings_abandoned_total", to: Double(abandoned.load(ordering: .relaxed)))
-    registry.setTotal("keyway_readings_refused_total", to: Double(refused.load(ordering: .relaxed)))
+    registry.set(.readingsRunning, to: Double(pool.runningCount))
+    registry.set(.readingsWaiting, to: Double(pool.waitingCount))
+    registry.set(.readingsAbandoned, to: Double(abandoned.load(ordering: .relaxed)))
+    registry.set(.readingsRefused, to: Double(refused.load(ordering: .relaxed)))
   }
 }

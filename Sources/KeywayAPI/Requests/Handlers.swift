@@ -12,6 +12,7 @@ struct Handlers: Sendable {
   let schema: SchemaHandlers
   let description: DescriptionHandler
   let operations: OperationsHandlers
+  let metrics: MetricsHandler
   let idempotency: IdempotentHandlers
   let sessions: SessionHandlers
   let revocations: RevocationHandlers

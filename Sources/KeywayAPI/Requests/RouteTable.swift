@@ -22,7 +22,7 @@ struct RouteTable: Sendable {
         Route("/healthz", .health, [.get: operations.health], form: nil, isAlwaysServed: true, isUnlimited: true),
         Route("/readyz", .readiness, [.get: operations.ready], form: nil, isAlwaysServed: true, isUnlimited: true),
         Route(
-          "/metrics", .metrics, [.get: operations.metrics], form: nil, isAlwaysServed: true, isUnlimited: true,
+          "/metrics", .metrics, [.get: handlers.metrics.get], form: nil, isAlwaysServed: true, isUnlimited: true,
           audience: .operators
         ),
         Route("/v1/status", .status, [.get: operations.status], isAlwaysServed: true, audience: .operators),

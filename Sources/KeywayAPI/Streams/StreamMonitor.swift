@@ -34,7 +34,7 @@ package final class StreamMonitor: StreamHubDelegate {
 
   /// Remembers what the stream has, so that one event can bring it later what it misses from now on.
   package func streamLagged(_ id: StreamID, firstMissed position: UInt64) {
-    metrics.increment("keyway_lags_total")
+    metrics.increment(.lags)
     streams.reportLag(id, firstMissed: position)
     slowReaders.async { [store, streams] in
       if streams.beginLag(ofSelfPaced: id) { return }
@@ -54,7 +54,7 @@ package final class StreamMonitor: StreamHubDelegate {
   package func streamEnded(_ id: StreamID, _ end: StreamEnd, isDelivered: Bool) {
     let cut = end == .shutdown ? nil : StreamCut(isDelivered: isDelivered)
     store.withPublication { streams.streamEnded(id, cut, &$0) }
-    metrics.increment("keyway_disconnects_total", ["reason": end.rawValue])
+    metrics.increment(.disconnects, ["reason": end.rawValue])
     switch end {
     case .stalled: conditions.note(.stalled)
     case .overflow: conditions.note(.overflow)

@@ -1,4 +1,3 @@
-import Foundation
 import KeyValueModel
 
 /// What is written from the table of settings: configuration files, and the table of Limits.md.
@@ -19,8 +18,6 @@ enum SettingsReference {
 
   /// The text of Limits.md with its table as the settings and their limits are.
   static func limits(in page: String) -> String {
-    var lines = page.components(separatedBy: "\n")
-    guard let start = lines.firstIndex(where: { $0.hasPrefix("| setting |") }) else { return page }
     let limits = Dictionary(Settings.limits.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     let defaults = Settings()
     let rows = Settings.all.map { setting in
@@ -31,11 +28,10 @@ enum SettingsReference {
       ]
       return "| " + cells.joined(separator: " | ") + " |"
     }
-    lines.replaceSubrange(
-      lines[start...].prefix { $0.hasPrefix("|") }.indices,
-      with: ["| setting | default | allowed | what it is | for each | what is over it |", "|---|---|---|---|---|---|"]
+    return page.replacingTable(
+      withHeader: "| setting |",
+      by: ["| setting | default | allowed | what it is | for each | what is over it |", "|---|---|---|---|---|---|"]
         + rows)
-    return lines.joined(separator: "\n")
   }
 }
 

@@ -1,0 +1,130 @@
+import Foundation
+import LoopbackKit
+
+/// A proxy with TLS and HTTP/2 in front of a server, from a copy of its file in `Config/proxy`, or from other text.
+final class FrontProxy {
+  enum Program: String, CaseIterable, Sendable {
+    case nginx, caddy
+
+    fileprivate var path: String { ChildProcess.find(rawValue) ?? "/usr/sbin/\(rawValue)" }
+
+    /// The text of its file.
+    func configuration() throws -> String {
+      let name = self == .nginx ? "nginx.conf" : "Caddyfile"
+      return try String(contentsOfFile: PackageFolder.root + "/Config/proxy/" + name, encoding: .utf8)
+    }
+  }
+
+  /// Where the server is.
+  enum Upstream: Sendable {
+    case port(UInt16)
+    case socket(String)
+
+    /// As a program wants it to be written.
+    fileprivate func text(for program: Program) -> String {
+      switch self {
+      case .port(let port): "127.0.0.1:\(port)"
+      case .socket(let path): program == .nginx ? "unix:\(path)" : "unix/\(path)"
+      }
+    }
+  }
+
+  /// The name under which it is asked.
+  static let name = "keyway.example.org"
+
+  let program: Program
+  let port: UInt16
+  private let scratch: ScratchDirectory
+  private var child: ChildProcess?
+
+  /// Makes its files for a server; `text` is its configuration, in the place of the file's.
+  init(_ program: Program, upstream: Upstream, text: String? = nil) throws {
+    self.program = program
+    scratch = try ScratchDirectory()
+    port = try LoopbackPort.free()
+    let made = try ChildProcess.run(
+      ChildProcess.find("openssl") ?? "/usr/bin/openssl",
+      [
+        "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
+        "/CN=\(Self.name)", "-addext", "subjectAltName=DNS:\(Self.name)", "-keyout", key, "-out", certificate,
+      ])
+    guard made.status == 0 else { throw LoopbackError("openssl: \(made.errors)") }
+    let text = try adapted(text ?? program.configuration()).replacing(
+      "127.0.0.1:8080", with: upstream.text(for: program))
+    _ = try scratch.write(text, to: "configuration")
+  }
+
+  /// The certificate, which signs itself.
+  var certificate: String { scratch.file("certificate.pem") }
+  private var key: String { scratch.file("key.pem") }
+  private var file: String { scratch.file("configuration") }
+
+  /// The configuration on the test's port, with the test's certificate, and writing to the test's folder alone.
+  private func adapted(_ text: String) -> String {
+    switch program {
+    case .nginx:
+      let folders = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map {
+        "  \($0)_temp_path \(scratch.path)/\($0);\n"
+      }
+      // Only its own user can look into the test's folder.
+      let user = geteuid() == 0 ? "user root;\n" : ""
+      return user
+        + text.replacing("http {\n", with: "http {\n  access_log off;\n" + folders.joined())
+        .replacing("listen 443", with: "listen 127.0.0.1:\(port)")
+        .replacing("    listen [::]:443 ssl http2;\n", with: "")
+        .replacing("/etc/keyway/tls/fullchain.pem", with: certificate)
+        .replacing("/etc/keyway/tls/privkey.pem", with: key)
+    case .caddy:
+      let options = "{\n\tadmin off\n\tauto_https disable_redirects\n"
+      let hasOptions = text.contains("\n{\n")
+      return (hasOptions ? text.replacing("\n{\n", with: "\n" + options) : options + "}\n" + text)
+        .replacing(
+          "\(Self.name) {\n", with: "https://\(Self.name):\(port) {\n\tbind 127.0.0.1\n\ttls \(certificate) \(key)\n")
+    }
+  }
+
+  private func run(_ arguments: [String]) throws -> ChildProcess {
+    // Caddy keeps what it has below its home.
+    try ChildProcess.start(
+      program.path, arguments, environment: ["HOME": scratch.path, "XDG_DATA_HOME": scratch.path],
+      folder: scratch.path)
+  }
+
+  private var nginxOptions: [String] {
+    ["-p", scratch.path, "-c", file, "-e", "stderr", "-g", "daemon off; pid \(scratch.file("pid"));"]
+  }
+
+  /// What the program says of its configuration, where it does not take it.
+  func mistakes() throws -> String? {
+    let child = try run(
+      program == .nginx
+        ? ["-t"] + nginxOptions : ["validate", "--config", file, "--adapter", "caddyfile"])
+    return try child.exitStatus() == 0 ? nil : child.output + child.errors
+  }
+
+  /// Starts it, and waits until it listens.
+  func start() throws {
+    let child = try run(
+      program == .nginx ? nginxOptions : ["run", "--config", file, "--adapter", "caddyfile"])
+    try child.awaitReady(seconds: 20) { _ = try WireSocket(port: port) }
+    self.child = child
+  }
+
+  /// Ends it by a signal, with all its connections.
+  func stop(_ signal: Int32 = SIGTERM) throws {
+    guard let child else { return }
+    child.send(signal)
+    _ = try child.exitStatus()
+    self.child = nil
+  }
+
+  /// curl with HTTP/2, whose head goes to standard error.
+  func curl(_ target: String, _ arguments: String...) throws -> ChildProcess {
+    try ChildProcess.start(
+      "/usr/bin/curl",
+      [
+        "-sS", "-N", "--http2", "-D", "/dev/stderr", "--cacert", certificate, "--resolve",
+        "\(Self.name):\(port):127.0.0.1",
+      ] + arguments + ["https://\(Self.name):\(port)\(target)"])
+  }
+}

@@ -172,7 +172,7 @@ let package = Package(
       name: "keywayTests",
       dependencies: [
         "Seeding",
-        "HTTPServer", "KeyValueModel", "KeywayAPI", "KeywayClient", "ModelStore", "keyway",
+        "CommandSupport", "HTTPServer", "KeyValueModel", "KeywayAPI", "KeywayClient", "ModelStore", "keyway",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),

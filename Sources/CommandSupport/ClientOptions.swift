@@ -5,7 +5,11 @@ package import KeywayClient
 /// What every command that talks to a server takes.
 package struct ClientOptions: ParsableArguments {
   /// The value of `--server`.
-  @Option(help: "The server's address (default: http://127.0.0.1:8080, or what KEYWAY_SERVER says).")
+  @Option(
+    help: """
+      The server's address (default: what KEYWAY_SERVER says, or KEYWAY_HOST and KEYWAY_PORT; without them \
+      http://127.0.0.1:8080).
+      """)
   package var server: String?
 
   /// The value of `--timeout`, in seconds.
@@ -33,7 +37,10 @@ package struct ClientOptions: ParsableArguments {
 
   /// The address that the flag, the environment or the default gives, in this order.
   package var address: String {
-    server ?? ProcessInfo.processInfo.environment["KEYWAY_SERVER"] ?? "http://127.0.0.1:8080"
+    get throws(ValidationError) {
+      if let server { return server }
+      return try ServerAddress.url(in: ProcessInfo.processInfo.environment)
+    }
   }
 
   /// The token that the flags or the environment give; nil for none.
@@ -51,6 +58,6 @@ package struct ClientOptions: ParsableArguments {
 
   /// A client of that server with at most `connections` connections.
   package func client(connections: Int = 6) throws -> Client {
-    try Client(server: address, timeoutSeconds: timeout, connections: connections, token: try bearerToken())
+    try Client(server: try address, timeoutSeconds: timeout, connections: connections, token: try bearerToken())
   }
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import KeywayAPI
 import KeywayBench
 
 /// The command: a server of live objects, and a client for it.
@@ -6,8 +7,10 @@ import KeywayBench
   static let configuration = CommandConfiguration(
     commandName: "keyway",
     abstract: "Keeps model objects, serves them over REST, and sends every subscriber what changed.",
+    version: "keyway \(Release.version)",
     subcommands: [
-      ServeCommand.self, CheckCommand.self, GetCommand.self, SetCommand.self, WatchCommand.self, ImportCommand.self,
+      InitCommand.self, ServeCommand.self, CheckCommand.self, StatusCommand.self, GetCommand.self, SetCommand.self,
+      CreateCommand.self, PatchCommand.self, DeleteCommand.self, WatchCommand.self, ImportCommand.self,
       ExportCommand.self, StoreCommand.self, TokenCommand.self, BenchCommand.self, SettingsCommand.self,
     ])
 }

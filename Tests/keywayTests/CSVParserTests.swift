@@ -59,11 +59,22 @@ struct CSVParserTests {
   }
 
   @Test(
+    "takes another delimiter, and a comma for a character then",
+    arguments: [(";", "a,b;\"c;d\";"), ("\t", "a,b\t\"c\td\"\t")])
+  func delimiter(_ delimiter: String, _ text: String) throws {
+    var parser = CSVParser(delimiter: try #require(delimiter.utf8.first))
+    var records: [CSVRecord] = []
+    try parser.parse(Array(text.utf8), into: &records)
+    try parser.finish(into: &records)
+    #expect(records.map { $0.fields.map(\.text) } == [["a,b", "c\(delimiter)d", ""]])
+  }
+
+  @Test(
     "names the line of a mistake",
     arguments: [
       ("a,b\nc,\"d\n\n", 2, "a quotation mark is never closed"),
       ("a\nb\"c\n", 2, "a quotation mark inside a field that does not begin with one"),
-      ("a\n\"b\"c\n", 2, "something stands between a closing quotation mark and the next comma"),
+      ("a\n\"b\"c\n", 2, "something stands between a closing quotation mark and the next delimiter"),
       ("a\rb\n", 1, "a carriage return that no line feed follows"),
       ("a\n123456789012345678901", 2, "the record is larger than 20 bytes"),
     ])

@@ -77,7 +77,7 @@ struct EventLineTests {
     "an entity tag gets its quotation marks back",
     arguments: [("k-1", "\"k-1\""), ("\"k-1\"", "\"k-1\""), ("*", "*"), ("W/\"k-1\"", "W/\"k-1\"")])
   func entityTag(text: String, expected: String) {
-    #expect(SetCommand.entityTag(text) == expected)
+    #expect(ConditionOptions.entityTag(text) == expected)
   }
 
   @Test(

@@ -50,6 +50,7 @@ struct ImportRulesTests {
       "price": .object(["type": .array([.string("number"), .string("null")])]),
       "volume": .object(["type": .string("integer")]), "open": .object(["type": .string("boolean")]),
       "tags": .object([:]),
+      "stock": .object(["type": .array([.string("string"), .string("null")]), "keyway:toOne": .string("Stock")]),
       "total": .object(["type": .string("number"), "readOnly": .bool(true)]),
     ])
   ]
@@ -59,10 +60,49 @@ struct ImportRulesTests {
   }
 
   private static func plan(
-    _ header: [String], id: [String] = ["symbol"], renames: [String: String] = [:]
+    _ header: [String], id: [String] = ["symbol"], renames: [String: String] = [:], references: [String: String] = [:],
+    dateFormat: String? = "%b %d %Y"
   ) throws -> ImportPlan {
     try ImportPlan(
-      header: record(header), schema: schema, idColumns: id, renames: renames, dateFormat: DateFormat("%b %d %Y"))
+      header: record(header), schema: schema, idColumns: id, renames: renames, references: references,
+      dateFormat: dateFormat.map(DateFormat.init))
+  }
+
+  @Test("a column of ids becomes references, by the rules of ids; without id columns the server makes the id")
+  func references() throws {
+    let plan = try Self.plan(["share", "price"], id: [], renames: ["share": "stock"], references: ["share": "Stock"])
+    let row = try plan.row(Self.record(["A B", "1"]))
+    #expect(row.id == nil)
+    #expect(Value.object(row.object).json == #"{"stock":"Stock/A-B","price":1}"#)
+    #expect(Value.object(try plan.row(Self.record(["", "1"])).object).json == #"{"price":1}"#)
+    #expect(throws: InvalidCell.self) { try plan.row(Self.record(["a/b", "1"])) }
+    #expect(throws: InvalidCell.self) { try Self.plan(["symbol"], references: ["symbol": "Stock"]) }
+    #expect(throws: InvalidCell.self) { try Self.plan(["symbol"], references: ["stock": "Stock"]) }
+  }
+
+  @Test("a refused date or reference has a hint with the option that would have read it")
+  func hints() throws {
+    func hint(_ key: String, _ text: String, dateFormat: String? = nil) throws -> String? {
+      let plan = try Self.plan([key, "symbol"], dateFormat: dateFormat)
+      return plan.hint(forKey: key, of: try plan.row(Self.record([text, "A"])))
+    }
+    #expect(try hint("date", "Jan 1 2000") == "--date-format '%b %d %Y' reads dates such as Jan 1 2000")
+    #expect(try hint("date", "31.12.1999") == "--date-format '%d.%m.%Y' reads dates such as 31.12.1999")
+    #expect(try hint("date", "yesterday")?.hasPrefix("--date-format says how") == true)
+    #expect(try hint("date", "1999", dateFormat: "%Y") == nil)
+    #expect(try hint("stock", "AAPL")?.hasPrefix("--reference stock=Stock takes the ids") == true)
+    #expect(try hint("stock", "Stock/AAPL") == nil)
+    #expect(try hint("tags", "x") == nil)
+  }
+
+  @Test("of many refused rows the first are told, the rest counted, and a hint comes once")
+  func refusedRows() {
+    var refused = RefusedRows()
+    refused.add([ImportError(line: 9, reason: "b", hint: "h"), ImportError(line: 2, reason: "a", hint: "h")])
+    #expect(refused.text(file: "f") == "f:2: a\nf:9: b\nhint: h")
+    refused.add((10..<1_040).map { ImportError(line: $0, reason: "c") })
+    #expect(refused.count == 1_032 && refused.first.count == RefusedRows.maximum)
+    #expect(refused.text(file: "f").hasSuffix("f:27: c\nand 1,012 more\nhint: h"))
   }
 
   @Test("values have the types of the schema, and empty fields are left out")

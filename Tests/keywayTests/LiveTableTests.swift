@@ -168,7 +168,7 @@ import Testing
 
   @Test("a drawing goes over the one before, begins anew on another size, and gives the cursor back")
   func screen() {
-    var screen = TableScreen()
+    var screen = TableScreen(isColoured: true)
     let lines = [StyledLine("a"), StyledLine("b", [.bold, .green])]
     let drawn = "a\u{1B}[K\r\n\u{1B}[1;32mb\u{1B}[0m\u{1B}[K\u{1B}[J"
     #expect(screen.draw(lines, size: Self.size) == "\u{1B}[?25l\u{1B}[?7l" + drawn)
@@ -176,6 +176,8 @@ import Testing
     #expect(screen.draw(lines, size: TerminalSize(columns: 9, rows: 9)) == "\u{1B}[H\u{1B}[2J" + drawn)
     #expect(screen.end() == "\r\n\u{1B}[?7h\u{1B}[?25h")
     #expect(screen.draw(lines, size: Self.size).isEmpty && screen.end().isEmpty)
+    var plain = TableScreen(isColoured: false)
+    #expect(plain.draw(lines, size: Self.size).hasSuffix("\r\n\u{1B}[1mb\u{1B}[0m\u{1B}[K\u{1B}[J"))
   }
 
   private func text(_ table: LiveTable, _ size: TerminalSize) -> [String] {

@@ -42,7 +42,7 @@ struct OperationsHandlers: Sendable {
     let snapshot = store.snapshot
     let counts = streams.counts
     var body: JSONObject = [
-      "version": .string(KeywayServer.version),
+      "version": .string(Release.version),
       "epoch": .string(store.epoch),
       "revision": .integer(Int64(snapshot.revision)),
       "oldest": .string(store.cursor(snapshot.oldestResumable).description),

@@ -6,4 +6,10 @@ package struct LiveRow: Hashable, Sendable {
   package var reference: Reference
   /// Its keys as the server sent them last.
   package var value: JSONObject
+
+  /// A row of that object, with these keys.
+  package init(reference: Reference, value: JSONObject) {
+    self.reference = reference
+    self.value = value
+  }
 }

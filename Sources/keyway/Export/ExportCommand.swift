@@ -16,7 +16,7 @@ struct ExportCommand: AsyncParsableCommand {
       keyway export Account Quote > some.jsonl
 
       All lines show the store at one revision. Computed keys are left out; keyway import makes an equal store of the
-      rest. With --output the file is there when it is whole, and what was there before stays until then.
+      rest, where what lasts so many seconds (@lifetime) begins to do so. With --output the file is there when it is whole, and what was there before stays until then.
       """)
 
   @Argument(help: ArgumentHelp("An entity, with what extends it; without any, all objects.", valueName: "entity"))
@@ -39,6 +39,7 @@ struct ExportCommand: AsyncParsableCommand {
         let start = ContinuousClock.now
         let tally = try await Self.write(exporter, to: output)
         StandardOutput.line(tally.text(seconds: start.elapsedSeconds))
+        if let remark = tally.remark { StandardError.line(remark) }
       } catch is CancellationError {
         throw CommandFailure("interrupted; \(output) is as it was")
       }
@@ -47,7 +48,8 @@ struct ExportCommand: AsyncParsableCommand {
 
   private static func print(_ exporter: Exporter) async throws {
     do {
-      _ = try await exporter.run { try FileHandle.standardOutput.write(contentsOf: Data($0)) }
+      let tally = try await exporter.run { try FileHandle.standardOutput.write(contentsOf: Data($0)) }
+      if let remark = tally.remark { StandardError.line(remark) }
     } catch let problem as Problem where problem.status == 410 {
       throw CommandFailure("\(problem)\nwhat was written is not whole: \(Self.advice)")
     }

@@ -1,12 +1,13 @@
 /// The records of a CSV file, read piece by piece.
 struct CSVFile {
   private(set) var file: InputFile
-  private var parser = CSVParser()
+  private var parser: CSVParser
   private var waiting: ArraySlice<CSVRecord> = []
   private var isAtEnd = false
 
-  init(_ file: InputFile) {
+  init(_ file: InputFile, delimiter: UInt8 = UInt8(ascii: ",")) {
     self.file = file
+    parser = CSVParser(delimiter: delimiter)
   }
 
   /// The next record; nil at the end.

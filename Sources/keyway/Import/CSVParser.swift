@@ -11,7 +11,11 @@ struct CSVParser: Sendable {
     case fieldStart, unquoted, quoted, quoteInQuoted, afterCarriageReturn
   }
 
+  /// What cannot stand between fields, because it means something else.
+  static let reserved: Set<UInt8> = [UInt8(ascii: "\""), UInt8(ascii: "\r"), UInt8(ascii: "\n")]
+
   private let maximumRecordBytes: Int
+  private let delimiter: UInt8
   private var state = State.fieldStart
   private var field: [UInt8] = []
   private var isQuoted = false
@@ -21,7 +25,9 @@ struct CSVParser: Sendable {
   private var recordLine = 1
   private var markBytesSeen = 0
 
-  init(maximumRecordBytes: Int = defaultMaximumRecordBytes) {
+  /// A parser of records whose fields are separated by `delimiter`, a byte of ASCII that is not `reserved`.
+  init(maximumRecordBytes: Int = defaultMaximumRecordBytes, delimiter: UInt8 = UInt8(ascii: ",")) {
+    self.delimiter = delimiter
     self.maximumRecordBytes = maximumRecordBytes
   }
 
@@ -86,11 +92,11 @@ struct CSVParser: Sendable {
 
   private mutating func takeOutsideQuotes(_ byte: UInt8, into records: inout [CSVRecord]) throws(ImportError) {
     switch byte {
-    case UInt8(ascii: ","): endField()
+    case delimiter: endField()
     case UInt8(ascii: "\r"): state = .afterCarriageReturn
     case UInt8(ascii: "\n"): endLine(into: &records)
     case _ where state == .quoteInQuoted:
-      throw ImportError(line: line, reason: "something stands between a closing quotation mark and the next comma")
+      throw ImportError(line: line, reason: "something stands between a closing quotation mark and the next delimiter")
     case UInt8(ascii: "\""):
       throw ImportError(line: line, reason: "a quotation mark inside a field that does not begin with one")
     default:

@@ -4,6 +4,8 @@ import KeywayClient
 /// How the text of a column becomes a value, by what the schema says of its key.
 enum ColumnType: Hashable, Sendable {
   case string, integer, number, boolean, date, json
+  /// The id of an object of that entity.
+  case reference(entity: String)
 
   /// By the JSON Schema of a property; nil for one that cannot be written. A type may be a name or a list with `null`.
   init?(schema: JSONObject) {
@@ -29,6 +31,7 @@ enum ColumnType: Hashable, Sendable {
     if text.isEmpty { return self == .string && field.isQuoted ? .string("") : nil }
     switch self {
     case .string: return .string(text)
+    case .reference(let entity): return .string("\(entity)/\(try ImportID.id(of: [text]))")
     case .integer:
       guard let integer = Int64(text) else { throw InvalidCell(reason: "is no integer of 64 bits: \(text)") }
       return .integer(integer)

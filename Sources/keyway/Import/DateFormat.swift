@@ -37,6 +37,17 @@ struct DateFormat: Hashable, Sendable {
     return hasTime ? RFC3339.dateTime(time) : time.date.description
   }
 
+  /// Formats in which files often have their dates. Where two take the same text, the first of them is suggested.
+  private static let usual = [
+    "%b %d %Y", "%b %d, %Y", "%d %b %Y", "%d-%b-%Y", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%Y%m%d",
+    "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%m/%d/%Y %H:%M", "%d.%m.%Y %H:%M",
+  ]
+
+  /// A format of the usual ones in which the text is a date, as a suggestion; nil where there is none.
+  static func suggestion(for text: String) -> DateFormat? {
+    usual.lazy.map(DateFormat.init).first { (try? $0.date(text)) != nil }
+  }
+
   /// The letters behind the `%` signs, modifiers left out.
   private static func conversions(_ format: String) -> [Character] {
     var result: [Character] = []

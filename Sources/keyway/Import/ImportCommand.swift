@@ -10,12 +10,14 @@ struct ImportCommand: AsyncParsableCommand {
     abstract: "Writes the rows of a CSV file, or JSON lines, as objects.",
     discussion: """
       keyway import stocks.csv --entity Price --id symbol --id date --date-format '%b %d %Y'
+      keyway import positions.csv --entity Position --reference stock=Stock --delimiter ';'
       keyway import airports.csv --entity Airport --id iata --map iata= --map state=region
       keyway import objects.jsonl
       keyway export | keyway import - --format jsonl --server http://other:8080
 
       CSV: the first record names the keys. An empty field leaves its key out, "" in quotation marks is an empty text.
-      Rows with the same id are written in the order of the file. In an id, spaces become -.
+      Rows with the same id are written in the order of the file. In an id, spaces become -. Without --id the server
+      makes the ids.
 
       JSON lines: each line is an object with its @ref, as an export writes it. References may point up, down and in
       circles; an object that cannot be made without another waits for it. Several lines are one transaction.
@@ -49,8 +51,9 @@ struct ImportCommand: AsyncParsableCommand {
   func validate() throws {
     switch actualFormat {
     case .csv:
-      guard entity != nil, !idColumns.isEmpty else {
-        throw ValidationError("a CSV file wants --entity, and --id with at least one column")
+      guard entity != nil else { throw ValidationError("a CSV file wants --entity") }
+      guard onConflict == nil || !idColumns.isEmpty else {
+        throw ValidationError("without --id the server makes the ids, so --on-conflict says nothing")
       }
       guard jsonLines.isUnused else { throw ValidationError("\(JSONLinesOptions.names) are for JSON lines") }
     case .jsonl:
@@ -76,7 +79,7 @@ struct ImportCommand: AsyncParsableCommand {
   private func importCSV(_ input: InputFile) async throws {
     let client = try options.client(connections: csv.concurrency)
     let entity = entity ?? ""
-    var table = CSVFile(input)
+    var table = CSVFile(input, delimiter: csv.delimiterByte)
     guard let header = try table.next() else { throw ImportError(reason: "the file is empty") }
     let response = try await client.send("GET", ResourcePath.path("/v1/entities/" + entity))
     guard let schema = try? Value(json: response.body).asObject else {
@@ -85,11 +88,13 @@ struct ImportCommand: AsyncParsableCommand {
     let plan = try InvalidCell.located(line: header.line) { () throws(InvalidCell) in
       try ImportPlan(
         header: header, schema: schema, idColumns: idColumns, renames: csv.renames,
-        dateFormat: csv.dateFormat.map(DateFormat.init))
+        references: csv.references, dateFormat: csv.dateFormat.map(DateFormat.init))
     }
     let importer = Importer(
-      client: client, entity: entity, plan: plan, workers: csv.concurrency, conflicts: onConflict ?? .replace)
-    try await report(size: input.size) { progress in try await importer.run(&table, progress: progress) }
+      client: client, entity: entity, plan: plan, workers: csv.concurrency, conflicts: onConflict ?? .replace,
+      keepsGoing: csv.keepGoing)
+    let tally = try await report(size: input.size) { progress in try await importer.run(&table, progress: progress) }
+    guard tally.refused.count == 0 else { throw CommandFailure(tally.refused.text(file: input.name)) }
   }
 
   private func importJSONLines(_ input: InputFile) async throws {
@@ -107,9 +112,10 @@ struct ImportCommand: AsyncParsableCommand {
 
   /// Runs an import and prints what it did; on a terminal with a bar that is gone at the end, however it ends. Without
   /// a size there is no bar.
+  @discardableResult
   private func report(
     size: Int?, _ body: (_ progress: (_ rows: Int, _ bytes: Int) -> Void) async throws -> ImportTally
-  ) async throws {
+  ) async throws -> ImportTally {
     let start = ContinuousClock.now
     let size = StandardError.isTerminal ? size : nil
     let clearLine = "\r\u{1B}[K"
@@ -120,7 +126,9 @@ struct ImportCommand: AsyncParsableCommand {
       StandardError.write(clearLine + ImportSummary.bar(rows: rows, share: share, seconds: start.elapsedSeconds))
     }
     StandardOutput.line(
-      ImportSummary.text(rows: tally.rows, skipped: tally.skipped, seconds: start.elapsedSeconds))
+      ImportSummary.text(
+        rows: tally.rows, skipped: tally.skipped, refused: tally.refused.count, seconds: start.elapsedSeconds))
+    return tally
   }
 }
 

@@ -3,6 +3,8 @@ struct ImportError: Error, Hashable, Sendable {
   /// The line, from 1; 0 is the file as a whole.
   var line = 0
   var reason: String
+  /// What the command line could say to avoid it; nil where nothing is known.
+  var hint: String?
 
   /// `stocks.csv:17: price is no number: n/a`.
   func text(file: String) -> String { line == 0 ? "\(file): \(reason)" : "\(file):\(line): \(reason)" }

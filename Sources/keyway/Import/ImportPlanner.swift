@@ -108,7 +108,9 @@ struct ImportPlanner: Sendable {
 
   private func operations(_ row: ObjectLine, wasHeld: Bool, _ plan: Plan) -> [PlannedOperation] {
     func operation(_ kind: PlannedOperation.Kind) -> PlannedOperation {
-      PlannedOperation(line: row.line, object: row.reference, kind: kind)
+      var operation = PlannedOperation(line: row.line, object: row.reference, kind: kind)
+      if operation.isRow { operation.lifetime = row.lifetime }
+      return operation
     }
 
     var values = row.values

@@ -15,17 +15,22 @@ struct Importer {
   let plan: ImportPlan
   let workers: Int
   var conflicts = ConflictRule.replace
+  /// Whether rows that are refused are left out, and the others go on.
+  var keepsGoing = false
 
   /// Imports all rows and reports after each round how many there are. Throws an `ImportFailure` with the first line of
-  /// the file that cannot be read or that the server refuses; none of the lines below it was begun afterwards.
+  /// the file that cannot be read or that the server refuses; none of the lines below it was begun afterwards. Where
+  /// the import is to keep going, that is only so for a file that cannot be taken apart any further, and for a refusal
+  /// that is not of the row.
   func run(_ table: inout CSVFile, progress: (_ rows: Int, _ bytes: Int) -> Void) async throws -> ImportTally {
     var tally = ImportTally()
     var isAtEnd = false
     while !isAtEnd {
       var queues = [[ImportPlan.Row]](repeating: [], count: workers)
       var failures: [ImportError] = []
+      var refusals: [ImportError] = []
       do throws(ImportError) {
-        isAtEnd = try !fill(&queues, from: &table)
+        isAtEnd = try !fill(&queues, &refusals, from: &table)
       } catch {
         // What stands before the mistake is written first: an import stops at a line, not somewhere above it.
         failures.append(error)
@@ -33,8 +38,10 @@ struct Importer {
       for outcome in try await write(queues) {
         tally.rows += outcome.tally.rows
         tally.skipped += outcome.tally.skipped
+        refusals += outcome.refusals
         if let failure = outcome.failure { failures.append(failure) }
       }
+      tally.refused.add(refusals)
       progress(tally.rows, table.file.bytesRead)
       if let first = failures.min(by: { $0.line < $1.line }) {
         throw ImportFailure(file: table.file.name, cause: first, rows: tally.rows)
@@ -44,11 +51,18 @@ struct Importer {
   }
 
   /// Reads a round; false at the end of the file.
-  private func fill(_ queues: inout [[ImportPlan.Row]], from table: inout CSVFile) throws(ImportError) -> Bool {
+  private func fill(
+    _ queues: inout [[ImportPlan.Row]], _ refusals: inout [ImportError], from table: inout CSVFile
+  ) throws(ImportError) -> Bool {
     for _ in 0..<(workers * Self.rowsPerWorker) {
       guard let record = try table.next() else { return false }
-      let row = try InvalidCell.located(line: record.line) { () throws(InvalidCell) in try plan.row(record) }
-      queues[Self.shard(row.id, of: workers)].append(row)
+      do throws(ImportError) {
+        let row = try InvalidCell.located(line: record.line) { () throws(InvalidCell) in try plan.row(record) }
+        queues[Self.shard(row.id ?? String(row.line), of: workers)].append(row)
+      } catch {
+        guard keepsGoing else { throw error }
+        refusals.append(error)
+      }
     }
     return true
   }
@@ -59,7 +73,7 @@ struct Importer {
     return Int(hash % UInt64(workers))
   }
 
-  private typealias Outcome = (tally: ImportTally, failure: ImportError?)
+  private typealias Outcome = (tally: ImportTally, refusals: [ImportError], failure: ImportError?)
 
   private func write(_ queues: [[ImportPlan.Row]]) async throws -> [Outcome] {
     // The first line that failed so far: what stands below it is not written.
@@ -74,29 +88,52 @@ struct Importer {
 
   private func write(_ queue: [ImportPlan.Row], until end: Locked<Int>) async throws -> Outcome {
     var tally = ImportTally()
+    var refusals: [ImportError] = []
     for row in queue where row.line < end.withLock({ $0 }) {
-      do throws(ImportError) {
-        if try await write(row) { tally.rows += 1 } else { tally.skipped += 1 }
-      } catch {
+      switch await write(row) {
+      case .written: tally.rows += 1
+      case .skipped: tally.skipped += 1
+      case .refused(let error) where keepsGoing: refusals.append(error)
+      case .refused(let error), .failed(let error):
         end.withLock { $0 = min($0, row.line) }
-        return (tally, error)
+        return (tally, refusals, error)
       }
     }
-    return (tally, nil)
+    return (tally, refusals, nil)
   }
 
-  /// Writes one row; false where it is skipped.
-  private func write(_ row: ImportPlan.Row) async throws(ImportError) -> Bool {
+  /// What became of a row.
+  private enum Fate {
+    case written, skipped
+    /// The server does not take this row; others may be better.
+    case refused(ImportError)
+    /// No answer, or one that has nothing to do with the row.
+    case failed(ImportError)
+  }
+
+  private func write(_ row: ImportPlan.Row) async -> Fate {
+    let body = Array(Value.object(row.object).json.utf8)
     do {
-      let body = Array(Value.object(row.object).json.utf8)
-      let headers = conflicts == .replace ? [:] : ["If-None-Match": "*"]
-      _ = try await client.send("PUT", "/v1/objects/\(entity)/\(row.id)", body: body, headers: headers)
-      return true
-    } catch let problem as Problem where problem.status == 412 {
-      if conflicts == .skip { return false }
-      throw ImportError(line: row.line, reason: "\(entity)/\(row.id) is there already")
+      if let id = row.id {
+        let headers = conflicts == .replace ? [:] : ["If-None-Match": "*"]
+        _ = try await client.send("PUT", "/v1/objects/\(entity)/\(id)", body: body, headers: headers)
+      } else {
+        _ = try await client.send("POST", "/v1/objects/\(entity)", body: body)
+      }
+      return .written
+    } catch let problem as Problem {
+      if problem.status == 412, let id = row.id {
+        if conflicts == .skip { return .skipped }
+        return .refused(ImportError(line: row.line, reason: "\(entity)/\(id) is there already"))
+      }
+      let hint = problem.code == "invalid-value" ? problem.keyPath.flatMap { plan.hint(forKey: $0, of: row) } : nil
+      let error = ImportError(line: row.line, reason: "\(problem)", hint: hint)
+      return Self.statusesOfRows.contains(problem.status) ? .refused(error) : .failed(error)
     } catch {
-      throw ImportError(line: row.line, reason: "\(error)")
+      return .failed(ImportError(line: row.line, reason: "\(error)"))
     }
   }
+
+  /// The statuses that refuse a row for what it says; all others would refuse every row.
+  private static let statusesOfRows: Set<Int> = [400, 403, 409, 413, 422]
 }

@@ -12,6 +12,8 @@ struct ObjectLine: Hashable, Sendable {
   var documents = JSONObject()
   /// The relationships that name objects.
   var links: [ImportLink] = []
+  /// How many seconds the object is to last; nil where the line says nothing of it.
+  var lifetime: Int64?
   /// Whether the object is there and is to be replaced.
   var replaces = false
 

@@ -23,6 +23,7 @@ struct ObjectLineReader: Sendable {
     let reference = try reference(members)
     guard let keys = schema.entities[reference.entity] else { throw unknownEntity(reference.entity) }
     var row = ObjectLine(line: line.number, bytes: line.bytes.count, reference: reference)
+    row.lifetime = try lifetime(members)
     for (name, value) in members.members where !["@ref", "@revision", "@lifetime"].contains(name) {
       if let key = keys[name] {
         try add(name, key, value, to: &row)
@@ -32,6 +33,15 @@ struct ObjectLineReader: Sendable {
       }
     }
     return row
+  }
+
+  /// The lease of a line. One that ends with a stream cannot be had without that stream.
+  private func lifetime(_ members: JSONObject) throws(InvalidCell) -> Int64? {
+    switch members["@lifetime"] {
+    case nil: return nil
+    case .integer(let seconds)? where seconds > 0: return seconds
+    case let value?: throw InvalidCell(reason: "@lifetime wants a number of seconds and is \(value.json)")
+    }
   }
 
   private func unknownEntity(_ name: String) -> InvalidCell {

@@ -11,6 +11,8 @@ struct PlannedOperation: Hashable, Sendable {
   var line: Int
   var object: Reference
   var kind: Kind
+  /// How many seconds the object is to last, of what makes or patches it; nil says nothing of it.
+  var lifetime: Int64?
 
   /// Whether it is the first of those that a line becomes: the object is there after it.
   var isRow: Bool {
@@ -20,13 +22,14 @@ struct PlannedOperation: Hashable, Sendable {
 
   /// As the server takes it.
   var json: Value {
+    var members: JSONObject = ["object": .reference(object)]
     switch kind {
-    case .create(let value):
-      .object(["op": .string("create"), "object": .reference(object), "value": .object(value)])
-    case .patch(let value):
-      .object(["op": .string("patch"), "object": .reference(object), "value": .object(value)])
+    case .create(let value): (members["op"], members["value"]) = (.string("create"), .object(value))
+    case .patch(let value): (members["op"], members["value"]) = (.string("patch"), .object(value))
     case .set(let key, let value):
-      .object(["op": .string("set"), "object": .reference(object), "keyPath": .string(key), "value": value])
+      (members["op"], members["keyPath"], members["value"]) = (.string("set"), .string(key), value)
     }
+    members["lifetime"] = lifetime.map(Value.integer)
+    return .object(members)
   }
 }

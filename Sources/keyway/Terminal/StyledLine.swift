@@ -14,9 +14,13 @@ struct StyledLine: Hashable, Sendable {
 
   var text: String { spans.map(\.text).joined() }
 
-  /// The text with escape sequences for its styles. It holds no other control characters if the text holds none.
-  var ansi: String {
-    spans.map { $0.style.isEmpty ? $0.text : $0.style.sequence + $0.text + TextStyle.reset }.joined()
+  /// The text with escape sequences for its styles, of which colours are left out where none are wanted. It holds no
+  /// other control characters if the text holds none.
+  func ansi(isColoured: Bool) -> String {
+    spans.map { span in
+      let style = isColoured ? span.style : span.style.subtracting(.colours)
+      return style.isEmpty ? span.text : style.sequence + span.text + TextStyle.reset
+    }.joined()
   }
 
   mutating func append(_ text: String, _ style: TextStyle = []) {

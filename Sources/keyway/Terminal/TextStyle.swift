@@ -8,9 +8,12 @@ struct TextStyle: OptionSet, Hashable, Sendable {
   static let inverse = TextStyle(rawValue: 8)
   static let green = TextStyle(rawValue: 16)
   static let yellow = TextStyle(rawValue: 32)
+  static let red = TextStyle(rawValue: 64)
+  /// Those that are colours, and not another weight or ground.
+  static let colours: TextStyle = [.green, .yellow, .red]
 
   private static let codes: [(style: TextStyle, code: Int)] = [
-    (.bold, 1), (.dim, 2), (.underlined, 4), (.inverse, 7), (.green, 32), (.yellow, 33),
+    (.bold, 1), (.dim, 2), (.underlined, 4), (.inverse, 7), (.green, 32), (.yellow, 33), (.red, 31),
   ]
 
   /// The escape sequence that switches the style on (ECMA-48 §8.3.117); empty for plain text.

@@ -9,7 +9,7 @@ import Locking
 final class TableDisplay: WatchDisplay {
   private struct State: Sendable {
     var table: LiveTable
-    var screen = TableScreen()
+    var screen = TableScreen(isColoured: StandardOutput.isColoured)
   }
 
   private let state: Locked<State>

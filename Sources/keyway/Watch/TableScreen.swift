@@ -6,9 +6,13 @@ struct TableScreen: Sendable {
     case before, drawn, over
   }
 
+  /// Whether marks have colours.
+  private let isColoured: Bool
   private var phase = Phase.before
   private var lineCount = 0
   private var size: TerminalSize?
+
+  init(isColoured: Bool) { self.isColoured = isColoured }
 
   /// The text that puts these lines in the place of the last ones.
   mutating func draw(_ lines: [StyledLine], size: TerminalSize) -> String {
@@ -24,7 +28,7 @@ struct TableScreen: Sendable {
       text += "\r"
       if lineCount > 1 { text += "\u{1B}[\(lineCount - 1)A" }
     }
-    text += lines.map { $0.ansi + "\u{1B}[K" }.joined(separator: "\r\n") + "\u{1B}[J"
+    text += lines.map { $0.ansi(isColoured: isColoured) + "\u{1B}[K" }.joined(separator: "\r\n") + "\u{1B}[J"
     phase = .drawn
     lineCount = lines.count
     self.size = size

@@ -31,27 +31,7 @@ struct WatchCommand: AsyncParsableCommand {
   @Option(help: "What a change says, of new, old, initial and prior; none for the kind only.")
   var options = "initial,old,new"
 
-  @Option(help: "Of an entity: only the objects for which this expression holds.")
-  var filter: String?
-
-  @Option(
-    parsing: .unconditional,
-    help: ArgumentHelp("Of an entity: the order, by key paths; -salary,name.", valueName: "key-paths"))
-  var sort: String?
-
-  @Option(help: ArgumentHelp("Of an entity: no more than the first so many objects.", valueName: "objects"))
-  var limit: Int?
-
-  @Option(help: ArgumentHelp("Of an entity: sections of objects that share this value.", valueName: "key-path"))
-  var section: String?
-
-  @Option(help: ArgumentHelp("Of an entity: only these keys and key paths of the objects.", valueName: "keys"))
-  var keys: String?
-
-  @Option(
-    help: ArgumentHelp(
-      "Of an entity: what all objects of each section come to; @count,@sum.salary.", valueName: "operators"))
-  var aggregate: String?
+  @OptionGroup var query: QueryOptions
 
   @Option(help: "A text that comes back in every change.")
   var context: String?
@@ -72,10 +52,7 @@ struct WatchCommand: AsyncParsableCommand {
 
   func validate() throws {
     if let count, count < 1 { throw ValidationError("--count is at least 1") }
-    if let limit, limit < 1 { throw ValidationError("--limit is at least 1") }
-    if let name = query.first(where: { $0.value != nil })?.name, !isLiveQuery {
-      throw ValidationError("--\(name) is for an entity, and \(resource) is none")
-    }
+    try query.check(resource, path: path)
   }
 
   func run() async throws {
@@ -103,16 +80,8 @@ struct WatchCommand: AsyncParsableCommand {
   var path: String {
     // Only key paths have options: a live query would refuse them.
     ResourcePath.adding(
-      query + [("options", isOfOneObject ? options : nil), ("context", context)],
+      query.parameters + [("options", isOfOneObject ? options : nil), ("context", context)],
       to: ResourcePath.path(resource, keyPath: keyPaths))
-  }
-
-  /// What the options say of a live query.
-  private var query: [(name: String, value: String?)] {
-    [
-      ("filter", filter), ("sort", sort), ("limit", limit.map(String.init)), ("section", section), ("keys", keys),
-      ("aggregate", aggregate),
-    ]
   }
 
   /// Whether the stream is of an object or of key paths of one, and so ends with it.
@@ -121,10 +90,8 @@ struct WatchCommand: AsyncParsableCommand {
   /// Whether the stream is of the objects of an entity.
   var isLiveQuery: Bool { objectPath.count == 1 }
 
-  /// The parts of the path under `/v1/objects`: entity, id and key path. None where it is the path of something else.
   private var objectPath: ArraySlice<Substring> {
-    let path = ResourcePath.path(resource, keyPath: keyPaths).prefix { $0 != "?" }
-    return path.hasPrefix("/v1/objects/") ? path.split(separator: "/").dropFirst(2) : []
+    QueryOptions.objectPath(ResourcePath.path(resource, keyPath: keyPaths))
   }
 
   /// How the events are shown. A stream that goes on behind a cursor begins without rows, so there is no table of it.
@@ -132,6 +99,6 @@ struct WatchCommand: AsyncParsableCommand {
     guard isLiveQuery, !json, since == nil, StandardOutput.isScreen else {
       return LineDisplay(isJSON: json, showsHeartbeats: heartbeats)
     }
-    return TableDisplay(LiveTable(keys: keys?.split(separator: ",").map(String.init) ?? []))
+    return TableDisplay(LiveTable(keys: query.keys?.split(separator: ",").map(String.init) ?? []))
   }
 }

@@ -24,30 +24,22 @@ struct SetCommand: AsyncParsableCommand {
   @Argument(parsing: .allUnrecognized, help: "A JSON value; what is no JSON is taken as a string.")
   var value: [String]
 
-  @Option(help: "The name that the events caused by this write carry.")
-  var writer: String?
-
-  @Option(help: ArgumentHelp("Write only if the value is still the one with this ETag.", valueName: "etag"))
-  var ifMatch: String?
-
+  @OptionGroup var condition: ConditionOptions
+  @OptionGroup var write: WriteOptions
   @OptionGroup var options: ClientOptions
 
   func validate() throws {
-    guard object.contains("/") else {
-      throw ValidationError("an object is written Entity/id, such as \(object)/1; \(object) has no id")
-    }
+    _ = try ObjectName.reference(object)
     guard value.count == 1 else {
       throw ValidationError("one value is set, not \(value.count): \(value.joined(separator: ", "))")
     }
   }
 
   func run() async throws {
-    var headers = ["Accept": "application/json"]
-    headers["Keyway-Writer"] = writer
-    headers["If-Match"] = ifMatch.map(Self.entityTag)
     let path = ResourcePath.path(object, keyPath: keyPath)
+    let headers = write.headers.merging(condition.headers) { $1 }
     let response = try await options.client().send("PUT", path, body: Self.body(value.joined()), headers: headers)
-    StandardOutput.text(response.text)
+    StandardOutput.json(response.text)
   }
 
   /// The text itself where it is JSON, else the text as a JSON string.
@@ -55,10 +47,5 @@ struct SetCommand: AsyncParsableCommand {
     let bytes = Array(text.utf8)
     if (try? Value(json: bytes)) != nil { return bytes }
     return Array(Value.string(text).json.utf8)
-  }
-
-  /// An entity tag with its quotation marks, which a shell likes to take away.
-  static func entityTag(_ text: String) -> String {
-    text == "*" || text.hasSuffix("\"") ? text : "\"\(text)\""
   }
 }

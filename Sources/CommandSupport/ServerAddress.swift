@@ -1,0 +1,36 @@
+package import ArgumentParser
+
+/// Where a command finds its server, as far as the environment says it.
+package enum ServerAddress {
+  /// What holds where nothing is said: the address that `keyway serve` listens on by default.
+  private static let host = "127.0.0.1"
+  private static let port = "8080"
+
+  /// The URL of the server: `KEYWAY_SERVER`, or made of `KEYWAY_HOST` and `KEYWAY_PORT`, with which a server is started
+  /// in the same environment. An empty variable counts as none, and an address that means every interface
+  /// (`0.0.0.0`, `::`) is asked on the loopback. Throws a `ValidationError` where host or port name no server that can
+  /// be asked.
+  package static func url(in environment: [String: String]) throws(ValidationError) -> String {
+    func variable(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
+    if let server = variable("KEYWAY_SERVER") { return server }
+    let host = variable("KEYWAY_HOST") ?? host
+    let port = variable("KEYWAY_PORT") ?? port
+    guard !host.hasPrefix("unix:") else {
+      throw ValidationError("KEYWAY_HOST is the socket \(host), which this command cannot ask; --server names a URL")
+    }
+    guard let number = UInt16(port), number > 0 else {
+      throw ValidationError("KEYWAY_PORT is \(port), which is no port that can be asked; --server names a URL")
+    }
+    return "http://\(reachable(host)):\(number)"
+  }
+
+  /// A host as a URL has it (RFC 3986 §3.2.2).
+  private static func reachable(_ host: String) -> String {
+    switch host {
+    case "0.0.0.0": "127.0.0.1"
+    case "::", "[::]": "[::1]"
+    case _ where host.contains(":") && !host.hasPrefix("["): "[\(host)]"
+    default: host
+    }
+  }
+}

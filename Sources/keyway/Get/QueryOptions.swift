@@ -1,0 +1,54 @@
+import ArgumentParser
+import KeywayClient
+
+/// What the commands that read the objects of an entity take: parameters of its URL.
+struct QueryOptions: ParsableArguments {
+  @Option(help: "Of an entity: only the objects for which this expression holds.")
+  var filter: String?
+
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp("Of an entity: the order, by key paths; -salary,name.", valueName: "key-paths"))
+  var sort: String?
+
+  @Option(help: ArgumentHelp("Of an entity: no more than the first so many objects.", valueName: "objects"))
+  var limit: Int?
+
+  @Option(help: ArgumentHelp("Of an entity: sections of objects that share this value.", valueName: "key-path"))
+  var section: String?
+
+  @Option(help: ArgumentHelp("Of an entity: only these keys and key paths of the objects.", valueName: "keys"))
+  var keys: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Of an entity: what all objects of each section come to; @count,@sum.salary.", valueName: "operators"))
+  var aggregate: String?
+
+  func validate() throws {
+    if let limit, limit < 1 { throw ValidationError("--limit is at least 1") }
+  }
+
+  /// The parameters, with their names; nil for those that are not given.
+  var parameters: [(name: String, value: String?)] {
+    [
+      ("filter", filter), ("sort", sort), ("limit", limit.map(String.init)), ("section", section), ("keys", keys),
+      ("aggregate", aggregate),
+    ]
+  }
+
+  /// Throws where one of them is given and `resource`, at that path, is no entity.
+  func check(_ resource: String, path: String) throws {
+    guard let name = parameters.first(where: { $0.value != nil })?.name, !Self.isEntity(path) else { return }
+    throw ValidationError("--\(name) is for an entity, and \(resource) is none")
+  }
+
+  /// Whether the path is that of the objects of an entity.
+  static func isEntity(_ path: String) -> Bool { objectPath(path).count == 1 }
+
+  /// The parts of a path under `/v1/objects`: entity, id and key path. None where it is the path of something else.
+  static func objectPath(_ path: String) -> ArraySlice<Substring> {
+    let path = path.prefix { $0 != "?" }
+    return path.hasPrefix("/v1/objects/") ? path.split(separator: "/").dropFirst(2) : []
+  }
+}

@@ -1,0 +1,55 @@
+import KeyValueModel
+import KeywayClient
+
+/// What a server says of itself, as lines for people: a heading with its condition, and a line for each member, those
+/// of a member under its name. A member that this version does not know is a line like any other.
+enum StatusText {
+  /// The lines of an answer of `/v1/status` from that server.
+  static func lines(_ status: JSONObject, server: String) -> [StyledLine] {
+    let rows = rows(status, prefix: "").filter { !["version", "draining", "store.condition"].contains($0.name) }
+    let width = rows.map { TerminalText.width($0.name) }.max() ?? 0
+    return [heading(status, server: server)]
+      + rows.map { row in
+        var line = StyledLine(TerminalText.fitted(row.name, columns: width), .dim)
+        line.append("  " + row.text)
+        return line
+      }
+  }
+
+  private static func heading(_ status: JSONObject, server: String) -> StyledLine {
+    let version = status["version"]?.plainText ?? "?"
+    let condition = status["store"]?.asObject?["condition"]?.plainText ?? "?"
+    let isDraining = status["draining"] == .bool(true)
+    var line = StyledLine(TerminalText.clean("keyway \(version) at \(server): "))
+    let word = isDraining ? "draining" : TerminalText.clean(condition)
+    line.append(word, [.bold, word == "serving" ? .green : word == "unavailable" ? .red : .yellow])
+    return line
+  }
+
+  private static func rows(_ members: JSONObject, prefix: String) -> [(name: String, text: String)] {
+    members.members.flatMap { name, value -> [(name: String, text: String)] in
+      let full = prefix + TerminalText.clean(name)
+      if let inner = value.asObject { return rows(inner, prefix: full + ".") }
+      return [(full, text(value, of: full))]
+    }
+  }
+
+  private static func text(_ value: Value, of name: String) -> String {
+    guard let integer = value.asInteger else { return TerminalText.clean(value.plainText) }
+    let isBytes = name.hasPrefix("memory.") || name.hasSuffix("Bytes")
+    return isBytes ? bytes(integer) : ImportSummary.grouped(Int(clamping: integer))
+  }
+
+  /// A number of bytes in the largest unit of which there is at least one: `1.5 MiB`.
+  static func bytes(_ count: Int64) -> String {
+    let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
+    guard count >= 1024 else { return "\(count) B" }
+    var tenths = count / 1024 * 10 + count % 1024 * 10 / 1024
+    var unit = 0
+    while tenths >= 10_240, unit + 1 < units.count {
+      tenths /= 1024
+      unit += 1
+    }
+    return "\(tenths / 10).\(tenths % 10) \(units[unit])"
+  }
+}

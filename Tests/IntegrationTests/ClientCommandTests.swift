@@ -1,0 +1,130 @@
+import Foundation
+import KeyValueModel
+import LoopbackKit
+import Testing
+
+@Suite("The commands status, create, patch, delete and get on a terminal")
+struct ClientCommandTests {
+  private let server: ServerProcess
+
+  init() throws { server = try ServerProcess() }
+
+  private typealias Outcome = (status: Int32, output: String, errors: String)
+
+  /// Runs `keyway` with the server's port in the environment, as one that was set for the server.
+  private func run(_ arguments: String...) throws -> Outcome {
+    try ChildProcess.run(
+      PackageFolder.keyway, arguments, environment: ["KEYWAY_HOST": "0.0.0.0", "KEYWAY_PORT": "\(server.port)"])
+  }
+
+  /// The same with a terminal of 100 columns for standard output, by script(1), which ends lines with CR LF.
+  private func onTerminal(_ command: String, _ environment: [String: String] = [:]) throws -> String {
+    let shell = try ChildProcess.run(
+      "/usr/bin/script", ["-qec", "stty cols 100 rows 30; \(PackageFolder.keyway) \(command)", "/dev/null"],
+      environment: ["KEYWAY_PORT": "\(server.port)", "TERM": "xterm", "NO_COLOR": ""].merging(environment) { $1 })
+    #expect(shell.status == 0, "\(shell.output)\(shell.errors)")
+    return shell.output.replacing("\r\n", with: "\n")
+  }
+
+  @Test("--version tells the version that the server tells")
+  func version() throws {
+    let version = try #require(try server.status["version"].text)
+    #expect(try run("--version").output == "keyway \(version)\n")
+  }
+
+  @Test("status prints what /v1/status says, for people and with --json as it is")
+  func status() throws {
+    let epoch = try #require(try server.status["epoch"].text)
+    let text = try run("status").output.split(separator: "\n").map(String.init)
+    #expect(text.first?.hasSuffix("at \(server.url): serving") == true, "\(text)")
+    #expect(text.contains { $0.split(separator: " ") == ["epoch", Substring(epoch)] })
+    #expect(text.contains { $0.split(separator: " ") == ["revision", "1"] })
+    let json = try Value(json: try run("status", "--json").output)
+    #expect(json["epoch"].text == epoch && json["memory"].has("bytes"))
+    let coloured = try onTerminal("status").split(separator: "\n")[0]
+    #expect(coloured.hasSuffix("\u{1B}[1;32mserving\u{1B}[0m"), "\(coloured)")
+    let plain = try onTerminal("status", ["NO_COLOR": "1"]).split(separator: "\n")[0]
+    #expect(plain.hasSuffix("\u{1B}[1mserving\u{1B}[0m"), "\(plain)")
+    #expect(!text.joined().contains("\u{1B}"))
+  }
+
+  @Test("create makes an object with the server's id or its own, and leaves one alone that is there")
+  func create() throws {
+    let made = try run("create", "Person", #"{"firstName":"A","lastName":"B"}"#)
+    #expect(made.status == 0, "\(made.errors)")
+    let reference = try #require(try Value(json: made.output)["@ref"].text)
+    #expect(reference.contains(/^Person\/[0-9a-f-]{36}$/))
+    let named = try run("create", "Person/9", "firstName=A", "lastName=7", "--writer", "me")
+    #expect(named.status == 1 && named.errors.contains("422 invalid-value"), "\(named.errors)")
+    #expect(try run("create", "Person/9", "firstName=A", "lastName=\"7\"").status == 0)
+    #expect(try server.client.json("/v1/objects/Person/9")["fullName"].text == "A 7")
+    let again = try run("create", "Person/9", "firstName=X", "lastName=Y")
+    #expect(again.status == 1 && again.errors.contains("Person/9 is there already"))
+    #expect(try server.client.json("/v1/objects/Person/9")["firstName"].text == "A")
+    let note = try run("create", "Note/9", "text=soon gone", "--lifetime", "600")
+    #expect(try Value(json: note.output)["@lifetime"].whole == 600)
+    let unknown = try run("create", "Planet", "name=x")
+    #expect(unknown.status == 1 && unknown.errors.contains("404 unknown-entity"))
+    #expect(try run("create", "Note/a b").status == 64)
+  }
+
+  @Test("patch merges, or applies a JSON Patch, and delete deletes; both only under the ETag that is asked for")
+  func patchAndDelete() throws {
+    let merged = try run("patch", "Person/7", "lastName=Byron", "email=null")
+    #expect(try Value(json: merged.output)["lastName"].text == "Byron", "\(merged.errors)")
+    let patched = try run("patch", "Person/7", #"[{"op":"replace","path":"/lastName","value":"King"}]"#)
+    #expect(try Value(json: patched.output)["fullName"].text == "Ada King", "\(patched.errors)")
+    let epoch = try #require(try server.status["epoch"].text)
+    let stale = try run("patch", "Person/7", "lastName=X", "--if-match", "\(epoch)-1")
+    #expect(stale.status == 1 && stale.errors.contains("412 stale-revision"))
+    let kept = try run("delete", "Quote/MSFT", "--if-match", "\(epoch)-0")
+    #expect(kept.status == 1 && kept.errors.contains("412 stale-revision"))
+    let deleted = try run("delete", "Quote/MSFT", "--if-match", "\(epoch)-1")
+    #expect(deleted.status == 0 && deleted.output.isEmpty && deleted.errors.isEmpty, "\(deleted.errors)")
+    #expect(try server.client.send("GET", "/v1/objects/Quote/MSFT").status == 404)
+    let missing = try run("delete", "Quote")
+    #expect(missing.status == 64 && missing.errors.contains("Quote has no id"))
+  }
+
+  @Test("get of an entity goes over all pages: the JSON is that of one page, a terminal has columns")
+  func pages() throws {
+    let body = (0..<250).map { index in
+      #"{"op":"create","object":"Note/p\#(index)","value":{"text":"n\#(index)"}}"#
+    }
+    try server.client.must("POST", "/v1/transactions", body: "{\"operations\":[\(body.joined(separator: ","))]}")
+    let all = try run("get", "Note?filter=text.startsWith('n')", "--sort", "-text")
+    let whole = try server.client.must("GET", "/v1/objects/Note?filter=text.startsWith('n')&sort=-text&limit=1000")
+    #expect(all.output == whole.text)
+    #expect(try Value(json: all.output)["objects"].items.count == 250)
+    let some = try Value(json: try run("get", "Note?limit=3").output)
+    #expect(some["objects"].items.count == 3 && some.has("next"))
+
+    let table = try onTerminal("get Note --sort text --filter \"text.startsWith('n')\"").split(separator: "\n")
+    #expect(table.count == 251)
+    #expect(table[0].contains("@ref") && table[0].contains("text"))
+    #expect(table[1].hasPrefix("Note/p0") && table[1].contains("n0"))
+    let short = try onTerminal("get Note --limit 2").split(separator: "\n")
+    #expect(short.count == 4 && short[3].contains("… 2 of 251 objects"), "\(short)")
+    let json = try onTerminal("get Note --limit 2 --json")
+    #expect(try Value(json: json)["objects"].items.count == 2)
+    let usage = try run("get", "Note/1", "--limit", "2")
+    #expect(usage.status == 64 && usage.errors.contains("--limit is for an entity"))
+  }
+
+  @Test("Nothing that a value holds commands the terminal that get shows it on")
+  func escapes() throws {
+    try server.client.must("PUT", "/v1/objects/Note/1/text", body: #""a\u009b2Jb\u001b]0;x\u0007""#)
+    for command in ["get Note/1", "get Note/1 text", "get Note --keys text", "patch Note/1 tags=1"] {
+      let shown = try onTerminal(command).replacing(/\u{1B}\[[0-9;]*m/, with: "")
+      #expect(!shown.unicodeScalars.contains { $0 == "\u{1B}" || $0 == "\u{9B}" || $0 == "\u{07}" }, "\(shown)")
+    }
+  }
+
+  @Test("Shells get completions of every command")
+  func completion() throws {
+    for shell in ["bash", "zsh", "fish"] {
+      let script = try run("--generate-completion-script", shell)
+      #expect(script.status == 0 && script.output.contains("create"), "\(shell)")
+    }
+  }
+}

@@ -1,0 +1,44 @@
+import Foundation
+import KeyValueModel
+import LoopbackKit
+import Testing
+
+@Suite("keyway init") struct InitTests {
+  @Test("What it writes is a schema and a configuration that a server starts with, in the folder that it names")
+  func starting() throws {
+    let folder = try ScratchDirectory()
+    let made = try ChildProcess.keyway("init", folder.file("todo"))
+    #expect(made.status == 0, "\(made.errors)")
+    #expect(made.output.contains("cd \(folder.file("todo")) && keyway serve --config keyway.yaml"))
+    #expect(try ChildProcess.keyway("check", folder.file("todo/schema.yaml")).status == 0)
+    let child = try ChildProcess.start(
+      PackageFolder.keyway, ["serve", "--config", "keyway.yaml", "--port", "0"], folder: folder.file("todo"))
+    func servedURL() -> String? { child.errors.firstMatch(of: /url=(http:\S+)/).map { String($0.1) } }
+    #expect(Deadline().awaits { servedURL() != nil || !child.isRunning })
+    let url = try #require(servedURL(), "\(child.errors)")
+    func keyway(_ arguments: String...) throws -> String {
+      let outcome = try ChildProcess.run(PackageFolder.keyway, arguments + ["--server", url])
+      #expect(outcome.status == 0, "\(outcome.errors)")
+      return outcome.output
+    }
+    _ = try keyway("create", "List/home", "name=At home")
+    _ = try keyway("create", "Item/1", "text=Dishes", "list=List/home")
+    #expect(try keyway("get", "List/home", "open") == "1\n")
+    _ = try keyway("set", "Item/1", "done", "true")
+    #expect(try keyway("get", "List/home", "open") == "0\n")
+    child.send(SIGTERM)
+    #expect(try child.exitStatus(within: 20) == 0)
+    #expect(FileManager.default.fileExists(atPath: folder.file("todo/keyway-data")))
+  }
+
+  @Test("Where one of the files is there already, none is written", arguments: ["schema.yaml", "keyway.yaml"])
+  func existing(_ name: String) throws {
+    let folder = try ScratchDirectory()
+    try folder.write("mine", to: name)
+    let refused = try ChildProcess.keyway("init", folder.path)
+    #expect(refused.status == 1)
+    #expect(refused.errors.contains("\(name): is there already; nothing was written"), "\(refused.errors)")
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [name])
+    #expect(try String(contentsOfFile: folder.file(name), encoding: .utf8) == "mine")
+  }
+}

@@ -1,0 +1,28 @@
+import CommandSupport
+import Testing
+
+@Suite("Where a command finds its server") struct ServerAddressTests {
+  @Test(
+    "the environment says it: KEYWAY_SERVER, else the host and the port of the server",
+    arguments: [
+      ([:], "http://127.0.0.1:8080"), (["KEYWAY_PORT": "9001"], "http://127.0.0.1:9001"),
+      (["KEYWAY_HOST": "box", "KEYWAY_PORT": ""], "http://box:8080"),
+      (["KEYWAY_HOST": "0.0.0.0"], "http://127.0.0.1:8080"), (["KEYWAY_HOST": "::"], "http://[::1]:8080"),
+      (["KEYWAY_HOST": "fe80::1", "KEYWAY_PORT": "81"], "http://[fe80::1]:81"),
+      (["KEYWAY_HOST": "[::1]"], "http://[::1]:8080"),
+      (["KEYWAY_SERVER": "https://other/", "KEYWAY_PORT": "1"], "https://other/"),
+      (["KEYWAY_SERVER": "", "KEYWAY_PORT": "7"], "http://127.0.0.1:7"),
+    ] as [([String: String], String)])
+  func url(_ environment: [String: String], _ expected: String) throws {
+    #expect(try ServerAddress.url(in: environment) == expected)
+  }
+
+  @Test(
+    "a host or a port that cannot be asked is a mistake",
+    arguments: [
+      ["KEYWAY_PORT": "0"], ["KEYWAY_PORT": "70000"], ["KEYWAY_PORT": "http"], ["KEYWAY_HOST": "unix:/run/keyway"],
+    ])
+  func unreachable(_ environment: [String: String]) {
+    #expect(throws: (any Error).self) { try ServerAddress.url(in: environment) }
+  }
+}

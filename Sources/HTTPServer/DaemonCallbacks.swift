@@ -49,7 +49,7 @@ func requestBegun(
   guard let context, let mhdConnection, let connection = connection(mhdConnection) else { return nil }
   let server = server(context)
   connection.begin(target: target.flatMap(requestTarget), limits: server.limits)
-  connection.access = server.accessLog.map { AccessEntry($0, client: connection.slot.address) }
+  connection.access = server.accessLog.flatMap { $0.isWanted ? AccessEntry($0, client: connection.slot.address) : nil }
   target.map(hideParameters)
   return nil
 }

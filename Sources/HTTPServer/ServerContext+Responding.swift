@@ -58,7 +58,7 @@ extension ServerContext {
     if let access = connection.access {
       // libmicrohttpd has the head already, and ends the request when it closes the connection.
       access.answered(response)
-    } else if let accessLog {
+    } else if let accessLog, accessLog.isWanted {
       let access = AccessEntry(accessLog, client: connection.slot.address)
       access.record.id = id
       access.answered(response)

@@ -98,6 +98,9 @@ package final class KeywayServer: Sendable {
   private let api: RequestRouter
   private let hub: StreamHub
   private let access: AccessControl
+  private let rates: RequestRateLimiter
+  private let files: FileHandlers
+  private let accessLog: AccessLogger?
   private let http: Server
   private let housekeeper: Housekeeper
 
@@ -157,7 +160,8 @@ package final class KeywayServer: Sendable {
     housekeeper = Housekeeper(
       store: store, pages: pages, idempotency: idempotency, access: access, streams: streams.registry,
       rates: rates, waits: node.waits)
-    self.access = access
+    (self.access, self.rates, self.files) = (access, rates, files)
+    accessLog = log.map { AccessLogger(configuration.accessLog, output: $0) }
     if journal.bounds.last == 0 {
       _ = try store.recover(schemaText: schemaText)
       try prepare(store)
@@ -168,8 +172,7 @@ package final class KeywayServer: Sendable {
     do {
       http = try Server(
         socket: socket, limits: configuration.limits, ledger: ledger, watch: watch, hub: hub, handler: api,
-        logger: logger, conditions: conditions,
-        accessLog: log.flatMap { AccessLogger(configuration.accessLog, output: $0) }, proxies: proxies)
+        logger: logger, conditions: conditions, accessLog: accessLog, proxies: proxies)
     } catch {
       hub.stop()
       throw error
@@ -194,6 +197,18 @@ package final class KeywayServer: Sendable {
 
   /// Reads the keys of tokens again.
   package func reloadKeys() { access.reloadKeys(always: true) }
+
+  /// Takes over what a running server can: `log.access`, `access.requestsPerSecond`, `access.rateClients`, and
+  /// `public`, which is opened anew also under the same name. Throws where that is no folder; then nothing changes.
+  package func reload(_ configuration: Configuration) throws {
+    try files.serve(configuration.files.folder)
+    accessLog?.set(configuration.accessLog)
+    rates.set(configuration.access.rates)
+  }
+
+  /// From now on `/readyz` is 503 `draining`, while all else goes on: for balancers that are to send nothing more here
+  /// before `drain` begins.
+  package func announceDraining() { api.announceDraining() }
 
   /// The port that is listened on.
   package var port: UInt16 { http.port }

@@ -89,6 +89,9 @@ final class RequestRouter: RequestHandler, Sendable {
     }
   }
 
+  /// From now on `/readyz` is `draining`, and all else as it was.
+  func announceDraining() { readiness.announceDraining() }
+
   /// From now on requests are answered `draining`, but for those of operators.
   func beginDraining() {
     readiness.beginDraining()

@@ -27,6 +27,7 @@ package final class Store: Sendable {
 
   private struct Submission: Sendable {
     let transaction: Transaction
+    let client: Int
     let limits: TransactionLimits
     let attachment: Attachment?
     let conclude: Conclusion
@@ -151,7 +152,8 @@ package final class Store: Sendable {
     conclude: @escaping Conclusion
   ) -> Bool {
     let submission = Submission(
-      transaction: transaction, limits: limits ?? self.limits.transaction, attachment: attachment, conclude: conclude)
+      transaction: transaction, client: client, limits: limits ?? self.limits.transaction, attachment: attachment,
+      conclude: conclude)
     enum Entry { case refused, queued, first }
     let entry = queue.withLock { queue -> Entry in
       guard queue.enqueue(submission, bytes: bytes, of: client) else { return .refused }
@@ -194,6 +196,7 @@ package final class Store: Sendable {
     var actions: [@Sendable (StoreUnavailable?) -> Void] = []
     let failure = writing.withLock { writing -> StoreUnavailable? in
       var commits: [Commit] = []
+      var admission = leases.admission(limits)
       var records: [JournalRecord] = []
       var watches: [Stopwatch] = []
       var bytes = 0
@@ -202,7 +205,10 @@ package final class Store: Sendable {
       while let submission = rest.first, bytes < limits.batchBytes {
         rest.removeFirst()
         let outcome = Result { () throws(ModelError) in
-          try writing.model.commit(submission.transaction, limits: submission.limits, at: milliseconds)
+          let newLeases = try admission.check(submission.transaction, of: submission.client, in: writing.model.state)
+          let commit = try writing.model.commit(submission.transaction, limits: submission.limits, at: milliseconds)
+          admission.add(newLeases, of: submission.client)
+          return commit
         }
         if case .success(let commit) = outcome {
           commits.append(commit)
@@ -232,7 +238,7 @@ package final class Store: Sendable {
         return StoreUnavailable(reason: journal.publicReason(error))
       }
       becomeAvailable()
-      leases.note(commits)
+      leases.note(commits, of: admission.clients)
       publish(commits, writing.model.state, writing.model.revision, milliseconds)
       for watch in watches { commitDurations.record(nanoseconds: watch.nanoseconds) }
       keeper.note(records: records.count, bytes: bytes, of: self)

@@ -19,6 +19,10 @@ package struct StoreLimits: Sendable {
   package var historySeconds = 86_400
   /// Within how many seconds of a restart the objects end that last with a stream. `streams.resumeSeconds`.
   package var streamLeaseSeconds = 60
+  /// The most objects that end by themselves. `leases.maximum`.
+  package var leases = 2_000_000
+  /// The most of them that one client has made so. `leases.perClient`.
+  package var leasesPerClient = 1_000_000
   /// After how many commits the state is written down anew. `snapshot.revisions`.
   package var snapshotRevisions = 100_000
   /// After how many bytes of the journal the state is written down anew. `snapshot.bytes`.

@@ -52,6 +52,24 @@ struct DrainTests {
     withExtendedLifetime(stalled) {}
   }
 
+  @Test("A stop that is announced is said by readyz alone, while everything else goes on until it begins")
+  func notice() throws {
+    let server = try ServerProcess(settings: ["drain.noticeSeconds": "4"])
+    let stream = try server.client.stream("/v1/objects/Account/1/balance?options=new")
+    server.child.send(SIGTERM)
+    #expect(Deadline(seconds: 4).awaits { (try? server.client.send("GET", "/readyz"))?.status == 503 })
+    #expect(try server.client.send("GET", "/readyz").problem == "draining")
+    #expect(try server.client.json("/v1/status")["draining"] == .bool(true))
+    try server.set("Account/1/balance", "7")
+    #expect(try stream.next().changes[0]["new"].double == 7)
+    let late = try server.client.stream("/v1/objects/Account/1/balance")
+    #expect(try late.next().name == "change")
+    for stream in [stream, late] {
+      #expect(try stream.rest().last?.text == "event: bye\ndata: {\"reason\":\"shutdown\"}")
+    }
+    #expect(try server.child.exitStatus(within: 20) == 0)
+  }
+
   @Test("SIGINT ends it as SIGTERM does, also without any client")
   func interrupt() throws {
     let server = try ServerProcess()

@@ -3,6 +3,7 @@ import KeyValueModel
 import KeywayAPI
 import Locking
 import LoopbackKit
+import ModelStore
 import Testing
 
 @Suite("Objects that end by themselves")
@@ -115,6 +116,50 @@ struct LeaseTests {
     let missing = try server.client.send(
       "PATCH", "/v1/objects/Note/none", ["Keyway-Lifetime": "60"], body: "{}")
     #expect(missing.status == 404 && !missing.text.contains("operation"))
+  }
+
+  @Test("Where a lifetime is for no object as a whole, the header is refused, and nothing is changed")
+  func misplaced() throws {
+    let server = try TestServer()
+    let revision = try server.revision
+    let requests: [(method: String, path: String, body: String?, detail: String)] = [
+      ("PUT", "objects/Note/1/text", "\"x\"", "a key path has no lifetime"),
+      ("DELETE", "objects/Note/1/text", nil, "a key path has no lifetime"),
+      ("DELETE", "objects/Note/1", nil, "a DELETE ends it at once"),
+      ("POST", "transactions", #"{"operations":[]}"#, "'lifetime' of create and patch"),
+    ]
+    for (method, path, body, detail) in requests {
+      let response = try server.client.send(method, "/v1/\(path)", ["Keyway-Lifetime": "60"], body: body)
+      #expect(response.status == 422 && response.problem == "invalid-value", "\(method) \(path)")
+      #expect(response.json["detail"].text?.contains(detail) == true, "\(response.text)")
+    }
+    #expect(try server.revision == revision)
+    // What is not there is said first.
+    let missing = try server.client.send("DELETE", "/v1/objects/Note/none", ["Keyway-Lifetime": "60"])
+    #expect(missing.status == 404)
+  }
+
+  @Test("Over the limit of all a lease is 503, over a client's share 429; a renewal is neither; a metric counts them")
+  func limits() throws {
+    let server = try TestServer {
+      $0.store.leases = 3
+      $0.store.leasesPerClient = 2
+    }
+    for id in ["a", "b"] { #expect(try put(server, "Note/\(id)", "600").status == 201) }
+    let own = try put(server, "Note/c", "600")
+    #expect(own.status == 429 && own.problem == "too-many-leases-of-client" && own["Retry-After"] != nil)
+    let other = server.client(from: "127.0.0.9")
+    func otherPut(_ id: String) throws -> WireResponse {
+      try other.send("PUT", "/v1/objects/Note/\(id)", ["Keyway-Lifetime": "600"], body: "{}")
+    }
+    #expect(try otherPut("c").status == 201)
+    let all = try otherPut("d")
+    #expect(all.status == 503 && all.problem == "too-many-leases" && all["Retry-After"] != nil)
+    #expect(try put(server, "Note/a", "900").json["@lifetime"] == .integer(900))
+    #expect(try put(server, "Note/d", nil).status == 201)
+    #expect(try server.client.must("GET", "/metrics").text.contains("\nkeyway_leases 3\n"))
+    try server.client.must("DELETE", "/v1/objects/Note/b")
+    #expect(try put(server, "Note/d", "600").status == 200)
   }
 
   @Test("An object ends, is told to be gone, and one whose deletion is denied ends when nothing denies it")

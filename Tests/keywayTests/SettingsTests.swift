@@ -116,6 +116,37 @@ struct SettingsTests {
     #expect(try Self.load(yaml: "seed: mine.jsonl\nschema: mine.yaml").seedFile == "mine.jsonl")
   }
 
+  @Test(
+    "the example has a store of its own, but where an earlier version has begun one, or a schema or a store is named",
+    arguments: [
+      ([], [], "keyway-data/example"), ([], ["keyway-data"], "keyway-data"),
+      ([], ["keyway-data", "keyway-data/example"], "keyway-data/example"),
+      (["schema"], [], "keyway-data"), (["schema"], ["keyway-data/example"], "keyway-data"), (["store"], [], "x"),
+      (["store", "schema"], [], "x"),
+    ] as [([String], [String], String)])
+  func exampleStore(_ flags: [String], _ stores: [String], _ expected: String) throws {
+    let settings = try Settings.load(
+      file: nil, flags: flags.map { SettingFlag($0, "x") }, environment: [:], isStore: stores.contains)
+    #expect(settings.store == expected)
+  }
+
+  @Test("of settings that were read again, a running server takes those that it can, and keeps all others")
+  func changes() throws {
+    let former = try Self.load(yaml: "log: { level: info }\nport: 1\npublic: a\n")
+    let read = try Self.load(
+      yaml: "log: { level: debug, access: all }\nport: 2\npublic: b\naccess.requestsPerSecond: 9\nconsole: false\n")
+    let changes = former.changes(to: read)
+    #expect(changes.taken == ["access.requestsPerSecond", "public", "log.level", "log.access"])
+    #expect(changes.left == ["port", "console"])
+    #expect(Settings.setting(named: "log.level")?.value(changes.settings) == .text("debug"))
+    #expect(changes.settings.api.access.rates.requestsPerSecond == 9)
+    #expect(changes.settings.api.port == 1 && changes.settings.api.files.folder == "b")
+    #expect(changes.settings.changes(to: read).taken.isEmpty)
+    let without = try Self.load(yaml: "port: 1\n")
+    #expect(former.changes(to: without).left == ["public"] && without.changes(to: former).left == ["public"])
+    #expect(Settings.reloadable.isSubset(of: Settings.all.map(\.name)))
+  }
+
   @Test("names are unique, defaults are allowed, and variables are named after their settings")
   func table() throws {
     let names = Settings.all.map(\.name)

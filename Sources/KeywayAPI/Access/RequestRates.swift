@@ -1,5 +1,6 @@
 package import HTTPServer
 import Locking
+import Synchronization
 
 /// How often each client asks: a token bucket for each, which holds one second of requests and fills steadily
 /// (`access.requestsPerSecond`).
@@ -22,12 +23,16 @@ package struct RequestRates: Sendable {
   /// One bucket in so many is forgotten at a time, so that looking for them costs each request little.
   private static let forgottenPart = 8
 
-  private let limits: Limits
+  private var limits: Limits
   /// When each bucket will be full, in nanoseconds of a clock that only grows.
   private var fullTimes: [ClientAddress: UInt64] = [:]
 
   /// No client has asked yet.
   package init(_ limits: Limits) { self.limits = limits }
+
+  /// Other limits hold from now on. What a client has asked for counts as it did: its bucket is full again when it
+  /// would have been.
+  package mutating func set(_ limits: Limits) { self.limits = limits }
 
   /// How many buckets there are.
   package var count: Int { fullTimes.count }
@@ -61,18 +66,25 @@ package struct RequestRates: Sendable {
 /// The rates of all clients, behind a lock, with a clock.
 final class RequestRateLimiter: Sendable {
   private let rates: Locked<RequestRates>
-  private let limit: Int
+  private let limit: Atomic<Int>
   private let now: @Sendable () -> UInt64
 
   /// `now` gives nanoseconds that only grow.
   init(_ limits: RequestRates.Limits, now: @escaping @Sendable () -> UInt64) {
     rates = Locked(RequestRates(limits))
-    limit = limits.requestsPerSecond
+    limit = Atomic(limits.requestsPerSecond)
     self.now = now
+  }
+
+  /// Other limits hold from now on.
+  func set(_ limits: RequestRates.Limits) {
+    rates.withLock { $0.set(limits) }
+    limit.store(limits.requestsPerSecond, ordering: .relaxed)
   }
 
   /// A request of a client comes. Throws `too-many-requests`.
   func take(_ client: ClientAddress) throws(Problem) {
+    let limit = limit.load(ordering: .relaxed)
     guard limit > 0 else { return }
     // The clock is read under the lock, so that it never seems to go back.
     guard rates.withLock({ [now] rates in rates.take(client, at: now()) }) else {

@@ -2,14 +2,16 @@ import Glibc
 import HTTPServer
 import HTTPTypes
 import KeywayBrowser
+import Locking
 import Notation
 
 /// The files for browsers: those of the program, and an application's own.
 ///
 /// They are for everybody, whatever token is sent, since none holds data.
 struct FileHandlers: Sendable {
-  /// The application's own files; nil where there are none.
-  let folder: PublicFolder?
+  /// Whether there are an application's own files.
+  let hasFolder: Bool
+  private let currentFolder: Locked<PublicFolder?>
   private let hasConsole: Bool
   private let files: [String: BrowserFile]
   private let openFiles: OpenFiles
@@ -24,10 +26,23 @@ struct FileHandlers: Sendable {
 
   /// What the options name. Throws a `PublicFolder.Mistake`.
   init(_ options: FileOptions) throws(PublicFolder.Mistake) {
-    folder = options.folder == FileOptions.none ? nil : try PublicFolder(path: options.folder)
+    hasFolder = options.folder != FileOptions.none
+    currentFolder = Locked(hasFolder ? try PublicFolder(path: options.folder) : nil)
     hasConsole = options.console
     files = Dictionary(BrowserFile.all().map { ($0.name, $0) }) { first, _ in first }
     openFiles = OpenFiles(limits: options.openFiles)
+  }
+
+  /// The application's own files; nil where there are none.
+  private var folder: PublicFolder? { currentFolder.withLock { $0 } }
+
+  /// Serves the application's files from a folder that may be another one from now on, or stand elsewhere under the
+  /// same name. Where there were none at the start, there are none. Throws a `PublicFolder.Mistake`; then nothing
+  /// changes.
+  func serve(_ path: String) throws(PublicFolder.Mistake) {
+    guard hasFolder, path != FileOptions.none else { return }
+    let folder = try PublicFolder(path: path)
+    currentFolder.withLock { $0 = folder }
   }
 
   /// A file of the program that is always there.

@@ -3,7 +3,7 @@ package import HTTPServer
 /// Which files a server has for browsers.
 package struct FileOptions: Sendable {
   /// What `public` says where there is no folder.
-  static let none = "none"
+  package static let none = "none"
 
   /// Whether there is the console. `console`.
   package var console = true

@@ -1,4 +1,5 @@
 package import HTTPServer
+import Locking
 import Logging
 
 /// Writes the access log: a line for each request, and for each stream when it has ended.
@@ -9,18 +10,25 @@ package final class AccessLogger: AccessLog {
   /// The most characters of a method that are written.
   private static let methodLength = 32
 
-  private let level: AccessLogLevel
+  private let level: Locked<AccessLogLevel>
   private let output: LogOutput
 
-  /// The log of that level; nil where that is none.
-  package init?(_ level: AccessLogLevel, output: LogOutput) {
-    guard level != .off else { return nil }
-    (self.level, self.output) = (level, output)
+  /// The log of that level.
+  package init(_ level: AccessLogLevel, output: LogOutput) {
+    self.level = Locked(level)
+    self.output = output
   }
+
+  /// Whether any record has a line.
+  package var isWanted: Bool { level.withLock { $0 != .off } }
+
+  /// From now on the lines of that level are written.
+  package func set(_ level: AccessLogLevel) { self.level.withLock { $0 = level } }
 
   /// Writes the line of a record, where the level asks for it.
   package func ended(_ record: AccessRecord) {
-    guard level == .all || Self.isError(record) else { return }
+    let level = level.withLock { $0 }
+    guard level == .all || level == .errors && Self.isError(record) else { return }
     var line = LogLine(
       output.format, at: output.now(), .info, label: "keyway.access",
       message: record.streamEnd == nil ? "request" : "stream")

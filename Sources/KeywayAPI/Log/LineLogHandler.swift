@@ -6,12 +6,18 @@ package struct LineLogHandler: LogHandler {
   private let output: LogOutput
   /// What stands in each entry.
   package var metadata: Logger.Metadata = [:]
-  /// The least severe entries that are written.
-  package var logLevel: Logger.Level
+  /// Nil where the level is that of the output.
+  private var ownLevel: Logger.Level?
+
+  /// The least severe entries that are written: those of the output, until another level is set.
+  package var logLevel: Logger.Level {
+    get { ownLevel ?? output.level }
+    set { ownLevel = newValue }
+  }
 
   /// A handler for the logger of that label.
-  package init(label: String, logLevel: Logger.Level, output: LogOutput) {
-    (self.label, self.logLevel, self.output) = (label, logLevel, output)
+  package init(label: String, output: LogOutput) {
+    (self.label, self.output) = (label, output)
   }
 
   /// One value that stands in each entry.

@@ -1,7 +1,7 @@
 import Dispatch
 import Glibc
 import Locking
-import Logging
+package import Logging
 
 /// Where the lines of the log go: a descriptor, by way of a bounded buffer that a thread of its own empties.
 ///
@@ -19,6 +19,8 @@ package final class LogOutput: Sendable {
 
   /// How its lines look.
   package let format: LogFormat
+  /// The least severe entries that are written by handlers without a level of their own.
+  private let leastLevel: Locked<Logger.Level>
   /// The time in milliseconds since 1970.
   let now: @Sendable () -> Int64
   private let descriptor: Int32
@@ -28,9 +30,19 @@ package final class LogOutput: Sendable {
 
   /// An output to a descriptor, which stays its owner's. At most `bytes` wait to be written, and as many are being
   /// written. `now` gives the time in milliseconds since 1970.
-  package init(_ format: LogFormat, descriptor: Int32, bytes: Int, now: (@Sendable () -> Int64)? = nil) {
+  package init(
+    _ format: LogFormat, level: Logger.Level = .info, descriptor: Int32, bytes: Int,
+    now: (@Sendable () -> Int64)? = nil
+  ) {
+    leastLevel = Locked(level)
     (self.format, self.descriptor, limit) = (format, descriptor, bytes)
     self.now = now ?? { Int64(Identifiers.epochMilliseconds) }
+  }
+
+  /// The least severe entries that are written by handlers without a level of their own. Any thread.
+  package var level: Logger.Level {
+    get { leastLevel.withLock { $0 } }
+    set { leastLevel.withLock { $0 = newValue } }
   }
 
   /// How many lines were lost since the start. Any thread.

@@ -103,7 +103,8 @@ struct KeyPathHandlers: Sendable {
     let reference = try context.reference(in: store.schema)
     let place = Place(reference: reference, keyPath: context[.keyPath], schema: store.schema, newIDs: NewIDs(makeID))
     let operation = try writer.reading(reference, place.keyPath, for: context.viewer) { () throws(Problem) in
-      try operation(place)
+      try LifetimeReader.refuse(request, "a key path has no lifetime of its own")
+      return try operation(place)
     }
     let isDeletion = if case .set = operation { request.method == .delete } else { false }
     let subject = Write.Subject.keyPath(reference, place.keyPath)

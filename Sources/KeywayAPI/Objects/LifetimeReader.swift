@@ -22,6 +22,13 @@ struct LifetimeReader: Sendable {
     return [.lifetime(reference, lifetime)]
   }
 
+  /// Throws `invalid-value`, with `remark`, where a request has the header and is not of a whole object: else the
+  /// object would seem to have got that lifetime.
+  static func refuse(_ request: borrowing Request, _ remark: String) throws(Problem) {
+    guard request.header(.keywayLifetime) != nil else { return }
+    throw Problem(.invalidValue, "Keyway-Lifetime goes with PUT, POST and PATCH of an object; \(remark)")
+  }
+
   /// What `lifetime` of an operation says. Throws `invalid-value`.
   func lifetime(_ value: Value) throws(ModelError) -> Lifetime {
     var found: Lifetime?

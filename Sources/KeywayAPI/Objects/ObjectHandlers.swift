@@ -105,7 +105,10 @@ struct ObjectHandlers: Sendable {
   /// `DELETE`: deletes the object by the delete rules.
   func delete(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let reference = try context.reference(in: store.schema)
-    try context.checkParameters()
+    try writer.reading(reference, for: context.viewer) { () throws(Problem) in
+      try context.checkParameters()
+      try LifetimeReader.refuse(request, "a DELETE ends it at once")
+    }
     let write = Write(operations: [.delete(reference)], subject: .object(reference))
     return try writer.submit(write, request, context) { _, _ in
       Response(status: .noContent)

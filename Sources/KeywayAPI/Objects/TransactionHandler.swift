@@ -19,6 +19,7 @@ struct TransactionHandler: Sendable {
   /// Commits the operations, all or none.
   func commit(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.checkParameters()
+    try LifetimeReader.refuse(request, "here 'lifetime' of create and patch says it")
     let body = try Body.object(of: request, depthLimit: Body.depthLimit + Self.envelopeLevels)
     guard case .array(let elements)? = body["operations"], body.members.count == 1 else {
       throw Problem(.invalidValue, "a transaction is {\"operations\":[…]}")

@@ -47,7 +47,9 @@ package enum ProblemCode: String, CaseIterable, Sendable {
   case tooManyObjects = "too-many-objects"
   case tooManyBytes = "too-many-bytes"
   case tooManySteps = "too-many-steps"
+  case tooManyLeasesOfClient = "too-many-leases-of-client"
   case tooManyRequests = "too-many-requests"
+  case tooManyLeases = "too-many-leases"
   case tooManyStreams = "too-many-streams"
   case tooManyQueries = "too-many-queries"
   case overloaded
@@ -80,9 +82,10 @@ package enum ProblemCode: String, CaseIterable, Sendable {
       .indexOutOfRange, .unobservableKeyPath, .idempotencyKeyReused:
       .unprocessableContent
     case .tooManyCells, .tooManyKeyPaths, .tooManyOperations, .tooManyObjects, .tooManyBytes, .tooManySteps,
-      .tooManyRequests:
+      .tooManyLeasesOfClient, .tooManyRequests:
       .tooManyRequests
-    case .tooManyStreams, .tooManyQueries, .overloaded, .behind, .draining, .storeUnavailable: .serviceUnavailable
+    case .tooManyLeases, .tooManyStreams, .tooManyQueries, .overloaded, .behind, .draining, .storeUnavailable:
+      .serviceUnavailable
     case .internalError: .internalServerError
     case .notImplemented: .notImplemented
     case .unsupportedVersion: .httpVersionNotSupported
@@ -161,11 +164,11 @@ package enum ProblemCode: String, CaseIterable, Sendable {
       "A request takes at most request.steps steps to read: ask for fewer objects, or filter by an indexed key. A "
         + "transaction takes at most transaction.steps: do it in several."
     case .tooManyRequests: "A client asks more often than access.requestsPerSecond allows; try again."
+    case .tooManyLeases, .tooManyLeasesOfClient:
+      "No more leases: see leases.maximum, and leases.perClient for a client."
     case .tooManyStreams:
-      "As many streams are open as streams.maximum allows, or of this client as streams.perAddress or access.streams "
-        + "does; try later."
-    case .tooManyQueries:
-      "The server has as many live queries, or rows of them, as queries.maximum and queries.rows allow; try later."
+      "As many streams are open as streams.maximum, or streams.perAddress or access.streams for a client, allows."
+    case .tooManyQueries: "There are as many live queries, or rows of them, as queries.maximum and queries.rows allow."
     case .behind: "The server has not come to the state that Keyway-Cursor names."
     case .overloaded: "The server has more to do than its limits allow; try again."
     case .draining: "The server is about to stop; try again."

@@ -69,9 +69,10 @@ struct RouteTable: Sendable {
       ] + Self.pages(files)
     let longest = routes.map(\.segmentCount).max() ?? 0
     byCount = (0...longest).map { [routes] count in routes.filter { $0.segmentCount == count } }
-    rest = files.folder.map { _ in
-      Route("/{file}", .published, [.get: files.published], form: nil, isAlwaysServed: true, audience: .visitors)
-    }
+    rest =
+      files.hasFolder
+      ? Route("/{file}", .published, [.get: files.published], form: nil, isAlwaysServed: true, audience: .visitors)
+      : nil
     if let rest { routes.append(rest) }
     self.routes = routes
   }

@@ -26,14 +26,22 @@ final class LeaseKeeper: Sendable {
   /// How many objects have a lease.
   var count: Int { contents.withLock { $0.table.count } }
 
-  /// Notes what commits have left, in their order. Costs next to nothing while no object has a lease.
-  func note(_ commits: [Commit]) {
+  /// Says of the transactions of a batch whether they may give leases.
+  func admission(_ limits: StoreLimits) -> LeaseAdmission {
+    LeaseAdmission(limit: limits.leases, limitPerClient: limits.leasesPerClient, count: count) { [self] client in
+      contents.withLock { $0.table.count(of: client) }
+    }
+  }
+
+  /// Notes what commits have left, in their order; `clients` has who gave a lease to an object that had none. Costs
+  /// next to nothing while no object has a lease.
+  func note(_ commits: [Commit], of clients: [Reference: Int] = [:]) {
     let now = elapsed()
     contents.withLock { contents in
       for commit in commits {
         for step in commit.steps {
           for write in step.writes where write.after?.lease != nil || contents.table.count > 0 {
-            contents.table.note(write.object, write.after?.lease, at: now)
+            contents.table.note(write.object, write.after?.lease, at: now, client: clients[write.object])
           }
         }
       }

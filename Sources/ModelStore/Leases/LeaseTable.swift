@@ -21,6 +21,8 @@ struct LeaseTable: Sendable {
     var stream: UInt64?
     /// The time of the one place in the queue that counts.
     var queued: UInt64?
+    /// Who has made it end by itself; nil where that was before a restart.
+    var client: Int?
     /// How often its deletion was refused, and up to which revision.
     var refusals = 0
     var refusedAt: Revision = 0
@@ -40,9 +42,13 @@ struct LeaseTable: Sendable {
   private var entries: [Reference: Entry] = [:]
   private var queue = Heap<Place>()
   private var objectsByStream: [UInt64: Set<Reference>] = [:]
+  private var countsByClient: [Int: Int] = [:]
 
   /// How many objects have a lease.
   var count: Int { entries.count }
+
+  /// How many of them a client has made so.
+  func count(of client: Int) -> Int { countsByClient[client] ?? 0 }
 
   /// The streams that objects last with.
   var streams: [UInt64] { Array(objectsByStream.keys) }
@@ -50,13 +56,13 @@ struct LeaseTable: Sendable {
   // MARK: What was written
 
   /// Notes what a commit at `now` left of an object: its lease, or nil where it has none or is gone. One that is known
-  /// goes on.
-  mutating func note(_ object: Reference, _ lease: Lease?, at now: UInt64) {
+  /// goes on. A lease of an object that had none counts for `client`, as long as the object has one.
+  mutating func note(_ object: Reference, _ lease: Lease?, at now: UInt64, client: Int? = nil) {
     guard let lease else { return remove(object) }
     guard entries[object]?.revision != lease.revision else { return }
     switch lease.lifetime {
-    case .seconds(let seconds): insert(object, lease, due: now + UInt64(seconds) * 1_000)
-    case .stream(let number): insert(object, lease, due: nil, stream: number)
+    case .seconds(let seconds): insert(object, lease, due: now + UInt64(seconds) * 1_000, client: client)
+    case .stream(let number): insert(object, lease, due: nil, stream: number, client: client)
     case .unlimited: remove(object)
     }
   }
@@ -70,17 +76,25 @@ struct LeaseTable: Sendable {
     insert(object, lease, due: now + UInt64(isFar ? 0 : min(max(rest, 0), seconds * 1_000)))
   }
 
-  private mutating func insert(_ object: Reference, _ lease: Lease, due: UInt64?, stream: UInt64? = nil) {
+  private mutating func insert(
+    _ object: Reference, _ lease: Lease, due: UInt64?, stream: UInt64? = nil, client: Int? = nil
+  ) {
     leaveStream(object)
+    let before = entries[object]
+    let client = before == nil ? client : before?.client
+    if before == nil, let client { countsByClient[client, default: 0] += 1 }
     if let stream { objectsByStream[stream, default: []].insert(object) }
-    let queued = entries[object]?.queued
-    entries[object] = Entry(revision: lease.revision, due: due, stream: stream, queued: queued)
+    entries[object] = Entry(
+      revision: lease.revision, due: due, stream: stream, queued: before?.queued, client: client)
     enqueue(object)
   }
 
   private mutating func remove(_ object: Reference) {
     leaveStream(object)
-    entries[object] = nil
+    if let client = entries.removeValue(forKey: object)?.client {
+      let count = count(of: client) - 1
+      countsByClient[client] = count == 0 ? nil : count
+    }
     dropStalePlaces()
   }
 

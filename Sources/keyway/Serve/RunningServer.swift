@@ -5,7 +5,7 @@ import Logging
 import UnixSignals
 
 /// The life of a server: it reads its journal, serves until SIGTERM or SIGINT, and drains. SIGHUP has it read its keys
-/// again.
+/// and its settings again.
 ///
 /// Two things may come first, the end of the recovery or a signal, so both arrive in one stream of notices.
 struct RunningServer {
@@ -17,8 +17,8 @@ struct RunningServer {
   let server: KeywayServer
   /// Where the store is.
   let directory: String
-  /// How long streams and requests may take to end.
-  let drainSeconds: Int
+  /// The settings, as far as they can change meanwhile.
+  let settings: RunningSettings
   let logger: Logger
   /// Reports that the server serves. It is called once signals are trapped, since its reader may send one at once.
   let announce: @Sendable () -> Void
@@ -32,7 +32,12 @@ struct RunningServer {
     // It goes on after the first signal: the default action of a second one would cut the drain.
     let trap = Task { for await _ in signals { continuation.yield(.signalled) } }
     let reloads = await UnixSignalsSequence(trapping: .sighup)
-    let reload = Task { [server] in for await _ in reloads { server.reloadKeys() } }
+    let reload = Task { [server, settings] in
+      for await _ in reloads {
+        server.reloadKeys()
+        settings.reload(server)
+      }
+    }
     defer {
       trap.cancel()
       reload.cancel()
@@ -47,13 +52,19 @@ struct RunningServer {
       for remark in remarks { logger.warning("\(remark)") }
       announce()
     }
-    endAnyway()
+    let (noticeSeconds, drainSeconds) = settings.drain
+    server.announceDraining()
+    if noticeSeconds > 0 {
+      logger.notice("stopping soon", metadata: ["seconds": "\(noticeSeconds)"])
+      try? await Task.sleep(for: .seconds(noticeSeconds))
+    }
+    endAnyway(drainSeconds)
     server.drain(seconds: drainSeconds)
   }
 
   /// Ends the program within the second after the drain should have ended it: a thread that is stuck cannot be stopped,
   /// and a supervisor that waits for the program would kill it.
-  private func endAnyway() {
+  private func endAnyway(_ drainSeconds: Int) {
     let logger = logger
     let patience = Double(drainSeconds) + 0.6
     Thread.detachNewThread {

@@ -17,16 +17,18 @@ struct ServeCommand: AsyncParsableCommand {
   func run() async throws {
     // A reader of the log that has gone is no reason to end: writing to its pipe fails then, like any other write.
     signal(SIGPIPE, SIG_IGN)
-    let settings = try options.load()
+    let source = options.source
+    let settings = try source.load()
     if options.printConfig {
       print(settings.rendered(), terminator: "")
       return
     }
     SystemAllocator.configure()
-    let log = LogOutput(settings.logFormat, descriptor: STDERR_FILENO, bytes: settings.logBytes)
+    let log = LogOutput(
+      settings.logFormat, level: settings.logLevel, descriptor: STDERR_FILENO, bytes: settings.logBytes)
     // What was logged is written before the process ends, where the log has a reader.
     defer { log.flush(within: .seconds(1)) }
-    let logger = Logger(label: "keyway") { LineLogHandler(label: $0, logLevel: settings.logLevel, output: log) }
+    let logger = Logger(label: "keyway") { LineLogHandler(label: $0, output: log) }
     for warning in settings.warnings { logger.warning("\(warning)") }
     let (schema, text) = try SchemaFile.loadWithText(settings.schema)
     // The port comes first: a start that fails for it leaves no store behind.
@@ -38,7 +40,8 @@ struct ServeCommand: AsyncParsableCommand {
       if let seed = settings.seedFile { try SeedFile.load(seed, into: $0) }
     }
     let running = RunningServer(
-      server: server, directory: settings.store, drainSeconds: settings.drainSeconds, logger: logger
+      server: server, directory: settings.store,
+      settings: RunningSettings(settings, from: source, log: log, logger: logger), logger: logger
     ) {
       logger.notice(
         "serving",

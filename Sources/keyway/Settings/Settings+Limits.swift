@@ -288,9 +288,26 @@ extension Settings {
       the response is forgotten, and its retry is a request of its own
       """),
     SettingLimit(
+      "leases.maximum", of: .server,
+      """
+      503 `too-many-leases`: an object that has a lease may be given another, no other object any. The leases of a \
+      store that is read back stay
+      """),
+    SettingLimit(
+      "leases.perClient", of: .client,
+      """
+      429 `too-many-leases-of-client`; a lease counts for the client that made it, also where another renews it, and \
+      after a restart for none
+      """),
+    SettingLimit(
       "drain.seconds", of: .server,
       """
       streams that did not read their `bye`, and requests that are not answered, are cut
+      """),
+    SettingLimit(
+      "drain.noticeSeconds", of: .server,
+      """
+      the stop begins, which takes `drain.seconds` at most; with 0 at once
       """),
   ]
 }

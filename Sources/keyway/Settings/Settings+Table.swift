@@ -98,6 +98,8 @@ extension Settings {
     .number("writes.queued", \.api.store.queuedWrites, 1...1_000_000, "writes that wait for the writer"),
     .number("writes.queuedPerClient", \.api.store.queuedWritesPerClient, 1...1_000_000, "those of one client"),
     .number("writes.batchBytes", \.api.store.batchBytes, 1 << 16...1 << 30, "writes that are committed with one sync"),
+    .number("leases.maximum", \.api.store.leases, 0...1_000_000_000, "objects that end by themselves"),
+    .number("leases.perClient", \.api.store.leasesPerClient, 0...1_000_000_000, "those that one client has made so"),
     .number("object.bytes", \.api.store.transaction.objectBytes, 65_536...1 << 40, "one object, about as its JSON"),
     .number("transaction.bytes", \.api.store.transaction.bytes, 65_536...1 << 40, "what one transaction writes"),
     .number("transaction.steps", \.api.store.transaction.steps, 1000...10_000_000_000, "the work of one transaction"),
@@ -121,6 +123,7 @@ extension Settings {
     .number("idempotency.clientPercent", \.api.idempotency.clientPercent, 1...100, "of either for one client"),
     .number("idempotency.seconds", \.api.idempotency.seconds, 1...31_536_000, "how long they are remembered"),
     .number("drain.seconds", \.drainSeconds, 1...9, "how long a stop waits for streams and requests"),
+    .number("drain.noticeSeconds", \.drainNoticeSeconds, 0...3600, "how long /readyz is 503 before a stop begins"),
   ]
 
   /// The setting of that name.

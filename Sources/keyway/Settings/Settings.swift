@@ -1,3 +1,4 @@
+import Journal
 import KeywayAPI
 import Logging
 
@@ -23,6 +24,7 @@ struct Settings: Sendable {
   var logFormat = LogFormat.text
   var logBytes = 1 << 20
   var drainSeconds = 8
+  var drainNoticeSeconds = 0
 
   /// Where each value comes from, by the name of the setting; a value without an origin is a default.
   private(set) var origins: [String: SettingsError.Origin] = [:]
@@ -30,6 +32,9 @@ struct Settings: Sendable {
   private(set) var warnings: [String] = []
 
   private static let exampleSchema = "Config/example/schema.yaml"
+  /// Where the example has its objects, so that a schema of one's own finds none of them in the default store.
+  static let exampleStore = "keyway-data/example"
+  static let defaultStore = Settings().store
 
   /// The file of objects that an empty store starts with: with `auto`, the example's where the schema is the example's.
   var seedFile: String? {
@@ -55,14 +60,26 @@ extension Settings {
 
   /// The same, with a file that has been read.
   static func load(
-    file: SettingsFile?, flags: [SettingFlag], environment: [String: String]
+    file: SettingsFile?, flags: [SettingFlag], environment: [String: String],
+    isStore: (String) -> Bool = SQLiteJournal.exists(inDirectory:)
   ) throws(SettingsError) -> Settings {
     var settings = Settings()
     for entry in file?.entries ?? [] { try settings.set(entry.name, to: entry.value, from: entry.origin) }
     try settings.setAll(from: environment)
     for flag in flags { try settings.set(flag.name, to: .untyped(flag.value), from: .flag(flag.flag)) }
+    settings.placeExample(isStore: isStore)
     return settings
   }
+
+  /// Gives the example a store of its own inside of the default one, where neither schema nor store is set. A store
+  /// that an earlier version has made for it in the default place goes on there.
+  private mutating func placeExample(isStore: (String) -> Bool) {
+    guard takesDefaultStore else { return }
+    store = isStore(Self.defaultStore) && !isStore(Self.exampleStore) ? Self.defaultStore : Self.exampleStore
+  }
+
+  /// Whether nothing says which store it is, nor which schema.
+  var takesDefaultStore: Bool { origins["store"] == nil && origins["schema"] == nil }
 
   /// Sets one value and remembers where it comes from.
   mutating func set(

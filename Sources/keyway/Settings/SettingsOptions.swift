@@ -15,7 +15,8 @@ struct SettingsOptions: ParsableArguments {
   @Option(help: ArgumentHelp("The schema file.", valueName: "file"))
   var schema: String?
 
-  @Option(help: "The directory where objects are kept (default: keyway-data), or memory.")
+  @Option(
+    help: "The directory where objects are kept (default: keyway-data), or memory.")
   var store: String?
 
   @Option(
@@ -36,14 +37,26 @@ struct SettingsOptions: ParsableArguments {
     }
   }
 
-  /// The settings that hold. Of the flags, `--set` comes last and wins.
-  func load() throws(SettingsError) -> Settings {
+  /// Where the settings come from. Of the flags, `--set` comes last and wins.
+  var source: SettingsSource {
     let named = SettingFlag.flags([
       ("host", host), ("port", port), ("schema", schema), ("store", store), ("public", publicFolder),
     ])
-    return try Settings.load(
+    return SettingsSource(
       configFile: config, flags: named + set.compactMap(SettingFlag.init(assignment:)),
       environment: ProcessInfo.processInfo.environment)
+  }
+}
+
+/// Where the settings of a server come from, to be read once, or again while it runs.
+struct SettingsSource: Sendable {
+  let configFile: String?
+  let flags: [SettingFlag]
+  let environment: [String: String]
+
+  /// The settings that hold now.
+  func load() throws(SettingsError) -> Settings {
+    try Settings.load(configFile: configFile, flags: flags, environment: environment)
   }
 }
 

@@ -24,6 +24,7 @@ enum StoreAdvice {
     case StoreError.schema:
       """
       Nothing was changed. What can be done:
+        keyway serve --store OTHER                                  keeps objects of this schema in a store of its own
         keyway store migrate --store \(directory) --schema SCHEMA --step '…' --dry-run   says what steps come to
       """
     case JournalError.inUse: "Stop that process first."

@@ -5,7 +5,8 @@ import KeywayAPI
 
 /// Which store a command is about: what `serve` would take.
 struct StoreOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("The directory of the store (default: keyway-data).", valueName: "dir"))
+  @Option(
+    help: ArgumentHelp("The directory of the store (default: keyway-data, or the example's in it).", valueName: "dir"))
   var store: String?
 
   @Option(help: ArgumentHelp("A configuration file (YAML), as for serve.", valueName: "file"))
@@ -13,13 +14,22 @@ struct StoreOptions: ParsableArguments {
 
   /// The settings that hold for a server that is started in the same way. Throws where it would keep nothing on disk.
   func load() throws -> Settings {
-    let settings = try Settings.load(
+    var settings = try Settings.load(
       configFile: config, flags: SettingFlag.flags([("store", store)]),
       environment: ProcessInfo.processInfo.environment)
     guard settings.store != "memory" else {
       throw CommandFailure("a store in memory has no files; name one with --store")
     }
+    if settings.takesDefaultStore { settings.store = try Self.defaultStore() }
     return settings
+  }
+
+  /// The store that a server without arguments has here, or one with a schema alone; they differ.
+  private static func defaultStore() throws -> String {
+    let (own, example) = (Settings.defaultStore, Settings.exampleStore)
+    let hasExample = SQLiteJournal.exists(inDirectory: example)
+    guard hasExample, SQLiteJournal.exists(inDirectory: own) else { return hasExample ? example : own }
+    throw CommandFailure("there are two stores, \(own) and that of the example, \(example): name one with --store")
   }
 
   /// Opens the journal of an existing store, which no other process can use meanwhile. Throws a `CommandFailure`.

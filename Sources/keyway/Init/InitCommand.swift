@@ -18,19 +18,19 @@ struct InitCommand: ParsableCommand {
   var folder = "."
 
   func run() throws {
-    let folder = URL(fileURLWithPath: folder)
-    let files = StarterFiles.all.map { (path: folder.appending(path: $0.name).path, text: $0.text) }
+    let isHere = folder == "."
+    let files = StarterFiles.all.map { (path: isHere ? $0.name : "\(folder)/\($0.name)", text: $0.text) }
     for file in files {
       var status = stat()
       if lstat(file.path, &status) == 0 { throw CommandFailure("\(file.path): is there already; nothing was written") }
     }
     do {
-      try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+      try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     } catch {
-      throw CommandFailure("\(folder.path): cannot be made: \(error.localizedDescription)")
+      throw CommandFailure("\(folder): cannot be made: \(error.localizedDescription)")
     }
     for file in files { try Self.write(file.text, to: file.path) }
-    let change = self.folder == "." ? "" : "cd \(self.folder) && "
+    let change = isHere ? "" : "cd \(folder) && "
     StandardOutput.text(
       """
       wrote \(files.map(\.path).joined(separator: " and "))

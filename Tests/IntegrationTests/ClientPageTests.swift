@@ -1,0 +1,46 @@
+import Foundation
+import LoopbackKit
+import Testing
+
+/// Runs what the pages about clients in other languages show, each as one session with a server of the example.
+@Suite("The pages about clients") struct ClientPageTests {
+  private let server: ServerProcess
+
+  init() throws { server = try ServerProcess() }
+
+  private func page(_ name: String) throws -> String {
+    let path = PackageFolder.root + "/Sources/keyway/Documentation.docc/\(name).md"
+    return try String(contentsOfFile: path, encoding: .utf8)
+  }
+
+  private func addressed(_ text: String) -> String {
+    text.replacing("127.0.0.1:8080", with: "127.0.0.1:\(server.port)")
+  }
+
+  /// The blocks of a language, without their fences.
+  private static func blocks(_ language: String, of page: String) -> [String] {
+    page.components(separatedBy: "```\(language)\n").dropFirst().map { $0.components(separatedBy: "\n```")[0] + "\n" }
+  }
+
+  @Test("Every command of the page about curl prints what the page says", .timeLimit(.minutes(5)))
+  func curl() throws {
+    let steps = ConsoleStep.blocks(of: try page("CurlClient"), behind: "curl").flatMap(\.self)
+    #expect(steps.count > 15)
+    let outputs = try ConsoleStep.run(steps.map { addressed($0.command) })
+    for (step, output) in zip(steps, outputs) {
+      let shown = output.isEmpty || output.hasSuffix("\n") ? output : output + "\n"
+      #expect(shown == step.output, "$ \(step.command)")
+    }
+    #expect(outputs.count == steps.count, "the session stops after: $ \(steps[max(0, outputs.count - 1)].command)")
+  }
+
+  @Test("The Python of its page runs as one program, and prints what the page says", .timeLimit(.minutes(5)))
+  func python() throws {
+    let page = try page("PythonClient")
+    let program = addressed(Self.blocks("python", of: page).joined(separator: "\n\n"))
+    let folder = try ScratchDirectory()
+    let child = try ChildProcess.start(PackageFolder.python, [try folder.write(program, to: "page.py")])
+    #expect(try child.exitStatus(within: 120) == 0, "\(child.errors)")
+    #expect(child.output == Self.blocks("text", of: page).joined())
+  }
+}

@@ -75,7 +75,7 @@ struct MetricsTests {
     let lines = try lines()
     #expect(value("keyway_leases", in: lines) == 1)
     #expect(value("keyway_store_bytes", in: lines) == 0)
-    #expect(value(#"keyway_build_info{version="\#(KeywayServer.version)"}"#, in: lines) == 1)
+    #expect(value(#"keyway_build_info{version="\#(Release.version)"}"#, in: lines) == 1)
     #expect(try #require(value("keyway_connections", in: lines)) >= 1)
     #expect(try #require(value("process_resident_memory_bytes", in: lines)) > 1_000_000)
     let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count

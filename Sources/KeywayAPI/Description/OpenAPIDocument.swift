@@ -31,7 +31,7 @@ struct OpenAPIDocument {
     var document: JSONObject = [
       "openapi": .string("3.1.0"),
       "info": .object([
-        "title": .string("Keyway"), "version": .string(KeywayServer.version),
+        "title": .string("Keyway"), "version": .string(Release.version),
         "description": .string("A live-object server. GET gives JSON, or with Accept: text/event-stream a stream."),
       ]),
       "servers": .array([.object(["url": .string("/")])]),

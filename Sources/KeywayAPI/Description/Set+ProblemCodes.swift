@@ -29,7 +29,7 @@ extension Set<ProblemCode> {
   /// What a write may meet.
   static let writing: Set<ProblemCode> = [
     .staleRevision, .contentTooLarge, .tooManySteps, .tooManyOperations, .storeUnavailable, .overloaded,
-    .invalidValue,
+    .invalidValue, .tooManyLeases, .tooManyLeasesOfClient,
   ]
   /// What the values of a write may be.
   static let values: Set<ProblemCode> = [

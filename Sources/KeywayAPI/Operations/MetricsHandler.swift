@@ -15,7 +15,7 @@ struct MetricsHandler: Sendable {
 
   /// Everything that is counted and measured.
   func get(_ request: borrowing Request, _ context: RequestContext) -> HandlerResponse {
-    registry.set(.buildInfo, ["version": KeywayServer.version], to: 1)
+    registry.set(.buildInfo, ["version": Release.version], to: 1)
     exportStore()
     exportStreams()
     exportMemory()

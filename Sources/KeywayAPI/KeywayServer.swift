@@ -89,9 +89,6 @@ package final class KeywayServer: Sendable {
     }
   }
 
-  /// The version of the program.
-  package static let version = "0.1.0"
-
   /// Where the objects are.
   package let store: Store
   private let schemaText: String?

@@ -75,6 +75,11 @@ package final class MemoryJournal: TransactionJournal {
     }
   }
 
+  /// See `TransactionJournal.digest(at:)`.
+  package func digest(at revision: UInt64) throws(JournalError) -> JournalDigest? {
+    contents.withLock { $0.digest(at: revision) }
+  }
+
   /// See `TransactionJournal.snapshots()`.
   package func snapshots() -> [JournalSnapshot] {
     contents.withLock { $0.snapshots.map(\.snapshot).sorted { $0.revision > $1.revision } }

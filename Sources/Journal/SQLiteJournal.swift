@@ -217,6 +217,14 @@ package final class SQLiteJournal: TransactionJournal {
     return records
   }
 
+  /// See `TransactionJournal.digest(at:)`.
+  package func digest(at revision: UInt64) throws(JournalError) -> JournalDigest? {
+    let (database, head, last, isClosed) = state.withLock { ($0.database, $0.head, $0.last, $0.isClosed) }
+    guard !isClosed else { throw .unusable("the journal is closed") }
+    guard revision >= head.base, revision <= last else { return nil }
+    return try database.digest(at: revision, head)
+  }
+
   /// What is open.
   var files: StoreFiles { state.withLock { $0.files } }
 

@@ -29,6 +29,10 @@ package protocol TransactionJournal: AnyObject, Sendable {
     after revision: UInt64, limit: Int, bytes: Int, waiting: Duration
   ) throws(JournalError) -> [JournalRecord]
 
+  /// The digest of the chain of records at a revision; nil where the journal does not reach there. Two journals with
+  /// the same one have the same history up to there. Any thread.
+  func digest(at revision: UInt64) throws(JournalError) -> JournalDigest?
+
   /// The snapshots that can be used, newest first. One that cannot be read as a snapshot at all is `damaged` when it is
   /// read, not here.
   func snapshots() throws(JournalError) -> [JournalSnapshot]

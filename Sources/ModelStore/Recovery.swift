@@ -59,7 +59,7 @@ package struct Recovery {
       if newest < end { next = Chunk(of: journal, after: newest, through: end) }
       var attachments: [StoredAttachment] = []
       for (record, transaction) in records {
-        let commit = try carryOut(transaction, record, &model)
+        let commit = try record.carryOut(transaction, &model)
         if let attachment = record.attachment {
           attachments.append(StoredAttachment(milliseconds: record.milliseconds, bytes: attachment))
         }
@@ -70,16 +70,6 @@ package struct Recovery {
       report(progress)
     }
     return Outcome(model: model, history: history, remarks: remarks)
-  }
-
-  private func carryOut(
-    _ transaction: Transaction, _ record: JournalRecord, _ model: inout Model
-  ) throws(StoreError) -> Commit {
-    do throws(ModelError) {
-      return try model.commit(transaction, at: record.milliseconds)
-    } catch {
-      throw .replay(revision: record.revision, reason: error.detail)
-    }
   }
 
   // MARK: The snapshot

@@ -239,7 +239,7 @@ package final class Store: Sendable {
       }
       becomeAvailable()
       leases.note(commits, of: admission.clients)
-      publish(commits, writing.model.state, writing.model.revision, milliseconds)
+      publish(commits, at: records.map(\.milliseconds), writing.model.state, writing.model.revision)
       for watch in watches { commitDurations.record(nanoseconds: watch.nanoseconds) }
       keeper.note(records: records.count, bytes: bytes, of: self)
       return nil
@@ -251,7 +251,7 @@ package final class Store: Sendable {
   private static let recoveryInterval = Duration.seconds(1)
 
   /// Writes records down. Where the journal cannot be trusted, has it read itself back first.
-  private func append(
+  func append(
     _ records: [JournalRecord], after base: Revision, _ writing: inout Writing
   ) throws(JournalError) {
     do throws(JournalError) {
@@ -273,9 +273,12 @@ package final class Store: Sendable {
     }
   }
 
-  private func publish(_ commits: [Commit], _ state: ModelState, _ revision: Revision, _ milliseconds: Int64) {
+  /// Shows durable commits to readers and observers. `times` says when each of them was made.
+  func publish(_ commits: [Commit], at times: [Int64], _ state: ModelState, _ revision: Revision) {
     publication.withLock { publication in
-      for commit in commits { publication.history.append(commit, milliseconds: milliseconds) }
+      for (commit, milliseconds) in zip(commits, times) {
+        publication.history.append(commit, milliseconds: milliseconds)
+      }
       let snapshot = Snapshot(
         state: state, revision: revision, oldestResumable: publication.history.oldestResumable(at: revision),
         writtenBytes: publication.history.writtenBytes)

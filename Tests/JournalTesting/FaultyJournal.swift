@@ -64,6 +64,9 @@ package final class FaultyJournal: TransactionJournal {
     return Array(records.prefix { $0.revision < damaged })
   }
 
+  /// See `TransactionJournal.digest`.
+  package func digest(at revision: UInt64) throws(JournalError) -> JournalDigest? { try base.digest(at: revision) }
+
   /// See `TransactionJournal.snapshots`.
   package func snapshots() throws(JournalError) -> [JournalSnapshot] { try base.snapshots() }
 

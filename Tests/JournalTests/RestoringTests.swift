@@ -19,7 +19,7 @@ struct RestoringTests {
     let file = try backup(store, at: 17, to: store.file("b"))
     #expect(file.header.epoch == "aaaa" && file.header.revision == 17 && file.header.schema == "entities: {A: {}}\n")
     let other = try StoreFolder(records: 0)
-    try SQLiteJournal.restore(file, to: other.path, epoch: "cccc", replacing: false, milliseconds: 0)
+    try JournalInstallation.restore(file, to: other.path, epoch: "cccc", replacing: false, milliseconds: 0)
     let now = try other.contents()
     #expect(now.epoch == "cccc" && now.bounds == JournalBounds(base: 17, last: 17) && now.snapshots == [17])
     try other.use { journal in
@@ -36,11 +36,11 @@ struct RestoringTests {
     let store = try StoreFolder(records: 20, snapshots: [10])
     let file = try backup(store, at: 17, to: store.file("b"))
     #expect(throws: JournalError.self) {
-      try SQLiteJournal.restore(file, to: store.path, epoch: "cccc", replacing: false, milliseconds: 0)
+      try JournalInstallation.restore(file, to: store.path, epoch: "cccc", replacing: false, milliseconds: 0)
     }
     #expect(try store.contents().epoch == "aaaa")
     let aside = try #require(
-      try SQLiteJournal.restore(
+      try JournalInstallation.restore(
         file, to: store.path, epoch: "cccc", replacing: true, milliseconds: 1_700_000_000_000))
     #expect(aside == store.file("replaced-\(StoreFolder.time)"))
     #expect(try store.contents().bounds.last == 17)
@@ -66,9 +66,9 @@ struct RestoringTests {
       try journal.setRevocation(of: "a", to: nil)
     }
     let other = try StoreFolder(records: 0)
-    try SQLiteJournal.restore(file, to: other.path, epoch: "cccc", replacing: false, milliseconds: 0)
+    try JournalInstallation.restore(file, to: other.path, epoch: "cccc", replacing: false, milliseconds: 0)
     #expect(try other.use { try $0.revocations().map(\.milliseconds) } == [5, 5, 5])
-    try SQLiteJournal.restore(file, to: store.path, epoch: "cccc", replacing: true, milliseconds: 0)
+    try JournalInstallation.restore(file, to: store.path, epoch: "cccc", replacing: true, milliseconds: 0)
     let merged = try store.use { try $0.revocations() }
     #expect(merged.map(\.subject) == ["a", "b", "c", "d"] && merged.map(\.milliseconds) == [5, 9, 5, 2])
   }
@@ -104,7 +104,7 @@ struct RestoringTests {
         try store.write("b", damaged)
         #expect(throws: JournalError.self, "byte \(place)") {
           let file = try SnapshotFile(path: path)
-          try SQLiteJournal.restore(file, to: store.path, epoch: "cccc", replacing: true, milliseconds: 0)
+          try JournalInstallation.restore(file, to: store.path, epoch: "cccc", replacing: true, milliseconds: 0)
         }
       }
     }

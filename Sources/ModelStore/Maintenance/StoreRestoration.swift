@@ -28,7 +28,7 @@ package struct StoreRestoration: Sendable {
     let identity = JournalIdentity(epoch: header.epoch, schema: header.schema)
     let objects = try count(file, path, Schema(stored: identity))
     let aside = try StoreError.of { () throws(JournalError) in
-      try SQLiteJournal.restore(
+      try JournalInstallation.restore(
         file, to: directory, epoch: epoch, replacing: replacing, milliseconds: milliseconds)
     }
     return StoreRestoration(source: header, epoch: epoch, objects: objects, movedAside: aside)

@@ -1,7 +1,7 @@
 import Glibc
 
-/// A store from a copy.
-extension SQLiteJournal {
+/// Makes the journal of a directory from a copy of a state.
+package enum JournalInstallation {
   /// Makes the journal of a directory from a backup: its state, revision and schema under another epoch, so that no
   /// cursor of before is taken for one of the new store. Gives the name of the directory in which the store that was
   /// there is now, nil where there was none.

@@ -20,10 +20,54 @@ package enum JournalInstallation {
     guard replacing || isEmpty(layout) else {
       throw .invalid("\(directory): there is a store already")
     }
+    let source = backup.header
+    let head = JournalDatabase.Head(
+      epoch: epoch, schema: source.schema, base: source.revision,
+      baseDigest: .rebased(to: source.revision, schema: source.schema))
+    let revocations = Revocation.merged(source.revocations ?? [], JournalDatabase.revocations(in: layout))
+    return try install(layout, head, backup, revocations, milliseconds)
+  }
+
+  /// Makes the journal of a directory from a copy of another node's: its state, revision, schema, epoch and digest, so
+  /// that the records that come after it there can be appended here. Without a snapshot it begins before the first
+  /// record. What was there before is taken away, but for the revocations, where there are some. Throws `inUse` where
+  /// another process has it. One that is interrupted is to be made again.
+  package static func join(
+    _ identity: JournalIdentity, _ snapshot: SnapshotFile?, to directory: String, milliseconds: Int64
+  ) throws(JournalError) {
+    let layout = JournalLayout(directory: directory)
+    try SystemFile.makeDirectory(directory)
+    let lock = try DirectoryLock(layout)
+    defer { withExtendedLifetime(lock) {} }
+    let head = JournalDatabase.Head(
+      epoch: identity.epoch, schema: identity.schema, base: snapshot?.header.revision ?? 0,
+      baseDigest: snapshot?.header.digest ?? .start)
+    let revocations = JournalDatabase.revocations(in: layout)
+    if let aside = try install(layout, head, snapshot, revocations, milliseconds) {
+      try SystemFile.removeDirectory(aside)
+    }
+  }
+
+  /// Whether a store is being put together in a directory, by one that did not come to its end.
+  package static func isInterrupted(inDirectory directory: String) -> Bool {
+    SystemFile.exists(JournalLayout(directory: directory).restoring)
+  }
+
+  /// Whether there is a store in a directory.
+  package static func isThere(inDirectory directory: String) -> Bool {
+    let layout = JournalLayout(directory: directory)
+    return SystemFile.exists(layout.database) || SystemFile.exists(layout.mark)
+  }
+
+  /// Puts a store together and in its place, with its lock held. Gives where that is now which was there before.
+  private static func install(
+    _ layout: JournalLayout, _ head: JournalDatabase.Head, _ snapshot: SnapshotFile?, _ revocations: [Revocation],
+    _ milliseconds: Int64
+  ) throws(JournalError) -> String? {
+    let directory = layout.directory
     let next = JournalLayout(directory: layout.restoring)
     try SystemFile.removeDirectory(next.directory)
-    let revocations = Revocation.merged(backup.header.revocations ?? [], JournalDatabase.revocations(in: layout))
-    try make(next, of: backup, epoch: epoch, revocations)
+    try make(next, head, snapshot, revocations)
     let aside = SystemFile.unusedName("\(directory)/replaced-\(SystemFile.timeName(milliseconds))")
     let isReplaced = try moveAside(layout, to: JournalLayout(directory: aside))
     // The mark comes last, and the database before it: a directory with neither would be one for a new store.
@@ -36,6 +80,11 @@ package enum JournalInstallation {
     return isReplaced ? aside : nil
   }
 
+  /// Takes away files of a store that others have taken the place of.
+  package static func discard(_ paths: [String]) throws(JournalError) {
+    for path in paths { try SystemFile.remove(path) }
+  }
+
   /// Whether nothing is lost where another store takes the place of what is there.
   private static func isEmpty(_ layout: JournalLayout) -> Bool {
     guard SystemFile.exists(layout.database) || SystemFile.exists(layout.mark) else { return true }
@@ -45,18 +94,18 @@ package enum JournalInstallation {
   }
 
   private static func make(
-    _ layout: JournalLayout, of backup: SnapshotFile, epoch: String, _ revocations: [Revocation]
+    _ layout: JournalLayout, _ head: JournalDatabase.Head, _ snapshot: SnapshotFile?, _ revocations: [Revocation]
   ) throws(JournalError) {
     try SystemFile.makeDirectory(layout.snapshots)
-    let source = backup.header
-    let digest = JournalDigest.rebased(to: source.revision, schema: source.schema)
-    let header = SnapshotFile.Header(
-      epoch: epoch, revision: source.revision, digest: digest, milliseconds: source.milliseconds, schema: source.schema)
-    try SnapshotFile.copy(backup, header, to: layout.snapshot(source.revision))
+    if let snapshot {
+      let header = SnapshotFile.Header(
+        epoch: head.epoch, revision: head.base, digest: head.baseDigest, milliseconds: snapshot.header.milliseconds,
+        schema: head.schema)
+      try SnapshotFile.copy(snapshot, header, to: layout.snapshot(head.base))
+    }
     let database = try JournalDatabase(layout.database, .synced)
     do throws(JournalError) {
-      try database.write(
-        JournalDatabase.Head(epoch: epoch, schema: source.schema, base: source.revision, baseDigest: digest))
+      try database.write(head)
       try database.write(revocations)
       try database.settle()
     } catch {
@@ -68,7 +117,7 @@ package enum JournalInstallation {
       throw .untrusted("\(layout.database): its log was not put in its place")
     }
     let mark = try SystemFile(layout.mark, O_RDWR | O_CREAT)
-    DurableWatermark(revision: source.revision, digest: digest).write(to: mark)
+    DurableWatermark(revision: head.base, digest: head.baseDigest).write(to: mark)
     for path in [layout.mark, layout.database] { try SystemFile(path, O_RDWR).sync() }
     try SystemFile.syncDirectory(layout.directory)
   }

@@ -30,6 +30,24 @@ package final class MemoryJournal: TransactionJournal {
     contents = Locked(Contents(identity: identity))
   }
 
+  /// A journal that begins with a copy of another node's, or before its first record.
+  package convenience init(joining identity: JournalIdentity, _ snapshot: SnapshotFile?) throws(JournalError) {
+    self.init(identity: identity)
+    guard let snapshot else { return }
+    var blocks: [[UInt8]] = []
+    do {
+      try snapshot.read { blocks.append($0) }
+    } catch {
+      throw (error as? JournalError) ?? .damaged(place: "the copy", reason: "\(error)")
+    }
+    let (revision, digest) = (snapshot.header.revision, snapshot.header.digest)
+    contents.withLock { contents in
+      contents.base = revision
+      contents.baseDigest = digest
+      contents.snapshots = [(JournalSnapshot(revision: revision, digest: digest), blocks)]
+    }
+  }
+
   /// What the journal is.
   package var identity: JournalIdentity { contents.withLock { $0.identity } }
   /// How far it reaches.

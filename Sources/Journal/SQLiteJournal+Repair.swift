@@ -4,14 +4,16 @@ extension SQLiteJournal {
   ///
   /// The journal begins with the earliest state from which the records up to `until` are whole. Where something is
   /// given up that a client may have been told, it gets another epoch, `newEpoch()`: its next revisions would otherwise
-  /// be taken for the ones that are gone. `milliseconds`, since 1970, goes into the names of what is moved aside.
+  /// be taken for the ones that are gone. With `isEpochNew` it gets one in any case. `milliseconds`, since 1970, goes
+  /// into the names of what is moved aside.
   /// `schema` is that of the records, for a store whose head is damaged and that has no snapshot.
   ///
   /// Throws `inUse` where another process has the store, `damaged` where it is not whole up to there, with the last
   /// revision up to which it is; then nothing has changed. One that is interrupted is to be made again, and ends what
   /// the first began.
   package static func repair(
-    directory: String, until: UInt64, milliseconds: Int64, schema: String? = nil, newEpoch: () -> String
+    directory: String, until: UInt64, milliseconds: Int64, schema: String? = nil, isEpochNew: Bool = false,
+    newEpoch: () -> String
   ) throws(JournalError) -> JournalRepair {
     let layout = JournalLayout(directory: directory)
     guard SystemFile.exists(layout.database) || SystemFile.exists(layout.mark) else {
@@ -25,7 +27,7 @@ extension SQLiteJournal {
     defer { inspection.close() }
     let (start, reader, isGivenUp) = try source(in: inspection, until: until)
     let found = inspection.identity ?? start.identity
-    let isNewEpoch = isGivenUp || found.epoch.isEmpty
+    let isNewEpoch = isEpochNew || isGivenUp || found.epoch.isEmpty
     let identity = isNewEpoch ? JournalIdentity(epoch: newEpoch(), schema: start.identity.schema) : start.identity
     try replacement.prepare(inspection, start, reader, identity)
     inspection.close()

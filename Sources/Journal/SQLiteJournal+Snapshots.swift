@@ -35,6 +35,9 @@ extension SQLiteJournal {
     try SnapshotFile.write(header, to: layout.snapshot(revision), next)
   }
 
+  /// See `TransactionJournal.file(of:)`.
+  package func file(of snapshot: JournalSnapshot) -> String? { layout.snapshot(snapshot.revision) }
+
   /// See `TransactionJournal.readSnapshot(_:_:)`.
   package func readSnapshot(_ snapshot: JournalSnapshot, _ receive: ([UInt8]) throws -> Void) throws {
     try SnapshotFile(path: layout.snapshot(snapshot.revision)).read(receive)

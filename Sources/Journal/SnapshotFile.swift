@@ -22,6 +22,19 @@ package struct SnapshotFile: Sendable {
     package let schema: String
     /// In a backup, the revocations of tokens, of which no record tells.
     package var revocations: [Revocation]?
+
+    /// A header of these parts.
+    package init(
+      epoch: String, revision: UInt64, digest: JournalDigest, milliseconds: Int64, schema: String,
+      revocations: [Revocation]? = nil
+    ) {
+      self.epoch = epoch
+      self.revision = revision
+      self.digest = digest
+      self.milliseconds = milliseconds
+      self.schema = schema
+      self.revocations = revocations
+    }
   }
 
   /// What it says of itself.

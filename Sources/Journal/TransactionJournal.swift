@@ -47,6 +47,9 @@ package protocol TransactionJournal: AnyObject, Sendable {
   /// before is of no use.
   func readSnapshot(_ snapshot: JournalSnapshot, _ receive: ([UInt8]) throws -> Void) throws
 
+  /// The file that a snapshot is in, as `SnapshotFile` reads it; nil where it is in none.
+  func file(of snapshot: JournalSnapshot) -> String?
+
   /// Forgets the records up to and with a revision, and the snapshots before it. Throws `invalid` where there is no
   /// snapshot at the revision, unless the journal is volatile.
   func compact(upTo revision: UInt64) throws(JournalError)
@@ -85,6 +88,9 @@ package protocol TransactionJournal: AnyObject, Sendable {
 }
 
 extension TransactionJournal {
+  /// None.
+  package func file(of snapshot: JournalSnapshot) -> String? { nil }
+
   /// An error in words that can be told to clients: without the directory.
   package func publicReason(_ error: JournalError) -> String {
     guard let directory, !directory.isEmpty else { return error.description }

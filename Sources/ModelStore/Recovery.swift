@@ -74,17 +74,31 @@ package struct Recovery {
 
   // MARK: The snapshot
 
-  /// The state to begin with: the newest from which the whole history can be made again, or else the oldest.
-  private mutating func base(for end: Revision) throws(StoreError) -> Model {
-    let bounds = journal.bounds
+  /// The snapshot to begin with, so that the whole history up to `end` can be made again; nil where that begins with
+  /// the empty store, or there is none.
+  package static func base(
+    of journal: any TransactionJournal, through end: Revision, _ limits: StoreLimits
+  ) throws(StoreError) -> JournalSnapshot? {
+    try bases(of: journal, through: end, limits).first
+  }
+
+  /// The snapshots to begin with, the best first: the newest from which the whole history can be made again, and one
+  /// that is too new rather than none.
+  private static func bases(
+    of journal: any TransactionJournal, through end: Revision, _ limits: StoreLimits
+  ) throws(StoreError) -> [JournalSnapshot] {
     let snapshots = try StoreError.of { () throws(JournalError) in try journal.snapshots() }.filter {
       $0.revision <= end
     }
     let wanted = end > Revision(limits.historyRevisions) ? end - Revision(limits.historyRevisions) : 0
-    // Newest first; one that is too new is better than one that is damaged.
-    let candidates = snapshots.filter { $0.revision <= wanted } + snapshots.filter { $0.revision > wanted }.reversed()
-    for snapshot in candidates {
-      if bounds.base == 0, snapshot.revision > wanted { continue }
+    let old = snapshots.filter { $0.revision <= wanted }
+    return journal.bounds.base == 0 ? old : old + snapshots.filter { $0.revision > wanted }.reversed()
+  }
+
+  /// The state to begin with.
+  private mutating func base(for end: Revision) throws(StoreError) -> Model {
+    let bounds = journal.bounds
+    for snapshot in try Self.bases(of: journal, through: end, limits) {
       do {
         return try read(snapshot)
       } catch {

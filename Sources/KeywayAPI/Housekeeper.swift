@@ -15,12 +15,12 @@ final class Housekeeper: Sendable {
   private let access: AccessControl
   private let streams: StreamRegistry
   private let rates: RequestRateLimiter
-  private let waits: RevisionWaits
+  private let node: Node
   private let queue = DispatchQueue(label: "keyway.housekeeper", qos: .utility)
 
   init(
     store: Store, pages: PageStore, idempotency: IdempotencyStore, access: AccessControl, streams: StreamRegistry,
-    rates: RequestRateLimiter, waits: RevisionWaits
+    rates: RequestRateLimiter, node: Node
   ) {
     self.store = store
     self.pages = pages
@@ -28,7 +28,7 @@ final class Housekeeper: Sendable {
     self.access = access
     self.streams = streams
     self.rates = rates
-    self.waits = waits
+    self.node = node
   }
 
   /// Begins, and goes on for as long as there is an owner.
@@ -44,11 +44,12 @@ final class Housekeeper: Sendable {
     pages.sweep(written: store.snapshot.writtenBytes)
     idempotency.sweep()
     rates.sweep()
-    waits.sweep()
+    node.sweep()
     access.reloadKeys()
     access.sessions.sweep(now: access.present)
     streams.sweepCutStreams()
-    store.endLeases(of: streams)
+    // The node that takes writes ends what is to end.
+    if node.following == nil { store.endLeases(of: streams) }
     streams.expire(streams.owners.takeInvalid(access.validity))
   }
 }

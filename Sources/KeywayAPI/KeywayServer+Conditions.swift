@@ -9,6 +9,9 @@ extension Condition {
   /// The store takes no writes.
   static let store = Condition(
     "store", "the store takes no writes, and reading goes on: see to its disk", level: .critical)
+  /// Nothing is heard of the node that this one follows.
+  static let leader = Condition(
+    "leader", "nothing is heard of the node that this one follows: it goes on serving what it has", level: .error)
   /// Snapshots cannot be written.
   static let snapshots = Condition(
     "snapshots", "no snapshot can be written: the next start will take long, and old records stay", level: .error)

@@ -100,29 +100,26 @@ package final class KeywayServer: Sendable {
   private let accessLog: AccessLogger?
   private let http: Server
   private let housekeeper: Housekeeper
+  private let node: Node
 
   /// Starts serving the store of a journal; without one, an empty store in memory. One that has records is not ready
   /// before `recover`; one that has none is filled by `prepare` before the first connection is accepted. Connections
   /// are accepted from `socket`; without one, from the address and port of the configuration, which are bound before
   /// anything is written. `schemaText` is the text of the schema, to which a journal is taken that was written under
-  /// another. The access log is written to `log`; without one there is none. `now` gives the seconds, which only grow,
+  /// another. With a plan the store follows another node, from the end of its recovery on, and is filled by that
+  /// alone. The access log is written to `log`; without one there is none. `now` gives the seconds, which only grow,
   /// by which pages and idempotency keys age. Throws an `HTTPServerError`, a `StoreError`, or what `prepare` throws.
   package init(
     schema: Schema, schemaText: String? = nil, configuration: Configuration, logger: Logger,
     journal: (any TransactionJournal)? = nil,
     socket: ListeningSocket? = nil, log: LogOutput? = nil,
-    prepare: (Store) throws -> Void = { _ in },
+    following plan: Following.Plan? = nil, prepare: (Store) throws -> Void = { _ in },
     now: @escaping @Sendable () -> UInt64 = { Identifiers.monotonicSeconds }
   ) throws {
     self.schemaText = schemaText
     try configuration.access.check(host: configuration.host)
     let journal = journal ?? MemoryJournal(identity: JournalIdentity(epoch: Self.makeEpoch(), schema: ""))
-    let revocations = try StoreError.of { () throws(JournalError) in
-      try Revocations(of: journal, limit: configuration.access.revocations)
-    }
-    let access = try AccessControl(configuration.access, schema: schema, revocations: revocations, logger: logger) {
-      Double(Identifiers.epochMilliseconds) / 1_000
-    }
+    let access = try Self.access(configuration.access, schema, journal, logger)
     let origins = try Origins(configuration.access.origins)
     let proxies = try TrustedProxies(configuration.access.proxies)
     let rates = RequestRateLimiter(configuration.access.rates) { Identifiers.monotonicNanoseconds }
@@ -134,13 +131,10 @@ package final class KeywayServer: Sendable {
     let watch = MemoryWatch(ledger, limits: configuration.memory)
     let conditions = ConditionLog(logger: logger, quietSeconds: configuration.conditionSeconds)
     hub = StreamHub(limits: configuration.limits, ledger: ledger, logger: logger)
-    let epoch = journal.identity.epoch
     let services = StreamServices(
-      hub: hub, ledger: ledger, epoch: epoch, limits: configuration.streams, now: now, random: random)
+      hub: hub, ledger: ledger, epoch: journal.identity.epoch, limits: configuration.streams, now: now, random: random)
     let streams = Streams(services, journal: journal)
-    let node = Node(configuration.node, host: configuration.host, port: socket.port) {
-      Identifiers.monotonicNanoseconds
-    }
+    let node = Node(configuration.node, host: configuration.host, port: socket.port)
     store = Store(
       schema: schema, journal: journal, limits: configuration.storeLimits,
       publisher: NodePublisher(streams: streams, node: node),
@@ -156,12 +150,17 @@ package final class KeywayServer: Sendable {
       makeID: { Identifiers.makeUUIDv7(milliseconds: Identifiers.epochMilliseconds, random: (random(), random())) })
     housekeeper = Housekeeper(
       store: store, pages: pages, idempotency: idempotency, access: access, streams: streams.registry,
-      rates: rates, waits: node.waits)
-    (self.access, self.rates, self.files) = (access, rates, files)
+      rates: rates, node: node)
+    (self.access, self.rates, self.files, self.node) = (access, rates, files, node)
     accessLog = log.map { AccessLogger(configuration.accessLog, output: $0) }
+    if let plan {
+      node.follow(plan, store, access.revocations, conditions) { [api] attachments in
+        api.restore(attachments, at: Identifiers.epochMilliseconds)
+      }
+    }
     if journal.bounds.last == 0 {
       _ = try store.recover(schemaText: schemaText)
-      try prepare(store)
+      if plan == nil { try prepare(store) }
     }
     try hub.start(
       delegate: StreamMonitor(
@@ -176,6 +175,18 @@ package final class KeywayServer: Sendable {
     }
     Self.collect(conditions, log, http, in: registry)
     housekeeper.start()
+    node.begin(store)
+  }
+
+  private static func access(
+    _ options: AccessOptions, _ schema: Schema, _ journal: any TransactionJournal, _ logger: Logger
+  ) throws -> AccessControl {
+    let revocations = try StoreError.of { () throws(JournalError) in
+      try Revocations(of: journal, limit: options.revocations)
+    }
+    return try AccessControl(options, schema: schema, revocations: revocations, logger: logger) {
+      Double(Identifiers.epochMilliseconds) / 1_000
+    }
   }
 
   /// A random word that tells a new store's cursors from those of any other.
@@ -187,6 +198,7 @@ package final class KeywayServer: Sendable {
   /// `report` is called with how far that has come. Gives remarks for the operator; throws a `StoreError`.
   package func recover(report: @escaping (RecoveryProgress) -> Void) throws -> [String] {
     guard case .recovering = store.condition else { return [] }
+    defer { node.begin(store) }
     return try store.recover(schemaText: schemaText, report: report) { [api] attachments in
       api.restore(attachments, at: Identifiers.epochMilliseconds)
     }
@@ -220,6 +232,7 @@ package final class KeywayServer: Sendable {
     store.holdLeases()
     hub.drain(until: deadline - min(.seconds(1), budget / 2))
     http.stop(until: deadline)
+    node.stop()
     api.stop()
     hub.stop()
     store.close()

@@ -77,13 +77,15 @@ final class RequestRouter: RequestHandler, Sendable {
         idempotency: IdempotentHandlers(store: idempotency, registry: registry),
         sessions: SessionHandlers(access: access, random: random),
         revocations: RevocationHandlers(revocations: access.revocations, readings: readings),
-        files: files))
+        files: files,
+        nodes: NodeHandlers(
+          store: store, node: node, revocations: access.revocations, readings: readings, files: files.openFiles)))
     description.describe(table.routes, schema: store.schema, access: access)
     let counts = table.routes.map(\.counts) + [otherCounts]
     registry.collect { registry in
       for counts in counts { counts.export(to: registry) }
       readings.export(to: registry)
-      registry.set(.requestsBehind, to: node.waits.count)
+      node.export(store, to: registry)
       registry.set(.openingStreams, ["queue": "resumptions"], to: resumptions.count)
       registry.set(.openingStreams, ["queue": "queries"], to: queryOpenings.count)
     }
@@ -95,7 +97,7 @@ final class RequestRouter: RequestHandler, Sendable {
   /// From now on requests are answered `draining`, but for those of operators.
   func beginDraining() {
     readiness.beginDraining()
-    node.waits.close()
+    node.beginDraining()
   }
 
   /// Ends what is still being worked out. Called once nobody waits for it any more.
@@ -253,6 +255,9 @@ final class RequestRouter: RequestHandler, Sendable {
     }
     if !route.isAlwaysServed {
       try readiness.check()
+      if route.isForwarded, method != .get, method != .head, let forwarder = node.forwarder {
+        return try forwarder.forward(request)
+      }
       if let postponement = try node.postponement(of: request, store) { return postponement }
     }
     let context = RequestContext(

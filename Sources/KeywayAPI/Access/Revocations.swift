@@ -75,6 +75,30 @@ final class Revocations: Sendable {
     }
   }
 
+  /// The digest of all of them.
+  var digest: JournalDigest {
+    all().reduce(.start) { digest, revocation in
+      let time = withUnsafeBytes(of: revocation.milliseconds.littleEndian) { Array($0) }
+      return digest.linked(to: revocation.key).linked(to: time)
+    }
+  }
+
+  /// Puts those of another node in the place of these. Waits for the disk. Throws where some cannot be kept.
+  func replace(_ others: [Revocation]) throws(JournalError) {
+    try changing.withLock { _ throws(JournalError) in
+      let wanted = Dictionary(others.map { ($0.key, $0) }) { first, _ in first }
+      let present = times.withLock { $0 }
+      for (key, revocation) in wanted where present[key] != revocation.milliseconds {
+        try journal.setRevocation(of: revocation.subject, to: revocation.milliseconds)
+        times.withLock { $0[key] = revocation.milliseconds }
+      }
+      for key in present.keys where wanted[key] == nil {
+        try journal.setRevocation(of: String(decoding: key, as: UTF8.self), to: nil)
+        times.withLock { $0[key] = nil }
+      }
+    }
+  }
+
   private func carryOut(_ change: () throws(JournalError) -> Void) throws(Problem) {
     do throws(JournalError) {
       try change()

@@ -3,7 +3,7 @@ import HTTPTypes
 /// The schema, who may ask, what operators ask, and files.
 extension RouteDescription {
   /// A resource that can only be read.
-  private static func reading(
+  static func reading(
     _ chapter: Chapter, _ name: String, _ summary: String, _ answers: AnswerDescription...,
     headers: [ParameterDescription] = [], problems: Set<ProblemCode> = []
   ) -> RouteDescription {

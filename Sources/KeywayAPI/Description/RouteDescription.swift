@@ -4,7 +4,7 @@ import HTTPTypes
 struct RouteDescription: Sendable {
   /// The chapter of the description that it stands in.
   enum Chapter: String, CaseIterable, Sendable {
-    case objects, streams, schema, access, operations, files
+    case objects, streams, schema, access, operations, nodes, files
   }
 
   /// Where it stands.

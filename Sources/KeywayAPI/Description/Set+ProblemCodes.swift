@@ -9,7 +9,7 @@ extension Set<ProblemCode> {
     .unsupportedMediaType, .notImplemented, .unsupportedVersion, .overloaded, .draining, .internalError,
   ]
   /// What is behind its store, or has none yet.
-  static let state: Set<ProblemCode> = [.behind, .draining, .storeUnavailable]
+  static let state: Set<ProblemCode> = [.behind, .draining, .storeUnavailable, .leaderUnreachable]
   /// What those meet of whom it is not known who they are, or that may not.
   static let access: Set<ProblemCode> = [.unauthenticated, .forbidden]
 

@@ -14,7 +14,7 @@ struct FileHandlers: Sendable {
   private let currentFolder: Locked<PublicFolder?>
   private let hasConsole: Bool
   private let files: [String: BrowserFile]
-  private let openFiles: OpenFiles
+  let openFiles: OpenFiles
 
   /// Files up to this size are read at once, and larger ones are sent from the disk.
   private static let readBytes = 32 << 10

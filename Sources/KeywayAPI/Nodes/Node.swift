@@ -1,30 +1,45 @@
 import HTTPServer
+import HTTPTypes
 import KeyValueModel
+import Locking
 import ModelStore
 
 /// What clients and other nodes may know of this one, and what it does about clients that have seen a newer state (the
 /// specification, section 13).
 package final class Node: Sendable {
   /// What can be set.
-  package struct Options: Sendable {
-    /// Where other nodes reach this one, or `auto`: its host and port. `nodes.url`.
-    package var url = "auto"
-    /// The bounds of waiting for a state.
-    package var waits = RevisionWaits.Limits()
-
-    /// The defaults.
-    package init() {}
-  }
-
+  let options: Options
   /// Where other nodes reach this one.
   let url: String
   /// Requests that wait for a state.
   let waits: RevisionWaits
+  /// Followers that wait for the next commit.
+  let pollers: RevisionWaits
+  /// The nodes that follow this one.
+  let followers: Followers
+  /// Nanoseconds that only grow.
+  private let now: @Sendable () -> UInt64
+  /// How this node keeps up with another, and where it passes writes on to; nil where it takes writes itself.
+  private let leadership = Locked<(following: Following, forwarder: WriteForwarder)?>(nil)
+
+  /// For how long a follower waits for a commit, in seconds: it hears that often that nothing happened.
+  private static let pollSeconds = 2
 
   /// The node at an address and port. `now` gives nanoseconds that only grow.
-  init(_ options: Options, host: String, port: UInt16, now: @escaping @Sendable () -> UInt64) {
+  init(
+    _ options: Options, host: String, port: UInt16,
+    now: @escaping @Sendable () -> UInt64 = { Identifiers.monotonicNanoseconds }
+  ) {
+    self.options = options
+    self.now = now
     url = options.url == "auto" ? Self.url(host: host, port: port) : options.url
     waits = RevisionWaits(options.waits, now: now)
+    var polling = RevisionWaits.Limits()
+    polling.seconds = Self.pollSeconds
+    polling.requests = options.followers
+    polling.requestsPerClient = options.followers
+    pollers = RevisionWaits(polling, now: now)
+    followers = Followers(limit: options.followers, now: now)
   }
 
   private static func url(host: String, port: UInt16) -> String {
@@ -32,23 +47,151 @@ package final class Node: Sendable {
     return "http://\(host.contains(":") ? "[\(host)]" : host):\(port)"
   }
 
-  /// What `/v1/status` says of it. It is the only one, so it is never behind.
-  var status: JSONObject {
-    ["role": .string("single"), "node": .string(url), "behind": .integer(0), "behindSeconds": .integer(0)]
+  /// From now on this node follows another and passes writes on. `restore` gets what was kept with the commits that it
+  /// takes over. To be called before the first request.
+  func follow(
+    _ plan: Following.Plan, _ store: Store, _ revocations: Revocations, _ conditions: ConditionLog,
+    restore: @escaping @Sendable ([StoredAttachment]) -> Void
+  ) {
+    let following = Following(
+      plan, store: store, revocations: revocations, url: url, conditions: conditions, now: now, restore: restore)
+    let forwarder = WriteForwarder(options, store: store, following: following, now: now)
+    leadership.withLock { $0 = (following, forwarder) }
   }
+
+  /// Begins to follow, where it does and the store has read its journal.
+  func begin(_ store: Store) {
+    if store.condition == .serving { following?.start() }
+  }
+
+  /// How this node keeps up with the one that it follows; nil where it follows none.
+  var following: Following? { leadership.withLock { $0?.following } }
+
+  /// Where writes are passed on; nil where this node takes them.
+  var forwarder: WriteForwarder? { leadership.withLock { $0?.forwarder } }
+
+  // MARK: What it says of itself
+
+  /// `single`, `leader` once a follower was heard, or `follower`.
+  var role: String { following != nil ? "follower" : followers.wasHeard ? "leader" : "single" }
+
+  /// For how many milliseconds this node has heard nothing of the one that it follows; 0 where it follows none.
+  var silenceMilliseconds: UInt64 { following?.silenceMilliseconds ?? 0 }
+
+  /// The newest revision that this node knows of.
+  func newest(_ store: Store) -> Revision { max(store.revision, following?.newest ?? 0) }
+
+  /// For how many seconds it may have been behind: since it last heard, where that is longer ago than it takes to hear
+  /// that nothing happened.
+  var behindSeconds: Int {
+    let milliseconds = silenceMilliseconds
+    return milliseconds > UInt64(Self.pollSeconds + 1) * 1_000 ? Int(milliseconds / 1_000) : 0
+  }
+
+  /// What `/v1/status` says of it.
+  func status(_ store: Store) -> JSONObject {
+    var status: JSONObject = [
+      "role": .string(role), "node": .string(url), "behind": .integer(Int64(newest(store) - store.revision)),
+      "behindSeconds": .integer(Int64(behindSeconds)),
+    ]
+    if let following {
+      status["follows"] = .string(following.plan.leader.client.address.description)
+      if let reason = following.reason { status["silence"] = .string(reason) }
+    }
+    let present = followers.present
+    if !present.isEmpty {
+      status["followers"] = .array(
+        present.map { entry in
+          let behind = store.revision - min(store.revision, entry.follower.revision)
+          return .object(["node": .string(entry.name), "behind": .integer(Int64(behind))])
+        })
+    }
+    return status
+  }
+
+  /// Throws `leader-unreachable` where this node has heard nothing for too long.
+  func checkHearing() throws(Problem) {
+    guard let following else { return }
+    if let missing = following.missing {
+      throw Problem(.storeUnavailable, "this node begins with a copy, and \(missing) revisions are still to come")
+    }
+    guard following.silenceMilliseconds >= UInt64(options.staleSeconds) * 1_000 else { return }
+    let reason = following.reason.map { ": \($0)" } ?? ""
+    throw Problem(
+      .leaderUnreachable,
+      "nothing was heard of \(following.plan.leader.client.address) for \(following.silenceMilliseconds / 1_000) s"
+        + reason)
+  }
+
+  /// Writes down what there is to count.
+  func export(_ store: Store, to registry: PrometheusRegistry) {
+    registry.set(.requestsBehind, to: Double(waits.count))
+    registry.set(.followers, to: Double(followers.present.count))
+    registry.set(.revisionsBehind, to: Double(newest(store) - store.revision))
+    registry.set(.silenceSeconds, to: Double(silenceMilliseconds) / 1_000)
+    registry.set(.forwardedWrites, to: Double(forwarder?.waitingCount ?? 0))
+  }
+
+  // MARK: Waiting
 
   /// Has a request wait that names a state to which the store has not come; nil where it need not. Throws `behind`
   /// where it has waited long enough, or may not wait.
   func postponement(of request: borrowing Request, _ store: Store) throws(Problem) -> HandlerResponse? {
-    guard let text = request.header(.keywayCursor), let cursor = Cursor(text), cursor.epoch == store.epoch,
-      cursor.revision > store.revision
-    else { return nil }
+    guard let cursor = wanted(by: request, store) else { return nil }
     let client = request.client
     guard !request.isPostponed, waits.hasRoom(for: client) else {
       throw Problem(.behind, "the store is at revision \(store.revision) and has not come to \(cursor)")
     }
     return .postponed { [waits] postponement in
-      waits.add(postponement, of: client, until: cursor.revision) { store.revision }
+      waits.add(of: client, until: cursor.revision, present: { store.revision }) { postponement.end() }
     }
+  }
+
+  /// The newest state that a request names and the store has not come to: a node that takes writes knows that a tag or
+  /// an event of the future is none, and only one that follows has yet to hear of it.
+  private func wanted(by request: borrowing Request, _ store: Store) -> Cursor? {
+    var newest: Cursor?
+    func note(_ cursor: Cursor?) {
+      guard let cursor, cursor.epoch == store.epoch, cursor.revision > store.revision else { return }
+      if newest.map({ $0.revision < cursor.revision }) ?? true { newest = cursor }
+    }
+    note(request.header(.keywayCursor).flatMap { Cursor($0) })
+    guard following != nil else { return newest }
+    note(request.header(.lastEventID).flatMap { Cursor($0) })
+    if request.target.contains("since="), let target = try? Target(request.target) {
+      note(target["since"].flatMap { Cursor($0) })
+    }
+    for name in [HTTPField.Name.ifNoneMatch, .ifMatch] {
+      guard let text = request.header(name), let condition = try? EntityTagCondition(text, header: name.rawName) else {
+        continue
+      }
+      for revision in condition.revisions(of: store.epoch) { note(Cursor(epoch: store.epoch, revision: revision)) }
+    }
+    return newest
+  }
+
+  /// Ends what has waited long enough.
+  func sweep() {
+    for waits in [waits, pollers, forwarder?.answers].compactMap(\.self) { waits.sweep() }
+  }
+
+  /// A revision was published.
+  func reached(_ revision: Revision) {
+    waits.reached(revision)
+    pollers.reached(revision)
+    forwarder?.answers.reached(revision)
+  }
+
+  /// Ends the waits; no request waits from now on.
+  func beginDraining() {
+    waits.close()
+    pollers.close()
+  }
+
+  /// Ends what it does with other nodes.
+  func stop() {
+    guard let (following, forwarder) = leadership.withLock({ $0 }) else { return }
+    forwarder.stop()
+    following.stop()
   }
 }

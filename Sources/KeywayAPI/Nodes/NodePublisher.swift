@@ -10,7 +10,7 @@ struct NodePublisher: StorePublisher {
   func publish(
     _ events: [ObserverEvent], _ queryEvents: [QueryEvent], upTo revision: Revision
   ) -> Revision {
-    defer { node.waits.reached(revision) }
+    defer { node.reached(revision) }
     return streams.publish(events, queryEvents, upTo: revision)
   }
 }

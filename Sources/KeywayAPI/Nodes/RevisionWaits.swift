@@ -22,7 +22,7 @@ package final class RevisionWaits: Sendable {
     /// When it ends at the latest, in nanoseconds of the clock.
     let deadline: UInt64
     let client: ClientAddress
-    let postponement: Postponement
+    let end: @Sendable () -> Void
   }
 
   private struct State {
@@ -68,17 +68,20 @@ package final class RevisionWaits: Sendable {
     }
   }
 
-  /// Has a request of a client wait for a revision. `present` gives how far the store has come.
-  func add(_ postponement: Postponement, of client: ClientAddress, until revision: Revision, present: () -> Revision) {
+  /// Has a request of a client wait for a revision: `end` is called once, from any thread, when the store has come to
+  /// it, or the wait is over otherwise. `present` gives how far the store has come.
+  func add(
+    of client: ClientAddress, until revision: Revision, present: () -> Revision, _ end: @escaping @Sendable () -> Void
+  ) {
     let isWaiting = state.withLock { state in
       guard !state.isClosed else { return false }
       let deadline = now() + UInt64(limits.seconds) * 1_000_000_000
-      state.waits.append(Wait(revision: revision, deadline: deadline, client: client, postponement: postponement))
+      state.waits.append(Wait(revision: revision, deadline: deadline, client: client, end: end))
       state.counts[client, default: 0] += 1
       state.first = min(state.first, revision)
       return true
     }
-    guard isWaiting else { return postponement.end() }
+    guard isWaiting else { return end() }
     // It may have come there meanwhile.
     reached(present())
   }
@@ -88,14 +91,14 @@ package final class RevisionWaits: Sendable {
     let ended = state.withLock { state in
       state.first <= revision ? state.take { $0.revision <= revision } : []
     }
-    for wait in ended { wait.postponement.end() }
+    for wait in ended { wait.end() }
   }
 
   /// Ends the waits that have lasted long enough.
   func sweep() {
     let now = now()
     let ended = state.withLock { state in state.waits.isEmpty ? [] : state.take { $0.deadline <= now } }
-    for wait in ended { wait.postponement.end() }
+    for wait in ended { wait.end() }
   }
 
   /// Ends all waits; no request waits from now on.
@@ -104,6 +107,6 @@ package final class RevisionWaits: Sendable {
       state.isClosed = true
       return state.take { _ in true }
     }
-    for wait in ended { wait.postponement.end() }
+    for wait in ended { wait.end() }
   }
 }

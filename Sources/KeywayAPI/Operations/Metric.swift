@@ -25,6 +25,11 @@ package enum Metric: String, CaseIterable, Sendable {
   case syncDurations = "keyway_sync_duration_seconds"
   case expressionFailures = "keyway_expression_failures_total"
 
+  case followers = "keyway_nodes_followers"
+  case revisionsBehind = "keyway_nodes_behind"
+  case silenceSeconds = "keyway_nodes_silence_seconds"
+  case forwardedWrites = "keyway_nodes_forwarding"
+
   case streams = "keyway_streams"
   case cutStreams = "keyway_cut_streams"
   case openingStreams = "keyway_opening_streams"
@@ -101,6 +106,10 @@ package enum Metric: String, CaseIterable, Sendable {
     case .commitDurations: "From a write's arrival at the writer to its publication, its sync included."
     case .syncDurations: "What the journal took to write a batch of commits down, its sync included."
     case .expressionFailures: "Evaluations of computed keys that failed."
+    case .followers: "Nodes that follow this one."
+    case .revisionsBehind: "Revisions that this node knows of and has not."
+    case .silenceSeconds: "Since when nothing was heard of the node that this one follows; 0 where it follows none."
+    case .forwardedWrites: "Writes that were passed on and have no answer yet."
     case .streams: "Streams that are open."
     case .cutStreams: "Streams that were cut and are kept for their clients."
     case .openingStreams: "Streams that wait to be opened, or are being opened."

@@ -21,6 +21,7 @@ struct OperationsHandlers: Sendable {
   /// `/readyz`: it takes requests, writes among them, or a problem that says why it does not.
   func ready(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try readiness.checkWrites()
+    try node.checkHearing()
     return .response(.json(["status": .string("ready")]))
   }
 
@@ -57,7 +58,7 @@ struct OperationsHandlers: Sendable {
       "draining": .bool(readiness.isDraining),
       "store": .object(storeStatus),
     ]
-    for (name, value) in node.status.members { body[name] = value }
+    for (name, value) in node.status(store).members { body[name] = value }
     return .response(.json(body))
   }
 

@@ -17,4 +17,5 @@ struct Handlers: Sendable {
   let sessions: SessionHandlers
   let revocations: RevocationHandlers
   let files: FileHandlers
+  let nodes: NodeHandlers
 }

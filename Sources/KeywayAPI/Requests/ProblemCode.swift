@@ -21,6 +21,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
   case deleteDenied = "delete-denied"
   case alreadyExists = "already-exists"
   case idempotencyKeyInUse = "idempotency-key-in-use"
+  case otherHistory = "other-history"
   case pageExpired = "page-expired"
   case unusableCursor = "unusable-cursor"
   case staleRevision = "stale-revision"
@@ -54,6 +55,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
   case tooManyQueries = "too-many-queries"
   case overloaded
   case behind
+  case leaderUnreachable = "leader-unreachable"
   case draining
   case storeUnavailable = "store-unavailable"
   case internalError = "internal-error"
@@ -69,7 +71,8 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .unknownEntity, .unknownObject, .undefinedKey, .unknownStream, .unknownCell, .notFound: .notFound
     case .methodNotAllowed: .methodNotAllowed
     case .notAcceptable: .notAcceptable
-    case .nullInKeyPath, .deleteDenied, .alreadyExists, .patchTestFailed, .idempotencyKeyInUse: .conflict
+    case .nullInKeyPath, .deleteDenied, .alreadyExists, .patchTestFailed, .idempotencyKeyInUse, .otherHistory:
+      .conflict
     case .pageExpired, .unusableCursor: .gone
     case .staleRevision: .preconditionFailed
     case .contentTooLarge: .contentTooLarge
@@ -84,7 +87,8 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .tooManyCells, .tooManyKeyPaths, .tooManyOperations, .tooManyObjects, .tooManyBytes, .tooManySteps,
       .tooManyLeasesOfClient, .tooManyRequests:
       .tooManyRequests
-    case .tooManyLeases, .tooManyStreams, .tooManyQueries, .overloaded, .behind, .draining, .storeUnavailable:
+    case .tooManyLeases, .tooManyStreams, .tooManyQueries, .overloaded, .behind, .leaderUnreachable, .draining,
+      .storeUnavailable:
       .serviceUnavailable
     case .internalError: .internalServerError
     case .notImplemented: .notImplemented
@@ -128,6 +132,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .deleteDenied: "A delete rule, or a reference that must not be null, forbids the deletion."
     case .alreadyExists: "There is an object of this reference already."
     case .idempotencyKeyInUse: "A request with this Idempotency-Key is still under way; try again."
+    case .otherHistory: "The node that asks has another history than this one; it has to begin anew with a copy."
     case .pageExpired: "The state that the pages of this fetch show is no longer kept; fetch again."
     case .unusableCursor:
       "The journal cannot go on from this cursor: too old, of another store, from the future, or none. "
@@ -154,8 +159,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .idempotencyKeyReused: "Another request had this Idempotency-Key; a new request wants a new one."
     case .tooManyCells: "A stream has at most streams.cells cells."
     case .tooManyKeyPaths: "An observation names at most streams.keyPaths key paths."
-    case .tooManyOperations:
-      "A transaction has at most transactions.operations operations, a JSON Patch patch.operations."
+    case .tooManyOperations: "A transaction has at most transactions.operations, a JSON Patch patch.operations of them."
     case .tooManyObjects: "An answer has at most answer.objects objects by expand, or of a to-many behind another."
     case .tooManyBytes:
       "An answer has at most answer.bytes bytes, the first event of a stream streams.eventBytes; ask for fewer objects "
@@ -170,6 +174,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
       "As many streams are open as streams.maximum, or streams.perAddress or access.streams for a client, allows."
     case .tooManyQueries: "There are as many live queries, or rows of them, as queries.maximum and queries.rows allow."
     case .behind: "The server has not come to the state that Keyway-Cursor names."
+    case .leaderUnreachable: "The node that takes writes gives no answer; the detail says what of the write."
     case .overloaded: "The server has more to do than its limits allow; try again."
     case .draining: "The server is about to stop; try again."
     case .storeUnavailable: "The store is not ready yet, or its disk takes no writes; nothing was changed. Try again."

@@ -11,8 +11,10 @@ extension Response {
       return
     }
     body.removeLast(2)
-    body += #","requestId":"#.utf8
-    body.appendJSONString(request.text)
+    var member = Array(#","requestId":"#.utf8)
+    member.appendJSONString(request.text)
+    // The answer of another node, to which the request was passed on, says so already.
+    if !body.suffix(member.count).elementsEqual(member) { body += member }
     body += "}\n".utf8
   }
 }

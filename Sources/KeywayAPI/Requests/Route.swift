@@ -79,6 +79,8 @@ final class Route: Sendable {
   let description: RouteDescription
   /// The methods, in the order of `Allow`.
   let methods: [HTTPRequest.Method]
+  /// Whether what it changes is the store's, so that a node that follows another passes it on.
+  let isForwarded: Bool
   /// How many requests were answered.
   let counts: RequestCounts
 
@@ -98,11 +100,12 @@ final class Route: Sendable {
   ///   - isAlwaysServed: Whether it is served while the store reads its journal and while the server drains.
   ///   - isUnlimited: Whether `access.requestsPerSecond` is not for it.
   ///   - audience: Whom it is for.
+  ///   - isForwarded: Whether what it changes is the store's.
   init(
     _ pattern: String, _ description: RouteDescription, _ handlers: KeyValuePairs<HTTPRequest.Method, Handler>,
     stream: Handler? = nil,
     form: Negotiation.Form? = .json, patchTypes: [String]? = nil, isAlwaysServed: Bool = false,
-    isUnlimited: Bool = false, audience: Audience = .everybody
+    isUnlimited: Bool = false, audience: Audience = .everybody, isForwarded: Bool = false
   ) {
     self.pattern = pattern
     self.handlers = handlers.map { ($0.key, $0.value) }
@@ -110,6 +113,7 @@ final class Route: Sendable {
     self.isAlwaysServed = isAlwaysServed
     self.isUnlimited = isUnlimited
     self.audience = audience
+    self.isForwarded = isForwarded
     forms = (form.map { [$0] } ?? []) + (stream == nil ? [] : [.stream])
     precondition(
       Set(handlers.map(\.key)) == Set(description.operations.keys), "'\(pattern)' is described otherwise than it is")

@@ -14,7 +14,7 @@ struct RouteTable: Sendable {
     let (objects, keyPaths, transactions) = (handlers.objects, handlers.keyPaths, handlers.transactions)
     let (fetches, streams, cells, journal) = (handlers.fetches, handlers.streams, handlers.cells, handlers.journal)
     let (schema, operations, sessions) = (handlers.schema, handlers.operations, handlers.sessions)
-    let (revocations, files) = (handlers.revocations, handlers.files)
+    let (revocations, files, nodes) = (handlers.revocations, handlers.files, handlers.nodes)
     // Makes a retried `POST` with an `Idempotency-Key` apply once.
     let once = handlers.idempotency.once
     var routes: [Route] =
@@ -33,24 +33,26 @@ struct RouteTable: Sendable {
         Route("/v1/access/revocations", .revocations, [.get: revocations.list], audience: .admins),
         Route(
           "/v1/access/revocations/{sub}", .revocation,
-          [.get: revocations.get, .put: revocations.put, .delete: revocations.delete], audience: .admins),
+          [.get: revocations.get, .put: revocations.put, .delete: revocations.delete], audience: .admins,
+          isForwarded: true),
         Route("/v1/entities", .schema, [.get: schema.entities], audience: .identities),
         Route("/v1/entities/{Entity}", .entity, [.get: schema.entity], audience: .identities),
         Route("/v1/openapi.json", .description, [.get: handlers.description.get], audience: .identities),
         Route("/v1/objects", .allObjects, [.get: fetches.fetchAll], audience: .admins),
         Route(
           "/v1/objects/{Entity}", .entityObjects, [.get: fetches.fetch, .post: once(objects.create)],
-          stream: handlers.queryStreams.open,
-          audience: .objects),
+          stream: handlers.queryStreams.open, audience: .objects, isForwarded: true),
         Route(
           "/v1/objects/{Entity}/{id}", .object,
           [.get: objects.get, .put: objects.put, .patch: objects.patch, .delete: objects.delete],
-          stream: handlers.objectStreams.openObject, patchTypes: Body.patchTypes, audience: .objects),
+          stream: handlers.objectStreams.openObject, patchTypes: Body.patchTypes, audience: .objects,
+          isForwarded: true),
         Route(
           "/v1/objects/{Entity}/{id}/{keyPath}", .keyPath,
           [.get: keyPaths.get, .put: keyPaths.put, .post: once(keyPaths.post), .delete: keyPaths.delete],
-          stream: handlers.objectStreams.openKeyPaths, audience: .objects),
-        Route("/v1/transactions", .transactions, [.post: once(transactions.commit)], audience: .objects),
+          stream: handlers.objectStreams.openKeyPaths, audience: .objects, isForwarded: true),
+        Route(
+          "/v1/transactions", .transactions, [.post: once(transactions.commit)], audience: .objects, isForwarded: true),
         Route("/v1/journal", .journal, [.get: journal.lines], stream: journal.open, form: .lines, audience: .admins),
         Route(
           "/v1/streams", .streams, [.get: streams.list, .post: cells.openWithCells], stream: cells.open,
@@ -66,7 +68,7 @@ struct RouteTable: Sendable {
           "/v1/streams/{stream}/cells/{cell}", .cell,
           [.get: cells.get, .put: cells.put, .patch: cells.patch, .delete: cells.delete],
           patchTypes: [Body.json, Body.mergePatch], audience: .streams),
-      ] + Self.pages(files)
+      ] + Self.nodes(nodes) + Self.pages(files)
     let longest = routes.map(\.segmentCount).max() ?? 0
     byCount = (0...longest).map { [routes] count in routes.filter { $0.segmentCount == count } }
     rest =
@@ -75,6 +77,17 @@ struct RouteTable: Sendable {
       : nil
     if let rest { routes.append(rest) }
     self.routes = routes
+  }
+
+  /// What other nodes ask.
+  private static func nodes(_ nodes: NodeHandlers) -> [Route] {
+    [
+      Route("/v1/nodes", .node, [.get: nodes.identity], audience: .admins),
+      Route("/v1/nodes/snapshot", .nodeSnapshot, [.get: nodes.snapshot], form: nil, audience: .admins),
+      Route(
+        "/v1/nodes/records", .nodeRecords, [.get: nodes.records], form: nil, isUnlimited: true, audience: .admins),
+      Route("/v1/nodes/revocations", .nodeRevocations, [.get: nodes.revocationList], audience: .admins),
+    ]
   }
 
   /// What a browser gets.

@@ -9,9 +9,17 @@ import UnixSignals
 ///
 /// Two things may come first, the end of the recovery or a signal, so both arrive in one stream of notices.
 struct RunningServer {
+  /// What ended it.
+  enum Outcome: Sendable {
+    case signalled
+    /// It followed another node and has to begin anew with a copy of what that has.
+    case rejoin(LeaderCopy)
+  }
+
   private enum Notice: Sendable {
     case recovered(Result<[String], any Error>)
     case signalled
+    case rejoin(LeaderCopy)
   }
 
   let server: KeywayServer
@@ -20,13 +28,15 @@ struct RunningServer {
   /// The settings, as far as they can change meanwhile.
   let settings: RunningSettings
   let logger: Logger
+  /// Copies with which it has to begin anew.
+  var rejoins: AsyncStream<LeaderCopy>?
   /// Reports that the server serves. It is called once signals are trapped, since its reader may send one at once.
   let announce: @Sendable () -> Void
 
-  /// Returns when a signal has ended the server and it has drained.
+  /// Returns what has ended the server, once it has drained.
   ///
   /// - Throws: what keeps the server from recovering.
-  func untilSignalled() async throws {
+  func untilSignalled() async throws -> Outcome {
     let (notices, continuation) = AsyncStream.makeStream(of: Notice.self)
     let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
     // It goes on after the first signal: the default action of a second one would cut the drain.
@@ -38,7 +48,11 @@ struct RunningServer {
         settings.reload(server)
       }
     }
+    let rejoining = Task { [rejoins] in
+      if let rejoins { for await copy in rejoins { continuation.yield(.rejoin(copy)) } }
+    }
     defer {
+      rejoining.cancel()
       trap.cancel()
       reload.cancel()
     }
@@ -46,20 +60,30 @@ struct RunningServer {
     Thread.detachNewThread { [server] in
       continuation.yield(.recovered(Result { try log.closing { try server.recover(report: log.note) } }))
     }
-    for await notice in notices {
-      guard case .recovered(let outcome) = notice else { break }
-      let remarks = try StoreAdvice.giving(for: directory, outcome.get)
-      for remark in remarks { logger.warning("\(remark)") }
-      announce()
+    var result = Outcome.signalled
+    loop: for await notice in notices {
+      switch notice {
+      case .recovered(let outcome):
+        let remarks = try StoreAdvice.giving(for: directory, outcome.get)
+        for remark in remarks { logger.warning("\(remark)") }
+        announce()
+      case .rejoin(let copy):
+        result = .rejoin(copy)
+        break loop
+      case .signalled: break loop
+      }
     }
     let (noticeSeconds, drainSeconds) = settings.drain
-    server.announceDraining()
-    if noticeSeconds > 0 {
-      logger.notice("stopping soon", metadata: ["seconds": "\(noticeSeconds)"])
-      try? await Task.sleep(for: .seconds(noticeSeconds))
+    if case .signalled = result {
+      server.announceDraining()
+      if noticeSeconds > 0 {
+        logger.notice("stopping soon", metadata: ["seconds": "\(noticeSeconds)"])
+        try? await Task.sleep(for: .seconds(noticeSeconds))
+      }
+      endAnyway(drainSeconds)
     }
-    endAnyway(drainSeconds)
     server.drain(seconds: drainSeconds)
+    return result
   }
 
   /// Ends the program within the second after the drain should have ended it: a thread that is stuck cannot be stopped,

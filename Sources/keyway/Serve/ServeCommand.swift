@@ -30,6 +30,11 @@ struct ServeCommand: AsyncParsableCommand {
     defer { log.flush(within: .seconds(1)) }
     let logger = Logger(label: "keyway") { LineLogHandler(label: $0, output: log) }
     for warning in settings.warnings { logger.warning("\(warning)") }
+    guard settings.api.node.follow == Node.Options.none else {
+      try await FollowerServing(settings, from: source, log: log, logger: logger).run()
+      return logger.notice("stopped")
+    }
+    try Self.requireLeader(settings)
     let (schema, text) = try SchemaFile.loadWithText(settings.schema)
     // The port comes first: a start that fails for it leaves no store behind.
     let socket = try ListeningSocket(host: settings.api.host, port: settings.api.port)
@@ -42,18 +47,36 @@ struct ServeCommand: AsyncParsableCommand {
     let running = RunningServer(
       server: server, directory: settings.store,
       settings: RunningSettings(settings, from: source, log: log, logger: logger), logger: logger
-    ) {
-      logger.notice(
-        "serving",
-        metadata: [
-          "url": "\(Self.url(settings.api.host, port: server.port))",
-          "schema": "\(settings.schema)", "store": "\(settings.store)",
-          "objects": "\(server.store.snapshot.state.count)",
-          "epoch": "\(server.store.epoch)",
-        ])
-    }
-    try await running.untilSignalled()
+    ) { Self.announce(server, settings, logger) }
+    _ = try await running.untilSignalled()
     logger.notice("stopped")
+  }
+
+  /// Says that a server serves.
+  static func announce(_ server: KeywayServer, _ settings: Settings, _ logger: Logger) {
+    let follow = settings.api.node.follow
+    var metadata: Logger.Metadata = [
+      "url": "\(Self.url(settings.api.host, port: server.port))",
+      "schema": "\(settings.schema)", "store": "\(settings.store)",
+      "objects": "\(server.store.snapshot.state.count)",
+      "epoch": "\(server.store.epoch)",
+    ]
+    if follow != Node.Options.none {
+      metadata["follows"] = "\(follow)"
+      metadata["schema"] = "\(follow)"
+    }
+    logger.notice("serving", metadata: metadata)
+  }
+
+  /// Throws where the store follows another node: writes of its own would give its revisions two meanings.
+  private static func requireLeader(_ settings: Settings) throws {
+    guard settings.store != "memory", let leader = try FollowerMark.read(inDirectory: settings.store) else { return }
+    throw CommandFailure(
+      """
+      \(settings.store): this store follows \(leader) and takes no writes of its own.
+        keyway serve --store \(settings.store) --follow \(leader)   goes on following
+        keyway store promote --store \(settings.store)   makes it one that takes writes
+      """)
   }
 
   /// Where the server is, for the operator.
@@ -63,7 +86,7 @@ struct ServeCommand: AsyncParsableCommand {
   }
 
   /// Opens the journal of the store that the settings name, or makes one for objects of the schema with that text.
-  private static func openJournal(
+  static func openJournal(
     _ settings: Settings, schema: String, logger: Logger
   ) throws -> any TransactionJournal {
     let identity = JournalIdentity(epoch: KeywayServer.makeEpoch(), schema: schema)

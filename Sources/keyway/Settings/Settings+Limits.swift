@@ -22,6 +22,20 @@ extension Settings {
     SettingLimit("access.streams", of: .client, "429 `too-many-streams` with `Retry-After`"),
     SettingLimit(
       "access.revocations", of: .server, "503 `overloaded`, and nothing is revoked until others have been lifted"),
+    SettingLimit("nodes.followers", of: .server, "503 `overloaded` with `Retry-After`; that node does not follow"),
+    SettingLimit("nodes.recordBytes", of: .request, "waits for the next request; one record that is larger goes alone"),
+    SettingLimit("nodes.connections", of: .server, "waits for its turn; clients take turns"),
+    SettingLimit(
+      "nodes.forwarding", of: .server,
+      """
+      503 `overloaded` with `Retry-After`; the write did not happen
+      """),
+    SettingLimit("nodes.forwardingPerClient", of: .client, "the same, for this client alone"),
+    SettingLimit(
+      "nodes.answerSeconds", of: .request,
+      """
+      503 `leader-unreachable` with `Retry-After`; the write may have been done
+      """),
     SettingLimit("nodes.waitSeconds", of: .request, "503 `behind` with `Retry-After`"),
     SettingLimit("nodes.waiting", of: .server, "503 `behind` with `Retry-After`, at once"),
     SettingLimit("nodes.waitingPerClient", of: .client, "503 `behind` with `Retry-After`, at once"),

@@ -19,6 +19,9 @@ struct SettingsOptions: ParsableArguments {
     help: "The directory where objects are kept (default: keyway-data), or memory.")
   var store: String?
 
+  @Option(help: ArgumentHelp("The node to follow: reads here, writes there.", valueName: "url"))
+  var follow: String?
+
   @Option(
     name: .customLong("public"),
     help: ArgumentHelp("A folder of an application's own files, served at / beside /v1.", valueName: "folder"))
@@ -42,8 +45,9 @@ struct SettingsOptions: ParsableArguments {
     let named = SettingFlag.flags([
       ("host", host), ("port", port), ("schema", schema), ("store", store), ("public", publicFolder),
     ])
+    let following = follow.map { [SettingFlag(flag: "--follow", name: "nodes.follow", value: $0)] } ?? []
     return SettingsSource(
-      configFile: config, flags: named + set.compactMap(SettingFlag.init(assignment:)),
+      configFile: config, flags: named + following + set.compactMap(SettingFlag.init(assignment:)),
       environment: ProcessInfo.processInfo.environment)
   }
 }
@@ -66,6 +70,12 @@ struct SettingFlag: Hashable, Sendable {
   var flag: String
   var name: String
   var value: String
+
+  init(flag: String, name: String, value: String) {
+    self.flag = flag
+    self.name = name
+    self.value = value
+  }
 
   /// `--NAME VALUE`, for the flags that are named like their settings.
   init(_ name: String, _ value: String) {

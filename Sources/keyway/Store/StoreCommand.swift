@@ -11,6 +11,6 @@ struct StoreCommand: AsyncParsableCommand {
       """,
     subcommands: [
       StoreVerifyCommand.self, StoreRepairCommand.self, StoreBackupCommand.self, StoreRestoreCommand.self,
-      StoreCompactCommand.self, StoreMigrateCommand.self,
+      StoreCompactCommand.self, StoreMigrateCommand.self, StorePromoteCommand.self,
     ])
 }

@@ -1,0 +1,152 @@
+import Foundation
+package import Journal
+import KeyValueModel
+
+/// The node that this one follows, as it answers.
+package struct Leader: Sendable {
+  /// Why it cannot be followed, or not now.
+  package enum Refusal: Error, Sendable, CustomStringConvertible {
+    /// There was no answer, or none that can be used; it may come.
+    case fault(NodeFault)
+    /// It has another history, or has forgotten what comes next: this node has to begin anew.
+    case otherHistory(String)
+    /// Its schema is another than the one that this node was given.
+    case otherSchema(String)
+
+    /// What is wrong, in a sentence.
+    package var description: String {
+      switch self {
+      case .fault(let fault): fault.reason
+      case .otherHistory(let reason), .otherSchema(let reason): reason
+      }
+    }
+  }
+
+  let client: NodeClient
+  private let tokenFile: String?
+
+  /// What has to come, again and again, while something is received.
+  private static let silence = Duration.seconds(8)
+  /// The most bytes of an answer that is held in memory: one record can be that long.
+  private static let answerBytes = SnapshotFile.maximumBlock + (1 << 20)
+
+  /// The node at an address; `tokenFile` holds the token that it is shown, if it wants one.
+  package init(_ client: NodeClient, tokenFile: String) {
+    self.client = client
+    self.tokenFile = tokenFile == Node.Options.none ? nil : tokenFile
+  }
+
+  /// Its epoch and the text of its schema.
+  package func identity() throws(Refusal) -> JournalIdentity {
+    let object = try json("/v1/nodes")
+    guard let epoch = object["epoch"]?.text, let schema = object["schema"]?.text else { throw Self.strange }
+    return JournalIdentity(epoch: epoch, schema: schema)
+  }
+
+  /// Writes its snapshot into a file. False where it begins with the empty store, and the file is not made.
+  package func writeSnapshot(to path: String) throws(Refusal) -> Bool {
+    guard FileManager.default.createFile(atPath: path, contents: nil, attributes: [.posixPermissions: 0o600]),
+      let file = FileHandle(forWritingAtPath: path)
+    else { throw .fault(NodeFault("\(path) cannot be written", isUnsent: true)) }
+    defer { try? file.close() }
+    let request = try request("/v1/nodes/snapshot")
+    var refusal: [UInt8] = []
+    let answer: NodeAnswer
+    do throws(NodeFault) {
+      answer = try client.send(request, silence: Self.silence) { piece throws(NodeFault) in
+        if refusal.count < 1_000 { refusal += piece.prefix(1_000) }
+        do {
+          try file.write(contentsOf: Data(piece))
+        } catch {
+          throw NodeFault("\(path) cannot be written: \(error)")
+        }
+      }
+    } catch {
+      try? FileManager.default.removeItem(atPath: path)
+      throw .fault(error)
+    }
+    guard answer.status == 200 else {
+      try? FileManager.default.removeItem(atPath: path)
+      if answer.status == 204 { return false }
+      throw Self.refusal(answer, refusal)
+    }
+    return true
+  }
+
+  /// The records after a revision of an epoch, with the digest there. `node` is where this node is reached.
+  func records(
+    after revision: Revision, _ digest: JournalDigest, epoch: String, node: String
+  ) throws(Refusal) -> RecordBatch {
+    let name = node.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+    let place = "epoch=\(epoch)&after=\(revision)&digest=\(String(digest.value, radix: 16))"
+    let answer = try send(request("/v1/nodes/records?\(place)&node=\(name)"))
+    do throws(NodeFault) {
+      return try RecordBatch(answer.body, after: revision, digest)
+    } catch {
+      throw .fault(error)
+    }
+  }
+
+  /// The revocations that count there.
+  func revocations() throws(Refusal) -> [Revocation] {
+    let object = try json("/v1/nodes/revocations")
+    guard case .array(let entries) = object["revocations"] else { throw Self.strange }
+    var revocations: [Revocation] = []
+    for entry in entries {
+      guard let subject = entry.members?["sub"]?.text, case .integer(let milliseconds) = entry.members?["before"]
+      else { throw Self.strange }
+      revocations.append(Revocation(subject: subject, milliseconds: milliseconds))
+    }
+    return revocations
+  }
+
+  private func json(_ target: String) throws(Refusal) -> JSONObject {
+    let answer = try send(request(target))
+    guard let object = (try? Value(json: answer.body))?.members else { throw Self.strange }
+    return object
+  }
+
+  private func send(_ request: NodeRequest) throws(Refusal) -> NodeAnswer {
+    let answer: NodeAnswer
+    do throws(NodeFault) {
+      answer = try client.send(request, silence: Self.silence, limit: Self.answerBytes)
+    } catch {
+      throw .fault(error)
+    }
+    guard answer.status == 200 else { throw Self.refusal(answer, answer.body) }
+    return answer
+  }
+
+  private func request(_ target: String) throws(Refusal) -> NodeRequest {
+    var request = NodeRequest("GET", target)
+    guard let tokenFile else { return request }
+    // Read each time, so that a token can be replaced before it expires.
+    guard let text = try? String(contentsOfFile: tokenFile, encoding: .utf8) else {
+      throw .fault(NodeFault("\(tokenFile) (nodes.tokenFile) cannot be read", isUnsent: true))
+    }
+    request.fields.append(("Authorization", "Bearer \(text.trimmingCharacters(in: .whitespacesAndNewlines))"))
+    return request
+  }
+
+  private static var strange: Refusal { .fault(NodeFault("the answer is not one of a node of this version")) }
+
+  private static func refusal(_ answer: NodeAnswer, _ body: [UInt8]) -> Refusal {
+    let problem = (try? Value(json: body))?.members
+    let detail = problem?["detail"]?.text ?? "no reason is given"
+    let code = problem?["type"]?.text ?? ""
+    if code.hasSuffix("/\(ProblemCode.otherHistory.rawValue)")
+      || code.hasSuffix("/\(ProblemCode.unusableCursor.rawValue)")
+    {
+      return .otherHistory(detail)
+    }
+    return .fault(NodeFault("it answers \(answer.status): \(detail)"))
+  }
+}
+
+extension Value {
+  /// The members of an object; nil for every other value.
+  fileprivate var members: JSONObject? { if case .object(let members) = self { members } else { nil } }
+
+  /// A text; nil for every other value.
+  fileprivate var text: String? { if case .string(let text) = self { text } else { nil } }
+}

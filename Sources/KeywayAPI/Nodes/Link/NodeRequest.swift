@@ -1,0 +1,24 @@
+/// A request to another node.
+struct NodeRequest: Sendable {
+  var method: String
+  /// Path and query, as they are sent.
+  var target: String
+  /// The fields besides `Host` and `Content-Length`; none has a line break in it.
+  var fields: [(name: String, value: String)] = []
+  var body: [UInt8] = []
+
+  init(_ method: String, _ target: String) {
+    self.method = method
+    self.target = target
+  }
+
+  /// As it goes over the wire (RFC 9112).
+  func bytes(to address: NodeAddress) -> [UInt8] {
+    var head = "\(method) \(target) HTTP/1.1\r\nHost: \(address.authority)\r\n"
+    for field in fields { head += "\(field.name): \(field.value)\r\n" }
+    if !body.isEmpty || method == "POST" || method == "PUT" || method == "PATCH" {
+      head += "Content-Length: \(body.count)\r\n"
+    }
+    return Array((head + "\r\n").utf8) + body
+  }
+}

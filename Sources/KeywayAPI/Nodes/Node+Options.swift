@@ -1,0 +1,42 @@
+extension Node {
+  /// What can be set.
+  package struct Options: Sendable {
+    /// What stands for a file or node that there is not.
+    package static let none = "none"
+
+    /// Where other nodes reach this one, or `auto`: its host and port. `nodes.url`.
+    package var url = "auto"
+    /// The node that this one follows, or `none`. `nodes.follow`.
+    package var follow = none
+    /// The file of the token that this node shows the one that it follows, or `none`. `nodes.tokenFile`.
+    package var tokenFile = none
+    /// After how much silence of the node that it follows this one is not ready. `nodes.staleSeconds`.
+    package var staleSeconds = 10
+    /// The bounds of waiting for a state.
+    package var waits = RevisionWaits.Limits()
+    /// The most nodes that follow this one. `nodes.followers`.
+    package var followers = 100
+    /// The most bytes of records that a follower gets at once, unless one is larger. `nodes.recordBytes`.
+    package var recordBytes = 8 << 20
+    /// The bounds of writes that are passed on.
+    package var forwarding = ForwardingLimits()
+
+    /// The defaults.
+    package init() {}
+  }
+
+  /// The bounds of writes that are passed on to the node that takes them.
+  package struct ForwardingLimits: Sendable {
+    /// How many are sent at a time, each on a connection of its own. `nodes.connections`.
+    package var connections = 16
+    /// The most that wait: for a connection, or for this node to have what they did. `nodes.forwarding`.
+    package var waiting = 4_096
+    /// Those of one client. `nodes.forwardingPerClient`.
+    package var waitingPerClient = 1_024
+    /// How long an answer is waited for. `nodes.answerSeconds`.
+    package var answerSeconds = 30
+
+    /// The defaults.
+    package init() {}
+  }
+}

@@ -1,0 +1,191 @@
+import Foundation
+import HTTPServer
+import HTTPTypes
+import Journal
+import KeyValueModel
+import ModelStore
+
+/// What other nodes ask of this one: what it is, a copy to begin with, and the records since.
+struct NodeHandlers: Sendable {
+  let store: Store
+  let node: Node
+  let revocations: Revocations
+  let readings: Readings
+  let files: OpenFiles
+
+  private static let octets = "application/octet-stream"
+  /// How many records are read at a time.
+  private static let chunkRecords = 4_096
+
+  /// `/v1/nodes`: epoch, schema and how far this node has come.
+  func identity(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    try context.checkParameters()
+    let identity = store.journal.identity
+    return .response(
+      .json([
+        "epoch": .string(identity.epoch), "schema": .string(identity.schema), "node": .string(node.url),
+        "revision": .integer(Int64(store.revision)),
+      ]))
+  }
+
+  /// `/v1/nodes/snapshot`: a file of the state from which the whole history can be made again; 204 where that is the
+  /// empty store.
+  func snapshot(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    try context.checkParameters()
+    guard let lease = files.lease(for: request.client) else {
+      throw Problem(.overloaded, "as many files are being sent as files.open and files.openPerClient allow")
+    }
+    return .deferred { [self, client = request.client] completion in
+      readings.perform(for: client, completion) {
+        do {
+          completion.respond(try snapshot(lease))
+        } catch let problem as Problem {
+          completion.respond(problem.response)
+        } catch {
+          completion.respond(Problem(.storeUnavailable, "there is no snapshot to be had: \(error)").response)
+        }
+      }
+    }
+  }
+
+  private func snapshot(_ lease: OpenFiles.Lease) throws -> Response {
+    let journal = store.journal
+    // A compaction may take away what was found; what is open stays.
+    for _ in 0..<5 {
+      guard let snapshot = try Recovery.base(of: journal, through: store.revision, store.limits) else { break }
+      guard let path = journal.file(of: snapshot) else { break }
+      let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+      if descriptor >= 0 { return try Self.response(descriptor, lease) }
+    }
+    guard journal.bounds.base > 0 else { return Response(status: .noContent) }
+    return try made(lease)
+  }
+
+  /// The present state, for a journal that has no files.
+  private func made(_ lease: OpenFiles.Lease) throws -> Response {
+    let snapshot = store.snapshot
+    let identity = store.journal.identity
+    guard let digest = try store.journal.digest(at: snapshot.revision) else {
+      throw Problem(.storeUnavailable, "the journal has gone on meanwhile; try again")
+    }
+    let path = FileManager.default.temporaryDirectory.appending(path: "keyway-\(UUID().uuidString).snapshot").path
+    defer { unlink(path) }
+    var encoder = StateEncoder(snapshot.state)
+    try SnapshotFile.write(
+      SnapshotFile.Header(
+        epoch: identity.epoch, revision: snapshot.revision, digest: digest,
+        milliseconds: Identifiers.epochMilliseconds, schema: identity.schema), to: path
+    ) { encoder.nextBlock() }
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw Problem(.storeUnavailable, "the snapshot cannot be read back") }
+    return try Self.response(descriptor, lease)
+  }
+
+  /// A response with an open file, which it takes.
+  private static func response(_ descriptor: Int32, _ lease: OpenFiles.Lease) throws -> Response {
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else {
+      close(descriptor)
+      throw Problem(.storeUnavailable, "the snapshot cannot be looked at")
+    }
+    var response = Response(status: .ok, fields: [.contentType: octets])
+    response.file = FileContent(descriptor: descriptor, offset: 0, count: Int(status.st_size), lease: lease)
+    return response
+  }
+
+  /// `/v1/nodes/records?epoch=…&after=…&digest=…&node=…`: the records after a revision; waits a little for one.
+  func records(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let target = context.target
+    try context.checkParameters()
+    let (after, digest) = try position(target)
+    guard let name = target["node"], !name.isEmpty, name.utf8.count <= Followers.nameBytes else {
+      throw Problem(
+        .malformedQuery, "node is where the node that asks is reached, at most \(Followers.nameBytes) bytes")
+    }
+    guard node.followers.note(name, at: after) else {
+      throw Problem(.overloaded, "as many nodes follow this one as nodes.followers allows")
+    }
+    let client = request.client
+    if after >= store.revision, !request.isPostponed, node.pollers.hasRoom(for: client) {
+      return .postponed { [node, store] postponement in
+        node.pollers.add(of: client, until: after + 1, present: { store.revision }) { postponement.end() }
+      }
+    }
+    // Without records there is nothing to read, so that the next request comes at once.
+    if after == store.revision { return .response(try response([], after: after, digest)) }
+    return try readings.response(to: request, isLong: true) { [self] budget throws(Problem) in
+      let records = try read(after: after)
+      let response = try response(records, after: after, digest)
+      try budget.reserve(response.body)
+      return response
+    }
+  }
+
+  /// Where the node that asks is. Throws `other-history` where that is no place of this journal.
+  private func position(_ target: Target) throws(Problem) -> (Revision, JournalDigest) {
+    guard let after = target["after"].flatMap({ Revision($0) }),
+      let digest = target["digest"].flatMap({ UInt64($0, radix: 16) }).map({ JournalDigest(value: $0) }),
+      let epoch = target["epoch"]
+    else { throw Problem(.malformedQuery, "epoch, after and digest say where the node that asks is") }
+    guard epoch == store.epoch else {
+      throw Problem(.otherHistory, "the epoch here is \(store.epoch), and not '\(epoch)'")
+    }
+    let journal = store.journal
+    let present = store.revision
+    guard after <= present else {
+      if node.following != nil {
+        throw Problem(.behind, "this node follows another, and has come to revision \(present) only")
+      }
+      throw Problem(.otherHistory, "this node is at revision \(present) and never was at \(after)")
+    }
+    let own: JournalDigest
+    do throws(JournalError) {
+      guard let found = try journal.digest(at: after) else { throw .compacted(base: journal.bounds.base) }
+      own = found
+    } catch {
+      throw problem(error)
+    }
+    guard own == digest else {
+      throw Problem(.otherHistory, "what led to revision \(after) is another history than here")
+    }
+    return (after, digest)
+  }
+
+  /// `/v1/nodes/revocations`: all of them, with their times in milliseconds since 1970.
+  func revocationList(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    try context.checkParameters()
+    return try readings.response(to: request, isLong: revocations.count > 1_000) {
+      [revocations] budget throws(Problem) in
+      let entries = revocations.all().map { revocation in
+        Value.object(["sub": .string(revocation.subject), "before": .integer(revocation.milliseconds)])
+      }
+      return try Response.json(["revocations": .array(entries)], within: budget)
+    }
+  }
+
+  private func read(after: Revision) throws(Problem) -> [JournalRecord] {
+    do throws(JournalError) {
+      return Array(
+        try store.journal.records(
+          after: after, through: store.revision, limit: Self.chunkRecords, bytes: node.options.recordBytes))
+    } catch {
+      throw problem(error)
+    }
+  }
+
+  private func response(
+    _ records: [JournalRecord], after: Revision, _ digest: JournalDigest
+  ) throws(Problem) -> Response {
+    let batch = RecordBatch(
+      newest: max(node.newest(store), after), silenceMilliseconds: node.silenceMilliseconds,
+      revocations: revocations.digest, records: records)
+    return Response(status: .ok, fields: [.contentType: Self.octets], body: batch.encoded(after: digest))
+  }
+
+  private func problem(_ error: JournalError) -> Problem {
+    switch error {
+    case .compacted(let base): Problem(.unusableCursor, "the journal begins with what comes after revision \(base)")
+    default: Problem(.storeUnavailable, "the journal cannot be read: \(store.journal.publicReason(error))")
+    }
+  }
+}

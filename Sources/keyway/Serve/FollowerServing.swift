@@ -1,0 +1,144 @@
+import Foundation
+import HTTPServer
+import Journal
+import KeyValueModel
+import KeywayAPI
+import Logging
+import ModelStore
+
+/// `keyway serve --follow`: serves what another node has, from a store of its own, until a signal stops it.
+///
+/// It begins with a copy, where it has no store yet, and begins anew with another copy where the node that it follows
+/// has become another store or has forgotten what comes next.
+struct FollowerServing {
+  private let settings: Settings
+  private let source: SettingsSource
+  private let address: NodeAddress
+  /// The text of the schema that it was given, which has to be that of the node that it follows.
+  private let schema: String?
+  private let log: LogOutput
+  private let logger: Logger
+
+  /// Seconds between two attempts to get a first copy.
+  private static let pause = Duration.seconds(1)
+
+  /// `source` is where the settings come from.
+  init(_ settings: Settings, from source: SettingsSource, log: LogOutput, logger: Logger) throws {
+    self.settings = settings
+    self.source = source
+    self.log = log
+    self.logger = logger
+    do throws(NodeFault) {
+      address = try NodeAddress(settings.api.node.follow)
+    } catch {
+      throw CommandFailure("nodes.follow: \(error)")
+    }
+    schema = settings.origins["schema"] == nil ? nil : try SchemaFile.loadWithText(settings.schema).text
+  }
+
+  private var isInMemory: Bool { settings.store == "memory" }
+
+  private var leader: Leader {
+    Leader(NodeClient(address, keeping: 2), tokenFile: settings.api.node.tokenFile)
+  }
+
+  func run() async throws {
+    // Before anything is fetched: a start that fails for the port leaves nothing behind.
+    var port = settings.api.port
+    var socket: ListeningSocket? = try ListeningSocket(host: settings.api.host, port: port)
+    if !isInMemory { try claim() }
+    var copy = needsCopy ? try await firstCopy() : nil
+    while true {
+      let journal = try self.journal(copy)
+      let (schema, text) = try self.schema(of: journal)
+      let (rejoins, continuation) = AsyncStream.makeStream(of: LeaderCopy.self)
+      let plan = Following.Plan(
+        leader: leader, directory: copyDirectory, schema: self.schema, beginsWithCopy: copy != nil
+      ) {
+        continuation.yield($0)
+      }
+      var configuration = settings.api
+      configuration.port = port
+      let server = try KeywayServer(
+        schema: schema, schemaText: text, configuration: configuration, logger: logger, journal: journal,
+        socket: socket, log: log, following: plan)
+      socket = nil
+      port = server.port
+      let running = RunningServer(
+        server: server, directory: settings.store,
+        settings: RunningSettings(settings, from: source, log: log, logger: logger), logger: logger, rejoins: rejoins
+      ) { ServeCommand.announce(server, settings, logger) }
+      guard case .rejoin(let other) = try await running.untilSignalled() else { return }
+      logger.warning("beginning anew with a copy", metadata: ["leader": "\(address)"])
+      copy = other
+    }
+  }
+
+  // MARK: The store
+
+  /// Says that the directory's store follows a node. Throws where it is one that does not.
+  private func claim() throws {
+    let directory = settings.store
+    let isFollower = try FollowerMark.read(inDirectory: directory) != nil
+    if !isFollower, JournalInstallation.isThere(inDirectory: directory) {
+      throw CommandFailure(
+        "\(directory): this store follows no node, and what it has would be lost; name another with --store")
+    }
+    try FollowerMark.write(address.description, inDirectory: directory)
+  }
+
+  private var needsCopy: Bool {
+    isInMemory || JournalInstallation.isInterrupted(inDirectory: settings.store)
+      || !JournalInstallation.isThere(inDirectory: settings.store)
+  }
+
+  private var copyDirectory: String {
+    isInMemory ? FileManager.default.temporaryDirectory.path : settings.store
+  }
+
+  /// Fetches a copy, for as long as that takes.
+  private func firstCopy() async throws -> LeaderCopy {
+    var last = ""
+    while true {
+      do throws(Leader.Refusal) {
+        return try LeaderCopy.fetch(from: leader, into: copyDirectory, schema: schema)
+      } catch {
+        if case .otherSchema(let reason) = error { throw CommandFailure("\(address) cannot be followed: \(reason)") }
+        let reason = "\(error)"
+        if reason != last {
+          logger.warning("waiting for a copy", metadata: ["leader": "\(address)", "reason": "\(reason)"])
+        }
+        last = reason
+      }
+      try await Task.sleep(for: Self.pause)
+    }
+  }
+
+  /// The journal of the store, after a copy has taken its place where there is one.
+  private func journal(_ copy: LeaderCopy?) throws -> any TransactionJournal {
+    guard let copy else { return try ServeCommand.openJournal(settings, schema: "", logger: logger) }
+    return try StoreAdvice.giving(for: settings.store) {
+      let snapshot = try copy.snapshotPath.map { try SnapshotFile(path: $0) }
+      defer { if let path = copy.snapshotPath { try? FileManager.default.removeItem(atPath: path) } }
+      if isInMemory { return try MemoryJournal(joining: copy.identity, snapshot) }
+      try JournalInstallation.join(
+        copy.identity, snapshot, to: settings.store, milliseconds: StoreOptions.now)
+      return try ServeCommand.openJournal(settings, schema: "", logger: logger)
+    }
+  }
+
+  /// The schema of a journal, which is the other node's.
+  private func schema(of journal: any TransactionJournal) throws -> (Schema, String) {
+    let text = journal.identity.schema
+    if let schema, Schema.fingerprint(ofYAML: schema) != Schema.fingerprint(ofYAML: text) {
+      throw CommandFailure(
+        "\(settings.store): the schema of \(address), which this store follows, is another than \(settings.schema); "
+          + "start it without --schema, or with that one")
+    }
+    do throws(SchemaError) {
+      return (try Schema(yaml: text), text)
+    } catch {
+      throw CommandFailure("the schema of \(address): \(error.rendered(file: "schema"))")
+    }
+  }
+}

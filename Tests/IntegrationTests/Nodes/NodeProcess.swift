@@ -1,0 +1,77 @@
+import Foundation
+import KeyValueModel
+import LoopbackKit
+
+/// A server with a store on the disk, perhaps one that follows another, which can be killed and comes back on its port.
+final class NodeProcess {
+  let directory: String
+  let port: UInt16
+  private var settings: [String: String]
+  private var running: ServerProcess?
+
+  /// A node called `name` within a directory, following the node at a URL where one is given.
+  init(
+    _ name: String, in parent: ScratchDirectory, following leader: String? = nil, settings: [String: String] = [:]
+  ) throws {
+    directory = parent.file(name)
+    port = try LoopbackPort.free()
+    self.settings = settings
+    if settings["store"] == nil { self.settings["store"] = directory }
+    self.settings["port"] = "\(port)"
+    if let leader { self.settings["nodes.follow"] = leader }
+    try start()
+  }
+
+  var url: String { "http://127.0.0.1:\(port)" }
+
+  var server: ServerProcess {
+    guard let running else { preconditionFailure("the node was killed") }
+    return running
+  }
+
+  var client: WireClient { WireClient(port: port, keepingAlive: running) }
+
+  /// What the status says.
+  var status: Value { get throws { try client.json("/v1/status") } }
+
+  var epoch: String { get throws { try status["epoch"].text ?? "" } }
+
+  var revision: Int { get throws { try status["revision"].whole ?? -1 } }
+
+  /// Starts it, with other settings where some are given.
+  func start(_ changes: [String: String?] = [:]) throws {
+    for (name, value) in changes { settings[name] = value }
+    running = try ServerProcess(settings: settings)
+  }
+
+  /// SIGKILL.
+  func kill() throws {
+    server.child.send(SIGKILL)
+    _ = try server.child.exitStatus()
+    running = nil
+  }
+
+  /// SIGTERM.
+  func stop() throws {
+    let status = try server.stop()
+    guard status == 0 else { throw LoopbackError("the node ended with \(status)") }
+    running = nil
+  }
+
+  /// Waits until it has come to a revision. Where it begins anew, it cannot be reached for a moment.
+  func awaitRevision(_ revision: Int) -> Bool {
+    Deadline().awaits { (try? self.revision) ?? -1 >= revision }
+  }
+
+  /// Waits until it is ready, or is not.
+  func awaitReady(_ isReady: Bool = true) -> Bool {
+    Deadline().awaits { ((try? client.send("GET", "/readyz"))?.status == 200) == isReady }
+  }
+
+  /// What `keyway store verify` says of the store.
+  func verified() throws -> String {
+    let result = try ChildProcess.keyway("store", "verify", "--store", directory)
+    guard result.status == 0 else { throw LoopbackError(result.output + result.errors) }
+    return result.output
+  }
+}

@@ -33,6 +33,8 @@ import Testing
               guard count > 0 else { break }
               text += String(decoding: bytes[..<count], as: UTF8.self)
             }
+            // A connection that is closed before it is used brings no request.
+            guard !text.isEmpty else { break }
             let request = text
             requests.withLock { $0.append(request) }
             guard let answer else { break }

@@ -17,7 +17,8 @@ RUN find Sources Tests -type f ! -name module.modulemap ! -name '*.h' -delete \
 
 FROM swift:6.3-bookworm AS dependencies
 RUN apt-get update \
-  && apt-get install -y --no-install-recommends libcurl4-openssl-dev libmicrohttpd-dev libsqlite3-dev zlib1g-dev \
+  && apt-get install -y --no-install-recommends libcurl4-openssl-dev libmicrohttpd-dev libpq-dev libsqlite3-dev \
+    zlib1g-dev \
   && rm -rf /var/lib/apt/lists/*
 WORKDIR /keyway
 COPY --from=outline /outline .
@@ -32,7 +33,8 @@ RUN swift build -c release --static-swift-stdlib --product keyway \
 
 FROM dependencies AS tests
 RUN apt-get update \
-  && apt-get install -y --no-install-recommends chromium chromium-driver curl nodejs node-typescript python3-venv \
+  && apt-get install -y --no-install-recommends caddy chromium chromium-driver curl nginx nodejs node-typescript openssl \
+    postgresql prometheus python3-venv systemd \
   && rm -rf /var/lib/apt/lists/*
 COPY . .
 RUN python3 -m venv .build/python \
@@ -41,7 +43,7 @@ RUN python3 -m venv .build/python \
 
 FROM debian:bookworm-slim
 RUN apt-get update \
-  && apt-get install -y --no-install-recommends libcurl4 libmicrohttpd12 libnettle8 libsqlite3-0 libstdc++6 \
+  && apt-get install -y --no-install-recommends libcurl4 libmicrohttpd12 libnettle8 libpq5 libsqlite3-0 libstdc++6 \
   && rm -rf /var/lib/apt/lists/* \
   && install -d -o 10001 -g 10001 /srv/keyway/data
 COPY --from=program /out/keyway /usr/local/bin/keyway

@@ -30,7 +30,7 @@ let package = Package(
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
   ],
   targets: [
-    // C is imported by these five alone. First libmicrohttpd, with Linux calls that Swift's Glibc module lacks.
+    // C is imported by these six alone. First libmicrohttpd, with Linux calls that Swift's Glibc module lacks.
     .systemLibrary(name: "CMicrohttpd", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
     // Second epoll, strptime and O_PATH, for the loopback kit, the import and public files; Swift's Glibc module lacks them too.
     .systemLibrary(name: "CLinux"),
@@ -38,7 +38,9 @@ let package = Package(
     .systemLibrary(name: "CNettle", providers: [.apt(["nettle-dev"])]),
     // Fourth the calls by which libmicrohttpd reads and accepts, so that requests are judged before it parses them.
     .target(name: "CSocketCalls"),
-    // Fifth the files for browsers, which C embeds in half a second: as Swift's array literals they take a minute.
+    // Fifth libpq, PostgreSQL's client library.
+    .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+    // Sixth the files for browsers, which C embeds in half a second: as Swift's array literals they take a minute.
     .target(name: "CBrowserFiles"),
     .target(
       name: "KeywayBrowser", dependencies: ["CBrowserFiles", "Digests", "Notation"], exclude: ["Resources"],
@@ -73,6 +75,13 @@ let package = Package(
         "Digests", "Locking", "Notation",
         .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
+      ],
+      swiftSettings: strict),
+    // The journal that several nodes share.
+    .target(
+      name: "PostgresJournal",
+      dependencies: [
+        "CPostgres", "Journal", "Locking", .product(name: "DequeModule", package: "swift-collections"),
       ],
       swiftSettings: strict),
     // Who asks.
@@ -154,7 +163,7 @@ let package = Package(
       name: "keyway",
       dependencies: [
         "CLinux", "CommandSupport", "HTTPServer", "Journal", "KeyValueModel", "KeywayAPI", "KeywayBench",
-        "KeywayClient", "Locking", "ModelStore", "Notation", "Tokens",
+        "KeywayClient", "Locking", "ModelStore", "Notation", "PostgresJournal", "Tokens",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -178,6 +187,10 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "JournalTesting", dependencies: ["Journal", "Locking"], path: "Tests/JournalTesting", swiftSettings: strict),
+    // A PostgreSQL of the tests' own.
+    .target(
+      name: "PostgresTesting", dependencies: ["Locking", "LoopbackKit"], path: "Tests/PostgresTesting",
+      swiftSettings: strict),
     .testTarget(
       name: "KeywayBenchTests",
       dependencies: ["KeyValueModel", "KeywayBench", "LoopbackKit", "Seeding"],
@@ -194,7 +207,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "IntegrationTests",
-      dependencies: ["KeyValueModel", "KeywayClient", "Locking", "Seeding", "LoopbackKit", "keyway"],
+      dependencies: [
+        "KeyValueModel", "KeywayClient", "Locking", "PostgresTesting", "Seeding", "LoopbackKit", "keyway",
+      ],
       exclude: ["Scripts", "requirements.txt"],
       swiftSettings: strict),
     .testTarget(
@@ -234,13 +249,16 @@ let package = Package(
     .testTarget(name: "HygieneTests", swiftSettings: strict),
     .testTarget(
       name: "JournalTests",
-      dependencies: ["Journal", "Locking", "Seeding", .product(name: "GRDB", package: "GRDB.swift")],
+      dependencies: [
+        "Journal", "Locking", "PostgresJournal", "PostgresTesting", "Seeding",
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "ModelStoreTests",
       dependencies: [
-        "Journal", "JournalTesting", "KeyValueModel", "KeyValueObserving", "Locking", "ModelStore", "Scheduling",
-        "Seeding",
+        "Journal", "JournalTesting", "KeyValueModel", "KeyValueObserving", "Locking", "ModelStore", "PostgresJournal",
+        "PostgresTesting", "Scheduling", "Seeding",
       ],
       swiftSettings: strict),
   ]

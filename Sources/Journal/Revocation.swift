@@ -23,7 +23,7 @@ package struct Revocation: Hashable, Sendable {
   }
 
   /// The digest of all of it, by which it is known to be what was written.
-  var digest: JournalDigest {
+  package var digest: JournalDigest {
     JournalDigest.start.linked(
       to: withUnsafeBytes(of: milliseconds.littleEndian) { Array($0) } + key)
   }

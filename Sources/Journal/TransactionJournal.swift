@@ -105,4 +105,10 @@ package struct JournalSnapshot: Hashable, Sendable {
   package let revision: UInt64
   /// The digest of the chain of records at this revision.
   package let digest: JournalDigest
+
+  /// A snapshot of these.
+  package init(revision: UInt64, digest: JournalDigest) {
+    self.revision = revision
+    self.digest = digest
+  }
 }

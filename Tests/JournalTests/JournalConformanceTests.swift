@@ -1,6 +1,8 @@
 import Foundation
 import Journal
 import Locking
+import PostgresJournal
+import PostgresTesting
 import Seeding
 import Testing
 
@@ -9,14 +11,16 @@ import Testing
 struct JournalConformanceTests {
   /// A journal, and how to come back to it as a new process would; nil where it ends with the process.
   final class Subject: CustomTestStringConvertible, Sendable {
-    enum Kind: String, CaseIterable { case memory, sqlite, relaxed }
+    enum Kind: String, CaseIterable { case memory, sqlite, relaxed, postgres }
 
     let kind: Kind
     private let directory: TemporaryDirectory
+    private let database: String
 
     init(_ kind: Kind) throws {
       self.kind = kind
       directory = try TemporaryDirectory()
+      database = kind == .postgres ? try PostgresServer.shared().makeDatabase() : ""
     }
 
     var testDescription: String { kind.rawValue }
@@ -26,6 +30,7 @@ struct JournalConformanceTests {
       case .memory: MemoryJournal(identity: identity)
       case .sqlite: try JournalTests.open(directory)
       case .relaxed: try JournalTests.open(directory, .relaxed(milliseconds: 1))
+      case .postgres: try PostgresJournal(database) { identity }
       }
     }
 

@@ -1,0 +1,75 @@
+import Locking
+
+/// Connections to a database, each used by one thread at a time. Any thread.
+///
+/// `state` is all that changes, under its lock, which is never held while a database is waited for.
+final class PostgresPool: Sendable {
+  private struct State {
+    var idle: [PostgresConnection] = []
+    /// Moves on when a connection was lost: those from before are likely to be dead too.
+    var generation = 0
+    var isClosed = false
+  }
+
+  /// How the database is reached, as libpq reads it.
+  let address: String
+  private let state = Locked(State())
+  /// The most connections that are kept for the next call.
+  private static let idleLimit = 4
+
+  init(_ address: String) { self.address = address }
+
+  /// Does something with a connection that no other has: one that is kept, or a new one.
+  func with<Result>(
+    _ body: (PostgresConnection) throws(PostgresError) -> Result
+  ) throws(PostgresError) -> Result {
+    let (kept, generation, isClosed) = state.withLock { ($0.idle.popLast(), $0.generation, $0.isClosed) }
+    guard !isClosed else { throw .unreachable("the journal is closed") }
+    let connection = if let kept { kept } else { try PostgresConnection(address) }
+    do throws(PostgresError) {
+      let result = try body(connection)
+      giveBack(connection, generation)
+      return result
+    } catch {
+      if case .lost = error { drop() } else { giveBack(connection, generation) }
+      throw error
+    }
+  }
+
+  /// The same for what only reads, and so may be done twice: a connection that was kept may be dead.
+  func withReading<Result>(
+    _ body: (PostgresConnection) throws(PostgresError) -> Result
+  ) throws(PostgresError) -> Result {
+    do throws(PostgresError) {
+      return try with(body)
+    } catch .lost {
+      return try with(body)
+    } catch {
+      throw error
+    }
+  }
+
+  private func giveBack(_ connection: PostgresConnection, _ generation: Int) {
+    guard connection.isIdle else { return }
+    state.withLock { state in
+      guard state.generation == generation, !state.isClosed, state.idle.count < Self.idleLimit else { return }
+      state.idle.append(connection)
+    }
+  }
+
+  /// Lets go of the connections that are kept.
+  private func drop() {
+    let dropped = state.withLock { state in
+      state.generation += 1
+      defer { state.idle = [] }
+      return state.idle
+    }
+    withExtendedLifetime(dropped) {}
+  }
+
+  /// Keeps none from now on, and makes none.
+  func close() {
+    state.withLock { $0.isClosed = true }
+    drop()
+  }
+}

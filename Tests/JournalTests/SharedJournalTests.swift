@@ -1,0 +1,247 @@
+import Foundation
+import Journal
+import Locking
+import PostgresJournal
+import PostgresTesting
+import Seeding
+import Testing
+
+/// Several nodes that append to one journal, and a database that fails them.
+@Suite("A journal of several nodes")
+struct SharedJournalTests {
+  private let server: PostgresServer
+  private let database: String
+
+  init() throws {
+    server = try .shared()
+    database = try server.makeDatabase()
+  }
+
+  private func open(_ node: String = "a", by address: String? = nil) throws -> PostgresJournal {
+    var options = PostgresJournal.Options()
+    options.node = node
+    return try PostgresJournal(address ?? database, options: options) { identity }
+  }
+
+  /// The journal of a node that reaches the database by a link.
+  private func open(_ node: String, by link: LossyLink) throws -> PostgresJournal {
+    let name = database.split(separator: "/").last.map(String.init) ?? ""
+    return try open(node, by: server.address(of: name, port: link.port))
+  }
+
+  private static let append = "INSERT INTO keyway.records"
+
+  @Test("Of two appends after the same revision one succeeds, and the other says how far the journal has come")
+  func comparing() throws {
+    let (one, other) = (try open("one"), try open("other"))
+    try one.append([record(1, "mine")], after: 0)
+    #expect(throws: JournalError.unexpectedRevision(expected: 0, last: 1)) {
+      try other.append([record(1, "yours")], after: 0)
+    }
+    #expect(try other.all() == [record(1, "mine")])
+    try other.append([record(2)], after: 1)
+    #expect(try one.records(after: 1, limit: 9, bytes: .max, waiting: .seconds(60)) == [record(2)])
+    #expect(one.pen == "other" && !one.hasPen && other.hasPen)
+    #expect(throws: JournalError.unexpectedRevision(expected: 1, last: 2)) { try one.confirm(1) }
+    try one.confirm(2)
+  }
+
+  /// Whether the records were appended. Where others were first, their records are read.
+  private static func isFirst(
+    _ journal: PostgresJournal, _ records: [JournalRecord], after last: UInt64
+  ) throws -> Bool {
+    do {
+      try journal.append(records, after: last)
+      return true
+    } catch JournalError.unexpectedRevision {
+      _ = try journal.records(after: last, limit: .max, bytes: .max, waiting: .zero)
+      return false
+    }
+  }
+
+  @Test("However many nodes append at the same time, each record has one place, and no node is told otherwise")
+  func racing() async throws {
+    let written = Locked<[UInt64: String]>([:])
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for node in ["a", "b", "c", "d"] {
+        let journal = try open(node)
+        group.addTask {
+          var number = 0
+          while number < 50 {
+            let last = journal.bounds.last
+            let text = "\(node) \(number)"
+            if try Self.isFirst(journal, [record(last + 1, text), record(last + 2, text)], after: last) {
+              number += 1
+              written.withLock { $0[last + 1] = text }
+            }
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    let all = try open("reader").all()
+    #expect(all.map(\.revision) == Array(1...400))
+    for (revision, text) in written.withLock({ $0 }) {
+      #expect(all[Int(revision) - 1] == record(revision, text))
+      #expect(all[Int(revision)] == record(revision + 1, text))
+    }
+    #expect(written.withLock { $0.count } == 200)
+  }
+
+  @Test("An append whose answer is lost succeeds once, also where another node has gone on from it")
+  func lostAnswer() throws {
+    let link = try LossyLink(to: server.port)
+    let (one, other) = (try open("one", by: link), try open("other"))
+    try one.append([record(1)], after: 0)
+    link.lose(.answer, of: Self.append)
+    try one.append([record(2), record(3)], after: 1)
+    link.lose(.answer, of: Self.append) {
+      #expect(throws: Never.self) {
+        _ = try other.records(after: 3, limit: 9, bytes: .max, waiting: .seconds(60))
+        try other.append([record(5)], after: 4)
+      }
+    }
+    try one.append([record(4)], after: 3)
+    #expect(try one.records(after: 4, limit: 9, bytes: .max, waiting: .seconds(60)) == [record(5)])
+    #expect(try open("reader").all() == records(1...5))
+  }
+
+  @Test("An append that never arrives is made again, unless another node was first, also with an equal record")
+  func lostRequest() throws {
+    let link = try LossyLink(to: server.port)
+    let (one, other) = (try open("one", by: link), try open("other"))
+    link.lose(.request, of: Self.append)
+    try one.append([record(1)], after: 0)
+    link.lose(.request, of: Self.append) {
+      #expect(throws: Never.self) {
+        _ = try other.records(after: 0, limit: 9, bytes: .max, waiting: .seconds(60))
+        try other.append([record(2)], after: 1)
+      }
+    }
+    #expect(throws: JournalError.self) { try one.append([record(2)], after: 1) }
+    #expect(try open("reader").all() == records(1...2))
+    try one.append([record(3)], after: 2)
+    #expect(one.hasPen)
+  }
+
+  @Test("While the database is away reading the newest goes on; then everything goes on")
+  func restarting() throws {
+    let own = try PostgresServer()
+    let database = try own.makeDatabase()
+    var options = PostgresJournal.Options()
+    options.patience = .milliseconds(300)
+    let journal = try PostgresJournal(database, options: options) { identity }
+    try journal.append(records(1...3), after: 0)
+    try own.stop()
+    #expect(try journal.all() == records(1...3))
+    #expect(throws: JournalError.self) { try journal.append([record(4)], after: 3) }
+    #expect(throws: JournalError.self) { try journal.confirm(3) }
+    #expect(throws: JournalError.self) { try journal.revocations() }
+    try own.start()
+    try journal.append([record(4)], after: 3)
+    try journal.confirm(4)
+    #expect(try PostgresJournal(database) { identity }.all() == records(1...4))
+  }
+
+  @Test("A database that comes back without what a node has seen ends the epoch, once for all nodes")
+  func lostRecords() throws {
+    let (one, other) = (try open("one"), try open("other"))
+    try one.append(records(1...5), after: 0)
+    #expect(try other.records(after: 0, limit: 9, bytes: .max, waiting: .seconds(60)).count == 5)
+    let told = Locked<[String]>([])
+    one.whenOver { reason in told.withLock { $0.append(reason) } }
+    // As a standby that had less.
+    try server.execute(
+      """
+      BEGIN; DELETE FROM keyway.records WHERE revision > 3;
+      UPDATE keyway.head SET last = 3, digest = (SELECT digest FROM keyway.records WHERE revision = 3); COMMIT
+      """, in: database)
+    #expect(throws: JournalError.self) { try one.confirm(5) }
+    #expect(throws: JournalError.self) { try other.append([record(6)], after: 5) }
+    #expect(throws: JournalError.self) { try other.confirm(5) }
+    #expect(throws: JournalError.self) { try one.all() }
+    #expect(told.withLock { $0.count } == 1)
+    let after = try open("after")
+    #expect(after.identity.epoch != identity.epoch)
+    #expect(try after.all() == records(1...3))
+    try after.append([record(4, "another")], after: 3)
+    #expect(try open("next").identity == after.identity)
+  }
+
+  @Test("A database that has other records in their place ends the epoch too")
+  func otherRecords() throws {
+    let journal = try open()
+    try journal.append(records(1...5), after: 0)
+    try server.execute(
+      "UPDATE keyway.head SET digest = digest + 1; UPDATE keyway.records SET digest = digest + 1 WHERE revision = 5",
+      in: database)
+    #expect(throws: JournalError.self) { try journal.confirm(5) }
+    #expect(throws: JournalError.self) { try journal.append([record(6)], after: 5) }
+  }
+
+  @Test("A record that is not what was written is found")
+  func damage() throws {
+    try open().append(records(1...5), after: 0)
+    try server.execute("UPDATE keyway.records SET body = 'x' WHERE revision = 4", in: database)
+    let journal = try open("b")
+    #expect(throws: JournalError.damaged(place: "the database, revision 4", reason: "it is not what was written")) {
+      try journal.all()
+    }
+    #expect(try journal.all(after: 4) == [record(5)])
+  }
+
+  @Test("Snapshots of two nodes do not get in the way of one another; half of one is none")
+  func snapshots() throws {
+    let (one, other) = (try open("one"), try open("other"))
+    try one.append(records(1...9), after: 0)
+    _ = try other.records(after: 0, limit: 9, bytes: .max, waiting: .seconds(60))
+    var count = 0
+    #expect(throws: JournalError.self) {
+      try one.writeSnapshot(at: 5, milliseconds: 0) {
+        count += 1
+        if count == 2 { try other.write(snapshotAt: 5, ["five"]) }
+        return count < 4 ? Array("block".utf8) : nil
+      }
+    }
+    #expect(try other.snapshots().map(\.revision) == [5])
+    #expect(try one.blocks(of: one.snapshots()[0]) == ["five"])
+    try other.compact(upTo: 5)
+    #expect(throws: JournalError.compacted(base: 5)) {
+      try one.confirm(9)
+      return try one.all(after: 2)
+    }
+    #expect(try server.execute("SELECT count(*) FROM keyway.blocks", in: database) == "1")
+    #expect(try server.execute("SELECT min(revision) FROM keyway.records", in: database) == "6")
+  }
+
+  @Test("Revocations of one node are heard of by the others")
+  func revocations() throws {
+    let (one, other) = (try open("one"), try open("other"))
+    let before = other.revocationChanges
+    try one.setRevocation(of: "eve", to: 7)
+    try other.confirm(0)
+    #expect(other.revocationChanges == before + 1)
+    #expect(try other.revocations() == [Revocation(subject: "eve", milliseconds: 7)])
+  }
+
+  @Test("Nodes that make the journal at the same time make one")
+  func making() async throws {
+    let identities = try await withThrowingTaskGroup(of: JournalIdentity.self) { group in
+      for number in 0..<6 {
+        group.addTask { [database] in
+          try PostgresJournal(database) { JournalIdentity(epoch: "epoch\(number)", schema: "") }.identity
+        }
+      }
+      return try await group.reduce(into: Set()) { $0.insert($1) }
+    }
+    #expect(identities.count == 1)
+  }
+
+  @Test("A database that is not there, and tables of a later program, are told")
+  func refusing() throws {
+    #expect(throws: JournalError.self) { try PostgresJournal("postgres://keyway@127.0.0.1:1/none") { identity } }
+    try open().close()
+    try server.execute("UPDATE keyway.head SET layout = 2", in: database)
+    #expect(throws: JournalError.self) { try open() }
+  }
+}

@@ -5,6 +5,9 @@ package protocol SharedJournal: TransactionJournal {
   /// says of its state is said of one that is not old. Throws `refused` where that cannot be found out.
   func confirm(_ revision: UInt64) throws(JournalError)
 
+  /// Asks how far the journal is, so that `bounds` says so. Throws `refused` where that cannot be found out.
+  func refresh() throws(JournalError)
+
   /// The address of the node that appended last; empty where none has.
   var pen: String { get }
   /// Whether this node appended last.

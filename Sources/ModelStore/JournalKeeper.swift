@@ -61,9 +61,11 @@ final class JournalKeeper: Sendable {
 
   /// Records were appended. Called on the writer.
   func note(records: Int, bytes: Int, of store: Store) {
+    let isCaretaker = store.isCaretaker
     let isDue = account.withLock { account -> Bool in
       account.records += records
       account.bytes += bytes
+      guard isCaretaker else { return false }
       guard account.records >= limits.snapshotRevisions || account.bytes >= limits.snapshotBytes else { return false }
       defer { account.isScheduled = true }
       return !account.isScheduled
@@ -76,6 +78,7 @@ final class JournalKeeper: Sendable {
     let snapshot = store.snapshot
     let counted = account.withLock { ($0.records, $0.bytes) }
     do throws(JournalError) {
+      if try adoptSnapshot(store) { return }
       if !journal.isVolatile {
         var encoder = StateEncoder(snapshot.state)
         try journal.writeSnapshot(at: snapshot.revision, milliseconds: store.now()) { encoder.nextBlock() }
@@ -97,6 +100,22 @@ final class JournalKeeper: Sendable {
       }
       noteFailure(error)
     }
+  }
+
+  /// Whether another node has written the state down since this one has looked: then that is not due here.
+  private func adoptSnapshot(_ store: Store) throws(JournalError) -> Bool {
+    guard store.shared != nil, let newest = try journal.snapshots().first?.revision,
+      newest > account.withLock({ $0.snapshot })
+    else { return false }
+    account.withLock { account in
+      // The bytes of what came after it are not known; they are taken for a part like that of the records.
+      let rest = Int(clamping: store.revision - min(newest, store.revision))
+      account.bytes = account.records > 0 ? Int(Double(account.bytes) * Double(rest) / Double(account.records)) : 0
+      account.records = rest
+      account.snapshot = newest
+      account.isScheduled = false
+    }
+    return true
   }
 
   private func noteFailure(_ error: JournalError?) {

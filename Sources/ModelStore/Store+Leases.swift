@@ -8,8 +8,11 @@ extension Store {
   package func endLeases(unless isStreamThere: (UInt64) -> Bool) {
     guard condition == .serving else { return }
     leases.endStreams(unless: isStreamThere)
-    leases.deleteDue(in: self)
+    leases.deleteDue(in: self, lateBy: isCaretaker ? 0 : Self.lateMilliseconds)
   }
+
+  /// After how long a node deletes what is due that another one should have deleted.
+  private static var lateMilliseconds: UInt64 { 3_000 }
 
   /// Ends no lease from now on.
   package func holdLeases() { leases.hold() }

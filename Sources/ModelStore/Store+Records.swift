@@ -41,42 +41,49 @@ extension Store {
     _ entries: [(JournalRecord, Transaction)], _ place: RecordPlace, _ restore: ([StoredAttachment]) -> Void
   ) throws(StoreError) {
     if case .recovering = condition { throw .journal(.unusable("the store has not read its journal yet")) }
-    try writing.withLock { writing throws(StoreError) in
-      let base = writing.model.revision
-      let new = entries.drop { $0.0.revision <= base }
-      guard !new.isEmpty else { return }
-      var commits: [Commit] = []
-      do throws(StoreError) {
-        for (record, transaction) in new { commits.append(try record.carryOut(transaction, &writing.model)) }
+    try writing.withLock { writing throws(StoreError) in try carryOut(entries, place, &writing, restore) }
+  }
+
+  /// On the writer: carries them out, writes them down where they are to be, and publishes them.
+  func carryOut(
+    _ entries: [(JournalRecord, Transaction)], _ place: RecordPlace, _ writing: inout Writing,
+    _ restore: ([StoredAttachment]) -> Void
+  ) throws(StoreError) {
+    let base = writing.model.revision
+    let new = entries.drop { $0.0.revision <= base }
+    guard !new.isEmpty else { return }
+    var commits: [Commit] = []
+    do throws(StoreError) {
+      for (record, transaction) in new { commits.append(try record.carryOut(transaction, &writing.model)) }
+    } catch {
+      undo(&writing)
+      throw error
+    }
+    let records = new.map(\.0)
+    let bytes = records.reduce(0) { $0 + $1.body.count }
+    if place == .appended {
+      do throws(JournalError) {
+        try append(records, after: base, &writing)
       } catch {
         undo(&writing)
-        throw error
+        writing.refusedBytes = bytes
+        becomeUnavailable(error)
+        throw .journal(error)
       }
-      let records = new.map(\.0)
-      let bytes = records.reduce(0) { $0 + $1.body.count }
-      if place == .appended {
-        do throws(JournalError) {
-          try append(records, after: base, &writing)
-        } catch {
-          undo(&writing)
-          writing.refusedBytes = bytes
-          becomeUnavailable(error)
-          throw .journal(error)
-        }
-      }
-      becomeAvailable()
-      leases.note(commits)
-      let attachments = records.compactMap { record in
-        record.attachment.map { StoredAttachment(milliseconds: record.milliseconds, bytes: $0) }
-      }
-      if !attachments.isEmpty { restore(attachments) }
-      publish(commits, at: records.map(\.milliseconds), writing.model.state, writing.model.revision)
-      keeper.note(records: records.count, bytes: bytes, of: self)
     }
+    becomeAvailable()
+    writing.lastMilliseconds = records.last?.milliseconds ?? writing.lastMilliseconds
+    leases.note(commits)
+    let attachments = records.compactMap { record in
+      record.attachment.map { StoredAttachment(milliseconds: record.milliseconds, bytes: $0) }
+    }
+    if !attachments.isEmpty { restore(attachments) }
+    publish(commits, at: records.map(\.milliseconds), writing.model.state, writing.model.revision)
+    keeper.note(records: records.count, bytes: bytes, of: self)
   }
 
   /// Goes back to what is published: no reader has seen anything else.
-  private func undo(_ writing: inout Writing) {
+  func undo(_ writing: inout Writing) {
     let snapshot = self.snapshot
     writing.model = Model(state: snapshot.state, revision: snapshot.revision)
   }
@@ -84,7 +91,7 @@ extension Store {
 
 extension JournalRecord {
   /// The transaction that it is of. Throws `replay` where it is none.
-  fileprivate func decoded() throws(StoreError) -> Transaction {
+  func decoded() throws(StoreError) -> Transaction {
     do throws(StoredTextError) {
       return try transaction()
     } catch {

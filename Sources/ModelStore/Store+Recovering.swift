@@ -17,6 +17,10 @@ extension Store {
     restore: @escaping ([StoredAttachment]) -> Void = { _ in }
   ) throws(StoreError) -> [String] {
     if let schemaText, StoreMigration.isDue(journal, to: schemaText) {
+      guard shared == nil else {
+        let reason = "it has another schema than this node; keyway store migrate takes it to one, for all nodes"
+        throw .journal(.unusable("the database: \(reason)"))
+      }
       return try migrate(to: schemaText, report)
     }
     guard journal.bounds.last > 0 else {
@@ -31,10 +35,23 @@ extension Store {
         currentCondition.withLock { $0 = .recovering(progress) }
         report(progress)
       }, restore: restore)
-    let outcome = try recovery.run()
+    let outcome = try carryOut(recovery)
     adopt(outcome.model, outcome.history)
     keeper.start(self)
     return outcome.remarks
+  }
+
+  /// Runs a recovery. Other nodes may take away the oldest records meanwhile: then it begins anew, with what is left.
+  private func carryOut(_ recovery: Recovery) throws(StoreError) -> Recovery.Outcome {
+    var attempts = shared == nil ? 1 : 5
+    while true {
+      attempts -= 1
+      do throws(StoreError) {
+        return try recovery.run()
+      } catch {
+        guard attempts > 0, case .journal(.compacted) = error else { throw error }
+      }
+    }
   }
 
   /// Has the journal begin anew under the store's schema.

@@ -5,6 +5,7 @@ package import KeyValueModel
 import KeyValueObserving
 import Locking
 package import Measuring
+import Synchronization
 
 /// The single writer, and what it has published.
 ///
@@ -25,11 +26,16 @@ package final class Store: Sendable {
   /// What is to be kept with a commit, in the journal; called on the writer with the state as the commit left it.
   package typealias Attachment = @Sendable (_ commit: Commit, _ state: borrowing ModelState) -> [UInt8]
 
+  /// Asked on the writer before a write is carried out, where the journal is shared: where another node has carried
+  /// out the same request meanwhile, gives what is to be done in place of the write.
+  package typealias Precedent = @Sendable () -> (@Sendable (StoreUnavailable?) -> Void)?
+
   private struct Submission: Sendable {
     let transaction: Transaction
     let client: Int
     let limits: TransactionLimits
     let attachment: Attachment?
+    let precedent: Precedent?
     let conclude: Conclusion
     /// Since it was handed over.
     let watch = Stopwatch()
@@ -45,6 +51,8 @@ package final class Store: Sendable {
     /// What the last batch was like, to tell how many may come for the next.
     var lastBatchCount = 0
     var lastSync = Duration.zero
+    /// When the last commit was made, by the clock of its node.
+    var lastMilliseconds = Int64.min
   }
 
   /// Whether the store can be read and written.
@@ -61,6 +69,12 @@ package final class Store: Sendable {
   package let schema: Schema
   /// Where every commit is written down.
   package let journal: any TransactionJournal
+  /// The journal, where other nodes append to it too.
+  let shared: (any SharedJournal)?
+  /// How often a batch was judged anew because another node was first.
+  let overtaken = Atomic(0)
+  /// Told what other nodes have kept with their commits; nothing before `follow`.
+  let restoring = Locked<(@Sendable ([StoredAttachment]) -> Void)?>(nil)
 
   package let limits: StoreLimits
   /// How long transactions took from being handed over to being published.
@@ -84,17 +98,20 @@ package final class Store: Sendable {
   let missedCommits: Locked<BoundedCache<Revision, MissedCommits>>
   let resumedQueries: Locked<BoundedCache<ResumedQueryKey, PreparedQuery>>
 
-  /// A store without objects over a journal, which `recover` reads. `publisher` is told of each batch of commits; `now`
+  /// A store without objects over a journal, which `recover` reads. `streams` says which streams are this node's, where
+  /// there are others. `publisher` is told of each batch of commits; `now`
   /// gives milliseconds since 1970, and `elapsed` those of a clock that only grows, by which leases run; `notify` is
   /// told what an operator should know, once when it begins and once when it ends, from any thread, and must not call
   /// the store.
   package init(
     schema: Schema, journal: any TransactionJournal, limits: StoreLimits, publisher: any StorePublisher,
+    streams: StreamNumbers? = nil,
     now: @escaping @Sendable () -> Int64, elapsed: @escaping @Sendable () -> UInt64 = Store.elapsedMilliseconds,
     notify: @escaping @Sendable (StoreNotice) -> Void = { _ in }
   ) {
     self.schema = schema
     self.journal = journal
+    shared = journal as? any SharedJournal
     self.limits = limits
     self.publisher = publisher
     self.now = now
@@ -107,7 +124,7 @@ package final class Store: Sendable {
     latest = Locked(snapshot)
     currentCondition = Locked(journal.bounds.last == 0 ? .serving : .recovering(RecoveryProgress()))
     keeper = JournalKeeper(journal: journal, limits: limits, notify: notify)
-    leases = LeaseKeeper(elapsed: elapsed)
+    leases = LeaseKeeper(streams: streams, elapsed: elapsed)
     missedCommits = Locked(BoundedCache(weightLimit: limits.resumedRevisions))
     resumedQueries = Locked(BoundedCache(weightLimit: limits.resumedRows))
   }
@@ -143,17 +160,18 @@ package final class Store: Sendable {
   }
 
   /// Hands a transaction to the writer. False where too many wait already, of all clients or of this one: then nothing
-  /// happens and `conclude` is never called. Otherwise it is called exactly once, and what it gives is too. What
+  /// happens and `conclude` is never called. Otherwise it is called once, and what it gives is too; where the journal
+  /// is shared and another node was first, it is called again, and only what it gives at last is. What
   /// `attachment` gives is kept with the commit. `limits` are the store's own unless others are given. `client` is a
   /// number for who asks: those of different numbers take turns, in which `bytes`, about what it takes, counts.
   package func submit(
     _ transaction: Transaction, of client: Int = 0, bytes: Int = 0, limits: TransactionLimits? = nil,
-    attachment: Attachment? = nil,
+    attachment: Attachment? = nil, precedent: Precedent? = nil,
     conclude: @escaping Conclusion
   ) -> Bool {
     let submission = Submission(
       transaction: transaction, client: client, limits: limits ?? self.limits.transaction, attachment: attachment,
-      conclude: conclude)
+      precedent: precedent, conclude: conclude)
     enum Entry { case refused, queued, first }
     let entry = queue.withLock { queue -> Entry in
       guard queue.enqueue(submission, bytes: bytes, of: client) else { return .refused }
@@ -191,19 +209,62 @@ package final class Store: Sendable {
     while queue.withLock({ (1..<expected).contains($0.count) }), .now < deadline { usleep(50) }
   }
 
+  /// What came of an attempt to commit a batch.
+  private struct Attempt {
+    var actions: [@Sendable (StoreUnavailable?) -> Void] = []
+    var failure: StoreUnavailable?
+    /// Whether another node was first: what it left was read, and the same writes have to be judged by that.
+    var isOvertaken = false
+  }
+
+  /// How often a batch is judged anew because other nodes were first.
+  private static let overtakings = 200
+
   /// Commits as much of `rest` as goes into one batch, and takes it off.
   private func write(_ rest: inout ArraySlice<Submission>) {
-    var actions: [@Sendable (StoreUnavailable?) -> Void] = []
-    let failure = writing.withLock { writing -> StoreUnavailable? in
+    let waiting = rest
+    var attempt = self.attempt(&rest, limit: .max)
+    var overtakings = 0
+    while attempt.isOvertaken {
+      overtakings += 1
+      overtaken.wrappingAdd(1, ordering: .relaxed)
+      rest = waiting
+      guard overtakings < Self.overtakings else {
+        attempt = giveUp(&rest)
+        break
+      }
+      // A short batch is sooner there than the next of the others.
+      attempt = self.attempt(&rest, limit: max(1, waiting.count >> min(overtakings, 20)))
+    }
+    for action in attempt.actions { action(attempt.failure) }
+  }
+
+  /// Refuses the first of `rest`, which the other nodes leave no room.
+  private func giveUp(_ rest: inout ArraySlice<Submission>) -> Attempt {
+    guard let submission = rest.popFirst() else { return Attempt() }
+    let snapshot = self.snapshot
+    let action = submission.conclude(
+      .failure(ModelError(.staleRevision, "other nodes write")), snapshot.state, snapshot.revision)
+    return Attempt(actions: [action], failure: StoreUnavailable(reason: "other nodes write faster than this one can"))
+  }
+
+  private func attempt(_ rest: inout ArraySlice<Submission>, limit: Int) -> Attempt {
+    var attempt = Attempt()
+    writing.withLock { writing in
       var commits: [Commit] = []
       var admission = leases.admission(limits)
       var records: [JournalRecord] = []
       var watches: [Stopwatch] = []
       var bytes = 0
-      let milliseconds = now()
+      var isProofDue = false
+      let milliseconds = max(now(), shared == nil ? .min : writing.lastMilliseconds)
       let base = writing.model.revision
-      while let submission = rest.first, bytes < limits.batchBytes {
+      while let submission = rest.first, bytes < limits.batchBytes, attempt.actions.count < limit {
         rest.removeFirst()
+        if shared != nil, let action = submission.precedent?() {
+          attempt.actions.append(action)
+          continue
+        }
         let outcome = Result { () throws(ModelError) in
           let newLeases = try admission.check(submission.transaction, of: submission.client, in: writing.model.state)
           let commit = try writing.model.commit(submission.transaction, limits: submission.limits, at: milliseconds)
@@ -218,12 +279,18 @@ package final class Store: Sendable {
             attachment: submission.attachment?(commit, writing.model.state))
           bytes += record.body.count
           records.append(record)
+        } else {
+          isProofDue = shared != nil
         }
-        actions.append(submission.conclude(outcome, writing.model.state, writing.model.revision))
+        attempt.actions.append(submission.conclude(outcome, writing.model.state, writing.model.revision))
       }
       writing.lastBatchCount = commits.count
-      guard !commits.isEmpty else { return nil }
       do throws(JournalError) {
+        guard !commits.isEmpty else {
+          // A refusal is not given by a state that another node has left behind.
+          if isProofDue { try shared?.confirm(base) }
+          return
+        }
         let watch = Stopwatch()
         try append(records, after: base, &writing)
         let nanoseconds = watch.nanoseconds
@@ -231,20 +298,21 @@ package final class Store: Sendable {
         writing.lastSync = .nanoseconds(nanoseconds)
       } catch {
         // No reader has seen any of it: what is published is what was there before.
-        let snapshot = self.snapshot
-        writing.model = Model(state: snapshot.state, revision: snapshot.revision)
+        undo(&writing)
+        if isOvertaken(error, &writing) { return attempt.isOvertaken = true }
         writing.refusedBytes = bytes
         becomeUnavailable(error)
-        return StoreUnavailable(reason: journal.publicReason(error))
+        attempt.failure = StoreUnavailable(reason: journal.publicReason(error))
+        return
       }
       becomeAvailable()
+      writing.lastMilliseconds = milliseconds
       leases.note(commits, of: admission.clients)
       publish(commits, at: records.map(\.milliseconds), writing.model.state, writing.model.revision)
       for watch in watches { commitDurations.record(nanoseconds: watch.nanoseconds) }
       keeper.note(records: records.count, bytes: bytes, of: self)
-      return nil
     }
-    for action in actions { action(failure) }
+    return attempt
   }
 
   /// Between two attempts to read a journal back that may have lost something.
@@ -315,6 +383,8 @@ package final class Store: Sendable {
 
   /// Drops from the history what has become too old.
   func trimHistory() {
+    // So that all nodes agree on what can be resumed, the times of the records alone decide where there are several.
+    guard shared == nil else { return }
     publication.withLock { publication in
       guard publication.history.trim(at: now()) else { return }
       let snapshot = Snapshot(

@@ -31,6 +31,8 @@ final class PostgresConnection: @unchecked Sendable {
       PQfinish(opened)
       throw .unreachable(reason)
     }
+    // Without a receiver libpq writes what is only for notice to the standard error stream.
+    PQsetNoticeProcessor(opened, { _, _ in }, nil)
     handle = opened
     do throws(PostgresError) {
       try prepare()

@@ -126,6 +126,9 @@ extension PostgresJournal {
     guard last == revision else { throw .unexpectedRevision(expected: revision, last: last) }
   }
 
+  /// See `SharedJournal.refresh()`.
+  package func refresh() throws(JournalError) { try readHead() }
+
   // MARK: The head
 
   /// Asks for the head.

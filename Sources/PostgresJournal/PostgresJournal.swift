@@ -1,3 +1,4 @@
+import Glibc
 package import Journal
 import Locking
 
@@ -47,13 +48,26 @@ package final class PostgresJournal: SharedJournal {
   let ending: Locked<(@Sendable (String) -> Void)?> = Locked(nil)
   private let watch: HeadWatch
 
+  /// How often the tables are made where other nodes are making them, too.
+  private static let openingAttempts = 50
   /// What is kept of the newest records.
   static let tailBytes = 16 << 20
 
   /// Opens the journal at an address, as libpq reads it, or makes one that is what `identity` says where the database
   /// has none. Throws `unusable` where it cannot be reached, or a later version has made it.
-  package init(
+  package convenience init(
     _ address: String, options: Options = Options(), identity: () -> JournalIdentity
+  ) throws(JournalError) {
+    try self.init(address, options) { identity() }
+  }
+
+  /// Opens the journal at an address. Throws `unusable` where the database has none.
+  package convenience init(existing address: String) throws(JournalError) {
+    try self.init(address, Options()) { nil }
+  }
+
+  private init(
+    _ address: String, _ options: Options, _ identity: () -> JournalIdentity?
   ) throws(JournalError) {
     self.options = options
     pool = PostgresPool(address)
@@ -74,14 +88,15 @@ package final class PostgresJournal: SharedJournal {
   }
 
   private static func open(
-    _ pool: PostgresPool, _ options: Options, _ identity: () -> JournalIdentity
+    _ pool: PostgresPool, _ options: Options, _ identity: () -> JournalIdentity?
   ) throws(PostgresError) -> (PostgresHead, String) {
-    var attempts = 3
+    var attempts = openingAttempts
     while true {
       do throws(PostgresError) {
         return try pool.withReading { connection throws(PostgresError) in
           if let found = try read(connection, options.patience) { return found }
-          try make(identity(), connection, options)
+          guard let identity = identity() else { throw .refused(code: "", "there is no journal in it") }
+          try make(identity, connection, options)
           guard let made = try read(connection, options.patience) else { throw .unexpected("the head is missing") }
           return made
         }
@@ -89,6 +104,7 @@ package final class PostgresJournal: SharedJournal {
         // Two nodes that make the tables at the same time are told so.
         attempts -= 1
         guard error.isCollision, attempts > 0 else { throw error }
+        usleep(.random(in: 1_000...50_000))
       }
     }
   }

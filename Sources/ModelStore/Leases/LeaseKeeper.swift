@@ -21,7 +21,15 @@ final class LeaseKeeper: Sendable {
   /// Milliseconds, which only grow.
   private let elapsed: @Sendable () -> UInt64
 
-  init(elapsed: @escaping @Sendable () -> UInt64) { self.elapsed = elapsed }
+  /// The numbers of this node's streams; nil where there is no other node.
+  private let streams: StreamNumbers?
+
+  init(streams: StreamNumbers? = nil, elapsed: @escaping @Sendable () -> UInt64) {
+    self.streams = streams
+    self.elapsed = elapsed
+  }
+
+  private func isOwn(_ stream: UInt64) -> Bool { streams?.isOwn(stream) ?? true }
 
   /// How many objects have a lease.
   var count: Int { contents.withLock { $0.table.count } }
@@ -49,13 +57,18 @@ final class LeaseKeeper: Sendable {
   }
 
   /// Takes over the leases of a state that was read back at `wall`, in milliseconds since 1970. Those of streams, none
-  /// of which outlives a restart, end after `grace` milliseconds. O(n) in the objects.
+  /// of which outlives a restart, end after `grace` milliseconds, but for those of other nodes. O(n) in the objects.
   func restore(_ state: ModelState, wall: Int64, grace: UInt64) {
     let now = elapsed()
     contents.withLock { contents in
       contents.table = LeaseTable()
       for (reference, record) in state.all {
-        if let lease = record.lease { contents.table.restore(reference, lease, at: now, wall: wall, grace: grace) }
+        guard let lease = record.lease else { continue }
+        if case .stream(let number) = lease.lifetime, !isOwn(number) {
+          contents.table.note(reference, lease, at: now)
+        } else {
+          contents.table.restore(reference, lease, at: now, wall: wall, grace: grace)
+        }
       }
     }
   }
@@ -63,10 +76,10 @@ final class LeaseKeeper: Sendable {
   /// Ends nothing from now on: the server stops, and its streams with it, which is for the next start to deal with.
   func hold() { contents.withLock { $0.isHeld = true } }
 
-  /// Ends what lasts with streams that are no more.
+  /// Ends what lasts with streams of this node that are no more.
   func endStreams(unless isThere: (UInt64) -> Bool) {
     let streams = contents.withLock { $0.table.streams }
-    let ended = streams.filter { !isThere($0) }
+    let ended = streams.filter { isOwn($0) && !isThere($0) }
     guard !ended.isEmpty else { return }
     let now = elapsed()
     contents.withLock { contents in
@@ -75,14 +88,16 @@ final class LeaseKeeper: Sendable {
     }
   }
 
-  /// Hands what is due to the writer, and what is due then, and so on.
-  func deleteDue(in store: Store) {
+  /// Hands what is due to the writer, and what is due then, and so on. `lateness`, in milliseconds: only what has been
+  /// due for so long.
+  func deleteDue(in store: Store, lateBy lateness: UInt64 = 0) {
     let now = elapsed()
+    guard now >= lateness else { return }
     let revision = store.revision
     let claims = contents.withLock { contents -> [LeaseTable.Claim] in
       guard !contents.isHeld else { return [] }
       let claims = contents.table.takeDue(
-        at: now, revision: revision, limit: max(0, Self.underWayLimit - contents.underWay))
+        at: now - lateness, revision: revision, limit: max(0, Self.underWayLimit - contents.underWay))
       contents.underWay += claims.count
       return claims
     }
@@ -104,7 +119,7 @@ final class LeaseKeeper: Sendable {
       { failure in
         if failure == nil, case .success = outcome {
           self.finish(batch)
-          self.deleteDue(in: store)
+          if store.isCaretaker { self.deleteDue(in: store) }
         } else if failure == nil, batch.count > 1 {
           for claim in batch { self.submit([claim], to: store) }
         } else {

@@ -15,14 +15,16 @@ package final class StreamHub: Sendable {
   private let counters = HubCounters()
   private let workers: [HubWorker]
   private let threads = Locked([SystemThread]())
-  private let lastID = Atomic<UInt64>(0)
+  private let lastID: Atomic<UInt64>
   private let isDraining = Atomic<Bool>(false)
 
   /// A hub without threads yet: what is opened and posted waits for `start(delegate:)`. The ledger has what waits for
-  /// each client; without one it is not bounded in all.
+  /// each client; without one it is not bounded in all. Streams are numbered after `numbers`.
   package init(
-    limits: ServerLimits, ledger: MemoryLedger = MemoryLedger(limit: .max, clientLimit: .max), logger: Logger
+    limits: ServerLimits, ledger: MemoryLedger = MemoryLedger(limit: .max, clientLimit: .max), numbers: UInt64 = 0,
+    logger: Logger
   ) {
+    lastID = Atomic(numbers)
     self.limits = limits
     self.ledger = ledger
     self.logger = logger

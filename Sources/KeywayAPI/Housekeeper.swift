@@ -46,6 +46,7 @@ final class Housekeeper: Sendable {
     rates.sweep()
     node.sweep()
     access.reloadKeys()
+    access.revocations.refresh()
     access.sessions.sweep(now: access.present)
     streams.sweepCutStreams()
     // The node that takes writes ends what is to end.

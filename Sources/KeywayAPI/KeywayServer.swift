@@ -130,14 +130,16 @@ package final class KeywayServer: Sendable {
     let ledger = MemoryLedger(limit: .max, clientLimit: .max)
     let watch = MemoryWatch(ledger, limits: configuration.memory)
     let conditions = ConditionLog(logger: logger, quietSeconds: configuration.conditionSeconds)
-    hub = StreamHub(limits: configuration.limits, ledger: ledger, logger: logger)
+    let shared = journal as? any SharedJournal
+    let node = Node(configuration.node, host: configuration.host, port: socket.port, journal: shared)
+    let numbers = shared == nil ? nil : StreamNumbers(node: node.url, random: random())
+    hub = StreamHub(limits: configuration.limits, ledger: ledger, numbers: numbers?.first ?? 0, logger: logger)
     let services = StreamServices(
       hub: hub, ledger: ledger, epoch: journal.identity.epoch, limits: configuration.streams, now: now, random: random)
     let streams = Streams(services, journal: journal)
-    let node = Node(configuration.node, host: configuration.host, port: socket.port)
     store = Store(
       schema: schema, journal: journal, limits: configuration.storeLimits,
-      publisher: NodePublisher(streams: streams, node: node),
+      publisher: NodePublisher(streams: streams, node: node), streams: numbers,
       now: { Identifiers.epochMilliseconds }, notify: { Self.note($0, conditions) })
     let pages = PageStore(limits: configuration.pages, ledger: ledger, now: now, random: random)
     let idempotency = IdempotencyStore(limits: configuration.idempotency, ledger: ledger, now: now)
@@ -160,6 +162,7 @@ package final class KeywayServer: Sendable {
     }
     if journal.bounds.last == 0 {
       _ = try store.recover(schemaText: schemaText)
+      Self.follow(store, api)
       if plan == nil { try prepare(store) }
     }
     try hub.start(
@@ -199,9 +202,16 @@ package final class KeywayServer: Sendable {
   package func recover(report: @escaping (RecoveryProgress) -> Void) throws -> [String] {
     guard case .recovering = store.condition else { return [] }
     defer { node.begin(store) }
-    return try store.recover(schemaText: schemaText, report: report) { [api] attachments in
+    let remarks = try store.recover(schemaText: schemaText, report: report) { [api] attachments in
       api.restore(attachments, at: Identifiers.epochMilliseconds)
     }
+    Self.follow(store, api)
+    return remarks
+  }
+
+  /// From now on the store takes over what other nodes append to its journal, if there are any.
+  private static func follow(_ store: Store, _ api: RequestRouter) {
+    store.follow { [api] in api.restore($0, at: Identifiers.epochMilliseconds) }
   }
 
   /// Reads the keys of tokens again.

@@ -22,6 +22,9 @@ enum PostgresError: Error, Sendable, CustomStringConvertible {
   /// `statement_completion_unknown`.
   private static let unknownOutcomes = ["08", "57P", "40003"]
 
+  /// Codes of what is there already: a unique key, a schema, a table, a type.
+  private static let duplicates = ["23505", "42P06", "42P07", "42710"]
+
   /// What the database said, by its code.
   static func said(_ code: String, _ reason: String) -> PostgresError {
     unknownOutcomes.contains { code.hasPrefix($0) } ? .lost(reason) : .refused(code: code, reason)
@@ -35,6 +38,7 @@ enum PostgresError: Error, Sendable, CustomStringConvertible {
   /// Whether others got in the way, so that the same may succeed at once (class 40), or something was made by two at
   /// the same time.
   var isCollision: Bool {
-    if case .refused(let code, _) = self { code.hasPrefix("40") || code == "23505" || code == "42P07" } else { false }
+    guard case .refused(let code, _) = self else { return false }
+    return code.hasPrefix("40") || Self.duplicates.contains(code)
   }
 }

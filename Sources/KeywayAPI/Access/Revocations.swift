@@ -10,12 +10,14 @@ final class Revocations: Sendable {
   /// The longest `sub`, in bytes: it stands in the target of a request.
   static let maximumSubjectBytes = 1_024
 
-  private let journal: any TransactionJournal
+  let journal: any TransactionJournal
   private let limit: Int
   /// Of each `sub`, by its bytes, in milliseconds since 1970.
-  private let times: Locked<[[UInt8]: Int64]>
+  let times: Locked<[[UInt8]: Int64]>
   /// Makes one change come after the other, so that what counts is what is kept.
-  private let changing = Locked(())
+  let changing = Locked(())
+  /// Which change of any node is the last that was read.
+  let seenChange = Locked<UInt64?>(nil)
 
   /// Reads what a journal keeps; no more than `limit` are taken in addition. Throws what is wrong with it.
   init(of journal: any TransactionJournal, limit: Int) throws(JournalError) {

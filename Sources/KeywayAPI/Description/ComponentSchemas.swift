@@ -121,9 +121,9 @@ struct ComponentSchemas {
         "version": .text, "epoch": .text, "revision": .count, "oldest": .text, "objects": .count, "streams": .count,
         "cells": .count, "queries": .count, "observations": .count, "pendingBytes": .count, "lagging": .count,
         "memory": .map(of: .count), "draining": .bool, "store": .map, "role": .text, "node": .text, "behind": .count,
-        "behindSeconds": .number, "follows": .text, "silence": .text,
+        "behindSeconds": .number, "follows": .text, "silence": .text, "pen": .text,
         "followers": .list(of: .object(["node": .text, "behind": .count])),
-      ], optional: ["follows", "silence", "followers"])
+      ], optional: ["follows", "silence", "pen", "followers"])
     ),
   ]
 

@@ -84,6 +84,8 @@ package struct IdempotencyMemory: Sendable {
   /// The keys that are answered, oldest first; so they also expire in this order.
   private var answered: Deque<IdempotencyKey> = []
   private var shares: [ClientAddress: Share] = [:]
+  /// What other nodes answered to requests whose key is under way here, too; at most one for each of those.
+  private var precedents: [IdempotencyKey: (response: Response, fingerprint: RequestFingerprint)] = [:]
   /// The bytes of what was restored.
   private(set) var restoredByteCount = 0
 
@@ -125,6 +127,7 @@ package struct IdempotencyMemory: Sendable {
   /// room that is left for it, the response is remembered without it.
   package mutating func keep(_ response: Response, for key: IdempotencyKey, at now: UInt64) {
     guard let entry = underWay(key) else { return }
+    precedents[key] = nil
     forgetExpired(at: now)
     let cost = Self.cost(of: key) + Self.byteCount(of: response)
     let growth = cost - entry.byteCount
@@ -143,16 +146,24 @@ package struct IdempotencyMemory: Sendable {
     setByteCount(of: key, to: Self.cost(of: key) + Self.byteCount(of: kept))
   }
 
-  /// Remembers the response that was given `age` seconds ago, before a restart; to be called before any request comes,
-  /// for the oldest response first. Whose request it was is not known, so it counts for all and for no client. One that
-  /// is too old, or there already, is passed over. Where the limits are lower than before, the oldest make room.
+  /// Remembers the response that was given `age` seconds ago, before a restart or by another node, for the oldest
+  /// response first. Whose request it was is not known, so it counts for all and for no client. One that
+  /// is too old, or there already, is passed over; where the key is under way, it is the precedent of its request.
+  /// Where the limits are lower than before, the oldest make room.
   package mutating func restore(
     _ response: Response, for key: IdempotencyKey, _ fingerprint: RequestFingerprint, age: UInt64, at now: UInt64
   ) {
-    guard age < limits.seconds, entries[key] == nil else { return }
+    guard age < limits.seconds else { return }
+    if let entry = entries[key] {
+      if case .underWay = entry.state { precedents[key] = (response, fingerprint) }
+      return
+    }
     let cost = Self.cost(of: key) + Self.byteCount(of: response)
     guard cost <= limits.bytes else { return }
-    while entries.count >= limits.keys || byteCount + cost > limits.bytes { forgetOldest() }
+    while entries.count >= limits.keys || byteCount + cost > limits.bytes {
+      guard !answered.isEmpty else { return }
+      forgetOldest()
+    }
     // The clock may have gone back before the restart: no response expires before those that are older.
     var expiry = now + limits.seconds - age
     if let last = answered.last, case .answered(_, let latest)? = entries[last]?.state { expiry = max(expiry, latest) }
@@ -160,6 +171,12 @@ package struct IdempotencyMemory: Sendable {
       fingerprint: fingerprint, client: nil, byteCount: 0, state: .answered(Self.trimmed(response), expiry: expiry))
     answered.append(key)
     setByteCount(of: key, to: cost)
+  }
+
+  /// What another node has answered to the request of a key that is under way; nil where it has not.
+  package func precedent(of key: IdempotencyKey, _ fingerprint: RequestFingerprint) -> Response? {
+    guard let found = precedents[key], found.fingerprint == fingerprint else { return nil }
+    return found.response
   }
 
   /// The request of a key that is under way changed nothing: when it is sent again, it is the first again.
@@ -195,6 +212,7 @@ package struct IdempotencyMemory: Sendable {
   }
 
   private mutating func remove(_ key: IdempotencyKey) {
+    precedents[key] = nil
     setByteCount(of: key, to: 0)
     guard let entry = entries.removeValue(forKey: key) else { return }
     relieved.insert(entry.client ?? .unknown)

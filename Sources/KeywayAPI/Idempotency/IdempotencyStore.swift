@@ -74,8 +74,12 @@ package final class IdempotencyStore: Sendable {
     contents.withLock { [ledger] in $0.abandon(key, ledger) }
   }
 
-  /// Remembers responses that were kept with commits, oldest first; `present` is in milliseconds since 1970. To be
-  /// called before any request comes. They are charged to `ClientAddress.unknown`, and where the ledger has no room for
+  /// What another node has answered to a request that is under way here; nil where it has not.
+  func precedent(of request: IdempotentRequest) -> Response? {
+    contents.withLock { $0.memory.precedent(of: request.key, request.fingerprint) }
+  }
+
+  /// Remembers responses that were kept with commits, oldest first; `present` is in milliseconds since 1970. They are charged to `ClientAddress.unknown`, and where the ledger has no room for
   /// them they are remembered all the same.
   func restore(_ attachments: [StoredAttachment], at present: Int64) {
     contents.withLock { [now, ledger] contents in

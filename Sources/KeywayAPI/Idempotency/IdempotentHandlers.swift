@@ -27,6 +27,7 @@ struct IdempotentHandlers: Sendable {
       do throws(Problem) {
         var context = context
         context.idempotency = idempotent
+        context.precedent = { [store] in store.precedent(of: idempotent) }
         return watched(try handle(request, context), key, of: client)
       } catch {
         store.abandon(key)

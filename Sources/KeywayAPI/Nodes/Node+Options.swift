@@ -10,7 +10,9 @@ extension Node {
     package var follow = none
     /// The file of the token that this node shows the one that it follows, or `none`. `nodes.tokenFile`.
     package var tokenFile = none
-    /// After how much silence of the node that it follows this one is not ready. `nodes.staleSeconds`.
+    /// The address of the database where this node and others keep their journal, or `none`. `nodes.journal`.
+    package var journal = none
+    /// After how much silence of the node that it follows, or of that database, this one is not ready. `nodes.staleSeconds`.
     package var staleSeconds = 10
     /// The bounds of waiting for a state.
     package var waits = RevisionWaits.Limits()

@@ -1,5 +1,6 @@
 import HTTPServer
 import HTTPTypes
+import Journal
 import KeyValueModel
 import Locking
 import ModelStore
@@ -25,12 +26,16 @@ package final class Node: Sendable {
   /// For how long a follower waits for a commit, in seconds: it hears that often that nothing happened.
   private static let pollSeconds = 2
 
-  /// The node at an address and port. `now` gives nanoseconds that only grow.
+  /// The journal that it shares with others; nil where it has its own.
+  let journal: (any SharedJournal)?
+
+  /// The node at an address and port, which may share its journal with others. `now` gives nanoseconds that only grow.
   init(
-    _ options: Options, host: String, port: UInt16,
+    _ options: Options, host: String, port: UInt16, journal: (any SharedJournal)? = nil,
     now: @escaping @Sendable () -> UInt64 = { Identifiers.monotonicNanoseconds }
   ) {
     self.options = options
+    self.journal = journal
     self.now = now
     url = options.url == "auto" ? Self.url(host: host, port: port) : options.url
     waits = RevisionWaits(options.waits, now: now)
@@ -137,7 +142,7 @@ package final class Node: Sendable {
   /// Has a request wait that names a state to which the store has not come; nil where it need not. Throws `behind`
   /// where it has waited long enough, or may not wait.
   func postponement(of request: borrowing Request, _ store: Store) throws(Problem) -> HandlerResponse? {
-    guard let cursor = wanted(by: request, store) else { return nil }
+    guard let cursor = wanted(by: request, store) else { return try inquiry(about: request, store) }
     let client = request.client
     guard !request.isPostponed, waits.hasRoom(for: client) else {
       throw Problem(.behind, "the store is at revision \(store.revision) and has not come to \(cursor)")
@@ -157,15 +162,24 @@ package final class Node: Sendable {
     }
     note(request.header(.keywayCursor).flatMap { Cursor($0) })
     guard following != nil else { return newest }
-    note(request.header(.lastEventID).flatMap { Cursor($0) })
-    if request.target.contains("since="), let target = try? Target(request.target) {
-      note(target["since"].flatMap { Cursor($0) })
+    note(newestNamed(by: request, store.epoch).map { Cursor(epoch: store.epoch, revision: $0) })
+    return newest
+  }
+
+  /// The newest revision of an epoch that a request names in a tag, or to resume from.
+  func newestNamed(by request: borrowing Request, _ epoch: String) -> Revision? {
+    var newest: Revision?
+    func note(_ revision: Revision) { newest = max(newest ?? 0, revision) }
+    func note(_ text: String?) {
+      if let cursor = text.flatMap({ Cursor($0) }), cursor.epoch == epoch { note(cursor.revision) }
     }
+    note(request.header(.lastEventID))
+    if request.target.contains("since="), let target = try? Target(request.target) { note(target["since"]) }
     for name in [HTTPField.Name.ifNoneMatch, .ifMatch] {
       guard let text = request.header(name), let condition = try? EntityTagCondition(text, header: name.rawName) else {
         continue
       }
-      for revision in condition.revisions(of: store.epoch) { note(Cursor(epoch: store.epoch, revision: revision)) }
+      for revision in condition.revisions(of: epoch) { note(revision) }
     }
     return newest
   }

@@ -56,7 +56,7 @@ struct TransactionWriter: Sendable {
     return .deferred { [self, transaction] completion in
       let submission = Submission(
         client: client, bytes: bytes, write: write, transaction: transaction, viewer: context.viewer,
-        attachment: attachment, rendered: rendered, kept: kept)
+        attachment: attachment, precedent: context.precedent, rendered: rendered, kept: kept)
       guard isLarge else { return submit(submission, completion) }
       readings.perform(for: client, completion) {
         var submission = submission
@@ -76,6 +76,8 @@ struct TransactionWriter: Sendable {
     /// What the client may read, where that is not everything.
     let viewer: Viewer?
     let attachment: Store.Attachment?
+    /// What another node has answered to the same request.
+    let precedent: (@Sendable () -> Response?)?
     let rendered: Rendering
     /// The response that is kept with the commit, where one is.
     let kept: Locked<Response?>?
@@ -85,7 +87,7 @@ struct TransactionWriter: Sendable {
     let (write, rendered, kept) = (submission.write, submission.rendered, submission.kept)
     let isAccepted = store.submit(
       submission.transaction, of: submission.client.hashValue, bytes: submission.bytes,
-      attachment: submission.attachment
+      attachment: submission.attachment, precedent: Self.precedent(submission, completion)
     ) { [self] outcome, state, revision in
       if case .success(let commit) = outcome, kept == nil, write.isAbout(moreThan: Self.largeBytes, in: state) {
         let state = copy state
@@ -106,6 +108,17 @@ struct TransactionWriter: Sendable {
     }
     if !isAccepted {
       completion.respond(Problem(.overloaded, "too many writes wait; try again").response)
+    }
+  }
+
+  /// Gives the client the answer of another node that has carried out the same request.
+  private static func precedent(_ submission: Submission, _ completion: Completion) -> Store.Precedent? {
+    guard let find = submission.precedent else { return nil }
+    return { () -> (@Sendable (StoreUnavailable?) -> Void)? in
+      guard let found = find() else { return nil }
+      var response = found
+      response.fields[.idempotencyReplayed] = "true"
+      return { [response] (_: StoreUnavailable?) in completion.respond(response) }
     }
   }
 

@@ -59,6 +59,7 @@ struct OperationsHandlers: Sendable {
       "store": .object(storeStatus),
     ]
     for (name, value) in node.status(store).members { body[name] = value }
+    if let peer = Peer(store) { for (name, value) in peer.status.members { body[name] = value } }
     return .response(.json(body))
   }
 

@@ -13,6 +13,8 @@ struct RequestContext: Sendable {
   var parameters: [String] = []
   /// What an `Idempotency-Key` makes of a `POST` that writes; nil without one.
   var idempotency: IdempotentRequest?
+  /// What another node has answered to the same request meanwhile, where it has an `Idempotency-Key`.
+  var precedent: (@Sendable () -> Response?)?
 
   /// A variable part of the path, percent-decoded. The route's pattern must have it.
   subscript(parameter: Route.Parameter) -> String {

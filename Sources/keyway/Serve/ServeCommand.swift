@@ -31,24 +31,30 @@ struct ServeCommand: AsyncParsableCommand {
     let logger = Logger(label: "keyway") { LineLogHandler(label: $0, output: log) }
     for warning in settings.warnings { logger.warning("\(warning)") }
     guard settings.api.node.follow == Node.Options.none else {
+      guard settings.api.node.journal == Node.Options.none else {
+        throw CommandFailure("nodes.follow and nodes.journal: a node follows another one, or shares its journal")
+      }
       try await FollowerServing(settings, from: source, log: log, logger: logger).run()
       return logger.notice("stopped")
     }
-    try Self.requireLeader(settings)
+    if settings.api.node.journal == Node.Options.none { try Self.requireLeader(settings) }
     let (schema, text) = try SchemaFile.loadWithText(settings.schema)
     // The port comes first: a start that fails for it leaves no store behind.
     let socket = try ListeningSocket(host: settings.api.host, port: settings.api.port)
+    let sharing = try JournalSharing(settings, port: socket.port, schema: text, logger: logger)
     let server = try KeywayServer(
       schema: schema, schemaText: text, configuration: settings.api, logger: logger,
-      journal: try Self.openJournal(settings, schema: text, logger: logger), socket: socket, log: log
+      journal: try sharing?.journal ?? Self.openJournal(settings, schema: text, logger: logger), socket: socket,
+      log: log
     ) {
       if let seed = settings.seedFile { try SeedFile.load(seed, into: $0) }
     }
     let running = RunningServer(
-      server: server, directory: settings.store,
+      server: server, directory: sharing == nil ? settings.store : StoreAdvice.database,
       settings: RunningSettings(settings, from: source, log: log, logger: logger), logger: logger
     ) { Self.announce(server, settings, logger) }
     _ = try await running.untilSignalled()
+    try sharing?.requireUse()
     logger.notice("stopped")
   }
 
@@ -57,7 +63,8 @@ struct ServeCommand: AsyncParsableCommand {
     let follow = settings.api.node.follow
     var metadata: Logger.Metadata = [
       "url": "\(Self.url(settings.api.host, port: server.port))",
-      "schema": "\(settings.schema)", "store": "\(settings.store)",
+      "schema": "\(settings.schema)",
+      "store": "\(settings.api.node.journal == Node.Options.none ? settings.store : StoreAdvice.database)",
       "objects": "\(server.store.snapshot.state.count)",
       "epoch": "\(server.store.epoch)",
     ]
@@ -80,7 +87,7 @@ struct ServeCommand: AsyncParsableCommand {
   }
 
   /// Where the server is, for the operator.
-  private static func url(_ host: String, port: UInt16) -> String {
+  static func url(_ host: String, port: UInt16) -> String {
     if SocketFile.path(ofHost: host) != nil { return host }
     return "http://\(host.contains(":") ? "[\(host)]" : host):\(port)"
   }

@@ -36,6 +36,11 @@ extension Settings {
       """
       503 `leader-unreachable` with `Retry-After`; the write may have been done
       """),
+    SettingLimit(
+      "nodes.staleSeconds", of: .server,
+      """
+      `/readyz` is 503 and writes are 503 `leader-unreachable` or `store-unavailable`, reading goes on
+      """),
     SettingLimit("nodes.waitSeconds", of: .request, "503 `behind` with `Retry-After`"),
     SettingLimit("nodes.waiting", of: .server, "503 `behind` with `Retry-After`, at once"),
     SettingLimit("nodes.waitingPerClient", of: .client, "503 `behind` with `Retry-After`, at once"),

@@ -22,6 +22,9 @@ struct SettingsOptions: ParsableArguments {
   @Option(help: ArgumentHelp("The node to follow: reads here, writes there.", valueName: "url"))
   var follow: String?
 
+  @Option(help: ArgumentHelp("The PostgreSQL database that several nodes keep their journal in.", valueName: "url"))
+  var journal: String?
+
   @Option(
     name: .customLong("public"),
     help: ArgumentHelp("A folder of an application's own files, served at / beside /v1.", valueName: "folder"))
@@ -46,8 +49,9 @@ struct SettingsOptions: ParsableArguments {
       ("host", host), ("port", port), ("schema", schema), ("store", store), ("public", publicFolder),
     ])
     let following = follow.map { [SettingFlag(flag: "--follow", name: "nodes.follow", value: $0)] } ?? []
+    let shared = journal.map { [SettingFlag(flag: "--journal", name: "nodes.journal", value: $0)] } ?? []
     return SettingsSource(
-      configFile: config, flags: named + following + set.compactMap(SettingFlag.init(assignment:)),
+      configFile: config, flags: named + following + shared + set.compactMap(SettingFlag.init(assignment:)),
       environment: ProcessInfo.processInfo.environment)
   }
 }
@@ -71,6 +75,7 @@ struct SettingFlag: Hashable, Sendable {
   var name: String
   var value: String
 
+  /// A flag with another name than its setting.
   init(flag: String, name: String, value: String) {
     self.flag = flag
     self.name = name

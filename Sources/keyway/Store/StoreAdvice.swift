@@ -11,8 +11,12 @@ enum StoreAdvice {
     return "\(text)\n\(advice)"
   }
 
+  /// Stands for the directory where nodes keep their journal in a database.
+  static let database = "the database"
+
   private static func advice(_ error: any Error, _ directory: String) -> String? {
-    switch error {
+    guard directory != database else { return nil }
+    return switch error {
     case StoreError.journal(let error): advice(error, directory)
     case StoreError.replay, JournalError.damaged:
       """

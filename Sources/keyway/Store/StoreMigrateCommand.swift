@@ -2,6 +2,7 @@ import ArgumentParser
 import Journal
 import KeyValueModel
 import ModelStore
+import PostgresJournal
 
 /// `keyway store migrate`: the objects of a store under another schema.
 struct StoreMigrateCommand: ParsableCommand {
@@ -14,7 +15,7 @@ struct StoreMigrateCommand: ParsableCommand {
 
       keyway serve does by itself what loses nothing. The steps, in order: rename Entity NEW, rename Entity.key NEW,
       drop Entity, drop Entity.key, convert Entity.key [or JSON], fill Entity.key JSON. Either all of it is done or
-      nothing.
+      nothing. A journal that nodes share in a database (--journal) is taken to another schema in this way alone.
       """)
 
   @Option(help: ArgumentHelp("The schema that the objects are to have.", valueName: "file"))
@@ -29,15 +30,16 @@ struct StoreMigrateCommand: ParsableCommand {
   @Flag(help: "Say what would be done, and change nothing; may be used while a server runs.")
   var dryRun = false
 
+  @Option(help: ArgumentHelp("The PostgreSQL database that several nodes keep their journal in.", valueName: "url"))
+  var journal: String?
+
   @OptionGroup var options: StoreOptions
 
   func run() throws {
-    let directory = try options.load().store
+    let directory = journal == nil ? try options.load().store : StoreAdvice.database
     let (schema, text) = try SchemaFile.loadWithText(schema)
     let steps = try allSteps()
-    let journal =
-      try dryRun
-      ? StoreAdvice.giving(for: directory) { try SQLiteJournal(reading: directory) } : StoreOptions.open(directory)
+    let journal = try open(directory)
     defer { journal.close() }
     guard !steps.isEmpty || StoreMigration.isDue(journal, to: text) else {
       return StandardOutput.line("\(directory): it has this schema already; there is nothing to do")
@@ -59,6 +61,12 @@ struct StoreMigrateCommand: ParsableCommand {
       try migration.write(to: journal, milliseconds: StoreOptions.now)
     }
     StandardOutput.line("\(directory): revision \(migration.revision) is the first under the new schema")
+  }
+
+  private func open(_ directory: String) throws -> any TransactionJournal {
+    if let journal { return try StoreAdvice.giving(for: directory) { try PostgresJournal(existing: journal) } }
+    guard dryRun else { return try StoreOptions.open(directory) }
+    return try StoreAdvice.giving(for: directory) { try SQLiteJournal(reading: directory) }
   }
 
   private func allSteps() throws -> [MigrationStep] {

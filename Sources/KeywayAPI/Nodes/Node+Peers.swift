@@ -1,0 +1,33 @@
+import Dispatch
+import HTTPServer
+import Journal
+import KeyValueModel
+import ModelStore
+
+/// What a peer does about a request that names a state which this node has not come to: another node may have.
+extension Node {
+  /// Where the journal is asked how far it is.
+  private static let inquiries = DispatchQueue(
+    label: "keyway.peer.inquiries", qos: .userInitiated, attributes: .concurrent)
+
+  /// Has a request wait whose `since`, `Last-Event-ID`, `If-Match` or `If-None-Match` names a state of another node that
+  /// is still to come here; nil where it need not, because the journal does not know of such a state either. Throws
+  /// `behind` where it has waited long enough, may not wait, or the journal cannot be asked.
+  func inquiry(about request: borrowing Request, _ store: Store) throws(Problem) -> HandlerResponse? {
+    guard let journal, let revision = newestNamed(by: request, store.epoch), revision > store.revision else { return nil }
+    let client = request.client
+    if request.isPostponed, journal.bounds.last < revision, journal.silence < Peer.usualSilence { return nil }
+    guard !request.isPostponed, waits.hasRoom(for: client) else {
+      throw Problem(.behind, "the store is at revision \(store.revision) and has not come to \(revision)")
+    }
+    return .postponed { [waits] postponement in
+      waits.add(of: client, until: revision, present: { store.revision }) { postponement.end() }
+      // What is known to be there needs no question.
+      guard journal.bounds.last < revision else { return }
+      Self.inquiries.async {
+        guard (try? journal.refresh()) != nil, journal.bounds.last < revision else { return }
+        postponement.end()
+      }
+    }
+  }
+}

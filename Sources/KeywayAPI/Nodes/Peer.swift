@@ -1,0 +1,44 @@
+import Journal
+import KeyValueModel
+import ModelStore
+
+/// A node that shares its journal with others, which write too (the specification, section 13).
+struct Peer: Sendable {
+  private let journal: any SharedJournal
+  private let store: Store
+
+  /// The journal answers at least once a second; for how long it may not before a node counts as behind, in seconds.
+  static let usualSilence = Duration.seconds(3)
+
+  /// Nil where no other node writes to the store's journal.
+  init?(_ store: Store) {
+    guard let journal = store.journal as? any SharedJournal else { return nil }
+    self.journal = journal
+    self.store = store
+  }
+
+  /// How many revisions of others this node has heard of and not taken over yet.
+  private var behind: UInt64 {
+    let (last, revision) = (journal.bounds.last, store.revision)
+    return last - min(last, revision)
+  }
+
+  /// For how many seconds the journal has not answered; 0 while it does.
+  private var silence: Int64 { journal.silence > Self.usualSilence ? journal.silence.components.seconds : 0 }
+
+  /// What `/v1/status` says of it.
+  var status: JSONObject {
+    [
+      "role": .string("peer"), "behind": .integer(Int64(behind)), "behindSeconds": .integer(silence),
+      "pen": .string(journal.pen),
+    ]
+  }
+
+  /// Tells the metrics.
+  func export(to registry: PrometheusRegistry) {
+    registry.set(.peerBehind, to: Double(behind))
+    registry.set(.peerSilence, to: Double(silence))
+    registry.set(.peerPen, to: journal.hasPen ? 1 : 0)
+    registry.set(.overtakenBatches, to: Double(store.overtakenBatches))
+  }
+}

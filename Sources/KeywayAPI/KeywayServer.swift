@@ -111,8 +111,7 @@ package final class KeywayServer: Sendable {
   /// by which pages and idempotency keys age. Throws an `HTTPServerError`, a `StoreError`, or what `prepare` throws.
   package init(
     schema: Schema, schemaText: String? = nil, configuration: Configuration, logger: Logger,
-    journal: (any TransactionJournal)? = nil,
-    socket: ListeningSocket? = nil, log: LogOutput? = nil,
+    journal: (any TransactionJournal)? = nil, socket: ListeningSocket? = nil, log: LogOutput? = nil,
     following plan: Following.Plan? = nil, prepare: (Store) throws -> Void = { _ in },
     now: @escaping @Sendable () -> UInt64 = { Identifiers.monotonicSeconds }
   ) throws {
@@ -122,8 +121,6 @@ package final class KeywayServer: Sendable {
     let access = try Self.access(configuration.access, schema, journal, logger)
     let origins = try Origins(configuration.access.origins)
     let proxies = try TrustedProxies(configuration.access.proxies)
-    let rates = RequestRateLimiter(configuration.access.rates) { Identifiers.monotonicNanoseconds }
-    let files = try FileHandlers(configuration.files)
     let socket = try socket ?? ListeningSocket(host: configuration.host, port: configuration.port)
     let random: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
     let registry = PrometheusRegistry()
@@ -131,7 +128,10 @@ package final class KeywayServer: Sendable {
     let watch = MemoryWatch(ledger, limits: configuration.memory)
     let conditions = ConditionLog(logger: logger, quietSeconds: configuration.conditionSeconds)
     let shared = journal as? any SharedJournal
-    let node = Node(configuration.node, host: configuration.host, port: socket.port, journal: shared)
+    let nanoseconds: @Sendable () -> UInt64 = { Identifiers.monotonicNanoseconds }
+    let rates = RequestRateLimiter(configuration.access.rates, now: nanoseconds)
+    let files = try FileHandlers(configuration.files)
+    let node = Node(configuration.node, host: configuration.host, port: socket.port, journal: shared, now: nanoseconds)
     let numbers = shared == nil ? nil : StreamNumbers(node: node.url, random: random())
     hub = StreamHub(limits: configuration.limits, ledger: ledger, numbers: numbers?.first ?? 0, logger: logger)
     let services = StreamServices(

@@ -72,6 +72,19 @@ package struct Recovery {
     return Outcome(model: model, history: history, remarks: remarks)
   }
 
+  /// The same, of a journal whose oldest records other nodes may take away meanwhile: then it begins anew, with what is
+  /// left, as often as that.
+  func run(attempts: Int) throws(StoreError) -> Outcome {
+    for _ in 1..<attempts {
+      do throws(StoreError) {
+        return try run()
+      } catch {
+        guard case .journal(.compacted) = error else { throw error }
+      }
+    }
+    return try run()
+  }
+
   // MARK: The snapshot
 
   /// The snapshot to begin with, so that the whole history up to `end` can be made again; nil where that begins with

@@ -35,23 +35,10 @@ extension Store {
         currentCondition.withLock { $0 = .recovering(progress) }
         report(progress)
       }, restore: restore)
-    let outcome = try carryOut(recovery)
+    let outcome = try recovery.run(attempts: shared == nil ? 1 : 5)
     adopt(outcome.model, outcome.history)
     keeper.start(self)
     return outcome.remarks
-  }
-
-  /// Runs a recovery. Other nodes may take away the oldest records meanwhile: then it begins anew, with what is left.
-  private func carryOut(_ recovery: Recovery) throws(StoreError) -> Recovery.Outcome {
-    var attempts = shared == nil ? 1 : 5
-    while true {
-      attempts -= 1
-      do throws(StoreError) {
-        return try recovery.run()
-      } catch {
-        guard attempts > 0, case .journal(.compacted) = error else { throw error }
-      }
-    }
   }
 
   /// Has the journal begin anew under the store's schema.

@@ -30,17 +30,6 @@ package final class Store: Sendable {
   /// out the same request meanwhile, gives what is to be done in place of the write.
   package typealias Precedent = @Sendable () -> (@Sendable (StoreUnavailable?) -> Void)?
 
-  private struct Submission: Sendable {
-    let transaction: Transaction
-    let client: Int
-    let limits: TransactionLimits
-    let attachment: Attachment?
-    let precedent: Precedent?
-    let conclude: Conclusion
-    /// Since it was handed over.
-    let watch = Stopwatch()
-  }
-
   /// What the writer has.
   struct Writing {
     var model: Model
@@ -83,7 +72,7 @@ package final class Store: Sendable {
   package let syncDurations = DurationHistogram()
   /// Milliseconds since 1970.
   let now: @Sendable () -> Int64
-  private let queue: Locked<WriteQueue<Submission>>
+  private let queue: Locked<WriteQueue<StoreSubmission>>
   let writer = DispatchQueue(label: "keyway.writer", qos: .userInitiated)
   let writing: Locked<Writing>
   private let publication: Locked<Publication>
@@ -169,7 +158,7 @@ package final class Store: Sendable {
     attachment: Attachment? = nil, precedent: Precedent? = nil,
     conclude: @escaping Conclusion
   ) -> Bool {
-    let submission = Submission(
+    let submission = StoreSubmission(
       transaction: transaction, client: client, limits: limits ?? self.limits.transaction, attachment: attachment,
       precedent: precedent, conclude: conclude)
     enum Entry { case refused, queued, first }
@@ -209,22 +198,13 @@ package final class Store: Sendable {
     while queue.withLock({ (1..<expected).contains($0.count) }), .now < deadline { usleep(50) }
   }
 
-  /// What came of an attempt to commit a batch.
-  private struct Attempt {
-    var actions: [@Sendable (StoreUnavailable?) -> Void] = []
-    var failure: StoreUnavailable?
-    /// Whether another node was first: what it left was read, and the same writes have to be judged by that.
-    var isOvertaken = false
-  }
-
   /// How often a batch is judged anew because other nodes were first.
   private static let overtakings = 200
 
   /// Commits as much of `rest` as goes into one batch, and takes it off.
-  private func write(_ rest: inout ArraySlice<Submission>) {
+  private func write(_ rest: inout ArraySlice<StoreSubmission>) {
     let waiting = rest
-    var attempt = self.attempt(&rest, limit: .max)
-    var overtakings = 0
+    var (attempt, overtakings) = (self.attempt(&rest, limit: .max), 0)
     while attempt.isOvertaken {
       overtakings += 1
       overtaken.wrappingAdd(1, ordering: .relaxed)
@@ -233,23 +213,22 @@ package final class Store: Sendable {
         attempt = giveUp(&rest)
         break
       }
-      // A short batch is sooner there than the next of the others.
       attempt = self.attempt(&rest, limit: max(1, waiting.count >> min(overtakings, 20)))
     }
     for action in attempt.actions { action(attempt.failure) }
   }
 
   /// Refuses the first of `rest`, which the other nodes leave no room.
-  private func giveUp(_ rest: inout ArraySlice<Submission>) -> Attempt {
-    guard let submission = rest.popFirst() else { return Attempt() }
-    let snapshot = self.snapshot
+  private func giveUp(_ rest: inout ArraySlice<StoreSubmission>) -> WriteAttempt {
+    guard let submission = rest.popFirst() else { return WriteAttempt() }
     let action = submission.conclude(
       .failure(ModelError(.staleRevision, "other nodes write")), snapshot.state, snapshot.revision)
-    return Attempt(actions: [action], failure: StoreUnavailable(reason: "other nodes write faster than this one can"))
+    return WriteAttempt(
+      actions: [action], failure: StoreUnavailable(reason: "other nodes write faster than this one can"))
   }
 
-  private func attempt(_ rest: inout ArraySlice<Submission>, limit: Int) -> Attempt {
-    var attempt = Attempt()
+  private func attempt(_ rest: inout ArraySlice<StoreSubmission>, limit: Int) -> WriteAttempt {
+    var attempt = WriteAttempt()
     writing.withLock { writing in
       var commits: [Commit] = []
       var admission = leases.admission(limits)

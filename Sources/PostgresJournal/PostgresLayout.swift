@@ -1,8 +1,8 @@
 /// The tables that a journal is kept in, in the schema `keyway` of its database: one store in each.
 ///
 /// Only what every database that speaks PostgreSQL's language has: no extension, no function of our own, no lock but
-/// that of a row. `keyway.head` has one row, which every append changes where it is what was expected: so of two appends
-/// at the same place one succeeds.
+/// that of a row. `keyway.head` has one row, which every append changes where it is what was expected: so of two
+/// appends at the same place one succeeds.
 enum PostgresLayout {
   /// Moves on with every change of the tables that an earlier program would not understand.
   static let version: Int64 = 1

@@ -79,8 +79,8 @@ package final class IdempotencyStore: Sendable {
     contents.withLock { $0.memory.precedent(of: request.key, request.fingerprint) }
   }
 
-  /// Remembers responses that were kept with commits, oldest first; `present` is in milliseconds since 1970. They are charged to `ClientAddress.unknown`, and where the ledger has no room for
-  /// them they are remembered all the same.
+  /// Remembers responses that were kept with commits, oldest first; `present` is in milliseconds since 1970. They are
+  /// charged to `ClientAddress.unknown`, and where the ledger has no room for them they are remembered all the same.
   func restore(_ attachments: [StoredAttachment], at present: Int64) {
     contents.withLock { [now, ledger] contents in
       for attachment in attachments {

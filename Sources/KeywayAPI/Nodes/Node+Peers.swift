@@ -10,9 +10,9 @@ extension Node {
   private static let inquiries = DispatchQueue(
     label: "keyway.peer.inquiries", qos: .userInitiated, attributes: .concurrent)
 
-  /// Has a request wait whose `since`, `Last-Event-ID`, `If-Match` or `If-None-Match` names a state of another node that
-  /// is still to come here; nil where it need not, because the journal does not know of such a state either. Throws
-  /// `behind` where it has waited long enough, may not wait, or the journal cannot be asked.
+  /// Has a request wait whose `since`, `Last-Event-ID`, `If-Match` or `If-None-Match` names a state of another node
+  /// that is still to come here; nil where it need not, because the journal does not know of such a state either.
+  /// Throws `behind` where it has waited long enough, may not wait, or the journal cannot be asked.
   func inquiry(about request: borrowing Request, _ store: Store) throws(Problem) -> HandlerResponse? {
     guard let journal, let revision = newestNamed(by: request, store.epoch), revision > store.revision else { return nil }
     let client = request.client

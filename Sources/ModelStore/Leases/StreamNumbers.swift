@@ -1,5 +1,5 @@
-/// The numbers of one node's streams, where several nodes write to one journal: a lease that lasts with a stream has the
-/// stream's number in it, from which every node has to know whose stream that is.
+/// The numbers of one node's streams, where several nodes write to one journal: a lease that lasts with a stream has
+/// the stream's number in it, from which every node has to know whose stream that is.
 ///
 /// From the highest bit on: a 0, 24 bits of the node's address, 19 random ones of this start, and a count.
 package struct StreamNumbers: Hashable, Sendable {

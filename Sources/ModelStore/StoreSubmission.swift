@@ -1,0 +1,14 @@
+import KeyValueModel
+import Measuring
+
+/// A write that waits for the writer.
+struct StoreSubmission: Sendable {
+  let transaction: Transaction
+  let client: Int
+  let limits: TransactionLimits
+  let attachment: Store.Attachment?
+  let precedent: Store.Precedent?
+  let conclude: Store.Conclusion
+  /// Since it was handed over.
+  let watch = Stopwatch()
+}

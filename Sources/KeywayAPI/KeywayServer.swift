@@ -128,10 +128,9 @@ package final class KeywayServer: Sendable {
     let watch = MemoryWatch(ledger, limits: configuration.memory)
     let conditions = ConditionLog(logger: logger, quietSeconds: configuration.conditionSeconds)
     let shared = journal as? any SharedJournal
-    let nanoseconds: @Sendable () -> UInt64 = { Identifiers.monotonicNanoseconds }
-    let rates = RequestRateLimiter(configuration.access.rates, now: nanoseconds)
+    let rates = RequestRateLimiter(configuration.access.rates) { Identifiers.monotonicNanoseconds }
     let files = try FileHandlers(configuration.files)
-    let node = Node(configuration.node, host: configuration.host, port: socket.port, journal: shared, now: nanoseconds)
+    let node = Node(configuration.node, host: configuration.host, port: socket.port, journal: shared)
     let numbers = shared == nil ? nil : StreamNumbers(node: node.url, random: random())
     hub = StreamHub(limits: configuration.limits, ledger: ledger, numbers: numbers?.first ?? 0, logger: logger)
     let services = StreamServices(

@@ -16,13 +16,4 @@ extension Store {
 
   /// Ends no lease from now on.
   package func holdLeases() { leases.hold() }
-
-  /// Milliseconds of a clock that only grows, also while the machine sleeps.
-  package static let elapsedMilliseconds: @Sendable () -> UInt64 = {
-    let start = ContinuousClock.now
-    return {
-      let (seconds, attoseconds) = (ContinuousClock.now - start).components
-      return UInt64(max(0, seconds)) * 1_000 + UInt64(max(0, attoseconds / 1_000_000_000_000_000))
-    }
-  }()
 }

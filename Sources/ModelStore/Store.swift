@@ -95,7 +95,7 @@ package final class Store: Sendable {
   package init(
     schema: Schema, journal: any TransactionJournal, limits: StoreLimits, publisher: any StorePublisher,
     streams: StreamNumbers? = nil,
-    now: @escaping @Sendable () -> Int64, elapsed: @escaping @Sendable () -> UInt64 = Store.elapsedMilliseconds,
+    now: @escaping @Sendable () -> Int64, elapsed: @escaping @Sendable () -> UInt64 = ElapsedTime.milliseconds,
     notify: @escaping @Sendable (StoreNotice) -> Void = { _ in }
   ) {
     self.schema = schema
@@ -210,21 +210,12 @@ package final class Store: Sendable {
       overtaken.wrappingAdd(1, ordering: .relaxed)
       rest = waiting
       guard overtakings < Self.overtakings else {
-        attempt = giveUp(&rest)
+        attempt = rest.popFirst().map { .refusing($0, snapshot) } ?? WriteAttempt()
         break
       }
       attempt = self.attempt(&rest, limit: max(1, waiting.count >> min(overtakings, 20)))
     }
     for action in attempt.actions { action(attempt.failure) }
-  }
-
-  /// Refuses the first of `rest`, which the other nodes leave no room.
-  private func giveUp(_ rest: inout ArraySlice<StoreSubmission>) -> WriteAttempt {
-    guard let submission = rest.popFirst() else { return WriteAttempt() }
-    let action = submission.conclude(
-      .failure(ModelError(.staleRevision, "other nodes write")), snapshot.state, snapshot.revision)
-    return WriteAttempt(
-      actions: [action], failure: StoreUnavailable(reason: "other nodes write faster than this one can"))
   }
 
   private func attempt(_ rest: inout ArraySlice<StoreSubmission>, limit: Int) -> WriteAttempt {

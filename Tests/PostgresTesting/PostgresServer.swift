@@ -18,7 +18,6 @@ package final class PostgresServer: Sendable {
   }
 
   private let supervisor: Locked<Supervisor>
-  private let programs: String
   /// The port of 127.0.0.1 that it listens on.
   package let port: UInt16
   private let databases = Locked(0)
@@ -37,7 +36,7 @@ package final class PostgresServer: Sendable {
 
   /// Starts one. Throws where PostgreSQL is not installed.
   package init() throws(Failure) {
-    programs = try Self.installation()
+    let programs = try Self.installation()
     do throws(LoopbackError) {
       port = try LoopbackPort.free()
     } catch {
@@ -59,7 +58,9 @@ package final class PostgresServer: Sendable {
     supervisor = Locked(
       Supervisor(
         process: process, commands: commands.fileHandleForWriting, answers: answers.fileHandleForReading))
-    try expect("ready")
+    guard try supervisor.withLock({ supervisor throws(Failure) in try Self.line(supervisor) }) == "ready" else {
+      throw Failure(description: "PostgreSQL does not start")
+    }
   }
 
   /// Begins, stops and begins again as its input says, until that ends: then the test process has ended too.
@@ -79,8 +80,11 @@ package final class PostgresServer: Sendable {
     }
     begin
     echo ready
-    while read -r command; do
+    while read -r command database text; do
       case $command in
+        sql)
+          printed=$(printf %s "$text" | base64 -d | "$programs/psql" -X -A -t -q -v ON_ERROR_STOP=1 "$database" 2>&1)
+          echo "$? $(printf %s "$printed" | base64 -w 0)" ;;
         stop) kill -QUIT "$server"; wait "$server"; echo stopped ;;
         start) begin; echo ready ;;
       esac
@@ -88,10 +92,10 @@ package final class PostgresServer: Sendable {
     """
 
   /// Ends it at once, as a crash of its machine does, but for its disk.
-  package func stop() throws(Failure) { try send("stop", expecting: "stopped") }
+  package func stop() throws(Failure) { try require("stopped", to: "stop") }
 
   /// Begins again after `stop`.
-  package func start() throws(Failure) { try send("start", expecting: "ready") }
+  package func start() throws(Failure) { try require("ready", to: "start") }
 
   /// The address of a new, empty database, as libpq reads it.
   package func makeDatabase() throws(Failure) -> String {
@@ -112,36 +116,35 @@ package final class PostgresServer: Sendable {
   /// Carries out SQL in a database, given by its name or address, and gives what it prints, without heads and frames.
   @discardableResult
   package func execute(_ sql: String, in database: String) throws(Failure) -> String {
-    let process = Process()
-    let (output, errors) = (Pipe(), Pipe())
-    process.executableURL = URL(fileURLWithPath: "\(programs)/psql")
     let address = database.hasPrefix("postgres:") ? database : address(of: database)
-    process.arguments = ["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-c", sql, address]
-    (process.standardOutput, process.standardError) = (output, errors)
-    do {
-      try process.run()
-    } catch {
-      throw Failure(description: "psql cannot be started: \(error)")
-    }
-    let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    let mistakes = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    process.waitUntilExit()
-    guard process.terminationStatus == 0 else { throw Failure(description: "\(sql): \(mistakes)") }
-    return text.trimmingCharacters(in: .newlines)
+    let answer = try ask("sql \(address) \(Data(sql.utf8).base64EncodedString())").split(separator: " ")
+    let text = answer.dropFirst().first.flatMap { Data(base64Encoded: String($0)) } ?? Data()
+    let printed = String(decoding: text, as: UTF8.self)
+    guard answer.first == "0" else { throw Failure(description: "\(sql): \(printed)") }
+    return printed
   }
 
-  private func send(_ command: String, expecting answer: String) throws(Failure) {
-    supervisor.withLock { $0.commands.write(Data("\(command)\n".utf8)) }
-    try expect(answer)
+  private func require(_ answer: String, to command: String) throws(Failure) {
+    guard try ask(command) == answer else { throw Failure(description: "PostgreSQL does not \(command)") }
   }
 
-  private func expect(_ answer: String) throws(Failure) {
-    let heard = supervisor.withLock { supervisor in
-      String(decoding: supervisor.answers.availableData, as: UTF8.self)
+  /// Gives the supervisor a command, and what it answers with one line. It has children in place of the test process:
+  /// between its fork and its exec a child holds the locks of all stores that are open.
+  private func ask(_ command: String) throws(Failure) -> String {
+    try supervisor.withLock { supervisor throws(Failure) in
+      supervisor.commands.write(Data("\(command)\n".utf8))
+      return try Self.line(supervisor)
     }
-    guard heard == "\(answer)\n" else {
-      throw Failure(description: "PostgreSQL does not start; its log stands above (\(heard))")
+  }
+
+  private static func line(_ supervisor: Supervisor) throws(Failure) -> String {
+    var line = Data()
+    while line.last != UInt8(ascii: "\n") {
+      let more = supervisor.answers.availableData
+      guard !more.isEmpty else { throw Failure(description: "PostgreSQL does not start; its log stands above") }
+      line += more
     }
+    return String(decoding: line.dropLast(), as: UTF8.self)
   }
 
   /// Where the programs of the newest PostgreSQL are.

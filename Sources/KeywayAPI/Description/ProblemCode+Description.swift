@@ -15,7 +15,8 @@ extension ProblemCode {
     case .staleRevision: [.tag]
     case .rangeNotSatisfiable: [.contentRange]
     case .tooManyCells, .tooManyKeyPaths, .tooManyOperations, .tooManyObjects, .tooManyBytes, .tooManySteps,
-      .tooManyRequests, .tooManyStreams, .tooManyQueries, .tooManyLeases, .tooManyLeasesOfClient, .overloaded, .behind, .leaderUnreachable, .draining, .storeUnavailable,
+      .tooManyRequests, .tooManyStreams, .tooManyQueries, .tooManyLeases, .tooManyLeasesOfClient, .overloaded, .behind,
+      .leaderUnreachable, .draining, .storeUnavailable,
       .idempotencyKeyInUse:
       [.retryAfter]
     default: []

@@ -12,7 +12,8 @@ extension Node {
     package var tokenFile = none
     /// The address of the database where this node and others keep their journal, or `none`. `nodes.journal`.
     package var journal = none
-    /// After how much silence of the node that it follows, or of that database, this one is not ready. `nodes.staleSeconds`.
+    /// After how much silence of the node that it follows, or of that database, this one is not ready.
+    /// `nodes.staleSeconds`.
     package var staleSeconds = 10
     /// The bounds of waiting for a state.
     package var waits = RevisionWaits.Limits()

@@ -14,7 +14,9 @@ extension Node {
   /// that is still to come here; nil where it need not, because the journal does not know of such a state either.
   /// Throws `behind` where it has waited long enough, may not wait, or the journal cannot be asked.
   func inquiry(about request: borrowing Request, _ store: Store) throws(Problem) -> HandlerResponse? {
-    guard let journal, let revision = newestNamed(by: request, store.epoch), revision > store.revision else { return nil }
+    guard let journal, let revision = newestNamed(by: request, store.epoch), revision > store.revision else {
+      return nil
+    }
     let client = request.client
     if request.isPostponed, journal.bounds.last < revision, journal.silence < Peer.usualSilence { return nil }
     guard !request.isPostponed, waits.hasRoom(for: client) else {

@@ -168,8 +168,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
       "A request takes at most request.steps steps to read: ask for fewer objects, or filter by an indexed key. A "
         + "transaction takes at most transaction.steps: do it in several."
     case .tooManyRequests: "A client asks more often than access.requestsPerSecond allows; try again."
-    case .tooManyLeases, .tooManyLeasesOfClient:
-      "No more leases: see leases.maximum, and leases.perClient for a client."
+    case .tooManyLeases, .tooManyLeasesOfClient: "There are as many leases as leases.maximum or leases.perClient allow."
     case .tooManyStreams:
       "As many streams are open as streams.maximum, or streams.perAddress or access.streams for a client, allows."
     case .tooManyQueries: "There are as many live queries, or rows of them, as queries.maximum and queries.rows allow."

@@ -159,9 +159,9 @@ package final class KeywayServer: Sendable {
         api.restore(attachments, at: Identifiers.epochMilliseconds)
       }
     }
-    if journal.bounds.last == 0 {
-      _ = try store.recover(schemaText: schemaText)
-      Self.follow(store, api)
+    // The journal is not asked again: others that write to it may have begun it meanwhile.
+    if case .serving = store.condition {
+      _ = try Self.recover(store, api, schemaText)
       if plan == nil { try prepare(store) }
     }
     try hub.start(
@@ -201,16 +201,20 @@ package final class KeywayServer: Sendable {
   package func recover(report: @escaping (RecoveryProgress) -> Void) throws -> [String] {
     guard case .recovering = store.condition else { return [] }
     defer { node.begin(store) }
-    let remarks = try store.recover(schemaText: schemaText, report: report) { [api] attachments in
-      api.restore(attachments, at: Identifiers.epochMilliseconds)
-    }
-    Self.follow(store, api)
-    return remarks
+    return try Self.recover(store, api, schemaText, report: report)
   }
 
-  /// From now on the store takes over what other nodes append to its journal, if there are any.
-  private static func follow(_ store: Store, _ api: RequestRouter) {
-    store.follow { [api] in api.restore($0, at: Identifiers.epochMilliseconds) }
+  /// Has the store read its journal, and take over from now on what other nodes append to it, if there are any.
+  private static func recover(
+    _ store: Store, _ api: RequestRouter, _ schemaText: String?,
+    report: @escaping (RecoveryProgress) -> Void = { _ in }
+  ) throws -> [String] {
+    let restore: @Sendable ([StoredAttachment]) -> Void = { [api] in
+      api.restore($0, at: Identifiers.epochMilliseconds)
+    }
+    let remarks = try store.recover(schemaText: schemaText, report: report, restore: restore)
+    store.follow(restore: restore)
+    return remarks
   }
 
   /// Reads the keys of tokens again.

@@ -209,7 +209,7 @@ struct SettingsTests {
     #expect(Set(names).count == names.count)
     #expect(Set(names).isSubset(of: Settings.all.map(\.name)))
     let numbers = Settings.all.filter { if case .integer = $0.value(Settings()) { true } else { false } }
-    let others: Set = ["port", "http.threads", "heartbeat.seconds", "streams.threads", "nodes.staleSeconds"]
+    let others: Set = ["port", "http.threads", "heartbeat.seconds", "streams.threads"]
     #expect(Set(numbers.map(\.name)).subtracting(names) == others)
   }
 

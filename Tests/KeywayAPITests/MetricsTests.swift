@@ -23,9 +23,10 @@ struct MetricsTests {
     try server.client.must("GET", "/v1/objects/Account/1")
     let lines = try lines()
     let served = lines.filter { $0.hasPrefix("# HELP ") }.map { String($0.split(separator: " ")[2]) }
-    // Those that something must happen to first.
+    // Those that something must happen to first, or that peers alone have.
     let later: Set<Metric> = [
       .idempotencyReplays, .lags, .disconnects, .droppedLogLines, .conditions, .activeConditions, .expressionFailures,
+      .peerBehind, .peerSilence, .peerPen, .overtakenBatches,
     ]
     #expect(Set(served).isSubset(of: Metric.allCases.map(\.rawValue)))
     #expect(Set(Metric.allCases.filter { !later.contains($0) }.map(\.rawValue)).subtracting(served) == [])

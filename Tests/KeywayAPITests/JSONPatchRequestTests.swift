@@ -46,7 +46,8 @@ struct JSONPatchRequestTests {
   func told() throws {
     let stream = try server.client.stream(department + "/name,marks,tags?options=old,new")
     _ = try patch(
-      #"[{"op":"add","path":"/marks/-","value":40},{"op":"remove","path":"/name"},{"op":"test","path":"/tags/0","value":"a"}]"#,
+      #"[{"op":"add","path":"/marks/-","value":40},{"op":"remove","path":"/name"},"#
+        + #"{"op":"test","path":"/tags/0","value":"a"}]"#,
       ["Keyway-Writer": "w"])
     let event = try stream.next()
     #expect(event.json["writer"].text == "w")

@@ -139,9 +139,12 @@ struct JournalFollowingTests {
       case 2: #"{"op":"patch","object":"\#(note)","value":{"tags":{"b":\#(number)},"parent":"Note/1"}}"#
       case 3: #"{"op":"delete","object":"\#(note)"}"#
       case 4:
-        #"{"op":"create","entity":"Account","value":{"balance":\#(number)}},{"op":"set","object":"Account/1","keyPath":"opening","value":\#(number)}"#
+        #"{"op":"create","entity":"Account","value":{"balance":\#(number)}},"#
+          + #"{"op":"set","object":"Account/1","keyPath":"opening","value":\#(number)}"#
       default:
-        #"{"op":"willChange","object":"Account/1","key":"opening"},{"op":"set","object":"Account/1","keyPath":"opening","value":\#(number)},{"op":"didChange","object":"Account/1","key":"opening"}"#
+        #"{"op":"willChange","object":"Account/1","key":"opening"},"#
+          + #"{"op":"set","object":"Account/1","keyPath":"opening","value":\#(number)},"#
+          + #"{"op":"didChange","object":"Account/1","key":"opening"}"#
       }
     // Some name what is not there, or is: they change nothing.
     _ = try server.client.send("POST", "/v1/transactions", body: "{\"operations\":[\(operations)]}")

@@ -11,11 +11,6 @@ import Testing
 /// A store that takes over the commits of another.
 @Suite("Commits of another node")
 struct RecordTests {
-  private final class Folder {
-    let path = FileManager.default.temporaryDirectory.appending(path: "keyway-records-\(UUID().uuidString)").path
-    deinit { try? FileManager.default.removeItem(atPath: path) }
-  }
-
   private static let yaml = """
     entities:
       Account:

@@ -10,11 +10,6 @@ import Testing
 /// A store that begins again where it ended.
 @Suite("A store that starts again")
 struct RecoveryTests {
-  private final class Folder {
-    let path = FileManager.default.temporaryDirectory.appending(path: "keyway-store-\(UUID().uuidString)").path
-    deinit { try? FileManager.default.removeItem(atPath: path) }
-  }
-
   private static let yaml = """
     entities:
       Account:

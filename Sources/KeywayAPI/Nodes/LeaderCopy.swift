@@ -17,8 +17,8 @@ package struct LeaderCopy: Sendable {
     let identity = try leader.identity()
     if let schema, Schema.fingerprint(ofYAML: schema) != Schema.fingerprint(ofYAML: identity.schema) {
       throw .otherSchema(
-        "its schema is another than this node was given: a follower has the schema of \(leader.client.address); start it "
-          + "without --schema, or with that one")
+        "its schema is another than this node was given: a follower has the schema of \(leader.client.address); start "
+          + "it without --schema, or with that one")
     }
     let path = "\(directory)/joining.snapshot"
     guard try leader.writeSnapshot(to: path) else { return LeaderCopy(identity: identity, snapshotPath: nil) }

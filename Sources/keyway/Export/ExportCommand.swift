@@ -16,7 +16,8 @@ struct ExportCommand: AsyncParsableCommand {
       keyway export Account Quote > some.jsonl
 
       All lines show the store at one revision. Computed keys are left out; keyway import makes an equal store of the
-      rest, where what lasts so many seconds (@lifetime) begins to do so. With --output the file is there when it is whole, and what was there before stays until then.
+      rest, in which objects with a lifetime in seconds (@lifetime) begin it anew. With --output the file is there when
+      it is whole, and what was there before stays until then.
       """)
 
   @Argument(help: ArgumentHelp("An entity, with what extends it; without any, all objects.", valueName: "entity"))

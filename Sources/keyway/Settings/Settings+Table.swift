@@ -37,7 +37,8 @@ extension Settings {
     .text("nodes.tokenFile", \.api.node.tokenFile, "the file of the token that is shown to it, or none"),
     .text("nodes.journal", \.api.node.journal, "the PostgreSQL that nodes share, postgres://host/database, or none"),
     .number(
-      "nodes.staleSeconds", \.api.node.staleSeconds, 3...86_400, "silence of either after which this node is not ready"),
+      "nodes.staleSeconds", \.api.node.staleSeconds, 3...86_400,
+      "silence of either after which this node is not ready"),
     .number("nodes.followers", \.api.node.followers, 0...100_000, "nodes that follow this one"),
     .number("nodes.recordBytes", \.api.node.recordBytes, 1 << 16...1 << 28, "records that one of them gets at once"),
     .number("nodes.connections", \.api.node.forwarding.connections, 1...1_000, "writes passed on at a time"),

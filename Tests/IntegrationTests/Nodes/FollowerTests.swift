@@ -9,7 +9,8 @@ import Testing
 @Suite("Followers", .timeLimit(.minutes(10))) struct FollowerTests {
   private static let streams = [
     "/v1/objects/Account/1/balance,owner.lastName,turnover?options=old,new,prior",
-    "/v1/objects/Employee?filter=salary%20%3E%20100.0&sort=-salary,lastName&keys=fullName,salary&section=department.name",
+    "/v1/objects/Employee?filter=salary%20%3E%20100.0&sort=-salary,lastName&keys=fullName,salary"
+      + "&section=department.name",
     "/v1/objects/Department/1?options=new,initial",
   ]
 
@@ -143,6 +144,8 @@ import Testing
       while writer.withLock({ $0 }) {
         value += 1
         _ = try? WireClient(port: port).send("PUT", "/v1/objects/Account/1/balance", body: "\(value)")
+        // The leader keeps 40 revisions: they must last longer than a copy takes.
+        Thread.sleep(forTimeInterval: 0.02)
       }
     }
     let follower = try NodeProcess("b", in: directory, following: leader.url, settings: limits)

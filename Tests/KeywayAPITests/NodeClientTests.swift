@@ -12,19 +12,15 @@ import Testing
   /// A server that takes one connection after the other and does with each what its script says: nil closes it without
   /// an answer, once the request has come whole.
   private final class ScriptedServer: Sendable {
-    let port: UInt16
     let requests = Locked<[String]>([])
-    private let listener: Int32
+    private let listener: LoopbackListener
 
     init(_ script: [[String?]]) throws {
-      (listener, port) = try LoopbackPort.listen()
+      listener = try LoopbackListener()
       let (listener, requests) = (listener, requests)
       Thread.detachNewThread {
-        // Not before the thread is done with it: another listener may get its number.
-        defer { close(listener) }
         for answers in script {
-          let client = accept(listener, nil, nil)
-          guard client >= 0 else { return }
+          guard let client = listener.accept() else { return }
           for answer in answers {
             var text = ""
             while !text.contains("\r\n\r\n") {
@@ -45,9 +41,9 @@ import Testing
       }
     }
 
-    deinit { shutdown(listener, Int32(SHUT_RDWR)) }
+    deinit { listener.stop() }
 
-    func client() throws -> NodeClient { NodeClient(try NodeAddress("http://127.0.0.1:\(port)"), keeping: 4) }
+    func client() throws -> NodeClient { NodeClient(try NodeAddress("http://127.0.0.1:\(listener.port)"), keeping: 4) }
   }
 
   private static let empty = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"

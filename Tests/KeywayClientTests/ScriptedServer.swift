@@ -5,26 +5,22 @@ import LoopbackKit
 
 /// A server of one test: the first connection gets the first answer, the second the second, and is closed behind it.
 final class ScriptedServer: Sendable {
-  let port: UInt16
-  private let listener: Int32
+  private let listener: LoopbackListener
   private let heads = Locked<[String]>([])
 
   /// What was asked, one head per connection.
   var requests: [String] { heads.withLock { $0 } }
 
   /// The address for a client.
-  var address: String { "http://127.0.0.1:\(port)" }
+  var address: String { "http://127.0.0.1:\(listener.port)" }
 
   init(_ answers: [String]) throws {
-    (listener, port) = try LoopbackPort.listen()
+    listener = try LoopbackListener()
     Thread { [self] in for answer in answers { serve(answer) } }.start()
   }
 
-  deinit { close(listener) }
-
   private func serve(_ answer: String) {
-    let connection = accept(listener, nil, nil)
-    guard connection >= 0 else { return }
+    guard let connection = listener.accept() else { return }
     defer { close(connection) }
     var head: [UInt8] = []
     var byte: UInt8 = 0

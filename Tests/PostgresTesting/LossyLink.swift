@@ -22,18 +22,16 @@ package final class LossyLink: Sendable {
 
   private let trap = Locked<Trap?>(nil)
   private let target: UInt16
-  private let listener: Int32
+  private let listener: LoopbackListener
   /// Where it is entered.
-  package let port: UInt16
+  package var port: UInt16 { listener.port }
 
   /// A way to a port of this machine that loses nothing yet.
   package init(to target: UInt16) throws(LoopbackError) {
     self.target = target
-    (listener, port) = try LoopbackPort.listen()
+    listener = try LoopbackListener()
     Thread.detachNewThread { [listener, trap] in
-      while true {
-        let client = accept(listener, nil, nil)
-        guard client >= 0 else { return }
+      while let client = listener.accept() {
         guard let upstream = try? WireSocket(port: target) else {
           close(client)
           continue
@@ -48,10 +46,7 @@ package final class LossyLink: Sendable {
     }
   }
 
-  deinit {
-    shutdown(listener, Int32(SHUT_RDWR))
-    close(listener)
-  }
+  deinit { listener.stop() }
 
   /// The next time that `text` is sent, by any connection, it is lost, or its answer; `action` is called then, before
   /// the client can know.

@@ -6,7 +6,7 @@ import LoopbackKit
 /// refused, until it is mended, on the same port.
 final class CuttableProxy: Sendable {
   private struct State {
-    var listener: Int32 = -1
+    var listener: LoopbackListener?
     /// Both ends of each connection under way.
     var descriptors: Set<Int32> = []
   }
@@ -17,8 +17,8 @@ final class CuttableProxy: Sendable {
 
   init(to target: UInt16) throws {
     self.target = target
-    let (listener, port) = try LoopbackPort.listen()
-    self.port = port
+    let listener = try LoopbackListener()
+    port = listener.port
     state = Locked(State(listener: listener))
     serve(listener)
   }
@@ -30,8 +30,8 @@ final class CuttableProxy: Sendable {
   /// Cuts every connection and refuses new ones.
   func cut() {
     state.withLock { state in
-      if state.listener >= 0 { shutdown(state.listener, Int32(SHUT_RDWR)) }
-      state.listener = -1
+      state.listener?.stop()
+      state.listener = nil
       for descriptor in state.descriptors {
         var option = linger(l_onoff: 1, l_linger: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
@@ -42,9 +42,9 @@ final class CuttableProxy: Sendable {
 
   /// Takes connections again.
   func mend() throws {
-    var listener: Int32?
+    var listener: LoopbackListener?
     _ = Deadline().awaits {
-      listener = try? LoopbackPort.listen(on: port).descriptor
+      listener = try? LoopbackListener(on: port)
       return listener != nil
     }
     guard let listener else { throw LoopbackError(.connectionRefused, "the proxy cannot listen on port \(port)") }
@@ -52,11 +52,9 @@ final class CuttableProxy: Sendable {
     serve(listener)
   }
 
-  private func serve(_ listener: Int32) {
+  private func serve(_ listener: LoopbackListener) {
     Thread.detachNewThread { [target, state] in
-      while true {
-        let client = accept(listener, nil, nil)
-        guard client >= 0 else { break }
+      while let client = listener.accept() {
         guard let upstream = try? WireSocket(port: target) else {
           close(client)
           continue
@@ -70,7 +68,6 @@ final class CuttableProxy: Sendable {
           close(server)
         }
       }
-      close(listener)
     }
   }
 

@@ -4,9 +4,10 @@ import JournalTesting
 import KeyValueModel
 import KeyValueObserving
 import Locking
-import ModelStore
 import Seeding
 import Testing
+
+@testable import ModelStore
 
 /// A store that takes over the commits of another.
 @Suite("Commits of another node")
@@ -154,6 +155,8 @@ struct RecordTests {
       #expect(follower.portrait == leader.portrait, "seed \(seed)")
       let isToldAlike = try follower.events == leader.events
       #expect(isToldAlike, "seed \(seed)")
+      // Each second both forget what is too old by now, at moments of their own.
+      for store in [leader.store, follower.store] { store.trimHistory() }
       #expect(follower.store.snapshot.oldestResumable == leader.store.snapshot.oldestResumable, "seed \(seed)")
     }
     try follower.take(
@@ -167,12 +170,14 @@ struct RecordTests {
     }
     #expect(try follower.journal.digest(at: end + 1) == nil)
     // It starts again with what it took over, and can be verified.
+    follower.store.trimHistory()
     let (portrait, oldest) = (follower.portrait, follower.store.snapshot.oldestResumable)
     follower.store.close()
     let report = try StoreVerification.run(directory: second.path)
     #expect(report.problems.isEmpty && report.last == end)
     follower = try Fixture(try journal(second), leader.clock)
     #expect(follower.portrait == portrait)
+    follower.store.trimHistory()
     #expect(follower.store.snapshot.oldestResumable == oldest)
     follower.store.close()
     leader.store.close()

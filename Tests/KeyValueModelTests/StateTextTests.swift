@@ -178,7 +178,7 @@ func portrayal(of commit: Commit) -> [String] {
 private func portrayal(of record: ObjectRecord?) -> String {
   guard let record else { return "not there" }
   var values: [UInt8] = []
-  Value.array(record.values).appendStoredText(.exact, to: &values)
+  Value.array(Array(record.values)).appendStoredText(.exact, to: &values)
   return
     "\(record.entity.name) @\(record.revision) from \(record.createdAt): \(String(decoding: values, as: UTF8.self))"
 }

@@ -4,9 +4,10 @@
 /// Persistent: a copy costs O(1) and shares everything with the original. All that looks up or changes one member costs
 /// O(log n). A list of eight members or fewer, which most are, is a plain array.
 public struct MemberList: Sendable {
+  // The order of the two makes a `Value` a word smaller.
+  var storage: Storage
   /// Whether the caller chooses the places.
   public let isOrdered: Bool
-  var storage: Storage
 
   /// Where the members are.
   enum Storage: Sendable {

@@ -69,7 +69,7 @@ struct StateMigration {
     for value in record.values { expectedValues += value.heldCount }
     extents[new.index].append(name)
     var rebuilt = ObjectRebuilding(name: name, steps: plan.steps)
-    var values = record.values
+    var values = Array(record.values)
     if !plan.isVerbatim {
       values.removeAll(keepingCapacity: true)
       for column in plan.columns { values.append(value(of: column, record, &rebuilt)) }

@@ -2,38 +2,85 @@
 public typealias Revision = UInt64
 
 /// One object as it stands at some revision.
-public struct ObjectRecord: Sendable {
-  /// What kind of object it is.
-  public let entity: Entity
-  /// The last revision that set a stored key.
-  public internal(set) var revision: Revision
-  /// The revision that made the object.
-  public let createdAt: Revision
-  /// The values of the stored keys, by `Key.storage`.
-  public private(set) var values: [Value]
-  /// About how many bytes the values have as JSON: kept, so that a change does not look at them all.
-  package private(set) var textBytes: Int
-  /// What ends the object by itself; nil where nothing does.
-  package internal(set) var lease: Lease?
+///
+/// A value of one word: what it holds is in one piece of memory, which copies share until one of them is changed. So a
+/// state of many objects takes one allocation for each, and looking one up costs one reference count.
+///
+/// `@unchecked Sendable`, and so are its values: memory that has more than one owner is never changed.
+public struct ObjectRecord: @unchecked Sendable {
+  private var storage: RecordStorage
 
   /// An object as it stood. `values` has one for each stored key, in the order of `Key.storage`.
   package init(entity: Entity, revision: Revision, createdAt: Revision, values: [Value], lease: Lease? = nil) {
-    self.entity = entity
-    self.revision = revision
-    self.createdAt = createdAt
-    self.values = values
-    self.lease = lease
-    textBytes = values.reduce(0) { $0 + $1.textBytes }
+    precondition(values.count == entity.storageCount)
+    let textBytes = values.reduce(0) { $0 + $1.textBytes }
+    let header = RecordHeader(
+      entity: entity, revision: revision, createdAt: createdAt, textBytes: textBytes, lease: lease)
+    storage = RecordStorage.make(header, values)
+  }
+
+  /// What kind of object it is.
+  public var entity: Entity { storage.header.entity }
+
+  /// The last revision that set a stored key.
+  public internal(set) var revision: Revision {
+    get { storage.header.revision }
+    set {
+      makeUnique()
+      storage.header.revision = newValue
+    }
+  }
+
+  /// The revision that made the object.
+  public var createdAt: Revision { storage.header.createdAt }
+
+  /// The values of the stored keys, by `Key.storage`.
+  public var values: Values { Values(storage: storage) }
+
+  /// About how many bytes the values have as JSON: kept, so that a change does not look at them all.
+  package var textBytes: Int { storage.header.textBytes }
+
+  /// What ends the object by itself; nil where nothing does.
+  package internal(set) var lease: Lease? {
+    get { storage.header.lease }
+    set {
+      makeUnique()
+      storage.header.lease = newValue
+    }
   }
 
   /// Sets the value of a stored key, which makes the object larger by `growth` bytes of JSON, or smaller.
-  mutating func set(_ value: Value, at storage: Int, growth: Int) {
-    values[storage] = value
-    textBytes += growth
+  mutating func set(_ value: Value, at index: Int, growth: Int) {
+    makeUnique()
+    storage.set(value, at: index)
+    storage.header.textBytes += growth
   }
 
   /// The same for a value that may be looked at as a whole, as the one before it.
-  mutating func set(_ value: Value, at storage: Int) {
-    set(value, at: storage, growth: value.textBytes - values[storage].textBytes)
+  mutating func set(_ value: Value, at index: Int) {
+    set(value, at: index, growth: value.textBytes - values[index].textBytes)
+  }
+
+  private mutating func makeUnique() {
+    if !isKnownUniquelyReferenced(&storage) { storage = storage.copy() }
+  }
+
+  /// The values of an object's stored keys.
+  public struct Values: RandomAccessCollection, Equatable, @unchecked Sendable {
+    fileprivate let storage: RecordStorage
+
+    /// The first place.
+    public var startIndex: Int { 0 }
+
+    /// How many values there are.
+    public var endIndex: Int { storage.header.entity.storageCount }
+
+    /// The value at a place, a `Key.storage`.
+    public subscript(index: Int) -> Value { storage.value(at: index) }
+
+    /// Whether the values are equal, one by one.
+    public static func == (left: Values, right: Values) -> Bool {
+      left.storage === right.storage || left.elementsEqual(right)
+    }
   }
 }

@@ -127,14 +127,16 @@ package struct Recovery {
   }
 
   private mutating func read(_ snapshot: JournalSnapshot) throws -> Model {
-    var decoder = StateDecoder(schema: schema)
+    var decoder = SnapshotDecoder(schema: schema)
     try journal.readSnapshot(snapshot) { block in
-      let objects = try StateDecoder.records(of: block, schema: schema)
-      try decoder.insert(objects)
-      progress.objects += objects.count
+      try decoder.decode(block)
+      progress.objects = decoder.count
       report(progress)
     }
-    return Model(state: decoder.finish(), revision: snapshot.revision)
+    let state = try decoder.finish()
+    progress.objects = state.count
+    report(progress)
+    return Model(state: state, revision: snapshot.revision)
   }
 }
 

@@ -36,14 +36,14 @@ package struct StoreRestoration: Sendable {
 
   /// Reads every object; gives how many there are.
   private static func count(_ file: SnapshotFile, _ path: String, _ schema: Schema) throws(StoreError) -> Int {
-    var decoder = StateDecoder(schema: schema)
+    var decoder = SnapshotDecoder(schema: schema)
     do {
       try file.read { try decoder.decode($0) }
+      return try decoder.finish().count
     } catch let error as JournalError {
       throw .journal(error)
     } catch {
       throw .journal(.damaged(place: path, reason: "\(error)"))
     }
-    return decoder.finish().count
   }
 }

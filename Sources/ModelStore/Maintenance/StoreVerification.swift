@@ -149,9 +149,9 @@ package struct StoreVerification {
     do {
       let schema = try Schema(yaml: start.identity.schema)
       guard let snapshot = start.snapshot else { return Model(schema: schema) }
-      var decoder = StateDecoder(schema: schema)
+      var decoder = SnapshotDecoder(schema: schema)
       try SnapshotFile(path: snapshot.path).read { try decoder.decode($0) }
-      return Model(state: decoder.finish(), revision: start.revision)
+      return Model(state: try decoder.finish(), revision: start.revision)
     } catch let error as SchemaError {
       _ = fail("the schema of revision \(start.revision)", error.rendered(file: "it"))
     } catch {

@@ -1,4 +1,4 @@
-import Glibc
+package import Glibc
 
 /// A value that can be reached only while its lock is held.
 ///
@@ -8,8 +8,8 @@ import Glibc
 /// Sendable although it holds a variable, because `value` is touched in `withLock` alone, between lock and unlock of a
 /// mutex that lives exactly as long as this object.
 package final class Locked<Value>: @unchecked Sendable {
-  private let mutex: UnsafeMutablePointer<pthread_mutex_t>
-  private var value: Value
+  @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
+  @usableFromInline var value: Value
 
   /// Takes over `initial`; no other reference to it may remain.
   package init(_ initial: consuming sending Value) {
@@ -26,8 +26,9 @@ package final class Locked<Value>: @unchecked Sendable {
   }
 
   /// Runs `body` with the value while no other thread can, and gives what it gives. Not reentrant: a `body` that locks
-  /// the same object again waits for ever.
-  package func withLock<Result, Failure: Error>(
+  /// the same object again waits for ever. Inlinable, since a generic function that is called in another module works
+  /// with types that it looks up at run time.
+  @inlinable package func withLock<Result, Failure: Error>(
     _ body: (inout sending Value) throws(Failure) -> sending Result
   ) throws(Failure) -> sending Result {
     pthread_mutex_lock(mutex)

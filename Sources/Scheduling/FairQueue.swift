@@ -1,51 +1,55 @@
-import DequeModule
+package import DequeModule
 
 /// What waits for one of some threads, fair between clients: they take turns, so that a client's hundred jobs do not
 /// delay another's one. Decides, and does nothing by itself.
 ///
 /// A client's jobs never have all threads, unless there is one only, and no more than half of them while another client
 /// waits: what runs long cannot be interrupted, and the next client should find a thread.
+///
+/// Inlinable, as every write passes through one: a generic type of another module looks its types up at run time.
 package struct FairQueue<Client: Hashable & Sendable, Job: Sendable>: Sendable {
-  private struct Account {
-    var waiting: Deque<Job> = []
-    var running = 0
+  @usableFromInline struct Account {
+    @usableFromInline var waiting: Deque<Job> = []
+    @usableFromInline var running = 0
 
-    var isIdle: Bool { running == 0 && waiting.isEmpty }
+    @inlinable init() {}
+
+    @inlinable var isIdle: Bool { running == 0 && waiting.isEmpty }
   }
 
-  private let threads: Int
-  private let limit: Int
-  private let limitPerClient: Int
-  private var accounts: [Client: Account] = [:]
+  @usableFromInline let threads: Int
+  @usableFromInline let limit: Int
+  @usableFromInline let limitPerClient: Int
+  @usableFromInline var accounts: [Client: Account] = [:]
   /// The clients that have something waiting; the one whose turn it is first.
-  private var turns: Deque<Client> = []
+  @usableFromInline var turns: Deque<Client> = []
   /// How many jobs wait.
-  package private(set) var waitingCount = 0
+  @usableFromInline package internal(set) var waitingCount = 0
   /// How many jobs are being done.
-  package private(set) var runningCount = 0
+  @usableFromInline package internal(set) var runningCount = 0
 
   /// A queue for so many threads, of at most `limit` jobs, `limitPerClient` of them of one client.
-  package init(threads: Int, limit: Int, limitPerClient: Int) {
+  @inlinable package init(threads: Int, limit: Int, limitPerClient: Int) {
     self.threads = threads
     self.limit = limit
     self.limitPerClient = limitPerClient
   }
 
   /// How many clients have something waiting.
-  package var waitingClientCount: Int { turns.count }
+  @inlinable package var waitingClientCount: Int { turns.count }
   /// The client whose turn it is; nil where nothing waits.
-  package var firstClient: Client? { turns.first }
+  @inlinable package var firstClient: Client? { turns.first }
 
   /// Whether no client has a job waiting or being done.
-  package var isIdle: Bool { accounts.isEmpty }
+  @inlinable package var isIdle: Bool { accounts.isEmpty }
 
   /// Whether one more job of a client may wait.
-  package func hasRoom(for client: Client) -> Bool {
+  @inlinable package func hasRoom(for client: Client) -> Bool {
     waitingCount < limit && accounts[client]?.waiting.count ?? 0 < limitPerClient
   }
 
   /// Takes in a job. False where too many wait, of all clients or of this one; then it is not taken.
-  package mutating func enqueue(_ job: Job, of client: Client) -> Bool {
+  @inlinable package mutating func enqueue(_ job: Job, of client: Client) -> Bool {
     guard hasRoom(for: client) else { return false }
     if accounts[client]?.waiting.isEmpty ?? true { turns.append(client) }
     accounts[client, default: Account()].waiting.append(job)
@@ -55,7 +59,7 @@ package struct FairQueue<Client: Hashable & Sendable, Job: Sendable>: Sendable {
 
   /// The job to do next, which counts as running until it is `finish`ed; nil where none may run now. Clients that are
   /// not `isAllowed` miss their turns.
-  package mutating func next(of isAllowed: (Client) -> Bool = { _ in true }) -> (job: Job, client: Client)? {
+  @inlinable package mutating func next(of isAllowed: (Client) -> Bool = { _ in true }) -> (job: Job, client: Client)? {
     guard let turn = nextTurn(of: isAllowed) else { return nil }
     let client = turns.remove(at: turn)
     guard let job = accounts[client]?.waiting.popFirst() else { return nil }
@@ -67,9 +71,9 @@ package struct FairQueue<Client: Hashable & Sendable, Job: Sendable>: Sendable {
   }
 
   /// Whether a job may run now.
-  package var hasNext: Bool { nextTurn { _ in true } != nil }
+  @inlinable package var hasNext: Bool { nextTurn { _ in true } != nil }
 
-  private func nextTurn(of isAllowed: (Client) -> Bool) -> Int? {
+  @inlinable func nextTurn(of isAllowed: (Client) -> Bool) -> Int? {
     guard runningCount < threads else { return nil }
     let share = max(1, turns.count > 1 ? threads / 2 : threads - 1)
     return turns.firstIndex { client in
@@ -78,14 +82,14 @@ package struct FairQueue<Client: Hashable & Sendable, Job: Sendable>: Sendable {
   }
 
   /// A job of a client is done.
-  package mutating func finish(_ client: Client) {
+  @inlinable package mutating func finish(_ client: Client) {
     runningCount -= 1
     accounts[client]?.running -= 1
     forgetIfIdle(client)
   }
 
   /// Takes out those of the `most` oldest jobs of a client that are no longer wanted, and gives them.
-  package mutating func removeUnwanted(of client: Client, most: Int, isUnwanted: (Job) -> Bool) -> [Job] {
+  @inlinable package mutating func removeUnwanted(of client: Client, most: Int, isUnwanted: (Job) -> Bool) -> [Job] {
     guard var account = accounts[client] else { return [] }
     var (kept, unwanted): ([Job], [Job]) = ([], [])
     let oldest = account.waiting.prefix(most)
@@ -101,7 +105,7 @@ package struct FairQueue<Client: Hashable & Sendable, Job: Sendable>: Sendable {
   }
 
   /// Forgets all that wait, and gives them.
-  package mutating func removeWaiting() -> [Job] {
+  @inlinable package mutating func removeWaiting() -> [Job] {
     var jobs: [Job] = []
     for client in turns {
       jobs += accounts[client]?.waiting ?? []
@@ -113,7 +117,7 @@ package struct FairQueue<Client: Hashable & Sendable, Job: Sendable>: Sendable {
     return jobs
   }
 
-  private mutating func forgetIfIdle(_ client: Client) {
+  @inlinable mutating func forgetIfIdle(_ client: Client) {
     if accounts[client]?.isIdle ?? false { accounts[client] = nil }
   }
 }

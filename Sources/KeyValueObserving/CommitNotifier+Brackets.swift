@@ -113,7 +113,7 @@ extension CommitNotifier {
 extension CommitNotifier {
   func notifying(_ key: ObservedKey) -> Key.Notifying {
     // An object that is not there, because it is about to be made again, keeps silent like any of its kind.
-    let entity = state.record(key.object)?.entity ?? state.schema.entity(named: key.object.entity)
+    let entity = state.record(key.object)?.entity ?? state.schema.entity(of: key.object)
     return entity?.notifying(key.key) ?? .always
   }
 

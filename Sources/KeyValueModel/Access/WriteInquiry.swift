@@ -72,7 +72,7 @@ struct WriteInquiry {
     of reference: Reference, _ index: Int, former: some ObjectReader, present: some ObjectReader, in schema: Schema
   ) throws(ModelError) {
     if former.record(reference) != nil, !isReadable(reference, in: former) { throw Self.forbidden("create", reference) }
-    guard let entity = schema.entity(named: reference.entity) else { return }
+    guard let entity = schema.entity(of: reference) else { return }
     guard access.permits(.create, of: entity) ?? true else { throw Self.forbidden("create", reference) }
     // What is there is refused for that.
     guard present.record(reference) == nil, created[reference] == nil else { return }
@@ -139,7 +139,7 @@ struct WriteInquiry {
   private func askKeys(
     _ names: some Sequence<String>, _ reference: Reference, in schema: Schema
   ) throws(ModelError) {
-    guard let entity = schema.entity(named: reference.entity), !entity.rules.keys.isEmpty else { return }
+    guard let entity = schema.entity(of: reference), !entity.rules.keys.isEmpty else { return }
     for name in names {
       guard let key = entity.indexOfKey(name), !access.maySet(key, of: entity) else { continue }
       throw Self.forbidden(key, of: entity, reference)
@@ -173,7 +173,7 @@ struct WriteInquiry {
   /// What a patch only reads may not be told by whether it can be applied.
   private func askKeys(of patch: JSONPatch, _ reference: Reference, in schema: Schema) throws(ModelError) {
     try askKeys(patch.touchedMembers, reference, in: schema)
-    guard let entity = schema.entity(named: reference.entity) else { return }
+    guard let entity = schema.entity(of: reference) else { return }
     let hidden = access.viewer.hiddenKeys(of: entity)
     for name in patch.namedMembers ?? [] {
       guard let key = entity.indexOfKey(name), hidden.contains(key) else { continue }
@@ -254,7 +254,7 @@ struct WriteInquiry {
   private func askIntent(
     _ reference: Reference, _ body: JSONObject, _ former: some ObjectReader, _ schema: Schema
   ) throws(ModelError) {
-    guard let entity = schema.entity(named: reference.entity) else { return }
+    guard let entity = schema.entity(of: reference) else { return }
     var values = entity.emptyValues
     for key in entity.keys {
       guard let storage = key.storage else { continue }

@@ -36,7 +36,7 @@ extension MigrationPlan {
     case .attribute(let attribute): return try attribute.accepting(value)
     case .toOne(let toOne):
       guard case .string(let text) = value, let target = Reference(text),
-        new.entity(named: target.entity)?.isKind(of: toOne.destination) == true
+        new.entity(of: target)?.isKind(of: toOne.destination) == true
       else { throw Attribute.Refusal(reason: "is no reference to \(toOne.destination)") }
       return .reference(target)
     case .toMany: throw Attribute.Refusal(reason: "goes nowhere: '\(key.name)' is a collection, which is never null")

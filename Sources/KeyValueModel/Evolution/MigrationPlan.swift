@@ -92,7 +92,7 @@ struct MigrationPlan: Sendable {
 
   /// What an object is called under the new schema; nil where it goes. `reference` must be one of the old schema's.
   func name(of reference: Reference) -> Reference? {
-    guard let entity = old.entity(named: reference.entity), let new = entities[entity.index].new else { return nil }
+    guard let entity = old.entity(of: reference), let new = entities[entity.index].new else { return nil }
     return new.name == entity.name ? reference : Reference(entity: new.name, id: reference.id)
   }
 

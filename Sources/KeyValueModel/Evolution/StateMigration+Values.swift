@@ -118,7 +118,7 @@ extension StateMigration {
 
   /// A reference by its new name; nil where its object goes. Everything else as it is.
   private mutating func renamed(_ value: Value, _ slot: Slot, _ rebuilt: inout ObjectRebuilding) -> Value? {
-    guard case .reference(let target) = value, let entity = plan.old.entity(named: target.entity) else { return value }
+    guard case .reference(let target) = value, let entity = plan.old.entity(of: target) else { return value }
     let names = plan.names.entities[entity.index]
     if let step = names.droppedBy {
       rebuilt.steps.append(step)
@@ -147,7 +147,7 @@ extension StateMigration {
       target = Reference(text).map { old.record($0) == nil ? $0 : plan.name(of: $0) ?? $0 }
     default: break
     }
-    guard let target, plan.new.entity(named: target.entity)?.isKind(of: destination) == true else {
+    guard let target, plan.new.entity(of: target)?.isKind(of: destination) == true else {
       throw Attribute.Refusal(reason: "names \(value.text), which is no \(destination)")
     }
     guard exists(target) else { throw Attribute.Refusal(reason: "names \(target), which is not there") }
@@ -156,7 +156,7 @@ extension StateMigration {
 
   /// Whether an object will be there, by its new name, also before it has been rebuilt.
   func exists(_ target: Reference) -> Bool {
-    guard let entity = plan.new.entity(named: target.entity), let source = plan.plan(for: entity)?.old else {
+    guard let entity = plan.new.entity(of: target), let source = plan.plan(for: entity)?.old else {
       return false
     }
     return Reference(entity: source.name, id: target.id).map { old.record($0) != nil } ?? false

@@ -16,7 +16,7 @@ extension SchemaEnvironment {
   private func mistake(comparingObjectsOf entity: String, with literal: ExpressionValue) -> String? {
     guard case .string(let text) = literal else { return nil }
     guard let reference = Reference(text) else { return "\(Self.shown(text)) is no reference such as \(entity)/1" }
-    guard let found = schema.entity(named: reference.entity) else {
+    guard let found = schema.entity(of: reference) else {
       let hint = NearestName.hint(for: reference.entity, among: schema.entities.map(\.name))
       return "there is no entity '\(reference.entity)'\(hint)"
     }

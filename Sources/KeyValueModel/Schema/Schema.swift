@@ -7,12 +7,14 @@ public struct Schema: Sendable {
   public let entities: [Entity]
 
   private let indexesByName: [ExactText: Int]
+  private let names: EntityNames
   /// Whether computed keys whose type is not known yet count as JSON of any sort: while a schema is being compiled.
   let isLenient: Bool
 
   init(entities: [Entity], isLenient: Bool = false) {
     self.entities = entities
     self.isLenient = isLenient
+    names = EntityNames(entities)
     indexesByName = Dictionary(uniqueKeysWithValues: entities.map { (ExactText($0.name), $0.index) })
   }
 
@@ -21,9 +23,23 @@ public struct Schema: Sendable {
     indexesByName[ExactText(name)].map { entities[$0] }
   }
 
+  /// The entity that a reference names, whether or not there is such an object.
+  public func entity(of reference: Reference) -> Entity? {
+    names.index(of: reference).map { entities[$0] }
+  }
+
+  /// The index of the same.
+  func entityIndex(of reference: Reference) -> Int? { names.index(of: reference) }
+
   /// The entity of this name, or `unknown-entity`.
   public func requireEntity(_ name: String) throws(ModelError) -> Entity {
     guard let entity = entity(named: name) else { throw ModelError(.unknownEntity, unknown(name)) }
+    return entity
+  }
+
+  /// The entity that a reference names, or `unknown-entity`.
+  public func requireEntity(of reference: Reference) throws(ModelError) -> Entity {
+    guard let entity = entity(of: reference) else { throw ModelError(.unknownEntity, unknown(reference.entity)) }
     return entity
   }
 

@@ -11,10 +11,9 @@ public struct ModelState: ObjectReader, Sendable {
 
   /// What the objects are.
   public let schema: Schema
-  private var objects: TreeDictionary<Reference, ObjectRecord> = [:]
-  /// The references of each entity's own objects, without those of its subclasses.
-  private var extents: [TreeSet<Reference>]
-  /// How often each of them has changed.
+  /// Each entity's own objects, without those of its subclasses.
+  private var extents: [TreeDictionary<Reference, ObjectRecord>]
+  /// How often an object of each came or went.
   private var extentVersions: [UInt64]
   /// The relationships without an inverse that name each object, for deletions.
   private var referrers: TreeDictionary<Reference, TreeSet<Referrer>> = [:]
@@ -24,7 +23,7 @@ public struct ModelState: ObjectReader, Sendable {
   /// A state without objects.
   public init(schema: Schema) {
     self.schema = schema
-    extents = Array(repeating: [], count: schema.entities.count)
+    extents = Array(repeating: [:], count: schema.entities.count)
     extentVersions = Array(repeating: 0, count: schema.entities.count)
     indexes = schema.entities.map { entity in
       entity.indexedKeys.map { ValueIndex(type: schema.type(of: entity.keys[$0.key])) }
@@ -47,20 +46,20 @@ public struct ModelState: ObjectReader, Sendable {
   }
 
   /// Every object with its name, in no order, without a copy of them.
-  package var all: some Collection<(key: Reference, value: ObjectRecord)> { objects }
+  package var all: some Collection<(key: Reference, value: ObjectRecord)> { extents.joined() }
 
   /// How many objects there are.
-  public var count: Int { objects.count }
+  public var count: Int { extents.reduce(0) { $0 + $1.count } }
 
   /// The object of this name, nil where there is none.
   public func record(_ reference: Reference) -> ObjectRecord? {
-    objects[reference]
+    schema.entityIndex(of: reference).flatMap { extents[$0][reference] }
   }
 
   /// The object of this name, or `unknown-object`; `unknown-entity` where the schema has no such entity.
   public func requireRecord(_ reference: Reference) throws(ModelError) -> ObjectRecord {
-    if let record = objects[reference] { return record }
-    _ = try schema.requireEntity(reference.entity)
+    if let record = record(reference) { return record }
+    _ = try schema.requireEntity(of: reference)
     throw ModelError(.unknownObject, "there is no object \(reference)", object: reference)
   }
 
@@ -77,16 +76,16 @@ public struct ModelState: ObjectReader, Sendable {
 
   /// The references of an entity's objects, those of its subclasses included, in order.
   public func references(of entity: Entity) -> [Reference] {
-    schema.family(of: entity).flatMap { Array(extents[$0.index]) }.sorted()
+    schema.family(of: entity).flatMap { Array(extents[$0.index].keys) }.sorted()
   }
 
   /// The same in no order. O(n).
   package func unorderedReferences(of entity: Entity) -> [Reference] {
-    schema.family(of: entity).flatMap { Array(extents[$0.index]) }
+    schema.family(of: entity).flatMap { Array(extents[$0.index].keys) }
   }
 
   /// The references of an entity's own objects, without those of its subclasses, in no order. O(n).
-  func ownReferences(of entity: Entity) -> [Reference] { Array(extents[entity.index]) }
+  func ownReferences(of entity: Entity) -> [Reference] { Array(extents[entity.index].keys) }
 
   /// The references of the objects of an entity, those of its subclasses included, whose indexed key has a value, in
   /// order; nil where the key is not indexed.
@@ -109,21 +108,15 @@ public struct ModelState: ObjectReader, Sendable {
   /// `updateReferrers` is given: comparing long lists at every write would cost their length.
   @discardableResult
   mutating func replace(_ reference: Reference, with record: ObjectRecord?) -> ObjectRecord? {
-    let old: ObjectRecord?
-    if let record {
-      old = objects.updateValue(record, forKey: reference)
-      if old == nil {
-        extents[record.entity.index].insert(reference)
-        extentVersions[record.entity.index] += 1
+    guard let index = record?.entity.index ?? schema.entityIndex(of: reference) else { return nil }
+    let old =
+      if let record {
+        extents[index].updateValue(record, forKey: reference)
+      } else {
+        extents[index].removeValue(forKey: reference)
       }
-    } else {
-      old = objects.removeValue(forKey: reference)
-      if let old {
-        extents[old.entity.index].remove(reference)
-        extentVersions[old.entity.index] += 1
-      }
-    }
-    guard let entity = (record ?? old)?.entity else { return old }
+    if (old == nil) != (record == nil) { extentVersions[index] += 1 }
+    let entity = schema.entities[index]
     if !entity.referenceStorage.isEmpty { updateReferrers(reference, entity, from: old, to: record) }
     if !entity.indexedKeys.isEmpty { updateIndexes(reference, entity, from: old, to: record) }
     return old

@@ -10,7 +10,7 @@ extension ObjectWriter {
         guard let destination = place.toMany.destination else {
           throw place.error(.invalidValue, "'\(place.key.name)' holds values, not objects")
         }
-        guard editor.state.schema.entity(named: reference.entity)?.isKind(of: destination) == true else {
+        guard editor.state.schema.entity(of: reference)?.isKind(of: destination) == true else {
           throw place.error(.wrongEntity, "'\(place.key.name)' wants a \(destination), and \(reference) is none")
         }
         try create(reference, body, heldBy: place.toMany.inverseIndex)

@@ -12,7 +12,7 @@ struct ObjectWriter {
   mutating func create(
     _ reference: Reference, _ values: JSONObject, heldBy inverse: Int? = nil
   ) throws(ModelError) {
-    let entity = try editor.state.schema.requireEntity(reference.entity)
+    let entity = try editor.state.schema.requireEntity(of: reference)
     try requireAbsent(reference)
     let given = try members(values, of: entity, reference)
     editor.make(reference, entity)

@@ -24,7 +24,7 @@ extension Transaction {
   private static func preparation(
     of operation: Operation, in state: borrowing ModelState, _ limits: TransactionLimits
   ) -> Preparation {
-    guard let entity = state.schema.entity(named: operation.reference.entity) else { return .none }
+    guard let entity = state.schema.entity(of: operation.reference) else { return .none }
     let reference = operation.reference
     var check = ValueCheck(schema: state.schema)
     switch operation {

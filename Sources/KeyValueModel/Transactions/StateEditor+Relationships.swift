@@ -19,7 +19,7 @@ extension StateEditor {
       reference = given
     default: throw invalid(.invalidValue, "'\(key.name)' wants a reference such as \"\(destination)/1\"")
     }
-    guard let entity = state.schema.entity(named: reference.entity) else {
+    guard let entity = state.schema.entity(of: reference) else {
       throw invalid(.wrongEntity, "'\(key.name)' wants a \(destination); there is no entity '\(reference.entity)'")
     }
     guard entity.isKind(of: destination) else {

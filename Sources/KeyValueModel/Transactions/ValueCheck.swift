@@ -64,7 +64,7 @@ struct ValueCheck {
     for member in members {
       switch member {
       case .object(let reference, let body):
-        guard let entity = schema.entity(named: reference.entity) else { continue }
+        guard let entity = schema.entity(of: reference) else { continue }
         look(at: body, of: entity, reference)
       case .value(let value):
         guard case .value(let attribute) = toMany.member, !value.isNull else { continue }

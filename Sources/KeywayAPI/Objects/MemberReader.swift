@@ -45,7 +45,7 @@ struct MemberReader {
 extension Schema {
   /// What the members of the collection are that a key path leads to; nil where it leads to none, or nowhere.
   func memberType(of keyPath: String, from reference: Reference) -> ValueType? {
-    guard let entity = entity(named: reference.entity) else { return nil }
+    guard let entity = entity(of: reference) else { return nil }
     return (try? resolve(keyPath, from: entity))?.type.element
   }
 }

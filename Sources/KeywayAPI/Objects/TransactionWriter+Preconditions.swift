@@ -61,7 +61,7 @@ extension TransactionWriter {
     switch subject {
     case .object(let reference): return GuardedObject(reference: reference, viewer: viewer)
     case .keyPath(let reference, let text):
-      guard let entity = store.schema.entity(named: reference.entity),
+      guard let entity = store.schema.entity(of: reference),
         let path = try? store.schema.resolve(text, from: entity)
       else { return nil }
       return GuardedObject(reference: reference, keyPaths: [path], viewer: viewer)
@@ -71,7 +71,7 @@ extension TransactionWriter {
 
   /// Whether a key path is one of those that can be written: without an operator, and not through a to-many.
   private func isWritable(_ keyPath: String, of reference: Reference) -> Bool {
-    guard let entity = store.schema.entity(named: reference.entity),
+    guard let entity = store.schema.entity(of: reference),
       let path = try? store.schema.resolveObservable(keyPath, from: entity)
     else { return false }
     return path.operation == nil

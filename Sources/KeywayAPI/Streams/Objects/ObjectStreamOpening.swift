@@ -179,7 +179,7 @@ extension StreamServices {
     for viewer: Viewer?, in state: ModelState
   ) throws(Problem) -> [Observation] {
     let schema = state.schema
-    let entity = try Problem.translating(try schema.requireEntity(object.entity))
+    let entity = try Problem.translating(try schema.requireEntity(of: object))
     let paths = try Problem.translating { () throws(ModelError) in
       guard let keyPaths else { return entity.display.filter { viewer?.mayRead($0, from: entity, in: schema) ?? true } }
       var paths: [ModelKeyPath] = []

@@ -20,32 +20,32 @@ public struct ObjectRecord: @unchecked Sendable {
   }
 
   /// What kind of object it is.
-  public var entity: Entity { storage.header.entity }
+  public var entity: Entity { storage.withHeader { $0.entity } }
 
   /// The last revision that set a stored key.
   public internal(set) var revision: Revision {
-    get { storage.header.revision }
+    get { storage.withHeader { $0.revision } }
     set {
       makeUnique()
-      storage.header.revision = newValue
+      storage.withHeader { $0.revision = newValue }
     }
   }
 
   /// The revision that made the object.
-  public var createdAt: Revision { storage.header.createdAt }
+  public var createdAt: Revision { storage.withHeader { $0.createdAt } }
 
   /// The values of the stored keys, by `Key.storage`.
   public var values: Values { Values(storage: storage) }
 
   /// About how many bytes the values have as JSON: kept, so that a change does not look at them all.
-  package var textBytes: Int { storage.header.textBytes }
+  package var textBytes: Int { storage.withHeader { $0.textBytes } }
 
   /// What ends the object by itself; nil where nothing does.
   package internal(set) var lease: Lease? {
-    get { storage.header.lease }
+    get { storage.withHeader { $0.lease } }
     set {
       makeUnique()
-      storage.header.lease = newValue
+      storage.withHeader { $0.lease = newValue }
     }
   }
 
@@ -53,7 +53,7 @@ public struct ObjectRecord: @unchecked Sendable {
   mutating func set(_ value: Value, at index: Int, growth: Int) {
     makeUnique()
     storage.set(value, at: index)
-    storage.header.textBytes += growth
+    storage.withHeader { $0.textBytes += growth }
   }
 
   /// The same for a value that may be looked at as a whole, as the one before it.
@@ -73,7 +73,7 @@ public struct ObjectRecord: @unchecked Sendable {
     public var startIndex: Int { 0 }
 
     /// How many values there are.
-    public var endIndex: Int { storage.header.entity.storageCount }
+    public var endIndex: Int { storage.withHeader { $0.entity.storageCount } }
 
     /// The value at a place, a `Key.storage`.
     public subscript(index: Int) -> Value { storage.value(at: index) }

@@ -36,15 +36,25 @@ final class RecordStorage: ManagedBuffer<RecordHeader, Value> {
     }
   }
 
+  /// Runs `body` with the header, without the check of exclusive access that a property of a class has: every read of an
+  /// object would pay for it.
+  func withHeader<Result>(_ body: (inout RecordHeader) -> Result) -> Result {
+    withUnsafeMutablePointerToHeader { body(&$0.pointee) }
+  }
+
   /// The value at a place.
   func value(at index: Int) -> Value {
-    precondition(index >= 0 && index < header.entity.storageCount)
-    return withUnsafeMutablePointerToElements { $0[index] }
+    withUnsafeMutablePointers { header, values in
+      precondition(index >= 0 && index < header.pointee.entity.storageCount)
+      return values[index]
+    }
   }
 
   /// Sets the value at a place.
   func set(_ value: Value, at index: Int) {
-    precondition(index >= 0 && index < header.entity.storageCount)
-    withUnsafeMutablePointerToElements { $0[index] = value }
+    withUnsafeMutablePointers { header, values in
+      precondition(index >= 0 && index < header.pointee.entity.storageCount)
+      values[index] = value
+    }
   }
 }

@@ -5,8 +5,12 @@ import Testing
 /// Runs what the pages about clients in other languages show, each as one session with a server of the example.
 @Suite("The pages about clients") struct ClientPageTests {
   private let server: ServerProcess
+  private let folder: ScratchDirectory
 
-  init() throws { server = try ServerProcess() }
+  init() throws {
+    folder = try ScratchDirectory()
+    server = try ServerProcess("--public", folder.path)
+  }
 
   private func page(_ name: String) throws -> String {
     let path = PackageFolder.root + "/Sources/keyway/Documentation.docc/\(name).md"
@@ -42,5 +46,25 @@ import Testing
     let child = try ChildProcess.start(PackageFolder.python, [try folder.write(program, to: "page.py")])
     #expect(try child.exitStatus(within: 120) == 0, "\(child.errors)")
     #expect(child.output == Self.blocks("text", of: page).joined())
+  }
+
+  @Test("In a browser, each part of the page about its client shows what the page says", .timeLimit(.minutes(5)))
+  func browser() throws {
+    let page = try page("BrowserClient")
+    let consoleOnPage =
+      "<pre></pre><script>console.log = (...all) => "
+      + "document.querySelector('pre').append(all.join(' ') + '\\n')</script>"
+    let modules = Self.blocks("js", of: page).map { "\(consoleOnPage)<script type=module>\n\($0)</script>" }
+    let pages = modules + Self.blocks("html", of: page)
+    let outputs = Self.blocks("text", of: page)
+    try #require(modules.count == 3 && pages.count == outputs.count)
+    var arguments = [PackageFolder.script("client_page.py")]
+    for (number, (html, output)) in zip(pages, outputs).enumerated() {
+      _ = try folder.write("<!doctype html><meta charset=utf-8>\n\(html)", to: "\(number).html")
+      arguments.append("\(server.url)/\(number).html=\(output.split(separator: "\n").count)")
+    }
+    let browser = try ChildProcess.start(PackageFolder.python, arguments)
+    #expect(try browser.exitStatus(within: 280) == 0, "\(browser.errors)")
+    #expect(browser.output == outputs.joined())
   }
 }

@@ -8,7 +8,7 @@ struct Origins: Sendable {
   /// The headers of requests that the specification knows.
   private static let requestFields = [
     "Authorization", "Content-Type", "Accept", "If-Match", "If-None-Match", "Last-Event-ID", "Keyway-Writer",
-    "Keyway-Lifetime", "Idempotency-Key", "X-Request-Id",
+    "Keyway-Lifetime", "Keyway-Cursor", "Idempotency-Key", "X-Request-Id",
   ].joined(separator: ", ")
   /// The headers of answers that a page may read.
   private static let exposedFields = "ETag, Keyway-Cursor, Location, Retry-After"

@@ -8,10 +8,15 @@ struct WriteInquiry {
   private var updated: [Reference: Int] = [:]
   /// The objects that were not there and were named; with the operation that did.
   private var created: [Reference: Int] = [:]
+  /// The objects that the operations make, as far as they were asked about.
+  private var made: Set<Reference> = []
   /// Whether objects might be read before, as far as that was asked.
   private var readable: [Reference: Bool] = [:]
 
   init(_ access: WriteAccess) { self.access = access }
+
+  /// What the writer may read.
+  var viewer: Viewer { access.viewer }
 
   // MARK: Before
 
@@ -32,17 +37,17 @@ struct WriteInquiry {
       } else if former.record(reference) == nil {
         // Made by this transaction.
       } else if isReadable(reference, in: former) {
-        try askUpdate(of: reference, index, former)
+        try askUpdate(of: reference, index, former, schema)
       } else {
-        throw Self.forbidden("put", reference)
+        throw Self.forbidden("create", reference)
       }
       try askKeys(of: body, reference, in: schema)
       try askDefaults(beside: body, reference, present)
     case .patch(_, let body):
-      try askUpdate(of: reference, index, former)
+      try askUpdate(of: reference, index, former, schema)
       try askKeys(of: body, reference, in: schema)
     case .jsonPatch(_, let patch):
-      try askUpdate(of: reference, index, former)
+      try askUpdate(of: reference, index, former, schema)
       try askKeys(of: patch, reference, in: schema)
     case .set(_, let keyPath, _):
       try askPlace(reference, keyPath, index, former: former, present: present, in: schema)
@@ -56,13 +61,13 @@ struct WriteInquiry {
     case .removeIndexes(_, let keyPath, _), .removeMembers(_, let keyPath, _):
       try askPlace(reference, keyPath, index, former: former, present: present, in: schema)
     case .delete:
+      try requireReadable(reference, in: former, schema)
       guard let record = former.record(reference) else { return }
-      try requireReadable(reference, in: former)
       guard access.permits(.delete, reference, record, in: former) else { throw Self.forbidden("delete", reference) }
     case .willChange(_, let key), .didChange(_, let key):
-      try askUpdate(of: reference, index, former)
+      try askUpdate(of: reference, index, former, schema)
       try askKeys([key], reference, in: schema)
-    case .require: try requireReadable(reference, in: former)
+    case .require: try requireReadable(reference, in: former, schema)
     // A part of the write before it, which was asked.
     case .lifetime: break
     }
@@ -72,6 +77,7 @@ struct WriteInquiry {
     of reference: Reference, _ index: Int, former: some ObjectReader, present: some ObjectReader, in schema: Schema
   ) throws(ModelError) {
     if former.record(reference) != nil, !isReadable(reference, in: former) { throw Self.forbidden("create", reference) }
+    made.insert(reference)
     guard let entity = schema.entity(of: reference) else { return }
     guard access.permits(.create, of: entity) ?? true else { throw Self.forbidden("create", reference) }
     // What is there is refused for that.
@@ -80,18 +86,27 @@ struct WriteInquiry {
   }
 
   private mutating func askUpdate(
-    of reference: Reference, _ index: Int, _ former: some ObjectReader
+    of reference: Reference, _ index: Int, _ former: some ObjectReader, _ schema: Schema
   ) throws(ModelError) {
-    guard updated[reference] == nil, let record = former.record(reference) else { return }
-    try requireReadable(reference, in: former)
+    guard updated[reference] == nil else { return }
+    try requireReadable(reference, in: former, schema)
+    guard let record = former.record(reference) else { return }
     guard access.permits(.update, reference, record, in: former, before: (record, former)) else {
       throw Self.forbidden("update", reference)
     }
     updated[reference] = index
   }
 
-  private mutating func requireReadable(_ reference: Reference, in former: some ObjectReader) throws(ModelError) {
-    guard former.record(reference) != nil, !isReadable(reference, in: former) else { return }
+  /// Throws `unknown-object` for what may not be read and, in its turn, for what is not there: which of the two it is
+  /// would show by what is found wrong first. The entities of a schema are no secret.
+  private mutating func requireReadable(
+    _ reference: Reference, in former: some ObjectReader, _ schema: Schema
+  ) throws(ModelError) {
+    if former.record(reference) == nil {
+      guard !made.contains(reference), schema.entity(named: reference.entity) != nil else { return }
+    } else {
+      guard !isReadable(reference, in: former) else { return }
+    }
     throw ModelError(.unknownObject, "there is no object \(reference)", object: reference)
   }
 
@@ -111,7 +126,7 @@ struct WriteInquiry {
     _ reference: Reference, _ keyPath: String, _ index: Int, former: some ObjectReader, present: some ObjectReader,
     in schema: Schema
   ) throws(ModelError) {
-    try requireReadable(reference, in: former)
+    try requireReadable(reference, in: former, schema)
     // What is wrong with the path itself is for the writer to say.
     guard let start = present.record(reference)?.entity, let path = try? schema.resolve(keyPath, from: start) else {
       return
@@ -127,7 +142,7 @@ struct WriteInquiry {
       guard let found = present.record(next)?.entity else { return }
       (owner, entity) = (next, found)
     }
-    try askUpdate(of: owner, index, former)
+    try askUpdate(of: owner, index, former, schema)
     guard let key = path.keys.last, entity.keys.indices.contains(key) else { return }
     guard access.maySet(key, of: entity) else { throw Self.forbidden(key, of: entity, owner) }
   }
@@ -238,9 +253,26 @@ struct WriteInquiry {
     }
   }
 
-  /// Asks whether an object may be made at all that an operation cannot make as it is asked to: the rules come before
-  /// what is wrong with the values. The object is then the one of those values that are right.
-  func ask(afterFailureOf operation: Operation, former: some ObjectReader, in schema: Schema) throws(ModelError) {
+  /// Asks whether the objects may be made at all that a transaction would make which cannot be applied: the rules come
+  /// before conditions, and before what is wrong with the values. Each is taken as its operation has it, with those
+  /// values that are right.
+  func ask(
+    afterFailureOf operations: some Collection<Operation>, former: some ObjectReader, in schema: Schema
+  ) throws(ModelError) {
+    for (index, operation) in operations.enumerated() {
+      do throws(ModelError) {
+        try ask(afterFailureOf: operation, former: former, in: schema)
+      } catch {
+        var located = error
+        located.operation = index
+        throw located
+      }
+    }
+  }
+
+  private func ask(
+    afterFailureOf operation: Operation, former: some ObjectReader, in schema: Schema
+  ) throws(ModelError) {
     switch operation {
     case .create(let reference, let body): try askIntent(reference, body, former, schema)
     case .put(let reference, let body) where former.record(reference) == nil:

@@ -25,7 +25,12 @@ public struct Model: Sendable {
     _ transaction: Transaction, limits: TransactionLimits = .unlimited, at milliseconds: Int64 = 0
   ) throws(ModelError) -> Commit {
     let inquiry = try transaction.access.map { access throws(ModelError) in try ask(access, about: transaction) }
-    for precondition in transaction.preconditions { try check(precondition) }
+    do throws(ModelError) {
+      for precondition in transaction.preconditions { try check(precondition) }
+    } catch {
+      try ask(inquiry, aboutMakingIn: transaction)
+      throw error
+    }
     var application = TransactionApplication(
       taking: &state, revision: revision + 1, milliseconds: milliseconds, limits: limits, inquiry: inquiry)
     do throws(ModelError) {
@@ -33,6 +38,7 @@ public struct Model: Sendable {
     } catch {
       application.undo()
       application.giveBack(to: &state)
+      try ask(inquiry, aboutMakingIn: transaction)
       throw transaction.access == nil ? error : WriteInquiry.guarded(error)
     }
     application.giveBack(to: &state)
@@ -47,12 +53,28 @@ public struct Model: Sendable {
       do throws(ModelError) {
         try inquiry.ask(operation, index, former: state, present: state, in: schema)
       } catch {
+        try ask(inquiry, aboutMakingIn: transaction, before: index)
         var located = error
         if transaction.operations.count > 1 { located.operation = index }
         throw located
       }
     }
     return inquiry
+  }
+
+  /// Asks, of a transaction that is refused, whether its operations may make what they would, up to `end`.
+  private func ask(
+    _ inquiry: WriteInquiry?, aboutMakingIn transaction: Transaction, before end: Int? = nil
+  ) throws(ModelError) {
+    guard let inquiry else { return }
+    do throws(ModelError) {
+      let operations = transaction.operations.prefix(end ?? transaction.operations.count)
+      try inquiry.ask(afterFailureOf: operations, former: state, in: schema)
+    } catch {
+      var located = error
+      if transaction.operations.count == 1 { located.operation = nil }
+      throw located
+    }
   }
 
   private func check(_ precondition: Precondition) throws(ModelError) {

@@ -25,10 +25,25 @@ extension StateEditor {
     guard entity.isKind(of: destination) else {
       throw invalid(.wrongEntity, "'\(key.name)' wants a \(destination), and \(reference) is none")
     }
-    guard state.record(reference) != nil else {
+    guard state.record(reference) != nil, mayName(reference, key, owner) else {
       throw invalid(.invalidValue, "'\(key.name)': there is no object \(reference)")
     }
     return reference
+  }
+
+  /// Whether the writer may name an object that is there as a value: to a writer who may not read it, it is not there,
+  /// unless the key had it before the transaction.
+  private func mayName(_ reference: Reference, _ key: Key, _ owner: Reference) -> Bool {
+    guard let viewer else { return true }
+    let former = former
+    // What the transaction itself has made may be named.
+    guard let record = former.record(reference), !viewer.mayRead(reference, record, in: former) else { return true }
+    guard let holder = former.record(owner), let index = holder.entity.indexOfKey(key.name) else { return false }
+    switch former.value(of: holder, owner, key: index) {
+    case .reference(let old): return old == reference
+    case .members(let list): return list.contains(.reference(reference))
+    default: return false
+    }
   }
 
   /// Sets a to-one, and the other sides where it has an inverse: the old partner lets go, and so does the partner that

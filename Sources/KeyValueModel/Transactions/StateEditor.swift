@@ -11,6 +11,8 @@ struct StateEditor {
   var budget: TransactionBudget
   /// The objects that were written, as they stood before the transaction.
   private(set) var before = RecordLog()
+  /// What the writer may read; nil where that is everything.
+  var viewer: Viewer?
   /// The members of collections without inverse that came and went, for `undo`.
   private var moves: [Move] = []
   /// The objects that were deleted.
@@ -53,6 +55,9 @@ struct StateEditor {
       state.replace(reference, with: record)
     }
   }
+
+  /// The state as it was before the transaction.
+  var former: FormerState { FormerState(before: before, state: state) }
 
   // MARK: Operations
 

@@ -24,6 +24,7 @@ struct TransactionApplication {
     self.inquiry = inquiry
     writer = ObjectWriter(
       editor: StateEditor(taking: &state, revision: revision, milliseconds: milliseconds, limits: limits))
+    writer.editor.viewer = inquiry?.viewer
   }
 
   /// Puts the state where the caller has it, and has none any more.
@@ -45,7 +46,7 @@ struct TransactionApplication {
       position = index
       do throws(ModelError) {
         try ask(operation, index)
-        try applyOrAsk(operation, index < preparations.count ? preparations[index] : .none)
+        try apply(operation, index < preparations.count ? preparations[index] : .none)
       } catch {
         var located = error
         if operations.count > 1 { located.operation = index }
@@ -60,15 +61,6 @@ struct TransactionApplication {
       throw error
     }
     try askRules(after: operations)
-  }
-
-  private mutating func applyOrAsk(_ operation: Operation, _ preparation: Preparation) throws(ModelError) {
-    do throws(ModelError) {
-      try apply(operation, preparation)
-    } catch {
-      try inquiry?.ask(afterFailureOf: operation, former: former, in: writer.editor.state.schema)
-      throw error
-    }
   }
 
   private mutating func ask(_ operation: Operation, _ index: Int) throws(ModelError) {
@@ -181,18 +173,7 @@ struct TransactionApplication {
     results.append(reference)
   }
 
-  private var former: FormerState { FormerState(before: writer.editor.before, state: writer.editor.state) }
-
-  /// The state as it was before the transaction.
-  private struct FormerState: ObjectReader {
-    let before: RecordLog
-    let state: ModelState
-
-    func record(_ reference: Reference) -> ObjectRecord? {
-      if let former = before[reference] { return former }
-      return state.record(reference)
-    }
-  }
+  private var former: FormerState { writer.editor.former }
 }
 
 extension Operation {

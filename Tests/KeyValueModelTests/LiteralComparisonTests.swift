@@ -17,6 +17,8 @@ struct LiteralComparisonTests {
           season: { type: date, enum: ["2010-03-01", "2010-06-01T00:00:00Z"] }
           extra:  { type: json }
           tags:   { toMany: string }
+          flags:  { toMany: string, enum: [red, green] }
+          lanes:  { toMany: integer, ordered: true }
           owner:  { toOne: Person, inverse: ports }
           double: { computed: size * 2 }
       Person:
@@ -47,6 +49,18 @@ struct LiteralComparisonTests {
       ("size == 1.5", "1:9: 'size' is an integer and never 1.5"),
       ("18446744073709551615u != size", "1:1: 'size' is an integer and never 18446744073709551615u"),
       ("double == 0.5", "1:11: 'double' is an integer and never 0.5"),
+      ("flags.exists(f, f == 'blue')", "1:22: a member of 'flags' is never 'blue': its enum has \"red\", \"green\""),
+      (
+        "owner.ports.all(p, p.flags.filter(f, f != null)[0] != 'gren')",
+        "1:55: a member of 'flags' is never 'gren': its enum has \"red\", \"green\"; did you mean 'green'?"
+      ),
+      ("lanes[0] == 1.5", "1:13: a member of 'lanes' is an integer and never 1.5"),
+      ("size(tags) == 1.5", "1:15: a whole number is never 1.5"),
+      ("-0.5 != size + 1", "1:1: a whole number is never -0.5"),
+      ("name.size() == 1e30", "1:16: a whole number is never 1e+30"),
+      ("int(depth) == 18446744073709551615u", "1:15: a whole number is never 18446744073709551615u"),
+      ("uint(size) == -1", "1:15: a whole number is never -1"),
+      ("tags.map(t, size(t)).exists(n, n == 0.1)", "1:37: a whole number is never 0.1"),
       ("owner == 'Person'", "1:10: 'Person' is no reference such as Person/1"),
       ("owner != 'Port/1'", "1:10: 'Port/1' is no Person, which stands on the other side"),
       ("owner.next == 'Persn/1'", "1:15: there is no entity 'Persn'; did you mean 'Person'?"),
@@ -87,6 +101,9 @@ struct LiteralComparisonTests {
       "season == timestamp('2010-06-01T02:00:00+02:00')",
       "season == timestamp('2010-03-01T00:00:00Z')", "since < timestamp('2010-03-01T12:00:00Z')", "name == 'Port/1'",
       "owner.next == this.owner", "size > 9223372036854775807",
+      "size(tags) == 2.0", "size(tags) < 1.5", "size + 1 == 3u", "uint(size) == 18446744073709551615u", "1 == 1.5",
+      "uint(size) == 1", "flags.exists(f, f == 'red')", "'blue' in flags", "lanes.exists(state, state == 4)",
+      "flags.map(f, f + '').exists(f, f == 'blue')", "lanes[0] < 1.5", "math.round(depth) == 1.5",
     ])
   func holding(text: String) throws {
     #expect(try Self.mistake(text) == nil)

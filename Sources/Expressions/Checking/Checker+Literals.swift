@@ -16,11 +16,34 @@ extension Checker {
   /// What is known of an operand; nil where that is no more than its type.
   private func compared(_ operand: ExpressionNode) -> ComparedValue? {
     if case .object(let entity) = names.types[operand.id] { return .object(entity) }
+    if case .literal = operand.kind { return nil }
+    if let source = source(of: operand) { return source }
+    switch names.types[operand.id] {
+    case .int: return .whole(isSigned: true)
+    case .uint: return .whole(isSigned: false)
+    default: return nil
+    }
+  }
+
+  /// What an operand's value is read from; nil where it is worked out.
+  private func source(of operand: ExpressionNode) -> ComparedValue? {
     switch (operand.kind, names.meanings[operand.id]) {
     case (_, .variable(let name, _)): return .variable(name)
+    case (_, .local(let number)): return origin(ofLocal: number)
     case (.select(let holder, let field), .field):
       guard case .object(let entity) = names.types[holder.id] else { return nil }
       return .field(field, inObject: entity)
+    case (.index(let list, _), _): return members(of: list)
+    default: return nil
+    }
+  }
+
+  /// What the members of a list are read from; nil where they are worked out.
+  func members(of list: ExpressionNode) -> ComparedValue? {
+    if case .comprehension(let macro) = list.kind, macro.function == .filter { return members(of: macro.range) }
+    switch source(of: list) {
+    case .variable(let name): return .memberOfVariable(name)
+    case .field(let name, let entity): return .memberOfField(name, inObject: entity)
     default: return nil
     }
   }

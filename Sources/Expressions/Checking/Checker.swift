@@ -6,6 +6,8 @@ struct Checker {
     let name: String
     let number: Int
     let type: ExpressionType
+    /// The key whose members it is one of, where that is known.
+    let origin: ComparedValue?
   }
 
   let expression: Expression
@@ -89,12 +91,16 @@ struct Checker {
     locals.last { $0.name == name }.map { ($0.number, $0.type) }
   }
 
-  /// The types within the scope of a new variable.
+  /// What the members of a comprehension's variable, by its number, are of.
+  func origin(ofLocal number: Int) -> ComparedValue? { locals.last { $0.number == number }?.origin }
+
+  /// The types within the scope of a comprehension's variable.
   private mutating func binding(
-    _ name: String, _ type: ExpressionType, _ node: ExpressionNode, _ nodes: [ExpressionNode?]
+    _ macro: Comprehension, _ type: ExpressionType, _ node: ExpressionNode, _ nodes: [ExpressionNode?]
   ) -> [ExpressionType?] {
     names.meanings[node.id] = .binds(locals.count)
-    locals.append(Local(name: name, number: locals.count, type: type))
+    locals.append(
+      Local(name: macro.variable, number: locals.count, type: type, origin: members(of: macro.range)))
     defer { locals.removeLast() }
     return nodes.map { node in node.map { self.type(of: $0) } }
   }
@@ -108,7 +114,7 @@ struct Checker {
     case .dyn: element = .dyn
     default: element = fault("\(macro.function.rawValue)() takes a list or a map, not \(range)", macro.range)
     }
-    let types = binding(macro.variable, element, node, [macro.predicate, macro.transform])
+    let types = binding(macro, element, node, [macro.predicate, macro.transform])
     if let predicate = macro.predicate, let type = types[0], !type.isAssignable(to: .bool) {
       _ = fault("the condition of \(macro.function.rawValue)() must be a bool, not \(type)", predicate)
     }

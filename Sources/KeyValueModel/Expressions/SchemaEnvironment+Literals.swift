@@ -8,8 +8,12 @@ extension SchemaEnvironment {
   func mistake(comparing operand: ComparedValue, with literal: ExpressionValue, isEquality: Bool) -> String? {
     switch operand {
     case .object(let entity): mistake(comparingObjectsOf: entity, with: literal)
+    case .memberOfVariable(let name): isEquality ? mistake(inMembersOf: name, of: entity.name, literal) : nil
+    case .memberOfField(let name, let entity): isEquality ? mistake(inMembersOf: name, of: entity, literal) : nil
     case .variable(let name): isEquality ? mistake(inKey: name, of: entity.name, literal) : nil
     case .field(let name, let entity): isEquality ? mistake(inKey: name, of: entity, literal) : nil
+    case .whole(let isSigned):
+      isEquality && !Self.isInteger(literal, isSigned) ? "a whole number is never \(literal.debugText)" : nil
     }
   }
 
@@ -29,8 +33,24 @@ extension SchemaEnvironment {
     if key.valueType == .attribute(.integer), !Self.isInteger(literal) {
       return "'\(name)' is an integer and never \(literal.debugText)"
     }
-    guard case .attribute(let attribute) = key.kind, let allowed = attribute.allowedValues else { return nil }
-    guard !allowed.contains(where: { Self.isEqual($0, attribute.type, literal) }) else { return nil }
+    guard case .attribute(let attribute) = key.kind else { return nil }
+    return mistake(in: "'\(name)'", attribute, literal)
+  }
+
+  private func mistake(inMembersOf name: String, of entity: String, _ literal: ExpressionValue) -> String? {
+    guard let entity = schema.entity(named: entity), let index = entity.indexOfKey(name),
+      case .toMany(let toMany) = entity.keys[index].kind, case .value(let attribute) = toMany.member
+    else { return nil }
+    if attribute.type == .integer, !Self.isInteger(literal) {
+      return "a member of '\(name)' is an integer and never \(literal.debugText)"
+    }
+    return mistake(in: "a member of '\(name)'", attribute, literal)
+  }
+
+  private func mistake(in subject: String, _ attribute: Attribute, _ literal: ExpressionValue) -> String? {
+    guard let allowed = attribute.allowedValues,
+      !allowed.contains(where: { Self.isEqual($0, attribute.type, literal) })
+    else { return nil }
     let words = allowed.map(\.json)
     var hint = ""
     if case .string(let text) = literal {
@@ -38,15 +58,17 @@ extension SchemaEnvironment {
         for: text,
         among: allowed.compactMap { value in if case .string(let word) = value { word } else { nil } })
     }
-    return "'\(name)' is never \(literal.debugText): its enum has \(words.joined(separator: ", "))\(hint)"
+    return "\(subject) is never \(literal.debugText): its enum has \(words.joined(separator: ", "))\(hint)"
   }
 
   /// Whether an integer of 64 bits may equal a literal, as far as that is a number.
-  private static func isInteger(_ literal: ExpressionValue) -> Bool {
+  private static func isInteger(_ literal: ExpressionValue, _ isSigned: Bool = true) -> Bool {
     switch literal {
-    case .uint(let number): Int64(exactly: number) != nil
+    case .uint(let number): !isSigned || Int64(exactly: number) != nil
+    case .int(let number): isSigned || number >= 0
     // Beyond 2^53 an integer is compared as a double, and rounded first.
-    case .double(let number): number.rounded() == number && number.magnitude <= 0x1p63
+    case .double(let number):
+      number.rounded() == number && number <= (isSigned ? 0x1p63 : 0x1p64) && number >= (isSigned ? -0x1p63 : 0)
     default: true
     }
   }

@@ -52,7 +52,12 @@ final class EvaluationPass: @unchecked Sendable {
         noteFailure(of: expression)
         return .null
       }
-      return value
+      guard let declared = computed.conversion else { return value }
+      guard let converted = Value(value, as: declared) else {
+        noteFailure(of: expression)
+        return .null
+      }
+      return expressionValue(of: converted, definition.valueType)
     }
     try budget.spend()
     let value = reader.value(of: record, reference, key: key, latest: &latest)

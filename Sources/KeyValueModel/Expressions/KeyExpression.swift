@@ -19,6 +19,8 @@ package final class KeyExpression: Sendable {
 
   /// What its values are.
   package let type: ValueType
+  /// Whether its values are unsigned integers, which go beyond those of 64 bits.
+  let isUnsigned: Bool
   /// What it reads of the object.
   package let reads: KeyTree
   /// Whether it reads more than the object's own keys, which is what may be worth remembering.
@@ -49,6 +51,7 @@ package final class KeyExpression: Sendable {
     }
     self.limits = limits
     type = ValueType(whole.type)
+    isUnsigned = whole.type == .uint
     let (rest, functions) = whole.extractingCollectionFunctions()
     if !functions.isEmpty, let calls = Self.calls(functions, of: entity, in: schema, limits) {
       expression = rest
@@ -102,7 +105,7 @@ package final class KeyExpression: Sendable {
 
   /// The value for an object; null where the expression fails. `latest` grows to the last revision of what was read.
   func value(
-    of reference: Reference, _ record: ObjectRecord, as declared: AttributeType? = nil, in reader: any ObjectReader,
+    of reference: Reference, _ record: ObjectRecord, as declared: AttributeType?, in reader: any ObjectReader,
     latest: inout Revision
   ) -> Value {
     let pass = EvaluationPass(reader: reader, latest: latest)

@@ -5,6 +5,12 @@ extension Value {
   /// by RFC 3339, objects by their references. Nil where there is none, as for bytes, an infinite double or a map whose
   /// keys are no strings, where it is too large, or where it does not have the declared type.
   init?(_ value: ExpressionValue, as declared: AttributeType?) {
+    if let declared, declared != .json {
+      switch value {
+      case .list, .lazyList, .map: return nil
+      default: break
+      }
+    }
     // A list may hold one list many times without taking room for it; as JSON it does.
     var room = Self.expressionValueNodes
     guard let plain = Self.plain(value, room: &room) else { return nil }

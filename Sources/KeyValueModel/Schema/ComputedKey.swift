@@ -16,6 +16,8 @@ public struct ComputedKey: Sendable {
   var formula: Formula?
   /// What the value is.
   public internal(set) var type: ValueType?
+  /// The declared type where what the formula gives may be of another: the value is then made one of it, or null.
+  private(set) var conversion: AttributeType?
   /// What the value is read from.
   package internal(set) var reads = KeyTree()
   /// What else makes the key notify: what the same key reads in parents (KVO guide, "Registering Dependent Keys").
@@ -24,5 +26,23 @@ public struct ComputedKey: Sendable {
   init(text: String, declaredType: AttributeType?) {
     self.text = text
     self.declaredType = declaredType
+  }
+
+  /// Finds out whether the formula, which is known by now, may give what the declared type does not have.
+  mutating func findConversion() {
+    guard let declaredType, declaredType != .json, let formula else { return }
+    let mayDiffer =
+      switch formula {
+      // Sums and unsigned integers go beyond the integers of 64 bits.
+      case .path(let path): type == .attribute(.json) || path.operation?.function == .sum && declaredType == .integer
+      case .expression(let expression): type == .attribute(.json) || expression.isUnsigned
+      }
+    conversion = mayDiffer ? declaredType : nil
+  }
+
+  /// A value in the form of the declared type; nil where it has another one.
+  func converting(_ value: Value) -> Value? {
+    guard let conversion, !value.isNull else { return value }
+    return try? Attribute(type: conversion).accepting(value)
   }
 }

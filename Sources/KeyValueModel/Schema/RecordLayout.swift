@@ -42,7 +42,9 @@ final class RecordLayout: Sendable {
     var names: [UInt8] = []
     for key in keys {
       let (pathStart, nameStart) = (paths.count, names.count)
-      if case .computed(let computed) = key.kind, case .path(let path)? = computed.formula, path.operation == nil {
+      if case .computed(let computed) = key.kind, case .path(let path)? = computed.formula, path.operation == nil,
+        computed.conversion == nil
+      {
         paths += path.keys
       }
       names += Array(",\"\(key.name)\":".utf8)

@@ -111,6 +111,7 @@ extension SchemaCompiler {
           else { continue }
           computed.inheritedReads.append(inherited.reads)
         }
+        computed.findConversion()
         drafts[position].keys[keyIndex].kind = .computed(computed)
         checkType(of: computed, drafts[position].keys[keyIndex].name, in: position)
       }

@@ -134,8 +134,9 @@ extension ObjectReader {
       return .null
     }
     switch formula {
-    case .path(let path): return value(of: reference, at: path, latest: &latest)
-    case .expression(let expression): return expression.value(of: reference, record, in: self, latest: &latest)
+    case .path(let path): return computed.converting(value(of: reference, at: path, latest: &latest)) ?? .null
+    case .expression(let expression):
+      return expression.value(of: reference, record, as: computed.conversion, in: self, latest: &latest)
     }
   }
 

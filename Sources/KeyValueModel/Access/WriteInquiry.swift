@@ -103,7 +103,7 @@ struct WriteInquiry {
     _ reference: Reference, in former: some ObjectReader, _ schema: Schema
   ) throws(ModelError) {
     if former.record(reference) == nil {
-      guard !made.contains(reference), schema.entity(named: reference.entity) != nil else { return }
+      guard !made.contains(reference), schema.entity(of: reference) != nil else { return }
     } else {
       guard !isReadable(reference, in: former) else { return }
     }

@@ -16,6 +16,10 @@ package protocol SharedJournal: TransactionJournal {
   /// How often the revocations were changed by any node, as far as this one has heard.
   var revocationChanges: UInt64 { get }
 
+  /// Where the nodes are reached that have used the journal in the last quarter of a minute. Throws `refused` where
+  /// that cannot be found out.
+  func nodes() throws(JournalError) -> [String]
+
   /// For how long nothing has been heard of where the journal is kept.
   var silence: Duration { get }
 }

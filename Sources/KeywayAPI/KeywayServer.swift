@@ -134,13 +134,14 @@ package final class KeywayServer: Sendable {
     let numbers = shared == nil ? nil : StreamNumbers(node: node.url, random: random())
     hub = StreamHub(limits: configuration.limits, ledger: ledger, numbers: numbers?.first ?? 0, logger: logger)
     let services = StreamServices(
-      hub: hub, ledger: ledger, epoch: journal.identity.epoch, limits: configuration.streams, now: now, random: random)
+      hub: hub, ledger: ledger, epoch: journal.identity.epoch, limits: configuration.streams, mark: node.mark,
+      now: now, random: random)
     let streams = Streams(services, journal: journal)
     store = Store(
       schema: schema, journal: journal, limits: configuration.storeLimits,
       publisher: NodePublisher(streams: streams, node: node), streams: numbers,
       now: { Identifiers.epochMilliseconds }, notify: { Self.note($0, conditions) })
-    let pages = PageStore(limits: configuration.pages, ledger: ledger, now: now, random: random)
+    let pages = PageStore(limits: configuration.pages, ledger: ledger, mark: node.mark, now: now, random: random)
     let idempotency = IdempotencyStore(limits: configuration.idempotency, ledger: ledger, now: now)
     api = RequestRouter(
       store: store, node: node, streams: streams, hub: hub, pages: pages, idempotency: idempotency,
@@ -154,11 +155,7 @@ package final class KeywayServer: Sendable {
       rates: rates, node: node)
     (self.access, self.rates, self.files, self.node) = (access, rates, files, node)
     accessLog = log.map { AccessLogger(configuration.accessLog, output: $0) }
-    if let plan {
-      node.follow(plan, store, access.revocations, conditions) { [api] attachments in
-        api.restore(attachments, at: Identifiers.epochMilliseconds)
-      }
-    }
+    if let plan { Self.follow(plan, node, store, access.revocations, conditions, api) }
     // The journal is not asked again: others that write to it may have begun it meanwhile.
     if case .serving = store.condition {
       _ = try Self.recover(store, api, schemaText)
@@ -178,6 +175,15 @@ package final class KeywayServer: Sendable {
     Self.collect(conditions, log, http, in: registry)
     housekeeper.start()
     node.begin(store)
+  }
+
+  private static func follow(
+    _ plan: Following.Plan, _ node: Node, _ store: Store, _ revocations: Revocations, _ conditions: ConditionLog,
+    _ api: RequestRouter
+  ) {
+    node.follow(plan, store, revocations, conditions) { [api] attachments in
+      api.restore(attachments, at: Identifiers.epochMilliseconds)
+    }
   }
 
   private static func access(

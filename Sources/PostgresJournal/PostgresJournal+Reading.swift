@@ -153,7 +153,9 @@ extension PostgresJournal {
     guard (try? requireUse()) != nil else { return false }
     let known = state.withLock { $0.known }
     let head = try Self.head(connection, options.patience)
-    return (try? note(head, asked: known)) != nil
+    guard (try? note(head, asked: known)) != nil else { return false }
+    try register.note(connection)
+    return true
   }
 
   /// Takes note of a head that was asked for when this node knew the record `known`. Throws `damaged` where it is not

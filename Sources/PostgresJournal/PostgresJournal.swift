@@ -43,6 +43,7 @@ package final class PostgresJournal: SharedJournal {
 
   let pool: PostgresPool
   let options: Options
+  let register: NodeRegister
   let state: Locked<State>
   let arrivals = ArrivalSignal()
   let ending: Locked<(@Sendable (String) -> Void)?> = Locked(nil)
@@ -70,6 +71,7 @@ package final class PostgresJournal: SharedJournal {
     _ address: String, _ options: Options, _ identity: () -> JournalIdentity?
   ) throws(JournalError) {
     self.options = options
+    register = NodeRegister(url: options.node, patience: options.patience)
     pool = PostgresPool(address)
     do throws(PostgresError) {
       let (head, text) = try Self.open(pool, options, identity)

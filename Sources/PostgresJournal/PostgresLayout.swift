@@ -7,6 +7,9 @@ enum PostgresLayout {
   /// Moves on with every change of the tables that an earlier program would not understand.
   static let version: Int64 = 1
 
+  /// Where the nodes are reached that use the journal, and when they said so last.
+  static let nodes = "CREATE TABLE IF NOT EXISTS keyway.nodes (url text PRIMARY KEY, heard timestamptz NOT NULL)"
+
   /// Makes the tables where they are not there.
   static let statements = [
     "CREATE SCHEMA IF NOT EXISTS keyway",
@@ -43,6 +46,7 @@ enum PostgresLayout {
     CREATE TABLE IF NOT EXISTS keyway.revocations (
       subject bytea PRIMARY KEY, milliseconds bigint NOT NULL, digest bigint NOT NULL)
     """,
+    nodes,
     // Its row is locked by what changes snapshots, so that they do not get in the way of one another.
     "CREATE TABLE IF NOT EXISTS keyway.maintenance (one bigint PRIMARY KEY)",
     "INSERT INTO keyway.maintenance VALUES (1) ON CONFLICT DO NOTHING",

@@ -8,6 +8,18 @@ final class Followers: Sendable {
     var revision: Revision
     /// When it asked last, in nanoseconds of the clock.
     var heard: UInt64
+    /// The nodes that follow it, or one that does.
+    var below: [String] = []
+  }
+
+  /// What came of a follower's request.
+  enum Note {
+    /// It is known already.
+    case known
+    /// It is new, or others follow it than before.
+    case new
+    /// There are too many others.
+    case refused
   }
 
   private struct State {
@@ -40,17 +52,22 @@ final class Followers: Sendable {
       .map { ($0.key, $0.value) }
   }
 
-  /// Notes that one has asked for what comes after a revision. False where there are too many others.
-  func note(_ name: String, at revision: Revision) -> Bool {
+  /// The names of those that are there now, and of the nodes that follow them.
+  var names: [String] { wasHeard ? present.flatMap { [$0.name] + $0.follower.below } : [] }
+
+  /// Notes that one has asked for what comes after a revision, and which nodes follow it.
+  func note(_ name: String, at revision: Revision, below: [String] = []) -> Note {
     let present = now()
     return state.withLock { state in
       if state.followers[name] == nil, state.followers.count >= limit {
         state.followers = state.followers.filter { $0.value.heard >= present &- Self.memory }
-        guard state.followers.count < limit else { return false }
+        guard state.followers.count < limit else { return .refused }
       }
-      state.followers[name] = Follower(revision: revision, heard: present)
+      let former = state.followers[name]
+      let isKnown = former.map { $0.below == below && $0.heard >= present &- Self.memory } ?? false
+      state.followers[name] = Follower(revision: revision, heard: present, below: below)
       state.wasHeard = true
-      return true
+      return isKnown ? .known : .new
     }
   }
 }

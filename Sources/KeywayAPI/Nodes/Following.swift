@@ -52,8 +52,7 @@ package final class Following: Sendable {
   let plan: Plan
   private let store: Store
   private let revocations: Revocations
-  /// Where this node is reached.
-  private let url: String
+  private let directory: NodeDirectory
   private let conditions: ConditionLog
   private let now: @Sendable () -> UInt64
   private let restore: @Sendable ([StoredAttachment]) -> Void
@@ -67,13 +66,13 @@ package final class Following: Sendable {
   /// A store that is to follow; `restore` gets what was kept with the commits that it takes over, `now` gives
   /// nanoseconds that only grow.
   init(
-    _ plan: Plan, store: Store, revocations: Revocations, url: String, conditions: ConditionLog,
+    _ plan: Plan, store: Store, revocations: Revocations, directory: NodeDirectory, conditions: ConditionLog,
     now: @escaping @Sendable () -> UInt64, restore: @escaping @Sendable ([StoredAttachment]) -> Void
   ) {
     self.plan = plan
     self.store = store
     self.revocations = revocations
-    self.url = url
+    self.directory = directory
     self.conditions = conditions
     self.now = now
     self.restore = restore
@@ -152,10 +151,13 @@ package final class Following: Sendable {
     guard let digest = try store.journal.digest(at: revision) else {
       throw NodeFault("this node's journal does not hold revision \(revision)")
     }
-    let batch = try plan.leader.records(after: revision, digest, epoch: store.epoch, node: url)
+    let (batch, nodes) = try plan.leader.records(after: revision, digest, epoch: store.epoch, directory)
     if hasStopped { return }
     if !batch.records.isEmpty { try store.take(batch.records, restore: restore) }
     if batch.revocations != revocations.digest { try revocations.replace(plan.leader.revocations()) }
+    if let nodes, !directory.isCurrent(nodes) {
+      directory.follow(plan.leader.client.address, try plan.leader.nodes())
+    }
     let present = now()
     let heard = present - min(present, batch.silenceMilliseconds * 1_000_000)
     state.withLock { state in

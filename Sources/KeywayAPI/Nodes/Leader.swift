@@ -1,4 +1,5 @@
 import Foundation
+import HTTPTypes
 package import Journal
 import KeyValueModel
 
@@ -73,18 +74,36 @@ package struct Leader: Sendable {
     return true
   }
 
-  /// The records after a revision of an epoch, with the digest there. `node` is where this node is reached.
+  /// The most bytes of the nodes that follow this one, as the other is told of them; more are left out.
+  private static let belowBytes = 4_000
+
+  /// The records after a revision of an epoch, with the digest there, and what changes with the nodes that the other
+  /// one knows. It is told those that this node's directory has.
   func records(
-    after revision: Revision, _ digest: JournalDigest, epoch: String, node: String
-  ) throws(Refusal) -> RecordBatch {
-    let name = node.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+    after revision: Revision, _ digest: JournalDigest, epoch: String, _ directory: NodeDirectory
+  ) throws(Refusal) -> (batch: RecordBatch, nodes: String?) {
+    let name = directory.url.escaped
     let place = "epoch=\(epoch)&after=\(revision)&digest=\(String(digest.value, radix: 16))"
-    let answer = try send(request("/v1/nodes/records?\(place)&node=\(name)"))
+    var request = try request("/v1/nodes/records?\(place)&node=\(name)")
+    var below = ""
+    for name in directory.below.map(\.escaped) where below.utf8.count + name.utf8.count < Self.belowBytes {
+      below += below.isEmpty ? name : ",\(name)"
+    }
+    if !below.isEmpty { request.fields.append((HTTPField.Name.keywayNodes.rawName, below)) }
+    let answer = try send(request)
     do throws(NodeFault) {
-      return try RecordBatch(answer.body, after: revision, digest)
+      let batch = try RecordBatch(answer.body, after: revision, digest)
+      return (batch, answer[HTTPField.Name.keywayNodes.rawName])
     } catch {
       throw .fault(error)
     }
+  }
+
+  /// The nodes that it knows, itself first.
+  func nodes() throws(Refusal) -> [String] {
+    let object = try json("/v1/nodes")
+    guard case .array(let nodes) = object["nodes"] else { throw Self.strange }
+    return nodes.compactMap(\.text)
   }
 
   /// The revocations that count there.
@@ -141,6 +160,11 @@ package struct Leader: Sendable {
     }
     return .fault(NodeFault("it answers \(answer.status): \(detail)"))
   }
+}
+
+extension String {
+  /// The text as a part of a query or a list.
+  fileprivate var escaped: String { addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "" }
 }
 
 extension Value {

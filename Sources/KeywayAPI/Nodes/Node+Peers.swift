@@ -2,6 +2,7 @@ import Dispatch
 import HTTPServer
 import Journal
 import KeyValueModel
+import Locking
 import ModelStore
 
 /// What a peer does about a request that names a state which this node has not come to: another node may have.

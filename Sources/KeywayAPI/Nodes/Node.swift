@@ -11,13 +11,17 @@ package final class Node: Sendable {
   /// What can be set.
   let options: Options
   /// Where other nodes reach this one.
-  let url: String
+  var url: String { directory.url }
+  /// What the names of its streams and pages begin with.
+  var mark: String { directory.mark.text }
   /// Requests that wait for a state.
   let waits: RevisionWaits
   /// Followers that wait for the next commit.
   let pollers: RevisionWaits
   /// The nodes that follow this one.
   let followers: Followers
+  /// The other nodes.
+  let directory: NodeDirectory
   /// Nanoseconds that only grow.
   private let now: @Sendable () -> UInt64
   /// How this node keeps up with another, and where it passes writes on to; nil where it takes writes itself.
@@ -37,7 +41,6 @@ package final class Node: Sendable {
     self.options = options
     self.journal = journal
     self.now = now
-    url = options.url == "auto" ? Self.url(host: host, port: port) : options.url
     waits = RevisionWaits(options.waits, now: now)
     var polling = RevisionWaits.Limits()
     polling.seconds = Self.pollSeconds
@@ -45,6 +48,9 @@ package final class Node: Sendable {
     polling.requestsPerClient = options.followers
     pollers = RevisionWaits(polling, now: now)
     followers = Followers(limit: options.followers, now: now)
+    directory = NodeDirectory(
+      url: options.url == "auto" ? Self.url(host: host, port: port) : options.url, followers: followers,
+      journal: journal)
   }
 
   private static func url(host: String, port: UInt16) -> String {
@@ -59,7 +65,8 @@ package final class Node: Sendable {
     restore: @escaping @Sendable ([StoredAttachment]) -> Void
   ) {
     let following = Following(
-      plan, store: store, revocations: revocations, url: url, conditions: conditions, now: now, restore: restore)
+      plan, store: store, revocations: revocations, directory: directory, conditions: conditions, now: now,
+      restore: restore)
     let forwarder = WriteForwarder(options, store: store, following: following, now: now)
     leadership.withLock { $0 = (following, forwarder) }
   }

@@ -24,7 +24,7 @@ struct NodeHandlers: Sendable {
     return .response(
       .json([
         "epoch": .string(identity.epoch), "schema": .string(identity.schema), "node": .string(node.url),
-        "revision": .integer(Int64(store.revision)),
+        "revision": .integer(Int64(store.revision)), "nodes": .array(node.directory.urls.map { .string($0) }),
       ]))
   }
 
@@ -102,8 +102,11 @@ struct NodeHandlers: Sendable {
       throw Problem(
         .malformedQuery, "node is where the node that asks is reached, at most \(Followers.nameBytes) bytes")
     }
-    guard node.followers.note(name, at: after) else {
-      throw Problem(.overloaded, "as many nodes follow this one as nodes.followers allows")
+    switch node.followers.note(name, at: after, below: below(request.header(.keywayNodes))) {
+    case .known: break
+    // All followers shall know of it at once.
+    case .new: node.pollers.endAll()
+    case .refused: throw Problem(.overloaded, "as many nodes follow this one as nodes.followers allows")
     }
     let client = request.client
     if after >= store.revision, !request.isPostponed, node.pollers.hasRoom(for: client) {
@@ -118,6 +121,14 @@ struct NodeHandlers: Sendable {
       let response = try response(records, after: after, digest)
       try budget.reserve(response.body)
       return response
+    }
+  }
+
+  /// The nodes that follow the one that asks.
+  private func below(_ header: String?) -> [String] {
+    guard let header else { return [] }
+    return header.split(separator: ",").prefix(node.options.followers).compactMap { name in
+      String(name).removingPercentEncoding.flatMap { $0.utf8.count <= Followers.nameBytes ? $0 : nil }
     }
   }
 
@@ -179,7 +190,9 @@ struct NodeHandlers: Sendable {
     let batch = RecordBatch(
       newest: max(node.newest(store), after), silenceMilliseconds: node.silenceMilliseconds,
       revocations: revocations.digest, records: records)
-    return Response(status: .ok, fields: [.contentType: Self.octets], body: batch.encoded(after: digest))
+    return Response(
+      status: .ok, fields: [.contentType: Self.octets, .keywayNodes: node.directory.digest],
+      body: batch.encoded(after: digest))
   }
 
   private func problem(_ error: JournalError) -> Problem {

@@ -101,6 +101,12 @@ package final class RevisionWaits: Sendable {
     for wait in ended { wait.end() }
   }
 
+  /// Ends all waits before their time.
+  func endAll() {
+    let ended = state.withLock { $0.take { _ in true } }
+    for wait in ended { wait.end() }
+  }
+
   /// Ends all waits; no request waits from now on.
   func close() {
     let ended = state.withLock { state in

@@ -72,17 +72,20 @@ package final class PageStore: Sendable {
 
   let limits: Limits
   private let ledger: MemoryLedger
+  private let mark: String
   private let now: @Sendable () -> UInt64
   private let random: @Sendable () -> UInt64
   private let contents: Locked<KeptFetches>
 
-  /// A store without fetches. `now` gives seconds that only grow, `random` the words that name fetches.
+  /// A store without fetches. Their names begin with `mark`, `now` gives seconds that only grow, `random` the words
+  /// that name fetches.
   package init(
-    limits: Limits, ledger: MemoryLedger, now: @escaping @Sendable () -> UInt64,
+    limits: Limits, ledger: MemoryLedger, mark: String = "", now: @escaping @Sendable () -> UInt64,
     random: @escaping @Sendable () -> UInt64
   ) {
     self.limits = limits
     self.ledger = ledger
+    self.mark = mark
     self.now = now
     self.random = random
     contents = Locked(KeptFetches(limits: limits))
@@ -94,7 +97,7 @@ package final class PageStore: Sendable {
   /// Keeps a fetch of a client and gives the word that its pages begin with. Throws `overloaded` where there is no room
   /// that this client may take.
   func keep(_ fetch: Fetch, for client: ClientAddress) throws(Problem) -> String {
-    let word = String(random(), radix: 36)
+    let word = mark + String(random(), radix: 36)
     let now = now()
     let isKept = contents.withLock { [ledger, limits] contents in
       contents.removeExpired(at: now)
@@ -131,13 +134,16 @@ package final class PageStore: Sendable {
       return contents.fetch(word)
     }
     guard let fetch, fetch.owner == owner else {
-      throw Problem(.pageExpired, "the state of this page is no longer kept")
+      throw Self.expired
     }
     guard fetch.subject == subject, offset <= fetch.rows.references.count else {
       throw Problem(.malformedQuery, "page belongs to another fetch")
     }
     return (word, fetch, offset)
   }
+
+  /// What is answered where the state of a page is not kept.
+  static var expired: Problem { Problem(.pageExpired, "the state of this page is no longer kept") }
 
   /// Lets go of what is too old, and of what has become too large by what was written meanwhile; `written` is
   /// `Snapshot.writtenBytes` of the present state. To be called every second or so.

@@ -14,6 +14,12 @@ extension HTTPField.Name {
   package static let keywayWriter = named("Keyway-Writer")
   /// `Keyway-Lifetime`: how long the object that is written is to last.
   package static let keywayLifetime = named("Keyway-Lifetime")
+  /// `Keyway-Forwarded`: a node sends it with a request that it passes on by a name, which is answered there or not at
+  /// all.
+  static let keywayForwarded = named("Keyway-Forwarded")
+  /// `Keyway-Nodes`: on a follower's request for records the nodes that follow it, on the answer what changes with the
+  /// nodes that are known.
+  static let keywayNodes = named("Keyway-Nodes")
   /// `Idempotency-Key`: makes a retried `POST` apply once.
   package static let idempotencyKey = named("Idempotency-Key")
   /// `Idempotency-Replayed`: on a response that is given again to a retry.

@@ -2,16 +2,18 @@ import Digests
 import HTTPServer
 import Notation
 
-/// Makes and reads the names of streams in URLs: a number to find the stream by, and 128 bits that nobody can guess, so
-/// that no client can change the cells of another's stream or end it.
+/// Makes and reads the names of streams in URLs: the mark of the node, a number to find the stream by, and 128 bits
+/// that nobody can guess, so that no client can change the cells of another's stream or end it.
 ///
 /// The bits are a keyed hash of the number. Nothing has to be remembered for a stream, and no stream's name says
 /// anything of another's.
 struct StreamNames: Sendable {
   private let key: [UInt64]
+  private let mark: String
 
-  /// Names that depend on 256 random bits.
-  init(random: () -> UInt64) {
+  /// Names that begin with the mark of this node and depend on 256 random bits.
+  init(mark: String, random: () -> UInt64) {
+    self.mark = mark
     key = (0..<4).map { _ in random() }
   }
 
@@ -19,12 +21,14 @@ struct StreamNames: Sendable {
   func text(of id: StreamID) -> String {
     var hash = SHA256()
     for word in key + [id.number] { hash.update(word) }
-    return "\(String(id.number, radix: 36))-\(hash.finalize().prefix(16).hexadecimal)"
+    return "\(mark)\(String(id.number, radix: 36))-\(hash.finalize().prefix(16).hexadecimal)"
   }
 
   /// The stream that has a name, open or not; nil where no stream can have it.
   func id(of text: String) -> StreamID? {
-    guard let dash = text.firstIndex(of: "-"), let number = UInt64(text[..<dash], radix: 36) else { return nil }
+    guard text.hasPrefix(mark) else { return nil }
+    let rest = text.dropFirst(mark.count)
+    guard let dash = rest.firstIndex(of: "-"), let number = UInt64(rest[..<dash], radix: 36) else { return nil }
     let id = StreamID(number)
     return self.text(of: id) == text ? id : nil
   }

@@ -17,10 +17,12 @@ final class StreamServices: Sendable {
   let now: @Sendable () -> UInt64
   private let notificationCount = Atomic<UInt64>(0)
 
-  /// `random` gives unguessable numbers, and `now` the seconds by which streams age that were cut.
+  /// Names begin with `mark`; `random` gives unguessable numbers, and `now` the seconds by which streams age that were
+  /// cut.
   init(
     hub: StreamHub, ledger: MemoryLedger = MemoryLedger(limit: .max, clientLimit: .max), epoch: String,
-    limits: StreamLimits, now: @escaping @Sendable () -> UInt64 = { Identifiers.monotonicSeconds },
+    limits: StreamLimits, mark: String = "",
+    now: @escaping @Sendable () -> UInt64 = { Identifiers.monotonicSeconds },
     random: @escaping @Sendable () -> UInt64
   ) {
     self.now = now
@@ -29,7 +31,7 @@ final class StreamServices: Sendable {
     self.limits = limits
     self.random = random
     encoder = EventEncoder(epoch: epoch, eventBytes: limits.eventBytes)
-    names = StreamNames(random: random)
+    names = StreamNames(mark: mark, random: random)
   }
 
   /// Reserves what a client's stream takes up besides its events; nil where that is not worth counting. Throws

@@ -1,0 +1,100 @@
+import Journal
+import Locking
+
+/// The other nodes that this one knows of, by the marks that the names of their streams and pages begin with.
+///
+/// A follower hears of them from the node that it follows, that one from its followers, of those that follow these too;
+/// peers find one another in their database. `followed` and `peers` are all that changes, each under its lock, which is
+/// held for a look.
+final class NodeDirectory: Sendable {
+  private struct Followed {
+    /// Where the node that this one follows is reached: by what this one was given, whatever that one says of itself.
+    let address: NodeAddress
+    /// The nodes that it knows, itself first.
+    let urls: [String]
+  }
+
+  private struct Peers {
+    var addresses: [NodeMark: NodeAddress] = [:]
+    /// When the database was asked last.
+    var asked: ContinuousClock.Instant?
+  }
+
+  /// Where other nodes reach this one.
+  let url: String
+  /// What the names of this node begin with.
+  let mark: NodeMark
+  private let followers: Followers
+  private let journal: (any SharedJournal)?
+  private let followed = Locked<Followed?>(nil)
+  private let peers = Locked(Peers())
+
+  /// A name that no node is known for has the database asked again, but no more often than this.
+  private static let pause = Duration.milliseconds(250)
+  /// The most nodes that a node takes over from the one that it follows.
+  private static let most = 1_000
+
+  /// The directory of the node that others reach at `url`.
+  init(url: String, followers: Followers, journal: (any SharedJournal)?) {
+    self.url = url
+    self.followers = followers
+    self.journal = journal
+    mark = NodeMark(of: url)
+  }
+
+  /// Whether there has been no other node.
+  var isAlone: Bool { journal == nil && !followers.wasHeard && followed.withLock { $0 == nil } }
+
+  /// All nodes that this one knows, itself first, but for its peers: what it tells its followers.
+  var urls: [String] {
+    let known = (followed.withLock { $0?.urls } ?? []) + followers.names
+    return [url] + Set(known).subtracting([url]).sorted()
+  }
+
+  /// The nodes that follow this one, or one that does.
+  var below: [String] { followers.names }
+
+  /// What changes with `urls`.
+  var digest: String { Self.digest(of: urls) }
+
+  private static func digest(of urls: [String]) -> String {
+    let bytes = Array(urls.joined(separator: "\n").utf8)
+    return String(JournalDigest.start.linked(to: bytes).value, radix: 16)
+  }
+
+  /// Whether what the node that this one follows told is what has this digest.
+  func isCurrent(_ digest: String) -> Bool {
+    followed.withLock { $0.map { Self.digest(of: $0.urls) == digest } ?? false }
+  }
+
+  /// The node at an address, which this one follows, told that it knows these, itself first.
+  func follow(_ address: NodeAddress, _ urls: [String]) {
+    followed.withLock { $0 = Followed(address: address, urls: Array(urls.prefix(Self.most))) }
+  }
+
+  /// Where the node of a mark is reached; nil where none is known. May ask the database.
+  func address(of mark: NodeMark) -> NodeAddress? {
+    if let followed = followed.withLock({ $0 }) {
+      if let url = followed.urls.first, NodeMark(of: url) == mark { return followed.address }
+      if let url = followed.urls.first(where: { NodeMark(of: $0) == mark }) { return try? NodeAddress(url) }
+    }
+    if let url = followers.names.first(where: { NodeMark(of: $0) == mark }) { return try? NodeAddress(url) }
+    return journal.flatMap { peer(mark, $0) }
+  }
+
+  private func peer(_ mark: NodeMark, _ journal: any SharedJournal) -> NodeAddress? {
+    let (known, isDue) = peers.withLock { peers -> (NodeAddress?, Bool) in
+      if let known = peers.addresses[mark] { return (known, false) }
+      if let asked = peers.asked, asked + Self.pause > .now { return (nil, false) }
+      peers.asked = .now
+      return (nil, true)
+    }
+    guard isDue, journal.silence < Peer.usualSilence, let urls = try? journal.nodes() else { return known }
+    var addresses: [NodeMark: NodeAddress] = [:]
+    for url in urls {
+      if let address = try? NodeAddress(url) { addresses[NodeMark(of: url)] = address }
+    }
+    peers.withLock { $0.addresses = addresses }
+    return addresses[mark]
+  }
+}

@@ -1,0 +1,8 @@
+package import Journal
+
+extension PostgresJournal {
+  /// See `SharedJournal.nodes()`.
+  package func nodes() throws(JournalError) -> [String] {
+    try reading { connection throws(PostgresError) in try register.urls(connection) }
+  }
+}

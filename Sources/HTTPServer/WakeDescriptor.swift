@@ -2,11 +2,12 @@ import CMicrohttpd
 import Glibc
 
 /// An eventfd: one thread waits for it, alone or in an epoll set, and any other wakes it.
-final class WakeDescriptor: Sendable {
-  let descriptor: Int32
+package final class WakeDescriptor: Sendable {
+  /// What is polled for input.
+  package let descriptor: Int32
 
   /// `nil` where the system has no descriptor left.
-  init?() {
+  package init?() {
     descriptor = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
     guard descriptor >= 0 else { return nil }
   }
@@ -16,12 +17,12 @@ final class WakeDescriptor: Sendable {
   }
 
   /// Any thread. The counter stays until it is reset, which those need not do that watch it for edges.
-  func wake() {
+  package func wake() {
     eventfd_write(descriptor, 1)
   }
 
   /// Forgets that it was woken.
-  func reset() {
+  package func reset() {
     var count: eventfd_t = 0
     eventfd_read(descriptor, &count)
   }

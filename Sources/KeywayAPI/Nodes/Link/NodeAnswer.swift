@@ -10,4 +10,9 @@ struct NodeAnswer: Sendable {
     let name = name.lowercased()
     return fields.first { $0.name.lowercased() == name }?.value
   }
+
+  /// Whether it is a stream of server-sent events, in chunks as every node sends them.
+  var isEventStream: Bool {
+    self["Content-Type"]?.hasPrefix("text/event-stream") == true && self["Transfer-Encoding"] == "chunked"
+  }
 }

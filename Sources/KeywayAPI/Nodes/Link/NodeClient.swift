@@ -63,6 +63,26 @@ package final class NodeClient: Sendable {
     return try send(bytes, request.method, on: open(), silence, receive)
   }
 
+  /// The answer to a request on a connection of its own: where that is a stream of events, with the connection and what
+  /// has come of the stream; else whole, of at most `limit` bytes.
+  func open(
+    _ request: NodeRequest, silence: Duration, limit: Int
+  ) throws(NodeFault) -> (answer: NodeAnswer, events: (NodeConnection, ArraySlice<UInt8>)?) {
+    let connection = try open()
+    defer { end(connection) }
+    try connection.send(request.bytes(to: address), before: .now + silence)
+    var reader = NodeReader(connection, silence: silence)
+    var answer = try reader.head()
+    guard answer.status != 200 || !answer.isEventStream else { return (answer, (connection, reader.rest)) }
+    var body: [UInt8] = []
+    try reader.content(of: answer, to: request.method) { piece throws(NodeFault) in
+      guard body.count + piece.count <= limit else { throw NodeFault("the answer has more than \(limit) bytes") }
+      body.append(contentsOf: piece)
+    }
+    answer.body = body
+    return (answer, nil)
+  }
+
   /// Ends all that is under way; what is asked from now on fails.
   package func cut() {
     let connections = state.withLock { state in

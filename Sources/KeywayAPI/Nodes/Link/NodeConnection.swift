@@ -5,7 +5,7 @@ final class NodeConnection: Sendable {
   /// When something has to be over.
   typealias Deadline = ContinuousClock.Instant
 
-  private let descriptor: Int32
+  let descriptor: Int32
   /// How much is received at once.
   private static let pieceBytes = 1 << 16
 
@@ -62,9 +62,34 @@ final class NodeConnection: Sendable {
     }
   }
 
+  /// What has come by now; nil where nothing has, none at the end.
+  func receiveNow() throws(NodeFault) -> [UInt8]? {
+    var bytes = [UInt8](repeating: 0, count: Self.pieceBytes)
+    let count = bytes.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress, $0.count, Int32(MSG_DONTWAIT)) }
+    guard count >= 0 else {
+      guard errno != EAGAIN, errno != EINTR else { return nil }
+      throw NodeFault("the connection was lost: \(Self.reason)")
+    }
+    bytes.removeLast(bytes.count - count)
+    return bytes
+  }
+
+  /// Has the kernel find out, within half a minute, that the other machine is gone, where nothing is sent.
+  func watchPeer() {
+    let options: [(level: Int32, name: Int32, value: Int32)] = [
+      (SOL_SOCKET, SO_KEEPALIVE, 1), (Int32(IPPROTO_TCP), TCP_KEEPIDLE, 10), (Int32(IPPROTO_TCP), TCP_KEEPINTVL, 5),
+      (Int32(IPPROTO_TCP), TCP_KEEPCNT, 3),
+    ]
+    for option in options {
+      var value = option.value
+      // A socket of the file system has none of TCP's, and needs none.
+      _ = setsockopt(descriptor, option.level, option.name, &value, socklen_t(MemoryLayout<Int32>.size))
+    }
+  }
+
   private func wait(_ events: Int16, before deadline: Deadline, isUnsent: Bool) throws(NodeFault) {
     guard try Self.isReady(descriptor, events, before: deadline) else {
-      throw NodeFault("there was no answer in time", isUnsent: isUnsent)
+      throw NodeFault("there was no answer in time", isUnsent: isUnsent, isSilence: true)
     }
   }
 

@@ -17,14 +17,31 @@ struct NodeReader {
   /// Whether everything that came was read.
   var isEmpty: Bool { position == buffer.count }
 
+  /// What came behind what was read.
+  var rest: ArraySlice<UInt8> { buffer[position...] }
+
+  /// Reads the head of an answer, and no more.
+  mutating func head() throws(NodeFault) -> NodeAnswer {
+    var answer = try anyHead()
+    // Those say that another comes (RFC 9110 §15.2).
+    while (100..<200).contains(answer.status) { answer = try anyHead() }
+    return answer
+  }
+
   /// Reads an answer to a method; its content is given to `receive` as it comes.
   mutating func answer(
     to method: String, _ receive: (ArraySlice<UInt8>) throws(NodeFault) -> Void
   ) throws(NodeFault) -> NodeAnswer {
-    var answer = try head()
-    // Those say that another comes (RFC 9110 §15.2).
-    while (100..<200).contains(answer.status) { answer = try head() }
-    guard method != "HEAD", answer.status != 204, answer.status != 304 else { return answer }
+    let answer = try head()
+    try content(of: answer, to: method, receive)
+    return answer
+  }
+
+  /// Reads the content of the answer to a method whose head was read.
+  mutating func content(
+    of answer: NodeAnswer, to method: String, _ receive: (ArraySlice<UInt8>) throws(NodeFault) -> Void
+  ) throws(NodeFault) {
+    guard method != "HEAD", answer.status != 204, answer.status != 304 else { return }
     if answer["Transfer-Encoding"]?.lowercased() == "chunked" {
       try chunks(receive)
     } else if let text = answer["Content-Length"] {
@@ -33,10 +50,9 @@ struct NodeReader {
     } else {
       throw NodeFault("the answer does not say how long it is")
     }
-    return answer
   }
 
-  private mutating func head() throws(NodeFault) -> NodeAnswer {
+  private mutating func anyHead() throws(NodeFault) -> NodeAnswer {
     var bytes = 0
     let words = try line(&bytes).split(separator: " ", maxSplits: 2)
     guard words.count >= 2, words[0].hasPrefix("HTTP/1."), let status = Int(words[1]), (100...599).contains(status)

@@ -141,6 +141,7 @@ package final class KeywayServer: Sendable {
       schema: schema, journal: journal, limits: configuration.storeLimits,
       publisher: NodePublisher(streams: streams, node: node), streams: numbers,
       now: { Identifiers.epochMilliseconds }, notify: { Self.note($0, conditions) })
+    node.passNames(store, services)
     let pages = PageStore(limits: configuration.pages, ledger: ledger, mark: node.mark, now: now, random: random)
     let idempotency = IdempotencyStore(limits: configuration.idempotency, ledger: ledger, now: now)
     api = RequestRouter(
@@ -163,7 +164,7 @@ package final class KeywayServer: Sendable {
     }
     try hub.start(
       delegate: StreamMonitor(
-        store: store, streams: streams.registry, metrics: registry, conditions: conditions, logger: logger))
+        store: store, streams: streams.registry, node: node, metrics: registry, conditions: conditions, logger: logger))
     do {
       http = try Server(
         socket: socket, limits: configuration.limits, ledger: ledger, watch: watch, hub: hub, handler: api,

@@ -258,6 +258,11 @@ final class RequestRouter: RequestHandler, Sendable {
       if route.isForwarded, method != .get, method != .head, let forwarder = node.forwarder {
         return try forwarder.forward(request)
       }
+      if admission.mayAsk(requester, on: route),
+        let passed = try node.passing?.response(to: request, route, target, isStream: isStream)
+      {
+        return passed
+      }
       if let postponement = try node.postponement(of: request, store) { return postponement }
     }
     let context = RequestContext(

@@ -27,6 +27,17 @@ struct Admission: Sendable {
     }
   }
 
+  /// Whether a requester may be answered by another node: one that lacks what the resource wants of all is refused
+  /// here.
+  func mayAsk(_ requester: Requester, on route: Route) -> Bool {
+    if requester.isAdmin { return true }
+    return switch route.audience {
+    case .everybody, .visitors, .objects: true
+    case .operators, .admins: false
+    case .identities, .streams: requester.identity != nil
+    }
+  }
+
   private func refusal(of requester: Requester) -> Problem {
     requester.identity == nil
       ? AccessControl.unauthenticated : Problem(.forbidden, "this is for admins (access.admin)")

@@ -28,7 +28,7 @@ extension Node {
     package init() {}
   }
 
-  /// The bounds of writes that are passed on to the node that takes them.
+  /// The bounds of requests that are passed on: writes to the node that takes them, names to the one that made them.
   package struct ForwardingLimits: Sendable {
     /// How many are sent at a time, each on a connection of its own. `nodes.connections`.
     package var connections = 16
@@ -38,8 +38,28 @@ extension Node {
     package var waitingPerClient = 1_024
     /// How long an answer is waited for. `nodes.answerSeconds`.
     package var answerSeconds = 30
+    /// The most streams of other nodes that are sent on. `nodes.streams`.
+    package var streams = 4_096
 
     /// The defaults.
     package init() {}
+
+    /// The threads by which requests are passed on.
+    var threads: RequestLimits {
+      var limits = RequestLimits()
+      limits.threads = connections
+      limits.waiting = waiting
+      limits.waitingPerClient = waitingPerClient
+      return limits
+    }
+
+    /// The waits of answers for this node; `seconds` is how long they are.
+    func waits(seconds: Int) -> RevisionWaits.Limits {
+      var limits = RevisionWaits.Limits()
+      limits.seconds = seconds
+      limits.requests = waiting
+      limits.requestsPerClient = waitingPerClient
+      return limits
+    }
   }
 }

@@ -18,6 +18,8 @@ package final class Node: Sendable {
   let waits: RevisionWaits
   /// Followers that wait for the next commit.
   let pollers: RevisionWaits
+  /// Answers of other nodes that wait for this one to have come as far.
+  let answers: RevisionWaits
   /// The nodes that follow this one.
   let followers: Followers
   /// The other nodes.
@@ -26,6 +28,8 @@ package final class Node: Sendable {
   private let now: @Sendable () -> UInt64
   /// How this node keeps up with another, and where it passes writes on to; nil where it takes writes itself.
   private let leadership = Locked<(following: Following, forwarder: WriteForwarder)?>(nil)
+  /// Where requests are passed on that name what another node has made; nil before there is a store.
+  private let names = Locked<NamePassing?>(nil)
 
   /// For how long a follower waits for a commit, in seconds: it hears that often that nothing happened.
   private static let pollSeconds = 2
@@ -48,6 +52,7 @@ package final class Node: Sendable {
     polling.requestsPerClient = options.followers
     pollers = RevisionWaits(polling, now: now)
     followers = Followers(limit: options.followers, now: now)
+    answers = RevisionWaits(options.forwarding.waits(seconds: options.waits.seconds), now: now)
     directory = NodeDirectory(
       url: options.url == "auto" ? Self.url(host: host, port: port) : options.url, followers: followers,
       journal: journal)
@@ -67,8 +72,16 @@ package final class Node: Sendable {
     let following = Following(
       plan, store: store, revocations: revocations, directory: directory, conditions: conditions, now: now,
       restore: restore)
-    let forwarder = WriteForwarder(options, store: store, following: following, now: now)
+    let forwarder = WriteForwarder(options, store: store, following: following, answers: answers)
     leadership.withLock { $0 = (following, forwarder) }
+  }
+
+  /// From now on requests are passed on that name what another node has made. To be called before the first request.
+  func passNames(_ store: Store, _ services: StreamServices) {
+    names.withLock {
+      $0 = NamePassing(
+        options.forwarding, directory: directory, answers: answers, store: store, services: services)
+    }
   }
 
   /// Begins to follow, where it does and the store has read its journal.
@@ -81,6 +94,9 @@ package final class Node: Sendable {
 
   /// Where writes are passed on; nil where this node takes them.
   var forwarder: WriteForwarder? { leadership.withLock { $0?.forwarder } }
+
+  /// Where requests are passed on that name what another node has made; nil before there is a store.
+  var passing: NamePassing? { names.withLock { $0 } }
 
   // MARK: What it says of itself
 
@@ -141,7 +157,9 @@ package final class Node: Sendable {
     registry.set(.followers, to: Double(followers.present.count))
     registry.set(.revisionsBehind, to: Double(newest(store) - store.revision))
     registry.set(.silenceSeconds, to: Double(silenceMilliseconds) / 1_000)
-    registry.set(.forwardedWrites, to: Double(forwarder?.waitingCount ?? 0))
+    let passed = (forwarder?.waitingCount ?? 0) + (passing?.waitingCount ?? 0) + answers.count
+    registry.set(.forwardedWrites, to: Double(passed))
+    registry.set(.relayedStreams, to: Double(passing?.relay.count ?? 0))
   }
 
   // MARK: Waiting
@@ -193,14 +211,15 @@ package final class Node: Sendable {
 
   /// Ends what has waited long enough.
   func sweep() {
-    for waits in [waits, pollers, forwarder?.answers].compactMap(\.self) { waits.sweep() }
+    for waits in [waits, pollers, answers] { waits.sweep() }
   }
 
   /// A revision was published.
   func reached(_ revision: Revision) {
     waits.reached(revision)
     pollers.reached(revision)
-    forwarder?.answers.reached(revision)
+    answers.reached(revision)
+    passing?.relay.reached(revision)
   }
 
   /// Ends the waits; no request waits from now on.
@@ -211,6 +230,8 @@ package final class Node: Sendable {
 
   /// Ends what it does with other nodes.
   func stop() {
+    answers.close()
+    passing?.stop()
     guard let (following, forwarder) = leadership.withLock({ $0 }) else { return }
     forwarder.stop()
     following.stop()

@@ -12,43 +12,30 @@ final class WriteForwarder: Sendable {
   private let limits: Node.ForwardingLimits
   private let pool: ReadingPool
   /// Answers that wait for this node.
-  let answers: RevisionWaits
+  private let answers: RevisionWaits
   private let store: Store
   private let following: Following
   private let staleMilliseconds: UInt64
 
-  /// What of an answer is of the connection, or this server's own to say.
-  private static let ownFields: Set<String> = [
-    "connection", "keep-alive", "transfer-encoding", "content-length", "date", "server", "x-request-id",
-    "x-content-type-options", "cross-origin-resource-policy", "vary",
-  ]
   private static let passedFields: [HTTPField.Name] = [
-    .authorization, .ifMatch, .ifNoneMatch, .contentType, .accept, .idempotencyKey, .keywayWriter, .keywayLifetime,
+    .ifMatch, .ifNoneMatch, .contentType, .accept, .idempotencyKey, .keywayWriter, .keywayLifetime,
     .keywayCursor,
   ]
   private static let answerBytes = 256 << 20
 
-  /// A forwarder for a store that follows. `now` gives nanoseconds that only grow.
-  init(_ options: Node.Options, store: Store, following: Following, now: @escaping @Sendable () -> UInt64) {
+  /// A forwarder for a store that follows; `answers` has those that wait for it.
+  init(_ options: Node.Options, store: Store, following: Following, answers: RevisionWaits) {
     limits = options.forwarding
     client = NodeClient(following.plan.leader.client.address, keeping: limits.connections)
-    var threads = RequestLimits()
-    threads.threads = limits.connections
-    threads.waiting = limits.waiting
-    threads.waitingPerClient = limits.waitingPerClient
-    pool = ReadingPool(threads)
-    var waits = RevisionWaits.Limits()
-    waits.seconds = options.waits.seconds
-    waits.requests = limits.waiting
-    waits.requestsPerClient = limits.waitingPerClient
-    answers = RevisionWaits(waits, now: now)
+    pool = ReadingPool(limits.threads)
+    self.answers = answers
     self.store = store
     self.following = following
     staleMilliseconds = UInt64(options.staleSeconds) * 1_000
   }
 
-  /// How many writes wait for a connection or an answer.
-  var waitingCount: Int { pool.waitingCount + pool.runningCount + answers.count }
+  /// How many writes wait for a connection or the other node's answer.
+  var waitingCount: Int { pool.waitingCount + pool.runningCount }
 
   /// Passes a request on. Throws `leader-unreachable` and `overloaded`, without having sent anything.
   func forward(_ request: borrowing Request) throws(Problem) -> HandlerResponse {
@@ -59,7 +46,7 @@ final class WriteForwarder: Sendable {
     }
     let sender = request.client
     guard answers.hasRoom(for: sender) else { throw Self.overload }
-    let forwarded = Self.request(request)
+    let forwarded = NodeRequest(passing: request, fields: Self.passedFields)
     return .deferred { [self] completion in
       let isAccepted = pool.submit(for: sender) { [self] in
         guard !completion.isAbandoned else { return completion.respond(Self.overload.response) }
@@ -72,31 +59,11 @@ final class WriteForwarder: Sendable {
   /// Ends what is under way.
   func stop() {
     client.cut()
-    answers.close()
     pool.stop()
   }
 
   private static var overload: Problem {
     Problem(.overloaded, "as many writes are passed on as nodes.forwarding and nodes.forwardingPerClient allow")
-  }
-
-  private static func request(_ request: borrowing Request) -> NodeRequest {
-    var target = request.target
-    if let authority = Target.authority(of: target), let range = target.firstRange(of: authority) {
-      target = String(target[range.upperBound...])
-    }
-    var forwarded = NodeRequest(request.method.rawValue, target.hasPrefix("/") ? target : "/\(target)")
-    for name in passedFields {
-      if let value = request.header(name) { forwarded.fields.append((name.rawName, value)) }
-    }
-    // A session is this node's; the token that it stands for is good on every one.
-    if request.header(.authorization) == nil, let session = Session(in: request) {
-      forwarded.fields.append(("Authorization", "Bearer \(session.token)"))
-    }
-    forwarded.fields.append((RequestID.fieldName, request.id.text))
-    if request.address != .unknown { forwarded.fields.append(("X-Forwarded-For", request.address.description)) }
-    forwarded.body = request.body()
-    return forwarded
   }
 
   private func pass(_ request: NodeRequest, of sender: ClientAddress, to completion: Completion) {
@@ -110,7 +77,7 @@ final class WriteForwarder: Sendable {
         : "it is not known whether the write was done: send it again with its Idempotency-Key, or with If-Match"
       return completion.respond(Problem(.leaderUnreachable, "\(client.address): \(error.reason); \(fate)").response)
     }
-    let response = Self.response(answer)
+    let response = answer.response
     guard let cursor = answer["Keyway-Cursor"].flatMap({ Cursor($0) }), cursor.epoch == store.epoch,
       cursor.revision > store.revision
     else { return completion.respond(response) }
@@ -119,15 +86,5 @@ final class WriteForwarder: Sendable {
       let detail = "the write was judged by \(cursor), and this node has come to revision \(store.revision) only"
       completion.respond(Problem(.behind, detail).response)
     }
-  }
-
-  private static func response(_ answer: NodeAnswer) -> Response {
-    var response = Response(status: HTTPResponse.Status(code: answer.status), body: answer.body)
-    for field in answer.fields where !ownFields.contains(field.name.lowercased()) {
-      if field.name.lowercased().hasPrefix("access-control-") { continue }
-      guard let name = HTTPField.Name(field.name) else { continue }
-      response.fields.append(HTTPField(name: name, value: field.value))
-    }
-    return response
   }
 }

@@ -8,6 +8,7 @@ import ModelStore
 package final class StreamMonitor: StreamHubDelegate {
   private let store: Store
   private let streams: StreamRegistry
+  private let node: Node?
   private let metrics: PrometheusRegistry
   private let conditions: ConditionLog
   private let logger: Logger
@@ -16,9 +17,13 @@ package final class StreamMonitor: StreamHubDelegate {
   /// Where what takes long to encode is encoded for them, so that other slow readers need not wait for it either.
   private let encodings = DispatchQueue(label: "keyway.slow-readers.encodings", qos: .utility)
 
-  init(store: Store, streams: StreamRegistry, metrics: PrometheusRegistry, conditions: ConditionLog, logger: Logger) {
+  init(
+    store: Store, streams: StreamRegistry, node: Node? = nil, metrics: PrometheusRegistry, conditions: ConditionLog,
+    logger: Logger
+  ) {
     self.store = store
     self.streams = streams
+    self.node = node
     self.metrics = metrics
     self.conditions = conditions
     self.logger = logger
@@ -52,6 +57,7 @@ package final class StreamMonitor: StreamHubDelegate {
 
   /// Ends what the stream observed.
   package func streamEnded(_ id: StreamID, _ end: StreamEnd, isDelivered: Bool) {
+    node?.passing?.relay.streamEnded(id)
     let cut = end == .shutdown ? nil : StreamCut(isDelivered: isDelivered)
     store.withPublication { streams.streamEnded(id, cut, &$0) }
     metrics.increment(.disconnects, ["reason": end.rawValue])

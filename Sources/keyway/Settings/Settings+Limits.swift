@@ -41,6 +41,8 @@ extension Settings {
       """
       `/readyz` is 503 and writes are 503 `leader-unreachable` or `store-unavailable`, reading goes on
       """),
+    SettingLimit(
+      "nodes.streams", of: .server, "503 `overloaded` with `Retry-After`; the stream is there, at its own node"),
     SettingLimit("nodes.waitSeconds", of: .request, "503 `behind` with `Retry-After`"),
     SettingLimit("nodes.waiting", of: .server, "503 `behind` with `Retry-After`, at once"),
     SettingLimit("nodes.waitingPerClient", of: .client, "503 `behind` with `Retry-After`, at once"),

@@ -1,0 +1,191 @@
+import Foundation
+import Journal
+import KeyValueModel
+import KeywayAPI
+import LoopbackKit
+import Testing
+
+/// Two servers of one epoch, of which one knows of the other: what clients ask of it that names what the other made.
+@Suite("Names of streams and pages at another node") struct NamePassingTests {
+  /// The servers share keys, and have histories of their own.
+  private final class World {
+    let maker: GuardedServer
+    let other: TestServer
+
+    init(streams: Int = 10) throws {
+      func journal() -> MemoryJournal { MemoryJournal(identity: JournalIdentity(epoch: "shared", schema: "")) }
+      maker = try GuardedServer(journal: journal())
+      let path = maker.path
+      other = try TestServer(objects: [], journal: journal()) {
+        $0.access.keys = path
+        $0.node.forwarding.streams = streams
+        $0.node.waits.seconds = 1
+      }
+      while try other.revision(maker.admin) < maker.server.revision(maker.admin) { try advance() }
+      try introduce("http://127.0.0.1:\(maker.server.server.port)")
+    }
+
+    /// One revision more at the other one.
+    func advance() throws {
+      try other.client.must("PUT", "/v1/objects/Note/1", maker.admin, body: "{\"text\":\"\(UUID().uuidString)\"}")
+    }
+
+    /// Has the other server know of a node, as if that followed it.
+    func introduce(_ url: String) throws {
+      let name = url.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+      let digest = String(JournalDigest.start.value, radix: 16)
+      try other.client.must(
+        "GET", "/v1/nodes/records?epoch=shared&after=0&digest=\(digest)&node=\(name)", maker.admin)
+    }
+  }
+
+  private static let cells = #"{"cells":{"one":{"object":"Account/1","keyPaths":["balance"]}}}"#
+
+  private func open(_ world: World, _ token: [String: String]) throws -> (stream: WireStream, url: String) {
+    let headers = token.merging(["Content-Type": "application/json"]) { $1 }
+    let stream = try world.maker.client.stream("/v1/streams", headers, method: "POST", body: Self.cells)
+    return (stream, try #require(try stream.next().json["url"].text))
+  }
+
+  @Test("Cells are read, bound, changed and ended at another node, for whom the stream is, and for no one else")
+  func cells() throws {
+    let world = try World()
+    let (maker, other) = (world.maker, world.other.client)
+    let (ann, bob) = (maker.bearer("ann", roles: ["reader"]), maker.bearer("bob", roles: ["reader"]))
+    let admin = maker.admin
+    let (stream, url) = try open(world, admin)
+    for target in [url, "\(url)/cells", "\(url)/cells/one"] {
+      let here = try maker.client.send("GET", target, admin)
+      let there = try other.send("GET", target, admin)
+      #expect(here.status == 200 && there.status == 200 && there.body == here.body, "\(target)")
+      #expect(there["Content-Type"] == here["Content-Type"] && there["Keyway-Cursor"] == here["Keyway-Cursor"])
+      #expect(try other.send("GET", target, ann).problem == "unknown-stream")
+      #expect(try other.send("GET", target).problem == "unauthenticated")
+      #expect(try other.send("HEAD", target, admin).status == 200)
+    }
+    let bound = try other.send(
+      "PUT", "\(url)/cells/two", admin, body: #"{"object":"Account/2","keyPaths":["balance"]}"#)
+    #expect(bound.status == 200)
+    #expect(try stream.events { $0.changes.first?["cell"].text == "two" }.last?.changes.first?["new"].whole == 40)
+    try other.must("PATCH", "\(url)/cells/two", admin, body: #"{"object":"Account/1"}"#)
+    #expect(try stream.events { $0.changes.first?["cell"].text == "two" }.last?.changes.first?["new"].whole == 100)
+    // Problems are the other node's, with the request's own name.
+    let unknown = try other.send(
+      "PATCH", "\(url)/cells/none", admin.merging(["X-Request-Id": "mine"]) { $1 }, body: "{}")
+    #expect(unknown.problem == "unknown-cell" && unknown["X-Request-Id"] == "mine")
+    #expect(unknown.text.components(separatedBy: #""requestId":"mine""#).count == 2)
+    #expect(try other.send("PUT", "\(url)/cells/x", admin, body: "{").problem == "malformed-json")
+    #expect(try other.send("GET", "\(url)/cells?x=1", admin).problem == "malformed-query")
+    #expect(try other.send("DELETE", "\(url)/cells/two", admin).status == 204)
+    #expect(try other.send("DELETE", "\(url)/cells", bob).problem == "unknown-stream")
+    #expect(try other.send("DELETE", url, admin).status == 204)
+    #expect(try stream.rest().map(\.name) == ["bye"])
+    #expect(try other.send("GET", url, admin).problem == "unknown-stream")
+  }
+
+  @Test("The pages of a fetch are the same bytes at another node, for whom fetched them")
+  func pages() throws {
+    let world = try World()
+    let (maker, other, admin) = (world.maker, world.other.client, world.maker.admin)
+    for target in ["/v1/objects?limit=2", "/v1/objects/Person?sort=lastName&limit=1"] {
+      var next = try #require(maker.client.send("GET", target, admin).json["next"].text)
+      var pages = 1
+      while true {
+        let here = try maker.client.send("GET", "\(target)&page=\(next)", admin)
+        let there = try other.send("GET", "\(target)&page=\(next)", admin)
+        #expect(there.status == 200 && there.body == here.body && there["ETag"] == here["ETag"])
+        #expect(there["Keyway-Cursor"] == here["Keyway-Cursor"])
+        pages += 1
+        let stranger = try other.send("GET", "\(target)&page=\(next)", maker.bearer("ann", roles: ["keyway-admin"]))
+        #expect(stranger.status == 410 && stranger.problem == "page-expired")
+        guard let following = there.json["next"].text else { break }
+        next = following
+      }
+      #expect(pages > 2)
+      #expect(try other.send("GET", "\(target)&filter=true&page=\(next)", admin).problem == "malformed-query")
+    }
+  }
+
+  @Test("A stream that was cut resumes at another node, which holds events back until it has come as far itself")
+  func resuming() throws {
+    let world = try World()
+    let (maker, admin) = (world.maker, world.maker.admin)
+    let (stream, url) = try open(world, admin)
+    _ = try stream.next()
+    let cursor = try #require(stream.lastID)
+    stream.socket.close()
+    #expect(Deadline().awaits { (try? maker.client.send("GET", url, admin))?.status == 404 })
+    try maker.client.must("PUT", "/v1/objects/Account/1/balance", admin, body: "101")
+    try world.advance()
+    let again = try world.other.client.stream(url, admin.merging(["Last-Event-ID": cursor]) { $1 })
+    #expect(again.head["Content-Type"] == "text/event-stream; charset=utf-8")
+    #expect(try again.next().json["url"].text == url)
+    #expect(try again.next().changes.map { $0["new"].whole } == [101])
+    let metrics = try world.other.client.send("GET", "/metrics", admin).text
+    #expect(metrics.contains("keyway_nodes_streams 1"))
+    // Now the maker is ahead: what a client has been told, this node shows.
+    for value in 1...30 {
+      try maker.client.must("PUT", "/v1/objects/Account/1/balance", admin, body: "\(1_000 + value)")
+    }
+    for value in 1...30 {
+      try world.advance()
+      let event = try again.next()
+      #expect(event.changes.map { $0["new"].whole } == [1_000 + value])
+      let revision = try #require(event.id?.split(separator: "-").last.flatMap { Int($0) })
+      #expect(try world.other.revision(admin) >= revision)
+    }
+    // A connection that is lost here is lost there.
+    again.socket.close()
+    #expect(Deadline().awaits { (try? maker.client.send("GET", url, admin))?.status == 404 })
+    #expect(
+      Deadline().awaits {
+        (try? world.other.client.send("GET", "/metrics", admin))?.text.contains("keyway_nodes_streams 0") == true
+      })
+    let back = try maker.client.stream(url, admin)
+    #expect(try back.next().name == "open")
+  }
+
+  @Test("Of a node that is gone or unknown, streams are 404 and pages 410; what was passed on once is not passed on")
+  func gone() throws {
+    let world = try World()
+    let (maker, other, admin) = (world.maker, world.other.client, world.maker.admin)
+    let (stream, url) = try open(world, admin)
+    let page = try #require(maker.client.send("GET", "/v1/objects?limit=2", admin).json["next"].text)
+    let targets = [("/v1/objects?limit=2&page=\(page)", "page-expired"), (url, "unknown-stream")]
+    for (target, problem) in targets {
+      #expect(try other.send("GET", target, admin).status == 200)
+      let forwarded = admin.merging(["Keyway-Forwarded": "x"]) { $1 }
+      #expect(try other.send("GET", target, forwarded).problem == problem)
+      #expect(try maker.client.send("GET", target, forwarded).status == 200)
+    }
+    let unknown = "/v1/streams/000000" + url.dropFirst("/v1/streams/".count + 6)
+    #expect(try other.send("GET", unknown, admin).problem == "unknown-stream")
+    #expect(try other.send("GET", "/v1/objects?limit=2&page=000000abc.1", admin).problem == "page-expired")
+    maker.server.server.drain()
+    _ = stream
+    for (target, problem) in targets { #expect(try other.send("GET", target, admin).problem == problem) }
+    let streaming = admin.merging(["Accept": "text/event-stream"]) { $1 }
+    #expect(try other.send("GET", url, streaming).problem == "unknown-stream")
+  }
+
+  @Test("No more streams of other nodes are sent on than nodes.streams")
+  func bound() throws {
+    let world = try World(streams: 1)
+    let admin = world.maker.admin
+    let urls = try (0..<2).map { _ in
+      let (stream, url) = try open(world, admin)
+      stream.socket.close()
+      return url
+    }
+    let first = try world.other.client.stream(urls[0], admin)
+    #expect(try first.next().name == "open")
+    let second = try world.other.client.send("GET", urls[1], admin.merging(["Accept": "text/event-stream"]) { $1 })
+    #expect(second.status == 503 && second.problem == "overloaded" && second["Retry-After"] != nil)
+  }
+}
+
+extension TestServer {
+  fileprivate func revision(_ headers: [String: String]) throws -> Int {
+    try client.send("GET", "/v1/status", headers).json["revision"].whole ?? -1
+  }
+}

@@ -19,7 +19,8 @@ extension Condition {
 
 extension KeywayServer {
   /// Notes what becomes of a store.
-  static func note(_ notice: StoreNotice, _ conditions: ConditionLog) {
+  static func note(_ notice: StoreNotice, _ node: Node, _ conditions: ConditionLog) {
+    node.note(notice)
     switch notice {
     case .refusesWrites(let reason): conditions.set(.store, isActive: true, detail: reason)
     case .takesWrites: conditions.set(.store, isActive: false)

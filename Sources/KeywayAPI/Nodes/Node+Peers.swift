@@ -7,6 +7,23 @@ import ModelStore
 
 /// What a peer does about a request that names a state which this node has not come to: another node may have.
 extension Node {
+  /// Notes what becomes of the store.
+  func note(_ notice: StoreNotice) {
+    switch notice {
+    case .refusesWrites: refusing.withLock { $0 = $0 ?? present }
+    case .takesWrites: refusing.withLock { $0 = nil }
+    case .snapshotFailed, .snapshotWritten: break
+    }
+  }
+
+  /// Whether writes that the journal refuses do not count yet: a peer without its database is what a follower is that
+  /// hears nothing, and is ready up to `nodes.staleSeconds`.
+  var toleratesRefusals: Bool {
+    guard let journal, journal.silence < .seconds(options.staleSeconds) else { return false }
+    guard let since = refusing.withLock({ $0 }) else { return true }
+    return present - min(present, since) < UInt64(options.staleSeconds) * 1_000_000_000
+  }
+
   /// Where the journal is asked how far it is.
   private static let inquiries = DispatchQueue(
     label: "keyway.peer.inquiries", qos: .userInitiated, attributes: .concurrent)

@@ -26,6 +26,8 @@ package final class Node: Sendable {
   let directory: NodeDirectory
   /// Nanoseconds that only grow.
   private let now: @Sendable () -> UInt64
+  /// Since when the journal has refused writes; nil where it takes them.
+  let refusing = Locked<UInt64?>(nil)
   /// How this node keeps up with another, and where it passes writes on to; nil where it takes writes itself.
   private let leadership = Locked<(following: Following, forwarder: WriteForwarder)?>(nil)
   /// Where requests are passed on that name what another node has made; nil before there is a store.
@@ -221,6 +223,9 @@ package final class Node: Sendable {
     answers.reached(revision)
     passing?.relay.reached(revision)
   }
+
+  /// What the clock says.
+  var present: UInt64 { now() }
 
   /// Ends the waits; no request waits from now on.
   func beginDraining() {

@@ -20,7 +20,7 @@ struct OperationsHandlers: Sendable {
 
   /// `/readyz`: it takes requests, writes among them, or a problem that says why it does not.
   func ready(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
-    try readiness.checkWrites()
+    try readiness.checkWrites(toleratingRefusals: node.toleratesRefusals)
     try node.checkHearing()
     return .response(.json(["status": .string("ready")]))
   }

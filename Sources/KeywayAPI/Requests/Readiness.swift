@@ -25,11 +25,11 @@ final class Readiness: Sendable {
   }
 
   /// Whether new work should come: the same as `check`, and throws `draining` as soon as that is announced, and
-  /// `store-unavailable` where writes are refused, too: reading goes on meanwhile.
-  func checkWrites() throws(Problem) {
+  /// `store-unavailable` where writes are refused, too, unless that is tolerated: reading goes on meanwhile.
+  func checkWrites(toleratingRefusals isTolerated: Bool) throws(Problem) {
     if isDraining { throw Self.draining }
     try check()
-    if case .unavailable(let reason) = store.condition {
+    if case .unavailable(let reason) = store.condition, !isTolerated {
       throw Problem(.storeUnavailable, "writes are refused, reading goes on: \(reason)")
     }
   }

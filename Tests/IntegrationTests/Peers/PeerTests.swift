@@ -180,6 +180,27 @@ struct PeerTests {
     #expect(texts[0].last?.contains("11") == true)
   }
 
+  @Test("A peer whose writes fail without their database is ready up to nodes.staleSeconds, and serves what it has")
+  func tolerance() throws {
+    let own = try PostgresServer()
+    let group = try PeerGroup(1, on: own, settings: ["nodes.staleSeconds": "3600", "heartbeat.seconds": "1"])
+    try group[0].must("PUT", "/v1/objects/Account/1/balance", body: "5")
+    let stream = try group[0].stream("/v1/objects/Account/1/balance")
+    let first = try stream.next()
+    try own.stop()
+    for _ in 0..<2 {
+      #expect(try group[0].send("PUT", "/v1/objects/Account/1/balance", body: "6").status == 503)
+      #expect(try group[0].send("GET", "/readyz").status == 200)
+      #expect(try group[0].send("GET", "/v1/objects/Account/1/balance").text == "5\n")
+    }
+    #expect(try group[0].json("/v1/status")["store"]["condition"].text == "unavailable")
+    let heartbeat = try #require(try stream.block())
+    #expect(heartbeat.name == "heartbeat" && heartbeat.id == first.id)
+    try own.start()
+    #expect(
+      Deadline().awaits { (try? group[0].send("PUT", "/v1/objects/Account/1/balance", body: "6"))?.status == 200 })
+  }
+
   @Test("A database that lost what a peer has seen ends the peers; started anew they have another epoch")
   func lostRecords() throws {
     let group = try PeerGroup(2)

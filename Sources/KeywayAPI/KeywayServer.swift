@@ -141,6 +141,7 @@ package final class KeywayServer: Sendable {
       schema: schema, journal: journal, limits: configuration.storeLimits,
       publisher: NodePublisher(streams: streams, node: node), streams: numbers,
       now: { Identifiers.epochMilliseconds }, notify: { Self.note($0, node, conditions) })
+    node.keepRecords(of: store)
     node.passNames(store, services)
     let pages = PageStore(limits: configuration.pages, ledger: ledger, mark: node.mark, now: now, random: random)
     let idempotency = IdempotencyStore(limits: configuration.idempotency, ledger: ledger, now: now)

@@ -16,6 +16,8 @@ final class JournalKeeper: Sendable {
     var isScheduled = false
     /// The newest snapshot.
     var snapshot: Revision = 0
+    /// Whether something is kept only because others need it.
+    var isHeldBack = false
     var failure: String?
   }
 
@@ -23,6 +25,8 @@ final class JournalKeeper: Sendable {
   private let limits: StoreLimits
   private let notify: @Sendable (StoreNotice) -> Void
   private let account = Locked(Account())
+  /// What others need; nil where there are none.
+  private let need = Locked<JournalNeed?>(nil)
   private let queue = DispatchQueue(label: "keyway.journal.keeper", qos: .utility)
 
   init(journal: any TransactionJournal, limits: StoreLimits, notify: @escaping @Sendable (StoreNotice) -> Void) {
@@ -36,6 +40,9 @@ final class JournalKeeper: Sendable {
 
   /// The newest snapshot; 0 where there is none.
   var snapshotRevision: Revision { account.withLock { $0.snapshot } }
+
+  /// From now on the journal forgets no more than `need` says.
+  func keep(_ need: @escaping JournalNeed) { self.need.withLock { $0 = need } }
 
   /// Begins with what the journal has. From then on the store's history is trimmed by age, too, and the journal looked
   /// after.
@@ -51,11 +58,12 @@ final class JournalKeeper: Sendable {
 
   /// Trims the history and looks after the journal every second, for as long as there is a store.
   private func lookLater(_ store: Store) {
-    queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak store] in
-      guard let store else { return }
+    queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak store, weak self] in
+      guard let store, let self else { return }
       store.trimHistory()
       store.watchJournal()
-      self.lookLater(store)
+      forgetRest(store)
+      lookLater(store)
     }
   }
 
@@ -83,7 +91,7 @@ final class JournalKeeper: Sendable {
         var encoder = StateEncoder(snapshot.state)
         try journal.writeSnapshot(at: snapshot.revision, milliseconds: store.now()) { encoder.nextBlock() }
       }
-      try compact(upTo: snapshot.oldestResumable)
+      try forget(snapshot)
       account.withLock { account in
         account.records -= counted.0
         account.bytes -= counted.1
@@ -125,6 +133,20 @@ final class JournalKeeper: Sendable {
       return (account.failure == nil) != (reason == nil)
     }
     if isChange { notify(error.map { .snapshotFailed($0.description) } ?? .snapshotWritten) }
+  }
+
+  /// Forgets what neither this store nor others need.
+  private func forget(_ snapshot: Snapshot) throws(JournalError) {
+    let oldest = snapshot.oldestResumable
+    let needed = need.withLock { $0 }?(oldest, snapshot.writtenBytes) ?? oldest
+    account.withLock { $0.isHeldBack = needed < oldest }
+    try compact(upTo: min(needed, oldest))
+  }
+
+  /// Forgets what others needed until now.
+  private func forgetRest(_ store: Store) {
+    guard account.withLock({ $0.isHeldBack }), store.isCaretaker else { return }
+    do throws(JournalError) { try forget(store.snapshot) } catch { noteFailure(error) }
   }
 
   /// Forgets what neither a start nor a resuming client needs: a start has to make the history again, so it begins with

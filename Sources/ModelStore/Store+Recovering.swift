@@ -70,6 +70,9 @@ extension Store {
   /// The revision of the newest snapshot; 0 where there is none.
   package var snapshotRevision: Revision { keeper.snapshotRevision }
 
+  /// From now on the journal forgets no more than `need` says.
+  package func keepRecords(_ need: @escaping JournalNeed) { keeper.keep(need) }
+
   /// Why the last snapshot could not be written; nil where all is well.
   package var snapshotFailure: String? { keeper.failure }
 

@@ -21,8 +21,21 @@ extension Node {
     package var followers = 100
     /// The most bytes of records that a follower gets at once, unless one is larger. `nodes.recordBytes`.
     package var recordBytes = 8 << 20
+    /// The bounds of what is kept of the journal for followers.
+    package var joining = JoiningLimits()
     /// The bounds of writes that are passed on.
     package var forwarding = ForwardingLimits()
+
+    /// The defaults.
+    package init() {}
+  }
+
+  /// The bounds of what a journal keeps for followers that fetch a copy, or are behind what it would keep otherwise.
+  package struct JoiningLimits: Sendable {
+    /// For how long it is kept for one, in seconds. `nodes.joinSeconds`.
+    package var seconds = 600
+    /// How many bytes of commits are written meanwhile. `nodes.joinBytes`.
+    package var bytes = 1 << 30
 
     /// The defaults.
     package init() {}

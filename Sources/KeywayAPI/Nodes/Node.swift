@@ -53,7 +53,7 @@ package final class Node: Sendable {
     polling.requests = options.followers
     polling.requestsPerClient = options.followers
     pollers = RevisionWaits(polling, now: now)
-    followers = Followers(limit: options.followers, now: now)
+    followers = Followers(limit: options.followers, joining: options.joining, now: now)
     answers = RevisionWaits(options.forwarding.waits(seconds: options.waits.seconds), now: now)
     directory = NodeDirectory(
       url: options.url == "auto" ? Self.url(host: host, port: port) : options.url, followers: followers,
@@ -76,6 +76,11 @@ package final class Node: Sendable {
       restore: restore)
     let forwarder = WriteForwarder(options, store: store, following: following, answers: answers)
     leadership.withLock { $0 = (following, forwarder) }
+  }
+
+  /// From now on a store's journal keeps what followers need of it.
+  func keepRecords(of store: Store) {
+    store.keepRecords { [followers] in followers.forgettable(upTo: $0, $1) }
   }
 
   /// From now on requests are passed on that name what another node has made. To be called before the first request.

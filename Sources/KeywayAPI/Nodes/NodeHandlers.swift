@@ -50,20 +50,33 @@ struct NodeHandlers: Sendable {
 
   private func snapshot(_ lease: OpenFiles.Lease) throws -> Response {
     let journal = store.journal
-    // A compaction may take away what was found; what is open stays.
-    for _ in 0..<5 {
-      guard let snapshot = try Recovery.base(of: journal, through: store.revision, store.limits) else { break }
-      guard let path = journal.file(of: snapshot) else { break }
-      let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-      if descriptor >= 0 { return try Self.response(descriptor, lease) }
+    // What comes after the copy is kept while it is fetched.
+    let copy = node.followers.beginCopy(after: journal.bounds.base)
+    do {
+      // A compaction may take away what was found; what is open stays.
+      for _ in 0..<5 {
+        guard let snapshot = try Recovery.base(of: journal, through: store.revision, store.limits) else { break }
+        guard let path = journal.file(of: snapshot) else { break }
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { continue }
+        node.followers.note(copy, of: snapshot.revision)
+        return try Self.response(descriptor, lease)
+      }
+      guard journal.bounds.base > 0 else {
+        node.followers.note(copy, of: 0)
+        return Response(status: .noContent)
+      }
+      return try made(copy, lease)
+    } catch {
+      node.followers.end(copy)
+      throw error
     }
-    guard journal.bounds.base > 0 else { return Response(status: .noContent) }
-    return try made(lease)
   }
 
   /// The present state, for a journal that has no files.
-  private func made(_ lease: OpenFiles.Lease) throws -> Response {
+  private func made(_ copy: Followers.CopyID, _ lease: OpenFiles.Lease) throws -> Response {
     let snapshot = store.snapshot
+    node.followers.note(copy, of: snapshot.revision)
     let identity = store.journal.identity
     guard let digest = try store.journal.digest(at: snapshot.revision) else {
       throw Problem(.storeUnavailable, "the journal has gone on meanwhile; try again")

@@ -24,6 +24,9 @@ extension Settings {
       "access.revocations", of: .server, "503 `overloaded`, and nothing is revoked until others have been lifted"),
     SettingLimit("nodes.followers", of: .server, "503 `overloaded` with `Retry-After`; that node does not follow"),
     SettingLimit("nodes.recordBytes", of: .request, "waits for the next request; one record that is larger goes alone"),
+    SettingLimit(
+      "nodes.joinSeconds", of: .server, "they are forgotten; a node that lacks them begins anew with a copy"),
+    SettingLimit("nodes.joinBytes", of: .server, "the same"),
     SettingLimit("nodes.connections", of: .server, "waits for its turn; clients take turns"),
     SettingLimit(
       "nodes.forwarding", of: .server,

@@ -41,6 +41,10 @@ extension Settings {
       "silence of either after which this node is not ready"),
     .number("nodes.followers", \.api.node.followers, 0...100_000, "nodes that follow this one"),
     .number("nodes.recordBytes", \.api.node.recordBytes, 1 << 16...1 << 28, "records that one of them gets at once"),
+    .number(
+      "nodes.joinSeconds", \.api.node.joining.seconds, 0...86_400,
+      "keeping old records for one that begins or is behind"),
+    .number("nodes.joinBytes", \.api.node.joining.bytes, 0...1 << 40, "commits written meanwhile"),
     .number("nodes.connections", \.api.node.forwarding.connections, 1...1_000, "requests passed on at a time"),
     .number("nodes.forwarding", \.api.node.forwarding.waiting, 1...1_000_000, "requests that wait to be passed on"),
     .number(

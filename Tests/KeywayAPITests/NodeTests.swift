@@ -120,4 +120,15 @@ import Testing
     let named = try TestServer { $0.node.url = "https://a.example.org" }
     #expect(try named.client.json("/v1/status")["node"].text == "https://a.example.org")
   }
+
+  @Test("A server that has ended, and its store, are let go")
+  func end() throws {
+    weak var store: Store?
+    do {
+      let server = try TestServer()
+      try server.client.must("PUT", "/v1/objects/Account/1/balance", body: "1")
+      store = server.server.store
+    }
+    #expect(Deadline().awaits { store == nil })
+  }
 }

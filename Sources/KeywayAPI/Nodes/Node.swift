@@ -241,6 +241,11 @@ package final class Node: Sendable {
   /// Ends what it does with other nodes.
   func stop() {
     answers.close()
+    // It holds the store, which holds this.
+    let passing = names.withLock { names in
+      defer { names = nil }
+      return names
+    }
     passing?.stop()
     guard let (following, forwarder) = leadership.withLock({ $0 }) else { return }
     forwarder.stop()

@@ -45,6 +45,9 @@ final class NodeDirectory: Sendable {
   /// Whether there has been no other node.
   var isAlone: Bool { journal == nil && !followers.wasHeard && followed.withLock { $0 == nil } }
 
+  /// Whether other nodes write to the same journal.
+  var hasPeers: Bool { journal != nil }
+
   /// All nodes that this one knows, itself first, but for its peers: what it tells its followers.
   var urls: [String] {
     let known = (followed.withLock { $0?.urls } ?? []) + followers.names

@@ -17,10 +17,13 @@ struct LifetimeReader: Sendable {
   func operation(of request: borrowing Request, on reference: Reference) throws(Problem) -> [Operation] {
     guard let text = request.header(.keywayLifetime) else { return [] }
     guard let lifetime = lifetime(text, seconds: Self.seconds(text)) else {
-      throw Problem(.invalidValue, "Keyway-Lifetime \(Self.rule)")
+      throw Self.invalidHeader
     }
     return [.lifetime(reference, lifetime)]
   }
+
+  /// What is answered where the header says none of that, or names a stream that is not there.
+  static var invalidHeader: Problem { Problem(.invalidValue, "Keyway-Lifetime \(rule)") }
 
   /// Throws `invalid-value`, with `remark`, where a request has the header and is not of a whole object: else the
   /// object would seem to have got that lifetime.

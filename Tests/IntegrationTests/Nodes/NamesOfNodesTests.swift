@@ -101,8 +101,27 @@ import Testing
     let peers = try PeerGroup(3)
     try Self.check(peers.peers.map(\.client))
     let (stream, url) = try Self.open(peers[0])
-    try peers.replace(0)
+    let name = try #require(url.split(separator: "/").last)
+    let lease = ["Keyway-Lifetime": "stream=\(name)"]
+    // An object that lasts with a stream is written at any peer, and goes with the stream.
+    for index in 0..<3 {
+      let made = try peers[index].send("PUT", "/v1/objects/Note/lasting\(index)", lease, body: #"{"text":"with it"}"#)
+      #expect(made.status == 201)
+    }
+    let once = lease.merging(["Idempotency-Key": "one"]) { $1 }
+    let created = try (0..<3).map { try peers[$0].send("POST", "/v1/objects/Note", once, body: #"{"text":"one"}"#) }
+    #expect(created.allSatisfy { $0.status == 201 && $0["Location"] == created[0]["Location"] })
+    try peers[1].must("DELETE", url)
     _ = stream
-    for index in 0..<3 { #expect(try peers[index].send("GET", url).problem == "unknown-stream") }
+    for index in 0..<3 {
+      let targets = ["/v1/objects/Note/lasting\(index)", created[0]["Location"] ?? ""]
+      for target in targets { #expect(Deadline().awaits { (try? peers[index].send("GET", target))?.status == 404 }) }
+      #expect(try peers[index].send("PUT", "/v1/objects/Note/9", lease, body: "{}").problem == "invalid-value")
+    }
+    try peers.replace(0)
+    for index in 0..<3 {
+      #expect(try peers[index].send("PUT", "/v1/objects/Note/9", lease, body: "{}").problem == "invalid-value")
+      #expect(try peers[index].send("GET", url).problem == "unknown-stream")
+    }
   }
 }

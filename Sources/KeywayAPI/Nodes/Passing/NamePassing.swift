@@ -9,6 +9,7 @@ import ModelStore
 /// with it.
 ///
 /// What such a request does, it does the second time as well: it is sent once more where a kept connection was lost.
+/// Not so a write of an object that is to last with a stream, which one peer passes on to another.
 ///
 /// `state` is all that changes, under its lock, which is held for a look.
 final class NamePassing: Sendable {
@@ -27,6 +28,8 @@ final class NamePassing: Sendable {
     let isStream: Bool
     /// What is answered where the name is no longer good.
     let unknown: Problem
+    /// Whether it may be sent once only.
+    let isWrite: Bool
     let completion: Completion
   }
 
@@ -40,7 +43,7 @@ final class NamePassing: Sendable {
   private let state = Locked(State())
 
   private static let passedFields: [HTTPField.Name] = [
-    .ifMatch, .ifNoneMatch, .contentType, .accept, .lastEventID, .keywayWriter,
+    .ifMatch, .ifNoneMatch, .contentType, .accept, .lastEventID, .keywayWriter, .keywayLifetime, .idempotencyKey,
   ]
   private static let answerBytes = 256 << 20
   /// The most nodes to which connections are kept.
@@ -68,7 +71,9 @@ final class NamePassing: Sendable {
   func response(
     to request: borrowing Request, _ route: Route, _ target: Target, isStream: Bool
   ) throws(Problem) -> HandlerResponse? {
-    guard !directory.isAlone, let (mark, unknown) = Self.name(in: target, of: route, request.method) else { return nil }
+    guard !directory.isAlone else { return nil }
+    let lease = directory.hasPeers && route.isForwarded ? Self.lease(of: request) : nil
+    guard let (mark, unknown) = lease ?? Self.name(in: target, of: route, request.method) else { return nil }
     // Passed on once, a request is answered where it is.
     guard mark != directory.mark, request.header(.keywayForwarded) == nil else { return nil }
     let sender = request.client
@@ -76,13 +81,14 @@ final class NamePassing: Sendable {
     var forwarded = NodeRequest(passing: request, fields: Self.passedFields)
     forwarded.fields.append((HTTPField.Name.keywayForwarded.rawName, directory.mark.text))
     let asked = request.header(.keywayCursor).flatMap { Cursor($0) }
-    if let cursor = cursor(asked, isPage: route.position(of: .stream) == nil) {
+    if let cursor = cursor(asked, isPage: lease == nil && route.position(of: .stream) == nil) {
       forwarded.fields.append((HTTPField.Name.keywayCursor.rawName, cursor.description))
     }
     let isStream = isStream && request.method == .get
     return .deferred { [self, forwarded] completion in
       let passed = Passed(
-        request: forwarded, mark: mark, sender: sender, isStream: isStream, unknown: unknown, completion: completion)
+        request: forwarded, mark: mark, sender: sender, isStream: isStream, unknown: unknown, isWrite: lease != nil,
+        completion: completion)
       let isAccepted = pool.submit(for: sender) { [self] in
         guard !completion.isAbandoned else { return completion.respond(Self.overload.response) }
         pass(passed)
@@ -100,6 +106,14 @@ final class NamePassing: Sendable {
     }
     guard route.parameterNames(method, false).contains("page"), let page = target["page"] else { return nil }
     return NodeMark(ofName: page).map { ($0, PageStore.expired) }
+  }
+
+  /// Whose stream an object is to last with; nil where it is to last otherwise.
+  private static func lease(of request: borrowing Request) -> (NodeMark, Problem)? {
+    guard request.method != .get, request.method != .head, let text = request.header(.keywayLifetime),
+      text.hasPrefix("stream=")
+    else { return nil }
+    return NodeMark(ofName: String(text.dropFirst("stream=".count))).map { ($0, LifetimeReader.invalidHeader) }
   }
 
   /// The state that the other node is to have: what the client names, and what this node has shown. A page shows the
@@ -152,7 +166,7 @@ final class NamePassing: Sendable {
       return passed.completion.respond(passed.unknown.response)
     }
     do throws(NodeFault) {
-      guard passed.isStream else { return answer(passed, try send(passed.request, by: client)) }
+      guard passed.isStream else { return answer(passed, try send(passed, by: client)) }
       let (answer, events) = try client.open(passed.request, silence: silence, limit: Self.answerBytes)
       guard let (connection, first) = events else { return self.answer(passed, answer) }
       try relay(passed, connection, first)
@@ -163,17 +177,23 @@ final class NamePassing: Sendable {
 
   private var silence: Duration { .seconds(limits.answerSeconds) }
 
-  private func send(_ request: NodeRequest, by client: NodeClient) throws(NodeFault) -> NodeAnswer {
+  private func send(_ passed: Passed, by client: NodeClient) throws(NodeFault) -> NodeAnswer {
     do throws(NodeFault) {
-      return try client.send(request, silence: silence, limit: Self.answerBytes)
+      return try client.send(passed.request, silence: silence, limit: Self.answerBytes)
     } catch {
-      guard !error.isSilence, !error.isUnsent else { throw error }
-      return try client.send(request, silence: silence, limit: Self.answerBytes)
+      guard !passed.isWrite, !error.isSilence, !error.isUnsent else { throw error }
+      return try client.send(passed.request, silence: silence, limit: Self.answerBytes)
     }
   }
 
   /// A node that does not answer may be there, and one that takes no connection is gone.
   private static func problem(of fault: NodeFault, _ address: NodeAddress, _ passed: Passed) -> Problem {
+    if passed.isWrite, !fault.isUnsent {
+      return Problem(
+        .storeUnavailable,
+        "\(address): \(fault.reason); it is not known whether the write was done: send it again with its "
+          + "Idempotency-Key, or with If-Match")
+    }
     guard fault.isSilence, !fault.isUnsent else { return passed.unknown }
     return Problem(
       .overloaded, "\(address) made what the request names, and does not answer within nodes.answerSeconds; try again")

@@ -36,8 +36,8 @@ final class RecordStorage: ManagedBuffer<RecordHeader, Value> {
     }
   }
 
-  /// Runs `body` with the header, without the check of exclusive access that a property of a class has: every read of an
-  /// object would pay for it.
+  /// Runs `body` with the header, without the check of exclusive access that a property of a class has: every read of
+  /// an object would pay for it.
   func withHeader<Result>(_ body: (inout RecordHeader) -> Result) -> Result {
     withUnsafeMutablePointerToHeader { body(&$0.pointee) }
   }

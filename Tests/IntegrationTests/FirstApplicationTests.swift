@@ -43,6 +43,9 @@ import Testing
     #expect(try Self.use(server) == "done\n")
     #expect(try server.stop() == 0)
     #expect(try Self.blocks("html")[0].split(separator: "\n").count <= 40)
+    // The README shows the same.
+    let readme = try String(contentsOfFile: PackageFolder.root + "/README.md", encoding: .utf8)
+    for block in [try Self.blocks("html")[0], try Self.blocks("yaml")[0]] { #expect(readme.contains(block)) }
   }
 
   @Test("With the rules of the page and a session the same holds")

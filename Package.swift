@@ -32,7 +32,8 @@ let package = Package(
   targets: [
     // C is imported by these six alone. First libmicrohttpd, with Linux calls that Swift's Glibc module lacks.
     .systemLibrary(name: "CMicrohttpd", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
-    // Second epoll, strptime and O_PATH, for the loopback kit, the import and public files; Swift's Glibc module lacks them too.
+    // Second epoll, strptime and O_PATH, for the loopback kit, the import and public files; Swift's Glibc module lacks
+    // them too.
     .systemLibrary(name: "CLinux"),
     // Third SHA-256 of Nettle, which libmicrohttpd-dev installs by way of GnuTLS.
     .systemLibrary(name: "CNettle", providers: [.apt(["nettle-dev"])]),
@@ -186,7 +187,8 @@ let package = Package(
       ],
       swiftSettings: strict),
     .target(
-      name: "JournalTesting", dependencies: ["Journal", "Locking"], path: "Tests/JournalTesting", swiftSettings: strict),
+      name: "JournalTesting", dependencies: ["Journal", "Locking"], path: "Tests/JournalTesting",
+      swiftSettings: strict),
     // A PostgreSQL of the tests' own.
     .target(
       name: "PostgresTesting", dependencies: ["Locking", "LoopbackKit"], path: "Tests/PostgresTesting",

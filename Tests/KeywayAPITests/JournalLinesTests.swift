@@ -18,7 +18,10 @@ struct JournalLinesTests {
     try server.client.must(
       "POST", "/v1/transactions", ["Keyway-Writer": "tests"],
       body:
-        #"{"operations":[{"op":"set","object":"Account/1","keyPath":"balance","value":7},{"op":"delete","object":"Account/2"}]}"#
+        #"""
+        {"operations":[{"op":"set","object":"Account/1","keyPath":"balance","value":7},\#
+        {"op":"delete","object":"Account/2"}]}
+        """#
     )
     let answer = try server.client.must("GET", "/v1/journal")
     #expect(answer["Content-Type"] == "application/x-ndjson")

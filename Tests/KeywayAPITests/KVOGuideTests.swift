@@ -137,7 +137,8 @@ enum KVOGuide {
         extends: Person
         keys:
           middleName: { type: string }
-          fullName: { type: string, computed: "firstName + (middleName == null ? ' ' : ' ' + middleName + ' ') + lastName" }
+          fullName: { type: string, computed: "firstName + (middleName == null ? ' ' : ' ' + middleName + \
+          ' ') + lastName" }
           salary: { type: number, optional: false, default: 0 }
           department: { toOne: Department, inverse: employees }
       Department:

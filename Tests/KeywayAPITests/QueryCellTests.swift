@@ -25,7 +25,8 @@ struct QueryCellTests {
       results.text == """
         id: \(server.epoch)-\(revision)
         event: results
-        data: {"revision":\(revision),"initial":true,"cell":"q","context":"x","count":4,"total":4,"objects":[\(objects)]}
+        data: {"revision":\(revision),"initial":true,"cell":"q","context":"x","count":4,"total":4,\
+        "objects":[\(objects)]}
         """)
     try server.set("Employee/1/salary", "1", ["Keyway-Writer": "w"])
     let change = #"{"type":"delete","object":"Employee/1","index":0,"reason":"left"}"#
@@ -33,7 +34,8 @@ struct QueryCellTests {
       try screen.next().text == """
         id: \(server.epoch)-\(revision + 1)
         event: content
-        data: {"revision":\(revision + 1),"writer":"w","cell":"q","context":"x","count":3,"total":3,"changes":[\(change)]}
+        data: {"revision":\(revision + 1),"writer":"w","cell":"q","context":"x","count":3,"total":3,\
+        "changes":[\(change)]}
         """)
     let cell = try screen.cell("q")
     #expect(cell["told"].whole == 2)

@@ -87,19 +87,31 @@ import Testing
       "content 6, changes[0], value wants an object and is null"
     ),
     (
-      #"{"revision":6,"count":4,"total":9,"changes":[{"type":"insert","object":"A/4","newIndex":0,"value":{"@ref":"A/5"}}]}"#,
+      #"""
+      {"revision":6,"count":4,"total":9,"changes":[{"type":"insert","object":"A/4","newIndex":0,\#
+      "value":{"@ref":"A/5"}}]}
+      """#,
       #"content 6, changes[0], value.@ref wants A/4 and is "A/5""#
     ),
     (
-      #"{"revision":6,"count":5,"total":9,"changes":[{"type":"insert","object":"A/4","newIndex":0,"value":{}},{"type":"insert","object":"A/5","newIndex":0,"value":{}}]}"#,
+      #"""
+      {"revision":6,"count":5,"total":9,"changes":[{"type":"insert","object":"A/4","newIndex":0,"value":{}},\#
+      {"type":"insert","object":"A/5","newIndex":0,"value":{}}]}
+      """#,
       "content 6, changes[1] places a second row at 0"
     ),
     (
-      #"{"revision":6,"count":3,"total":9,"changes":[{"type":"update","object":"A/1","index":0,"newIndex":1,"value":{}}]}"#,
+      #"""
+      {"revision":6,"count":3,"total":9,"changes":[{"type":"update","object":"A/1","index":0,"newIndex":1,\#
+      "value":{}}]}
+      """#,
       "content 6, changes[0] names A/1 at 1, where A/2 is"
     ),
     (
-      #"{"revision":6,"count":3,"total":9,"changes":[{"type":"update","object":"A/1","index":0,"newIndex":0,"value":{}},{"type":"delete","object":"A/1","index":0}]}"#,
+      #"""
+      {"revision":6,"count":3,"total":9,"changes":[{"type":"update","object":"A/1","index":0,"newIndex":0,\#
+      "value":{}},{"type":"delete","object":"A/1","index":0}]}
+      """#,
       "content 6, changes[1] names A/1 once more"
     ),
     (
@@ -196,7 +208,10 @@ import Testing
       #"content 6: section "NM" at 1 has 0 rows"#
     ),
     (
-      #"{"revision":6,"count":3,"total":9,"changes":[],"sectionChanges":[{"type":"insert","name":"NM","newIndex":1},{"type":"insert","name":"NV","newIndex":1}]}"#,
+      #"""
+      {"revision":6,"count":3,"total":9,"changes":[],"sectionChanges":[{"type":"insert","name":"NM","newIndex":1},\#
+      {"type":"insert","name":"NV","newIndex":1}]}
+      """#,
       "content 6, sectionChanges names section 1 once more"
     ),
   ]
@@ -205,7 +220,10 @@ import Testing
   func sectionContradiction(content: String, error: String) throws {
     var list = LiveList()
     let results =
-      #"{"revision":5,"count":3,"total":9,"objects":[{"@ref":"A/1"},{"@ref":"A/2"},{"@ref":"A/3"}],"sections":[{"name":"CA","count":1},{"name":"TX","count":2}]}"#
+      #"""
+      {"revision":5,"count":3,"total":9,"objects":[{"@ref":"A/1"},{"@ref":"A/2"},{"@ref":"A/3"}],\#
+      "sections":[{"name":"CA","count":1},{"name":"TX","count":2}]}
+      """#
     try list.apply(ServerSentEvent(id: "", event: "results", data: results))
     check(&list, "content", content, throws: error)
   }

@@ -37,7 +37,8 @@ func line(_ change: Change) -> String {
 }
 
 func line(_ event: ObserverEvent) -> String {
-  "\(event.revision) \(event.writer ?? "-") \(event.changes.map(line)) \(event.gone.map { "\($0.cell ?? "-") \($0.object)" })"
+  let gone = event.gone.map { "\($0.cell ?? "-") \($0.object)" }
+  return "\(event.revision) \(event.writer ?? "-") \(event.changes.map(line)) \(gone)"
 }
 
 /// A store with a recorder, and waiting writes.

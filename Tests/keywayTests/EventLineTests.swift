@@ -16,7 +16,10 @@ struct EventLineTests {
       ),
       (
         "change",
-        #"{"writer":"bob","changes":[{"cell":"c1","object":"D/1","keyPath":"e","kind":"insertion","indexes":[0,2],"new":["E/1","E/2"]},{"object":"D/1","keyPath":"n","kind":"setting","coalesced":3}]}"#,
+        #"""
+        {"writer":"bob","changes":[{"cell":"c1","object":"D/1","keyPath":"e","kind":"insertion","indexes":[0,2],\#
+        "new":["E/1","E/2"]},{"object":"D/1","keyPath":"n","kind":"setting","coalesced":3}]}
+        """#,
         [#"k-42 c1 D/1 e +[0,2] ["E/1","E/2"] by bob"#, "k-42 D/1 n (setting) (3 changes) by bob"]
       ),
       (
@@ -25,7 +28,12 @@ struct EventLineTests {
       ),
       (
         "change",
-        #"{"changes":[{"object":"D/1","keyPath":"e","kind":"removal","prior":true,"indexes":[1],"old":["E/1"]},{"object":"D/1","keyPath":"e","kind":"replacement","indexes":[1],"old":["E/1"],"new":["E/2"]},{"object":"D/1","keyPath":"s","kind":"insertion","new":["a"]},{"object":"D/1","keyPath":"s","kind":"removal"}]}"#,
+        #"""
+        {"changes":[{"object":"D/1","keyPath":"e","kind":"removal","prior":true,"indexes":[1],"old":["E/1"]},\#
+        {"object":"D/1","keyPath":"e","kind":"replacement","indexes":[1],"old":["E/1"],"new":["E/2"]},\#
+        {"object":"D/1","keyPath":"s","kind":"insertion","new":["a"]},\#
+        {"object":"D/1","keyPath":"s","kind":"removal"}]}
+        """#,
         [
           #"k-42 D/1 e will change -[1] ["E/1"]"#, #"k-42 D/1 e replaced[1] ["E/1"] → ["E/2"]"#, #"k-42 D/1 s + ["a"]"#,
           "k-42 D/1 s - (removal)",
@@ -36,17 +44,27 @@ struct EventLineTests {
       ("results", #"{"count":2,"total":2,"objects":[{"@ref":"E/1"},{"@ref":"E/2"}]}"#, ["k-42 2 objects: E/1 E/2"]),
       (
         "content",
-        #"{"changes":[{"type":"move","object":"E/5","index":2,"newIndex":0},{"type":"delete","object":"E/3","index":4,"reason":"left"}]}"#,
+        #"""
+        {"changes":[{"type":"move","object":"E/5","index":2,"newIndex":0},\#
+        {"type":"delete","object":"E/3","index":4,"reason":"left"}]}
+        """#,
         ["k-42 move E/5 2 → 0", "k-42 delete E/3 4 (left)"]
       ),
       (
         "results",
-        #"{"count":3,"total":3,"objects":[{"@ref":"E/1"},{"@ref":"E/2"},{"@ref":"E/3"}],"sections":[{"name":"CA","count":1},{"name":null,"count":2}]}"#,
+        #"""
+        {"count":3,"total":3,"objects":[{"@ref":"E/1"},{"@ref":"E/2"},{"@ref":"E/3"}],\#
+        "sections":[{"name":"CA","count":1},{"name":null,"count":2}]}
+        """#,
         ["k-42 3 objects in 2 sections", "k-42 CA (1): E/1", "k-42 null (2): E/2 E/3"]
       ),
       (
         "content",
-        #"{"changes":[{"type":"insert","object":"E/5","newIndex":[1,0],"reason":"created"},{"type":"update","object":"E/6","index":[0,1],"newIndex":[0,0],"keys":["name"],"value":{"name":"x"}}],"sectionChanges":[{"type":"insert","name":"TX","newIndex":1},{"type":"delete","name":"CA","index":0}]}"#,
+        #"""
+        {"changes":[{"type":"insert","object":"E/5","newIndex":[1,0],"reason":"created"},\#
+        {"type":"update","object":"E/6","index":[0,1],"newIndex":[0,0],"keys":["name"],"value":{"name":"x"}}],\#
+        "sectionChanges":[{"type":"insert","name":"TX","newIndex":1},{"type":"delete","name":"CA","index":0}]}
+        """#,
         [
           "k-42 insert section TX 1", "k-42 delete section CA 0", "k-42 insert E/5 [1,0] (created)",
           #"k-42 update E/6 [0,1] → [0,0] name "x""#,
@@ -95,7 +113,10 @@ struct EventLineTests {
           "Airport", "--filter", "state == 'TX' && name != \"a+b\"", "--sort", "city,-name", "--limit", "20",
           "--section", "state", "--keys", "city,name",
         ],
-        "/v1/objects/Airport?filter=state%20%3D%3D%20'TX'%20%26%26%20name%20!%3D%20%22a%2Bb%22&sort=city,-name&limit=20&section=state&keys=city,name"
+        """
+        /v1/objects/Airport?filter=state%20%3D%3D%20'TX'%20%26%26%20name%20!%3D%20%22a%2Bb%22&sort=city,-name&\
+        limit=20&section=state&keys=city,name
+        """
       ),
       (["Airport?sort=city", "--limit", "5"], "/v1/objects/Airport?sort=city&limit=5"),
     ])

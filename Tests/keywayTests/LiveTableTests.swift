@@ -88,7 +88,8 @@ import Testing
       ServerSentEvent(
         id: "k-1", event: "results",
         data: """
-          {"revision":1,"count":3,"total":3,"objects":[{"@ref":"A/1","city":"x"},{"@ref":"A/2","city":"y"},{"@ref":"A/3"}],
+          {"revision":1,"count":3,"total":3,
+          "objects":[{"@ref":"A/1","city":"x"},{"@ref":"A/2","city":"y"},{"@ref":"A/3"}],
           "sections":[{"name":null,"count":1},{"name":"T\\u001bX","count":2}]}
           """))
     #expect(

@@ -25,7 +25,7 @@ package struct SnapshotDecoder {
     decoder = StateDecoder(schema: schema)
   }
 
-  /// Takes a block. Throws what is wrong with one that came before, as `StateDecoder.decode` does.
+  /// Takes a block. Throws what is wrong with one that came before: what `StateDecoder` finds in it.
   package mutating func decode(_ block: [UInt8]) throws(StoredTextError) {
     if underWay == Self.capacity { try addNext() }
     underWay += 1

@@ -86,7 +86,7 @@ struct StateTextTests {
   func exactValues() throws {
     let state = try Self.example()
     var decoder = StateDecoder(schema: state.schema)
-    for block in Self.blocks(of: state, blockBytes: 1) { try decoder.decode(block) }
+    for block in Self.blocks(of: state, blockBytes: 1) { try decoder.decode(block, state.schema) }
     let record = try #require(decoder.finish().record(try ref("Account/1")))
     let expected = try #require(state.record(try ref("Account/1")))
     #expect("\(record.values)" == "\(expected.values)")
@@ -113,10 +113,11 @@ struct StateTextTests {
       (#"[["Person",["name"],[["a",1,1,null],["a",1,1,null]]]]"#, "Person/a is there twice (byte 0)"),
     ])
   func refused(text: String, message: String) throws {
-    var decoder = StateDecoder(schema: try Schema(yaml: Self.yaml))
+    let schema = try Schema(yaml: Self.yaml)
+    var decoder = StateDecoder(schema: schema)
     var caught: StoredTextError?
     do throws(StoredTextError) {
-      try decoder.decode(Array(text.utf8))
+      try decoder.decode(Array(text.utf8), schema)
     } catch {
       caught = error
     }
@@ -135,10 +136,10 @@ struct StateTextTests {
         var changed = block
         changed[place / 8] ^= 1 << UInt8(place % 8)
         var decoder = StateDecoder(schema: state.schema)
-        guard (try? decoder.decode(changed)) != nil else { continue }
+        guard (try? decoder.decode(changed, state.schema)) != nil else { continue }
         // What was read can be written and read once more.
         var again = StateDecoder(schema: state.schema)
-        for block in Self.blocks(of: decoder.finish()) { try again.decode(block) }
+        for block in Self.blocks(of: decoder.finish()) { try again.decode(block, state.schema) }
       }
     }
   }
@@ -156,7 +157,7 @@ struct StateTextTests {
   ) throws -> ModelState {
     let blocks = blocks(of: state, blockBytes: blockBytes)
     var decoder = StateDecoder(schema: state.schema)
-    for block in blocks.shuffled(using: &random) { try decoder.decode(block) }
+    for block in blocks.shuffled(using: &random) { try decoder.decode(block, state.schema) }
     let restored = decoder.finish()
     let isSame = Self.blocks(of: restored, blockBytes: blockBytes) == blocks
     #expect(isSame, "other blocks")
@@ -181,6 +182,13 @@ private func portrayal(of record: ObjectRecord?) -> String {
   Value.array(Array(record.values)).appendStoredText(.exact, to: &values)
   return
     "\(record.entity.name) @\(record.revision) from \(record.createdAt): \(String(decoding: values, as: UTF8.self))"
+}
+
+extension StateDecoder {
+  /// Reads a block and adds its objects.
+  fileprivate mutating func decode(_ block: [UInt8], _ schema: Schema) throws(StoredTextError) {
+    try insert(Self.records(of: block, schema: schema))
+  }
 }
 
 extension RandomWorld {

@@ -1,7 +1,7 @@
 /// Makes a state of the blocks that `StateEncoder` wrote, which may come in any order.
 ///
-/// Its two halves can be used apart: `records(of:schema:)` reads a block and needs nothing else, so that many threads
-/// can read blocks, and `insert` takes what they have read, one after the other.
+/// `records(of:schema:)` reads a block and needs nothing else, so that many threads can read blocks, and `insert` takes
+/// what they have read, one after the other.
 package struct StateDecoder: Sendable {
   /// An object of a block.
   package typealias Restored = (reference: Reference, record: ObjectRecord)
@@ -13,15 +13,10 @@ package struct StateDecoder: Sendable {
     state = ModelState(schema: schema)
   }
 
-  /// Reads a block and adds its objects. O(n) in its length.
+  /// The objects of a block. O(n) in its length.
   ///
-  /// Throws where the text is not what an encoder writes, where the entities and keys are not those of the schema or
-  /// hold something else, and for an object that is there already. Whether relationships fit together is not looked at.
-  package mutating func decode(_ block: [UInt8]) throws(StoredTextError) {
-    try insert(Self.records(of: block, schema: state.schema))
-  }
-
-  /// The objects of a block, with the errors that `decode` has for it.
+  /// Throws where the text is not what an encoder writes, and where the entities and keys are not those of the schema
+  /// or hold something else. Whether relationships fit together is not looked at.
   package static func records(of block: [UInt8], schema: Schema) throws(StoredTextError) -> [Restored] {
     try block.withUnsafeBufferPointer { buffer throws(StoredTextError) in
       var reader = StateBlockReader(buffer, schema: schema)

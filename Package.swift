@@ -112,7 +112,7 @@ let package = Package(
     .target(
       name: "HTTPServer",
       dependencies: [
-        "CMicrohttpd", "CSocketCalls", "Locking", "Measuring",
+        "CLinux", "CMicrohttpd", "CSocketCalls", "Locking", "Measuring", "Scheduling",
         .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),

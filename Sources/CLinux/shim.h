@@ -10,6 +10,12 @@ static inline const char *keyway_strptime(const char *text, const char *format, 
   return strptime(text, format, result);
 }
 
+// prctl is variadic. Names the calling thread; the kernel keeps 15 bytes.
+static inline void keyway_name_thread(const char *name) {
+  extern int prctl(int, ...);
+  prctl(15 /* PR_SET_NAME, <linux/prctl.h> */, name, 0L, 0L, 0L);
+}
+
 // <fcntl.h> hides O_PATH unless _GNU_SOURCE is defined; it is the same number on all that Swift runs on
 // (asm-generic/fcntl.h).
 static const int keyway_open_path_only = 010000000;

@@ -21,7 +21,7 @@ final class ConnectionSweeper: Sendable {
   /// Starts the thread; `nil` where the system has no thread left.
   init?(_ context: ServerContext, watch: MemoryWatch?) {
     let end = End()
-    guard let thread = SystemThread({ Self.run(context, watch: watch, until: end) }) else { return nil }
+    guard let thread = SystemThread("keyway-sweep", { Self.run(context, watch: watch, until: end) }) else { return nil }
     wake = context.sweeperWake
     self.end = end
     self.thread = thread

@@ -40,13 +40,13 @@ package final class StreamHub: Sendable {
   package func start(delegate: any StreamHubDelegate) throws(HTTPServerError) {
     let (limits, ledger) = (limits, ledger)
     for (index, worker) in workers.enumerated() {
-      guard let epoll = HubLoop.makeEpoll(for: worker),
-        let thread = SystemThread({
-          HubLoop(
-            worker: worker, epoll: epoll, delegate: delegate, limits: limits, ledger: ledger, trimsMemory: index == 0
-          ).run()
-        })
-      else { throw .outOfResources }
+      guard let epoll = HubLoop.makeEpoll(for: worker) else { throw .outOfResources }
+      let thread = SystemThread("keyway-streams") {
+        HubLoop(
+          worker: worker, epoll: epoll, delegate: delegate, limits: limits, ledger: ledger, trimsMemory: index == 0
+        ).run()
+      }
+      guard let thread else { throw .outOfResources }
       threads.withLock { $0.append(thread) }
     }
   }

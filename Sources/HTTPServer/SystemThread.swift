@@ -1,12 +1,14 @@
+import CLinux
 import Glibc
 
 /// A plain thread that runs one closure.
 package struct SystemThread: Sendable {
   private let handle: pthread_t
 
-  /// Starts `body` on a new thread, or gives `nil` where the system has no thread left.
-  package init?(_ body: @escaping @Sendable () -> Void) {
-    let start = Unmanaged.passRetained(ThreadStart(body))
+  /// Starts `body` on a new thread, or gives `nil` where the system has no thread left. Tools such as top(1) show the
+  /// thread under `name`, of which the kernel keeps 15 bytes; without one it has that of the thread that starts it.
+  package init?(_ name: String? = nil, _ body: @escaping @Sendable () -> Void) {
+    let start = Unmanaged.passRetained(ThreadStart(name: name, body: body))
     var handle = pthread_t()
     guard pthread_create(&handle, nil, runThread, start.toOpaque()) == 0 else {
       start.release()
@@ -44,15 +46,18 @@ package struct SystemThread: Sendable {
 }
 
 private final class ThreadStart: Sendable {
+  let name: String?
   let body: @Sendable () -> Void
 
-  init(_ body: @escaping @Sendable () -> Void) {
-    self.body = body
+  init(name: String?, body: @escaping @Sendable () -> Void) {
+    (self.name, self.body) = (name, body)
   }
 }
 
 private func runThread(_ start: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
   guard let start else { return nil }
-  Unmanaged<ThreadStart>.fromOpaque(start).takeRetainedValue().body()
+  let taken = Unmanaged<ThreadStart>.fromOpaque(start).takeRetainedValue()
+  if let name = taken.name { keyway_name_thread(name) }
+  taken.body()
   return nil
 }

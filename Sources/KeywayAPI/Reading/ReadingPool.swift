@@ -51,7 +51,7 @@ final class ReadingPool: Sendable {
     let work = Work(
       FairQueue<ClientAddress, Job>(threads: count, limit: limits.waiting, limitPerClient: limits.waitingPerClient))
     self.work = work
-    threads = Locked((0..<count).compactMap { _ in SystemThread { work.run() } })
+    threads = Locked((0..<count).compactMap { _ in SystemThread("keyway-read") { work.run() } })
   }
 
   deinit { stop() }

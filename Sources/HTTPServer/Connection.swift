@@ -30,6 +30,8 @@ final class Connection: @unchecked Sendable {
   var deferredResponse: DeferredResponse?
   /// Whether the handler has postponed the request.
   var isPostponed = false
+  /// What the handler found out while it had postponed the request.
+  var outcome: (any Sendable)?
   /// What counts the file that is being sent.
   var fileLease: OpenFiles.Lease?
   private var gate: RequestGate
@@ -154,6 +156,7 @@ final class Connection: @unchecked Sendable {
     body = RequestBody()
     deferredResponse = nil
     isPostponed = false
+    outcome = nil
     fileLease = nil
     deadline.store(MonotonicClock.milliseconds + Int64(limits.keepAliveSeconds) * 1_000, ordering: .relaxed)
     isRequestUnderWay = false

@@ -14,8 +14,8 @@ final class DeferredResponse: @unchecked Sendable {
     case response(Response)
     /// A stream, with the fields of its head.
     case stream(EventStream, HTTPFields)
-    /// The request is to be handled once more.
-    case again
+    /// The request is to be handled once more, with what was found out meanwhile.
+    case again((any Sendable)?)
   }
 
   private enum State {

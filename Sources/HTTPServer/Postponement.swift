@@ -10,5 +10,11 @@ package final class Postponement: Sendable {
 
   /// Has the request handled on the thread of its connection. The first call counts; where the server has stopped
   /// meanwhile, the request has been answered.
-  package func end() { pending.respond(.again) }
+  package func end() { pending.respond(.again(nil)) }
+
+  /// The same, with what the handler has found out meanwhile: `Request.outcome` when it has the request again.
+  package func end(with outcome: any Sendable) { pending.respond(.again(outcome)) }
+
+  /// Whether the client has left while it waited, or has been answered, as all are when the server stops.
+  package var isAbandoned: Bool { pending.isAbandoned }
 }

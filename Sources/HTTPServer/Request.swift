@@ -55,6 +55,9 @@ package struct Request: ~Copyable {
   /// Whether the handler had the request before, and postponed it.
   package var isPostponed: Bool { holder.isPostponed }
 
+  /// What the handler found out while it had postponed the request: see `Postponement.end(with:)`.
+  package var outcome: (any Sendable)? { holder.outcome }
+
   /// Says which resource is asked for, as the access log names it: by its pattern, never by what was sent.
   package func note(route pattern: String) {
     holder.access?.record.route = pattern

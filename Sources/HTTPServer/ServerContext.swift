@@ -118,7 +118,8 @@ final class ServerContext: Sendable {
       return handOff(
         connection, mhdConnection, to: stream, fields,
         method: HTTPRequest.Method(requestLine: line.method) ?? .get, version: HTTPVersion(line.version))
-    case .again?:
+    case .again(let outcome)?:
+      connection.outcome = outcome
       return handle(connection, mhdConnection, line)
     case nil:
       return false

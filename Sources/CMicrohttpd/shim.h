@@ -9,13 +9,10 @@
 // Everything a daemon is started with. One struct instead of MHD's option list: Swift cannot call variadic functions,
 // and named members are checked by the compiler where an option list is not.
 struct keyway_daemon {
-  MHD_socket listening_socket;
-  unsigned int threads;
   unsigned int connections;
   unsigned int idle_seconds;
   size_t connection_memory;
   void *context;
-  MHD_AcceptPolicyCallback accept;
   MHD_NotifyConnectionCallback connection_changed;
   void *(*request_begun)(void *context, const char *target, struct MHD_Connection *connection);
   MHD_AccessHandlerCallback request;
@@ -29,19 +26,19 @@ static inline size_t keyway_keep_escaped(void *context, struct MHD_Connection *c
   return strlen(text);
 }
 
-// MHD_start_daemon is variadic.
+// MHD_start_daemon is variadic. The daemon has one thread, and no socket that it listens on: connections are added.
 //
 // MHD_USE_TURBO is needed, not only wanted: with it MHD closes a connection without shutdown(2), so that a duplicate of
 // its descriptor goes on as an event stream's socket.
 static inline struct MHD_Daemon *keyway_start_daemon(const struct keyway_daemon *daemon) {
   return MHD_start_daemon(
-      MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO, 0, daemon->accept, daemon->context,
-      daemon->request, daemon->context, MHD_OPTION_LISTEN_SOCKET, daemon->listening_socket, MHD_OPTION_THREAD_POOL_SIZE,
-      daemon->threads, MHD_OPTION_CONNECTION_LIMIT, daemon->connections, MHD_OPTION_CONNECTION_TIMEOUT,
-      daemon->idle_seconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT, daemon->connection_memory, MHD_OPTION_STRICT_FOR_CLIENT,
-      (int)1, MHD_OPTION_UNESCAPE_CALLBACK, &keyway_keep_escaped, (void *)NULL, MHD_OPTION_URI_LOG_CALLBACK,
-      daemon->request_begun, daemon->context, MHD_OPTION_NOTIFY_CONNECTION, daemon->connection_changed, daemon->context,
-      MHD_OPTION_NOTIFY_COMPLETED, daemon->request_completed, daemon->context, MHD_OPTION_END);
+      MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO, 0, NULL,
+      NULL, daemon->request, daemon->context, MHD_OPTION_CONNECTION_LIMIT, daemon->connections,
+      MHD_OPTION_CONNECTION_TIMEOUT, daemon->idle_seconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+      daemon->connection_memory, MHD_OPTION_STRICT_FOR_CLIENT, (int)1, MHD_OPTION_UNESCAPE_CALLBACK,
+      &keyway_keep_escaped, (void *)NULL, MHD_OPTION_URI_LOG_CALLBACK, daemon->request_begun, daemon->context,
+      MHD_OPTION_NOTIFY_CONNECTION, daemon->connection_changed, daemon->context, MHD_OPTION_NOTIFY_COMPLETED,
+      daemon->request_completed, daemon->context, MHD_OPTION_END);
 }
 
 // MHD_get_connection_info is variadic, and answers a union that is read by what was asked.
@@ -55,8 +52,8 @@ static inline void *keyway_connection_context(struct MHD_Connection *connection)
   return info == NULL ? NULL : info->socket_context;
 }
 
-static inline const struct sockaddr *keyway_connection_address(struct MHD_Connection *connection) {
-  const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-  return info == NULL ? NULL : info->client_addr;
+static inline struct MHD_Daemon *keyway_connection_daemon(struct MHD_Connection *connection) {
+  const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_DAEMON);
+  return info == NULL ? NULL : info->daemon;
 }
 #endif

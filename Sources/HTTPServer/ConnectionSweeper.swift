@@ -1,5 +1,4 @@
 import CMicrohttpd
-import CSocketCalls
 import Glibc
 import Logging
 import Synchronization
@@ -38,7 +37,6 @@ final class ConnectionSweeper: Sendable {
     var watch = watch
     var lastLook = MonotonicClock.milliseconds
     var lastSecond = MonotonicClock.seconds
-    var closedCount = keyway_connections_without_descriptor()
     while true {
       let isIdle = context.lingering.isEmpty && context.pacer.isEmpty
       if context.sweeperWake.wait(milliseconds: isIdle ? intervalMilliseconds : shortIntervalMilliseconds) {
@@ -55,9 +53,6 @@ final class ConnectionSweeper: Sendable {
         unread = context.registry.wakeUnread()
         watch?.look(.current)
         watch?.giveBack()
-        let count = keyway_connections_without_descriptor()
-        if count > closedCount { context.conditions.note(.descriptors, count: count - closedCount) }
-        closedCount = count
       }
       if unread > 0 { context.logger.debug("woke unread connections", metadata: ["connections": "\(unread)"]) }
       if now / 1_000 != Int64(lastSecond) {

@@ -13,20 +13,6 @@ private func connection(_ connection: OpaquePointer) -> Connection? {
   keyway_connection_context(connection).map { Unmanaged<Connection>.fromOpaque($0).takeUnretainedValue() }
 }
 
-func acceptConnection(
-  _ context: UnsafeMutableRawPointer?, _ address: UnsafePointer<sockaddr>?, _ length: socklen_t
-) -> MHD_Result {
-  guard let context else { return .NO }
-  let server = server(context)
-  guard !server.isDraining.load(ordering: .relaxed) else { return .NO }
-  let client = ClientAddress(address)
-  guard server.limiter.hasRoom(for: client) else {
-    server.conditions.note(.connections, client: client)
-    return .NO
-  }
-  return .YES
-}
-
 func connectionChanged(
   _ context: UnsafeMutableRawPointer?, _ mhdConnection: OpaquePointer?,
   _ socketContext: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _ change: MHD_ConnectionNotificationCode
@@ -34,9 +20,8 @@ func connectionChanged(
   guard let context, let mhdConnection, let socketContext else { return }
   if change == .CONNECTION_NOTIFY_STARTED {
     let connection = server(context).connectionOpened(
-      descriptor: keyway_connection_socket(mhdConnection),
-      address: ClientAddress(keyway_connection_address(mhdConnection)))
-    socketContext.pointee = Unmanaged.passRetained(connection).toOpaque()
+      descriptor: keyway_connection_socket(mhdConnection), daemon: keyway_connection_daemon(mhdConnection))
+    socketContext.pointee = connection.map { Unmanaged.passRetained($0).toOpaque() }
   } else if let opaque = socketContext.pointee {
     socketContext.pointee = nil
     server(context).connectionClosed(Unmanaged<Connection>.fromOpaque(opaque).takeRetainedValue())

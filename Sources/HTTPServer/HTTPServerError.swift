@@ -25,7 +25,7 @@ package enum HTTPServerError: Error, Equatable, CustomStringConvertible {
     case .cannotListenAt(let path, let reason): "cannot listen on '\(path)': \(reason)"
     case .noProxy(let text):
       "access.proxies: '\(text)' is no address, no range such as 10.0.0.0/8, and not unix"
-    case .readsUnchecked: "the program was linked wrongly: it must define recv and accept4 for libmicrohttpd"
+    case .readsUnchecked: "the program was linked wrongly: it must define recv for libmicrohttpd"
     case .outOfResources: "no memory, threads or descriptors left to start"
     }
   }

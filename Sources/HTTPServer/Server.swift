@@ -13,7 +13,8 @@ package final class Server: Sendable {
   /// The port it listens on, also where port 0 was asked for; 0 where it listens on a file.
   package let port: UInt16
   private let context: ServerContext
-  private let daemon: DaemonHandle
+  private let daemons: [DaemonHandle]
+  private let acceptor: Acceptor
   private let sweeper: ConnectionSweeper
   private let socketFile: SocketFile?
   private let hasStopped = Locked(false)
@@ -41,7 +42,6 @@ package final class Server: Sendable {
     accessLog: (any AccessLog)? = nil, proxies: TrustedProxies = .none, random: UInt64 = .random(in: .min ... .max)
   ) throws(HTTPServerError) {
     guard keyway_calls_are_ours() else { throw .readsUnchecked }
-    keyway_keep_spare_descriptor()
     var limits = limits
     limits.lowerConnections(to: DescriptorLimit.raise(for: limits.connections, logger: logger))
     let context = ServerContext(
@@ -49,12 +49,14 @@ package final class Server: Sendable {
       conditions: conditions ?? ConditionLog(logger: logger), accessLog: accessLog, proxies: proxies,
       isLocal: socket.file != nil, logger: logger)
     guard let context, let sweeper = ConnectionSweeper(context, watch: watch) else { throw .outOfResources }
-    socket.limitUnsent(to: limits.unsentBytes)
+    socket.limitBuffers(unsentBytes: limits.unsentBytes, unreadBytes: limits.unreadBytes)
     guard let descriptor = socket.take() else {
       sweeper.stop()
       throw .outOfResources
     }
-    guard let daemon = DaemonHandle(socket: descriptor, context: context) else {
+    let daemons = (0..<limits.serverThreadCount).compactMap { _ in DaemonHandle(context: context) }
+    guard !daemons.isEmpty, let acceptor = Acceptor(listener: descriptor, context: context, daemons: daemons) else {
+      for daemon in daemons { daemon.stop() }
       sweeper.stop()
       close(descriptor)
       throw .outOfResources
@@ -62,7 +64,8 @@ package final class Server: Sendable {
     self.port = socket.port
     socketFile = socket.file
     self.context = context
-    self.daemon = daemon
+    self.daemons = daemons
+    self.acceptor = acceptor
     self.sweeper = sweeper
   }
 
@@ -92,7 +95,9 @@ package final class Server: Sendable {
     waitUntilIdle(until: deadline)
     let count = context.registry.cutBusy()
     if count > 0 { context.logger.warning("cut requests under way", metadata: ["requests": "\(count)"]) }
-    daemon.stop()
+    acceptor.stop()
+    for daemon in daemons { daemon.stop() }
+    context.arrivals.forgetStarting()
     sweeper.stop()
   }
 

@@ -14,6 +14,7 @@ final class ServerContext: Sendable {
   let registry = ConnectionRegistry()
   let lingering = LingeringCloses()
   let pacer = TrafficPacer()
+  let arrivals: ConnectionArrivals
   /// Has the sweeper look at once.
   let sweeperWake: WakeDescriptor
   let deferredResponses = DeferredResponses()
@@ -43,10 +44,20 @@ final class ServerContext: Sendable {
     self.isLocal = isLocal
     self.logger = logger
     limiter = ConnectionLimiter(limits)
+    arrivals = ConnectionArrivals(startingAtOnce: AcceptLoop.startingCount(threads: limits.serverThreadCount))
   }
 
-  func connectionOpened(descriptor: Int32, address: ClientAddress) -> Connection {
-    let connection = Connection(descriptor: descriptor, slot: limiter.admit(address), server: self)
+  /// The connection that is to be served next, where one may be.
+  func nextConnection(now: Int64) -> AcceptedConnection? {
+    arrivals.next { pacer.mayBegin($0, now: now) }
+  }
+
+  /// A daemon of libmicrohttpd has begun to serve a connection, and is given one that waits in its place. This does not
+  /// wait for the acceptor, which may have to wait for a processor itself.
+  func connectionOpened(descriptor: Int32, daemon: OpaquePointer?) -> Connection? {
+    guard let slot = arrivals.begun(descriptor) else { return nil }
+    if let daemon, !arrivals.isEmpty { nextConnection(now: MonotonicClock.milliseconds)?.begin(on: daemon) }
+    let connection = Connection(descriptor: descriptor, slot: slot, server: self)
     connection.beginReceiving()
     registry.insert(connection)
     return connection

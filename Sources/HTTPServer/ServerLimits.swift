@@ -11,6 +11,8 @@ package struct ServerLimits: Sendable {
   package var bytesPerSecond = 268_435_456
   /// How much of an answer the kernel takes beyond what it may send at once (`TCP_NOTSENT_LOWAT`).
   package var unsentBytes = 131_072
+  /// How much of what a client has sent the kernel keeps until it is read (`SO_RCVBUF`).
+  package var unreadBytes = 65_536
   /// What libmicrohttpd may allocate for a connection: the request line and all header lines have to fit, and the head
   /// of the response too.
   package var headerBytes = 8_192

@@ -11,6 +11,8 @@ import Synchronization
 final class TrafficPacer: Sendable {
   /// What a request counts beside its bytes.
   static let requestBytes = 2_048
+  /// What a connection counts that is begun.
+  static let connectionBytes = 16_384
   /// What a connection that goes on is expected to move before the next looks.
   private static let turnBytes = 32_768
   /// How long after a request of another address two are said to be there.
@@ -42,6 +44,11 @@ final class TrafficPacer: Sendable {
     }
     if isFirst { wake() }
     return false
+  }
+
+  /// Whether a connection of a place may be begun now: not where its address has had its share, and has company.
+  func mayBegin(_ slot: ConnectionSlot, now: Int64) -> Bool {
+    slot.traffic.rest(now: now) > 0 || companyUntil.load(ordering: .relaxed) <= now
   }
 
   /// The connections that may be read again, those that have waited longest first.

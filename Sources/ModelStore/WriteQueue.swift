@@ -55,7 +55,8 @@ struct WriteQueue<Write: Sendable>: Sendable {
     var (batch, bytes): ([Write], Int) = ([], 0)
     while bytes < batchBytes {
       // One write of a client that owes, where no other has any.
-      let next = waiting.next { had[$0, default: 0] < shareBytes } ?? (batch.isEmpty ? waiting.next() : nil)
+      let next =
+        waiting.next { client, _ in had[client, default: 0] < shareBytes } ?? (batch.isEmpty ? waiting.next() : nil)
       guard let (entry, client) = next else { break }
       waiting.finish(client)
       if let lastClient, lastClient != client { companyLeft = Self.companyBatches }

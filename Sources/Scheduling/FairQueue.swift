@@ -57,9 +57,11 @@ package struct FairQueue<Client: Hashable & Sendable, Job: Sendable>: Sendable {
     return true
   }
 
-  /// The job to do next, which counts as running until it is `finish`ed; nil where none may run now. Clients that are
-  /// not `isAllowed` miss their turns.
-  @inlinable package mutating func next(of isAllowed: (Client) -> Bool = { _ in true }) -> (job: Job, client: Client)? {
+  /// The job to do next, which counts as running until it is `finish`ed; nil where none may run now. Clients whose next
+  /// job is not `isAllowed` miss their turns.
+  @inlinable package mutating func next(
+    of isAllowed: (Client, Job) -> Bool = { _, _ in true }
+  ) -> (job: Job, client: Client)? {
     guard let turn = nextTurn(of: isAllowed) else { return nil }
     let client = turns.remove(at: turn)
     guard let job = accounts[client]?.waiting.popFirst() else { return nil }
@@ -71,13 +73,14 @@ package struct FairQueue<Client: Hashable & Sendable, Job: Sendable>: Sendable {
   }
 
   /// Whether a job may run now.
-  @inlinable package var hasNext: Bool { nextTurn { _ in true } != nil }
+  @inlinable package var hasNext: Bool { nextTurn { _, _ in true } != nil }
 
-  @inlinable func nextTurn(of isAllowed: (Client) -> Bool) -> Int? {
+  @inlinable func nextTurn(of isAllowed: (Client, Job) -> Bool) -> Int? {
     guard runningCount < threads else { return nil }
     let share = max(1, turns.count > 1 ? threads / 2 : threads - 1)
     return turns.firstIndex { client in
-      accounts[client].map { $0.running < share } ?? false && isAllowed(client)
+      guard let account = accounts[client], account.running < share else { return false }
+      return account.waiting.first.map { isAllowed(client, $0) } ?? false
     }
   }
 

@@ -4,13 +4,11 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-// Two calls of the C library that libmicrohttpd reaches its sockets with, defined once more: recv and accept4. The
-// program's own definition comes before that of a shared library, for all of the process (ELF symbol interposition, as
-// with an allocator that replaces malloc). libmicrohttpd 0.9.75 has no hook at either place, and both are needed:
-//
-// - It parses what it reads at once, takes shapes that RFC 9112 forbids, and answers others itself, twice or never.
-//   With `recv` in our hands, bytes are judged before it has them.
-// - A thread of it that has no connection runs in circles when accept fails for lack of descriptors.
+// A call of the C library that libmicrohttpd reads its sockets with, defined once more: recv. The program's own
+// definition comes before that of a shared library, for all of the process (ELF symbol interposition, as with an
+// allocator that replaces malloc). libmicrohttpd 0.9.75 has no hook at this place: it parses what it reads at once,
+// takes shapes that RFC 9112 forbids, and answers others itself, twice or never. With `recv` in our hands, bytes are
+// judged before it has them.
 //
 // Descriptors that were not named here, and calls with flags, go to the kernel as ever.
 
@@ -24,13 +22,10 @@ bool keyway_receive_through(int descriptor, void *context, keyway_receiver recei
 // What recv(2) does, for receivers.
 ssize_t keyway_receive(int descriptor, void *buffer, size_t size);
 
-// Keeps a descriptor for the moment when none is left: accept4 then gives it up to accept the connection that waits,
-// closes that, and takes the descriptor back. Without it, accept4 fails for as long as none is left.
-void keyway_keep_spare_descriptor(void);
+// Accepts a connection of a listening socket, without waiting for one, and has its descriptor not block, and not go to
+// programs that are started. As accept4(2), which the C library declares for GNU sources alone.
+int keyway_accept(int listener, void *address, unsigned *length);
 
-// How many connections accept4 closed because no descriptor was left.
-size_t keyway_connections_without_descriptor(void);
-
-// Whether recv and accept4 of the process are those here: a program that was linked otherwise must not serve.
+// Whether recv of the process is the one here: a program that was linked otherwise must not serve.
 bool keyway_calls_are_ours(void);
 #endif

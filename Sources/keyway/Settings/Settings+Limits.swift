@@ -104,14 +104,20 @@ extension Settings {
     SettingLimit(
       "connections.bytesPerSecond", of: .client,
       """
-      is read later: bodies, answers, and 2 kB for each request of an address whose requests come together with those \
-      of others; counted by hundredths of a second. An address that is alone is not held up
+      is read later: bodies, answers, 2 kB for each request and 16 kB for each connection of an address whose requests \
+      come together with those of others; counted by hundredths of a second. An address that is alone is not held up
       """),
     SettingLimit(
       "connections.unsentBytes", of: .request,
       """
       stays with the server until the kernel has sent what it has: this much an answer that nobody reads takes, \
       beside what its client's side has room for
+      """),
+    SettingLimit(
+      "connections.unreadBytes", of: .request,
+      """
+      stays with its client until the server has read what there is: so connections that the server does not read for \
+      the moment do not use up the kernel's memory for sockets, which all of them share
       """),
     SettingLimit(
       "request.headerBytes", of: .request,

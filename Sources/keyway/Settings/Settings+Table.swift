@@ -83,6 +83,7 @@ extension Settings {
       "connections.bytesPerSecond", \.api.server.bytesPerSecond, 1 << 20...1 << 40,
       "what one address may send and ask for while others do"),
     .number("connections.unsentBytes", \.api.server.unsentBytes, 4096...1 << 30, "an answer's bytes with the kernel"),
+    .number("connections.unreadBytes", \.api.server.unreadBytes, 4096...1 << 30, "unread bytes with the kernel"),
     .number("request.headerBytes", \.api.server.headerBytes, 1024...65_536, "the head of a request"),
     .number("request.bodyBytes", \.api.server.bodyBytes, 1024...1 << 30, "the body of a request"),
     .number("request.steps", \.api.requestSteps, 1000...10_000_000_000, "steps to read what a request asks for"),

@@ -56,12 +56,15 @@ package final class ListeningSocket: Sendable {
     close(descriptor)
   }
 
-  /// Has the kernel take no more than so many bytes of what a connection sends, beyond what it may send at once; the
-  /// connections that are accepted inherit it (tcp(7), `TCP_NOTSENT_LOWAT`).
-  func limitUnsent(to byteCount: Int) {
+  /// Bounds what the kernel holds for each of the connections that are accepted, which inherit it (tcp(7)): of what a
+  /// connection sends, beyond what it may send at once (`TCP_NOTSENT_LOWAT`), and of what its client sends and nobody
+  /// has read (`SO_RCVBUF`). Without the second the kernel lets it grow to megabytes; all connections of the machine
+  /// share that memory, and where it is used up, the kernel throws away what others send.
+  func limitBuffers(unsentBytes: Int, unreadBytes: Int) {
     descriptor.withLock { descriptor in
       guard let descriptor else { return }
-      setOption(TCP_NOTSENT_LOWAT, Int32(clamping: byteCount), level: Int32(IPPROTO_TCP), of: descriptor)
+      setOption(TCP_NOTSENT_LOWAT, Int32(clamping: unsentBytes), level: Int32(IPPROTO_TCP), of: descriptor)
+      setOption(SO_RCVBUF, Int32(clamping: unreadBytes), level: SOL_SOCKET, of: descriptor)
     }
   }
 

@@ -29,27 +29,22 @@ final class ConnectionLimiter: Sendable {
 
   var count: Int { counts.withLock { $0.total } }
 
-  /// Whether one more connection from the address may be accepted. The last places are for addresses that have few: so
-  /// one that takes all it can get leaves room for others, and for whatever looks after the server.
-  func hasRoom(for address: ClientAddress) -> Bool {
-    counts.withLock { counts in
+  /// Takes a place for a connection from the address, until the slot is released; nil where there is none. The last
+  /// places are for addresses that have few: so one that takes all it can get leaves room for others, and for whatever
+  /// looks after the server.
+  func admit(_ address: ClientAddress) -> ConnectionSlot? {
+    let traffic = counts.withLock { counts -> TrafficShare? in
       let count = counts.byAddress[address]?.count ?? 0
-      guard counts.total < limit, count < limitPerAddress else { return false }
-      return counts.total < limit - reserve || count < reserve
-    }
-  }
-
-  /// Counts a connection until the slot is released. Threads that accept at the same moment may pass the limit by
-  /// one each.
-  func admit(_ address: ClientAddress) -> ConnectionSlot {
-    let traffic = counts.withLock { counts in
+      guard counts.total < limit, count < limitPerAddress, counts.total < limit - reserve || count < reserve else {
+        return nil
+      }
       counts.total += 1
       var account = counts.byAddress[address] ?? Account(traffic: TrafficShare(bytesPerSecond: bytesPerSecond))
       account.count += 1
       counts.byAddress[address] = account
       return account.traffic
     }
-    return ConnectionSlot(limiter: self, address: address, traffic: traffic)
+    return traffic.map { ConnectionSlot(limiter: self, address: address, traffic: $0) }
   }
 
   func leave(_ address: ClientAddress) {

@@ -4,12 +4,17 @@ import LoopbackKit
 /// A connection whose answers are read and thrown away, however long they are.
 final class NeighbourConnection {
   private static let maximumHeadBytes = 65_536
+  /// What of a request may wait in the kernel on the neighbour's side. It is the memory of the machine that the server
+  /// runs on as well, of which a neighbour elsewhere has none.
+  private static let sendBufferBytes: Int32 = 65_536
 
   private let socket: WireSocket
   private let hostField: String
 
   init(_ address: SocketAddress, receiveBufferBytes: Int32? = nil) throws {
     socket = try WireSocket(address, receiveBufferBytes: receiveBufferBytes)
+    var size = Self.sendBufferBytes
+    setsockopt(socket.descriptor, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size))
     hostField = address.hostField
   }
 

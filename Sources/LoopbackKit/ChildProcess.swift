@@ -109,7 +109,7 @@ package final class ChildProcess {
     let deadline = Deadline(seconds: seconds)
     while true {
       do { return try attempt() } catch {
-        guard !Task.isCancelled else { throw LoopbackError("interrupted") }
+        guard !Task.isCancelled else { throw LoopbackError(.interrupted) }
         guard process.isRunning, !deadline.hasPassed else {
           let state = process.isRunning ? "is not ready" : "has ended"
           let words = (errorFile == nil ? output : errors).split { $0.isNewline }.suffix(5).joined(separator: "\n")

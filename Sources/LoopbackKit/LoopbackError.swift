@@ -16,6 +16,8 @@ package struct LoopbackError: Error, CustomStringConvertible {
     case malformed
     /// The response has another status than was wanted.
     case unexpectedStatus(Int)
+    /// The task was cancelled.
+    case interrupted
     /// A system call failed, or something that only the description says.
     case failed
   }

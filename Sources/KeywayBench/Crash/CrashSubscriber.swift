@@ -156,7 +156,7 @@ extension LoopbackError {
     switch reason {
     case .timedOut, .malformed: true
     case .unexpectedStatus(let status): status != 503
-    case .connectionRefused, .connectionReset, .connectionClosed, .failed: false
+    case .connectionRefused, .connectionReset, .connectionClosed, .interrupted, .failed: false
     }
   }
 }

@@ -36,18 +36,20 @@ final class CrashTest {
     report = CrashReport(seed: plan.seed, figures: ledger.figures, directory: plan.directory)
   }
 
-  /// Runs all rounds, or up to the first in which a promise is broken.
+  /// Runs all rounds, or up to the first in which a promise is broken or the task was cancelled.
   func run(progress: (Int) -> Void) -> CrashReport {
     let start = MonotonicClock.now()
     do {
       try begin()
-      for round in 1...plan.rounds where ledger.isFaultless {
+      for round in 1...plan.rounds where ledger.isFaultless && !Task.isCancelled {
         ledger.begin(round: round)
         try self.round()
         report.rounds = round
         progress(round)
       }
       try finish()
+    } catch let error as LoopbackError where error.reason == .interrupted {
+      // The round under way counts for nothing.
     } catch {
       ledger.violation("\(error)")
     }

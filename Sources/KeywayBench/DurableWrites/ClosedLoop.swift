@@ -95,7 +95,7 @@ struct ClosedLoop: ~Copyable {
         }
         if last < end { try send(index, at: last) }
       }
-      guard !Task.isCancelled else { throw LoopbackError("interrupted") }
+      guard !Task.isCancelled else { throw LoopbackError(.interrupted) }
       if ready.isEmpty {
         guard MonotonicClock.now() - last < UInt64(Self.answerSeconds) * 1_000_000_000 else {
           throw LoopbackError("\(waiting) requests were not answered in \(Self.answerSeconds) s")

@@ -146,7 +146,7 @@ let package = Package(
     .target(
       name: "LoopbackKit",
       dependencies: [
-        "CLinux", "KeyValueModel",
+        "CLinux", "KeyValueModel", "Locking",
         .product(name: "OrderedCollections", package: "swift-collections"),
       ],
       swiftSettings: strict),
@@ -189,7 +189,7 @@ let package = Package(
     .target(
       name: "JournalTesting", dependencies: ["Journal", "Locking"], path: "Tests/JournalTesting",
       swiftSettings: strict),
-    // A PostgreSQL of the tests' own.
+    // A way to a PostgreSQL that loses what it is told to lose.
     .target(
       name: "PostgresTesting", dependencies: ["Locking", "LoopbackKit"], path: "Tests/PostgresTesting",
       swiftSettings: strict),
@@ -252,15 +252,15 @@ let package = Package(
     .testTarget(
       name: "JournalTests",
       dependencies: [
-        "Journal", "Locking", "PostgresJournal", "PostgresTesting", "Seeding",
+        "Journal", "Locking", "LoopbackKit", "PostgresJournal", "PostgresTesting", "Seeding",
         .product(name: "GRDB", package: "GRDB.swift"),
       ],
       swiftSettings: strict),
     .testTarget(
       name: "ModelStoreTests",
       dependencies: [
-        "Journal", "JournalTesting", "KeyValueModel", "KeyValueObserving", "Locking", "ModelStore", "PostgresJournal",
-        "PostgresTesting", "Scheduling", "Seeding",
+        "Journal", "JournalTesting", "KeyValueModel", "KeyValueObserving", "Locking", "LoopbackKit", "ModelStore",
+        "PostgresJournal", "PostgresTesting", "Scheduling", "Seeding",
       ],
       swiftSettings: strict),
   ]

@@ -1,8 +1,8 @@
 import Foundation
 import Journal
 import Locking
+import LoopbackKit
 import PostgresJournal
-import PostgresTesting
 import Seeding
 import Testing
 

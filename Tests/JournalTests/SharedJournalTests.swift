@@ -1,6 +1,7 @@
 import Foundation
 import Journal
 import Locking
+import LoopbackKit
 import PostgresJournal
 import PostgresTesting
 import Seeding

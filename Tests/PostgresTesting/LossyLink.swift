@@ -4,14 +4,17 @@ import Glibc
 import Locking
 package import LoopbackKit
 
-/// A way to a database that loses what it is told to lose: a TCP proxy that looks for a text in what is sent.
+/// A way to a database, or to a node, that loses what it is told to lose: a TCP proxy that looks for a text in what is
+/// sent.
 package final class LossyLink: Sendable {
   /// What is lost when the text comes by; the connection is reset then.
   package enum Loss: Sendable {
-    /// The statement: the database never gets it.
+    /// The statement, or request: the other side never gets it.
     case request
-    /// Its answer: the database has carried it out.
+    /// Its answer: the other side has carried it out.
     case answer
+    /// Nothing but time: the other side gets it when the action has returned.
+    case time
   }
 
   private struct Trap: Sendable {
@@ -26,8 +29,9 @@ package final class LossyLink: Sendable {
   /// Where it is entered.
   package var port: UInt16 { listener.port }
 
-  /// A way to a port of this machine that loses nothing yet.
-  package init(to target: UInt16) throws(LoopbackError) {
+  /// A way to a port of this machine that loses nothing yet. An answer is one once it has this text in it; by default
+  /// what a database says when it has carried a statement out.
+  package init(to target: UInt16, answersEndWith mark: String = "Z") throws(LoopbackError) {
     self.target = target
     listener = try LoopbackListener()
     Thread.detachNewThread { [listener, trap] in
@@ -38,7 +42,7 @@ package final class LossyLink: Sendable {
         }
         let server = dup(upstream.descriptor)
         Thread.detachNewThread {
-          Self.carry(client, server, trap)
+          Self.carry(client, server, trap, Array(mark.utf8))
           close(client)
           close(server)
         }
@@ -55,7 +59,7 @@ package final class LossyLink: Sendable {
   }
 
   /// Carries bytes both ways until one end has enough, or something is lost.
-  private static func carry(_ client: Int32, _ server: Int32, _ trap: Locked<Trap?>) {
+  private static func carry(_ client: Int32, _ server: Int32, _ trap: Locked<Trap?>, _ mark: [UInt8]) {
     var caught: Trap?
     var buffer = [UInt8](repeating: 0, count: 65_536)
     while true {
@@ -66,6 +70,10 @@ package final class LossyLink: Sendable {
         guard count > 0 else { return }
         caught = caught ?? take(from: trap, buffer[..<count])
         if let caught, caught.loss == .request { return caught.action() }
+        if let late = caught, late.loss == .time {
+          late.action()
+          caught = nil
+        }
         guard sendAll(buffer[..<count], to: server) else { return }
       }
       if entries[1].revents != 0 {
@@ -73,7 +81,7 @@ package final class LossyLink: Sendable {
         guard count > 0 else { return }
         // The statement is carried out once the database has answered the whole of it.
         if let caught {
-          guard buffer[..<count].contains(UInt8(ascii: "Z")) else { continue }
+          guard buffer[..<count].firstRange(of: mark) != nil else { continue }
           return caught.action()
         }
         guard sendAll(buffer[..<count], to: client) else { return }

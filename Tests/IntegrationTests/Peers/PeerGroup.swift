@@ -1,7 +1,6 @@
 import Foundation
 import KeyValueModel
 import LoopbackKit
-import PostgresTesting
 
 /// Peers: several processes of `keyway serve` that keep their journal in one PostgreSQL database.
 final class PeerGroup {

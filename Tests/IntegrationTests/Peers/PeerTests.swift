@@ -2,7 +2,6 @@ import Foundation
 import KeyValueModel
 import Locking
 import LoopbackKit
-import PostgresTesting
 import Testing
 
 /// Nodes that all take writes, over one PostgreSQL.

@@ -1,6 +1,5 @@
 import Foundation
 import LoopbackKit
-import PostgresTesting
 import Testing
 
 /// Runs what the page "A journal in PostgreSQL" shows, its blocks one after the other.

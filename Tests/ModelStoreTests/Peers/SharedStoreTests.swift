@@ -2,9 +2,9 @@ import Foundation
 import Journal
 import KeyValueModel
 import Locking
+import LoopbackKit
 import ModelStore
 import PostgresJournal
-import PostgresTesting
 import Seeding
 import Testing
 

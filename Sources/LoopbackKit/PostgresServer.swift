@@ -1,9 +1,8 @@
 import Foundation
 import Locking
-import LoopbackKit
 
-/// A PostgreSQL of the tests' own: in a temporary folder, by an unprivileged user, on the loopback address alone. It
-/// ends with the process, however that ends, and takes its folder away.
+/// A PostgreSQL of a test's or a benchmark's own: in a temporary folder, by an unprivileged user, on the loopback
+/// address alone. It ends with the process, however that ends, and takes its folder away.
 package final class PostgresServer: Sendable {
   /// Why there is none.
   package struct Failure: Error, CustomStringConvertible {
@@ -63,7 +62,7 @@ package final class PostgresServer: Sendable {
     }
   }
 
-  /// Begins, stops and begins again as its input says, until that ends: then the test process has ended too.
+  /// Begins, stops and begins again as its input says, until that ends: then this process has ended too.
   private static let script = """
     programs=$1 port=$2
     folder=$(mktemp -d /tmp/keyway-postgres-XXXXXX) || exit 1
@@ -128,7 +127,7 @@ package final class PostgresServer: Sendable {
     guard try ask(command) == answer else { throw Failure(description: "PostgreSQL does not \(command)") }
   }
 
-  /// Gives the supervisor a command, and what it answers with one line. It has children in place of the test process:
+  /// Gives the supervisor a command, and what it answers with one line. It has children in place of this process:
   /// between its fork and its exec a child holds the locks of all stores that are open.
   private func ask(_ command: String) throws(Failure) -> String {
     try supervisor.withLock { supervisor throws(Failure) in

@@ -1,5 +1,7 @@
 import Foundation
 import Glibc
+import HTTPServer
+import HTTPTypes
 import Journal
 import Locking
 import LoopbackKit
@@ -50,6 +52,14 @@ import Testing
 
   private func send(_ client: NodeClient, _ method: String = "PUT") throws -> NodeAnswer {
     try client.send(NodeRequest(method, "/x"), silence: .seconds(30), limit: 1_000)
+  }
+
+  @Test("A refusal of another node names the state that judged it; what it could not judge names none of its states")
+  func cursors() {
+    let fields = [("Keyway-Cursor", "e-0"), ("Retry-After", "1"), ("Date", "now")]
+    for (status, names) in [(409, ["Keyway-Cursor", "Retry-After"]), (503, ["Retry-After"])] {
+      #expect(NodeAnswer(status: status, fields: fields).response.fields.map(\.name.rawName) == names)
+    }
   }
 
   @Test("Answers with a length, in chunks and without content are read whole, one after the other on one connection")

@@ -9,6 +9,7 @@ struct LifetimeReader: Sendable {
   let streams: StreamRegistry
   let requester: Requester
 
+  private static let prefix = "stream="
   private static let rule =
     "is the seconds that the object is to last, 1 to \(Lifetime.maximumSeconds), stream= with the name of a stream "
     + "that is there, or none"
@@ -23,7 +24,35 @@ struct LifetimeReader: Sendable {
   }
 
   /// What is answered where the header says none of that, or names a stream that is not there.
-  static var invalidHeader: Problem { Problem(.invalidValue, "Keyway-Lifetime \(rule)") }
+  private static var invalidHeader: Problem { Problem(.invalidValue, "Keyway-Lifetime \(rule)") }
+
+  /// The first stream that a write names for an object to last with, and what is answered where there is none of that
+  /// name; nil where it names none. `isTransaction` says that operations in the body may name one.
+  static func stream(
+    namedBy request: borrowing Request, isTransaction: Bool
+  ) -> (name: String, unknown: Problem)? {
+    if let text = request.header(.keywayLifetime) {
+      return text.hasPrefix(prefix) ? (String(text.dropFirst(prefix.count)), invalidHeader) : nil
+    }
+    guard isTransaction, mayHavePrefix(request.body()), let body = try? TransactionHandler.body(of: request),
+      case .array(let elements)? = body["operations"]
+    else { return nil }
+    for (index, element) in elements.enumerated() {
+      guard case .object(let members) = element, case .string(let text)? = members["lifetime"], text.hasPrefix(prefix)
+      else { continue }
+      var error = invalidMember
+      error.operation = index
+      return (String(text.dropFirst(prefix.count)), Problem(error))
+    }
+    return nil
+  }
+
+  /// Whether a JSON text may have the word that a stream's name stands behind: JSON can write any letter as a number.
+  private static func mayHavePrefix(_ body: [UInt8]) -> Bool {
+    body.firstRange(of: Array(prefix.utf8)) != nil || body.firstRange(of: Array("\\u00".utf8)) != nil
+  }
+
+  private static var invalidMember: ModelError { ModelError(.invalidValue, "'lifetime' \(rule)") }
 
   /// Throws `invalid-value`, with `remark`, where a request has the header and is not of a whole object: else the
   /// object would seem to have got that lifetime.
@@ -40,14 +69,15 @@ struct LifetimeReader: Sendable {
     case .string(let text): found = lifetime(text, seconds: nil)
     default: break
     }
-    guard let found else { throw ModelError(.invalidValue, "'lifetime' \(Self.rule)") }
+    guard let found else { throw Self.invalidMember }
     return found
   }
 
   private func lifetime(_ text: String, seconds: Int64?) -> Lifetime? {
     if let seconds { return (1...Lifetime.maximumSeconds).contains(seconds) ? .seconds(seconds) : nil }
     if text == "none" { return .unlimited }
-    guard text.hasPrefix("stream="), let id = streams.services.names.id(of: String(text.dropFirst(7))),
+    guard text.hasPrefix(Self.prefix),
+      let id = streams.services.names.id(of: String(text.dropFirst(Self.prefix.count))),
       streams.isThere(id), requester.mayUse(id, of: streams)
     else { return nil }
     return .stream(id.number)

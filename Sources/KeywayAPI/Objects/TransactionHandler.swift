@@ -16,11 +16,16 @@ struct TransactionHandler: Sendable {
   /// create. They come on top of those of a body, so that what a `PUT` of a key takes, a transaction takes.
   private static let envelopeLevels = 4
 
+  /// The body of a transaction. Throws what is wrong with it as JSON.
+  static func body(of request: borrowing Request) throws(Problem) -> JSONObject {
+    try Body.object(of: request, depthLimit: Body.depthLimit + envelopeLevels)
+  }
+
   /// Commits the operations, all or none.
   func commit(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.checkParameters()
     try LifetimeReader.refuse(request, "here 'lifetime' of create and patch says it")
-    let body = try Body.object(of: request, depthLimit: Body.depthLimit + Self.envelopeLevels)
+    let body = try Self.body(of: request)
     guard case .array(let elements)? = body["operations"], body.members.count == 1 else {
       throw Problem(.invalidValue, "a transaction is {\"operations\":[…]}")
     }

@@ -81,6 +81,15 @@ final class Route: Sendable {
   let methods: [HTTPRequest.Method]
   /// Whether what it changes is the store's, so that a node that follows another passes it on.
   let isForwarded: Bool
+
+  /// Whether a method changes something by a commit.
+  func isCommitted(by method: HTTPRequest.Method) -> Bool {
+    isForwarded && audience == .objects && method != .get && method != .head
+  }
+
+  /// Whether its body has operations on several objects.
+  var isTransaction: Bool { isCommitted(by: .post) && position(of: .entity) == nil }
+
   /// How many requests were answered.
   let counts: RequestCounts
 

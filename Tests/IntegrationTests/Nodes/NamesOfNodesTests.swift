@@ -111,10 +111,26 @@ import Testing
     let once = lease.merging(["Idempotency-Key": "one"]) { $1 }
     let created = try (0..<3).map { try peers[$0].send("POST", "/v1/objects/Note", once, body: #"{"text":"one"}"#) }
     #expect(created.allSatisfy { $0.status == 201 && $0["Location"] == created[0]["Location"] })
+    // So is one that is made in a transaction, and what is only a text names no stream.
+    func transaction(_ index: Int, _ name: Substring) throws -> WireResponse {
+      let value = #"{"text":"stream=\#(name)"}"#
+      let operation =
+        #"{"op":"create","object":"Note/inside\#(index)","value":\#(value),"lifetime":"stream=\#(name)"}"#
+      let plain = #"{"op":"set","object":"Account/1","keyPath":"balance","value":\#(index)}"#
+      return try peers[index].send("POST", "/v1/transactions", body: "{\"operations\":[\(plain),\(operation)]}")
+    }
+    for index in 0..<3 {
+      let made = try transaction(index, name)
+      #expect(made.status == 200, "\(made.text)")
+      let strange = try transaction(index, "\(name)x")
+      #expect(strange.problem == "invalid-value" && strange.json["operation"].whole == 1, "\(strange.text)")
+    }
     try peers[1].must("DELETE", url)
     _ = stream
     for index in 0..<3 {
-      let targets = ["/v1/objects/Note/lasting\(index)", created[0]["Location"] ?? ""]
+      let targets = [
+        "/v1/objects/Note/lasting\(index)", "/v1/objects/Note/inside\(index)", created[0]["Location"] ?? "",
+      ]
       for target in targets { #expect(Deadline().awaits { (try? peers[index].send("GET", target))?.status == 404 }) }
       #expect(try peers[index].send("PUT", "/v1/objects/Note/9", lease, body: "{}").problem == "invalid-value")
     }

@@ -24,11 +24,13 @@ package final class NodeClient: Sendable {
 
   /// How long one is kept: shorter than servers keep theirs, so that they seldom close one that is about to be used.
   private static let idleTime = Duration.seconds(4)
-  private static let connectTime = Duration.seconds(2)
+  /// How long it may take to connect.
+  private let connectTime: Duration
 
-  /// A client that keeps so many connections.
-  package init(_ address: NodeAddress, keeping idleLimit: Int) {
+  /// A client that keeps so many connections, and waits so long for a new one.
+  package init(_ address: NodeAddress, keeping idleLimit: Int, connecting connectTime: Duration = .seconds(2)) {
     self.address = address
+    self.connectTime = connectTime
     self.idleLimit = idleLimit
   }
 
@@ -136,7 +138,7 @@ package final class NodeClient: Sendable {
   }
 
   private func open() throws(NodeFault) -> NodeConnection {
-    let connection = try NodeConnection(address, before: .now + Self.connectTime)
+    let connection = try NodeConnection(address, before: .now + connectTime)
     let isCut = state.withLock { state in
       if !state.isCut { state.busy[ObjectIdentifier(connection)] = connection }
       return state.isCut

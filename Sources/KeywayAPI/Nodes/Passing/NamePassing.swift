@@ -1,7 +1,6 @@
 import HTTPServer
 import HTTPTypes
 import KeyValueModel
-import Locking
 import ModelStore
 
 /// Passes requests that name a stream or a page of another node on to that node, and answers as it does, once this node
@@ -10,16 +9,7 @@ import ModelStore
 ///
 /// What such a request does, it does the second time as well: it is sent once more where a kept connection was lost.
 /// Not so a write of an object that is to last with a stream, which one peer passes on to another.
-///
-/// `state` is all that changes, under its lock, which is held for a look.
 final class NamePassing: Sendable {
-  private struct State {
-    var clients: [NodeAddress: NodeClient] = [:]
-    /// Made with the first request: most servers have no other node.
-    var pool: ReadingPool?
-    var isStopped = false
-  }
-
   /// A request on its way.
   private struct Passed: Sendable {
     let request: NodeRequest
@@ -40,14 +30,11 @@ final class NamePassing: Sendable {
   private let answers: RevisionWaits
   private let store: Store
   private let services: StreamServices
-  private let state = Locked(State())
+  private let clients: NodeClients
 
   private static let passedFields: [HTTPField.Name] = [
     .ifMatch, .ifNoneMatch, .contentType, .accept, .lastEventID, .keywayWriter, .keywayLifetime, .idempotencyKey,
   ]
-  private static let answerBytes = 256 << 20
-  /// The most nodes to which connections are kept.
-  private static let clientCount = 100
   /// What an event has besides what `streams.eventBytes` is about.
   private static let eventOverhead = 1 << 16
 
@@ -61,23 +48,24 @@ final class NamePassing: Sendable {
     self.answers = answers
     self.store = store
     self.services = services
+    clients = NodeClients(limits) { NodeClient($0, keeping: limits.connections) }
     relay = StreamRelay(services.hub, limit: limits.streams) { [weak store] in store?.revision ?? .max }
   }
 
   /// How many requests wait for a connection or another node's answer.
-  var waitingCount: Int { state.withLock { $0.pool }.map { $0.waitingCount + $0.runningCount } ?? 0 }
+  var waitingCount: Int { clients.waitingCount }
 
   /// Passes a request on where it names what another node has made; nil where it does not. Throws `overloaded`.
   func response(
     to request: borrowing Request, _ route: Route, _ target: Target, isStream: Bool
   ) throws(Problem) -> HandlerResponse? {
     guard !directory.isAlone else { return nil }
-    let lease = directory.hasPeers && route.isForwarded ? Self.lease(of: request) : nil
+    let lease = directory.hasPeers && route.isCommitted(by: request.method) ? Self.lease(of: request, route) : nil
     guard let (mark, unknown) = lease ?? Self.name(in: target, of: route, request.method) else { return nil }
     // Passed on once, a request is answered where it is.
     guard mark != directory.mark, request.header(.keywayForwarded) == nil else { return nil }
     let sender = request.client
-    guard answers.hasRoom(for: sender), let pool = pool() else { throw Self.overload }
+    guard answers.hasRoom(for: sender), let pool = clients.pool() else { throw Self.overload }
     var forwarded = NodeRequest(passing: request, fields: Self.passedFields)
     forwarded.fields.append((HTTPField.Name.keywayForwarded.rawName, directory.mark.text))
     let asked = request.header(.keywayCursor).flatMap { Cursor($0) }
@@ -109,11 +97,10 @@ final class NamePassing: Sendable {
   }
 
   /// Whose stream an object is to last with; nil where it is to last otherwise.
-  private static func lease(of request: borrowing Request) -> (NodeMark, Problem)? {
-    guard request.method != .get, request.method != .head, let text = request.header(.keywayLifetime),
-      text.hasPrefix("stream=")
-    else { return nil }
-    return NodeMark(ofName: String(text.dropFirst("stream=".count))).map { ($0, LifetimeReader.invalidHeader) }
+  private static func lease(of request: borrowing Request, _ route: Route) -> (NodeMark, Problem)? {
+    LifetimeReader.stream(namedBy: request, isTransaction: route.isTransaction).flatMap { name, unknown in
+      NodeMark(ofName: name).map { ($0, unknown) }
+    }
   }
 
   /// The state that the other node is to have: what the client names, and what this node has shown. A page shows the
@@ -126,33 +113,8 @@ final class NamePassing: Sendable {
 
   /// Ends what is under way.
   func stop() {
-    let (clients, pool) = state.withLock { state in
-      state.isStopped = true
-      return (state.clients.values, state.pool)
-    }
-    for client in clients { client.cut() }
-    pool?.stop()
+    clients.stop()
     relay.stop()
-  }
-
-  private func pool() -> ReadingPool? {
-    state.withLock { state in
-      guard !state.isStopped else { return nil }
-      if state.pool == nil { state.pool = ReadingPool(limits.threads) }
-      return state.pool
-    }
-  }
-
-  private func client(of address: NodeAddress) -> NodeClient? {
-    state.withLock { state in
-      guard !state.isStopped else { return nil }
-      if let client = state.clients[address] { return client }
-      // What is under way keeps its client.
-      if state.clients.count >= Self.clientCount { state.clients = [:] }
-      let client = NodeClient(address, keeping: limits.connections)
-      state.clients[address] = client
-      return client
-    }
   }
 
   private static var overload: Problem {
@@ -162,12 +124,12 @@ final class NamePassing: Sendable {
   // MARK: On a thread of the pool
 
   private func pass(_ passed: Passed) {
-    guard let address = directory.address(of: passed.mark), let client = client(of: address) else {
+    guard let address = directory.address(of: passed.mark), let client = clients.client(of: address) else {
       return passed.completion.respond(passed.unknown.response)
     }
     do throws(NodeFault) {
       guard passed.isStream else { return answer(passed, try send(passed, by: client)) }
-      let (answer, events) = try client.open(passed.request, silence: silence, limit: Self.answerBytes)
+      let (answer, events) = try client.open(passed.request, silence: silence, limit: NodeAnswer.largestBytes)
       guard let (connection, first) = events else { return self.answer(passed, answer) }
       try relay(passed, connection, first)
     } catch {
@@ -179,10 +141,10 @@ final class NamePassing: Sendable {
 
   private func send(_ passed: Passed, by client: NodeClient) throws(NodeFault) -> NodeAnswer {
     do throws(NodeFault) {
-      return try client.send(passed.request, silence: silence, limit: Self.answerBytes)
+      return try client.send(passed.request, silence: silence, limit: NodeAnswer.largestBytes)
     } catch {
       guard !passed.isWrite, !error.isSilence, !error.isUnsent else { throw error }
-      return try client.send(passed.request, silence: silence, limit: Self.answerBytes)
+      return try client.send(passed.request, silence: silence, limit: NodeAnswer.largestBytes)
     }
   }
 

@@ -10,6 +10,8 @@ import Locking
 /// other.
 final class JournalKeeper: Sendable {
   private struct Account {
+    /// What was kept with the commits after this revision was told.
+    var toldAfter: Revision = 0
     /// What was appended since the last snapshot.
     var records = 0
     var bytes = 0
@@ -38,6 +40,9 @@ final class JournalKeeper: Sendable {
   /// Why the last snapshot could not be written; nil where all is well.
   var failure: String? { account.withLock { $0.failure } }
 
+  /// The revision after which what was kept with commits was told.
+  var toldAfter: Revision { account.withLock { $0.toldAfter } }
+
   /// The newest snapshot; 0 where there is none.
   var snapshotRevision: Revision { account.withLock { $0.snapshot } }
 
@@ -45,12 +50,13 @@ final class JournalKeeper: Sendable {
   func keep(_ need: @escaping JournalNeed) { self.need.withLock { $0 = need } }
 
   /// Begins with what the journal has. From then on the store's history is trimmed by age, too, and the journal looked
-  /// after.
-  func start(_ store: Store) {
+  /// after. What was kept with the commits after `toldAfter` was told.
+  func start(_ store: Store, toldAfter: Revision = 0) {
     let bounds = journal.bounds
     let snapshot = (try? journal.snapshots().first?.revision) ?? bounds.base
     account.withLock { account in
       account.snapshot = snapshot
+      account.toldAfter = toldAfter
       account.records = Int(bounds.last - min(snapshot, bounds.last))
     }
     lookLater(store)

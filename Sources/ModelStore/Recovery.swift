@@ -14,6 +14,8 @@ package struct Recovery {
     package var history: History
     /// Remarks for the operator: snapshots that could not be read.
     package var remarks: [String]
+    /// The revision after which commits were carried out again.
+    package var base: Revision
   }
 
   private let journal: any TransactionJournal
@@ -45,6 +47,7 @@ package struct Recovery {
   package consuming func run(through last: Revision? = nil) throws(StoreError) -> Outcome {
     let end = last ?? journal.bounds.last
     var model = try base(for: end)
+    let base = model.revision
     var history = History(limits: limits)
     progress.recordsInAll = Int(end - model.revision)
     report(progress)
@@ -61,7 +64,8 @@ package struct Recovery {
       for (record, transaction) in records {
         let commit = try record.carryOut(transaction, &model)
         if let attachment = record.attachment {
-          attachments.append(StoredAttachment(milliseconds: record.milliseconds, bytes: attachment))
+          attachments.append(
+            StoredAttachment(revision: record.revision, milliseconds: record.milliseconds, bytes: attachment))
         }
         if record.revision > firstKept { history.append(commit, milliseconds: record.milliseconds) }
       }
@@ -69,7 +73,7 @@ package struct Recovery {
       progress.records += records.count
       report(progress)
     }
-    return Outcome(model: model, history: history, remarks: remarks)
+    return Outcome(model: model, history: history, remarks: remarks, base: base)
   }
 
   /// The same, of a journal whose oldest records other nodes may take away meanwhile: then it begins anew, with what is

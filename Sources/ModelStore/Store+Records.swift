@@ -75,7 +75,9 @@ extension Store {
     writing.lastMilliseconds = records.last?.milliseconds ?? writing.lastMilliseconds
     leases.note(commits)
     let attachments = records.compactMap { record in
-      record.attachment.map { StoredAttachment(milliseconds: record.milliseconds, bytes: $0) }
+      record.attachment.map {
+        StoredAttachment(revision: record.revision, milliseconds: record.milliseconds, bytes: $0)
+      }
     }
     if !attachments.isEmpty { restore(attachments) }
     publish(commits, at: records.map(\.milliseconds), writing.model.state, writing.model.revision)

@@ -37,7 +37,7 @@ extension Store {
       }, restore: restore)
     let outcome = try recovery.run(attempts: shared == nil ? 1 : 5)
     adopt(outcome.model, outcome.history)
-    keeper.start(self)
+    keeper.start(self, toldAfter: outcome.base)
     return outcome.remarks
   }
 
@@ -61,11 +61,14 @@ extension Store {
     }
     try migration.write(to: journal, milliseconds: now())
     adopt(Model(state: migration.state, revision: migration.revision), History(limits: limits))
-    keeper.start(self)
+    keeper.start(self, toldAfter: migration.revision)
     return migration.remarks
       + ["the schema is another than the store's; its objects go on under it with revision \(migration.revision)"]
       + migration.report.changes.map { "the schema has changed: \($0)" }
   }
+
+  /// What was kept with commits was told to `restore`, or is told to `follow`, of all commits after this revision.
+  package var toldAfter: Revision { keeper.toldAfter }
 
   /// The revision of the newest snapshot; 0 where there is none.
   package var snapshotRevision: Revision { keeper.snapshotRevision }

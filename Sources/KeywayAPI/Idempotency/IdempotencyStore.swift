@@ -87,11 +87,11 @@ package final class IdempotencyStore: Sendable {
         // Of clocks that say anything: what was written in the future has no age, and what is older than can be counted
         // is too old.
         let (age, isTooOld) = present.subtractingReportingOverflow(attachment.milliseconds)
-        guard !isTooOld || present < attachment.milliseconds, let stored = StoredResponse(attachment.bytes) else {
-          continue
-        }
+        guard !isTooOld || present < attachment.milliseconds,
+          let stored = StoredResponse(PassedAttachment.rest(of: attachment.bytes)), let request = stored.request
+        else { continue }
         contents.memory.restore(
-          stored.response, for: stored.request.key, stored.request.fingerprint,
+          stored.response, for: request.key, request.fingerprint,
           age: isTooOld ? 0 : UInt64(max(0, age)) / 1000, at: now())
       }
       try? contents.charge(.unknown, ledger)

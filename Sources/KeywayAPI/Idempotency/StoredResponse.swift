@@ -2,45 +2,42 @@ import HTTPServer
 import HTTPTypes
 import KeyValueModel
 
-/// The response to a request with an `Idempotency-Key`, as it is kept with its commit: a retry after a restart finds it
-/// exactly where the commit is found too.
+/// The response to a request with an `Idempotency-Key`, or to a write that a node has passed on, as it is kept with its
+/// commit: a retry after a restart finds it exactly where the commit is found too.
 ///
 /// It is written on the writer's thread, so its form is one that costs little more than copying: a byte that names the
-/// form, the mark of the key's owner where the form says so, the key behind its length, the digest of the request, the
-/// status, the fields behind their number, each name and value behind its length, and the body, which is the rest.
-/// Lengths and the status are numbers of four bytes, the least significant first.
+/// form, the mark of the key's owner where the form says so, the key behind its length and the digest of the request
+/// where there is a key, the status, the fields behind their number, each name and value behind its length, and the
+/// body, which is the rest. Lengths and the status are numbers of four bytes, the least significant first.
 struct StoredResponse {
-  let request: IdempotentRequest
+  /// The client's key with what it is of; nil where it sent none.
+  let request: IdempotentRequest?
   let response: Response
 
   /// What a response begins with whose key belongs to no identity. The form before it is JSON, and begins with `[`.
   private static let form: UInt8 = 1
   /// What one begins with whose key belongs to an identity.
   private static let ownedForm: UInt8 = 2
+  /// What one begins with that has no key. 3 is the form of `PassedAttachment`.
+  private static let keylessForm: UInt8 = 4
 
-  init(request: IdempotentRequest, response: Response) {
+  init(request: IdempotentRequest?, response: Response) {
     self.request = request
     self.response = response
   }
 
   /// The response that was written down in this form or the one before; nil where it is neither.
   init?(_ bytes: [UInt8]) {
-    guard let form = bytes.first, form == Self.form || form == Self.ownedForm else {
+    guard let form = bytes.first, [Self.form, Self.ownedForm, Self.keylessForm].contains(form) else {
       self.init(json: bytes)
       return
     }
     var rest = bytes.dropFirst()
-    var owner: IdentityMark?
-    if form == Self.ownedForm {
-      guard let mark = IdentityMark(bytes: rest.prefix(IdentityMark.byteCount)) else { return nil }
-      owner = mark
-      rest = rest.dropFirst(IdentityMark.byteCount)
+    var request: IdempotentRequest?
+    if form != Self.keylessForm {
+      guard let found = Self.request(&rest, isOwned: form == Self.ownedForm) else { return nil }
+      request = found
     }
-    guard let key = Self.text(&rest), let key = try? IdempotencyKey(key, of: owner),
-      rest.count >= RequestFingerprint.byteCount,
-      let fingerprint = RequestFingerprint(bytes: rest.prefix(RequestFingerprint.byteCount))
-    else { return nil }
-    rest = rest.dropFirst(RequestFingerprint.byteCount)
     guard let status = Self.number(&rest), (100...599).contains(status), let count = Self.number(&rest) else {
       return nil
     }
@@ -52,22 +49,39 @@ struct StoredResponse {
       head.append(HTTPField(name: name, value: value))
     }
     self.init(
-      request: IdempotentRequest(key: key, fingerprint: fingerprint),
+      request: request,
       response: Response(status: HTTPResponse.Status(code: status), fields: head, body: Array(rest)))
+  }
+
+  private static func request(_ rest: inout ArraySlice<UInt8>, isOwned: Bool) -> IdempotentRequest? {
+    var owner: IdentityMark?
+    if isOwned {
+      guard let mark = IdentityMark(bytes: rest.prefix(IdentityMark.byteCount)) else { return nil }
+      owner = mark
+      rest = rest.dropFirst(IdentityMark.byteCount)
+    }
+    guard let key = text(&rest), let key = try? IdempotencyKey(key, of: owner),
+      rest.count >= RequestFingerprint.byteCount,
+      let fingerprint = RequestFingerprint(bytes: rest.prefix(RequestFingerprint.byteCount))
+    else { return nil }
+    rest = rest.dropFirst(RequestFingerprint.byteCount)
+    return IdempotentRequest(key: key, fingerprint: fingerprint)
   }
 
   /// The response as it is kept.
   var bytes: [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(512 + response.body.count)
-    if let owner = request.key.owner {
+    if let owner = request?.key.owner {
       bytes.append(Self.ownedForm)
       owner.append(to: &bytes)
     } else {
-      bytes.append(Self.form)
+      bytes.append(request == nil ? Self.keylessForm : Self.form)
     }
-    Self.append(request.key.text, to: &bytes)
-    request.fingerprint.append(to: &bytes)
+    if let request {
+      Self.append(request.key.text, to: &bytes)
+      request.fingerprint.append(to: &bytes)
+    }
     Self.append(response.status.code, to: &bytes)
     Self.append(response.fields.count, to: &bytes)
     for field in response.fields {

@@ -20,6 +20,8 @@ extension HTTPField.Name {
   /// `Keyway-Nodes`: on a follower's request for records the nodes that follow it, on the answer what changes with the
   /// nodes that are known.
   static let keywayNodes = named("Keyway-Nodes")
+  /// `Keyway-Request`: what nodes call a write that one of them passes on.
+  static let keywayRequest = named("Keyway-Request")
   /// `Idempotency-Key`: makes a retried `POST` apply once.
   package static let idempotencyKey = named("Idempotency-Key")
   /// `Idempotency-Replayed`: on a response that is given again to a retry.

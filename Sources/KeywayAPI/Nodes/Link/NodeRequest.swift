@@ -1,3 +1,5 @@
+import HTTPTypes
+
 /// A request to another node.
 struct NodeRequest: Sendable {
   var method: String
@@ -10,6 +12,13 @@ struct NodeRequest: Sendable {
   init(_ method: String, _ target: String) {
     self.method = method
     self.target = target
+  }
+
+  /// The same with what nodes call it.
+  func naming(_ write: PassedWrite) -> NodeRequest {
+    var request = self
+    request.fields.append((HTTPField.Name.keywayRequest.rawName, write.field))
+    return request
   }
 
   /// As it goes over the wire (RFC 9112).

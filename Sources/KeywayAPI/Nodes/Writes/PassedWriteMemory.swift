@@ -1,0 +1,98 @@
+import DequeModule
+import HTTPServer
+import KeyValueModel
+
+/// What is known of writes that nodes have passed on: a state machine without lock, clock or journal.
+///
+/// A write is unknown, under way, done at a revision, or refused. `begin` makes an unknown one that is under way; `end`
+/// makes it done, refused, or unknown again. `note` makes done what stands in a record that was read, of any node;
+/// where it is under way here too, its response is kept for the writer, which gives it in place of doing it.
+///
+/// The newest writes are remembered, so many of them, and the revision from which on that is all of them. A write that
+/// got its id in an older state may have been done and forgotten: `begin` does not take it. So no clock is asked, and
+/// a node that slept for a day is as right as any other.
+struct PassedWriteMemory: Sendable {
+  /// What to do with a write.
+  enum Finding: Hashable, Sendable {
+    /// Carry it out, then `end` it.
+    case first
+    /// It is being carried out here.
+    case underWay
+    /// A commit has done it, which has its response.
+    case done(Revision)
+    /// It was refused, to who asked again; this is the request that was on its way meanwhile.
+    case refused
+    /// It may have been done, so long ago that it is no longer known.
+    case forgotten
+  }
+
+  private enum Fate: Sendable {
+    case done(Revision)
+    case refused
+  }
+
+  /// Every write is known that was done after this revision.
+  private(set) var floor = Revision.max
+  /// The newest revision of what was forgotten.
+  private var forgottenThrough: Revision = 0
+  private let limit: Int
+  private var fates: [PassedWrite.ID: Fate] = [:]
+  /// The ids of `fates`, in the order in which they came.
+  private var order: Deque<PassedWrite.ID> = []
+  /// Those under way, with the response that was read in a record.
+  private var underWay: [PassedWrite.ID: Response?] = [:]
+
+  /// A memory of so many writes, at least one. Nothing is taken before `begin(after:)`.
+  init(limit: Int) { self.limit = max(1, limit) }
+
+  /// How many are remembered.
+  var count: Int { fates.count }
+  /// Whether a write is under way.
+  func isUnderWay(_ id: PassedWrite.ID) -> Bool { underWay[id] != nil }
+
+  /// Every write is noted that was done after a revision: what there is to know from now on.
+  mutating func begin(after revision: Revision) {
+    floor = max(revision, forgottenThrough)
+  }
+
+  /// A write came that got its id at a revision.
+  mutating func begin(_ id: PassedWrite.ID, since: Revision) -> Finding {
+    if underWay[id] != nil { return .underWay }
+    switch fates[id] {
+    case .done(let revision)?: return .done(revision)
+    case .refused?: return .refused
+    case nil: break
+    }
+    guard since >= floor else { return .forgotten }
+    underWay[id] = .some(nil)
+    return .first
+  }
+
+  /// A record has been read in which a write stands; `response` reads it there.
+  mutating func note(_ id: PassedWrite.ID, at revision: Revision, _ response: () -> Response?) {
+    if underWay[id] != nil, let response = response() { underWay[id] = .some(response) }
+    remember(id, .done(revision))
+  }
+
+  /// What another commit has answered to a write that is under way; nil where none has done it.
+  func precedent(of id: PassedWrite.ID) -> Response? { underWay[id] ?? nil }
+
+  /// A write that was under way is over: done by a commit, or not done. `isRefused` says that its client is told so,
+  /// while an earlier request for it may still be on its way, which then must not do it.
+  mutating func end(_ id: PassedWrite.ID, doneAt revision: Revision?, isRefused: Bool) {
+    guard underWay.removeValue(forKey: id) != nil else { return assertionFailure("the write is not under way") }
+    if let revision { remember(id, .done(revision)) } else if isRefused { remember(id, .refused) }
+  }
+
+  private mutating func remember(_ id: PassedWrite.ID, _ fate: Fate) {
+    if case .done? = fates[id] { return }
+    // One that was forgotten already stays so: it would take the place of a newer one.
+    if case .done(let revision) = fate, fates[id] == nil, revision <= forgottenThrough { return }
+    if fates.updateValue(fate, forKey: id) == nil { order.append(id) }
+    while order.count > limit, let oldest = order.popFirst() {
+      guard case .done(let revision)? = fates.removeValue(forKey: oldest) else { continue }
+      forgottenThrough = max(forgottenThrough, revision)
+      if floor != .max { floor = max(floor, revision) }
+    }
+  }
+}

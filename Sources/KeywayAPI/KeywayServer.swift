@@ -143,6 +143,7 @@ package final class KeywayServer: Sendable {
       now: { Identifiers.epochMilliseconds }, notify: { Self.note($0, node, conditions) })
     node.keepRecords(of: store)
     node.passNames(store, services)
+    node.passWrites(store)
     let pages = PageStore(limits: configuration.pages, ledger: ledger, mark: node.mark, now: now, random: random)
     let idempotency = IdempotencyStore(limits: configuration.idempotency, ledger: ledger, now: now)
     api = RequestRouter(
@@ -221,6 +222,7 @@ package final class KeywayServer: Sendable {
       api.restore($0, at: Identifiers.epochMilliseconds)
     }
     let remarks = try store.recover(schemaText: schemaText, report: report, restore: restore)
+    api.takePassedWrites()
     store.follow(restore: restore)
     return remarks
   }

@@ -23,6 +23,7 @@ final class RequestRouter: RequestHandler, Sendable {
   private let readiness: Readiness
   private let readings: Readings
   private let table: RouteTable
+  private let passedWrites: PassedWriteHandlers
   /// Requests whose path has no route.
   private let otherCounts = RequestCounts(route: "other")
 
@@ -52,6 +53,7 @@ final class RequestRouter: RequestHandler, Sendable {
     let streamLimits = streams.registry.services.limits
     let resumptions = OpeningQueue(label: "keyway.resumptions", limits: streamLimits, readiness: readiness)
     let queryOpenings = OpeningQueue(label: "keyway.queries", limits: streamLimits, readiness: readiness)
+    passedWrites = PassedWriteHandlers(store: store, writes: node.writes, readings: readings)
     let writer = TransactionWriter(store: store, readings: readings, limits: limits)
     let description = DescriptionHandler()
     table = RouteTable(
@@ -106,7 +108,11 @@ final class RequestRouter: RequestHandler, Sendable {
   /// Remembers the responses that were kept with commits; `now` is in milliseconds since 1970.
   func restore(_ attachments: [StoredAttachment], at now: Int64) {
     idempotency.restore(attachments, at: now)
+    node.writes.restore(attachments)
   }
+
+  /// From now on writes are taken that other nodes pass on: what the store has recovered was restored.
+  func takePassedWrites() { node.writes.begin(after: store.toldAfter) }
 
   // MARK: RequestHandler
 
@@ -225,6 +231,8 @@ final class RequestRouter: RequestHandler, Sendable {
     }
     found = route
     request.note(route: route.pattern)
+    let outcome = request.outcome as? PenPassing.Outcome
+    if case .answer(let response)? = outcome { return .response(response) }
     if method == .options {
       var fields: HTTPFields = [.allow: route.allow]
       fields[.acceptPatch] = route.acceptPatch
@@ -264,10 +272,28 @@ final class RequestRouter: RequestHandler, Sendable {
         return passed
       }
       if let postponement = try node.postponement(of: request, store) { return postponement }
+      if outcome == nil, route.isCommitted(by: method), let passed = try node.penPassing?.response(to: request, route) {
+        return passed
+      }
     }
     let context = RequestContext(
       route: route, target: target, requester: requester, parameters: route.parameterNames(method, isStream))
     try admission.check(context)
+    return try carryOut(request, context, outcome, handler)
+  }
+
+  /// Has a handler answer a request: once, where nodes have a name for it.
+  private func carryOut(
+    _ request: borrowing Request, _ context: RequestContext, _ outcome: PenPassing.Outcome?,
+    _ handler: @escaping Route.Handler
+  ) throws(Problem) -> HandlerResponse {
+    guard context.route.isCommitted(by: request.method) else { return try handler(request, context) }
+    if case .turn(let write?, let doubt)? = outcome {
+      return try passedWrites.once(write, doubt, request, context, handler)
+    }
+    if let write = try PassedWrite(of: request) {
+      return try passedWrites.once(write, .none, request, context, handler)
+    }
     return try handler(request, context)
   }
 

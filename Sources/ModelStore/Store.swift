@@ -198,22 +198,18 @@ package final class Store: Sendable {
     while queue.withLock({ (1..<expected).contains($0.count) }), .now < deadline { usleep(50) }
   }
 
-  /// How often a batch is judged anew because other nodes were first.
-  private static let overtakings = 200
-
   /// Commits as much of `rest` as goes into one batch, and takes it off.
   private func write(_ rest: inout ArraySlice<StoreSubmission>) {
     let waiting = rest
-    var (attempt, overtakings) = (self.attempt(&rest, limit: .max), 0)
+    var (overtaking, attempt) = (Overtaking(), self.attempt(&rest, limit: .max))
     while attempt.isOvertaken {
-      overtakings += 1
       overtaken.wrappingAdd(1, ordering: .relaxed)
       rest = waiting
-      guard overtakings < Self.overtakings else {
+      guard overtaking.goesOn() else {
         attempt = rest.popFirst().map { .refusing($0, snapshot) } ?? WriteAttempt()
         break
       }
-      attempt = self.attempt(&rest, limit: max(1, waiting.count >> min(overtakings, 20)))
+      attempt = self.attempt(&rest, limit: max(1, waiting.count >> min(overtaking.count, 20)))
     }
     for action in attempt.actions { action(attempt.failure) }
   }

@@ -27,7 +27,8 @@ struct IdempotentHandlers: Sendable {
       do throws(Problem) {
         var context = context
         context.idempotency = idempotent
-        context.precedent = { [store] in store.precedent(of: idempotent) }
+        let passed = context.precedent
+        context.precedent = { [store] in passed?() ?? Self.replayed(store.precedent(of: idempotent)) }
         return watched(try handle(request, context), key, of: client)
       } catch {
         store.abandon(key)
@@ -43,9 +44,7 @@ struct IdempotentHandlers: Sendable {
     let key = request.key
     switch store.begin(request, from: client, bodyBytes: bodyBytes) {
     case .first: return nil
-    case .answered(var response):
-      response.fields[.idempotencyReplayed] = "true"
-      return response
+    case .answered(let response): return Self.replayed(response)
     case .underWay:
       throw Problem(.idempotencyKeyInUse, "the request with Idempotency-Key '\(key.text)' is not answered yet")
     case .reused:
@@ -64,6 +63,13 @@ struct IdempotentHandlers: Sendable {
     case .tooLarge:
       throw Problem(.contentTooLarge, "with its Idempotency-Key the request is over a client's idempotency.bytes")
     }
+  }
+
+  /// A response that is given again, which says so.
+  private static func replayed(_ response: Response?) -> Response? {
+    var response = response
+    response?.fields[.idempotencyReplayed] = "true"
+    return response
   }
 
   /// The response, with the key's fate tied to it, whether or not there is still a client to receive it.

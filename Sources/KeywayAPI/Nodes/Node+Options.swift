@@ -51,6 +51,8 @@ extension Node {
     package var waitingPerClient = 1_024
     /// How long an answer is waited for. `nodes.answerSeconds`.
     package var answerSeconds = 30
+    /// How many writes of other nodes are remembered, to be done once. `nodes.passedWrites`.
+    package var remembered = 100_000
     /// The most streams of other nodes that are sent on. `nodes.streams`.
     package var streams = 4_096
 

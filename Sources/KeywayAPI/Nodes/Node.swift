@@ -20,6 +20,8 @@ package final class Node: Sendable {
   let pollers: RevisionWaits
   /// Answers of other nodes that wait for this one to have come as far.
   let answers: RevisionWaits
+  /// Writes that other nodes have passed on to this one.
+  let writes: PassedWrites
   /// The nodes that follow this one.
   let followers: Followers
   /// The other nodes.
@@ -32,6 +34,8 @@ package final class Node: Sendable {
   private let leadership = Locked<(following: Following, forwarder: WriteForwarder)?>(nil)
   /// Where requests are passed on that name what another node has made; nil before there is a store.
   private let names = Locked<NamePassing?>(nil)
+  /// Where writes are passed on to the peer that appended last; nil where there are no peers.
+  private let pen = Locked<PenPassing?>(nil)
 
   /// For how long a follower waits for a commit, in seconds: it hears that often that nothing happened.
   private static let pollSeconds = 2
@@ -54,6 +58,7 @@ package final class Node: Sendable {
     polling.requestsPerClient = options.followers
     pollers = RevisionWaits(polling, now: now)
     followers = Followers(limit: options.followers, joining: options.joining, now: now)
+    writes = PassedWrites(limit: options.forwarding.remembered)
     answers = RevisionWaits(options.forwarding.waits(seconds: options.waits.seconds), now: now)
     directory = NodeDirectory(
       url: options.url == "auto" ? Self.url(host: host, port: port) : options.url, followers: followers,
@@ -91,6 +96,13 @@ package final class Node: Sendable {
     }
   }
 
+  /// From now on writes are passed on to the peer that appended last, where there are peers. To be called before the
+  /// first request.
+  func passWrites(_ store: Store) {
+    guard let journal else { return }
+    pen.withLock { $0 = PenPassing(journal, store, directory, options.forwarding, answers: answers) }
+  }
+
   /// Begins to follow, where it does and the store has read its journal.
   func begin(_ store: Store) {
     if store.condition == .serving { following?.start() }
@@ -104,6 +116,9 @@ package final class Node: Sendable {
 
   /// Where requests are passed on that name what another node has made; nil before there is a store.
   var passing: NamePassing? { names.withLock { $0 } }
+
+  /// Where writes are passed on to the peer that appended last; nil where there are no peers.
+  var penPassing: PenPassing? { pen.withLock { $0 } }
 
   // MARK: What it says of itself
 
@@ -164,7 +179,8 @@ package final class Node: Sendable {
     registry.set(.followers, to: Double(followers.present.count))
     registry.set(.revisionsBehind, to: Double(newest(store) - store.revision))
     registry.set(.silenceSeconds, to: Double(silenceMilliseconds) / 1_000)
-    let passed = (forwarder?.waitingCount ?? 0) + (passing?.waitingCount ?? 0) + answers.count
+    let passed =
+      (forwarder?.waitingCount ?? 0) + (penPassing?.waitingCount ?? 0) + (passing?.waitingCount ?? 0) + answers.count
     registry.set(.forwardedWrites, to: Double(passed))
     registry.set(.relayedStreams, to: Double(passing?.relay.count ?? 0))
   }
@@ -247,6 +263,11 @@ package final class Node: Sendable {
       return names
     }
     passing?.stop()
+    let penPassing = pen.withLock { pen in
+      defer { pen = nil }
+      return pen
+    }
+    penPassing?.stop()
     guard let (following, forwarder) = leadership.withLock({ $0 }) else { return }
     forwarder.stop()
     following.stop()

@@ -43,15 +43,7 @@ struct TransactionWriter: Sendable {
       response.fields[.keywayCursor] = store.cursor(commit.revision).description
       return response
     }
-    // A response that is kept with its commit is made for that, and sent afterwards.
-    let kept = context.idempotency.map { _ in Locked<Response?>(nil) }
-    let attachment = context.idempotency.map { request -> Store.Attachment in
-      { commit, state in
-        let response = rendered(commit, state)
-        kept?.withLock { $0 = response }
-        return StoredResponse(request: request, response: response).bytes
-      }
-    }
+    let (kept, attachment) = attachment(for: write, context, rendered)
     let (client, bytes) = (request.client, request.body().count)
     return .deferred { [self, transaction] completion in
       let submission = Submission(
@@ -64,6 +56,32 @@ struct TransactionWriter: Sendable {
         submit(submission, completion)
       }
     }
+  }
+
+  /// What is kept with the commit of a write that has a name, its client's or the nodes'. The response is made for
+  /// that, and sent afterwards, as `kept` says; but of a large object that nodes alone name, it is not kept: who asks
+  /// what became of the write hears that it was done, and by which commit.
+  private func attachment(
+    for write: Write, _ context: RequestContext, _ rendered: @escaping Rendering
+  ) -> (kept: Locked<Response?>?, attachment: Store.Attachment?) {
+    guard context.idempotency != nil || context.passed != nil else { return (nil, nil) }
+    let kept = Locked<Response?>(nil)
+    let (request, id) = (context.idempotency, context.passed?.id)
+    return (
+      kept,
+      { [store] commit, state in
+        var response = Response(status: .noContent)
+        if request == nil, write.isAbout(moreThan: Self.largeBytes, in: state) {
+          response.fields[.keywayCursor] = store.cursor(commit.revision).description
+          kept.withLock { $0 = nil }
+        } else {
+          response = rendered(commit, state)
+          kept.withLock { [response] in $0 = response }
+        }
+        guard let id else { return StoredResponse(request: request, response: response).bytes }
+        return PassedAttachment(id: id, request, response).bytes
+      }
+    )
   }
 
   /// What is handed to the store, and what its answer is made with.
@@ -89,7 +107,8 @@ struct TransactionWriter: Sendable {
       submission.transaction, of: submission.client.hashValue, bytes: submission.bytes,
       attachment: submission.attachment, precedent: Self.precedent(submission, completion)
     ) { [self] outcome, state, revision in
-      if case .success(let commit) = outcome, kept == nil, write.isAbout(moreThan: Self.largeBytes, in: state) {
+      let isKept = kept?.withLock { $0 != nil } ?? false
+      if case .success(let commit) = outcome, !isKept, write.isAbout(moreThan: Self.largeBytes, in: state) {
         let state = copy state
         return { failure in
           if let failure { return completion.respond(Problem(.storeUnavailable, failure.reason).response) }
@@ -115,10 +134,8 @@ struct TransactionWriter: Sendable {
   private static func precedent(_ submission: Submission, _ completion: Completion) -> Store.Precedent? {
     guard let find = submission.precedent else { return nil }
     return { () -> (@Sendable (StoreUnavailable?) -> Void)? in
-      guard let found = find() else { return nil }
-      var response = found
-      response.fields[.idempotencyReplayed] = "true"
-      return { [response] (_: StoreUnavailable?) in completion.respond(response) }
+      guard let response = find() else { return nil }
+      return { (_: StoreUnavailable?) in completion.respond(response) }
     }
   }
 

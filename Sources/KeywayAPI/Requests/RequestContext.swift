@@ -13,7 +13,9 @@ struct RequestContext: Sendable {
   var parameters: [String] = []
   /// What an `Idempotency-Key` makes of a `POST` that writes; nil without one.
   var idempotency: IdempotentRequest?
-  /// What another node has answered to the same request meanwhile, where it has an `Idempotency-Key`.
+  /// What nodes call the write that one of them has passed on; nil for a client's own.
+  var passed: PassedWrite?
+  /// What another node has answered to the same request meanwhile, where it has an `Idempotency-Key` or was passed on.
   var precedent: (@Sendable () -> Response?)?
 
   /// A variable part of the path, percent-decoded. The route's pattern must have it.

@@ -45,6 +45,12 @@ extension Settings {
       `/readyz` is 503 and writes are 503 `leader-unreachable` or `store-unavailable`, reading goes on
       """),
     SettingLimit(
+      "nodes.passedWrites", of: .server,
+      """
+      the oldest is forgotten; a write that another node has named before that is 503 `store-unavailable` when it is \
+      asked for again
+      """),
+    SettingLimit(
       "nodes.streams", of: .server, "503 `overloaded` with `Retry-After`; the stream is there, at its own node"),
     SettingLimit("nodes.waitSeconds", of: .request, "503 `behind` with `Retry-After`"),
     SettingLimit("nodes.waiting", of: .server, "503 `behind` with `Retry-After`, at once"),

@@ -17,21 +17,29 @@ final class PeerGroup {
     for _ in 0..<count { peers.append(try start()) }
   }
 
-  /// One more process on the same database.
-  func start(schema: String? = nil) throws -> ServerProcess {
-    let named = schema.map { settings.merging(["schema": $0]) { _, given in given } } ?? settings
+  /// One more process on the same database, with these settings besides those of the group.
+  func start(_ changes: [String: String] = [:]) throws -> ServerProcess {
+    let named = settings.merging(changes) { _, given in given }
     let server = try ServerProcess("--journal", database, settings: named)
     let isReady = Deadline().awaits { (try? server.client.send("GET", "/readyz"))?.status == 200 }
     guard isReady else { throw LoopbackError("a peer is not ready:\n\(server.child.errors)") }
     return server
   }
 
-  /// Ends a peer at once, and starts another in its place.
-  func replace(_ index: Int) throws {
+  /// Ends a peer at once.
+  func kill(_ index: Int) throws {
     peers[index].child.send(SIGKILL)
     _ = try peers[index].child.exitStatus()
+  }
+
+  /// Ends a peer at once, and starts another in its place.
+  func replace(_ index: Int) throws {
+    try kill(index)
     peers[index] = try start()
   }
+
+  /// Starts one more, with these settings besides those of the group.
+  func add(_ changes: [String: String]) throws { peers.append(try start(changes)) }
 
   subscript(index: Int) -> WireClient { peers[index % peers.count].client }
 

@@ -44,7 +44,7 @@ struct SharedJournalPageTests {
     let refused = try ChildProcess.keyway(
       "serve", "--port", "0", "--journal", group.database, "--schema", names[0])
     #expect(refused.status == 1 && refused.errors.contains("another schema"))
-    let next = try group.start(schema: names[1])
+    let next = try group.start(["schema": names[1]])
     #expect(try next.client.json("/v1/objects/Thing/1")["name"].text == "one")
     try next.client.must("PUT", "/v1/objects/Thing/1/size", body: "\"large\"")
   }

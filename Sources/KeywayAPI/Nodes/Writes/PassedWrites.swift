@@ -1,0 +1,68 @@
+import HTTPServer
+import HTTPTypes
+import KeyValueModel
+import Locking
+import ModelStore
+
+/// Writes that other nodes have passed on to this one, and what became of them.
+///
+/// `state` is all that changes, under its lock, which is held for a look; nothing is answered inside it.
+final class PassedWrites: Sendable {
+  private struct State {
+    var memory: PassedWriteMemory
+    /// Those who asked for a write that is under way.
+    var waiting: [PassedWrite.ID: [Completion]] = [:]
+  }
+
+  private let state: Locked<State>
+  /// The most who wait for one write.
+  private static let mostWaiting = 16
+
+  /// Remembers so many.
+  init(limit: Int) { state = Locked(State(memory: PassedWriteMemory(limit: limit))) }
+
+  /// How many are remembered.
+  var count: Int { state.withLock { $0.memory.count } }
+
+  /// From now on writes are taken: everything that was kept with commits after a revision is known.
+  func begin(after revision: Revision) { state.withLock { $0.memory.begin(after: revision) } }
+
+  /// What stands in records that were read, oldest first.
+  func restore(_ attachments: [StoredAttachment]) {
+    state.withLock { state in
+      for attachment in attachments {
+        guard let id = PassedAttachment.id(of: attachment.bytes) else { continue }
+        state.memory.note(id, at: attachment.revision) { PassedAttachment(attachment.bytes)?.stored.response }
+      }
+    }
+  }
+
+  /// A write came.
+  func begin(_ write: PassedWrite) -> PassedWriteMemory.Finding {
+    state.withLock { $0.memory.begin(write.id, since: write.since.revision) }
+  }
+
+  /// Adds one who asked for a write that is under way; what it is answered otherwise, where too many wait, or it has
+  /// ended meanwhile.
+  func wait(for id: PassedWrite.ID, _ completion: Completion) -> Problem? {
+    state.withLock { state in
+      guard state.memory.isUnderWay(id), state.waiting[id, default: []].count < Self.mostWaiting else {
+        return Problem(.overloaded, "the write is being carried out; ask again")
+      }
+      state.waiting[id, default: []].append(completion)
+      return nil
+    }
+  }
+
+  /// What another node has answered to a write that is under way here; nil where none has.
+  func precedent(of id: PassedWrite.ID) -> Response? { state.withLock { $0.memory.precedent(of: id) } }
+
+  /// A write is over, with a response. See `PassedWriteMemory.end`.
+  func end(_ id: PassedWrite.ID, doneAt revision: Revision?, isRefused: Bool, _ response: Response) {
+    let waiting = state.withLock { state in
+      state.memory.end(id, doneAt: revision, isRefused: isRefused)
+      return state.waiting.removeValue(forKey: id) ?? []
+    }
+    for completion in waiting { completion.respond(response) }
+  }
+}

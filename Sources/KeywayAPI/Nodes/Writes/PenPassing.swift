@@ -1,0 +1,115 @@
+import HTTPServer
+import HTTPTypes
+import Journal
+import KeyValueModel
+import Locking
+import ModelStore
+
+/// Passes the writes of a peer on to the one that appended last, so that one node appends most of the time and few
+/// appends meet another. That is a courtesy, and decides nothing: where that peer does not answer within a second, or
+/// does not take the write, this one carries it out itself, under the same name (`PassedWriteHandlers` says why it is
+/// done once then), and so is the one that appended last. A write that was passed on is passed on no further.
+///
+/// A peer that is alone, or appended last, passes nothing on; threads and connections are made with the first write
+/// that is.
+final class PenPassing: Sendable {
+  /// What has come of it, for the request when it is handled once more.
+  enum Outcome: Sendable {
+    /// The other peer's answer, to whose state this node has come.
+    case answer(Response)
+    /// This node is to carry it out, under the name where it has one.
+    case turn(PassedWrite?, PassedWriteHandlers.Doubt)
+  }
+
+  private let journal: any SharedJournal
+  private let store: Store
+  private let directory: NodeDirectory
+  private let answers: RevisionWaits
+  private let clients: NodeClients
+  /// Peers that have not answered, and until when they are not asked.
+  private let silent = Locked<[NodeAddress: ContinuousClock.Instant]>([:])
+
+  /// After so long without an answer this node carries a write out itself.
+  private static let patience = Duration.seconds(1)
+  /// For how long a peer that has not answered is not asked, as long as it is the one that appended last.
+  private static let rest = Duration.seconds(3)
+  /// For a store over a journal that other nodes append to; `answers` has those that wait for it.
+  init(
+    _ journal: any SharedJournal, _ store: Store, _ directory: NodeDirectory, _ limits: Node.ForwardingLimits,
+    answers: RevisionWaits
+  ) {
+    (self.journal, self.store, self.directory) = (journal, store, directory)
+    self.answers = answers
+    clients = NodeClients(limits) { NodeClient($0, keeping: limits.connections, connecting: Self.patience) }
+  }
+
+  /// How many writes wait for a connection or the other peer's answer.
+  var waitingCount: Int { clients.waitingCount }
+
+  /// Passes a write on; nil where this node is to carry it out. Throws `malformed-query`.
+  func response(to request: borrowing Request, _ route: Route) throws(Problem) -> HandlerResponse? {
+    guard let holder = holder() else { return nil }
+    let known = try PassedWrite(of: request)
+    let sender = request.client
+    // An object that is to last with a stream is for the peer that has it.
+    guard !(known?.isFinal ?? false), request.header(.keywayForwarded) == nil,
+      LifetimeReader.stream(namedBy: request, isTransaction: route.isTransaction) == nil,
+      answers.hasRoom(for: sender), let pool = clients.pool()
+    else { return nil }
+    var write = known ?? PassedWrite(since: store.cursor(store.revision))
+    write.isFinal = true
+    let forwarded = NodeRequest(passing: request, fields: NodeRequest.writeFields).naming(write)
+    return .postponed { [self, write] postponement in
+      let isAccepted = pool.submit(for: sender) { [self] in
+        guard !postponement.isAbandoned else {
+          return postponement.end(with: Outcome.answer(Problem(.overloaded, "the client has left").response))
+        }
+        // It may have come here, or gone silent, while the write waited.
+        guard self.holder() == holder, let client = clients.client(of: holder) else {
+          return postponement.end(with: Outcome.turn(known, .none))
+        }
+        pass(forwarded, write, known, to: client, of: sender, postponement)
+      }
+      if !isAccepted { postponement.end(with: Outcome.turn(known, .none)) }
+    }
+  }
+
+  /// Ends what is under way.
+  func stop() { clients.stop() }
+
+  private func pass(
+    _ request: NodeRequest, _ write: PassedWrite, _ known: PassedWrite?, to client: NodeClient,
+    of sender: ClientAddress, _ postponement: Postponement
+  ) {
+    let answer: NodeAnswer
+    do throws(NodeFault) {
+      answer = try client.send(request, silence: Self.patience, limit: NodeAnswer.largestBytes)
+    } catch {
+      silent.withLock { silent in
+        silent = silent.filter { $0.value > .now }
+        silent[client.address] = .now + Self.rest
+      }
+      return postponement.end(with: error.isUnsent ? Outcome.turn(known, .none) : .turn(write, .otherPeer))
+    }
+    // It has too much to do, is about to stop, or does not know itself what became of it.
+    guard answer.status < 500, answer.status != HTTPResponse.Status.tooManyRequests.code else {
+      return postponement.end(with: Outcome.turn(write, .otherPeer))
+    }
+    let response = answer.response
+    guard let cursor = answer[HTTPField.Name.keywayCursor.rawName].flatMap({ Cursor($0) }),
+      cursor.epoch == store.epoch, cursor.revision > store.revision
+    else { return postponement.end(with: Outcome.answer(response)) }
+    answers.add(of: sender, until: cursor.revision, present: { [store] in store.revision }) { [store] in
+      guard store.revision < cursor.revision else { return postponement.end(with: Outcome.answer(response)) }
+      let detail = "the write was judged by \(cursor), and this node has come to revision \(store.revision) only"
+      postponement.end(with: Outcome.answer(Problem(.behind, detail).response))
+    }
+  }
+
+  /// The peer that appended last, where that is another one that answers.
+  private func holder() -> NodeAddress? {
+    let pen = journal.pen
+    guard !pen.isEmpty, pen != directory.url, let address = try? NodeAddress(pen) else { return nil }
+    return silent.withLock { $0[address].map { $0 <= .now } ?? true } ? address : nil
+  }
+}

@@ -1,0 +1,128 @@
+/// Whether there is an order of the operations on one register in which each takes effect between its request and its
+/// answer, and each answer is right: linearizability (Herlihy and Wing, 1990).
+///
+/// The search is that of Wing and Gong (1993): it takes any operation that may be next, and goes back where none fits.
+/// As Lowe (2017) has it, it remembers what it was in: the set of operations that it has taken, and the state. It knows
+/// nothing of revisions, so it cannot be misled by a server that numbers wrong commits well.
+enum Linearizability: Hashable, Sendable {
+  case holds
+  /// There is no such order. `taken` is how many operations the longest attempt took, and `stuck` the indexes of those
+  /// of which none could be next then, in the `state` that it had come to.
+  case isViolated(taken: Int, stuck: [Int], state: RegisterOperation.State)
+  /// The search was given up.
+  case isUndecided
+
+  /// So many steps of the search are some seconds.
+  static let maximumSteps = 300_000
+
+  /// Judges a history, in any order, of a register that was in the state `initial` before it.
+  static func check(
+    _ history: [RegisterOperation], from initial: RegisterOperation.State, maximumSteps: Int = maximumSteps
+  ) -> Linearizability {
+    // What nothing is known of and has no effect says nothing.
+    let order = history.indices.filter { history[$0].answered != nil || history[$0].effect != .none }
+      .sorted { (history[$0].invoked, $0) < (history[$1].invoked, $1) }
+    var search = Search(operations: order.map { history[$0] }, state: initial)
+    let result = search.run(maximumSteps: maximumSteps)
+    guard case .isViolated(let taken, let stuck, let state) = result else { return result }
+    return .isViolated(taken: taken, stuck: stuck.map { order[$0] }, state: state)
+  }
+
+  /// The search, depth first, with a stack of its own.
+  private struct Search {
+    /// Where the search stands: what it has taken, and what that made of the register.
+    struct Position: Hashable {
+      var taken: TakenSet
+      var state: RegisterOperation.State
+    }
+
+    /// A position, and which of the operations that may be next have still to be tried there.
+    struct Branch {
+      var position: Position
+      var untried: [Int]
+    }
+
+    /// By the time of the request.
+    let operations: [RegisterOperation]
+    private let answeredCount: Int
+    private var seen: Set<Position> = []
+    private var best = (taken: -1, stuck: [Int](), state: RegisterOperation.State.none)
+    private let initial: RegisterOperation.State
+
+    init(operations: [RegisterOperation], state: RegisterOperation.State) {
+      self.operations = operations
+      initial = state
+      answeredCount = operations.count { $0.answered != nil }
+    }
+
+    mutating func run(maximumSteps: Int) -> Linearizability {
+      var stack: [Branch] = []
+      var next: Position? = Position(taken: TakenSet(count: operations.count), state: initial)
+      for _ in 0..<maximumSteps {
+        if var position = next {
+          next = nil
+          let candidates = advance(&position)
+          guard position.taken.answered < answeredCount else { return .holds }
+          if seen.insert(position).inserted {
+            stack.append(Branch(position: position, untried: untried(candidates, position)))
+            note(position, candidates)
+          }
+        }
+        guard var branch = stack.popLast() else {
+          return .isViolated(taken: best.taken, stuck: best.stuck, state: best.state)
+        }
+        guard let index = branch.untried.popLast() else { continue }
+        next = take(index, branch.position)
+        stack.append(branch)
+      }
+      return .isUndecided
+    }
+
+    /// Takes at once what has no effect and fits: it can do no harm, now or later. Gives what may be next after that.
+    private func advance(_ position: inout Position) -> [Int] {
+      while true {
+        let candidates = candidates(position.taken)
+        let idle = candidates.filter { operations[$0].effect == .none && fits($0, position) }
+        if idle.isEmpty { return candidates }
+        for index in idle { position = take(index, position) }
+      }
+    }
+
+    /// What may be next: whatever was asked for before the first answer that is still to be taken.
+    private func candidates(_ taken: TakenSet) -> [Int] {
+      var candidates: [Int] = []
+      var firstAnswer = UInt64.max
+      for index in taken.firstMissing..<operations.count where !taken.contains(index) {
+        let operation = operations[index]
+        guard operation.invoked <= firstAnswer else { break }
+        candidates.append(index)
+        firstAnswer = min(firstAnswer, operation.answered ?? .max)
+      }
+      return candidates.filter { operations[$0].invoked <= firstAnswer }
+    }
+
+    /// Those of the candidates that fit, the most promising last: what was answered first probably took effect first,
+    /// and most of what was not answered was never done.
+    private func untried(_ candidates: [Int], _ position: Position) -> [Int] {
+      candidates.filter { fits($0, position) }
+        .sorted { (operations[$0].answered ?? .max, $0) > (operations[$1].answered ?? .max, $1) }
+    }
+
+    private func fits(_ index: Int, _ position: Position) -> Bool {
+      operations[index].condition.holds(of: position.state)
+    }
+
+    private func take(_ index: Int, _ position: Position) -> Position {
+      let operation = operations[index]
+      var next = position
+      next.taken.insert(index, isAnswered: operation.answered != nil)
+      next.state = operation.effect.applied(to: position.state)
+      return next
+    }
+
+    private mutating func note(_ position: Position, _ candidates: [Int]) {
+      guard position.taken.answered > best.taken else { return }
+      best = (position.taken.answered, candidates.filter { operations[$0].answered != nil }, position.state)
+    }
+  }
+}

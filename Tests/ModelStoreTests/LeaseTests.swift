@@ -247,6 +247,36 @@ struct LeaseTests {
     #expect(world.store.revision > revision)
   }
 
+  @Test("Clients that write do not wait for the many objects that end at the same moment")
+  func turns() async throws {
+    let world = try World()
+    let operations = try (0..<400).flatMap { number in
+      let object = try ref("Account/\(number)")
+      return [KeyValueModel.Operation.create(object, [:]), .lifetime(object, .seconds(10))]
+    }
+    #expect(await write(operations, world))
+    world.advance(10_000)
+    let gate = Gate()
+    gate.close(world.store)
+    world.store.endLeases { _ in true }
+    let left = Locked<[Int]>([])
+    for number in 0..<200 {
+      let put = Transaction([.put(try ref("Account/1000"), ["balance": .integer(Int64(number))])])
+      let isAccepted = world.store.submit(put, of: 7) { _, state, _ in
+        left.withLock { $0.append(state.count - 1) }
+        return { _ in }
+      }
+      #expect(isAccepted)
+    }
+    gate.open()
+    await world.sweep()
+    while left.withLock({ $0.count }) < 200 { await world.write() }
+    let ended = 400 - (left.withLock { $0.last } ?? 0)
+    #expect((1...128).contains(ended), "\(ended) had ended before the last write")
+    while world.store.leaseCount > 0 { await world.sweep() }
+    #expect(world.names == ["Account/1000"])
+  }
+
   @Test("A renewal that the writer has before the deletion wins")
   func renewal() async throws {
     let world = try World()

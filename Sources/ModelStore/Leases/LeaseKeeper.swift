@@ -13,9 +13,12 @@ final class LeaseKeeper: Sendable {
     var isHeld = false
   }
 
-  /// The most objects of one transaction, and of all that wait for the writer.
-  private static let batchCount = 100
+  /// The most objects of one transaction, which the writer does not leave off, and of all that wait for the writer.
+  private static let batchCount = 16
   private static let underWayLimit = 400
+  /// What a deletion counts in the writer's queue: while clients write, a batch has one transaction of deletions, so
+  /// that they do not wait for the many objects that end at the same moment.
+  private static let deletionBytes = 4_096
 
   private let contents = Locked(Contents())
   /// Milliseconds, which only grow.
@@ -115,7 +118,8 @@ final class LeaseKeeper: Sendable {
       Precondition.holds(claim.object) { $0.record(claim.object)?.lease?.revision == claim.revision }
     }
     let transaction = Transaction(batch.map { .delete($0.object) }, preconditions: preconditions)
-    let isAccepted = store.submit(transaction) { [self] outcome, _, revision in
+    let bytes = batch.count * Self.deletionBytes
+    let isAccepted = store.submit(transaction, bytes: bytes) { [self] outcome, _, revision in
       { failure in
         if failure == nil, case .success = outcome {
           self.finish(batch)

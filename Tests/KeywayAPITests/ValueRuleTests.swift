@@ -19,7 +19,9 @@ struct ValueRuleTests {
   static let refusals = [
     Refusal("PUT Account/1/balance", #""much""#, 422, "invalid-value"),
     Refusal("PUT Account/1/balance", "true", 422, "invalid-value"),
-    Refusal("PUT Account/1/balance", "1e400", 400, "malformed-json"),
+    Refusal("PUT Account/1/balance", "1e400", 422, "invalid-value"),
+    Refusal("PUT Account/1/visits", "-1e400", 422, "invalid-value"),
+    Refusal("PUT Account/1", #"{"visits":1e400}"#, 422, "invalid-value"),
     Refusal("PUT Account/1/visits", "1.5", 422, "invalid-value"),
     Refusal("PUT Account/1/visits", "9223372036854775808", 422, "invalid-value"),
     Refusal("PUT Account/1/isOpen", "1", 422, "invalid-value"),

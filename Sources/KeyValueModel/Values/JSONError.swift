@@ -4,11 +4,14 @@ public struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
   public let reason: String
   /// How many bytes of the text stand before the mistake.
   public let offset: Int
+  /// Whether what stands there is JSON, a number beyond the range of a double, which no value can hold.
+  public let isOutOfRange: Bool
 
   /// A mistake at a place.
-  public init(reason: String, offset: Int) {
+  public init(reason: String, offset: Int, isOutOfRange: Bool = false) {
     self.reason = reason
     self.offset = offset
+    self.isOutOfRange = isOutOfRange
   }
 
   /// The reason with its place.

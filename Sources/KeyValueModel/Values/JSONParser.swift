@@ -258,7 +258,9 @@ struct JSONParser<Dialect: JSONDialect> {
       if start == firstDigit, let integer = Int64(exactly: magnitude) { return .integer(integer) }
     }
     let text = String(decoding: bytes[start..<position], as: UTF8.self)
-    guard let number = Double(text), number.isFinite else { throw error("a number is beyond the range of a double") }
+    guard let number = Double(text), number.isFinite else {
+      throw JSONError(reason: "a number is beyond the range of a double", offset: position, isOutOfRange: true)
+    }
     return Dialect.number(number, of: text)
   }
 

@@ -29,7 +29,8 @@ package enum Body {
   /// How many levels of JSON a body has at most.
   package static let depthLimit = 64
 
-  /// The JSON value of a body. Throws `unsupported-media-type` unless its type is one of `types`, and `malformed-json`.
+  /// The JSON value of a body. Throws `unsupported-media-type` unless its type is one of `types`, `malformed-json`, and
+  /// `invalid-value` for a number that is JSON and that no key can hold.
   package static func value(
     of request: borrowing Request, types: [String] = [json], depthLimit: Int = depthLimit
   ) throws(Problem) -> Value {
@@ -39,7 +40,7 @@ package enum Body {
     do throws(JSONError) {
       value = try Value(json: body, depthLimit: depthLimit)
     } catch {
-      throw Problem(.malformedJSON, error.description)
+      throw Problem(error.isOutOfRange ? .invalidValue : .malformedJSON, error.description)
     }
     // Short numbers and empty lists take many times as much memory as their text.
     if body.count > MemoryLedger.uncountedBytes {

@@ -3,7 +3,8 @@ import Glibc
 import Locking
 
 /// A TCP proxy to a port of this machine that can stop carrying bytes in one direction, as a network can: what was sent
-/// waits, nothing is reset, and neither end is told. It ends when nothing holds it any more.
+/// waits, nothing is reset, and neither end is told. It can lose the answer to one request, too. It ends when nothing
+/// holds it any more.
 package final class OneWayProxy: Sendable {
   /// Which way bytes go.
   package enum Direction: Hashable, Sendable, CaseIterable {
@@ -13,8 +14,24 @@ package final class OneWayProxy: Sendable {
     case fromTarget
   }
 
+  /// What becomes of a connection on which an answer was lost.
+  package enum Ending: Hashable, Sendable, CaseIterable {
+    /// It is broken off.
+    case reset
+    /// It stays as it is, and carries nothing back any more.
+    case silence
+  }
+
+  /// A request whose answer is to be lost: whatever has this text in it.
+  private struct Trap: Sendable {
+    let text: [UInt8]
+    let ending: Ending
+  }
+
   private struct State {
     var cut: Set<Direction> = []
+    var trap: Trap?
+    var lostAnswers = 0
     var connections: [ObjectIdentifier: Connection] = [:]
     var isClosed = false
   }
@@ -23,6 +40,8 @@ package final class OneWayProxy: Sendable {
   private final class Connection: Sendable {
     let client: Int32
     let server: Int32
+    /// What is to become of it at the next answer; nil where that goes through.
+    let ending = Locked<Ending?>(nil)
     private let carried = Locked(2)
 
     init(client: Int32, server: Int32) { (self.client, self.server) = (client, server) }
@@ -90,6 +109,18 @@ package final class OneWayProxy: Sendable {
     state.withLock { $0.cut = [] }
   }
 
+  /// The next request with `text` in what is sent at a time, on any connection, gets to the target, and what the target
+  /// answers is lost.
+  package func loseAnswer(to text: String, _ ending: Ending) {
+    state.withLock { $0.trap = Trap(text: Array(text.utf8), ending: ending) }
+  }
+
+  /// Loses no answer that has not been asked for yet.
+  package func loseNoAnswer() { state.withLock { $0.trap = nil } }
+
+  /// How many answers were lost, or are about to be.
+  package var lostAnswers: Int { state.withLock { $0.lostAnswers } }
+
   private static func carry(_ connection: Connection, _ state: Locked<State>) {
     state.withLock { $0.connections[ObjectIdentifier(connection)] = connection }
     for direction in Direction.allCases {
@@ -109,9 +140,27 @@ package final class OneWayProxy: Sendable {
     while isOpen {
       let count = recv(source, &buffer, buffer.count, 0)
       while state.withLock({ !$0.isClosed && $0.cut.contains(direction) }) { usleep(1000) }
-      isOpen = count > 0 && send(buffer[..<count], to: target)
+      guard count > 0 else { break }
+      let bytes = buffer[..<count]
+      if direction == .toTarget {
+        spring(bytes, connection, state)
+      } else if let ending = connection.ending.withLock({ $0 }) {
+        guard ending == .silence else { return connection.reset() }
+        continue
+      }
+      isOpen = send(bytes, to: target)
     }
     shutdown(target, Int32(SHUT_WR))
+  }
+
+  /// Notes of a connection that the answer to what it is about to carry is to be lost, where that is so.
+  private static func spring(_ bytes: ArraySlice<UInt8>, _ connection: Connection, _ state: Locked<State>) {
+    state.withLock { state in
+      guard let trap = state.trap, bytes.firstRange(of: trap.text) != nil else { return }
+      state.trap = nil
+      state.lostAnswers += 1
+      connection.ending.withLock { $0 = trap.ending }
+    }
   }
 
   private static func send(_ bytes: ArraySlice<UInt8>, to descriptor: Int32) -> Bool {

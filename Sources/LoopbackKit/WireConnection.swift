@@ -13,10 +13,12 @@ package final class WireConnection {
     self.timeoutSeconds = timeoutSeconds
   }
 
-  /// Sends a request and gives its response, whatever its status. Where it throws, the request may have been carried
-  /// out or not.
-  package func exchange(_ request: WireRequest) throws(LoopbackError) -> WireResponse {
-    let deadline = Deadline(seconds: timeoutSeconds)
+  /// Sends a request and gives its response, whatever its status; it has to come within so many seconds, where they
+  /// are given. Where it throws, the request may have been carried out or not.
+  package func exchange(
+    _ request: WireRequest, within seconds: Double? = nil
+  ) throws(LoopbackError) -> WireResponse {
+    let deadline = Deadline(seconds: seconds ?? timeoutSeconds)
     try socket.send(Array(request.text(host: hostField).utf8), before: deadline)
     return try reader.response(hasBody: request.method != "HEAD", before: deadline)
   }

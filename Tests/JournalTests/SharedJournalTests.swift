@@ -125,6 +125,31 @@ struct SharedJournalTests {
     #expect(one.hasPen)
   }
 
+  @Test("What stands where an append is in doubt is taken for that append alone, not for another one of the same node")
+  func doubt() throws {
+    for isSame in [true, false] {
+      let database = try server.makeDatabase()
+      let name = database.split(separator: "/").last.map(String.init) ?? ""
+      let way = try OneWayProxy(to: server.port)
+      var options = PostgresJournal.Options()
+      options.patience = .milliseconds(500)
+      let journal = try PostgresJournal(server.address(of: name, port: way.port), options: options) { identity }
+      try journal.append([record(1)], after: 0)
+      way.loseAnswer(to: Self.append, .silence)
+      #expect { try journal.append([record(2)], after: 1) } throws: {
+        if case JournalError.untrusted = $0 { true } else { false }
+      }
+      if isSame {
+        try journal.append([record(2)], after: 1)
+      } else {
+        #expect(throws: JournalError.unexpectedRevision(expected: 1, last: 2)) {
+          try journal.append([record(2, "another")], after: 1)
+        }
+      }
+      #expect(try PostgresJournal(database) { identity }.all() == records(1...2))
+    }
+  }
+
   @Test("While the database is away reading the newest goes on; then everything goes on")
   func restarting() throws {
     let own = try PostgresServer()

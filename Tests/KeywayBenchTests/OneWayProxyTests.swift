@@ -56,6 +56,47 @@ struct OneWayProxyTests {
     }
   }
 
+  @Test("The answer to one request is lost, which has come through, and its connection is broken off or falls silent")
+  func losing() throws {
+    for ending in OneWayProxy.Ending.allCases {
+      let passage = try Passage()
+      passage.proxy.loseAnswer(to: "lose", ending)
+      try passage.client.send("one")
+      #expect(passage.arrived(within: 10_000) == "one")
+      passage.answer("two")
+      #expect(try passage.client.receive(before: Deadline()) == Array("two".utf8))
+      #expect(passage.proxy.lostAnswers == 0)
+      try passage.client.send("please lose me")
+      #expect(passage.arrived(within: 10_000) == "please lose me")
+      passage.answer("three")
+      switch ending {
+      case .reset: #expect((try? passage.client.receive(before: Deadline())) ?? [] == [])
+      case .silence:
+        #expect(throws: LoopbackError.self) { try passage.client.receive(before: Deadline(seconds: 0.05)) }
+        try passage.client.send("four")
+        #expect(passage.arrived(within: 10_000) == "four")
+      }
+      #expect(passage.proxy.lostAnswers == 1)
+      let next = try WireSocket(port: passage.proxy.port)
+      let server = try #require(passage.listener.accept())
+      try next.send("lose")
+      send(server, "five", 4, 0)
+      #expect(try next.receive(before: Deadline()) == Array("five".utf8))
+      close(server)
+    }
+  }
+
+  @Test("A request whose answer is not to be lost any more is answered")
+  func relenting() throws {
+    let passage = try Passage()
+    passage.proxy.loseAnswer(to: "lose", .reset)
+    passage.proxy.loseNoAnswer()
+    try passage.client.send("lose")
+    #expect(passage.arrived(within: 10_000) == "lose")
+    passage.answer("two")
+    #expect(try passage.client.receive(before: Deadline()) == Array("two".utf8))
+  }
+
   @Test("Mended by breaking off, what waited is lost, and a new connection goes through")
   func breaking() throws {
     let passage = try Passage()

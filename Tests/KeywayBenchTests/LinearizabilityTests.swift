@@ -72,6 +72,19 @@ struct LinearizabilityTests {
     #expect(Linearizability.check(history, from: nil) == .isViolated(taken: 2, stuck: [2], state: 2))
   }
 
+  @Test("Writes without an answer that nothing shows make no search long")
+  func unshown() {
+    let open = (1...30).map { write($0, over: Int($0) - 1, 0, nil) } + (31...60).map { write($0, 0, nil) }
+    let seen = (0..<30).flatMap { step -> [Operation] in
+      let time = UInt64(10 * step)
+      return [write(100 + step, time + 1, time + 3), read(100 + step, time + 4, time + 5)]
+    }
+    #expect(Linearizability.check(open + seen, from: 0, maximumSteps: 1000) == .holds)
+    #expect(Linearizability.check(open + seen + [read(60, 400, 401)], from: 0, maximumSteps: 1000) == .holds)
+    // One of them is needed although no value of it is shown.
+    #expect(holds([write(2, 0, nil), refused(.isOther(1), 1, 2)], from: 1))
+  }
+
   @Test("A search that would take too long is given up")
   func undecided() {
     let history = (1...30).map { write($0, 0, 100) } + [read(99, 101, 102)]

@@ -27,9 +27,11 @@ struct BenchCrashCommand: AsyncParsableCommand {
 
       Starts so many nodes: one that takes writes and others that follow it or one another, or peers over a
       PostgreSQL that it starts itself, in a temporary folder. Clients write and read a few registers at any node, now
-      and then with If-Match, and send writes with an Idempotency-Key again where no answer came; streams move from
-      node to node with their last id. Meanwhile nodes are killed, stopped and continued, or restarted, ways between
-      them, or to the database, are cut in one direction, and the database is killed. After each round it compares:
+      and then with If-Match, and send writes with an Idempotency-Key again where no answer came, or before it could
+      come; streams move from node to node with their last id. Meanwhile nodes are killed, stopped and continued, or
+      restarted, ways between them, or to the database, are cut in one direction, the peer that appends is cut off from
+      all but its clients until another takes over, the database's answer to an append is lost, and the database is
+      killed. After each round it compares:
 
       every acknowledged write is there once, at its revision, and each that had no answer at most once; nothing else
       is there; each answer is right at the revision that it names, and none is older than what any client knew when

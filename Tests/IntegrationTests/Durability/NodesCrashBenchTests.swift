@@ -33,15 +33,15 @@ struct NodesCrashBenchTests {
     let program = try folder.write(
       """
       #!/bin/sh
-      rm -rf "\(folder.file("work"))/store-0"
+      case "$*" in *"/work/store-0 "*) rm -rf "\(folder.file("work"))/store-0" ;; esac
       exec "\(PackageFolder.keyway)" "$@"
       """, to: "forgetful")
     chmod(program, 0o755)
     let bench = try ChildProcess.keyway(
-      "bench", "crash", "--nodes", "2", "--kind", "followers", "--rounds", "9", "--seed", "7", "--directory",
+      "bench", "crash", "--nodes", "2", "--kind", "followers", "--rounds", "9", "--seed", "3", "--directory",
       folder.file("work"), "--program", program)
     #expect(bench.status == 1)
-    #expect(bench.output.contains("seed 7"))
+    #expect(bench.output.contains("seed 3"))
     #expect(bench.output.contains("round "))
     #expect(bench.output.contains("what had been done: "))
     #expect(bench.output.contains("BROKEN"))

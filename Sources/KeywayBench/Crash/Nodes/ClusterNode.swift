@@ -33,6 +33,9 @@ final class ClusterNode {
     self.settings = settings.merging(["nodes.url": "http://127.0.0.1:\(entrance.port)"]) { _, new in new }
   }
 
+  /// Where the others reach it.
+  var url: String { settings["nodes.url"] ?? "" }
+
   /// The port of 127.0.0.1 that it serves.
   var port: UInt16 { server.port }
 

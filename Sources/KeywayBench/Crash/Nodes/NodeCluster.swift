@@ -5,6 +5,8 @@ import Seeding
 final class NodeCluster {
   let nodes: [ClusterNode]
   private let postgres: PostgresServer?
+  /// The database that peers share.
+  private let database: String
 
   /// Nodes that are not started yet; which of the followers follow another follower is drawn.
   init(_ plan: NodesPlan, using random: inout SplitMix64) throws {
@@ -15,12 +17,11 @@ final class NodeCluster {
     ]
     switch plan.kind {
     case .followers:
-      postgres = nil
+      (postgres, database) = (nil, "")
       nodes = try Self.followers(plan, settings, using: &random)
     case .peers:
       let postgres = try PostgresServer()
-      let database = try postgres.makeDatabase()
-      let name = database.split(separator: "/").last.map(String.init) ?? ""
+      let name = try postgres.makeDatabase().split(separator: "/").last.map(String.init) ?? ""
       nodes = try (0..<plan.nodes).map { index in
         let way = try OneWayProxy(to: postgres.port)
         return try ClusterNode(
@@ -28,7 +29,7 @@ final class NodeCluster {
           arguments: ["--journal", postgres.address(of: name, port: way.port), "--schema", plan.schemaFile],
           settings: settings, exit: way)
       }
-      self.postgres = postgres
+      (self.postgres, database) = (postgres, name)
     }
   }
 
@@ -59,6 +60,15 @@ final class NodeCluster {
 
   /// Whether there is a database that can be restarted.
   var hasDatabase: Bool { postgres != nil }
+
+  /// The peer that appended last, and that the others pass their writes on to; nil where that is not known.
+  var pen: ClusterNode? {
+    let url = try? postgres?.execute("SELECT pen FROM keyway.head", in: database)
+    return nodes.first { $0.url == url }
+  }
+
+  /// How many answers of the database to appends were lost.
+  var lostAnswers: Int { postgres == nil ? 0 : nodes.map { $0.proxy(on: .exit).lostAnswers }.reduce(0, +) }
 
   /// Ends the database at once; what it has acknowledged it has again after `startDatabase`.
   func stopDatabase() throws { try postgres?.stop() }

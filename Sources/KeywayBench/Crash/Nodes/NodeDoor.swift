@@ -7,6 +7,7 @@ final class NodeDoor: Sendable {
     /// Odd while the node is down.
     var life = 0
     var newest = 0
+    var isForRefusals = false
   }
 
   /// What a client knows of a node when it asks.
@@ -29,6 +30,13 @@ final class NodeDoor: Sendable {
       state.life += 1
       state.newest = 0
     }
+  }
+
+  /// Whether clients are to ask it for nothing but what has to be refused. A write that the node cannot append would
+  /// keep it from judging any other.
+  var isForRefusals: Bool {
+    get { state.withLock { $0.isForRefusals } }
+    set { state.withLock { $0.isForRefusals = newValue } }
   }
 
   /// Something is about to be asked.

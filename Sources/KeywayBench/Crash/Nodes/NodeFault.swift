@@ -11,27 +11,58 @@ enum NodeFault: Hashable, Sendable, CustomStringConvertible {
   case stopped(Int)
   /// A way of it carries nothing in one direction for a time; then what has waited comes, or, `breaking`, is lost.
   case cut(Int, ClusterNode.Way, OneWayProxy.Direction, breaking: Bool)
+  /// The database carries out the next append of the peer, and the answer is lost.
+  case answerLost(Int, OneWayProxy.Ending)
+  /// A partition: the others do not reach the peer, nor it them or the database, or does not hear it, for so long that
+  /// another peer takes over; clients still reach it. `quiet`, they ask it for refusals alone.
+  case isolated(Int, Partition)
   /// The database ends as at a crash, and starts again.
   case databaseKilled
 
-  /// Any fault of a cluster.
+  /// How a peer is cut off.
+  struct Partition: Hashable, Sendable {
+    /// What its way to the database does not carry.
+    var directions: Set<OneWayProxy.Direction>
+    var isQuiet: Bool
+    /// Whether what was on its way is lost, or comes later.
+    var isBreaking: Bool
+
+    /// Any.
+    static func random(using random: inout SplitMix64) -> Partition {
+      let both = Set(OneWayProxy.Direction.allCases)
+      let directions = ([both] + both.sorted { "\($0)" < "\($1)" }.map { [$0] }).randomElement(using: &random) ?? both
+      return Partition(directions: directions, isQuiet: random.chance(40), isBreaking: random.chance(60))
+    }
+  }
+
+  /// Any fault of a cluster. One of peers happens to the one that appends as often as not.
   static func random(in cluster: NodeCluster, using random: inout SplitMix64) -> NodeFault {
-    let index = Int.random(in: cluster.nodes.indices, using: &random)
+    var index = Int.random(in: cluster.nodes.indices, using: &random)
+    if cluster.hasDatabase, random.chance(50), let pen = cluster.pen { index = pen.index }
     switch Int.random(in: 0..<100, using: &random) {
-    case 0..<30: return .killed(index)
-    case 30..<40: return .restarted(index)
-    case 40..<55: return .stopped(index)
-    case 55..<60 where cluster.hasDatabase: return .databaseKilled
+    case 0..<22: return .killed(index)
+    case 22..<28: return .restarted(index)
+    case 28..<42: return .stopped(index)
+    case 42..<47 where cluster.hasDatabase: return .databaseKilled
+    case 47..<62 where cluster.hasDatabase:
+      return .answerLost(cluster.pen?.index ?? index, random.chance(70) ? .reset : .silence)
+    case 62..<74 where cluster.hasDatabase:
+      return .isolated(cluster.pen?.index ?? index, .random(using: &random))
     default:
       let way = cluster.nodes[index].ways.randomElement(using: &random) ?? .entrance
       return .cut(index, way, random.chance(50) ? .toTarget : .fromTarget, breaking: random.chance(40))
     }
   }
 
+  /// Whether it lasts until another peer has taken over, and is over before the next.
+  var outlastsTakeover: Bool { if case .isolated = self { true } else { false } }
+
   /// The node that it happens to; nil where it is the database.
   var node: Int? {
     switch self {
-    case .killed(let node), .restarted(let node), .stopped(let node), .cut(let node, _, _, _): node
+    case .killed(let node), .restarted(let node), .stopped(let node), .cut(let node, _, _, _),
+      .answerLost(let node, _), .isolated(let node, _):
+      node
     case .databaseKilled: nil
     }
   }
@@ -43,6 +74,8 @@ enum NodeFault: Hashable, Sendable, CustomStringConvertible {
     case .restarted: "restarted"
     case .stopped: "stopped"
     case .cut: "cut"
+    case .answerLost: "answerLost"
+    case .isolated: "isolated"
     case .databaseKilled: "databaseKilled"
     }
   }
@@ -54,6 +87,14 @@ enum NodeFault: Hashable, Sendable, CustomStringConvertible {
     case .stopped(let node): "node \(node) stopped for a while"
     case .cut(let node, let way, let direction, let breaking):
       "the \(way) of node \(node) cut \(direction)\(breaking ? ", its connections broken off" : "")"
+    case .answerLost(let node, let ending):
+      "the answer to an append of node \(node) lost"
+        + (ending == .silence ? ", and all that would have come after it" : "")
+    case .isolated(let node, let partition):
+      "node \(node) cut off from the others, and from the database "
+        + partition.directions.map { "\($0)" }.sorted().joined(separator: " and ")
+        + (partition.isQuiet ? ", while clients asked it for refusals" : "")
+        + (partition.isBreaking ? ", its connections broken off" : "")
     case .databaseKilled: "the database killed"
     }
   }

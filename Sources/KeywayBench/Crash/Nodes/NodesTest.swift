@@ -7,8 +7,10 @@ import Seeding
 /// A crash test of several nodes: rounds of writes, reads and streams that move, while nodes are killed, stopped and
 /// cut off; after each all that was seen is compared, between clients, nodes and the journal.
 final class NodesTest {
-  private static let requestsOfClient = 300
+  private static let requestsOfClient = 600
   private static let readers = 2
+  /// What an append to the journal in PostgreSQL has in its text, and nothing else that nodes send.
+  private static let append = "INSERT INTO keyway.records"
 
   private let plan: NodesPlan
   private let promises = PromiseLedger()
@@ -65,6 +67,7 @@ final class NodesTest {
       promises.violation("\(error)")
     }
     if !promises.isFaultless { promises.violation("what had been done: \(faults)") }
+    report.lostAnswers = cluster.lostAnswers
     report.violations = promises.figures.violations
     report.figures = ledger.figures
     report.seconds = MonotonicClock.seconds(since: start)
@@ -142,7 +145,8 @@ final class NodesTest {
       report.faults[fault.kind, default: 0] += 1
       let undo = try apply(fault)
       lasting.append((fault.node, undo))
-      if random.chance(70) {
+      let isLong = fault.outlastsTakeover
+      if random.chance(70) || isLong {
         usleep(pause(fault))
         try self.undo { _ in true }
       }
@@ -161,7 +165,10 @@ final class NodesTest {
 
   /// How long a fault lasts. Some cuts are longer than nodes wait for each other.
   private func pause(_ fault: NodeFault) -> useconds_t {
+    if fault.outlastsTakeover { return useconds_t.random(in: 1_300_000...2_800_000, using: &random) }
     if case .cut = fault, random.chance(6) { return 4_000_000 }
+    // Where it is the one that appends, another takes over.
+    if case .stopped = fault, random.chance(15) { return useconds_t.random(in: 1_200_000...2_500_000, using: &random) }
     return useconds_t.random(in: 5_000...700_000, using: &random)
   }
 
@@ -194,9 +201,31 @@ final class NodesTest {
       let proxy = cluster.nodes[index].proxy(on: way)
       proxy.cut(direction)
       return { proxy.mend(resetting: breaking) }
+    case .answerLost(let index, let ending):
+      let proxy = cluster.nodes[index].proxy(on: .exit)
+      proxy.loseAnswer(to: Self.append, ending)
+      return { proxy.loseNoAnswer() }
+    case .isolated(let index, let partition): return isolate(cluster.nodes[index], partition)
     case .databaseKilled:
       try cluster.stopDatabase()
       return { [cluster] in try cluster.startDatabase() }
+    }
+  }
+
+  /// Cuts a peer off from all but the clients, and gives what ends that.
+  private func isolate(_ node: ClusterNode, _ partition: NodeFault.Partition) -> () -> Void {
+    let (door, entrance, exit) = (node.door, node.proxy(on: .entrance), node.proxy(on: .exit))
+    for direction in OneWayProxy.Direction.allCases { entrance.cut(direction) }
+    if partition.isQuiet {
+      door.isForRefusals = true
+      // What is under way comes to its end.
+      usleep(50_000)
+    }
+    for direction in partition.directions { exit.cut(direction) }
+    return {
+      door.isForRefusals = false
+      exit.mend(resetting: partition.isBreaking)
+      entrance.mend(resetting: partition.isBreaking)
     }
   }
 
@@ -249,6 +278,10 @@ final class NodesTest {
 
   /// The end of all nodes, and what their stores say of themselves.
   private func finish() throws {
+    // The text by which appends are known may have become another.
+    if report.faults[NodeFault.answerLost(0, .reset).kind, default: 0] > 9, cluster.lostAnswers == 0 {
+      promises.violation("no append was sent whose answer could be lost")
+    }
     for node in cluster.nodes { expect(0, try node.end(SIGTERM), of: node) }
     guard plan.kind == .followers else { return }
     for node in cluster.nodes {

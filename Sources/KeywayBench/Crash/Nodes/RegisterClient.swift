@@ -9,6 +9,10 @@ final class RegisterClient: Sendable {
   /// How long a request may take that no fault should hold up longer.
   static let patienceSeconds = 20.0
 
+  /// How long an impatient client waits for a request that it may send again: about as long as other nodes wait for the
+  /// one that appends, so that a request may be under way at two of them.
+  private static let impatienceSeconds = 0.1...1.2
+
   /// The longest pause between two requests, so that there are some all the time that faults last.
   private static let pauseMicroseconds: useconds_t = 5_000
 
@@ -53,7 +57,7 @@ final class RegisterClient: Sendable {
     Thread.detachNewThread { [self] in
       var line: Line?
       for _ in 0..<requests where !isOver.withLock({ $0 }) && ledger.promises.isFaultless {
-        if chance(writesPercent) { write(on: &line) } else { read(on: &line) }
+        if line?.door.isForRefusals ?? false || chance(writesPercent) { write(on: &line) } else { read(on: &line) }
         usleep(state.withLock { useconds_t.random(in: 0...Self.pauseMicroseconds, using: &$0.random) })
       }
       state.withLock { $0.isRunning = false }
@@ -80,9 +84,13 @@ final class RegisterClient: Sendable {
   private func carryOut(_ request: RegisterRequest, on line: inout Line?) -> Cursor? {
     let deadline = Deadline(seconds: Self.patienceSeconds)
     var first: RegisterLedger.Moment?
+    var impatience =
+      request.isRepeatable && chance(30)
+      ? state.withLock { Double.random(in: Self.impatienceSeconds, using: &$0.random) } : nil
     while connect(&line) || first != nil {
       let moment = ledger.moment()
-      let (text, response) = exchange(request.request, on: &line)
+      let (text, response) = exchange(request.request, within: impatience, on: &line)
+      impatience = nil
       if let response, response.isSuccess {
         ledger.acknowledge(request, text, at: first ?? moment, response)
         learn(request, response)
@@ -150,8 +158,10 @@ final class RegisterClient: Sendable {
   }
 
   /// Sends a request to the node that the line leads to. Gives what the request is called, and its answer; nil where
-  /// none came.
-  private func exchange(_ request: WireRequest, on line: inout Line?) -> (text: String, response: WireResponse?) {
+  /// none came, or not within so many seconds, where they are given.
+  private func exchange(
+    _ request: WireRequest, within seconds: Double? = nil, on line: inout Line?
+  ) -> (text: String, response: WireResponse?) {
     var request = request
     if request.headers["Keyway-Writer"] == nil { request.headers["Keyway-Writer"] = "writer-\(number)" }
     let conditions = ["If-Match", "If-None-Match", "Idempotency-Key", "Keyway-Cursor"]
@@ -162,11 +172,13 @@ final class RegisterClient: Sendable {
     guard let used = line else { return (text, nil) }
     let mark = used.door.mark()
     do throws(LoopbackError) {
-      let response = try used.connection.exchange(request)
+      let response = try used.connection.exchange(request, within: seconds)
       if let problem = used.door.take(response, since: mark) { ledger.promises.violation("\(text): \(problem)") }
       return (text, response)
     } catch {
-      if error.isOfBrokenServer { ledger.promises.violation("\(text): \(error)") }
+      if error.isOfBrokenServer, seconds == nil || error.reason != .timedOut {
+        ledger.promises.violation("\(text): \(error)")
+      }
       line = nil
       return (text, nil)
     }
@@ -174,8 +186,10 @@ final class RegisterClient: Sendable {
 
   /// Connects to a node, where there is no line yet, and now and then to another; false where that one is down.
   private func connect(_ line: inout Line?) -> Bool {
+    if isWriter, line?.door.isForRefusals ?? false { line = nil }
     guard line == nil || chance(12) else { return true }
-    let door = state.withLock { [doors] in doors.randomElement(using: &$0.random) }
+    let doors = doors.filter { !isWriter || !$0.isForRefusals }
+    let door = state.withLock { doors.randomElement(using: &$0.random) }
     let connection = door.flatMap {
       try? WireConnection(SocketAddress(port: $0.port), timeoutSeconds: Self.patienceSeconds)
     }

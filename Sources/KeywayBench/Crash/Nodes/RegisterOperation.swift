@@ -17,6 +17,9 @@ struct RegisterOperation: Hashable, Sendable {
     case isOther(Int)
     case isPresent
 
+    /// The value that has to be there; nil where it may be any, or none.
+    var value: Int? { if case .isState(let value) = self { value } else { nil } }
+
     /// Whether it holds of a register in this state.
     func holds(of state: State) -> Bool {
       switch self {

@@ -119,8 +119,9 @@ final class RequestRouter: RequestHandler, Sendable {
   /// Answers a request; the one place that catches problems, and that counts.
   func handle(_ request: borrowing Request) -> HandlerResponse {
     let watch = Stopwatch()
-    // What is not said to be judged by a newer state was judged by this one.
-    let revision = store.revision
+    // What is not said to be judged by a newer state was judged by this one; where another node passes the request on,
+    // by that one's, which may be newer: its client has seen that.
+    let revision = request.header(.keywayRequest) == nil ? store.revision : nil
     var route: Route?
     var requester = Requester.anybody(nil)
     let response: HandlerResponse
@@ -149,8 +150,8 @@ final class RequestRouter: RequestHandler, Sendable {
     let owner: Identity?
     /// Whether a token might have been sent and was not.
     let isUnknown: Bool
-    /// How far the store had come when the request began.
-    let revision: Revision
+    /// How far the store had come when the request began; nil where another node says so of itself.
+    let revision: Revision?
     /// How long it has been on its way.
     let watch: Stopwatch
   }
@@ -195,8 +196,8 @@ final class RequestRouter: RequestHandler, Sendable {
   }
 
   /// Says by which state a request was judged, where that was not said.
-  private func name(_ revision: Revision, in fields: inout HTTPFields) {
-    if fields[.keywayCursor] == nil { fields[.keywayCursor] = store.cursor(revision).description }
+  private func name(_ revision: Revision?, in fields: inout HTTPFields) {
+    if let revision, fields[.keywayCursor] == nil { fields[.keywayCursor] = store.cursor(revision).description }
   }
 
   /// Without a token, what a rule refuses and what is not there are answered alike.

@@ -17,10 +17,12 @@ final class PeerGroup {
     for _ in 0..<count { peers.append(try start()) }
   }
 
-  /// One more process on the same database, with these settings besides those of the group.
-  func start(_ changes: [String: String] = [:]) throws -> ServerProcess {
+  /// One more process on the same database, with these settings besides those of the group; `port` is where it reaches
+  /// the database, where there is something before it.
+  func start(_ changes: [String: String] = [:], by port: UInt16? = nil) throws -> ServerProcess {
     let named = settings.merging(changes) { _, given in given }
-    let server = try ServerProcess("--journal", database, settings: named)
+    let name = database.split(separator: "/").last.map(String.init) ?? ""
+    let server = try ServerProcess("--journal", postgres.address(of: name, port: port), settings: named)
     let isReady = Deadline().awaits { (try? server.client.send("GET", "/readyz"))?.status == 200 }
     guard isReady else { throw LoopbackError("a peer is not ready:\n\(server.child.errors)") }
     return server
@@ -38,8 +40,10 @@ final class PeerGroup {
     peers[index] = try start()
   }
 
-  /// Starts one more, with these settings besides those of the group.
-  func add(_ changes: [String: String]) throws { peers.append(try start(changes)) }
+  /// Starts one more, with these settings besides those of the group, which reaches the database by a port.
+  func add(_ changes: [String: String], by port: UInt16? = nil) throws {
+    peers.append(try start(changes, by: port))
+  }
 
   subscript(index: Int) -> WireClient { peers[index % peers.count].client }
 

@@ -18,12 +18,15 @@ final class FrontProxy {
   /// Where the server is.
   enum Upstream: Sendable {
     case port(UInt16)
+    /// Of several servers, which nginx takes in turn.
+    case ports([UInt16])
     case socket(String)
 
     /// As a program wants it to be written.
     fileprivate func text(for program: Program) -> String {
       switch self {
       case .port(let port): "127.0.0.1:\(port)"
+      case .ports(let ports): ports.map { "127.0.0.1:\($0)" }.joined(separator: ";\n    server ")
       case .socket(let path): program == .nginx ? "unix:\(path)" : "unix/\(path)"
       }
     }

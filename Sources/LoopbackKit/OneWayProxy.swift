@@ -29,6 +29,7 @@ package final class OneWayProxy: Sendable {
   }
 
   private struct State {
+    var target: UInt16
     var cut: Set<Direction> = []
     var trap: Trap?
     var lostAnswers = 0
@@ -70,14 +71,15 @@ package final class OneWayProxy: Sendable {
   }
 
   private let listener: LoopbackListener
-  private let state = Locked(State())
+  private let state: Locked<State>
 
   /// Carries what comes in to a port of 127.0.0.1, where nothing needs to listen yet.
   package init(to target: UInt16) throws(LoopbackError) {
     listener = try LoopbackListener()
+    state = Locked(State(target: target))
     Thread.detachNewThread { [listener, state] in
       while let client = listener.accept() {
-        guard let upstream = try? WireSocket(port: target) else {
+        guard let upstream = try? WireSocket(port: state.withLock({ $0.target })) else {
           close(client)
           continue
         }
@@ -97,6 +99,15 @@ package final class OneWayProxy: Sendable {
 
   /// Where it is entered.
   package var port: UInt16 { listener.port }
+
+  /// Leads to another port from now on, and breaks off the connections to the one before.
+  package func lead(to target: UInt16) {
+    let connections = state.withLock { state in
+      state.target = target
+      return Array(state.connections.values)
+    }
+    for connection in connections { connection.reset() }
+  }
 
   /// Stops carrying bytes in a direction, for connections of now and later ones.
   package func cut(_ direction: Direction) { state.withLock { _ = $0.cut.insert(direction) } }

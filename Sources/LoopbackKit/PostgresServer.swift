@@ -2,7 +2,8 @@ import Foundation
 import Locking
 
 /// A PostgreSQL of a test's or a benchmark's own: in a temporary folder, by an unprivileged user, on the loopback
-/// address alone. It ends with the process, however that ends, and takes its folder away.
+/// address alone. It ends with the process, however that ends, and takes its folder away. It may have a standby that
+/// gets every commit before that is acknowledged, and takes its place.
 package final class PostgresServer: Sendable {
   /// Why there is none.
   package struct Failure: Error, CustomStringConvertible {
@@ -16,9 +17,14 @@ package final class PostgresServer: Sendable {
     let answers: FileHandle
   }
 
+  private struct Ports {
+    var server: UInt16
+    /// That of the standby; nil where there is none.
+    var standby: UInt16?
+  }
+
   private let supervisor: Locked<Supervisor>
-  /// The port of 127.0.0.1 that it listens on.
-  package let port: UInt16
+  private let ports: Locked<Ports>
   private let databases = Locked(0)
 
   private static let common = Locked<Result<PostgresServer, Failure>?>(nil)
@@ -36,11 +42,8 @@ package final class PostgresServer: Sendable {
   /// Starts one. Throws where PostgreSQL is not installed.
   package init() throws(Failure) {
     let programs = try Self.installation()
-    do throws(LoopbackError) {
-      port = try LoopbackPort.free()
-    } catch {
-      throw Failure(description: "\(error)")
-    }
+    let port = try Self.freePort()
+    ports = Locked(Ports(server: port))
     let process = Process()
     let (commands, answers) = (Pipe(), Pipe())
     // The server refuses to be run by root.
@@ -62,22 +65,59 @@ package final class PostgresServer: Sendable {
     }
   }
 
+  private static func freePort() throws(Failure) -> UInt16 {
+    do throws(LoopbackError) { return try LoopbackPort.free() } catch { throw Failure(description: "\(error)") }
+  }
+
+  /// The port of 127.0.0.1 that it listens on.
+  package var port: UInt16 { ports.withLock { $0.server } }
+
   /// Begins, stops and begins again as its input says, until that ends: then this process has ended too.
+  ///
+  /// A standby hears all commits from its beginning on; `follow` comes back when no commit is acknowledged without it
+  /// any more, and it has those from before.
   private static let script = """
     programs=$1 port=$2
     folder=$(mktemp -d /tmp/keyway-postgres-XXXXXX) || exit 1
-    trap 'kill -QUIT "$server" 2>/dev/null; wait; rm -rf "$folder"' EXIT
-    "$programs/initdb" -D "$folder/data" -A trust -U keyway -N -E UTF8 --locale=C >"$folder/log" 2>&1 || exit 1
+    data=$folder/data standby=
+    trap 'kill -QUIT "$server" $standby 2>/dev/null; wait; rm -rf "$folder"' EXIT
+    "$programs/initdb" -D "$data" -A trust -U keyway -N -E UTF8 --locale=C >"$folder/log" 2>&1 || exit 1
     begin() {
-      "$programs/postgres" -D "$folder/data" -p "$port" -k "$folder" -c listen_addresses=127.0.0.1 \\
-        -c fsync=off -c max_connections=300 >>"$folder/log" 2>&1 &
-      server=$!
-      until "$programs/pg_isready" -q -h 127.0.0.1 -p "$port" -U keyway; do
-        kill -0 "$server" 2>/dev/null || { cat "$folder/log" >&2; exit 1; }
+      "$programs/postgres" -D "$1" -p "$2" -k "$folder" -c listen_addresses=127.0.0.1 -c fsync=off \\
+        -c max_connections=300 -c wal_keep_size=64MB -c wal_retrieve_retry_interval=100ms >>"$folder/log" 2>&1 &
+      begun=$!
+      until "$programs/pg_isready" -q -h 127.0.0.1 -p "$2" -U keyway; do
+        kill -0 "$begun" 2>/dev/null || { cat "$folder/log" >&2; exit 1; }
         sleep 0.05
       done
     }
-    begin
+    ask() {
+      timeout 60 "$programs/psql" -X -A -t -q -v ON_ERROR_STOP=1 -h 127.0.0.1 -p "$1" -U keyway -c "$2" postgres \\
+        2>>"$folder/log"
+    }
+    settle() { ask "$port" "SELECT pg_logical_emit_message(true, 'keyway', '')" >>"$folder/log"; }
+    follow() {
+      timeout 60 "$programs/pg_basebackup" -D "$1" -R -X stream -c fast -N -h 127.0.0.1 -p "$port" -U keyway \\
+        2>>"$folder/log" || return 1
+      begin "$1" "$2"
+      standby=$begun standby_data=$1 standby_port=$2 asked=0
+      ask "$port" "ALTER SYSTEM SET synchronous_standby_names = '*'" || return 1
+      ask "$port" "SELECT pg_reload_conf()" >>"$folder/log" || return 1
+      until [ "$(ask "$port" "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'")" = 1 ]; do
+        [ $((asked += 1)) -lt 600 ] || return 1
+        sleep 0.05
+      done
+      settle
+    }
+    promote() {
+      kill "-$1" "$server"
+      wait "$server" 2>>"$folder/log"
+      ask "$standby_port" "SELECT pg_promote(true, 30)" >>"$folder/log" || return 1
+      rm -rf "$data"
+      server=$standby data=$standby_data port=$standby_port standby=
+    }
+    begin "$data" "$port"
+    server=$begun
     echo ready
     while read -r command database text; do
       case $command in
@@ -85,7 +125,10 @@ package final class PostgresServer: Sendable {
           printed=$(printf %s "$text" | base64 -d | "$programs/psql" -X -A -t -q -v ON_ERROR_STOP=1 "$database" 2>&1)
           echo "$? $(printf %s "$printed" | base64 -w 0)" ;;
         stop) kill -QUIT "$server"; wait "$server"; echo stopped ;;
-        start) begin; echo ready ;;
+        start) begin "$data" "$port"; server=$begun; echo ready ;;
+        follow) follow "$folder/data-$database" "$database" && echo following || echo failed ;;
+        settle) settle && echo settled || echo failed ;;
+        promote) promote "$database" && echo promoted || echo failed ;;
       esac
     done
     """
@@ -95,6 +138,34 @@ package final class PostgresServer: Sendable {
 
   /// Begins again after `stop`.
   package func start() throws(Failure) { try require("ready", to: "start") }
+
+  /// Makes a standby, without which nothing is acknowledged from then on.
+  package func addStandby() throws(Failure) {
+    let port = try Self.freePort()
+    try require("following", to: "follow \(port)")
+    ports.withLock { $0.standby = port }
+  }
+
+  /// Whether it has a standby.
+  package var hasStandby: Bool { ports.withLock { $0.standby != nil } }
+
+  /// How a server ends whose standby takes its place.
+  package enum Ending: String, Hashable, Sendable, CaseIterable {
+    /// Its main process is killed, and what else there is of it ends by itself.
+    case kill = "KILL"
+    /// All of it ends at once.
+    case quit = "QUIT"
+  }
+
+  /// Has the standby take the place of the server, which ends; `port` is another one from then on, and there is no
+  /// standby. Waits before that until the standby has what can be read: after a crash a PostgreSQL shows commits that
+  /// it has not acknowledged, and its standby may not have.
+  package func failOver(_ ending: Ending) throws(Failure) {
+    guard let standby = ports.withLock({ $0.standby }) else { throw Failure(description: "there is no standby") }
+    try require("settled", to: "settle")
+    try require("promoted", to: "promote \(ending.rawValue)")
+    ports.withLock { $0 = Ports(server: standby) }
+  }
 
   /// The address of a new, empty database, as libpq reads it.
   package func makeDatabase() throws(Failure) -> String {

@@ -169,6 +169,30 @@ struct SharedJournalTests {
     #expect(try PostgresJournal(database) { identity }.all() == records(1...4))
   }
 
+  @Test("A standby that takes the database's place has all that was appended, and the journal goes on with it")
+  func failover() throws {
+    let own = try PostgresServer()
+    try own.addStandby()
+    let name = try own.makeDatabase().split(separator: "/").last.map(String.init) ?? ""
+    let way = try OneWayProxy(to: own.port)
+    let journal = try PostgresJournal(own.address(of: name, port: way.port)) { identity }
+    var last: UInt64 = 0
+    for ending in PostgresServer.Ending.allCases {
+      try journal.append([record(last + 1)], after: last)
+      let before = own.port
+      try own.failOver(ending)
+      #expect(own.port != before && !own.hasStandby)
+      way.lead(to: own.port)
+      try journal.append([record(last + 2)], after: last + 1)
+      try own.addStandby()
+      last += 2
+    }
+    try journal.confirm(last)
+    let other = try PostgresJournal(own.address(of: name)) { identity }
+    #expect(try other.all() == records(1...last))
+    #expect(other.identity == journal.identity)
+  }
+
   @Test("A database that comes back without what a node has seen ends the epoch, once for all nodes")
   func lostRecords() throws {
     let (one, other) = (try open("one"), try open("other"))

@@ -65,6 +65,16 @@ struct RoundCheckTests {
     #expect(!(try check(record, [line(11, deletion), line(12, deletion)]).problems.isEmpty))
   }
 
+  @Test("A read of a state after the last of a round is for the next to judge")
+  func judgingLater() throws {
+    var record = RoundRecord()
+    record.judgements = [judgement(11, .isState(2))]
+    let first = try check(record, [])
+    #expect(first.problems.isEmpty && first.later == record.judgements)
+    #expect(try check(RoundRecord(carrying: [open(2)], first.later), [line(11, set(2))]).problems.isEmpty)
+    #expect(try check(RoundRecord(carrying: [open(3)], first.later), [line(11, set(3))]).problems.count == 1)
+  }
+
   @Test("Reads and refusals are right at their revision, and know what was known")
   func judging() throws {
     var record = RoundRecord()
@@ -77,7 +87,6 @@ struct RoundCheckTests {
     #expect(try problems(judgement(10, .isState(1))) == 0)
     #expect(try problems(judgement(11, .isState(2))) == 0)
     #expect(try problems(judgement(11, .isState(1))) == 1)
-    #expect(try problems(judgement(12, .isState(2))) == 1)
     #expect(try problems(judgement(10, floor: 11, .isState(1))) == 1)
     #expect(try problems(judgement(11, .isNot(1))) == 0 && problems(judgement(10, .isNot(1))) == 1)
     // Refused although it was done before.

@@ -30,8 +30,8 @@ struct BenchCrashCommand: AsyncParsableCommand {
       and then with If-Match, and send writes with an Idempotency-Key again where no answer came, or before it could
       come; streams move from node to node with their last id. Meanwhile nodes are killed, stopped and continued, or
       restarted, ways between them, or to the database, are cut in one direction, the peer that appends is cut off from
-      all but its clients until another takes over, the database's answer to an append is lost, and the database is
-      killed. After each round it compares:
+      all but its clients until another takes over, the database's answers to appends are lost, and the database is
+      killed, or ends for good and its standby takes its place. After each round it compares:
 
       every acknowledged write is there once, at its revision, and each that had no answer at most once; nothing else
       is there; each answer is right at the revision that it names, and none is older than what any client knew when

@@ -21,6 +21,7 @@ final class NodeCluster {
       nodes = try Self.followers(plan, settings, using: &random)
     case .peers:
       let postgres = try PostgresServer()
+      try postgres.addStandby()
       let name = try postgres.makeDatabase().split(separator: "/").last.map(String.init) ?? ""
       nodes = try (0..<plan.nodes).map { index in
         let way = try OneWayProxy(to: postgres.port)
@@ -74,6 +75,16 @@ final class NodeCluster {
   func stopDatabase() throws { try postgres?.stop() }
 
   func startDatabase() throws { try postgres?.start() }
+
+  /// Ends the database, and has its standby take its place on all ways that lead there.
+  func failOver(_ ending: PostgresServer.Ending) throws {
+    guard let postgres else { return }
+    try postgres.failOver(ending)
+    for node in nodes { node.proxy(on: .exit).lead(to: postgres.port) }
+  }
+
+  /// Makes the database a new standby.
+  func addStandby() throws { try postgres?.addStandby() }
 
   /// Waits until all serve what they should.
   func awaitReady() throws {

@@ -11,13 +11,16 @@ enum NodeFault: Hashable, Sendable, CustomStringConvertible {
   case stopped(Int)
   /// A way of it carries nothing in one direction for a time; then what has waited comes, or, `breaking`, is lost.
   case cut(Int, ClusterNode.Way, OneWayProxy.Direction, breaking: Bool)
-  /// The database carries out the next append of the peer, and the answer is lost.
+  /// The database carries out the next appends of the peer, and the answers are lost: some of those on connections that
+  /// are broken off, or one on a connection that falls silent.
   case answerLost(Int, OneWayProxy.Ending)
   /// A partition: the others do not reach the peer, nor it them or the database, or does not hear it, for so long that
   /// another peer takes over; clients still reach it. `quiet`, they ask it for refusals alone.
   case isolated(Int, Partition)
   /// The database ends as at a crash, and starts again.
   case databaseKilled
+  /// The database ends for good, and its standby takes its place, which has what was acknowledged.
+  case failedOver(PostgresServer.Ending)
 
   /// How a peer is cut off.
   struct Partition: Hashable, Sendable {
@@ -43,10 +46,11 @@ enum NodeFault: Hashable, Sendable, CustomStringConvertible {
     case 0..<22: return .killed(index)
     case 22..<28: return .restarted(index)
     case 28..<42: return .stopped(index)
-    case 42..<47 where cluster.hasDatabase: return .databaseKilled
-    case 47..<62 where cluster.hasDatabase:
+    case 42..<46 where cluster.hasDatabase: return .databaseKilled
+    case 46..<51 where cluster.hasDatabase: return .failedOver(random.chance(50) ? .kill : .quit)
+    case 51..<63 where cluster.hasDatabase:
       return .answerLost(cluster.pen?.index ?? index, random.chance(70) ? .reset : .silence)
-    case 62..<74 where cluster.hasDatabase:
+    case 63..<75 where cluster.hasDatabase:
       return .isolated(cluster.pen?.index ?? index, .random(using: &random))
     default:
       let way = cluster.nodes[index].ways.randomElement(using: &random) ?? .entrance
@@ -57,13 +61,16 @@ enum NodeFault: Hashable, Sendable, CustomStringConvertible {
   /// Whether it lasts until another peer has taken over, and is over before the next.
   var outlastsTakeover: Bool { if case .isolated = self { true } else { false } }
 
+  /// Whether it happens to the database.
+  var isOfDatabase: Bool { node == nil }
+
   /// The node that it happens to; nil where it is the database.
   var node: Int? {
     switch self {
     case .killed(let node), .restarted(let node), .stopped(let node), .cut(let node, _, _, _),
       .answerLost(let node, _), .isolated(let node, _):
       node
-    case .databaseKilled: nil
+    case .databaseKilled, .failedOver: nil
     }
   }
 
@@ -77,6 +84,7 @@ enum NodeFault: Hashable, Sendable, CustomStringConvertible {
     case .answerLost: "answerLost"
     case .isolated: "isolated"
     case .databaseKilled: "databaseKilled"
+    case .failedOver: "failedOver"
     }
   }
 
@@ -88,14 +96,16 @@ enum NodeFault: Hashable, Sendable, CustomStringConvertible {
     case .cut(let node, let way, let direction, let breaking):
       "the \(way) of node \(node) cut \(direction)\(breaking ? ", its connections broken off" : "")"
     case .answerLost(let node, let ending):
-      "the answer to an append of node \(node) lost"
-        + (ending == .silence ? ", and all that would have come after it" : "")
+      ending == .silence
+        ? "the answer to an append of node \(node) lost, and all that would have come after it"
+        : "the answers to appends of node \(node) lost, their connections broken off"
     case .isolated(let node, let partition):
       "node \(node) cut off from the others, and from the database "
         + partition.directions.map { "\($0)" }.sorted().joined(separator: " and ")
         + (partition.isQuiet ? ", while clients asked it for refusals" : "")
         + (partition.isBreaking ? ", its connections broken off" : "")
     case .databaseKilled: "the database killed"
+    case .failedOver(let ending): "the database ended by SIG\(ending.rawValue), its standby in its place"
     }
   }
 }

@@ -11,6 +11,9 @@ final class NodesTest {
   private static let readers = 2
   /// What an append to the journal in PostgreSQL has in its text, and nothing else that nodes send.
   private static let append = "INSERT INTO keyway.records"
+  /// How many answers are lost at a time, and the microseconds between two of them.
+  private static let lostAnswers = 4
+  private static let lostAnswerPause: useconds_t = 150_000
 
   private let plan: NodesPlan
   private let promises = PromiseLedger()
@@ -158,7 +161,7 @@ final class NodesTest {
   /// Ends what would make something else of a fault: what lasts at the same node, and whatever keeps a peer from its
   /// database while it starts, for it ends then and leaves the next start to its supervisor.
   private func prepare(for fault: NodeFault) throws {
-    guard fault == .databaseKilled else { return try undo { $0 == fault.node || $0 == nil } }
+    guard fault.isOfDatabase else { return try undo { $0 == fault.node || $0 == nil } }
     try undo { _ in true }
     try cluster.awaitReady()
   }
@@ -203,12 +206,27 @@ final class NodesTest {
       return { proxy.mend(resetting: breaking) }
     case .answerLost(let index, let ending):
       let proxy = cluster.nodes[index].proxy(on: .exit)
-      proxy.loseAnswer(to: Self.append, ending)
+      loseAnswers(on: proxy, ending)
       return { proxy.loseNoAnswer() }
     case .isolated(let index, let partition): return isolate(cluster.nodes[index], partition)
     case .databaseKilled:
       try cluster.stopDatabase()
       return { [cluster] in try cluster.startDatabase() }
+    case .failedOver(let ending):
+      try cluster.failOver(ending)
+      return { [cluster] in try cluster.addStandby() }
+    }
+  }
+
+  /// Loses the answer to the next append, or, where that only breaks connections off, to some that come one after the
+  /// other.
+  private func loseAnswers(on proxy: OneWayProxy, _ ending: OneWayProxy.Ending) {
+    for number in 0..<(ending == .silence ? 1 : Self.lostAnswers) {
+      // By then the one before has been asked for again, and answered.
+      if number > 0 { usleep(Self.lostAnswerPause) }
+      let lost = proxy.lostAnswers
+      proxy.loseAnswer(to: Self.append, ending)
+      _ = Deadline(seconds: 0.3).awaits(pauseMicroseconds: 1000) { proxy.lostAnswers > lost }
     }
   }
 
@@ -256,7 +274,7 @@ final class NodesTest {
     try comparison.check(streams: streams, lines: lines, check)
     report.found += check.found.count
     let horizon = MonotonicClock.now() &- 60_000_000_000
-    ledger.begin(carrying: check.stillOpen.filter { $0.invoked > horizon })
+    ledger.begin(carrying: check.stillOpen.filter { $0.invoked > horizon }, check.later)
     (start, registers, present) = (end, check.registers, objects)
   }
 

@@ -59,9 +59,9 @@ final class RegisterLedger: Sendable {
     }
   }
 
-  /// Begins a round with the writes that the one before left open.
-  func begin(carrying open: [RoundRecord.Open]) {
-    entries.withLock { $0.record = RoundRecord(carrying: open) }
+  /// Begins a round with what the one before left open.
+  func begin(carrying open: [RoundRecord.Open], _ judgements: [RoundRecord.Judgement]) {
+    entries.withLock { $0.record = RoundRecord(carrying: open, judgements) }
   }
 
   /// Notes a write that was acknowledged; `moment` is that of the first time that it was sent.

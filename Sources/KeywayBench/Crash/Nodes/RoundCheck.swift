@@ -6,6 +6,9 @@ struct RoundCheck: Sendable {
   private(set) var found: [RoundRecord.Open] = []
   /// Writes without an answer that it does not have yet.
   private(set) var stillOpen: [RoundRecord.Open] = []
+  /// Reads of states after the last line, which are for the next round to judge: a write that was left open may have
+  /// been done after the last of the round.
+  private(set) var later: [RoundRecord.Judgement] = []
   /// The registers after the last line.
   private(set) var registers: [String: Int]
   /// By revision, the registers that it left; that of the first state too.
@@ -35,7 +38,13 @@ struct RoundCheck: Sendable {
     }
     let claimed = checkAcknowledged(record.acknowledged)
     checkUnclaimed(record.open, claimed: claimed)
-    for judgement in record.judgements { check(judgement, start: start, revisions: revisions) }
+    for judgement in record.judgements {
+      if judgement.revision > start + lines.count {
+        later.append(judgement)
+      } else {
+        check(judgement, start: start, revisions: revisions)
+      }
+    }
   }
 
   /// Every acknowledged write is there, at its revision. Gives these revisions.

@@ -47,9 +47,10 @@ struct RoundRecord: Hashable, Sendable {
   var open: [Open] = []
   var judgements: [Judgement] = []
 
-  /// The record of a new round, in which writes that were left open may yet be done.
-  init(carrying open: [Open] = []) {
-    self.open = open
+  /// The record of a new round, in which writes that were left open may yet be done, and reads are judged that showed
+  /// more than the round before.
+  init(carrying open: [Open] = [], _ judgements: [Judgement] = []) {
+    (self.open, self.judgements) = (open, judgements)
     for (register, operation) in open.flatMap(\.operations) { histories[register, default: []].append(operation) }
   }
 

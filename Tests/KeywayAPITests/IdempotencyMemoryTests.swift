@@ -63,7 +63,7 @@ struct IdempotencyMemoryTests {
     #expect(try Self.begin(&memory, "a", "x") == "first")
     #expect(try Self.begin(&memory, "a", "x") == "under way")
     #expect(try Self.begin(&memory, "a", "y") == "reused")
-    memory.abandon(try Self.key("a"))
+    memory.abandon(try Self.key("a"), at: 0)
     #expect(memory.keyCount == 0 && memory.byteCount == 0)
     #expect(try Self.begin(&memory, "a", "y") == "first")
     #expect(memory.byteCount == Self.pending + 1)
@@ -72,6 +72,22 @@ struct IdempotencyMemoryTests {
     #expect(try Self.begin(&memory, "a", "x") == "reused")
     #expect(memory.keyCount == 1)
     #expect(memory.byteCount == Self.unit + 4)
+  }
+
+  @Test("A request that fails here and was carried out by another node meanwhile is not the first again")
+  func precedent() throws {
+    var memory = Self.memory(seconds: 10)
+    #expect(try Self.begin(&memory, "a", "x") == "first")
+    memory.restore(Self.answer("elsewhere"), for: try Self.key("a"), Self.request("x"), age: 0, at: 0)
+    #expect(try Self.begin(&memory, "a", "x") == "under way")
+    memory.abandon(try Self.key("a"), at: 5)
+    memory.checkInvariants()
+    #expect(memory.byteCount(of: Self.clients[0]) == 0)
+    #expect(try Self.begin(&memory, "a", "x", at: 14) == "answered elsewhere")
+    #expect(try Self.begin(&memory, "a", "y", at: 14) == "reused")
+    #expect(try Self.begin(&memory, "a", "x", at: 15) == "first")
+    memory.abandon(try Self.key("a"), at: 15)
+    #expect(memory.keyCount == 0 && memory.byteCount == 0, "a precedent is for one request")
   }
 
   @Test("An answer lives for its seconds from when it was given, and a request under way for as long as it takes")
@@ -128,7 +144,7 @@ struct IdempotencyMemoryTests {
       #expect(try Self.begin(&memory, "k\(number)", from: client) == "first")
     }
     #expect(try Self.begin(&memory, "k4", from: 2) == "full")
-    memory.abandon(try Self.key("k0"))
+    memory.abandon(try Self.key("k0"), at: 0)
     #expect(try Self.begin(&memory, "k4", from: 2) == "first")
   }
 
@@ -195,7 +211,7 @@ struct IdempotencyMemoryTests {
       switch (Int.random(in: 0..<6, using: &random), underWay) {
       case (0, let key?):
         trail.append("\(now): abandon \(key)")
-        memory.abandon(try IdempotencyMemoryTests.key(key))
+        memory.abandon(try IdempotencyMemoryTests.key(key), at: now)
         oracle.abandon(key)
       case (1...2, let key?):
         trail.append("\(now): keep \(size) for \(key)")

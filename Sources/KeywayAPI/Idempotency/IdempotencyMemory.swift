@@ -179,9 +179,13 @@ package struct IdempotencyMemory: Sendable {
     return found.response
   }
 
-  /// The request of a key that is under way changed nothing: when it is sent again, it is the first again.
-  package mutating func abandon(_ key: IdempotencyKey) {
-    if underWay(key) != nil { remove(key) }
+  /// The request of a key that is under way changed nothing here: when it is sent again, it is the first again, unless
+  /// another node has carried it out meanwhile. Then it has the response that this one gave.
+  package mutating func abandon(_ key: IdempotencyKey, at now: UInt64) {
+    guard underWay(key) != nil else { return }
+    let precedent = precedents[key]
+    remove(key)
+    if let precedent { restore(precedent.response, for: key, precedent.fingerprint, age: 0, at: now) }
   }
 
   /// Forgets what is too old.

@@ -42,7 +42,7 @@ package final class IdempotencyStore: Sendable {
         try contents.charge(client, ledger)
         return .first
       } catch {
-        contents.memory.abandon(request.key)
+        contents.memory.abandon(request.key, at: now())
         contents.relieve(ledger)
         return error == .clientShare ? .shareFull : .full
       }
@@ -54,7 +54,7 @@ package final class IdempotencyStore: Sendable {
   func end(_ key: IdempotencyKey, of client: ClientAddress, with response: Response) {
     contents.withLock { [now, ledger] contents in
       guard response.status.kind == .successful else {
-        contents.abandon(key, ledger)
+        contents.abandon(key, at: now(), ledger)
         return
       }
       contents.memory.keep(response, for: key, at: now())
@@ -71,7 +71,7 @@ package final class IdempotencyStore: Sendable {
 
   /// The request of a key was refused.
   func abandon(_ key: IdempotencyKey) {
-    contents.withLock { [ledger] in $0.abandon(key, ledger) }
+    contents.withLock { [now, ledger] in $0.abandon(key, at: now(), ledger) }
   }
 
   /// What another node has answered to a request that is under way here; nil where it has not.
@@ -124,8 +124,10 @@ extension IdempotencyStore.Contents {
     for client in memory.takeRelieved() { try? charge(client, ledger) }
   }
 
-  fileprivate mutating func abandon(_ key: IdempotencyKey, _ ledger: MemoryLedger) {
-    memory.abandon(key)
+  fileprivate mutating func abandon(_ key: IdempotencyKey, at now: UInt64, _ ledger: MemoryLedger) {
+    memory.abandon(key, at: now)
+    // What another node has answered is remembered in its place.
+    try? charge(.unknown, ledger)
     relieve(ledger)
   }
 }

@@ -299,7 +299,7 @@ struct WriteInquiry {
       case .toMany, .computed: break
       }
     }
-    let record = ObjectRecord(entity: entity, revision: 0, createdAt: 0, values: values)
+    let record = ObjectRecord(reference, entity: entity, revision: 0, createdAt: 0, values: values)
     let intended = IntendedState(base: former, object: reference, intent: record)
     guard access.permits(.create, reference, record, in: intended) else { throw Self.forbidden("create", reference) }
   }

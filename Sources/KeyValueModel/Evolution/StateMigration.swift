@@ -78,8 +78,8 @@ struct StateMigration {
     for step in Set(rebuilt.steps) { report.steps[step].objects += 1 }
     let isChanged = rebuilt.isChanged || !rebuilt.steps.isEmpty
     records[name] = ObjectRecord(
-      entity: new, revision: isChanged ? revision : record.revision, createdAt: record.createdAt, values: values,
-      lease: record.lease)
+      name, entity: new, revision: isChanged ? revision : record.revision, createdAt: record.createdAt,
+      values: values, lease: record.lease)
   }
 
   private mutating func lose(_ value: Value, _ lost: MigrationPlan.LostKey, _ rebuilt: inout ObjectRebuilding) {

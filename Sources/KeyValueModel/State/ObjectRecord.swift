@@ -11,13 +11,23 @@ public struct ObjectRecord: @unchecked Sendable {
   private var storage: RecordStorage
 
   /// An object as it stood. `values` has one for each stored key, in the order of `Key.storage`.
-  package init(entity: Entity, revision: Revision, createdAt: Revision, values: [Value], lease: Lease? = nil) {
+  package init(
+    _ reference: Reference, entity: Entity, revision: Revision, createdAt: Revision, values: [Value],
+    lease: Lease? = nil
+  ) {
     precondition(values.count == entity.storageCount)
     let textBytes = values.reduce(0) { $0 + $1.textBytes }
     let header = RecordHeader(
-      entity: entity, revision: revision, createdAt: createdAt, textBytes: textBytes, lease: lease)
+      entity: entity, reference: reference, revision: revision, createdAt: createdAt, textBytes: textBytes,
+      lease: lease)
     storage = RecordStorage.make(header, values)
   }
+
+  /// The name of the object.
+  package var reference: Reference { storage.withHeader { $0.reference } }
+
+  /// Whether it is the object of this name.
+  func isNamed(_ reference: Reference) -> Bool { storage.withHeader { $0.reference == reference } }
 
   /// What kind of object it is.
   public var entity: Entity { storage.withHeader { $0.entity } }

@@ -1,6 +1,7 @@
 /// What an `ObjectRecord` holds besides the values.
 struct RecordHeader {
   let entity: Entity
+  let reference: Reference
   var revision: Revision
   let createdAt: Revision
   var textBytes: Int

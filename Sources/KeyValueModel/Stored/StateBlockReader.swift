@@ -71,7 +71,8 @@ struct StateBlockReader {
     }
     let lease = parser.takes(",") ? try parser.parseLease() : nil
     try parser.expect("]")
-    let record = ObjectRecord(entity: entity, revision: revision, createdAt: createdAt, values: values, lease: lease)
+    let record = ObjectRecord(
+      reference, entity: entity, revision: revision, createdAt: createdAt, values: values, lease: lease)
     objects.append((reference, record))
   }
 }

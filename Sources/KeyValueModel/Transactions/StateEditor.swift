@@ -91,7 +91,9 @@ struct StateEditor {
   mutating func make(_ reference: Reference, _ entity: Entity) {
     made.insert(reference)
     write(
-      reference, ObjectRecord(entity: entity, revision: revision, createdAt: revision, values: entity.emptyValues))
+      reference,
+      ObjectRecord(
+        reference, entity: entity, revision: revision, createdAt: revision, values: entity.emptyValues))
   }
 
   /// Gives an object a lifetime in place of the one that it has. No key is set.

@@ -1,0 +1,204 @@
+/// How many records a `RecordBucket` has, and how many it has room for.
+struct RecordBucketHeader {
+  var count: Int32
+  let capacity: Int32
+}
+
+/// Records at the end of a way through a `RecordTree`, in one piece of memory: a word for each, and behind these 16
+/// bits of the hash of each, its tag. Tags are compared before a reference is looked at, and a bucket is divided by
+/// them: neither reads a record that it does not need, which would seldom be in a cache.
+///
+/// One with several owners is never changed: what changes a bucket takes it `inout` and copies it first where it is
+/// shared.
+final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
+  /// The most records of a bucket that can be divided. With more a node has less of the memory, and a change of a
+  /// shared one counts more references.
+  static let limit = 16
+  /// Two halves that have no more than this together become one again: less than `limit`, so that a bucket at the limit
+  /// does not swing.
+  static let mergeLimit = 8
+
+  private typealias Records = UnsafeMutablePointer<ObjectRecord>
+  private typealias Tags = UnsafeMutablePointer<UInt16>
+
+  /// An empty bucket.
+  static func make(capacity: Int) -> RecordBucket {
+    // The memory behind the records has room for a tag of each, four of which are as long as a record.
+    let buffer = create(minimumCapacity: capacity + (capacity + 3) / 4) { _ in
+      RecordBucketHeader(count: 0, capacity: Int32(capacity))
+    }
+    return unsafeDowncast(buffer, to: RecordBucket.self)
+  }
+
+  deinit {
+    _ = withUnsafeMutablePointers { header, records in records.deinitialize(count: Int(header.pointee.count)) }
+  }
+
+  private func withMemory<Result>(_ body: (inout RecordBucketHeader, Records, Tags) -> Result) -> Result {
+    withUnsafeMutablePointers { header, records in
+      let tags = UnsafeMutableRawPointer(records + Int(header.pointee.capacity)).assumingMemoryBound(to: UInt16.self)
+      return body(&header.pointee, records, tags)
+    }
+  }
+
+  // MARK: Reading
+
+  /// How many records it has.
+  var count: Int { withMemory { header, _, _ in Int(header.count) } }
+
+  /// For how many it has room.
+  var room: Int { withMemory { header, _, _ in Int(header.capacity) } }
+
+  /// The record at a position.
+  subscript(position: Int) -> ObjectRecord {
+    withMemory { header, records, _ in
+      precondition(position >= 0 && position < header.count)
+      return records[position]
+    }
+  }
+
+  /// Where the record of a reference is; nil where there is none.
+  func position(of reference: Reference, tag: UInt16) -> Int? {
+    withMemory { header, records, tags in
+      for position in 0..<Int(header.count) where tags[position] == tag && records[position].isNamed(reference) {
+        return position
+      }
+      return nil
+    }
+  }
+
+  /// The record of a reference; nil where there is none.
+  func record(_ reference: Reference, tag: UInt16) -> ObjectRecord? {
+    withMemory { header, records, tags in
+      for position in 0..<Int(header.count) where tags[position] == tag && records[position].isNamed(reference) {
+        return records[position]
+      }
+      return nil
+    }
+  }
+
+  /// The tag of the record at a position.
+  func tag(at position: Int) -> UInt16 { withMemory { _, _, tags in tags[position] } }
+
+  // MARK: Changing
+
+  /// Puts a record in the place of one; gives that.
+  static func replace(at position: Int, with record: ObjectRecord, in bucket: inout RecordBucket) -> ObjectRecord {
+    makeUnique(&bucket)
+    return bucket.withMemory { _, records, _ in
+      let old = records[position]
+      records[position] = record
+      return old
+    }
+  }
+
+  /// Adds a record.
+  static func append(_ record: ObjectRecord, tag: UInt16, to bucket: inout RecordBucket) {
+    let count = bucket.count
+    if !isKnownUniquelyReferenced(&bucket) {
+      bucket = bucket.copy(capacity: room(for: count + 1))
+    } else if count == bucket.room {
+      bucket = bucket.emptied(into: make(capacity: room(for: count + 1)))
+    }
+    bucket.add(record, tag)
+  }
+
+  /// Takes a record away; gives it. The last one takes its place.
+  static func remove(at position: Int, from bucket: inout RecordBucket) -> ObjectRecord {
+    makeUnique(&bucket)
+    let record = bucket.withMemory { header, records, tags in
+      header.count -= 1
+      let last = Int(header.count)
+      let record = (records + position).move()
+      if position < last {
+        (records + position).moveInitialize(from: records + last, count: 1)
+        tags[position] = tags[last]
+      }
+      return record
+    }
+    let room = room(for: bucket.count)
+    if room + 8 <= bucket.room { bucket = bucket.emptied(into: make(capacity: room)) }
+    return record
+  }
+
+  /// Divides the records into two buckets: those whose slot is less than `middle`, and the others.
+  static func divide(_ bucket: inout RecordBucket, at middle: Int) -> (low: RecordBucket, high: RecordBucket) {
+    let isAlone = isKnownUniquelyReferenced(&bucket)
+    return bucket.withMemory { header, records, tags in
+      let count = Int(header.count)
+      var highCount = 0
+      for position in 0..<count where RecordHash.slot(of: tags[position]) >= middle { highCount += 1 }
+      let low = make(capacity: room(for: count - highCount))
+      let high = make(capacity: room(for: highCount))
+      for position in 0..<count {
+        let tag = tags[position]
+        let half = RecordHash.slot(of: tag) >= middle ? high : low
+        half.add(isAlone ? (records + position).move() : records[position], tag)
+      }
+      if isAlone { header.count = 0 }
+      return (low, high)
+    }
+  }
+
+  /// The same records with other tags.
+  func retagged(_ tag: (ObjectRecord) -> UInt16) -> RecordBucket {
+    let copy = copy(capacity: Self.room(for: count))
+    copy.withMemory { header, records, tags in
+      for position in 0..<Int(header.count) { tags[position] = tag(records[position]) }
+    }
+    return copy
+  }
+
+  /// The records of two in one.
+  func joined(with other: RecordBucket) -> RecordBucket {
+    let bucket = copy(capacity: Self.room(for: count + other.count))
+    for position in 0..<other.count { bucket.add(other[position], other.tag(at: position)) }
+    return bucket
+  }
+
+  /// Room for so many records, and for up to three more where the memory would be there anyway.
+  private static func room(for count: Int) -> Int { max(4, (count + 3) & ~3) }
+
+  private static func makeUnique(_ bucket: inout RecordBucket) {
+    if !isKnownUniquelyReferenced(&bucket) { bucket = bucket.copy(capacity: room(for: bucket.count)) }
+  }
+
+  private func copy(capacity: Int) -> RecordBucket {
+    let copy = Self.make(capacity: capacity)
+    withMemory { header, records, tags in
+      let count = Int(header.count)
+      copy.withMemory { header, newRecords, newTags in
+        precondition(count <= header.capacity)
+        newRecords.initialize(from: records, count: count)
+        newTags.initialize(from: tags, count: count)
+        header.count = Int32(count)
+      }
+    }
+    return copy
+  }
+
+  /// Moves everything to an empty bucket, which is given back. Only for one owner.
+  private func emptied(into other: RecordBucket) -> RecordBucket {
+    withMemory { header, records, tags in
+      let count = Int(header.count)
+      other.withMemory { header, newRecords, newTags in
+        precondition(count <= header.capacity)
+        newRecords.moveInitialize(from: records, count: count)
+        newTags.initialize(from: tags, count: count)
+        header.count = Int32(count)
+      }
+      header.count = 0
+    }
+    return other
+  }
+
+  private func add(_ record: ObjectRecord, _ tag: UInt16) {
+    withMemory { header, records, tags in
+      let count = Int(header.count)
+      precondition(count < header.capacity)
+      (records + count).initialize(to: record)
+      (tags + count).initialize(to: tag)
+      header.count += 1
+    }
+  }
+}

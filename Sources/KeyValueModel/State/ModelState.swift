@@ -12,7 +12,7 @@ public struct ModelState: ObjectReader, Sendable {
   /// What the objects are.
   public let schema: Schema
   /// Each entity's own objects, without those of its subclasses.
-  private var extents: [TreeDictionary<Reference, ObjectRecord>]
+  private(set) var extents: [RecordTree]
   /// How often an object of each came or went.
   private var extentVersions: [UInt64]
   /// The relationships without an inverse that name each object, for deletions.
@@ -23,7 +23,7 @@ public struct ModelState: ObjectReader, Sendable {
   /// A state without objects.
   public init(schema: Schema) {
     self.schema = schema
-    extents = Array(repeating: [:], count: schema.entities.count)
+    extents = Array(repeating: RecordTree(), count: schema.entities.count)
     extentVersions = Array(repeating: 0, count: schema.entities.count)
     indexes = schema.entities.map { entity in
       entity.indexedKeys.map { ValueIndex(type: schema.type(of: entity.keys[$0.key])) }
@@ -44,9 +44,6 @@ public struct ModelState: ObjectReader, Sendable {
     extentVersions = []
     indexes = []
   }
-
-  /// Every object with its name, in no order, without a copy of them.
-  package var all: some Collection<(key: Reference, value: ObjectRecord)> { extents.joined() }
 
   /// How many objects there are.
   public var count: Int { extents.reduce(0) { $0 + $1.count } }
@@ -76,16 +73,16 @@ public struct ModelState: ObjectReader, Sendable {
 
   /// The references of an entity's objects, those of its subclasses included, in order.
   public func references(of entity: Entity) -> [Reference] {
-    schema.family(of: entity).flatMap { Array(extents[$0.index].keys) }.sorted()
+    schema.family(of: entity).flatMap { extents[$0.index].references }.sorted()
   }
 
   /// The same in no order. O(n).
   package func unorderedReferences(of entity: Entity) -> [Reference] {
-    schema.family(of: entity).flatMap { Array(extents[$0.index].keys) }
+    schema.family(of: entity).flatMap { extents[$0.index].references }
   }
 
   /// The references of an entity's own objects, without those of its subclasses, in no order. O(n).
-  func ownReferences(of entity: Entity) -> [Reference] { Array(extents[entity.index].keys) }
+  func ownReferences(of entity: Entity) -> [Reference] { extents[entity.index].references }
 
   /// The references of the objects of an entity, those of its subclasses included, whose indexed key has a value, in
   /// order; nil where the key is not indexed.
@@ -108,12 +105,13 @@ public struct ModelState: ObjectReader, Sendable {
   /// `updateReferrers` is given: comparing long lists at every write would cost their length.
   @discardableResult
   mutating func replace(_ reference: Reference, with record: ObjectRecord?) -> ObjectRecord? {
+    assert(record.map { $0.isNamed(reference) } ?? true, "a record of another object")
     guard let index = record?.entity.index ?? schema.entityIndex(of: reference) else { return nil }
     let old =
       if let record {
-        extents[index].updateValue(record, forKey: reference)
+        extents[index].update(record)
       } else {
-        extents[index].removeValue(forKey: reference)
+        extents[index].remove(reference)
       }
     if (old == nil) != (record == nil) { extentVersions[index] += 1 }
     let entity = schema.entities[index]

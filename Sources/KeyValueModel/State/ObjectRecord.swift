@@ -18,8 +18,7 @@ public struct ObjectRecord: @unchecked Sendable {
     precondition(values.count == entity.storageCount)
     let textBytes = values.reduce(0) { $0 + $1.textBytes }
     let header = RecordHeader(
-      entity: entity, reference: reference, revision: revision, createdAt: createdAt, textBytes: textBytes,
-      lease: lease)
+      reference, entity: entity, revision: revision, createdAt: createdAt, textBytes: textBytes, lease: lease)
     storage = RecordStorage.make(header, values)
   }
 

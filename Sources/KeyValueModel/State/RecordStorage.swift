@@ -1,39 +1,77 @@
 /// What an `ObjectRecord` holds besides the values.
 struct RecordHeader {
-  let entity: Entity
+  /// What the object is, in one word also where something ends it by itself, which is rare.
+  private enum Kind {
+    case lasting(Entity)
+    case leased(LeasedEntity)
+  }
+
+  private final class LeasedEntity {
+    let entity: Entity
+    let lease: Lease
+
+    init(_ entity: Entity, _ lease: Lease) {
+      self.entity = entity
+      self.lease = lease
+    }
+  }
+
+  private var kind: Kind
   let reference: Reference
   var revision: Revision
   let createdAt: Revision
   var textBytes: Int
-  var lease: Lease?
-}
 
-/// The memory of an `ObjectRecord`: a header, and behind it as many values as its entity has stored keys.
-final class RecordStorage: ManagedBuffer<RecordHeader, Value> {
-  /// The memory of an object with these values.
-  static func make(_ header: RecordHeader, _ values: [Value]) -> RecordStorage {
-    values.withUnsafeBufferPointer { make(header, copying: $0) }
+  init(
+    _ reference: Reference, entity: Entity, revision: Revision, createdAt: Revision, textBytes: Int, lease: Lease?
+  ) {
+    self.reference = reference
+    self.revision = revision
+    self.createdAt = createdAt
+    self.textBytes = textBytes
+    kind = Self.kind(entity, lease)
   }
 
-  private static func make(_ header: RecordHeader, copying values: UnsafeBufferPointer<Value>) -> RecordStorage {
-    let buffer = create(minimumCapacity: values.count) { _ in header }
-    if let start = values.baseAddress {
-      buffer.withUnsafeMutablePointerToElements { $0.initialize(from: start, count: values.count) }
+  var entity: Entity {
+    switch kind {
+    case .lasting(let entity): entity
+    case .leased(let leased): leased.entity
+    }
+  }
+
+  var lease: Lease? {
+    get {
+      if case .leased(let leased) = kind { leased.lease } else { nil }
+    }
+    set { kind = Self.kind(entity, newValue) }
+  }
+
+  private static func kind(_ entity: Entity, _ lease: Lease?) -> Kind {
+    lease.map { .leased(LeasedEntity(entity, $0)) } ?? .lasting(entity)
+  }
+}
+
+/// The memory of an `ObjectRecord`: a header, and behind it the bytes of as many values as its entity has stored keys.
+final class RecordStorage: ManagedBuffer<RecordHeader, UInt8> {
+  /// The memory of an object with these values.
+  static func make(_ header: RecordHeader, _ values: some Collection<Value>) -> RecordStorage {
+    let buffer = create(minimumCapacity: values.count * PackedValues.stride) { _ in header }
+    buffer.withUnsafeMutablePointerToElements { bytes in
+      for (index, value) in values.enumerated() { PackedValues(bytes).initialize(at: index, to: value) }
     }
     return unsafeDowncast(buffer, to: RecordStorage.self)
   }
 
   deinit {
-    _ = withUnsafeMutablePointers { header, values in
-      values.deinitialize(count: header.pointee.entity.storageCount)
+    withUnsafeMutablePointers { header, bytes in
+      for index in 0..<header.pointee.entity.storageCount { PackedValues(bytes).deinitialize(at: index) }
     }
   }
 
   /// The same in memory of its own.
   func copy() -> RecordStorage {
-    withUnsafeMutablePointers { header, values in
-      let count = header.pointee.entity.storageCount
-      return Self.make(header.pointee, copying: UnsafeBufferPointer(start: values, count: count))
+    withUnsafeMutablePointers { header, bytes in
+      Self.make(header.pointee, (0..<header.pointee.entity.storageCount).lazy.map { PackedValues(bytes)[$0] })
     }
   }
 
@@ -45,17 +83,18 @@ final class RecordStorage: ManagedBuffer<RecordHeader, Value> {
 
   /// The value at a place.
   func value(at index: Int) -> Value {
-    withUnsafeMutablePointers { header, values in
+    withUnsafeMutablePointers { header, bytes in
       precondition(index >= 0 && index < header.pointee.entity.storageCount)
-      return values[index]
+      return PackedValues(bytes)[index]
     }
   }
 
   /// Sets the value at a place.
   func set(_ value: Value, at index: Int) {
-    withUnsafeMutablePointers { header, values in
+    withUnsafeMutablePointers { header, bytes in
       precondition(index >= 0 && index < header.pointee.entity.storageCount)
-      values[index] = value
+      PackedValues(bytes).deinitialize(at: index)
+      PackedValues(bytes).initialize(at: index, to: value)
     }
   }
 }

@@ -32,12 +32,12 @@ let package = Package(
   targets: [
     // C is imported by these six alone. First libmicrohttpd, with Linux calls that Swift's Glibc module lacks.
     .systemLibrary(name: "CMicrohttpd", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
-    // Second epoll, strptime and O_PATH, for the loopback kit, the import and public files; Swift's Glibc module lacks
-    // them too.
+    // Second epoll, strptime, O_PATH and the names of threads, for the loopback kit, the import, public files and the
+    // HTTP server; Swift's Glibc module lacks them too.
     .systemLibrary(name: "CLinux"),
     // Third SHA-256 of Nettle, which libmicrohttpd-dev installs by way of GnuTLS.
     .systemLibrary(name: "CNettle", providers: [.apt(["nettle-dev"])]),
-    // Fourth the calls by which libmicrohttpd reads and accepts, so that requests are judged before it parses them.
+    // Fourth the call by which libmicrohttpd reads, so that requests are judged before it parses them.
     .target(name: "CSocketCalls"),
     // Fifth libpq, PostgreSQL's client library.
     .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),

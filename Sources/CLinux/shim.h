@@ -19,4 +19,14 @@ static inline void keyway_name_thread(const char *name) {
 // <fcntl.h> hides O_PATH unless _GNU_SOURCE is defined; it is the same number on all that Swift runs on
 // (asm-generic/fcntl.h).
 static const int keyway_open_path_only = 010000000;
+
+// <spawn.h> hides these two unless _GNU_SOURCE is defined. `actions` is a `posix_spawn_file_actions_t *`.
+static inline int keyway_spawn_close_from(void *actions, int first) {
+  extern int posix_spawn_file_actions_addclosefrom_np(void *, int);
+  return posix_spawn_file_actions_addclosefrom_np(actions, first);
+}
+static inline int keyway_spawn_change_folder(void *actions, const char *folder) {
+  extern int posix_spawn_file_actions_addchdir_np(void *, const char *);
+  return posix_spawn_file_actions_addchdir_np(actions, folder);
+}
 #endif

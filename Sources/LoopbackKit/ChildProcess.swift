@@ -18,7 +18,7 @@ package final class ChildProcess {
   /// How long a program may take to end when its object goes, before it is killed.
   private static let endSeconds = 10.0
 
-  private let process = Process()
+  private let process: SpawnedProcess
   private let name: String
   private let outputFile: String
   private let errorFile: String?
@@ -41,39 +41,25 @@ package final class ChildProcess {
       if case .captured = output { errorFile = directory.file("err") } else { errorFile = nil }
     case .log(let file): (scratch, outputFile, errorFile) = (nil, file, file)
     }
-    process.executableURL = URL(fileURLWithPath: program)
-    process.arguments = arguments
-    if let folder { process.currentDirectoryURL = URL(fileURLWithPath: folder) }
-    if let environment { process.environment = environment }
-    process.standardInput = FileHandle.nullDevice
-    process.standardOutput = try Self.appending(to: outputFile)
-    if let errorFile { process.standardError = try Self.appending(to: errorFile) }
-    do { try Self.withoutBlockedSignals { try process.run() } } catch {
-      throw LoopbackError("\(program) cannot be started: \(error)")
-    }
+    let descriptor = try Self.appending(to: outputFile)
+    defer { close(descriptor) }
+    let errorDescriptor = if let errorFile { try Self.appending(to: errorFile) } else { dup(STDERR_FILENO) }
+    defer { close(errorDescriptor) }
+    process = try SpawnedProcess(
+      program, arguments, environment: environment, folder: folder, output: descriptor, errors: errorDescriptor)
   }
 
-  private static func appending(to file: String) throws(LoopbackError) -> FileHandle {
+  private static func appending(to file: String) throws(LoopbackError) -> Int32 {
     let descriptor = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644)
     guard descriptor >= 0 else { throw LoopbackError(call: "open \(file)") }
-    return FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-  }
-
-  /// A thread of Dispatch blocks all signals, and a program that it starts would inherit that: SIGTERM would never
-  /// reach the program.
-  private static func withoutBlockedSignals(_ body: () throws -> Void) rethrows {
-    var none = sigset_t()
-    var before = sigset_t()
-    sigemptyset(&none)
-    pthread_sigmask(SIG_SETMASK, &none, &before)
-    defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-    try body()
+    return descriptor
   }
 
   deinit {
-    guard process.isRunning else { return }
-    process.terminate()
-    if !Deadline(seconds: Self.endSeconds).awaits({ !process.isRunning }) { send(SIGKILL) }
+    send(SIGTERM)
+    guard !Deadline(seconds: Self.endSeconds).awaits({ !isRunning }) else { return }
+    send(SIGKILL)
+    _ = Deadline().awaits { !isRunning }
   }
 
   /// Where a program is in `PATH`; nil where it is not installed.
@@ -86,21 +72,22 @@ package final class ChildProcess {
   // MARK: Its life
 
   /// The number of the process.
-  package var pid: Int32 { process.processIdentifier }
+  package var pid: Int32 { process.pid }
 
   /// Whether it has not ended yet.
   package var isRunning: Bool { process.isRunning }
 
   /// Sends a signal and does not wait.
-  package func send(_ signal: Int32) { kill(process.processIdentifier, signal) }
+  package func send(_ signal: Int32) { process.send(signal) }
 
   /// Waits for its end and gives its exit status; one that a signal ended has 128 and the signal's number. Throws where
   /// it has not ended within so many seconds.
   package func exitStatus(within seconds: Double = 30) throws(LoopbackError) -> Int32 {
-    guard Deadline(seconds: seconds).awaits(pauseMicroseconds: 1000, { !process.isRunning }) else {
+    _ = Deadline(seconds: seconds).awaits(pauseMicroseconds: 1000) { !process.isRunning }
+    guard let status = process.exitStatus else {
       throw LoopbackError(.timedOut, "\(name) has not ended within \(seconds) s; it wrote:\n\(output)\n\(errors)")
     }
-    return process.terminationStatus + (process.terminationReason == .uncaughtSignal ? 128 : 0)
+    return status
   }
 
   /// Waits until `attempt` does not throw; throws what it threw last, and the end of the output, where the program ends

@@ -12,7 +12,7 @@ package final class PostgresServer: Sendable {
   }
 
   private struct Supervisor {
-    let process: Process
+    let process: SpawnedProcess
     let commands: FileHandle
     let answers: FileHandle
   }
@@ -44,19 +44,17 @@ package final class PostgresServer: Sendable {
     let programs = try Self.installation()
     let port = try Self.freePort()
     ports = Locked(Ports(server: port))
-    let process = Process()
     let (commands, answers) = (Pipe(), Pipe())
     // The server refuses to be run by root.
     let prefix = geteuid() == 0 ? ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"] : []
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = prefix + ["sh", "-c", Self.script, "sh", programs, String(port)]
-    process.currentDirectoryURL = URL(fileURLWithPath: "/")
-    (process.standardInput, process.standardOutput) = (commands, answers)
-    do {
-      try process.run()
-    } catch {
-      throw Failure(description: "PostgreSQL cannot be started: \(error)")
+    let process = try Self.checked { () throws(LoopbackError) in
+      try SpawnedProcess(
+        "/usr/bin/env", prefix + ["sh", "-c", Self.script, "sh", programs, String(port)], folder: "/",
+        input: commands.fileHandleForReading.fileDescriptor, output: answers.fileHandleForWriting.fileDescriptor,
+        errors: STDERR_FILENO)
     }
+    try? commands.fileHandleForReading.close()
+    try? answers.fileHandleForWriting.close()
     supervisor = Locked(
       Supervisor(
         process: process, commands: commands.fileHandleForWriting, answers: answers.fileHandleForReading))
@@ -66,7 +64,11 @@ package final class PostgresServer: Sendable {
   }
 
   private static func freePort() throws(Failure) -> UInt16 {
-    do throws(LoopbackError) { return try LoopbackPort.free() } catch { throw Failure(description: "\(error)") }
+    try checked { () throws(LoopbackError) in try LoopbackPort.free() }
+  }
+
+  private static func checked<Result>(_ body: () throws(LoopbackError) -> Result) throws(Failure) -> Result {
+    do throws(LoopbackError) { return try body() } catch { throw Failure(description: "\(error)") }
   }
 
   /// The port of 127.0.0.1 that it listens on.

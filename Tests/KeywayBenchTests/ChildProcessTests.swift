@@ -36,7 +36,7 @@ import Testing
       DispatchQueue.global().async {
         continuation.resume(
           with: Result {
-            try shell("echo /proc/$$/fd/*; grep SigBlk /proc/$$/status").lines(2)
+            try shell("echo /proc/$$/fd/*; exec grep SigBlk /proc/self/status").lines(2)
           })
       }
     }

@@ -189,13 +189,9 @@ let package = Package(
     .target(
       name: "JournalTesting", dependencies: ["Journal", "Locking"], path: "Tests/JournalTesting",
       swiftSettings: strict),
-    // A way to a PostgreSQL that loses what it is told to lose.
-    .target(
-      name: "PostgresTesting", dependencies: ["Locking", "LoopbackKit"], path: "Tests/PostgresTesting",
-      swiftSettings: strict),
     .testTarget(
       name: "KeywayBenchTests",
-      dependencies: ["KeyValueModel", "KeywayBench", "LoopbackKit", "Seeding"],
+      dependencies: ["KeyValueModel", "KeywayBench", "Locking", "LoopbackKit", "Seeding"],
       swiftSettings: strict),
     .testTarget(
       name: "KeywayAPITests",
@@ -210,7 +206,7 @@ let package = Package(
     .testTarget(
       name: "IntegrationTests",
       dependencies: [
-        "KeyValueModel", "KeywayClient", "Locking", "PostgresTesting", "Seeding", "LoopbackKit", "keyway",
+        "KeyValueModel", "KeywayClient", "Locking", "Seeding", "LoopbackKit", "keyway",
       ],
       exclude: ["Scripts", "requirements.txt"],
       swiftSettings: strict),
@@ -252,7 +248,7 @@ let package = Package(
     .testTarget(
       name: "JournalTests",
       dependencies: [
-        "Journal", "Locking", "LoopbackKit", "PostgresJournal", "PostgresTesting", "Seeding",
+        "Journal", "Locking", "LoopbackKit", "PostgresJournal", "Seeding",
         .product(name: "GRDB", package: "GRDB.swift"),
       ],
       swiftSettings: strict),
@@ -260,7 +256,7 @@ let package = Package(
       name: "ModelStoreTests",
       dependencies: [
         "Journal", "JournalTesting", "KeyValueModel", "KeyValueObserving", "Locking", "LoopbackKit", "ModelStore",
-        "PostgresJournal", "PostgresTesting", "Scheduling", "Seeding",
+        "PostgresJournal", "Scheduling", "Seeding",
       ],
       swiftSettings: strict),
   ]

@@ -7,7 +7,7 @@ struct BrowserTests {
   @Test("It is told the state and each change, and over a cut in the midst of writing nothing is lost or doubled")
   func reconnecting() throws {
     let server = try ServerProcess()
-    let proxy = try CuttableProxy(to: server.port)
+    let proxy = try FaultyProxy(to: server.port)
     let browser = try ChildProcess.start(
       PackageFolder.python,
       [
@@ -18,18 +18,18 @@ struct BrowserTests {
     for value in 1...20 { try server.set("Account/1/balance", "\(value)") }
     _ = try events(browser) { news($0).last == 20 }
     // While the line is down EventSource tries again by itself, after what `retry:` said.
-    proxy.cut()
+    proxy.refuse()
     for value in 21...40 { try server.set("Account/1/balance", "\(value)") }
     _ = try events(browser) { $0.contains { $0["event"].text == "ERROR" } }
-    try proxy.mend()
+    try proxy.accept()
     for value in 41...60 { try server.set("Account/1/balance", "\(value)") }
     _ = try events(browser) { news($0).contains(60) }
     // Cut once more while it writes, and mended at once.
     for value in 61...100 {
       try server.set("Account/1/balance", "\(value)")
       if value == 80 {
-        proxy.cut()
-        try proxy.mend()
+        proxy.refuse()
+        try proxy.accept()
       }
     }
     let told = try events(browser) { news($0).contains(100) }
@@ -48,7 +48,7 @@ struct BrowserTests {
   @Test("It comes back by itself to the URL of a stream with cells, and over cuts nothing is lost or doubled")
   func comingBackToCells() throws {
     let server = try ServerProcess()
-    let proxy = try CuttableProxy(to: server.port)
+    let proxy = try FaultyProxy(to: server.port)
     let opened = try server.client.stream(
       "/v1/streams", ["Content-Type": "application/json"], method: "POST",
       body: #"{"cells":{"a":{"object":"Account/1","keyPaths":["balance"]},"b":{"object":"Person/7"}}}"#)
@@ -58,10 +58,10 @@ struct BrowserTests {
     _ = try events(browser) { $0.contains { $0["data"].has("initial") } }
     for value in 1...20 { try server.set("Account/1/balance", "\(value)") }
     _ = try events(browser) { news($0).last == 20 }
-    proxy.cut()
+    proxy.refuse()
     for value in 21...40 { try server.set("Account/1/balance", "\(value)") }
     _ = try events(browser) { $0.contains { $0["event"].text == "ERROR" } }
-    try proxy.mend()
+    try proxy.accept()
     _ = try events(browser) { news($0).contains(40) }
     // A cell that is bound meanwhile belongs to the stream as well.
     try server.client.must(
@@ -69,8 +69,8 @@ struct BrowserTests {
     for value in 41...80 {
       try server.set("Account/1/balance", "\(value)")
       if value == 60 {
-        proxy.cut()
-        try proxy.mend()
+        proxy.refuse()
+        try proxy.accept()
       }
     }
     let told = try events(browser) { news($0).contains(80) }

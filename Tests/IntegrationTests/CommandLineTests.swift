@@ -87,16 +87,16 @@ struct CommandLineTests {
 
   @Test("watch --json comes back over a cut with its last id: nothing is lost, nothing comes twice")
   func watch() throws {
-    let proxy = try CuttableProxy(to: server.port)
+    let proxy = try FaultyProxy(to: server.port)
     let watch = try ChildProcess.start(
       PackageFolder.keyway, ["watch", "Account/1", "balance", "--json", "--server", proxy.url])
     _ = try watch.lines(1)
     for value in 1...5 { try server.set("Account/1/balance", "\(value)") }
     _ = try watch.lines(6)
-    proxy.cut()
+    proxy.refuse()
     for value in 6...10 { try server.set("Account/1/balance", "\(value)") }
     #expect(Deadline().awaits { watch.errors.contains("coming back in") })
-    try proxy.mend()
+    try proxy.accept()
     let events = try watch.lines(11, within: 60).map { try Value(json: $0) }
     #expect(events.map { $0["data"]["changes"][0]["new"].double } == [100] + (1...10).map(Double.init))
     #expect(events.map { $0["data"].has("initial") } == [true] + Array(repeating: false, count: 10))

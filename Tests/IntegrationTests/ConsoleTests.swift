@@ -4,12 +4,12 @@ import Testing
 
 /// The console, used in Chromium by roles and accessible names; `Scripts/console.py` has the steps.
 @Suite("The console in Chromium", .serialized) struct ConsoleTests {
-  /// What a step found: empty, or why it failed.
-  private func failure(of step: String, _ server: ServerProcess, _ rest: String...) throws -> String {
+  /// Does a step; a failure says what the step found.
+  private func expect(_ step: String, _ server: ServerProcess, _ rest: String...) throws {
     let browser = try ChildProcess.start(
       PackageFolder.python, [PackageFolder.script("console.py"), server.url, step] + rest)
     let status = try browser.exitStatus(within: 180)
-    return status == 0 && browser.output.contains("done \(step)") ? "" : "\(browser.output)\(browser.errors)"
+    #expect(status == 0 && browser.output.contains("done \(step)"), "\(browser.output)\(browser.errors)")
   }
 
   @Test(
@@ -20,14 +20,14 @@ import Testing
     ])
   func using(_ step: String) throws {
     let server = try ServerProcess()
-    #expect(try failure(of: step, server) == "")
+    try expect(step, server)
     #expect(try server.stop() == 0)
   }
 
   @Test("axe-core finds nothing in any view, dark or light, and none is wider than its window, from 380 pixels on")
   func looking() throws {
     let server = try ServerProcess()
-    #expect(try failure(of: "looks", server) == "")
+    try expect("looks", server)
     #expect(try server.stop() == 0)
   }
 
@@ -58,7 +58,7 @@ import Testing
   func signingIn() throws {
     let guarded = try Guarded()
     let token = try guarded.token("ann", roles: #"["keyway-admin"]"#)
-    #expect(try failure(of: "session", guarded.server, token) == "")
+    try expect("session", guarded.server, token)
     #expect(try guarded.server.stop() == 0)
   }
 
@@ -69,7 +69,7 @@ import Testing
     let client = guarded.server.client
     try client.must("PUT", "/v1/objects/Post/1", admin, body: #"{"author":"ann","text":"hers"}"#)
     try client.must("PUT", "/v1/objects/Post/2", admin, body: #"{"author":"bob","text":"another's"}"#)
-    #expect(try failure(of: "reader", guarded.server, try guarded.token("ann", roles: "[]")) == "")
+    try expect("reader", guarded.server, try guarded.token("ann", roles: "[]"))
     #expect(try guarded.server.stop() == 0)
   }
 }

@@ -35,7 +35,7 @@ struct LiveQueryBrowserTests {
     let imported = try ChildProcess.keyway(
       "import", PackageFolder.airports, "--entity", "Airport", "--id", "iata", "--server", server.url)
     #expect(imported.status == 0, "\(imported.errors)")
-    let proxy = try CuttableProxy(to: server.port)
+    let proxy = try FaultyProxy(to: server.port)
     let browser = try ChildProcess.start(
       PackageFolder.python,
       [PackageFolder.script("livelist.py"), proxy.url + "/healthz"] + Self.queries.map(\.streamPath))
@@ -44,8 +44,8 @@ struct LiveQueryBrowserTests {
     for number in 1...1000 {
       try airports.commit()
       if number == 500 {
-        proxy.cut()
-        try proxy.mend()
+        proxy.refuse()
+        try proxy.accept()
       }
     }
     // What the last commits may not have told is told by the heartbeat that comes when nothing more does.

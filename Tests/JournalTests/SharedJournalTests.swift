@@ -3,7 +3,6 @@ import Journal
 import Locking
 import LoopbackKit
 import PostgresJournal
-import PostgresTesting
 import Seeding
 import Testing
 
@@ -25,7 +24,7 @@ struct SharedJournalTests {
   }
 
   /// The journal of a node that reaches the database by a link.
-  private func open(_ node: String, by link: LossyLink) throws -> PostgresJournal {
+  private func open(_ node: String, by link: FaultyProxy) throws -> PostgresJournal {
     let name = database.split(separator: "/").last.map(String.init) ?? ""
     return try open(node, by: server.address(of: name, port: link.port))
   }
@@ -91,7 +90,7 @@ struct SharedJournalTests {
 
   @Test("An append whose answer is lost succeeds once, also where another node has gone on from it")
   func lostAnswer() throws {
-    let link = try LossyLink(to: server.port)
+    let link = try FaultyProxy(to: server.port, answerMark: "Z")
     let (one, other) = (try open("one", by: link), try open("other"))
     try one.append([record(1)], after: 0)
     link.lose(.answer, of: Self.append)
@@ -109,7 +108,7 @@ struct SharedJournalTests {
 
   @Test("An append that never arrives is made again, unless another node was first, also with an equal record")
   func lostRequest() throws {
-    let link = try LossyLink(to: server.port)
+    let link = try FaultyProxy(to: server.port, answerMark: "Z")
     let (one, other) = (try open("one", by: link), try open("other"))
     link.lose(.request, of: Self.append)
     try one.append([record(1)], after: 0)
@@ -130,12 +129,12 @@ struct SharedJournalTests {
     for isSame in [true, false] {
       let database = try server.makeDatabase()
       let name = database.split(separator: "/").last.map(String.init) ?? ""
-      let way = try OneWayProxy(to: server.port)
+      let way = try FaultyProxy(to: server.port)
       var options = PostgresJournal.Options()
       options.patience = .milliseconds(500)
       let journal = try PostgresJournal(server.address(of: name, port: way.port), options: options) { identity }
       try journal.append([record(1)], after: 0)
-      way.loseAnswer(to: Self.append, .silence)
+      way.lose(.answer, of: Self.append, ending: .silence)
       #expect { try journal.append([record(2)], after: 1) } throws: {
         if case JournalError.untrusted = $0 { true } else { false }
       }
@@ -174,7 +173,7 @@ struct SharedJournalTests {
     let own = try PostgresServer()
     try own.addStandby()
     let name = try own.makeDatabase().split(separator: "/").last.map(String.init) ?? ""
-    let way = try OneWayProxy(to: own.port)
+    let way = try FaultyProxy(to: own.port)
     let journal = try PostgresJournal(own.address(of: name, port: way.port)) { identity }
     var last: UInt64 = 0
     for ending in PostgresServer.Ending.allCases {

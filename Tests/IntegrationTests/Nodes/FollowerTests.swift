@@ -190,13 +190,13 @@ import Testing
   func silence() throws {
     let directory = try ScratchDirectory()
     let leader = try NodeProcess("a", in: directory)
-    let proxy = try CuttableProxy(to: leader.port)
+    let proxy = try FaultyProxy(to: leader.port)
     let settings = ["nodes.staleSeconds": "3", "nodes.waitSeconds": "1", "heartbeat.seconds": "1"]
     let follower = try NodeProcess("b", in: directory, following: proxy.url, settings: settings)
     let far = try NodeProcess("c", in: directory, following: follower.url, settings: settings)
     #expect(follower.awaitReady() && far.awaitReady())
     try follower.client.must("PUT", "/v1/objects/Account/1/balance", body: "5")
-    proxy.cut()
+    proxy.refuse()
     let ahead = try leader.client.must("PUT", "/v1/objects/Account/1/balance", body: "6")
     let (cursor, tag) = (try #require(ahead["Keyway-Cursor"]), try #require(ahead["ETag"]))
     #expect(follower.awaitReady(false) && far.awaitReady(false))
@@ -222,7 +222,7 @@ import Testing
       #expect(heartbeat.name == "heartbeat" && heartbeat.id == own)
       #expect(try node.status["behindSeconds"].whole ?? 0 >= 3)
     }
-    try proxy.mend()
+    try proxy.accept()
     #expect(follower.awaitReady() && far.awaitReady())
     let read = try far.client.send("GET", "/v1/objects/Account/1/balance", ["If-None-Match": tag])
     #expect(read.status == 304)

@@ -2,7 +2,6 @@ import Foundation
 import KeyValueModel
 import Locking
 import LoopbackKit
-import PostgresTesting
 import Testing
 
 /// Writes that a follower passes on, where the connection to its leader breaks in the midst of one.
@@ -10,11 +9,11 @@ import Testing
   private struct Pair {
     let leader: NodeProcess
     let follower: NodeProcess
-    let link: LossyLink
+    let link: FaultyProxy
 
     init(_ directory: ScratchDirectory) throws {
       leader = try NodeProcess("a", in: directory)
-      link = try LossyLink(to: leader.port, answersEndWith: "HTTP/1.1 ")
+      link = try FaultyProxy(to: leader.port, answerMark: "HTTP/1.1 ")
       follower = try NodeProcess("b", in: directory, following: "http://127.0.0.1:\(link.port)")
       guard follower.awaitReady() else { throw LoopbackError("the follower is not ready") }
     }
@@ -32,7 +31,7 @@ import Testing
     let pair = try Pair(directory)
     let before = try pair.leader.revision
     var expected = try pair.notes()
-    for (number, loss) in [LossyLink.Loss.answer, .request, .answer, .answer].enumerated() {
+    for (number, loss) in [FaultyProxy.Loss.answer, .request, .answer, .answer].enumerated() {
       let text = "lost-\(number)-"
       let hasLost = Locked(false)
       pair.link.lose(loss, of: text) { hasLost.withLock { $0 = true } }

@@ -18,18 +18,18 @@ final class ClusterNode {
   let door: NodeDoor
   private let server: KeywayServer
   private let settings: [String: String]
-  private let entrance: OneWayProxy
-  private let exit: OneWayProxy?
+  private let entrance: FaultyProxy
+  private let exit: FaultyProxy?
   private var started: UInt64 = 0
   private var lastChanges: [String: String] = [:]
 
   /// A node that is not started yet. `exit` is the way that `arguments` have it take.
-  init(_ index: Int, plan: NodesPlan, arguments: [String], settings: [String: String], exit: OneWayProxy?) throws {
+  init(_ index: Int, plan: NodesPlan, arguments: [String], settings: [String: String], exit: FaultyProxy?) throws {
     self.index = index
     self.exit = exit
     server = try KeywayServer(program: plan.program, arguments, output: .log(plan.logFile(of: index)))
     door = NodeDoor(node: index, port: server.port)
-    entrance = try OneWayProxy(to: server.port)
+    entrance = try FaultyProxy(to: server.port)
     self.settings = settings.merging(["nodes.url": "http://127.0.0.1:\(entrance.port)"]) { _, new in new }
   }
 
@@ -43,7 +43,7 @@ final class ClusterNode {
   var ways: [Way] { exit == nil ? [.entrance] : [.entrance, .exit] }
 
   /// The proxy on a way that it has.
-  func proxy(on way: Way) -> OneWayProxy { way == .exit ? exit ?? entrance : entrance }
+  func proxy(on way: Way) -> FaultyProxy { way == .exit ? exit ?? entrance : entrance }
 
   /// Starts it with further settings; comes back at once.
   func start(_ changes: [String: String]) throws {

@@ -24,7 +24,7 @@ final class NodeCluster {
       try postgres.addStandby()
       let name = try postgres.makeDatabase().split(separator: "/").last.map(String.init) ?? ""
       nodes = try (0..<plan.nodes).map { index in
-        let way = try OneWayProxy(to: postgres.port)
+        let way = try FaultyProxy(to: postgres.port)
         return try ClusterNode(
           index, plan: plan,
           arguments: ["--journal", postgres.address(of: name, port: way.port), "--schema", plan.schemaFile],
@@ -47,7 +47,7 @@ final class NodeCluster {
             index, plan: plan, arguments: store + ["--schema", plan.schemaFile], settings: settings, exit: nil))
         continue
       }
-      let way = try OneWayProxy(to: followed.port)
+      let way = try FaultyProxy(to: followed.port)
       nodes.append(
         try ClusterNode(
           index, plan: plan, arguments: store + ["--follow", "http://127.0.0.1:\(way.port)"], settings: settings,
@@ -69,7 +69,7 @@ final class NodeCluster {
   }
 
   /// How many answers of the database to appends were lost.
-  var lostAnswers: Int { postgres == nil ? 0 : nodes.map { $0.proxy(on: .exit).lostAnswers }.reduce(0, +) }
+  var lostAnswers: Int { postgres == nil ? 0 : nodes.map { $0.proxy(on: .exit).lossCount }.reduce(0, +) }
 
   /// Ends the database at once; what it has acknowledged it has again after `startDatabase`.
   func stopDatabase() throws { try postgres?.stop() }

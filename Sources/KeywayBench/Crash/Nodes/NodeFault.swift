@@ -10,10 +10,10 @@ enum NodeFault: Hashable, Sendable, CustomStringConvertible {
   /// SIGSTOP, and SIGCONT after a pause: a machine that is away for a moment and does not know.
   case stopped(Int)
   /// A way of it carries nothing in one direction for a time; then what has waited comes, or, `breaking`, is lost.
-  case cut(Int, ClusterNode.Way, OneWayProxy.Direction, breaking: Bool)
+  case cut(Int, ClusterNode.Way, FaultyProxy.Direction, breaking: Bool)
   /// The database carries out the next appends of the peer, and the answers are lost: some of those on connections that
   /// are broken off, or one on a connection that falls silent.
-  case answerLost(Int, OneWayProxy.Ending)
+  case answerLost(Int, FaultyProxy.Ending)
   /// A partition: the others do not reach the peer, nor it them or the database, or does not hear it, for so long that
   /// another peer takes over; clients still reach it. `quiet`, they ask it for refusals alone.
   case isolated(Int, Partition)
@@ -25,14 +25,14 @@ enum NodeFault: Hashable, Sendable, CustomStringConvertible {
   /// How a peer is cut off.
   struct Partition: Hashable, Sendable {
     /// What its way to the database does not carry.
-    var directions: Set<OneWayProxy.Direction>
+    var directions: Set<FaultyProxy.Direction>
     var isQuiet: Bool
     /// Whether what was on its way is lost, or comes later.
     var isBreaking: Bool
 
     /// Any.
     static func random(using random: inout SplitMix64) -> Partition {
-      let both = Set(OneWayProxy.Direction.allCases)
+      let both = Set(FaultyProxy.Direction.allCases)
       let directions = ([both] + both.sorted { "\($0)" < "\($1)" }.map { [$0] }).randomElement(using: &random) ?? both
       return Partition(directions: directions, isQuiet: random.chance(40), isBreaking: random.chance(60))
     }

@@ -207,7 +207,7 @@ final class NodesTest {
     case .answerLost(let index, let ending):
       let proxy = cluster.nodes[index].proxy(on: .exit)
       loseAnswers(on: proxy, ending)
-      return { proxy.loseNoAnswer() }
+      return { proxy.loseNothing() }
     case .isolated(let index, let partition): return isolate(cluster.nodes[index], partition)
     case .databaseKilled:
       try cluster.stopDatabase()
@@ -220,20 +220,20 @@ final class NodesTest {
 
   /// Loses the answer to the next append, or, where that only breaks connections off, to some that come one after the
   /// other.
-  private func loseAnswers(on proxy: OneWayProxy, _ ending: OneWayProxy.Ending) {
+  private func loseAnswers(on proxy: FaultyProxy, _ ending: FaultyProxy.Ending) {
     for number in 0..<(ending == .silence ? 1 : Self.lostAnswers) {
       // By then the one before has been asked for again, and answered.
       if number > 0 { usleep(Self.lostAnswerPause) }
-      let lost = proxy.lostAnswers
-      proxy.loseAnswer(to: Self.append, ending)
-      _ = Deadline(seconds: 0.3).awaits(pauseMicroseconds: 1000) { proxy.lostAnswers > lost }
+      let lost = proxy.lossCount
+      proxy.lose(.answer, of: Self.append, ending: ending)
+      _ = Deadline(seconds: 0.3).awaits(pauseMicroseconds: 1000) { proxy.lossCount > lost }
     }
   }
 
   /// Cuts a peer off from all but the clients, and gives what ends that.
   private func isolate(_ node: ClusterNode, _ partition: NodeFault.Partition) -> () -> Void {
     let (door, entrance, exit) = (node.door, node.proxy(on: .entrance), node.proxy(on: .exit))
-    for direction in OneWayProxy.Direction.allCases { entrance.cut(direction) }
+    for direction in FaultyProxy.Direction.allCases { entrance.cut(direction) }
     if partition.isQuiet {
       door.isForRefusals = true
       // What is under way comes to its end.

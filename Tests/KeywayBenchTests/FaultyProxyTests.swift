@@ -1,19 +1,19 @@
 import Foundation
+import Locking
 import LoopbackKit
 import Testing
 
-@Suite("A proxy that can be cut in one direction")
-struct OneWayProxyTests {
+@Suite("A proxy that fails when it is told to") struct FaultyProxyTests {
   /// A connection through a proxy, both ends of which are here.
   private final class Passage {
     let listener: LoopbackListener
-    let proxy: OneWayProxy
+    let proxy: FaultyProxy
     let client: WireSocket
     let server: Int32
 
-    init() throws {
+    init(answerMark: String = "") throws {
       listener = try LoopbackListener()
-      proxy = try OneWayProxy(to: listener.port)
+      proxy = try FaultyProxy(to: listener.port, answerMark: answerMark)
       client = try WireSocket(port: proxy.port)
       server = try #require(listener.accept())
     }
@@ -34,7 +34,7 @@ struct OneWayProxyTests {
 
   @Test("It carries both ways, and what is sent into a cut way waits while the other goes on")
   func cutting() throws {
-    for direction in OneWayProxy.Direction.allCases {
+    for direction in FaultyProxy.Direction.allCases {
       let passage = try Passage()
       try passage.client.send("one")
       #expect(passage.arrived(within: 10_000) == "one")
@@ -58,14 +58,14 @@ struct OneWayProxyTests {
 
   @Test("The answer to one request is lost, which has come through, and its connection is broken off or falls silent")
   func losing() throws {
-    for ending in OneWayProxy.Ending.allCases {
+    for ending in FaultyProxy.Ending.allCases {
       let passage = try Passage()
-      passage.proxy.loseAnswer(to: "lose", ending)
+      passage.proxy.lose(.answer, of: "lose", ending: ending)
       try passage.client.send("one")
       #expect(passage.arrived(within: 10_000) == "one")
       passage.answer("two")
       #expect(try passage.client.receive(before: Deadline()) == Array("two".utf8))
-      #expect(passage.proxy.lostAnswers == 0)
+      #expect(passage.proxy.lossCount == 0)
       try passage.client.send("please lose me")
       #expect(passage.arrived(within: 10_000) == "please lose me")
       passage.answer("three")
@@ -76,7 +76,7 @@ struct OneWayProxyTests {
         try passage.client.send("four")
         #expect(passage.arrived(within: 10_000) == "four")
       }
-      #expect(passage.proxy.lostAnswers == 1)
+      #expect(passage.proxy.lossCount == 1)
       let next = try WireSocket(port: passage.proxy.port)
       let server = try #require(passage.listener.accept())
       try next.send("lose")
@@ -86,11 +86,57 @@ struct OneWayProxyTests {
     }
   }
 
+  @Test("An answer of several parts is lost when the last has come, and by then the target has told it whole")
+  func losingTheWholeAnswer() throws {
+    let passage = try Passage(answerMark: "end")
+    let isLost = Locked(false)
+    passage.proxy.lose(.answer, of: "lose") { isLost.withLock { $0 = true } }
+    try passage.client.send("lose")
+    #expect(passage.arrived(within: 10_000) == "lose")
+    passage.answer("begin")
+    #expect(throws: LoopbackError.self) { try passage.client.receive(before: Deadline(seconds: 0.05)) }
+    #expect(!isLost.withLock { $0 })
+    passage.answer("end")
+    #expect((try? passage.client.receive(before: Deadline())) ?? [] == [])
+    #expect(isLost.withLock { $0 })
+  }
+
+  @Test("A request that is lost never arrives, and one that loses time arrives once the action has returned")
+  func losingRequests() throws {
+    let passage = try Passage()
+    let go = DispatchSemaphore(value: 0)
+    passage.proxy.lose(.time, of: "late") { go.wait() }
+    try passage.client.send("late")
+    #expect(passage.arrived(within: 50) == nil)
+    go.signal()
+    #expect(passage.arrived(within: 10_000) == "late")
+    passage.proxy.lose(.request, of: "never")
+    try passage.client.send("never")
+    #expect(passage.arrived(within: 10_000) == "")
+    #expect(passage.proxy.lossCount == 2)
+  }
+
+  @Test("It refuses connections and breaks off those that there are, until it takes them again on the same port")
+  func refusing() throws {
+    let passage = try Passage()
+    let port = passage.proxy.port
+    passage.proxy.refuse()
+    #expect(passage.arrived(within: 10_000) == "")
+    #expect(throws: LoopbackError.self) { try WireSocket(port: port) }
+    try passage.proxy.accept()
+    #expect(passage.proxy.port == port)
+    let next = try WireSocket(port: port)
+    let server = try #require(passage.listener.accept())
+    send(server, "two", 3, 0)
+    #expect(try next.receive(before: Deadline()) == Array("two".utf8))
+    close(server)
+  }
+
   @Test("A request whose answer is not to be lost any more is answered")
   func relenting() throws {
     let passage = try Passage()
-    passage.proxy.loseAnswer(to: "lose", .reset)
-    passage.proxy.loseNoAnswer()
+    passage.proxy.lose(.answer, of: "lose", ending: .reset)
+    passage.proxy.loseNothing()
     try passage.client.send("lose")
     #expect(passage.arrived(within: 10_000) == "lose")
     passage.answer("two")

@@ -20,7 +20,7 @@ SELECTORS = {
     "link": "a[href]", "button": "button", "input": "input, select", "heading": "h1", "img": "svg",
     "columnheader": "thead th", "cell": "td",
 }
-PATIENCE = 20
+PATIENCE = 60
 
 
 class Server:

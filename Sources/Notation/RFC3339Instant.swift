@@ -8,8 +8,8 @@ package struct RFC3339Instant: Hashable, Sendable, Comparable {
   /// The moment of a `date-time`, or of the midnight UTC with which a `full-date` begins; nil where `text` is neither,
   /// or names a day or a time that does not exist.
   ///
-  /// A fraction counts to nine digits, more are cut off. The second 60, which §5.7 allows, is the moment of the next
-  /// minute's first second, as in POSIX time. O(n) in the length of the text.
+  /// A fraction counts to nine digits, more are cut off. The second 60, which §5.7 allows at the end of a month in UTC,
+  /// is the moment of the next month's first second, as in POSIX time. O(n) in the length of the text.
   package init?(_ text: String) {
     var reader = Reader(bytes: Array(text.utf8)[...])
     guard let date = reader.date() else { return nil }
@@ -21,7 +21,14 @@ package struct RFC3339Instant: Hashable, Sendable, Comparable {
     guard reader.take("T"), let clock = reader.clock(), let fraction = reader.fraction(), let offset = reader.offset(),
       reader.bytes.isEmpty
     else { return nil }
-    (seconds, nanoseconds) = (Int64(midnight + clock - offset), fraction)
+    let whole = midnight + clock.seconds - offset
+    guard !clock.isLeapSecond || Self.beginsMonth(whole) else { return nil }
+    (seconds, nanoseconds) = (Int64(whole), fraction)
+  }
+
+  /// Whether a month begins so many seconds after 1970-01-01T00:00:00Z.
+  private static func beginsMonth(_ seconds: Int) -> Bool {
+    seconds.isMultiple(of: 86_400) && CivilDate(daysSinceEpoch: seconds / 86_400).day == 1
   }
 
   /// The seconds of an offset that is the whole of a text.
@@ -64,11 +71,11 @@ package struct RFC3339Instant: Hashable, Sendable, Comparable {
       return CivilDate(year: year, month: month, day: day)
     }
 
-    /// `09:30:00` as seconds.
-    mutating func clock() -> Int? {
+    /// `09:30:00` as seconds, and whether its second is 60.
+    mutating func clock() -> (seconds: Int, isLeapSecond: Bool)? {
       guard let hour = pair(upTo: 23), take(":"), let minute = pair(upTo: 59), take(":"), let second = pair(upTo: 60)
       else { return nil }
-      return hour * 3_600 + minute * 60 + second
+      return (hour * 3_600 + minute * 60 + second, second == 60)
     }
 
     /// The nanoseconds of `.5`; 0 without a point.

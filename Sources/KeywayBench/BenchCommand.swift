@@ -7,9 +7,9 @@ package struct BenchCommand: AsyncParsableCommand {
     commandName: "bench",
     abstract: "Measures a running server, or the model in this process.",
     subcommands: [
-      BenchFanoutCommand.self, BenchSlowReadersCommand.self, BenchReconnectCommand.self, BenchModelCommand.self,
-      BenchQueriesCommand.self, BenchDurableCommand.self, BenchRecoveryCommand.self, BenchCrashCommand.self,
-      BenchNeighbourCommand.self,
+      BenchFanoutCommand.self, BenchSlowReadersCommand.self, BenchReconnectCommand.self, BenchSpreadCommand.self,
+      BenchModelCommand.self, BenchQueriesCommand.self, BenchDurableCommand.self, BenchRecoveryCommand.self,
+      BenchCrashCommand.self, BenchNeighbourCommand.self,
     ])
 
   /// The command before its arguments are read.

@@ -19,8 +19,22 @@ package final class WireConnection {
     _ request: WireRequest, within seconds: Double? = nil
   ) throws(LoopbackError) -> WireResponse {
     let deadline = Deadline(seconds: seconds ?? timeoutSeconds)
-    try socket.send(Array(request.text(host: hostField).utf8), before: deadline)
+    try send(request, before: deadline)
     return try reader.response(hasBody: request.method != "HEAD", before: deadline)
+  }
+
+  /// Sends a request and comes back before its response, which `response` gives.
+  package func send(_ request: WireRequest) throws(LoopbackError) {
+    try send(request, before: Deadline(seconds: timeoutSeconds))
+  }
+
+  /// The response to the request that was sent last; waits for it.
+  package func response() throws(LoopbackError) -> WireResponse {
+    try reader.response(hasBody: true, before: Deadline(seconds: timeoutSeconds))
+  }
+
+  private func send(_ request: WireRequest, before deadline: Deadline) throws(LoopbackError) {
+    try socket.send(Array(request.text(host: hostField).utf8), before: deadline)
   }
 
   /// Sends a request that has to succeed; throws where the status is no 2xx.

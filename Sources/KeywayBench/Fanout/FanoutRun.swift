@@ -15,7 +15,7 @@ struct FanoutRun: ~Copyable {
   /// A benchmark of the server at this address, with nothing connected yet.
   init(_ options: BenchFanoutCommand, _ address: SocketAddress) throws {
     let path = ResourcePath.path(options.path)
-    audience = try Audience(address, Array(repeating: Audience.Seat(path: path), count: options.subscribers))
+    audience = try Audience(address, Array(repeating: Audience.Seat.observing(path), count: options.subscribers))
     publisher = Publishers(
       Publishers.Plan(
         address: address, paths: [path], pace: .pause(microseconds: options.interval), sizeBytes: options.size,

@@ -31,7 +31,7 @@ struct NeighbourRun: ~Copyable {
     let notes = options.notes
     // Nothing noncopyable may be half there.
     audience = try Audience(
-      address, (0..<options.listeners).map { Audience.Seat(path: NeighbourWorld.path(note: $0 % notes)) })
+      address, (0..<options.listeners).map { Audience.Seat.observing(NeighbourWorld.path(note: $0 % notes)) })
     (self.options, self.server, self.folder, self.address, self.epoch) = (options, server, folder, address, epoch)
   }
 

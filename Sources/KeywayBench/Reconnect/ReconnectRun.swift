@@ -24,7 +24,7 @@ struct ReconnectRun: ~Copyable {
     audience = try Audience(
       address,
       (0..<options.subscribers).map { subscriber in
-        Audience.Seat(path: options.path(options.object(of: subscriber)), keepsID: true)
+        Audience.Seat.observing(options.path(options.object(of: subscriber)), keepsID: true)
       })
     (self.options, self.address) = (options, address)
     ledger = MessageLedger(values: options.objects)

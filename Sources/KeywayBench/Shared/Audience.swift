@@ -8,14 +8,23 @@ import LoopbackKit
 struct Audience: ~Copyable {
   /// One subscriber before it is connected.
   struct Seat {
-    /// The key path that it subscribes to.
-    var path: String
+    /// What it asks for: a path and its query.
+    var target: String
     /// What the kernel keeps for it that it has not read; nil for what the kernel chooses.
     var receiveBufferBytes: Int32?
     /// Whether it counts the changes that stand for others.
     var countsCoalesced = false
     /// Whether it keeps the id to resume from.
     var keepsID = false
+
+    /// One that subscribes to the new values of a key path.
+    static func observing(
+      _ path: String, receiveBufferBytes: Int32? = nil, countsCoalesced: Bool = false, keepsID: Bool = false
+    ) -> Seat {
+      Seat(
+        target: path + "?options=new", receiveBufferBytes: receiveBufferBytes, countsCoalesced: countsCoalesced,
+        keepsID: keepsID)
+    }
   }
 
   /// Takes the index of a subscriber, the numbers of the messages that came to it, and when.
@@ -136,7 +145,7 @@ struct Audience: ~Copyable {
       guard code == 0 else {
         throw LoopbackError("connect to \(address.hostField): \(String(cString: strerror(code)))")
       }
-      let request = WireRequest.subscription(seats[index].path, after: subscribers[index].ids?.last ?? [])
+      let request = WireRequest.subscription(seats[index].target, after: subscribers[index].ids?.last ?? [])
       let bytes = Array(request.text(host: address.hostField).utf8)
       // So few bytes always fit into an empty socket buffer.
       let count = bytes.withUnsafeBytes {

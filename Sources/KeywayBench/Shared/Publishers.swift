@@ -3,6 +3,7 @@ import Glibc
 import Histogram
 import Locking
 import LoopbackKit
+import Seeding
 
 /// Sets values to numbered messages over a few connections, and measures how long the responses take.
 ///
@@ -20,8 +21,10 @@ final class Publishers: Sendable {
     }
 
     var address: SocketAddress
-    /// The key paths that are set in turn.
+    /// The key paths that are set.
     var paths: [String]
+    /// What the order in which they are set comes from; nil for in turn.
+    var seed: UInt64?
     var connections = 1
     var pace: Pace
     var sizeBytes: Int
@@ -104,6 +107,7 @@ final class Publishers: Sendable {
     // The connections take turns.
     var due = MonotonicClock.now() + (interval ?? 0) * UInt64(number) / UInt64(plan.connections)
     var last: UInt64 = 0
+    var random = plan.seed.map { SplitMix64(seed: $0, part: UInt64(number)) }
     for turn in 0..<plan.messages {
       if state.withLock({ $0.isStopped }) { return }
       var start = MonotonicClock.now()
@@ -117,7 +121,8 @@ final class Publishers: Sendable {
         }
         due += interval
       }
-      let value = values[turn % values.count]
+      let place = random?.next(upperBound: UInt(values.count)) ?? UInt(turn % values.count)
+      let value = values[Int(place)]
       // Numbers grow strictly, also where the clock is coarse: subscribers count on it.
       last = max(MonotonicClock.now(), last + 1)
       try connection.must(.setting(plan.paths[value], WireRequest.message(last, sizeBytes: plan.sizeBytes)))

@@ -36,6 +36,9 @@ struct Subscriber: Sendable {
   /// The id to resume from, where that is to be kept.
   var ids: EventIDScanner?
 
+  /// How many messages came at all.
+  var received: Int { delivered + doubled + outOfOrder }
+
   /// Whether the server has ended the stream.
   var isAtEnd: Bool { chunks?.isAtEnd ?? false }
 

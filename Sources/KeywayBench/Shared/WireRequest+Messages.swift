@@ -2,9 +2,9 @@ import LoopbackKit
 
 /// The requests of load generators.
 extension WireRequest {
-  /// Subscribes to a key path: to the changes from now on, or after the event with this id.
-  static func subscription(_ path: String, after id: [UInt8] = []) -> WireRequest {
-    var request = WireRequest("GET", path + "?options=new", ["Accept": "text/event-stream"])
+  /// Asks for a stream: of the changes from now on, or after the event with this id.
+  static func subscription(_ target: String, after id: [UInt8] = []) -> WireRequest {
+    var request = WireRequest("GET", target, ["Accept": "text/event-stream"])
     if !id.isEmpty { request.headers["Last-Event-ID"] = String(decoding: id, as: UTF8.self) }
     return request
   }

@@ -23,8 +23,8 @@ struct SlowReadersRun: ~Copyable {
     audience = try Audience(
       address,
       (0..<options.subscribers).map { subscriber in
-        Audience.Seat(
-          path: options.path(options.value(of: subscriber)),
+        Audience.Seat.observing(
+          options.path(options.value(of: subscriber)),
           receiveBufferBytes: options.isSlow(subscriber) ? Self.slowReceiveBufferBytes : nil,
           countsCoalesced: options.isSlow(subscriber))
       })

@@ -1,0 +1,106 @@
+import ArgumentParser
+import CommandSupport
+import LoopbackKit
+
+/// `keyway bench spread`: many streams, each of something else.
+struct BenchSpreadCommand: ParsableCommand {
+  /// What a stream observes.
+  enum Subject: String, CaseIterable, ExpressibleByArgument {
+    /// One key of one object.
+    case objects
+    /// A live query with a filter of its own: a range of a number, which no other query's filter meets.
+    case queries
+  }
+
+  static let configuration = CommandConfiguration(
+    commandName: "spread",
+    abstract:
+      "Has every subscriber observe something else, and measures commits to all of it and to one after another.",
+    discussion: """
+      keyway bench spread --subscribers 12000 --objects 12000 --rate 10000 --pid $(pidof keyway)
+      keyway bench spread --watch queries --subscribers 2000 --objects 100000 --rate 5000
+
+      Subscribers are spread evenly over so many objects: each observes a key of one of them, or a live query that a
+      range of them meets. First objects are set in a random order, at a fixed rate, while nobody subscribes; then the
+      same again while all do. Last come transactions that each set one object of each of so many subscribers: their
+      time is from the request to the last delivery. What is received is checked against what was published.
+
+      Exits with 1 if a subscriber received anything wrong. Figures are printed and not judged.
+      """)
+
+  @Option(help: "How many subscribers.")
+  var subscribers = 12_000
+
+  @Option(help: "How many objects there are.")
+  var objects = 12_000
+
+  @Option(help: "What a subscriber observes: objects or queries.")
+  var watch = Subject.objects
+
+  @Option(help: ArgumentHelp("How many commits of one object each.", valueName: "per second"))
+  var rate = 10_000
+
+  @Option(help: "How many connections publish.")
+  var publishers = 32
+
+  @Option(
+    help: ArgumentHelp(
+      "How long objects are set at that rate, without subscribers and with them.", valueName: "seconds"))
+  var seconds = 10
+
+  @Option(help: "How many subscribers a transaction of all concerns.")
+  var together = 8000
+
+  @Option(help: "How many such transactions; 0 for none.")
+  var rounds = 9
+
+  @Option(help: ArgumentHelp("How long a message is.", valueName: "bytes"))
+  var size = 24
+
+  @Option(help: "What the random order comes from.")
+  var seed: UInt64 = 1
+
+  @Option(help: "The server's process, for its memory and CPU.")
+  var pid: Int?
+
+  @OptionGroup var report: ReportOptions
+
+  @OptionGroup var client: ClientOptions
+
+  func validate() throws {
+    try ReportOptions.check([
+      ("--subscribers", subscribers, 1...60_000), ("--objects", objects, subscribers...1_000_000),
+      ("--rate", rate, 1...100_000), ("--publishers", publishers, 1...min(objects, 1000)),
+      ("--seconds", seconds, 1...3600),
+      ("--together", together, 1...60_000), ("--rounds", rounds, 0...10_000), ("--size", size, 22...80),
+    ])
+  }
+
+  func run() throws {
+    var run = try SpreadRun(self, try SocketAddress(server: client.address))
+    try report.show(try run.run())
+  }
+
+  /// The name of an object: one that the example's schema has a number and a text for.
+  func name(_ object: Int) -> String { "Transaction/spread-\(object)" }
+
+  /// The path of the key of an object that is set.
+  func path(_ object: Int) -> String { "/v1/objects/\(name(object))/payee" }
+
+  /// The objects that a subscriber hears of; those beyond the last range belong to nobody.
+  func objects(of subscriber: Int) -> Range<Int> {
+    let each = watch == .objects ? 1 : objects / subscribers
+    return subscriber * each..<(subscriber + 1) * each
+  }
+
+  /// What a subscriber asks for.
+  func target(of subscriber: Int) -> String {
+    let objects = objects(of: subscriber)
+    switch watch {
+    case .objects: return path(objects.lowerBound) + "?options=new"
+    case .queries:
+      let range = "amount>=\(objects.lowerBound).0%26%26amount<\(objects.upperBound).0"
+      return "/v1/objects/Transaction?keys=payee&filter=\(range)"
+    }
+  }
+}

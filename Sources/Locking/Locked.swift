@@ -1,4 +1,4 @@
-package import Glibc
+public import Glibc
 
 /// A value that can be reached only while its lock is held.
 ///
@@ -7,12 +7,12 @@ package import Glibc
 ///
 /// Sendable although it holds a variable, because `value` is touched in `withLock` alone, between lock and unlock of a
 /// mutex that lives exactly as long as this object.
-package final class Locked<Value>: @unchecked Sendable {
+@usableFromInline package final class Locked<Value>: @unchecked Sendable {
   @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
   @usableFromInline var value: Value
 
   /// Takes over `initial`; no other reference to it may remain.
-  package init(_ initial: consuming sending Value) {
+  @inlinable package init(_ initial: consuming sending Value) {
     mutex = .allocate(capacity: 1)
     mutex.initialize(to: pthread_mutex_t())
     pthread_mutex_init(mutex, nil)
@@ -27,7 +27,7 @@ package final class Locked<Value>: @unchecked Sendable {
 
   /// Runs `body` with the value while no other thread can, and gives what it gives. Not reentrant: a `body` that locks
   /// the same object again waits for ever. Inlinable, since a generic function that is called in another module works
-  /// with types that it looks up at run time.
+  /// with types that it looks up at run time; for that the compiler wants the type to be usable from inline code too.
   @inlinable package func withLock<Result, Failure: Error>(
     _ body: (inout sending Value) throws(Failure) -> sending Result
   ) throws(Failure) -> sending Result {

@@ -1,4 +1,4 @@
-package import DequeModule
+public import DequeModule
 
 /// What waits for one of some threads, fair between clients: they take turns, so that a client's hundred jobs do not
 /// delay another's one. Decides, and does nothing by itself.
@@ -6,9 +6,10 @@ package import DequeModule
 /// A client's jobs never have all threads, unless there is one only, and no more than half of them while another client
 /// waits: what runs long cannot be interrupted, and the next client should find a thread.
 ///
-/// Inlinable, as every write passes through one: a generic type of another module looks its types up at run time.
-package struct FairQueue<Client: Hashable & Sendable, Job: Sendable>: Sendable {
-  @usableFromInline struct Account {
+/// Inlinable, as every write passes through one: a generic type of another module looks its types up at run time. For
+/// that the compiler wants the type itself to be usable from inline code too.
+@usableFromInline package struct FairQueue<Client: Hashable & Sendable, Job: Sendable>: Sendable {
+  @usableFromInline struct Account: Sendable {
     @usableFromInline var waiting: Deque<Job> = []
     @usableFromInline var running = 0
 

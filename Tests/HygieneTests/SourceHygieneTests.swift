@@ -80,7 +80,8 @@ struct SourceHygieneTests {
   @Test("Only the library products have public declarations")
   func access() {
     let places = tree.sources.filter { !HouseRules.products.contains($0.module) }.flatMap { file in
-      file.declarations.filter { $0.modifiers.contains("public") }.map { file.place($0.line) }
+      // A public import declares nothing: inline code may use only what is imported so.
+      file.declarations.filter { $0.modifiers.contains("public") && $0.keyword != "import" }.map { file.place($0.line) }
     }
     expectNone(places)
   }

@@ -39,14 +39,18 @@ extension ServerContext {
     guard let queueable = made else { return false }
     defer { MHD_destroy_response(queueable) }
     for field in response.fields where !Self.isOurs(field.name) {
-      MHD_add_response_header(queueable, field.name.rawName, field.value)
+      Self.add(field.name.rawName, field.value, to: queueable)
     }
-    if let id = connection.requestID { MHD_add_response_header(queueable, RequestID.fieldName, id.text) }
-    for field in CommonFields.all { MHD_add_response_header(queueable, field.name, field.value) }
-    if isDraining.load(ordering: .relaxed) {
-      MHD_add_response_header(queueable, "Connection", "close")
-    }
+    if let id = connection.requestID { Self.add(RequestID.fieldName, id.text, to: queueable) }
+    for field in CommonFields.all { Self.add(field.name, field.value, to: queueable) }
+    if isDraining.load(ordering: .relaxed) { Self.add("Connection", "close", to: queueable) }
     return MHD_queue_response(mhdConnection, UInt32(response.status.code), queueable) == .YES
+  }
+
+  /// Adds a field to a response of libmicrohttpd, which copies it. Strings are lent where they are: given as arguments,
+  /// each would be copied to the heap once more.
+  private static func add(_ name: String, _ value: String, to queueable: OpaquePointer) {
+    name.withCString { name in _ = value.withCString { value in MHD_add_response_header(queueable, name, value) } }
   }
 
   /// Answers a request that libmicrohttpd never hears of, and ends the connection behind it. Every earlier request on

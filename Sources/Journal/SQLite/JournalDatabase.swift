@@ -198,18 +198,45 @@ struct JournalDatabase: Sendable {
     while !rest.isEmpty {
       let count = rest.count >= rowsPerStatement ? rowsPerStatement : 1
       let statement = try db.cachedStatement(sql: count == 1 ? singleInsertion : multipleInsertion)
-      var arguments: [(any DatabaseValueConvertible)?] = []
-      arguments.reserveCapacity(count * 4)
-      for (record, digest) in rest.prefix(count) {
-        arguments.append(Int64(bitPattern: record.revision))
-        arguments.append(record.milliseconds)
-        arguments.append(Int64(bitPattern: digest.value))
-        arguments.append(Data(record.body))
-      }
-      statement.setUncheckedArguments(StatementArguments(arguments))
-      try statement.execute()
+      try execute(statement, of: rest.prefix(count))
       rest = rest.dropFirst(count)
     }
+  }
+
+  /// Runs an insertion with the values of these records, which SQLite's own functions bind: GRDB's arguments cost nine
+  /// allocations for each, a fifth of what a write allocates on the writer's thread.
+  private static func execute(
+    _ insertion: Statement, of entries: ArraySlice<(record: JournalRecord, digest: JournalDigest)>
+  ) throws {
+    // GRDB runs no statement whose arguments were not set. These bind nothing, so that what is bound below stays.
+    insertion.setUncheckedArguments(StatementArguments())
+    let statement = insertion.sqliteStatement
+    var bodies: [UInt8] = []
+    bodies.reserveCapacity(entries.reduce(1) { $0 + $1.record.body.count })
+    for entry in entries { bodies += entry.record.body }
+    // One more, as no bytes have no address, and SQLite takes that for NULL.
+    bodies.append(0)
+    try bodies.withUnsafeBytes { bytes in
+      // SQLite reads the bytes where they are, and forgets them before they go.
+      defer { sqlite3_clear_bindings(statement) }
+      var (index, offset) = (CInt(0), 0)
+      for (record, digest) in entries {
+        for number in [Int64(bitPattern: record.revision), record.milliseconds, Int64(bitPattern: digest.value)] {
+          index += 1
+          try check(sqlite3_bind_int64(statement, index, number))
+        }
+        index += 1
+        try check(
+          sqlite3_bind_blob64(
+            statement, index, bytes.baseAddress.map { $0 + offset }, UInt64(record.body.count), nil))
+        offset += record.body.count
+      }
+      try insertion.execute()
+    }
+  }
+
+  private static func check(_ code: CInt) throws {
+    guard code == SQLITE_OK else { throw DatabaseError(resultCode: ResultCode(rawValue: code)) }
   }
 
   private static let singleInsertion = "INSERT INTO record (revision, milliseconds, digest, body) VALUES (?, ?, ?, ?)"

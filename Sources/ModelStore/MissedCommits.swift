@@ -10,16 +10,24 @@ package final class MissedCommits: Sendable {
   package let snapshot: Snapshot
   /// The commits, oldest first.
   package let commits: [Commit]
-  /// The objects before them.
-  package let past: PastState
+  private let statesBefore = Locked<PastState?>(nil)
 
-  /// What happened after a revision; nil where some of it is not kept. Costs what was written since.
+  /// The objects before them. Worked out when it is first asked for, which costs what was written since.
+  package var past: PastState {
+    statesBefore.withLock { known in
+      let past = known ?? PastState(before: commits, of: snapshot.state)
+      known = past
+      return past
+    }
+  }
+
+  /// What happened after a revision; nil where some of it is not kept. Costs a reference for
+  /// each commit.
   package init?(after revision: Revision, _ publishedHistory: PublishedHistory) {
     guard let commits = publishedHistory.commits(after: revision) else { return nil }
     after = revision
     snapshot = publishedHistory.snapshot
     self.commits = commits
-    past = PastState(before: commits, of: publishedHistory.snapshot.state)
   }
 }
 

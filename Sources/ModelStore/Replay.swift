@@ -10,6 +10,8 @@ package struct Replay: Sendable {
   /// The groups that are left out because an object of theirs did not exist at the revision that was resumed from.
   package private(set) var absent: [String?] = []
   private var index = ObserverIndex()
+  /// What was added to the index; some may have ended with their objects.
+  private var observations: [Observation] = []
 
   /// Tells what was missed. `cells` names the groups of observations as `ObserverIndex.add` does; `limits` bounds
   /// the events as it does when they are delivered.
@@ -17,16 +19,21 @@ package struct Replay: Sendable {
     _ cells: [(name: String?, observations: [Observation])], _ missed: MissedCommits, limits: StoreLimits,
     receive: (ObserverEvent) -> Void
   ) {
+    let present = missed.snapshot.state
     revision = missed.snapshot.revision
+    let concerning = Observation.commits(
+      missed.commits, concerning: cells.lazy.flatMap(\.observations), in: present)
+    let past = concerning.map { PastState(before: $0, of: present) } ?? missed.past
     for cell in cells {
-      if cell.observations.contains(where: { !missed.past.isThere($0.object, for: $0.viewer) }) {
+      if cell.observations.contains(where: { !past.isThere($0.object, for: $0.viewer) }) {
         absent.append(cell.name)
       } else {
-        index.add(cell.observations, of: ObserverID(0), cell: cell.name, in: missed.past)
+        index.add(cell.observations, of: ObserverID(0), cell: cell.name, in: past)
+        observations += cell.observations
       }
     }
     index.notify(
-      missed.commits, of: missed.snapshot.state, from: missed.past, changesPerObserver: limits.changesPerObserver,
+      concerning ?? missed.commits, of: present, from: past, changesPerObserver: limits.changesPerObserver,
       bytesPerObserver: limits.bytesPerObserver, receive: receive)
   }
 
@@ -36,9 +43,9 @@ package struct Replay: Sendable {
   ) {
     guard let last = commits.last else { return }
     assert(commits.first?.revision == revision + 1)
-    index.notify(
-      commits, of: present, changesPerObserver: limits.changesPerObserver, bytesPerObserver: limits.bytesPerObserver,
-      receive: receive)
     revision = last.revision
+    index.notify(
+      Observation.commits(commits, concerning: observations, in: present) ?? commits, of: present,
+      changesPerObserver: limits.changesPerObserver, bytesPerObserver: limits.bytesPerObserver, receive: receive)
   }
 }

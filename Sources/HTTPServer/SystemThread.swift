@@ -26,6 +26,9 @@ package struct SystemThread: Sendable {
     }
   }
 
+  /// Gives up the right to wait for the end of the thread. Call once, in the place of `join`.
+  package func detach() { pthread_detach(handle) }
+
   /// How many processors there are to run threads.
   package static var coreCount: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
 

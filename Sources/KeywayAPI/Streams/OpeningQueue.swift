@@ -71,7 +71,14 @@ final class OpeningQueue: Sendable {
       state.threads += 1
       return true
     }
-    if isNeeded { queue.async { self.work() } }
+    guard isNeeded else { return }
+    let thread = SystemThread("keyway-open") {
+      // A crowd can wait for what is short: for connections, for the writer and for streams.
+      SystemThread.yieldToOthers()
+      self.work()
+    }
+    // Where the system has no thread left, one that others share.
+    if let thread { thread.detach() } else { queue.async { self.work() } }
   }
 
   /// Where there is no room, lets go of streams that this client does not wait for any more.

@@ -8,7 +8,7 @@ struct BenchSpreadCommand: ParsableCommand {
   enum Subject: String, CaseIterable, ExpressibleByArgument {
     /// One key of one object.
     case objects
-    /// A live query with a filter of its own: a range of a number, which no other query's filter meets.
+    /// A live query with a filter of its own: one value of an indexed key, and a range of another key.
     case queries
   }
 
@@ -81,17 +81,27 @@ struct BenchSpreadCommand: ParsableCommand {
     try report.show(try run.run())
   }
 
-  /// The name of an object: one that the example's schema has a number and a text for.
-  func name(_ object: Int) -> String { "Transaction/spread-\(object)" }
+  /// How many values the indexed key has: pairs of letters.
+  private static let stateCount = 26 * 26
+
+  /// The name of an object.
+  func name(_ object: Int) -> String { "Airport/spread-\(object)" }
+
+  /// What an object is made of: the keys that queries look at.
+  func values(_ object: Int) -> String {
+    #"{"name":"","iata":"\#(Self.code(object))","state":"\#(Self.state(object / objectsEach))"}"#
+  }
 
   /// The path of the key of an object that is set.
-  func path(_ object: Int) -> String { "/v1/objects/\(name(object))/payee" }
+  func path(_ object: Int) -> String { "/v1/objects/\(name(object))/\(key)" }
 
-  /// The objects that a subscriber hears of; those beyond the last range belong to nobody.
-  func objects(of subscriber: Int) -> Range<Int> {
-    let each = watch == .objects ? 1 : objects / subscribers
-    return subscriber * each..<(subscriber + 1) * each
-  }
+  /// The key that is set.
+  var key: String { "city" }
+
+  /// The objects that a subscriber hears of; those beyond the last range belong to no subscriber.
+  func objects(of subscriber: Int) -> Range<Int> { subscriber * objectsEach..<(subscriber + 1) * objectsEach }
+
+  private var objectsEach: Int { watch == .objects ? 1 : objects / subscribers }
 
   /// What a subscriber asks for.
   func target(of subscriber: Int) -> String {
@@ -99,8 +109,21 @@ struct BenchSpreadCommand: ParsableCommand {
     switch watch {
     case .objects: return path(objects.lowerBound) + "?options=new"
     case .queries:
-      let range = "amount>=\(objects.lowerBound).0%26%26amount<\(objects.upperBound).0"
-      return "/v1/objects/Transaction?keys=payee&filter=\(range)"
+      let (first, end) = (Self.code(objects.lowerBound), Self.code(objects.upperBound))
+      let filter = "state=='\(Self.state(subscriber))'%26%26iata>='\(first)'%26%26iata<'\(end)'"
+      return "/v1/objects/Airport?keys=\(key)&filter=\(filter)"
     }
+  }
+
+  private static func state(_ subscriber: Int) -> String {
+    let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    let number = subscriber % stateCount
+    return "\(letters[number / 26])\(letters[number % 26])"
+  }
+
+  /// Four letters and digits, in the order of the numbers.
+  private static func code(_ number: Int) -> String {
+    let digits = String(number, radix: 36, uppercase: true)
+    return String(repeating: "0", count: max(0, 4 - digits.count)) + digits
   }
 }

@@ -50,7 +50,7 @@ struct SpreadRun: ~Copyable {
   private func makeObjects() throws {
     for first in stride(from: 0, to: options.objects, by: Self.objectsPerTransaction) {
       let operations = (first..<min(first + Self.objectsPerTransaction, options.objects)).map {
-        #"{"op":"create","object":"\#(options.name($0))","value":{"amount":\#($0)}}"#
+        #"{"op":"create","object":"\#(options.name($0))","value":\#(options.values($0))}"#
       }
       try connection.must(
         WireRequest("POST", "/v1/transactions", body: #"{"operations":[\#(operations.joined(separator: ","))]}"#))
@@ -100,7 +100,7 @@ struct SpreadRun: ~Copyable {
       let tally = DeliveryTally()
       let number = MonotonicClock.now()
       let message = WireRequest.message(number, sizeBytes: options.size)
-      let request = WireRequest.transaction(setting: "payee", of: objects.map(options.name), message)
+      let request = WireRequest.transaction(setting: options.key, of: objects.map(options.name), message)
       let start = MonotonicClock.now()
       var last = start
       try connection.send(request)

@@ -18,6 +18,35 @@ import Testing
     #expect(share.rest(now: 9_000) == 1_000)
   }
 
+  @Test func aQuotaIsOfATick() {
+    let quota = TickQuota(2)
+    #expect(quota.left(now: 1_000) == 2)
+    quota.take(now: 1_000)
+    quota.take(now: 1_009)
+    #expect(quota.left(now: 1_009) == 0)
+    quota.take(now: 1_009)
+    // What passed it takes nothing from the next, and nothing is saved up.
+    #expect(quota.left(now: 1_010) == 2)
+    #expect(quota.left(now: 9_000) == 2)
+  }
+
+  @Test func aCrowdOfNewConnectionsIsServedWholeWhileOthersGoOn() throws {
+    let server = try TestServer { _, _ in .response(Response(status: .ok, body: Array("here".utf8))) }
+    let port = server.server.port
+    let old = try WireConnection(SocketAddress(port: port))
+    #expect(try old.exchange(WireRequest("GET", "/")).status == 200)
+    // Several ticks' worth, of two addresses, all of which have sent their requests before the first answer is read.
+    let crowd = try (0..<600).map { try WireConnection(SocketAddress(port: port, from: "127.0.0.\(1 + $0 % 2)")) }
+    for _ in 0..<3 {
+      for connection in crowd { try connection.send(WireRequest("GET", "/")) }
+      #expect(try old.exchange(WireRequest("GET", "/")).status == 200)
+      for connection in crowd {
+        let response = try connection.response()
+        #expect(response.status == 200 && response.text == "here")
+      }
+    }
+  }
+
   @Test func anAddressThatIsAloneIsNeverHeldUp() throws {
     let bodies = Locked(0)
     let server = try TestServer(limits: .with { $0.bytesPerSecond = 1 }) { request, _ in

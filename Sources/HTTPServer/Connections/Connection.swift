@@ -41,6 +41,8 @@ final class Connection: @unchecked Sendable {
 
   /// Whether it is with the pacer: then the server is what keeps its request from being read.
   let waitsForTurn = Atomic<Bool>(false)
+  /// Whether something of a first request was read, or may be now.
+  let hasBegun = Atomic<Bool>(false)
   /// False when libmicrohttpd is about to close it.
   let isOpen = Atomic<Bool>(true)
   private let deadline: Atomic<Int64>
@@ -80,6 +82,12 @@ final class Connection: @unchecked Sendable {
 
   // MARK: Reading
 
+  /// Whether the client has sent something that was not read, or has closed its side.
+  var hasUnread: Bool {
+    var byte: UInt8 = 0
+    return recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) >= 0
+  }
+
   /// From now on libmicrohttpd reads through the gate.
   func beginReceiving() {
     let isKept = keyway_receive_through(descriptor, Unmanaged.passUnretained(self).toOpaque(), receiveRequests)
@@ -97,7 +105,10 @@ final class Connection: @unchecked Sendable {
     let reception = gate.receive(into: buffer) { buffer in
       guard server.mayRead(self) else { return -Int(EAGAIN) }
       let count = keyway_receive(descriptor, buffer.baseAddress, buffer.count)
-      if count > 0 { slot.traffic.count(count) }
+      if count > 0 {
+        slot.traffic.count(count)
+        if !hasBegun.exchange(true, ordering: .relaxed) { server.pacer.begun(now: MonotonicClock.milliseconds) }
+      }
       return count < 0 ? -Int(errno) : count
     }
     if gate.hasPartOfHead, !isRequestUnderWay { beginTime(server.limits) }

@@ -55,10 +55,7 @@ final class ConnectionRegistry: Sendable {
   /// costs a connection that is about to be served a look in vain.
   func wakeUnread() -> Int {
     forEach { connection in
-      var byte: UInt8 = 0
-      guard !connection.isBusy, recv(connection.descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) >= 0 else {
-        return false
-      }
+      guard !connection.isBusy, connection.hasUnread else { return false }
       Self.signal(connection)
       return true
     }

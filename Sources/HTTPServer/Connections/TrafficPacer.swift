@@ -8,6 +8,9 @@ import Synchronization
 ///
 /// libmicrohttpd serves all that is ready in turn, one connection like the other, so without this a client with a
 /// thousand connections would have a thousand times the processors of a client with one.
+///
+/// And has a crowd of new connections begin in slices: libmicrohttpd serves thousands of first requests, once they are
+/// readable, before it looks whether one came on another connection.
 final class TrafficPacer: Sendable {
   /// What a request counts beside its bytes.
   static let requestBytes = 2_048
@@ -21,6 +24,10 @@ final class TrafficPacer: Sendable {
   private let waiting = Locked<[ClientAddress: Deque<Connection>]>([:])
   private let lastAddress = Atomic<Int>(0)
   private let companyUntil = Atomic<Int64>(0)
+  /// The first requests that are read in a tick: together three times as many as two processors serve.
+  private let beginnings = TickQuota(320)
+  /// Whether connections wait that have not begun.
+  private let hasCrowd = Atomic<Bool>(false)
 
   /// Whether connections wait to be read.
   var isEmpty: Bool { waiting.withLock { $0.isEmpty } }
@@ -36,8 +43,10 @@ final class TrafficPacer: Sendable {
       // The first address of all has no company yet.
       if last != 0 { companyUntil.store(now + Self.companyMilliseconds, ordering: .relaxed) }
     }
-    guard slot.traffic.rest(now: now) <= 0, companyUntil.load(ordering: .relaxed) > now else { return true }
+    let hadItsShare = slot.traffic.rest(now: now) <= 0 && companyUntil.load(ordering: .relaxed) > now
+    if !hadItsShare, mayGoOn(connection, now: now) { return true }
     if connection.waitsForTurn.exchange(true, ordering: .relaxed) { return false }
+    if !hadItsShare { hasCrowd.store(true, ordering: .relaxed) }
     let isFirst = waiting.withLock { waiting in
       defer { waiting[slot.address, default: []].append(connection) }
       return waiting.isEmpty
@@ -46,26 +55,52 @@ final class TrafficPacer: Sendable {
     return false
   }
 
+  /// Whether a connection has begun, or may now, or has nothing to begin with.
+  private func mayGoOn(_ connection: Connection, now: Int64) -> Bool {
+    if connection.hasBegun.load(ordering: .relaxed) { return true }
+    // Those that wait come first.
+    if !hasCrowd.load(ordering: .relaxed), beginnings.left(now: now) > 0 { return true }
+    return !connection.hasUnread
+  }
+
+  /// The first bytes of a connection were read.
+  func begun(now: Int64) { beginnings.take(now: now) }
+
   /// Whether a connection of a place may be begun now: not where its address has had its share, and has company.
   func mayBegin(_ slot: ConnectionSlot, now: Int64) -> Bool {
     slot.traffic.rest(now: now) > 0 || companyUntil.load(ordering: .relaxed) <= now
   }
 
-  /// The connections that may be read again, those that have waited longest first.
+  /// The connections that may be read again, those of an address that have waited longest first. The addresses take
+  /// turns, and of connections that have not begun no more may than begin in a tick.
   func goOn(now: Int64) -> [Connection] {
     waiting.withLock { waiting in
       var connections: [Connection] = []
-      for address in Array(waiting.keys) {
-        guard let rest = waiting[address]?.first?.slot.traffic.rest(now: now), rest > 0 else { continue }
-        var turns = 1 + rest / Self.turnBytes
-        while turns > 0, let connection = waiting[address]?.popFirst() {
+      var beginningsLeft = beginnings.left(now: now)
+      var turns: [ClientAddress: Int] = [:]
+      for (address, line) in waiting {
+        guard let rest = line.first?.slot.traffic.rest(now: now), rest > 0 else { continue }
+        turns[address] = 1 + rest / Self.turnBytes
+      }
+      while !turns.isEmpty {
+        for (address, left) in turns {
+          guard left > 0, let connection = waiting[address]?.first,
+            beginningsLeft > 0 || connection.hasBegun.load(ordering: .relaxed)
+          else {
+            turns[address] = nil
+            continue
+          }
+          waiting[address]?.removeFirst()
           connection.waitsForTurn.store(false, ordering: .relaxed)
           guard connection.isOpen.load(ordering: .relaxed) else { continue }
+          if !connection.hasBegun.exchange(true, ordering: .relaxed) { beginningsLeft -= 1 }
           connections.append(connection)
-          turns -= 1
+          turns[address] = left - 1
         }
-        if waiting[address]?.isEmpty ?? true { waiting[address] = nil }
       }
+      for (address, line) in waiting where line.isEmpty { waiting[address] = nil }
+      hasCrowd.store(
+        waiting.contains { $0.value.contains { !$0.hasBegun.load(ordering: .relaxed) } }, ordering: .relaxed)
       return connections
     }
   }

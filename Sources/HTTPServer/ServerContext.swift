@@ -13,7 +13,7 @@ final class ServerContext: Sendable {
   let limiter: ConnectionLimiter
   let registry = ConnectionRegistry()
   let lingering = LingeringCloses()
-  let pacer = TrafficPacer()
+  let pacer: TrafficPacer
   let arrivals: ConnectionArrivals
   /// Has the sweeper look at once.
   let sweeperWake: WakeDescriptor
@@ -44,6 +44,7 @@ final class ServerContext: Sendable {
     self.isLocal = isLocal
     self.logger = logger
     limiter = ConnectionLimiter(limits)
+    pacer = TrafficPacer(beginningsPerSecond: limits.beginningsPerSecond)
     arrivals = ConnectionArrivals(startingAtOnce: AcceptLoop.startingCount(threads: limits.serverThreadCount))
   }
 

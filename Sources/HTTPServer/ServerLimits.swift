@@ -9,6 +9,8 @@ package struct ServerLimits: Sendable {
   package var reservedConnections = 64
   /// How many bytes a second of one address, bodies and answers, are dealt with while others make requests as well.
   package var bytesPerSecond = 268_435_456
+  /// How many connections a second have their first request read, counted by hundredths of a second.
+  package var beginningsPerSecond = 32_000
   /// How much of an answer the kernel takes beyond what it may send at once (`TCP_NOTSENT_LOWAT`).
   package var unsentBytes = 131_072
   /// How much of what a client has sent the kernel keeps until it is read (`SO_RCVBUF`).

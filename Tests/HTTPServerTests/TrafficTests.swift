@@ -19,7 +19,7 @@ import Testing
   }
 
   @Test func aQuotaIsOfATick() {
-    let quota = TickQuota(2)
+    let quota = TickQuota(perSecond: 200)
     #expect(quota.left(now: 1_000) == 2)
     quota.take(now: 1_000)
     quota.take(now: 1_009)
@@ -30,14 +30,21 @@ import Testing
     #expect(quota.left(now: 9_000) == 2)
   }
 
-  @Test func aCrowdOfNewConnectionsIsServedWholeWhileOthersGoOn() throws {
-    let server = try TestServer { _, _ in .response(Response(status: .ok, body: Array("here".utf8))) }
+  /// Slices of three, and a share that is used up at once, alone or not.
+  @Test(arguments: [1, 2]) func aCrowdOfNewConnectionsIsServedWholeWhileOthersGoOn(addresses: Int) throws {
+    let limits = ServerLimits.with {
+      $0.beginningsPerSecond = 300
+      if addresses == 1 { $0.bytesPerSecond = 1 }
+    }
+    let server = try TestServer(limits: limits) { _, _ in .response(Response(status: .ok, body: Array("here".utf8))) }
     let port = server.server.port
     let old = try WireConnection(SocketAddress(port: port))
     #expect(try old.exchange(WireRequest("GET", "/")).status == 200)
-    // Several ticks' worth, of two addresses, all of which have sent their requests before the first answer is read.
-    let crowd = try (0..<600).map { try WireConnection(SocketAddress(port: port, from: "127.0.0.\(1 + $0 % 2)")) }
-    for _ in 0..<3 {
+    let crowd = try (0..<200).map {
+      try WireConnection(SocketAddress(port: port, from: "127.0.0.\(1 + $0 % addresses)"))
+    }
+    // All send before the first answer is read. The second time they have begun.
+    for _ in 0..<2 {
       for connection in crowd { try connection.send(WireRequest("GET", "/")) }
       #expect(try old.exchange(WireRequest("GET", "/")).status == 200)
       for connection in crowd {

@@ -7,9 +7,9 @@ final class TickQuota: Sendable {
   private let used = Atomic<Int>(0)
   private let tick = Atomic<Int64>(0)
 
-  /// Of so many times a tick.
-  init(_ limit: Int) {
-    self.limit = limit
+  /// Of so many times a second, and at least one a tick.
+  init(perSecond count: Int) {
+    limit = max(1, count / Int(1_000 / TrafficShare.tickMilliseconds))
   }
 
   /// How often it may still happen in the tick of a moment, in milliseconds.

@@ -24,10 +24,15 @@ final class TrafficPacer: Sendable {
   private let waiting = Locked<[ClientAddress: Deque<Connection>]>([:])
   private let lastAddress = Atomic<Int>(0)
   private let companyUntil = Atomic<Int64>(0)
-  /// The first requests that are read in a tick: together three times as many as two processors serve.
-  private let beginnings = TickQuota(320)
+  /// The first requests that may be read.
+  private let beginnings: TickQuota
   /// Whether connections wait that have not begun.
   private let hasCrowd = Atomic<Bool>(false)
+
+  /// One that has so many connections begin in a second.
+  init(beginningsPerSecond: Int) {
+    beginnings = TickQuota(perSecond: beginningsPerSecond)
+  }
 
   /// Whether connections wait to be read.
   var isEmpty: Bool { waiting.withLock { $0.isEmpty } }
@@ -43,7 +48,7 @@ final class TrafficPacer: Sendable {
       // The first address of all has no company yet.
       if last != 0 { companyUntil.store(now + Self.companyMilliseconds, ordering: .relaxed) }
     }
-    let hadItsShare = slot.traffic.rest(now: now) <= 0 && companyUntil.load(ordering: .relaxed) > now
+    let hadItsShare = slot.traffic.rest(now: now) <= 0 && hasCompany(now: now)
     if !hadItsShare, mayGoOn(connection, now: now) { return true }
     if connection.waitsForTurn.exchange(true, ordering: .relaxed) { return false }
     if !hadItsShare { hasCrowd.store(true, ordering: .relaxed) }
@@ -68,24 +73,27 @@ final class TrafficPacer: Sendable {
 
   /// Whether a connection of a place may be begun now: not where its address has had its share, and has company.
   func mayBegin(_ slot: ConnectionSlot, now: Int64) -> Bool {
-    slot.traffic.rest(now: now) > 0 || companyUntil.load(ordering: .relaxed) <= now
+    slot.traffic.rest(now: now) > 0 || !hasCompany(now: now)
   }
+
+  private func hasCompany(now: Int64) -> Bool { companyUntil.load(ordering: .relaxed) > now }
 
   /// The connections that may be read again, those of an address that have waited longest first. The addresses take
   /// turns, and of connections that have not begun no more may than begin in a tick.
   func goOn(now: Int64) -> [Connection] {
     waiting.withLock { waiting in
       var connections: [Connection] = []
-      var beginningsLeft = beginnings.left(now: now)
       var turns: [ClientAddress: Int] = [:]
       for (address, line) in waiting {
-        guard let rest = line.first?.slot.traffic.rest(now: now), rest > 0 else { continue }
-        turns[address] = 1 + rest / Self.turnBytes
+        guard let slot = line.first?.slot else { continue }
+        let rest = slot.traffic.rest(now: now)
+        // One that is alone is not held up by its share.
+        turns[address] = hasCompany(now: now) ? rest > 0 ? 1 + rest / Self.turnBytes : nil : line.count
       }
       while !turns.isEmpty {
         for (address, left) in turns {
           guard left > 0, let connection = waiting[address]?.first,
-            beginningsLeft > 0 || connection.hasBegun.load(ordering: .relaxed)
+            beginnings.left(now: now) > 0 || connection.hasBegun.load(ordering: .relaxed)
           else {
             turns[address] = nil
             continue
@@ -93,7 +101,7 @@ final class TrafficPacer: Sendable {
           waiting[address]?.removeFirst()
           connection.waitsForTurn.store(false, ordering: .relaxed)
           guard connection.isOpen.load(ordering: .relaxed) else { continue }
-          if !connection.hasBegun.exchange(true, ordering: .relaxed) { beginningsLeft -= 1 }
+          if !connection.hasBegun.exchange(true, ordering: .relaxed) { begun(now: now) }
           connections.append(connection)
           turns[address] = left - 1
         }

@@ -114,6 +114,12 @@ extension Settings {
       come together with those of others; counted by hundredths of a second. An address that is alone is not held up
       """),
     SettingLimit(
+      "connections.beginningsPerSecond", of: .server,
+      """
+      is read later: the first request of a connection, in turns of their addresses, so that a crowd does not keep the \
+      next request of any other connection waiting; counted by hundredths of a second
+      """),
+    SettingLimit(
       "connections.unsentBytes", of: .request,
       """
       stays with the server until the kernel has sent what it has: this much an answer that nobody reads takes, \

@@ -83,6 +83,9 @@ extension Settings {
     .number(
       "connections.bytesPerSecond", \.api.server.bytesPerSecond, 1 << 20...1 << 40,
       "what one address may send and ask for while others do"),
+    .number(
+      "connections.beginningsPerSecond", \.api.server.beginningsPerSecond, 100...10_000_000,
+      "connections that send their first request"),
     .number("connections.unsentBytes", \.api.server.unsentBytes, 4096...1 << 30, "an answer's bytes with the kernel"),
     .number("connections.unreadBytes", \.api.server.unreadBytes, 4096...1 << 30, "unread bytes with the kernel"),
     .number("request.headerBytes", \.api.server.headerBytes, 1024...65_536, "the head of a request"),

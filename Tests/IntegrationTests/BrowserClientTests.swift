@@ -55,6 +55,9 @@ struct BrowserClientTests {
   @Test("Elements show text alone, end with their element, and are invisible cells out of sight")
   func elements() throws { try run("elements.py", [PackageFolder.keyway], seconds: 120) }
 
+  @Test("A page that the browser keeps for Back has no stream meanwhile, and shows what there is when it is back")
+  func back() throws { try run("back.py", [PackageFolder.keyway], seconds: 120) }
+
   private func run(_ script: String, _ arguments: [String], seconds: Double) throws {
     let browser = try ChildProcess.start(
       PackageFolder.python, [PackageFolder.script("browser/" + script)] + arguments, environment: Self.environment)

@@ -50,10 +50,11 @@ def free_port():
 
 
 class Server:
-    """`keyway serve` on a store of its own."""
+    """`keyway serve` on a store of its own, with pages of the folder `public`, where there is one."""
 
-    def __init__(self, program):
+    def __init__(self, program, public=None):
         self.program = program
+        self.public = public
         self.folder = tempfile.mkdtemp(prefix="keyway-browser-")
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -64,6 +65,8 @@ class Server:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("KEYWAY_")}
         arguments = ["serve", "--port", str(self.port), "--schema", self.folder + "/schema.yaml", "--set", "seed=none",
                      "--store", self.folder + "/store", "--set", "heartbeat.seconds=1"]
+        if self.public:
+            arguments += ["--public", self.public]
         with open(self.folder + "/log", "ab") as log:
             self.process = subprocess.Popen([self.program] + arguments, env=environment, stdout=log, stderr=log)
 

@@ -6,11 +6,12 @@ struct BenchQueriesCommand: ParsableCommand {
     commandName: "queries",
     abstract: "Times commits with live queries in this process, and how they grow with rows and with queries.",
     discussion: """
-      First commits that move one row each, over results of 10, 1,000 and 100,000 rows: ordered by a key, and filtered
-      and ordered through a relationship. Then commits beside 1 and 10,000 queries that they do not touch, and commits
-      that concern 1 and 1,000 streams of one query, until their bytes are handed to the threads of the sockets. Several
-      rounds; the best counts. Beside each figure stands what the same commit costs without queries, which is not
-      subtracted. The ratio is of the largest number to the smallest.
+      First commits that move one row each, over results of 10, 1,000 and 100,000 rows: ordered by a key, filtered and
+      ordered through a relationship, and from section to section with aggregates of each. Then commits beside 1 and
+      10,000 queries that they do not touch, and commits that concern 1 and 1,000 streams of one query, until their
+      bytes are handed to the threads of the sockets. Several rounds; the best counts. Beside each figure stands what
+      the same commit costs without queries, which is not subtracted. The ratio is of the largest number to the
+      smallest.
       """)
 
   @Option(help: "How many commits each figure is taken over.")

@@ -15,6 +15,7 @@ struct EmployeeModel {
           salary:     { type: integer }
           age:        { type: integer }
           state:      { type: string }
+          team:       { type: integer }
           department: { toOne: Department, inverse: employees }
       Department:
         keys:
@@ -38,7 +39,7 @@ struct EmployeeModel {
         employees[number],
         [
           "salary": .integer(Int64(number)), "age": .integer(Int64(number % 70)), "state": .string("here"),
-          "department": .reference(department),
+          "team": .integer(Int64(Self.team(of: number))), "department": .reference(department),
         ])
     }
     for transaction in creations { _ = try model.commit(transaction) }
@@ -48,6 +49,12 @@ struct EmployeeModel {
   static func department(of employee: Int, among count: Int) -> Int {
     count < 100 ? employee * 100 / count : employee % 100
   }
+
+  /// How many teams the employees are in.
+  static let teamCount = 10
+
+  /// The team that an employee begins in.
+  static func team(of employee: Int) -> Int { employee % teamCount }
 
   /// Adds a watcher of a query.
   mutating func watch(_ words: Query.Words, watcher: UInt64) throws {

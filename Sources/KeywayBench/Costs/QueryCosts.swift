@@ -13,6 +13,7 @@ struct QueryCosts {
   enum Moving: String, CaseIterable {
     case sorted = "one row moves, sort"
     case filteredThroughToOne = "one row moves, filter and sort through a to-one"
+    case aggregated = "one row moves to another of ten sections, each with three aggregates"
   }
 
   /// Queries that no commit touches.
@@ -69,8 +70,19 @@ struct QueryCosts {
   private func time(_ subject: Moving, rows count: Int, isWatched: Bool) throws -> Double {
     var model = try EmployeeModel(employees: count, departments: Self.departmentCount)
     if isWatched { try model.watch(words(subject), watcher: 0) }
-    var places = (0..<count).map { subject == .sorted ? $0 : EmployeeModel.department(of: $0, among: count) }
-    let span = subject == .sorted ? count : Self.departmentCount
+    var places = (0..<count).map { number in
+      switch subject {
+      case .sorted: number
+      case .filteredThroughToOne: EmployeeModel.department(of: number, among: count)
+      case .aggregated: EmployeeModel.team(of: number)
+      }
+    }
+    let span =
+      switch subject {
+      case .sorted: count
+      case .filteredThroughToOne: Self.departmentCount
+      case .aggregated: EmployeeModel.teamCount
+      }
     return try CostMeasurement.nanoseconds(each: commits, notifications: isWatched ? commits : 0) { change in
       // Spread over all rows, whatever their number, and in an order in which each passes some others.
       let number = change * 7927 % count
@@ -81,6 +93,7 @@ struct QueryCosts {
       case .filteredThroughToOne:
         let department = Value.reference(model.departments[places[number]])
         return try model.commit(.set(employee, keyPath: "department", department))
+      case .aggregated: return try model.commit(.set(employee, keyPath: "team", .integer(Int64(places[number]))))
       }
     }
   }
@@ -89,9 +102,15 @@ struct QueryCosts {
     var words = Query.Words(entity: "Employee")
     words.sort = "salary"
     words.keys = ["salary", "department"]
-    if subject == .filteredThroughToOne {
+    switch subject {
+    case .sorted: break
+    case .filteredThroughToOne:
       words.filter = "department.budget > 0"
       words.sort = "department.name,salary"
+    case .aggregated:
+      words.keys = ["salary", "team"]
+      words.section = "team"
+      words.aggregate = "@count,@sum.salary,@max.salary"
     }
     return words
   }

@@ -8,8 +8,8 @@ package struct BenchCommand: AsyncParsableCommand {
     abstract: "Measures a running server, or the model in this process.",
     subcommands: [
       BenchFanoutCommand.self, BenchSlowReadersCommand.self, BenchReconnectCommand.self, BenchSpreadCommand.self,
-      BenchModelCommand.self, BenchQueriesCommand.self, BenchDurableCommand.self, BenchRecoveryCommand.self,
-      BenchCrashCommand.self, BenchNeighbourCommand.self,
+      BenchModelCommand.self, BenchQueriesCommand.self, BenchLeasesCommand.self, BenchDurableCommand.self,
+      BenchRecoveryCommand.self, BenchCrashCommand.self, BenchNeighbourCommand.self,
     ])
 
   /// The command before its arguments are read.

@@ -23,6 +23,8 @@ final class Publishers: Sendable {
     var address: SocketAddress
     /// The key paths that are set.
     var paths: [String]
+    /// The request that sets one of them to a message.
+    var request: @Sendable (_ path: String, _ message: String) -> WireRequest = WireRequest.setting
     /// What the order in which they are set comes from; nil for in turn.
     var seed: UInt64?
     var connections = 1
@@ -125,7 +127,7 @@ final class Publishers: Sendable {
       let value = values[Int(place)]
       // Numbers grow strictly, also where the clock is coarse: subscribers count on it.
       last = max(MonotonicClock.now(), last + 1)
-      try connection.must(.setting(plan.paths[value], WireRequest.message(last, sizeBytes: plan.sizeBytes)))
+      try connection.must(plan.request(plan.paths[value], WireRequest.message(last, sizeBytes: plan.sizeBytes)))
       ledger.note(value, last)
       let end = MonotonicClock.now()
       state.withLock {

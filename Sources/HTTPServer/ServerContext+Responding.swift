@@ -68,7 +68,11 @@ extension ServerContext {
       access.answered(response)
       access.end()
     }
-    let bytes = ClosingAnswer.bytes(response, id: id, hasBody: hasBody)
+    close(connection, behind: ClosingAnswer.bytes(response, id: id, hasBody: hasBody))
+  }
+
+  /// Sends the last bytes of a connection, past libmicrohttpd, which then closes its descriptor.
+  private func close(_ connection: Connection, behind bytes: [UInt8]) {
     let sent = bytes.withUnsafeBytes {
       Glibc.send(connection.descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
     }
@@ -89,8 +93,7 @@ extension ServerContext {
   ) -> Bool {
     guard method != .head else {
       hub.abandon(stream)
-      connection.exchange.responded()
-      return send(Response(status: .ok, fields: fields), connection, mhdConnection)
+      return sendHead(ofStream: fields, on: connection, version)
     }
     let descriptor = fcntl(connection.descriptor, F_DUPFD_CLOEXEC, 0)
     guard descriptor >= 0 else {
@@ -108,6 +111,15 @@ extension ServerContext {
         head: StreamHead.bytes(fields, version: version, requestID: connection.requestID), slot: connection.slot,
         access: connection.access))
     connection.access = nil
+    return false
+  }
+
+  /// Sends what a stream begins with and ends the connection, past libmicrohttpd, which would name a length, or send a
+  /// chunk behind the head.
+  func sendHead(ofStream fields: HTTPFields, on connection: Connection, _ version: HTTPVersion) -> Bool {
+    connection.exchange.responded()
+    connection.access?.record.status = 200
+    close(connection, behind: StreamHead.bytes(fields, version: version, requestID: connection.requestID))
     return false
   }
 

@@ -33,7 +33,11 @@ import Testing
     let test = try TestServer.streaming()
     let client = try test.client()
     client.send("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")
-    #expect(client.read(until: "\r\n\r\n").contains("Content-Type: text/event-stream"))
+    let head = client.read(until: "\r\n\r\n")
+    #expect(head.contains("Content-Type: text/event-stream"))
+    // A stream has none, and nothing follows the head.
+    #expect(!head.contains("Content-Length"))
+    #expect(client.readToEnd() == "" && client.isAtEnd)
     #expect(await test.listener.next(1) == [.clientGone])
   }
 

@@ -6,8 +6,10 @@ package struct Response: Sendable {
   package var status: HTTPResponse.Status
   /// The fields to send. `Date` and `Content-Length` are the server's: such fields are not sent from here.
   package var fields: HTTPFields
-  /// The content. It is counted but not sent for HEAD, and neither with status 204 or 304.
+  /// The content. Its length is told and it is not sent for HEAD; with status 204 neither.
   package var body: [UInt8]
+  /// The length of the content that a `304` stands for, which is told and not sent; `body` is empty then.
+  package private(set) var withheldCount: Int?
   /// The content where it is part of a file; `body` is empty then.
   package var file: FileContent?
   /// What the client was granted for the body while it was made, which goes over to the server that sends it; without
@@ -21,6 +23,19 @@ package struct Response: Sendable {
     self.status = status
     self.fields = fields
     self.body = body
+  }
+
+  /// `304 Not Modified` in the place of this response: with its fields, but for the type of its content, and with the
+  /// length of its content (RFC 9110 §8.6, §15.4.5).
+  package consuming func notModified() -> Response {
+    fields[.contentType] = nil
+    return Response(notModified: fields, contentCount: contentCount)
+  }
+
+  /// `304 Not Modified` with these fields, of a resource whose content has so many bytes.
+  package init(notModified fields: HTTPFields, contentCount: Int) {
+    self.init(status: .notModified, fields: fields)
+    withheldCount = contentCount
   }
 
   /// How many bytes the content has.

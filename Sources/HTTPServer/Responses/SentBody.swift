@@ -16,6 +16,9 @@ final class SentBody {
   /// `withUnsafeBytes` because an array of bytes is one block of the heap behind a reference, which stays in place
   /// until it is changed or released: `bytes` is constant, and the object keeps it until libmicrohttpd lets go.
   static func makeResponse(of response: Response) -> OpaquePointer? {
+    if let count = response.withheldCount {
+      return MHD_create_response_from_callback(UInt64(count), 1, readNothing, nil, nil)
+    }
     guard response.body.count > MemoryLedger.uncountedBytes else {
       return response.body.withUnsafeBytes { bytes in
         MHD_create_response_from_buffer(
@@ -32,6 +35,12 @@ final class SentBody {
     return queueable
   }
 }
+
+/// What is withheld is not read; libmicrohttpd wants a function for it nevertheless. Gives its
+/// `MHD_CONTENT_READER_END_WITH_ERROR`, a macro with a cast, which Swift does not import.
+private func readNothing(
+  _ context: UnsafeMutableRawPointer?, _ position: UInt64, _ buffer: UnsafeMutablePointer<CChar>?, _ size: Int
+) -> Int { -2 }
 
 /// libmicrohttpd has sent the body, or its client is gone. On any of its threads.
 private func releaseSentBody(_ body: UnsafeMutableRawPointer?) {

@@ -94,13 +94,9 @@ struct GuardedObject {
     let isKnown = try ifNoneMatch.map { text throws(Problem) in
       try EntityTagCondition(text, header: "If-None-Match").names(tag, weakly: true)
     }
-    if isKnown == true {
-      return Response(
-        status: .notModified, fields: [.eTag: "\"\(tag)\"", .keywayCursor: cursor.description])
-    }
     var response = Response.json(bytes, cursor: cursor)
     response.fields[.eTag] = "\"\(tag)\""
-    return response
+    return isKnown == true ? response.notModified() : response
   }
 }
 

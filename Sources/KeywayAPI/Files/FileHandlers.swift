@@ -82,7 +82,9 @@ struct FileHandlers: Sendable {
 
   private func file(named name: String, _ request: borrowing Request) throws(Problem) -> Response {
     guard let file = files[name] else { throw Self.notFound }
-    var response = try Self.unchanged(file.tag, request) ?? Response(status: .ok, body: file.bytes)
+    let isUnchanged = try Self.isUnchanged(file.tag, request)
+    var response =
+      isUnchanged ? Response(notModified: [:], contentCount: file.bytes.count) : Response(status: .ok, body: file.bytes)
     response.fields[.eTag] = "\"\(file.tag)\""
     response.fields[.cacheControl] = "no-cache"
     if response.status == .ok { response.fields[.contentType] = MediaType.of(name) }
@@ -91,18 +93,15 @@ struct FileHandlers: Sendable {
     return response
   }
 
-  /// `304 Not Modified`, where the client has this version (RFC 9110 §13.1.2). Throws `stale-revision` where it wants
-  /// another one.
-  private static func unchanged(_ tag: String, _ request: borrowing Request) throws(Problem) -> Response? {
+  /// Whether the client has this version (RFC 9110 §13.1.2). Throws `stale-revision` where it wants another one.
+  private static func isUnchanged(_ tag: String, _ request: borrowing Request) throws(Problem) -> Bool {
     if let text = request.header(.ifMatch),
       try !EntityTagCondition(text, header: "If-Match").matches(tag, strongly: true)
     {
       throw Problem(.staleRevision, "the file is not the one that If-Match names").with(.eTag, "\"\(tag)\"")
     }
-    guard let text = request.header(.ifNoneMatch),
-      try EntityTagCondition(text, header: "If-None-Match").matches(tag, strongly: false)
-    else { return nil }
-    return Response(status: .notModified)
+    guard let text = request.header(.ifNoneMatch) else { return false }
+    return try EntityTagCondition(text, header: "If-None-Match").matches(tag, strongly: false)
   }
 
   // MARK: An application's files
@@ -121,8 +120,8 @@ struct FileHandlers: Sendable {
       var descriptor: Int32? = file.descriptor
       defer { if let descriptor { close(descriptor) } }
       var response =
-        if let unchanged = try Self.unchanged(file.tag, request) {
-          unchanged
+        if try Self.isUnchanged(file.tag, request) {
+          Response(notModified: [:], contentCount: file.count)
         } else {
           try content(of: file, &descriptor, request)
         }

@@ -89,7 +89,7 @@ struct IdempotentHandlers: Sendable {
             return response
           })
       }
-    case .stream:
+    case .stream, .streamHead:
       assertionFailure("a write answers with a response")
       store.abandon(key)
       return response

@@ -47,8 +47,8 @@ struct KeyPathHandlers: Sendable {
         latest = max(latest, reading.latest)
       }
       let tag = store.cursor(latest)
-      if try EntityTagCondition.isNotModified(ifNoneMatch, tag) { return .notModified(tag: tag, cursor: cursor) }
-      return .json(try Self.json(paths, values, budget), tag: tag, cursor: cursor)
+      let response = Response.json(try Self.json(paths, values, budget), tag: tag, cursor: cursor)
+      return try EntityTagCondition.isNotModified(ifNoneMatch, tag) ? response.notModified() : response
     }
   }
 

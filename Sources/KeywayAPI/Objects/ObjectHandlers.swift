@@ -36,17 +36,16 @@ struct ObjectHandlers: Sendable {
         }
         let tag = target["expand"] == nil ? store.cursor(state.revision(of: reference)) : nil
         try budget.check()
-        if let tag, try EntityTagCondition.isNotModified(ifNoneMatch, tag) {
-          return .notModified(tag: tag, cursor: cursor)
-        }
         try ObjectEncoder(state: state, guarded: guarded, entity: record.entity, target: target, budget: budget)
           .append(reference, to: &bytes)
-        return .json(bytes, tag: tag, cursor: cursor)
+        let response = Response.json(bytes, tag: tag, cursor: cursor)
+        guard let tag, try EntityTagCondition.isNotModified(ifNoneMatch, tag) else { return response }
+        return response.notModified()
       }
       let tag = store.cursor(state.appendJSON(of: reference, record, to: &bytes, upTo: budget.byteLimit))
       try budget.check(bytes)
-      if try EntityTagCondition.isNotModified(ifNoneMatch, tag) { return .notModified(tag: tag, cursor: cursor) }
-      return .json(bytes, tag: tag, cursor: cursor)
+      let response = Response.json(bytes, tag: tag, cursor: cursor)
+      return try EntityTagCondition.isNotModified(ifNoneMatch, tag) ? response.notModified() : response
     }
   }
 

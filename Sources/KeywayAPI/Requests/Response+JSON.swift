@@ -42,11 +42,6 @@ extension Response {
     guard bytes.count > limits.answerBytes else { return json(bytes, status: status, tag: tag) }
     return Response(status: status, fields: [.eTag: tag.entityTag])
   }
-
-  /// `304 Not Modified`, with what a client may want to know of the resource (RFC 9110 §15.4.5).
-  static func notModified(tag: Cursor, cursor: Cursor) -> Response {
-    Response(status: .notModified, fields: [.eTag: tag.entityTag, .keywayCursor: cursor.description])
-  }
 }
 
 extension Store {

@@ -120,6 +120,7 @@ extension String {
     }
     let tag = try #require(get([:])["ETag"])
     #expect(try get(["If-None-Match": tag]).status == 304)
+    #expect(try get(["If-None-Match": tag])["Content-Length"] == get([:])["Content-Length"])
     #expect(try get(["If-None-Match": tag, "Range": "bytes=0-1"]).status == 304)
     let part = try get(["Range": "bytes=2-4", "If-Range": tag])
     #expect(part.status == 206 && part.text == "234" && part["Content-Range"] == "bytes 2-4/10")

@@ -13,6 +13,21 @@ struct ConditionTests {
     try #require(server.client.must("GET", target)["ETag"])
   }
 
+  @Test(
+    "A 304 names the length that the content has, and no other; so does HEAD",
+    arguments: [
+      "/v1/objects/Account/1", "/v1/objects/Account/1?keys=balance", "/v1/objects/Account/1/balance",
+      "/v1/objects/Account/1/balance,owner.lastName", "/keyway.js",
+    ])
+  func length(target: String) throws {
+    let whole = try server.client.must("GET", target)
+    #expect(whole["Content-Length"] == "\(whole.body.count)" && !whole.body.isEmpty)
+    let unchanged = try server.client.send("GET", target, ["If-None-Match": try tag(target)])
+    #expect(unchanged.status == 304 && unchanged["Content-Length"] == whole["Content-Length"])
+    #expect(unchanged["Content-Type"] == nil)
+    #expect(try server.client.send("HEAD", target)["Content-Length"] == whole["Content-Length"])
+  }
+
   @Test("If-None-Match of the present tag is 304 without a body, also weak, in a list, and as *")
   func notModified() throws {
     let tag = try tag(path)

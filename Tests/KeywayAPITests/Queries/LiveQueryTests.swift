@@ -172,7 +172,7 @@ struct LiveQueryTests {
     #expect(results.json["count"].whole == 3)
     let head = try server.client.send("HEAD", target, ["Accept": "text/event-stream"])
     #expect(head.status == 200)
-    #expect(head["Content-Type"] == "text/event-stream; charset=utf-8")
+    #expect(head["Content-Type"] == "text/event-stream; charset=utf-8" && head["Content-Length"] == nil)
     #expect(try server.client.send("GET", target, ["Accept": "text/html"]).status == 406)
     #expect(try Deadline().awaits { try server.client.json("/v1/status")["streams"].whole == 0 })
   }

@@ -95,13 +95,31 @@ package final class StreamRegistry: StorePublisher, Sendable {
     // Asked before the reports are looked at: a stream that missed something up to here has said so by now.
     let settled = StreamPosition(rawValue: services.hub.settledPosition).revision
     let firstMissed = lagReports.withLock { $0.values.min() }
-    let deliveries = contents.withLock { contents in
+    let position = StreamPosition.commit(revision).rawValue
+    contents.withLock { contents in
       if !contents.batchBytes.isEmpty { contents.batchBytes = [:] }
-      return queryEvents.isEmpty
-        ? events.compactMap { delivery(of: $0, &contents) } : self.deliveries(of: events, queryEvents, &contents)
+      if queryEvents.isEmpty {
+        post(events, position, &contents)
+      } else {
+        services.hub.post(deliveries(of: events, queryEvents, &contents), position: position)
+      }
     }
-    services.hub.post(deliveries, position: StreamPosition.commit(revision).rawValue)
     return min(settled, firstMissed?.lastNotified ?? settled)
+  }
+
+  /// How many deliveries the hub is given at once: its threads send these while the next are encoded.
+  private static let deliveriesAtOnce = 256
+
+  /// Encodes events and hands them to the hub.
+  private func post(_ events: [ObserverEvent], _ position: UInt64, _ contents: inout Contents) {
+    var deliveries: [Delivery] = []
+    for event in events {
+      if let delivery = delivery(of: event, &contents) { deliveries.append(delivery) }
+      guard deliveries.count >= Self.deliveriesAtOnce else { continue }
+      services.hub.post(deliveries, position: nil)
+      deliveries.removeAll(keepingCapacity: true)
+    }
+    services.hub.post(deliveries, position: position)
   }
 
   private func delivery(of event: ObserverEvent, _ contents: inout Contents) -> Delivery? {

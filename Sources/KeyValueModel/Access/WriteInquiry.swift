@@ -185,6 +185,15 @@ struct WriteInquiry {
     }
   }
 
+  /// The keys that the writer may not set, of an object whose document an operation replaces as a whole: which of them
+  /// it sets shows only when it is applied.
+  func closedKeys(to operation: Operation, in present: borrowing ModelState) -> Set<Int> {
+    guard case .jsonPatch(let reference, let patch) = operation, patch.touchesDocument,
+      let entity = present.record(reference)?.entity
+    else { return [] }
+    return Set(entity.rules.keys.keys.filter { !access.maySet($0, of: entity) })
+  }
+
   /// What a patch only reads may not be told by whether it can be applied.
   private func askKeys(of patch: JSONPatch, _ reference: Reference, in schema: Schema) throws(ModelError) {
     try askKeys(patch.touchedMembers, reference, in: schema)
@@ -329,7 +338,8 @@ struct WriteInquiry {
     return error
   }
 
-  private static func forbidden(_ key: Int, of entity: Entity, _ reference: Reference) -> ModelError {
+  /// The refusal to set a key.
+  static func forbidden(_ key: Int, of entity: Entity, _ reference: Reference) -> ModelError {
     let name = entity.keys[key].name
     return ModelError(.forbidden, "no rule lets you set '\(name)'", object: reference, keyPath: name)
   }

@@ -17,10 +17,11 @@ struct ObjectPatch: Sendable {
   let steps: Int
 
   /// Applies a patch to an object as `GET` gives it, without the keys that are `hidden` from who asks; each key that
-  /// the patch names is set to what becomes of it.
+  /// the patch names is set to what becomes of it. Throws `forbidden` where it replaces the document as a whole by one
+  /// that has a hidden key, or another value of a key in `closed`.
   init(
     _ patch: JSONPatch, of reference: Reference, _ record: ObjectRecord, in state: borrowing ModelState,
-    budget: TransactionBudget, without hidden: Set<Int> = []
+    budget: TransactionBudget, without hidden: Set<Int> = [], closed: Set<Int> = []
   ) throws(ModelError) {
     let document = Self.document(of: record, reference, in: state, named: patch.namedMembers, without: hidden)
     let named = Value.object(document).textBytes
@@ -41,6 +42,11 @@ struct ObjectPatch: Sendable {
         .invalidValue, "the patch makes \(application.document.kind) of the object", object: reference)
     }
     let changes = Self.changes(by: patch, of: record.entity, document, result)
+    for name in changes.members.keys {
+      guard let key = record.entity.indexOfKey(name) else { continue }
+      if hidden.contains(key) { throw Viewer.hiding(name, of: reference) }
+      if closed.contains(key) { throw WriteInquiry.forbidden(key, of: record.entity, reference) }
+    }
     settings = try record.entity.settings(changes, of: reference).map { index, value in
       // A removed key has no value; a collection without value has no members.
       let isEmptied = result[record.entity.keys[index].name] == nil && record.entity.keys[index].isToMany
@@ -70,9 +76,9 @@ struct ObjectPatch: Sendable {
     of record: ObjectRecord, _ reference: Reference, in state: borrowing ModelState, named: Set<String>?,
     without hidden: Set<Int>
   ) -> JSONObject {
-    var document: JSONObject = [
-      "@ref": .string(reference.text), "@revision": .integer(Int64(clamping: record.revision)),
-    ]
+    var document: JSONObject = ["@ref": .string(reference.text)]
+    // It moves for what is hidden, too.
+    if hidden.isEmpty { document["@revision"] = .integer(Int64(clamping: record.revision)) }
     document["@lifetime"] = record.lease?.shown
     for (index, key) in record.entity.keys.enumerated() where named?.contains(key.name) ?? true {
       if hidden.contains(index) { continue }
@@ -96,7 +102,11 @@ struct ObjectPatch: Sendable {
     for (name, value) in document.members where result[name] == nil && entity.stores(name) {
       if !value.isNull, value != .array([]) { changes[name] = .null }
     }
-    for (name, value) in result.members where document[name] != value { changes[name] = value }
+    for (name, value) in result.members where document[name] != value {
+      // A number has no fraction in JSON where it is whole, and is read as an integer there.
+      if document[name]?.json == value.json { continue }
+      changes[name] = value
+    }
     return changes
   }
 }

@@ -13,7 +13,7 @@ extension ObjectWriter {
     } else {
       patched = try ObjectPatch(
         patch, of: reference, record, in: editor.state, budget: editor.budget,
-        without: keysLeftAlone)
+        without: keysLeftAlone, closed: closedKeys)
       editor.budget.spend(patched.steps)
     }
     isChecked = patched.isChecked

@@ -6,6 +6,8 @@ struct ObjectWriter {
   /// The keys that a `put` does not give their defaults and that a JSON patch does not know, because who writes may not
   /// read them.
   var keysLeftAlone: Set<Int> = []
+  /// The keys that a JSON patch of the whole document may not set.
+  var closedKeys: Set<Int> = []
 
   /// Makes an object. `heldBy` is a key that is about to be set from its other side, and
   /// that may be null until then.

@@ -70,6 +70,7 @@ struct TransactionApplication {
     // The first meets the state of before the transaction, of which it was asked already.
     if index > 0 { try asked.ask(operation, index, former: former, present: state, in: state.schema) }
     writer.keysLeftAlone = asked.keysLeftAlone(by: operation, in: state)
+    writer.closedKeys = asked.closedKeys(to: operation, in: state)
     inquiry = asked
   }
 

@@ -25,6 +25,19 @@ struct ObjectPatchTests {
       "Item/1", #"{"size":5,"notes":{"a":[1,2,{"b":null}]},"list":["Item/2","Item/3"],"tags":["x","z"]}"#)
   }
 
+  @Test("A document that is replaced by what GET gives sets nothing, computed numbers included")
+  mutating func wholeAsRead() throws {
+    var fixture = try Fixture(
+      "entities: {Item: {keys: {size: {type: number}, half: {type: number, computed: 'size / 2.0'}}}}")
+    try fixture.create("Item/1", #"{"size":10}"#)
+    let commit = try fixture.commit(
+      .jsonPatch("Item/1", #"[{"op":"replace","path":"","value":{"@ref":"Item/1","size":10,"half":5}}]"#))
+    #expect(commit.steps.allSatisfy { if case .change(let changes) = $0.kind { changes.isEmpty } else { true } })
+    #expect(
+      throws: ModelError.self,
+      performing: { try fixture.commit(.jsonPatch("Item/1", #"[{"op":"replace","path":"/half","value":5}]"#)) })
+  }
+
   @Test(
     "Each key that the patch names is set as a whole, in the order in which they are named",
     arguments: [

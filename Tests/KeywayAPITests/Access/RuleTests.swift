@@ -173,6 +173,36 @@ import Tokens
     #expect(try commit([required], bank.ann).problem == "unknown-object")
   }
 
+  @Test(
+    "A JSON Patch of the whole document sets no key that may not be set",
+    arguments: [
+      #"[{"op":"replace","path":"","value":{"text":"u","lock":"x"}}]"#,
+      #"[{"op":"replace","path":"","value":{"text":"u"}}]"#,
+      #"[{"op":"add","path":"","value":{"text":"u","lock":null}}]"#,
+      #"[{"op":"copy","from":"/draft","path":""}]"#, #"[{"op":"move","from":"/draft","path":""}]"#,
+    ])
+  func wholePatches(patch: String) throws {
+    let schema = """
+      entities:
+        Box:
+          access: { read: 'true', update: 'true', keys: { lock: { update: '"chief" in identity.roles' } } }
+          keys: { lock: { type: string }, text: { type: string }, draft: { type: json } }
+      """
+    let body = #"{"lock":"l","text":"t","draft":{"lock":"x"}}"#
+    let box = try GuardedServer(schema: schema, objects: [("Box/1", body)])
+    func send(_ patch: String, _ headers: [String: String]) throws -> WireResponse {
+      try box.client.send(
+        "PATCH", "/v1/objects/Box/1", headers.merging(["Content-Type": "application/json-patch+json"]) { $1 },
+        body: patch)
+    }
+    #expect(try send(patch, box.ann).problem == "forbidden")
+    #expect(try box.json("Box/1", box.admin)["lock"] == .string("l"))
+    // One that leaves the key as it is sets it not.
+    let same = #"[{"op":"replace","path":"","value":{"text":"u","lock":"l"}}]"#
+    #expect(try send(same, box.ann).status == 200)
+    #expect(try send(patch.replacing("/draft", with: "/none"), box.bearer("carl", roles: ["chief"])).status != 403)
+  }
+
   @Test("A JSON Patch neither changes nor tests nor copies a key that may not be read")
   func patches() throws {
     let bank = try GuardedServer.bank()
@@ -205,7 +235,12 @@ import Tokens
     #expect(try box.get("Box/1/text", box.ann)["ETag"] != nil)
     #expect(try boxed(#"[{"op":"test","path":"/secret","value":"s"}]"#).status == 403)
     #expect(try boxed(#"[{"op":"copy","from":"/secret","path":"/text"}]"#).status == 403)
+    #expect(try boxed(#"[{"op":"copy","from":"/@revision","path":"/text"}]"#).status == 422)
     #expect(try boxed(#"[{"op":"test","path":"/text","value":"t"}]"#).status == 200)
+    for operation in ["add", "replace"] {
+      let whole = #"[{"op":"\#(operation)","path":"","value":{"secret":"x"}}]"#
+      #expect(try boxed(whole).problem == "forbidden")
+    }
     // The document as a whole is the one that is seen, and a PUT leaves the rest alone.
     #expect(try boxed(#"[{"op":"replace","path":"","value":{"text":"u"}}]"#).status == 200)
     try box.client.must("PUT", "/v1/objects/Box/1", box.ann, body: #"{"text":"v"}"#)

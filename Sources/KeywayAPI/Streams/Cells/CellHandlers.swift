@@ -135,6 +135,8 @@ struct CellHandlers: Sendable {
     guard case .object(let cells)? = body["cells"], body.members.count == 1 else {
       throw Problem(.invalidValue, "the body is {\"cells\":{\"name\":{…}}}")
     }
+    // Names that are ASCII are equal as texts only where they are as members.
+    try StreamServices.checkNames(cells.members.keys)
     return Dictionary(uniqueKeysWithValues: cells.members.map { ($0.key, $0.value) })
   }
 }

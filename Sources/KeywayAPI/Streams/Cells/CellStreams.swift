@@ -128,7 +128,7 @@ package struct CellStreams: Sendable {
   /// there: all or nothing. Gives the cells as they are now.
   package func patchAll(_ bodies: [String: Value], in name: String, _ store: Store) throws(Problem) -> JSONObject {
     let id = try registry.id(of: name)
-    try services.checkNames(bodies)
+    try StreamServices.checkNames(bodies.keys)
     let sorted = bodies.sorted { $0.key < $1.key }.map { (name: $0.key, body: $0.value) }
     let bindings = try registry.contents.withLock { contents throws(Problem) in
       try stream(id, contents).patched(sorted).bindings
@@ -227,7 +227,7 @@ extension StreamServices {
     guard bindings.count <= limits.cells else {
       throw Problem(.tooManyCells, "\(bindings.count) cells; a stream has at most \(limits.cells)")
     }
-    try checkNames(bindings)
+    try Self.checkNames(bindings.keys)
     var parsed: [(name: String, binding: CellBinding)] = []
     for (name, body) in bindings.sorted(by: { $0.key < $1.key }) {
       parsed.append((name, try CellBinding(body, for: viewer)))
@@ -236,8 +236,8 @@ extension StreamServices {
   }
 
   /// Throws where a cell cannot have its name.
-  func checkNames(_ bindings: [String: Value]) throws(Problem) {
-    for name in bindings.keys.sorted() where Reference(entity: "cell", id: name) == nil {
+  static func checkNames(_ names: some Sequence<String>) throws(Problem) {
+    for name in names.sorted() where Reference(entity: "cell", id: name) == nil {
       throw Problem(.invalidValue, "a cell's name is 1 to 128 letters, digits and . _ ~ -, and '\(name)' is not")
     }
   }

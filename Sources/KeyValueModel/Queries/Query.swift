@@ -1,3 +1,5 @@
+import Expressions
+
 /// What a live query asks for (the specification, section 5): the objects of an entity that meet a filter, in an order,
 /// in sections, the first of them or all, and what is shown of each. Two that were written alike are the same.
 package struct Query: Hashable, Sendable {
@@ -21,6 +23,26 @@ package struct Query: Hashable, Sendable {
     /// The query for all objects of an entity, with all their keys.
     package init(entity: String) {
       self.entity = entity
+    }
+
+    /// Equal where both were written alike, scalar by scalar, as CEL compares texts: two filters that Unicode holds for
+    /// equal are met by other objects.
+    package static func == (left: Words, right: Words) -> Bool {
+      left.limit == right.limit && isExact(left.entity, right.entity) && isExact(left.filter, right.filter)
+        && isExact(left.sort, right.sort) && isExact(left.section, right.section)
+        && isExact(left.aggregate, right.aggregate) && left.keys?.count == right.keys?.count
+        && zip(left.keys ?? [], right.keys ?? []).allSatisfy(isExact)
+    }
+
+    private static func isExact(_ left: String?, _ right: String?) -> Bool {
+      left.map { ExactText($0) } == right.map { ExactText($0) }
+    }
+
+    /// Feeds the most of what equality looks at.
+    package func hash(into hasher: inout Hasher) {
+      hasher.combine(ExactText(entity))
+      for text in [filter, sort, section] { hasher.combine(text.map { ExactText($0) }) }
+      hasher.combine(limit)
     }
   }
 

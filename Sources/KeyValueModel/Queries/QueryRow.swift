@@ -32,6 +32,11 @@ package final class QueryRow: Sendable {
     QuerySection.isSame(section, other.section) && rank.isSame(as: other.rank)
   }
 
+  /// Whether the same is shown of both, as JSON writes it.
+  package func showsTheSame(as other: QueryRow) -> Bool {
+    shown.count == other.shown.count && zip(shown, other.shown).allSatisfy { $0.isWrittenAlike($1) }
+  }
+
   func precedes(_ other: QueryRow) -> Bool { order.precedes(rank, other.rank) }
 }
 

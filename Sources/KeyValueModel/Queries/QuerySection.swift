@@ -4,10 +4,10 @@ package final class QuerySection: Sendable {
   package var name: Value { key.value }
   private let key: ValueOrder.Key
 
-  /// The section of a value. Of JSON objects that are the same but for the order of their members, one stands for all,
-  /// so that its name does not depend on which came first.
+  /// The section of a value. Of values that are equal and written in several ways, as JSON objects with their members
+  /// in another order and the two zeros, one stands for all, so that its name does not depend on which came first.
   package init(_ key: ValueOrder.Key) {
-    self.key = key.value.hasMembers ? ValueOrder.plain.key(of: key.value.withMembersInOrder) : key
+    self.key = key.value.hasSeveralForms ? ValueOrder.plain.key(of: key.value.inOneForm) : key
   }
 
   /// How it stands to another. Values that only have the same place in their order, as two ways to write one moment,
@@ -45,24 +45,26 @@ enum SectionOrder: RankedOrder {
 }
 
 extension Value {
-  /// Whether there is a JSON object in it.
-  fileprivate var hasMembers: Bool {
+  /// Whether there is a JSON object in it, or a negative zero.
+  fileprivate var hasSeveralForms: Bool {
     switch self {
     case .object: true
-    case .array(let elements): elements.contains(where: \.hasMembers)
+    case .array(let elements): elements.contains(where: \.hasSeveralForms)
+    case .number(let number), .rounded(let number): number == 0 && number.sign == .minus
     default: false
     }
   }
 
-  /// The same value, the members of its objects in the order of their names.
-  fileprivate var withMembersInOrder: Value {
+  /// The same value, zeros positive, and the members of its objects in the order of their names.
+  fileprivate var inOneForm: Value {
     switch self {
+    case .number(0), .rounded(0): return .number(0)
     case .object(let object):
       var ordered = JSONObject()
       let names = object.members.keys.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
-      for name in names { ordered[name] = object[name]?.withMembersInOrder }
+      for name in names { ordered[name] = object[name]?.inOneForm }
       return .object(ordered)
-    case .array(let elements): return .array(elements.map(\.withMembersInOrder))
+    case .array(let elements): return .array(elements.map(\.inOneForm))
     default: return self
     }
   }

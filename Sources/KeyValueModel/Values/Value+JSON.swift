@@ -39,6 +39,22 @@ extension Value {
     }
   }
 
+  /// Whether it is equal to another and written alike: with zeros of the same sign. The order of an object's members is
+  /// no matter.
+  package func isWrittenAlike(_ other: Value) -> Bool {
+    switch (self, other) {
+    case (.number(let left), .number(let right)), (.rounded(let left), .rounded(let right)),
+      (.number(let left), .rounded(let right)), (.rounded(let left), .number(let right)):
+      left == right && left.sign == right.sign
+    case (.array(let left), .array(let right)):
+      left.count == right.count && zip(left, right).allSatisfy { $0.isWrittenAlike($1) }
+    case (.object(let left), .object(let right)):
+      left.members.count == right.members.count
+        && left.members.allSatisfy { name, value in right[name].map(value.isWrittenAlike) ?? false }
+    default: self == other
+    }
+  }
+
   /// The shortest text that gives the same double again, without the `.0` that JSON does not need. -0.0 keeps it: many
   /// readers take `-0` for an integer, which has no sign.
   private static func append(_ number: Double, to bytes: inout [UInt8]) {

@@ -129,7 +129,7 @@ package struct LiveQuery: Sendable {
         result.insert(new)
       case (let old?, let new?):
         if old.isInSamePlace(as: new) {
-          if old.shown == new.shown, old.folded == new.folded {
+          if old.showsTheSame(as: new), old.folded == new.folded {
             // The result keeps the row that it has, and so must what later rows are compared with.
             rows[reference] = old
             continue

@@ -163,7 +163,9 @@ struct QueryDifference {
     let formerColumns = old.query.columns(of: former.entity)
     let presentColumns = new.query.columns(of: present.entity)
     let values = Dictionary(uniqueKeysWithValues: zip(formerColumns, former.shown))
-    let changed = zip(presentColumns, present.shown).filter { values[$0.0] != $0.1 }.map(\.0)
+    let changed = zip(presentColumns, present.shown).filter { column, value in
+      values[column].map { !$0.isWrittenAlike(value) } ?? true
+    }.map(\.0)
     return changed.isEmpty && formerColumns == presentColumns ? nil : changed
   }
 

@@ -136,7 +136,7 @@ package final class PageStore: Sendable {
     guard let fetch, fetch.owner == owner else {
       throw Self.expired
     }
-    guard fetch.subject == subject, offset <= fetch.rows.references.count else {
+    guard ExactText(fetch.subject) == ExactText(subject), offset <= fetch.rows.references.count else {
       throw Problem(.malformedQuery, "page belongs to another fetch")
     }
     return (word, fetch, offset)

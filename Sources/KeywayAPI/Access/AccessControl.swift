@@ -91,7 +91,7 @@ final class AccessControl: Sendable {
 
   private func requester(of session: Session, _ state: Locked<State>) throws(Problem) -> Requester {
     let requester = try requester(of: session.token, "the session's token", state) { session.token }
-    guard let identity = requester.identity, sessions.isOpen(session, of: identity.subject) else {
+    guard let identity = requester.identity, sessions.isOpen(session, of: identity) else {
       throw Self.refusal("the session was ended")
     }
     return requester

@@ -44,7 +44,7 @@ struct SessionHandlers: Sendable {
     // The header may be another's.
     if let session = Session(in: request), let identity = try access.identity(of: session) {
       let expires = identity.expires + Double(access.options.leewaySeconds)
-      try access.sessions.end(session, of: identity.subject, expires: expires)
+      try access.sessions.end(session, of: identity, now: access.present, expires: expires)
     }
     var fields = HTTPFields()
     fields[.setCookie] = Session.noCookie(isSecure: Self.isSecure(request))

@@ -3,6 +3,7 @@ import Foundation
 import HTTPServer
 import HTTPTypes
 import Locking
+import Tokens
 
 /// What the session cookie says: a name of the session, and the token that it stands for.
 struct Session: Sendable {
@@ -45,14 +46,28 @@ struct Session: Sendable {
   }
 }
 
-/// The sessions that were ended before their tokens expire, by the `sub` of these. Where one `sub` has too many, the
-/// one that would expire first is forgotten; where all together have too many, no more can be ended.
+/// The sessions that were ended before their tokens expire, by the `sub` of these. Where one `sub` has too many, all of
+/// its sessions end whose tokens were issued before; where all together have too many, no more can be ended.
 final class Sessions: Sendable {
   /// One part in so many is what one `sub` may have of them.
   private static let shares = 1_000
 
+  /// What was ended of one `sub`. Times are in seconds since 1970.
+  private struct Ended {
+    /// The names of sessions, with the times when their tokens expire.
+    var names: [String: Double] = [:]
+    /// All sessions of tokens that were issued before a time, or do not say when, until the last of those expires that
+    /// were ended by name.
+    var all: (issuedBefore: Double, expires: Double)?
+
+    func has(_ session: Session, of identity: Identity) -> Bool {
+      if names[session.name] != nil { return true }
+      return all.map { identity.issued ?? -.infinity < $0.issuedBefore } ?? false
+    }
+  }
+
   private struct Contents {
-    var ended: [ExactText: [String: Double]] = [:]
+    var ended: [ExactText: Ended] = [:]
     var count = 0
   }
 
@@ -66,23 +81,26 @@ final class Sessions: Sendable {
   }
 
   /// Whether a session has not been ended.
-  func isOpen(_ session: Session, of subject: String) -> Bool {
-    contents.withLock { $0.ended[ExactText(subject)]?[session.name] == nil }
+  func isOpen(_ session: Session, of identity: Identity) -> Bool {
+    contents.withLock { !($0.ended[ExactText(identity.subject)]?.has(session, of: identity) ?? false) }
   }
 
-  /// Ends a session whose token expires at a time, in seconds since 1970. Throws `overloaded` where too many are
-  /// remembered.
-  func end(_ session: Session, of subject: String, expires: Double) throws(Problem) {
+  /// Ends a session now, of a token that is good until a time; both are seconds since 1970. Throws `overloaded` where
+  /// too many are remembered.
+  func end(_ session: Session, of identity: Identity, now: Double, expires: Double) throws(Problem) {
     try contents.withLock { contents throws(Problem) in
-      var ended = contents.ended[ExactText(subject)] ?? [:]
-      let before = ended.count
-      if before == limitPerSubject, let first = ended.min(by: { $0.value < $1.value }) { ended[first.key] = nil }
-      ended[session.name] = expires
-      guard contents.count + ended.count - before <= limit else {
+      var ended = contents.ended[ExactText(identity.subject)] ?? Ended()
+      let before = ended.names.count
+      ended.names[session.name] = expires
+      if ended.names.count > limitPerSubject {
+        ended.all = (now, max(ended.all?.expires ?? 0, ended.names.values.max() ?? 0))
+        ended.names = [:]
+      }
+      guard contents.count + ended.names.count - before <= limit else {
         throw Problem(.overloaded, "as many sessions have been ended as access.endedSessions allows; try again later")
       }
-      contents.count += ended.count - before
-      contents.ended[ExactText(subject)] = ended
+      contents.count += ended.names.count - before
+      contents.ended[ExactText(identity.subject)] = ended
     }
   }
 
@@ -90,10 +108,12 @@ final class Sessions: Sendable {
   func sweep(now: Double) {
     contents.withLock { contents in
       contents.ended = contents.ended.compactMapValues { ended in
-        let rest = ended.filter { $0.value > now }
-        return rest.isEmpty ? nil : rest
+        var rest = ended
+        rest.names = ended.names.filter { $0.value > now }
+        if let all = rest.all, all.expires <= now { rest.all = nil }
+        return rest.names.isEmpty && rest.all == nil ? nil : rest
       }
-      contents.count = contents.ended.values.reduce(0) { $0 + $1.count }
+      contents.count = contents.ended.values.reduce(0) { $0 + $1.names.count }
     }
   }
 }

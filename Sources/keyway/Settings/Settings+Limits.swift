@@ -8,8 +8,8 @@ extension Settings {
     SettingLimit(
       "access.endedSessions", of: .server,
       """
-      503 `overloaded`, and the session goes on; of one `sub` 1/1000 of them, of which the one whose token expires \
-      first is forgotten
+      503 `overloaded`, and the session goes on; where one `sub` has ended more than 1/1000 of them, all of its \
+      sessions end whose tokens were issued before
       """),
     SettingLimit(
       "access.requestsPerSecond", of: .client,

@@ -1,3 +1,4 @@
+import Foundation
 import KeyValueModel
 import KeywayAPI
 import LoopbackKit
@@ -37,6 +38,32 @@ import Testing
     #expect(try guarded.client.send("GET", "/v1/session").json["identity"].isNull)
     #expect(try guarded.client.send("POST", "/v1/session").status == 401)
     #expect(try guarded.client.send("GET", "/v1/session", ["Cookie": "keyway_session=a.b.c.d"]).status == 401)
+  }
+
+  @Test("No session that was ended comes back, however many its owner ends; one of a newer token is good")
+  func manyEnds() throws {
+    let guarded = try GuardedServer { $0.access.endedSessions = 2_000 }
+    func begin(_ headers: [String: String]) throws -> String {
+      try cookie(try guarded.client.must("POST", "/v1/session", headers))
+    }
+    func status(_ session: String) throws -> Int {
+      try guarded.client.send("GET", "/v1/objects/Account/1", ["Cookie": session]).status
+    }
+    let other = try begin(guarded.bearer("bob", roles: ["keyway-admin"]))
+    var sessions: [String] = []
+    for count in 1...5 {
+      let session = try begin(guarded.admin)
+      // Of one owner, two are remembered by their names; the third ends all.
+      if count <= 3 { #expect(try status(session) == 200) }
+      let ended = try guarded.client.send("DELETE", "/v1/session", ["Cookie": session])
+      #expect(ended.status == (count <= 3 ? 204 : 401))
+      sessions.append(session)
+      #expect(try sessions.allSatisfy { try status($0) == 401 })
+    }
+    #expect(try status(other) == 200)
+    let soon = Int64(Date().timeIntervalSince1970) + 5
+    let later = guarded.token("root", roles: ["keyway-admin"], ["iat": .integer(soon)])
+    #expect(try status(try begin(["Authorization": "Bearer \(later)"])) == 200)
   }
 
   @Test("The cookie is for secure connections where the server goes by a name of the network")

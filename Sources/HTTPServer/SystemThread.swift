@@ -41,6 +41,14 @@ package struct SystemThread: Sendable {
     _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, Int32(value))
   }
 
+  /// Has the calling thread run while nothing else wants a processor, from now on (`SCHED_IDLE`, sched(7)).
+  package static func runWhenIdle() {
+    // <sched.h> hides the name from what is not GNU source.
+    let whenIdle: Int32 = 5
+    var parameters = sched_param()
+    _ = sched_setscheduler(0, whenIdle, &parameters)
+  }
+
   /// Keeps the calling thread from working for a while.
   package static func pause(milliseconds: Int) {
     var time = timespec(tv_sec: milliseconds / 1_000, tv_nsec: milliseconds % 1_000 * 1_000_000)

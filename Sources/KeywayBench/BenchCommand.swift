@@ -10,6 +10,7 @@ package struct BenchCommand: AsyncParsableCommand {
       BenchFanoutCommand.self, BenchSlowReadersCommand.self, BenchReconnectCommand.self, BenchSpreadCommand.self,
       BenchModelCommand.self, BenchQueriesCommand.self, BenchLeasesCommand.self, BenchDurableCommand.self,
       BenchRecoveryCommand.self, BenchCrashCommand.self, BenchNeighbourCommand.self,
+      BenchAttackCommand.self,
     ])
 
   /// The command before its arguments are read.

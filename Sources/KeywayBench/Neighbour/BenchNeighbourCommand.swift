@@ -13,9 +13,9 @@ struct BenchNeighbourCommand: ParsableCommand {
       keyway bench neighbour --attack sort --attack queries --program ../before/keyway
 
       For each attack a server of its own is started and filled; the others read, write and listen from 127.0.0.1, first
-      for a calm while, then while the neighbour, from 127.0.0.2, attacks. In the end what those who listen were told is
-      compared with GET. --list names the attacks; without --attack all are run, the last a random mixture from the
-      seed.
+      for a calm while, then while the neighbour, a process of its own, attacks from 127.0.0.2. In the end what those
+      who listen were told is compared with GET. --list names the attacks; without --attack all are run, the last a
+      random mixture from the seed.
 
       Exits with 1 if a server ended or went over memory.bytes by more than a fifth, or if any of the others was
       refused, cut off, or told anything wrong. Latencies are printed and not judged.
@@ -53,10 +53,10 @@ struct BenchNeighbourCommand: ParsableCommand {
 
   @Option(
     help: """
-      The nice value of its threads: 19 leaves the processors to the server and the others, as a neighbour on a \
-      machine of its own does.
+      The nice value of its threads. Without it they run while nothing else wants a processor, as those of a neighbour \
+      on a machine of its own take none from the server; with 0 they compete with it.
       """)
-  var nice = 0
+  var nice: Int?
 
   @Option(help: "How many connections the neighbour keeps open at most.")
   var held = 15_000
@@ -94,7 +94,7 @@ struct BenchNeighbourCommand: ParsableCommand {
 
   func validate() throws {
     try ReportOptions.check([
-      ("--nice", nice, 0...19), ("--seconds", seconds, 1...3_600), ("--calm", calm, 1...3_600),
+      ("--nice", nice ?? 0, 0...19), ("--seconds", seconds, 1...3_600), ("--calm", calm, 1...3_600),
       ("--listeners", listeners, 1...10_000),
       ("--readers", readers, 4...2_000), ("--writers", writers, 4...2_000), ("--rate", rate, 4...100_000),
       ("--notes", notes, 4...10_000), ("--neighbours", neighbours, 1...64), ("--held", held, 1...16_000),

@@ -1,5 +1,4 @@
 import Foundation
-import HTTPServer
 import LoopbackKit
 import Seeding
 
@@ -47,17 +46,9 @@ struct NeighbourRun: ~Copyable {
     // What is done for the first time takes longer.
     _ = try phase(2, readers, writers, probe)
     row.calm = try phase(options.calm, readers, writers, probe)
-    let neighbour = Neighbour(port: server.port, epoch: epoch, maximumHeld: options.held)
-    for number in 0..<options.neighbours {
-      Thread.detachNewThread { [nice = options.nice] in
-        SystemThread.setNice(nice)
-        var random = SplitMix64(seed: seed, part: UInt64(number))
-        while !neighbour.isOver { attack.step(neighbour, &random) }
-      }
-    }
+    let neighbour = try neighbour(attack, seed: seed)
     row.attacked = try phase(options.seconds, readers, writers, probe)
-    neighbour.end()
-    row.neighbour = neighbour.tally
+    row.neighbour = try Self.tally(of: neighbour)
     readers.stop()
     writers.stop()
     probe.stop()
@@ -72,6 +63,23 @@ struct NeighbourRun: ~Copyable {
     row.largestResidentBytes = largestResidentBytes
     server.kill()
     return row
+  }
+
+  /// Starts the neighbour, which attacks for as long as the phase lasts.
+  private func neighbour(_ attack: any Attack, seed: UInt64) throws -> ChildProcess {
+    let nice = options.nice.map { ["--nice", "\($0)"] } ?? []
+    return try ChildProcess(
+      KeywayServer.thisProgram,
+      [
+        "bench", "attack", "--port", "\(server.port)", "--epoch", epoch, "--attack", attack.name, "--seconds",
+        "\(options.seconds)", "--seed", "\(seed)", "--threads", "\(options.neighbours)", "--held", "\(options.held)",
+      ] + nice, name: "keyway bench attack")
+  }
+
+  private static func tally(of neighbour: ChildProcess) throws -> NeighbourTally {
+    guard try neighbour.exitStatus(within: catchUpSeconds) == 0, let tally = try? NeighbourTally(json: neighbour.output)
+    else { throw LoopbackError("the neighbour has not attacked: \(neighbour.errors)") }
+    return tally
   }
 
   private func readers() -> BystanderClients {

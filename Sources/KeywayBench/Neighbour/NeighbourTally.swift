@@ -1,4 +1,5 @@
 import KeyValueModel
+import LoopbackKit
 
 /// What came of the requests of a client.
 struct NeighbourTally: Hashable, Sendable {
@@ -23,6 +24,18 @@ struct NeighbourTally: Hashable, Sendable {
 
   /// How many were not answered with success.
   var failed: Int { refused + other + cut }
+
+  /// None yet.
+  init() {}
+
+  /// What `json` gave. Throws where the text is none of it.
+  init(json text: String) throws {
+    let json = try Value(json: text)
+    answered = json["answered"].whole ?? 0
+    refused = json["refused"].whole ?? 0
+    other = json["other"].whole ?? 0
+    cut = json["cut"].whole ?? 0
+  }
 
   /// All of them as JSON.
   var json: Value {

@@ -15,6 +15,13 @@ enum MonotonicClock {
     return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
   }
 
+  /// How long the calling thread has had a processor.
+  static var threadNanoseconds: Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+    return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+  }
+
   /// Whole seconds, small enough to keep several of them for each stream.
   static var seconds: Int32 { Int32(truncatingIfNeeded: milliseconds / 1_000) }
 }

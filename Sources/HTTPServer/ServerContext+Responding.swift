@@ -33,7 +33,7 @@ extension ServerContext {
   func send(_ response: consuming Response, _ connection: Connection, _ mhdConnection: OpaquePointer) -> Bool {
     if let id = connection.requestID { handler.finish(&response, of: id) }
     connection.access?.answered(response)
-    connection.slot.traffic.count(response.contentCount)
+    connection.count(response.contentCount)
     connection.fileLease = response.file?.lease
     let made = response.file.map { $0.makeResponse() } ?? SentBody.makeResponse(of: response)
     guard let queueable = made else { return false }

@@ -1,5 +1,6 @@
 import CMicrohttpd
 import HTTPTypes
+import Locking
 import Logging
 import Synchronization
 
@@ -25,6 +26,8 @@ final class ServerContext: Sendable {
   /// Whether it listens on a socket of this machine.
   let isLocal: Bool
   let isDraining = Atomic<Bool>(false)
+  /// What the thread of each daemon works for.
+  private let attentions = Locked<[Int: ThreadAttention]>([:])
 
   /// Nil where the system has no descriptor left.
   init?(
@@ -43,22 +46,40 @@ final class ServerContext: Sendable {
     self.proxies = proxies
     self.isLocal = isLocal
     self.logger = logger
-    limiter = ConnectionLimiter(limits)
+    limiter = ConnectionLimiter(limits) { proxies.contains($0, isLocal: isLocal) }
     pacer = TrafficPacer(beginningsPerSecond: limits.beginningsPerSecond)
     arrivals = ConnectionArrivals(startingAtOnce: AcceptLoop.startingCount(threads: limits.serverThreadCount))
   }
 
   /// The connection that is to be served next, where one may be.
   func nextConnection(now: Int64) -> AcceptedConnection? {
-    arrivals.next { pacer.mayBegin($0, now: now) }
+    guard !arrivals.isEmpty else { return nil }
+    let nanoseconds = MonotonicClock.nanoseconds
+    let connection = arrivals.next { pacer.mayBegin($0, now: now, nanoseconds: nanoseconds) }
+    if let connection, pacer.hasCompany(now: now) { connection.slot.traffic.count(TrafficPacer.connectionBytes) }
+    return connection
+  }
+
+  /// Whether clients of several addresses are there.
+  var hasCompany: Bool { pacer.hasCompany(now: MonotonicClock.milliseconds) }
+
+  private func attention(of daemon: OpaquePointer?) -> ThreadAttention {
+    let number = Int(bitPattern: daemon)
+    return attentions.withLock { attentions in
+      if let known = attentions[number] { return known }
+      let new = ThreadAttention()
+      attentions[number] = new
+      return new
+    }
   }
 
   /// A daemon of libmicrohttpd has begun to serve a connection, and is given one that waits in its place. This does not
   /// wait for the acceptor, which may have to wait for a processor itself.
   func connectionOpened(descriptor: Int32, daemon: OpaquePointer?) -> Connection? {
     guard let slot = arrivals.begun(descriptor) else { return nil }
-    if let daemon, !arrivals.isEmpty { nextConnection(now: MonotonicClock.milliseconds)?.begin(on: daemon) }
-    let connection = Connection(descriptor: descriptor, slot: slot, server: self)
+    let connection = Connection(descriptor: descriptor, slot: slot, server: self, attention: attention(of: daemon))
+    connection.attend()
+    if let daemon { nextConnection(now: MonotonicClock.milliseconds)?.begin(on: daemon) }
     connection.beginReceiving()
     registry.insert(connection)
     return connection
@@ -71,7 +92,9 @@ final class ServerContext: Sendable {
 
   /// Whether a connection may be read now; otherwise its turn comes.
   func mayRead(_ connection: Connection) -> Bool {
-    pacer.mayRead(connection, now: MonotonicClock.milliseconds) { sweeperWake.wake() }
+    pacer.mayRead(connection, now: MonotonicClock.milliseconds, nanoseconds: { MonotonicClock.nanoseconds }) {
+      sweeperWake.wake()
+    }
   }
 
   /// One call of the access handler: what the exchange says is next, done. `false` makes libmicrohttpd close its
@@ -105,6 +128,7 @@ final class ServerContext: Sendable {
       connection.work()
       return handle(connection, mhdConnection, line)
     case .respondDeferred:
+      connection.attend()
       return answer(connection, mhdConnection, line)
     case .close:
       return false

@@ -9,6 +9,9 @@ package struct ServerLimits: Sendable {
   package var reservedConnections = 64
   /// How many bytes a second of one address, bodies and answers, are dealt with while others make requests as well.
   package var bytesPerSecond = 268_435_456
+  /// How much of the time of the threads that read requests one address has while others make requests as well, in
+  /// percent; a trusted proxy has all of it.
+  package var timePercent = 50
   /// How many connections a second have their first request read, counted by hundredths of a second.
   package var beginningsPerSecond = 32_000
   /// How much of an answer the kernel takes beyond what it may send at once (`TCP_NOTSENT_LOWAT`).

@@ -18,6 +18,15 @@ import Testing
     #expect(share.rest(now: 9_000) == 1_000)
   }
 
+  @Test func aShareOfTimeHasShorterTicks() {
+    // Half of the time of two threads: one millisecond of each in two.
+    let share = TrafficShare(nanosecondsPerSecond: 1_000_000_000)
+    #expect(share.rest(now: 10_000_000) == 2_000_000)
+    share.count(3_000_000)
+    #expect(share.rest(now: 11_999_999) == -1_000_000)
+    #expect(share.rest(now: 12_000_000) == 1_000_000)
+  }
+
   @Test func aQuotaIsOfATick() {
     let quota = TickQuota(perSecond: 200)
     #expect(quota.left(now: 1_000) == 2)

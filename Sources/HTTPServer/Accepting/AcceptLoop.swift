@@ -10,7 +10,7 @@ final class AcceptLoop: Sendable {
   /// How many connections a thread of libmicrohttpd is given before it has begun them.
   private static let startingPerThread = 8
   /// How long the thread sleeps where connections wait for their addresses' next share.
-  private static let pauseMilliseconds = Int32(TrafficShare.tickMilliseconds)
+  private static let pauseMilliseconds = Int32(TrafficShare.timeTickMilliseconds)
 
   private let listener: Int32
   private let context: ServerContext

@@ -14,7 +14,6 @@ struct AcceptedConnection: Sendable {
 
   /// Has a daemon of libmicrohttpd serve it from now on, and close it. Any thread, also one that this daemon calls.
   func begin(on daemon: OpaquePointer) {
-    slot.traffic.count(TrafficPacer.connectionBytes)
     var peer = peer
     _ = withUnsafePointer(to: &peer) { peer in
       peer.withMemoryRebound(to: sockaddr.self, capacity: 1) { MHD_add_connection(daemon, descriptor, $0, peerLength) }

@@ -6,6 +6,7 @@ final class ConnectionLimiter: Sendable {
   private struct Account {
     var count = 0
     let traffic: TrafficShare
+    let time: TrafficShare
   }
 
   private struct Counts {
@@ -18,12 +19,17 @@ final class ConnectionLimiter: Sendable {
   private let limitPerAddress: Int
   private let reserve: Int
   private let bytesPerSecond: Int
+  private let nanosecondsPerSecond: Int
+  private let isProxy: @Sendable (ClientAddress) -> Bool
 
-  /// Bounds of a server. The reserve is at most an eighth of all connections.
-  init(_ limits: ServerLimits) {
+  /// Bounds of a server. The reserve is at most an eighth of all connections. A proxy has the whole time of the
+  /// connection threads, as it stands for many.
+  init(_ limits: ServerLimits, isProxy: @escaping @Sendable (ClientAddress) -> Bool = { _ in false }) {
     limit = limits.connections
     limitPerAddress = limits.connectionsPerAddress
     bytesPerSecond = limits.bytesPerSecond
+    nanosecondsPerSecond = limits.serverThreadCount * 10_000_000 * limits.timePercent
+    self.isProxy = isProxy
     reserve = min(limits.reservedConnections, limit / 8)
   }
 
@@ -33,18 +39,24 @@ final class ConnectionLimiter: Sendable {
   /// places are for addresses that have few: so one that takes all it can get leaves room for others, and for whatever
   /// looks after the server.
   func admit(_ address: ClientAddress) -> ConnectionSlot? {
-    let traffic = counts.withLock { counts -> TrafficShare? in
+    let account = counts.withLock { counts -> Account? in
       let count = counts.byAddress[address]?.count ?? 0
       guard counts.total < limit, count < limitPerAddress, counts.total < limit - reserve || count < reserve else {
         return nil
       }
       counts.total += 1
-      var account = counts.byAddress[address] ?? Account(traffic: TrafficShare(bytesPerSecond: bytesPerSecond))
+      var account = counts.byAddress[address] ?? makeAccount(of: address)
       account.count += 1
       counts.byAddress[address] = account
-      return account.traffic
+      return account
     }
-    return traffic.map { ConnectionSlot(limiter: self, address: address, traffic: $0) }
+    return account.map { ConnectionSlot(limiter: self, address: address, traffic: $0.traffic, time: $0.time) }
+  }
+
+  private func makeAccount(of address: ClientAddress) -> Account {
+    Account(
+      traffic: TrafficShare(bytesPerSecond: bytesPerSecond),
+      time: TrafficShare(nanosecondsPerSecond: isProxy(address) ? .max : nanosecondsPerSecond))
   }
 
   func leave(_ address: ClientAddress) {

@@ -7,12 +7,15 @@ final class ConnectionSlot: Sendable {
   let addressNumber: Int
   /// What all connections of the address move.
   let traffic: TrafficShare
+  /// How much time of the connection threads they take.
+  let time: TrafficShare
 
-  init(limiter: ConnectionLimiter, address: ClientAddress, traffic: TrafficShare) {
+  init(limiter: ConnectionLimiter, address: ClientAddress, traffic: TrafficShare, time: TrafficShare) {
     self.limiter = limiter
     self.address = address
     addressNumber = address.hashValue
     self.traffic = traffic
+    self.time = time
   }
 
   deinit {

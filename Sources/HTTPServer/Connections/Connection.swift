@@ -38,6 +38,8 @@ final class Connection: @unchecked Sendable {
   /// Whether the time for a request runs. The first has been under way since the connection was made.
   private var isRequestUnderWay = true
   private unowned let server: ServerContext
+  /// What its thread works for.
+  private let attention: ThreadAttention
 
   /// Whether it is with the pacer: then the server is what keeps its request from being read.
   let waitsForTurn = Atomic<Bool>(false)
@@ -49,13 +51,14 @@ final class Connection: @unchecked Sendable {
   private let busy = Atomic<Bool>(false)
 
   /// A connection of a server that lives longer.
-  init(descriptor: Int32, slot: ConnectionSlot, server: ServerContext) {
+  init(descriptor: Int32, slot: ConnectionSlot, server: ServerContext, attention: ThreadAttention) {
     let limits = server.limits
     self.descriptor = descriptor
     self.slot = slot
     address = slot.address
     client = slot.address
     self.server = server
+    self.attention = attention
     gate = RequestGate(
       limits: RequestHeadReader.Limits(memoryBytes: limits.headerBytes, bodyBytes: limits.bodyBytes))
     exchange = Exchange(bodyLimit: limits.bodyBytes)
@@ -94,19 +97,31 @@ final class Connection: @unchecked Sendable {
     precondition(isKept, "a descriptor beyond all limits")
   }
 
+  /// Its thread turns to it: the time from now on counts for its address, unless that is alone.
+  func attend() {
+    attention.turn(to: server.hasCompany ? slot.time : nil) { MonotonicClock.threadNanoseconds }
+  }
+
+  /// Counts what is moved, unless its address is alone.
+  func count(_ byteCount: Int) {
+    if server.hasCompany { slot.traffic.count(byteCount) }
+  }
+
   /// The descriptor is about to be closed.
   func endReceiving() {
+    attend()
     isOpen.store(false, ordering: .relaxed)
     _ = keyway_receive_through(descriptor, nil, receiveRequests)
   }
 
   /// What recv(2) gives libmicrohttpd, `errno` included.
   func receive(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    attend()
     let reception = gate.receive(into: buffer) { buffer in
       guard server.mayRead(self) else { return -Int(EAGAIN) }
       let count = keyway_receive(descriptor, buffer.baseAddress, buffer.count)
       if count > 0 {
-        slot.traffic.count(count)
+        self.count(count)
         if !hasBegun.exchange(true, ordering: .relaxed) { server.pacer.begun(now: MonotonicClock.milliseconds) }
       }
       return count < 0 ? -Int(errno) : count
@@ -143,7 +158,7 @@ final class Connection: @unchecked Sendable {
 
   /// The request line is there.
   func begin(target: String?, limits: ServerLimits) {
-    slot.traffic.count(TrafficPacer.requestBytes)
+    count(TrafficPacer.requestBytes)
     exchange = Exchange(bodyLimit: limits.bodyBytes)
     self.target = target
     if !isRequestUnderWay { beginTime(limits) }

@@ -52,10 +52,13 @@ final class ConnectionRegistry: Sendable {
   /// any: 128 clients that have all sent a request and wait for the answer then wait for each other. And where the end
   /// of a client's side came together with its request, one event was for both: after the answer it reads no more, and
   /// the connection would stay half closed (CLOSE_WAIT) until it is idle for too long. One more signal ends that, and
-  /// costs a connection that is about to be served a look in vain.
+  /// costs a connection that is about to be served a look in vain. One that waits for its turn with the pacer is left
+  /// there: thousands of them would be looked at in vain before any other is served.
   func wakeUnread() -> Int {
     forEach { connection in
-      guard !connection.isBusy, connection.hasUnread else { return false }
+      guard !connection.isBusy, !connection.waitsForTurn.load(ordering: .relaxed), connection.hasUnread else {
+        return false
+      }
       Self.signal(connection)
       return true
     }

@@ -8,7 +8,9 @@ import Synchronization
 /// watches the memory of the process, and sweeps the conditions.
 final class ConnectionSweeper: Sendable {
   private static let intervalMilliseconds: Int32 = 250
-  private static let shortIntervalMilliseconds = Int32(TrafficShare.tickMilliseconds)
+  /// How long it sleeps where connections wait for their turns, and where sockets are closed gently.
+  private static let turnMilliseconds = Int32(TrafficShare.timeTickMilliseconds)
+  private static let closingMilliseconds: Int32 = 10
   private let wake: WakeDescriptor
   private let end: End
   private let thread: SystemThread
@@ -36,16 +38,17 @@ final class ConnectionSweeper: Sendable {
   private static func run(_ context: ServerContext, watch: MemoryWatch?, until end: End) {
     var watch = watch
     var lastLook = MonotonicClock.milliseconds
+    var lastDrain = lastLook
     var lastSecond = MonotonicClock.seconds
     while true {
-      let isIdle = context.lingering.isEmpty && context.pacer.isEmpty
-      if context.sweeperWake.wait(milliseconds: isIdle ? intervalMilliseconds : shortIntervalMilliseconds) {
-        context.sweeperWake.reset()
-      }
+      if context.sweeperWake.wait(milliseconds: pause(context)) { context.sweeperWake.reset() }
       if end.hasCome.load(ordering: .relaxed) { break }
       let now = MonotonicClock.milliseconds
-      context.registry.wake(context.pacer.goOn(now: now))
-      context.lingering.drain(now: now)
+      context.registry.wake(context.pacer.goOn(now: now, nanoseconds: MonotonicClock.nanoseconds))
+      if now - lastDrain >= Int64(closingMilliseconds) {
+        lastDrain = now
+        context.lingering.drain(now: now)
+      }
       var (overdue, unread) = (0, 0)
       if now - lastLook >= Int64(intervalMilliseconds) {
         lastLook = now
@@ -62,5 +65,10 @@ final class ConnectionSweeper: Sendable {
       if overdue > 0 { context.logger.debug("cut slow clients", metadata: ["connections": "\(overdue)"]) }
     }
     context.lingering.closeAll()
+  }
+
+  private static func pause(_ context: ServerContext) -> Int32 {
+    guard context.pacer.isEmpty else { return turnMilliseconds }
+    return context.lingering.isEmpty ? intervalMilliseconds : closingMilliseconds
   }
 }

@@ -7,7 +7,8 @@ import Synchronization
 /// that is alone is never held up: there is nobody to wait for it, and it may be a proxy with everybody behind it.
 ///
 /// libmicrohttpd serves all that is ready in turn, one connection like the other, so without this a client with a
-/// thousand connections would have a thousand times the processors of a client with one.
+/// thousand connections would have a thousand times the processors of a client with one. A share is of bytes, and of
+/// the processor time of the connection threads: what a request or a connection costs differs by more than its bytes.
 ///
 /// And has a crowd of new connections begin in slices: libmicrohttpd serves thousands of first requests, once they are
 /// readable, before it looks whether one came on another connection.
@@ -16,12 +17,25 @@ final class TrafficPacer: Sendable {
   static let requestBytes = 2_048
   /// What a connection counts that is begun.
   static let connectionBytes = 16_384
-  /// What a connection that goes on is expected to move before the next looks.
+  /// What a connection that goes on is expected to move, and to take, before the next looks.
   private static let turnBytes = 32_768
+  private static let turnNanoseconds = 50_000
   /// How long after a request of another address two are said to be there.
   private static let companyMilliseconds: Int64 = 1_000
 
-  private let waiting = Locked<[ClientAddress: Deque<Connection>]>([:])
+  private struct Waiting {
+    let connection: Connection
+    /// Whether it waits to begin, and not for a share.
+    let isBeginning: Bool
+  }
+
+  private struct State {
+    var lines: [ClientAddress: Deque<Waiting>] = [:]
+    /// How many of them wait to begin, and not for a share.
+    var beginningCount = 0
+  }
+
+  private let state = Locked(State())
   private let lastAddress = Atomic<Int>(0)
   private let companyUntil = Atomic<Int64>(0)
   /// The first requests that may be read.
@@ -35,11 +49,13 @@ final class TrafficPacer: Sendable {
   }
 
   /// Whether connections wait to be read.
-  var isEmpty: Bool { waiting.withLock { $0.isEmpty } }
+  var isEmpty: Bool { state.withLock { $0.lines.isEmpty } }
 
   /// Whether a connection may be read now. Otherwise it is among those that `goOn` gives once its address has a share
-  /// again; `wake` is called where it is the first to wait.
-  func mayRead(_ connection: Connection, now: Int64, whenFirst wake: () -> Void) -> Bool {
+  /// again; `wake` is called where it is the first to wait. `nanoseconds` gives the same moment exactly.
+  func mayRead(
+    _ connection: Connection, now: Int64, nanoseconds: () -> Int64, whenFirst wake: () -> Void
+  ) -> Bool {
     let slot = connection.slot
     let address = slot.addressNumber
     let last = lastAddress.load(ordering: .relaxed)
@@ -48,13 +64,17 @@ final class TrafficPacer: Sendable {
       // The first address of all has no company yet.
       if last != 0 { companyUntil.store(now + Self.companyMilliseconds, ordering: .relaxed) }
     }
-    let hadItsShare = slot.traffic.rest(now: now) <= 0 && hasCompany(now: now)
+    let hadItsShare = hasCompany(now: now) && !Self.hasShare(slot, now: now, nanoseconds: nanoseconds())
     if !hadItsShare, mayGoOn(connection, now: now) { return true }
     if connection.waitsForTurn.exchange(true, ordering: .relaxed) { return false }
-    if !hadItsShare { hasCrowd.store(true, ordering: .relaxed) }
-    let isFirst = waiting.withLock { waiting in
-      defer { waiting[slot.address, default: []].append(connection) }
-      return waiting.isEmpty
+    let isBeginning = !hadItsShare && !connection.hasBegun.load(ordering: .relaxed)
+    let isFirst = state.withLock { state in
+      defer { state.lines[slot.address, default: []].append(Waiting(connection: connection, isBeginning: isBeginning)) }
+      if isBeginning {
+        state.beginningCount += 1
+        hasCrowd.store(true, ordering: .relaxed)
+      }
+      return state.lines.isEmpty
     }
     if isFirst { wake() }
     return false
@@ -72,33 +92,45 @@ final class TrafficPacer: Sendable {
   func begun(now: Int64) { beginnings.take(now: now) }
 
   /// Whether a connection of a place may be begun now: not where its address has had its share, and has company.
-  func mayBegin(_ slot: ConnectionSlot, now: Int64) -> Bool {
-    slot.traffic.rest(now: now) > 0 || !hasCompany(now: now)
+  func mayBegin(_ slot: ConnectionSlot, now: Int64, nanoseconds: Int64) -> Bool {
+    !hasCompany(now: now) || Self.hasShare(slot, now: now, nanoseconds: nanoseconds)
   }
 
-  private func hasCompany(now: Int64) -> Bool { companyUntil.load(ordering: .relaxed) > now }
+  /// Whether requests of several addresses came lately.
+  func hasCompany(now: Int64) -> Bool { companyUntil.load(ordering: .relaxed) > now }
+
+  private static func hasShare(_ slot: ConnectionSlot, now: Int64, nanoseconds: Int64) -> Bool {
+    slot.traffic.rest(now: now) > 0 && slot.time.rest(now: nanoseconds) > 0
+  }
+
+  /// How many connections of an address may go on, by what it has left; nil for none.
+  private static func turns(_ slot: ConnectionSlot, now: Int64, nanoseconds: Int64) -> Int? {
+    let (bytes, time) = (slot.traffic.rest(now: now), slot.time.rest(now: nanoseconds))
+    return bytes > 0 && time > 0 ? 1 + min(bytes / turnBytes, time / turnNanoseconds) : nil
+  }
 
   /// The connections that may be read again, those of an address that have waited longest first. The addresses take
   /// turns, and of connections that have not begun no more may than begin in a tick.
-  func goOn(now: Int64) -> [Connection] {
-    waiting.withLock { waiting in
+  func goOn(now: Int64, nanoseconds: Int64) -> [Connection] {
+    state.withLock { state in
       var connections: [Connection] = []
       var turns: [ClientAddress: Int] = [:]
-      for (address, line) in waiting {
-        guard let slot = line.first?.slot else { continue }
-        let rest = slot.traffic.rest(now: now)
+      for (address, line) in state.lines {
+        guard let slot = line.first?.connection.slot else { continue }
         // One that is alone is not held up by its share.
-        turns[address] = hasCompany(now: now) ? rest > 0 ? 1 + rest / Self.turnBytes : nil : line.count
+        turns[address] = hasCompany(now: now) ? Self.turns(slot, now: now, nanoseconds: nanoseconds) : line.count
       }
       while !turns.isEmpty {
         for (address, left) in turns {
-          guard left > 0, let connection = waiting[address]?.first,
-            beginnings.left(now: now) > 0 || connection.hasBegun.load(ordering: .relaxed)
+          guard left > 0, let first = state.lines[address]?.first,
+            beginnings.left(now: now) > 0 || first.connection.hasBegun.load(ordering: .relaxed)
           else {
             turns[address] = nil
             continue
           }
-          waiting[address]?.removeFirst()
+          state.lines[address]?.removeFirst()
+          if first.isBeginning { state.beginningCount -= 1 }
+          let connection = first.connection
           connection.waitsForTurn.store(false, ordering: .relaxed)
           guard connection.isOpen.load(ordering: .relaxed) else { continue }
           if !connection.hasBegun.exchange(true, ordering: .relaxed) { begun(now: now) }
@@ -106,9 +138,8 @@ final class TrafficPacer: Sendable {
           turns[address] = left - 1
         }
       }
-      for (address, line) in waiting where line.isEmpty { waiting[address] = nil }
-      hasCrowd.store(
-        waiting.contains { $0.value.contains { !$0.hasBegun.load(ordering: .relaxed) } }, ordering: .relaxed)
+      for (address, line) in state.lines where line.isEmpty { state.lines[address] = nil }
+      hasCrowd.store(state.beginningCount > 0, ordering: .relaxed)
       return connections
     }
   }

@@ -114,6 +114,12 @@ extension Settings {
       come together with those of others; counted by hundredths of a second. An address that is alone is not held up
       """),
     SettingLimit(
+      "connections.timePercent", of: .client,
+      """
+      is read later, and its new connections are begun later: counted by five-hundredths of a second, so that others \
+      find the threads free again soon. An address that is alone, or of `access.proxies`, is not held up
+      """),
+    SettingLimit(
       "connections.beginningsPerSecond", of: .server,
       """
       is read later: the first request of a connection, in turns of their addresses, so that a crowd does not keep the \

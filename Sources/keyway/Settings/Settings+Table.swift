@@ -84,6 +84,9 @@ extension Settings {
       "connections.bytesPerSecond", \.api.server.bytesPerSecond, 1 << 20...1 << 40,
       "what one address may send and ask for while others do"),
     .number(
+      "connections.timePercent", \.api.server.timePercent, 1...100,
+      "of the time of http.threads for one address while others ask"),
+    .number(
       "connections.beginningsPerSecond", \.api.server.beginningsPerSecond, 100...10_000_000,
       "connections that send their first request"),
     .number("connections.unsentBytes", \.api.server.unsentBytes, 4096...1 << 30, "an answer's bytes with the kernel"),

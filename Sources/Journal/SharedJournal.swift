@@ -22,4 +22,30 @@ package protocol SharedJournal: TransactionJournal {
 
   /// For how long nothing has been heard of where the journal is kept.
   var silence: Duration { get }
+
+  /// What `records` gives, where it is among the newest records and nothing has to be waited for; nil otherwise.
+  func recentRecords(after revision: UInt64, limit: Int, bytes: Int) -> [JournalRecord]?
+
+  /// Whether there is no journal where it is kept. Throws `refused` where that cannot be found out.
+  func isMissing() throws(JournalError) -> Bool
+
+  /// From now on it is over for this node, unless it is already. What is called then throws `damaged`.
+  func end(_ end: JournalEnd)
+
+  /// Calls `action` once, from any thread, where the journal comes to be over for this node, or is.
+  func whenOver(_ action: @escaping @Sendable (JournalEnd) -> Void)
+
+  /// What this node keeps of it for its next start; nil where it keeps nothing.
+  var cache: JournalCache? { get }
+
+  /// From now on, until it is closed, the cache is made where there is none yet, and follows; once it is there,
+  /// `whenMade` is called. To be called when the store has read what it begins with.
+  func keepCache(_ whenMade: @escaping @Sendable (SQLiteJournal) -> Void)
+}
+
+extension SharedJournal {
+  /// Nothing.
+  package var cache: JournalCache? { nil }
+  /// Does nothing.
+  package func keepCache(_ whenMade: @escaping @Sendable (SQLiteJournal) -> Void) {}
 }

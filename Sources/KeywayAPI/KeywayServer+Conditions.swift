@@ -15,6 +15,10 @@ extension Condition {
   /// Snapshots cannot be written.
   static let snapshots = Condition(
     "snapshots", "no snapshot can be written: the next start will take long, and old records stay", level: .error)
+  /// What a peer keeps of the journal cannot be written.
+  static let cache = Condition(
+    "cache", "what this node keeps of the journal cannot be written: its next start reads all from the database",
+    level: .warning)
 }
 
 extension KeywayServer {
@@ -26,6 +30,8 @@ extension KeywayServer {
     case .takesWrites: conditions.set(.store, isActive: false)
     case .snapshotFailed(let reason): conditions.set(.snapshots, isActive: true, detail: reason)
     case .snapshotWritten: conditions.set(.snapshots, isActive: false)
+    case .cacheFailed(let reason): conditions.set(.cache, isActive: true, detail: reason)
+    case .cacheWritten: conditions.set(.cache, isActive: false)
     }
   }
 

@@ -24,15 +24,23 @@ final class JournalKeeper: Sendable {
   }
 
   private let journal: any TransactionJournal
+  /// The journal, where other nodes look after it too.
+  private let shared: (any SharedJournal)?
   private let limits: StoreLimits
-  private let notify: @Sendable (StoreNotice) -> Void
+  private let notify: @Sendable (String?) -> Void
   private let account = Locked(Account())
   /// What others need; nil where there are none.
   private let need = Locked<JournalNeed?>(nil)
   private let queue = DispatchQueue(label: "keyway.journal.keeper", qos: .utility)
 
-  init(journal: any TransactionJournal, limits: StoreLimits, notify: @escaping @Sendable (StoreNotice) -> Void) {
+  /// For how long a state waits for its records.
+  private static let patience = Duration.seconds(10)
+
+  /// A keeper of a journal; `notify` is told when the state cannot be written down any more, and why, and gets nil when
+  /// it can again.
+  init(journal: any TransactionJournal, limits: StoreLimits, notify: @escaping @Sendable (String?) -> Void) {
     self.journal = journal
+    shared = journal as? any SharedJournal
     self.limits = limits
     self.notify = notify
   }
@@ -49,9 +57,8 @@ final class JournalKeeper: Sendable {
   /// From now on the journal forgets no more than `need` says.
   func keep(_ need: @escaping JournalNeed) { self.need.withLock { $0 = need } }
 
-  /// Begins with what the journal has. From then on the store's history is trimmed by age, too, and the journal looked
-  /// after. What was kept with the commits after `toldAfter` was told.
-  func start(_ store: Store, toldAfter: Revision = 0) {
+  /// Begins with what the journal has. What was kept with the commits after `toldAfter` was told.
+  func begin(toldAfter: Revision = 0) {
     let bounds = journal.bounds
     let snapshot = (try? journal.snapshots().first?.revision) ?? bounds.base
     account.withLock { account in
@@ -59,11 +66,13 @@ final class JournalKeeper: Sendable {
       account.toldAfter = toldAfter
       account.records = Int(bounds.last - min(snapshot, bounds.last))
     }
-    lookLater(store)
   }
 
+  /// Whether this node is to do what one node has to do for all.
+  private var isCaretaker: Bool { shared?.hasPen ?? true }
+
   /// Trims the history and looks after the journal every second, for as long as there is a store.
-  private func lookLater(_ store: Store) {
+  func lookLater(_ store: Store) {
     queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak store, weak self] in
       guard let store, let self else { return }
       store.trimHistory()
@@ -75,7 +84,7 @@ final class JournalKeeper: Sendable {
 
   /// Records were appended. Called on the writer.
   func note(records: Int, bytes: Int, of store: Store) {
-    let isCaretaker = store.isCaretaker
+    let isCaretaker = isCaretaker
     let isDue = account.withLock { account -> Bool in
       account.records += records
       account.bytes += bytes
@@ -93,6 +102,10 @@ final class JournalKeeper: Sendable {
     let counted = account.withLock { ($0.records, $0.bytes) }
     do throws(JournalError) {
       if try adoptSnapshot(store) { return }
+      // A cache has what is published a little later.
+      if journal.bounds.last < snapshot.revision {
+        _ = try journal.records(after: snapshot.revision - 1, limit: 1, bytes: 1, waiting: Self.patience)
+      }
       if !journal.isVolatile {
         var encoder = StateEncoder(snapshot.state)
         try journal.writeSnapshot(at: snapshot.revision, milliseconds: store.now()) { encoder.nextBlock() }
@@ -118,7 +131,7 @@ final class JournalKeeper: Sendable {
 
   /// Whether another node has written the state down since this one has looked: then that is not due here.
   private func adoptSnapshot(_ store: Store) throws(JournalError) -> Bool {
-    guard store.shared != nil, let newest = try journal.snapshots().first?.revision,
+    guard shared != nil, let newest = try journal.snapshots().first?.revision,
       newest > account.withLock({ $0.snapshot })
     else { return false }
     account.withLock { account in
@@ -138,7 +151,7 @@ final class JournalKeeper: Sendable {
       defer { account.failure = reason }
       return (account.failure == nil) != (reason == nil)
     }
-    if isChange { notify(error.map { .snapshotFailed($0.description) } ?? .snapshotWritten) }
+    if isChange { notify(error?.description) }
   }
 
   /// Forgets what neither this store nor others need.
@@ -151,7 +164,7 @@ final class JournalKeeper: Sendable {
 
   /// Forgets what others needed until now.
   private func forgetRest(_ store: Store) {
-    guard account.withLock({ $0.isHeldBack }), store.isCaretaker else { return }
+    guard account.withLock({ $0.isHeldBack }), isCaretaker else { return }
     do throws(JournalError) { try forget(store.snapshot) } catch { noteFailure(error) }
   }
 

@@ -81,7 +81,13 @@ extension Store {
     }
     if !attachments.isEmpty { restore(attachments) }
     publish(commits, at: records.map(\.milliseconds), writing.model.state, writing.model.revision)
-    keeper.note(records: records.count, bytes: bytes, of: self)
+    noteWritten(records: records.count, bytes: bytes)
+  }
+
+  /// Tells those who keep the journal short that records were published.
+  func noteWritten(records: Int, bytes: Int) {
+    keeper.note(records: records, bytes: bytes, of: self)
+    if shared != nil { cacheKeeper.withLock { $0 }?.note(records: records, bytes: bytes, of: self) }
   }
 
   /// Goes back to what is published: no reader has seen anything else.

@@ -1,7 +1,6 @@
 import Dispatch
 import Journal
 package import KeyValueModel
-import Locking
 
 extension Store {
   /// Reads the journal, once, before the first write; then the store serves. Gives remarks for the operator. Throws
@@ -16,55 +15,7 @@ extension Store {
     schemaText: String? = nil, report: @escaping (RecoveryProgress) -> Void = { _ in },
     restore: @escaping ([StoredAttachment]) -> Void = { _ in }
   ) throws(StoreError) -> [String] {
-    if let schemaText, StoreMigration.isDue(journal, to: schemaText) {
-      guard shared == nil else {
-        let reason = "it has another schema than this node; keyway store migrate takes it to one, for all nodes"
-        throw .journal(.unusable("the database: \(reason)"))
-      }
-      return try migrate(to: schemaText, report)
-    }
-    guard journal.bounds.last > 0 else {
-      keeper.start(self)
-      currentCondition.withLock { $0 = .serving }
-      return []
-    }
-    let currentCondition = currentCondition
-    let recovery = Recovery(
-      journal, schema: schema, limits: limits,
-      report: { progress in
-        currentCondition.withLock { $0 = .recovering(progress) }
-        report(progress)
-      }, restore: restore)
-    let outcome = try recovery.run(attempts: shared == nil ? 1 : 5)
-    adopt(outcome.model, outcome.history)
-    keeper.start(self, toldAfter: outcome.base)
-    return outcome.remarks
-  }
-
-  /// Has the journal begin anew under the store's schema.
-  private func migrate(
-    to text: String, _ report: @escaping (RecoveryProgress) -> Void
-  ) throws(StoreError) -> [String] {
-    guard journal.bounds.last > 0 else {
-      // There is nothing that could not go on, and no client that has seen anything.
-      try StoreError.of { () throws(JournalError) in
-        try journal.rebase(to: 0, schema: text, milliseconds: now()) { nil }
-      }
-      keeper.start(self)
-      currentCondition.withLock { $0 = .serving }
-      return []
-    }
-    let currentCondition = currentCondition
-    let migration = try StoreMigration(journal, to: schema, text: text) { progress in
-      currentCondition.withLock { $0 = .recovering(progress) }
-      report(progress)
-    }
-    try migration.write(to: journal, milliseconds: now())
-    adopt(Model(state: migration.state, revision: migration.revision), History(limits: limits))
-    keeper.start(self, toldAfter: migration.revision)
-    return migration.remarks
-      + ["the schema is another than the store's; its objects go on under it with revision \(migration.revision)"]
-      + migration.report.changes.map { "the schema has changed: \($0)" }
+    try StoreOpening(self, report: report, restore: restore).run(schemaText: schemaText)
   }
 
   /// What was kept with commits was told to `restore`, or is told to `follow`, of all commits after this revision.

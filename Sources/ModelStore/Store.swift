@@ -81,6 +81,8 @@ package final class Store: Sendable {
   /// Tells the operator.
   let notify: @Sendable (StoreNotice) -> Void
   let keeper: JournalKeeper
+  /// The same for what is kept of a journal that is shared.
+  let cacheKeeper = Locked<JournalKeeper?>(nil)
   let leases: LeaseKeeper
   private let publisher: any StorePublisher
   /// What was worked out for resuming clients. Taken with no other lock but the publication's.
@@ -112,7 +114,10 @@ package final class Store: Sendable {
     publication = Locked(Publication(snapshot: snapshot, history: History(limits: limits), limits: limits))
     latest = Locked(snapshot)
     currentCondition = Locked(journal.bounds.last == 0 ? .serving : .recovering(RecoveryProgress()))
-    keeper = JournalKeeper(journal: journal, limits: limits, notify: notify)
+    keeper = JournalKeeper(journal: journal, limits: limits) { failure in
+      notify(failure.map { .snapshotFailed($0) } ?? .snapshotWritten)
+    }
+    shared?.cache?.whenChanged { [notify] in notify($0.map { .cacheFailed($0) } ?? .cacheWritten) }
     leases = LeaseKeeper(streams: streams, elapsed: elapsed)
     missedCommits = Locked(BoundedCache(weightLimit: limits.resumedRevisions))
     resumedQueries = Locked(BoundedCache(weightLimit: limits.resumedRows))
@@ -276,7 +281,7 @@ package final class Store: Sendable {
       leases.note(commits, of: admission.clients)
       publish(commits, at: records.map(\.milliseconds), writing.model.state, writing.model.revision)
       for watch in watches { commitDurations.record(nanoseconds: watch.nanoseconds) }
-      keeper.note(records: records.count, bytes: bytes, of: self)
+      noteWritten(records: records.count, bytes: bytes)
     }
     return attempt
   }

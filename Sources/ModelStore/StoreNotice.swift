@@ -8,4 +8,8 @@ package enum StoreNotice: Hashable, Sendable {
   case snapshotFailed(String)
   /// It was written down.
   case snapshotWritten
+  /// What this node keeps of a journal that it shares cannot be written, for this reason; all else goes on.
+  case cacheFailed(String)
+  /// It can be written again.
+  case cacheWritten
 }

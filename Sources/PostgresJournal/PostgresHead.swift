@@ -21,6 +21,13 @@ struct PostgresHead: Equatable, Sendable {
     (baseDigest, digest) = (.start, .start)
   }
 
+  /// The head of which this is known.
+  init(_ position: JournalPosition) {
+    self.init(epoch: position.identity.epoch, schema: Self.digest(ofSchema: position.identity.schema), pen: "")
+    (base, baseDigest) = (position.bounds.base, position.baseDigest)
+    (last, digest) = (position.bounds.last, position.digest)
+  }
+
   /// Reads `PostgresLayout.headColumns`, which begin with the first column of a row.
   init(_ result: PostgresResult, row: Int = 0) throws(PostgresError) {
     let layout = try result.integer(row, 0)

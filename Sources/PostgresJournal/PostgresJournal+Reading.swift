@@ -88,6 +88,13 @@ extension PostgresJournal {
     return entries.map(\.record)
   }
 
+  /// See `SharedJournal.recentRecords(after:limit:bytes:)`.
+  package func recentRecords(after revision: UInt64, limit: Int, bytes: Int) -> [JournalRecord]? {
+    state.withLock { state in
+      revision >= state.head.base ? state.tail.records(after: revision, limit: limit, bytes: bytes) : nil
+    }
+  }
+
   private static func entries(
     _ result: PostgresResult
   ) throws(PostgresError) -> [(record: JournalRecord, digest: JournalDigest)] {
@@ -166,9 +173,10 @@ extension PostgresJournal {
     let (present, isRebasing) = state.withLock { ($0.head, $0.isRebasing) }
     guard !isRebasing else { return }
     if head.epoch != present.epoch {
-      throw end("the database has the epoch \(head.epoch), and this node began with \(present.epoch)")
+      throw over(
+        .otherHistory("the database has the epoch \(head.epoch), and this node began with \(present.epoch)"))
     }
-    if head.schema != present.schema { throw end("the database has gone on under another schema") }
+    if head.schema != present.schema { throw over(.otherSchema("the database has gone on under another schema")) }
     if head.last < known.revision || (head.last == known.revision && head.digest != known.digest) {
       throw lose(head, known.revision)
     }
@@ -209,21 +217,14 @@ extension PostgresJournal {
         "UPDATE keyway.head SET epoch = $1 WHERE epoch = $2 AND last = $3 AND digest = $4",
         [.text(epoch), .text(present), .bits(head.last), .bits(head.digest.value)], within: options.patience)
     }
-    return end(
-      "the database is at revision \(head.last), and lacks what this node has of revision \(revision); it goes on in "
-        + "another epoch")
+    return over(
+      .otherHistory(
+        "the database is at revision \(head.last), and lacks what this node has of revision \(revision); it goes on in "
+          + "another epoch"))
   }
 
-  /// From now on this journal is over.
-  private func end(_ reason: String) -> JournalError {
-    let isFirst = state.withLock { state in
-      defer { state.end = state.end ?? reason }
-      return state.end == nil
-    }
-    if isFirst {
-      ending.withLock { $0 }?(reason)
-      arrivals.announce(.max)
-    }
-    return .damaged(place: "the database", reason: reason)
+  private func over(_ end: JournalEnd) -> JournalError {
+    self.end(end)
+    return .damaged(place: "the database", reason: end.reason)
   }
 }

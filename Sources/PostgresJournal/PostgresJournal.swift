@@ -24,7 +24,7 @@ package final class PostgresJournal: SharedJournal {
     /// Whether this node is about to begin the journal anew, so that another head is what it makes itself.
     var isRebasing = false
     /// Why this journal is over.
-    var end: String?
+    var end: JournalEnd?
     var isClosed = false
   }
 
@@ -46,11 +46,9 @@ package final class PostgresJournal: SharedJournal {
   let register: NodeRegister
   let state: Locked<State>
   let arrivals = ArrivalSignal()
-  let ending: Locked<(@Sendable (String) -> Void)?> = Locked(nil)
+  let ending: Locked<(@Sendable (JournalEnd) -> Void)?> = Locked(nil)
   private let watch: HeadWatch
 
-  /// How often the tables are made where other nodes are making them, too.
-  private static let openingAttempts = 50
   /// What is kept of the newest records.
   static let tailBytes = 16 << 20
 
@@ -67,80 +65,42 @@ package final class PostgresJournal: SharedJournal {
     try self.init(address, Options()) { nil }
   }
 
-  private init(
+  /// Uses the journal at an address of which this is known, without asking: it is over as soon as the database is heard
+  /// and has another one, or lacks what is known.
+  package convenience init(
+    _ address: String, options: Options = Options(), known position: JournalPosition
+  ) throws(JournalError) {
+    try self.init(PostgresPool(address), options, PostgresHead(position), position.identity.schema)
+  }
+
+  private convenience init(
     _ address: String, _ options: Options, _ identity: () -> JournalIdentity?
   ) throws(JournalError) {
-    self.options = options
-    register = NodeRegister(url: options.node, patience: options.patience)
-    pool = PostgresPool(address)
+    let pool = PostgresPool(address)
+    let (head, text): (PostgresHead, String)
     do throws(PostgresError) {
-      let (head, text) = try Self.open(pool, options, identity)
-      state = Locked(
-        State(
-          head: head, schemaText: text, known: (head.last, head.digest), tail: RecordTail(byteLimit: Self.tailBytes)))
+      (head, text) = try PostgresOpening(pool: pool, patience: options.patience).run(identity)
     } catch {
       throw .unusable("\(error)")
     }
-    watch = try HeadWatch(address, patience: options.patience)
+    try self.init(pool, options, head, text)
+  }
+
+  private init(
+    _ pool: PostgresPool, _ options: Options, _ head: PostgresHead, _ schemaText: String
+  ) throws(JournalError) {
+    (self.options, self.pool) = (options, pool)
+    register = NodeRegister(url: options.node, patience: options.patience)
+    state = Locked(
+      State(
+        head: head, schemaText: schemaText, known: (head.last, head.digest),
+        tail: RecordTail(byteLimit: Self.tailBytes)))
+    watch = try HeadWatch(pool.address, patience: options.patience)
     watch.start { [weak self] connection throws(PostgresError) in try self?.look(connection) ?? false }
   }
 
   deinit {
     close()
-  }
-
-  private static func open(
-    _ pool: PostgresPool, _ options: Options, _ identity: () -> JournalIdentity?
-  ) throws(PostgresError) -> (PostgresHead, String) {
-    var attempts = openingAttempts
-    while true {
-      do throws(PostgresError) {
-        return try pool.withReading { connection throws(PostgresError) in
-          if let found = try read(connection, options.patience) { return found }
-          guard let identity = identity() else { throw .refused(code: "", "there is no journal in it") }
-          try make(identity, connection, options)
-          guard let made = try read(connection, options.patience) else { throw .unexpected("the head is missing") }
-          return made
-        }
-      } catch {
-        // Two nodes that make the tables at the same time are told so.
-        attempts -= 1
-        guard error.isCollision, attempts > 0 else { throw error }
-        usleep(.random(in: 1_000...50_000))
-      }
-    }
-  }
-
-  /// The head, with the text of its schema; nil where there is none.
-  private static func read(
-    _ connection: PostgresConnection, _ patience: Duration
-  ) throws(PostgresError) -> (PostgresHead, String)? {
-    do throws(PostgresError) {
-      let found = try connection.execute(
-        """
-        SELECT \(PostgresLayout.headColumns), s.text FROM keyway.head h JOIN keyway.schemas s ON s.digest = h.schema
-        """, within: patience)
-      guard found.count == 1 else { return nil }
-      return (try PostgresHead(found), found.text(0, PostgresLayout.headColumnCount))
-    } catch {
-      guard error.isMissingTable else { throw error }
-      return nil
-    }
-  }
-
-  private static func make(
-    _ identity: JournalIdentity, _ connection: PostgresConnection, _ options: Options
-  ) throws(PostgresError) {
-    for statement in PostgresLayout.statements { try connection.execute(statement, within: options.patience) }
-    let schema = PostgresHead.digest(ofSchema: identity.schema)
-    try connection.execute(
-      "INSERT INTO keyway.schemas VALUES ($1, $2) ON CONFLICT DO NOTHING", [.bits(schema), .text(identity.schema)],
-      within: options.patience)
-    try connection.execute(
-      "INSERT INTO keyway.head VALUES (1, $1, $2, $3, 0, $4, 0, $4, '', 0) ON CONFLICT DO NOTHING",
-      [
-        .integer(PostgresLayout.version), .text(identity.epoch), .bits(schema), .bits(JournalDigest.start.value),
-      ], within: options.patience)
   }
 
   // MARK: What it is
@@ -170,11 +130,38 @@ package final class PostgresJournal: SharedJournal {
 
   // MARK: Its life
 
-  /// Calls `action` once, from any thread, where this journal comes to be over: the database has another epoch, another
-  /// schema, or has lost what this node has seen. What it says is for the operator.
-  package func whenOver(_ action: @escaping @Sendable (String) -> Void) {
-    if let end = state.withLock({ $0.end }) { return action(end) }
+  /// See `SharedJournal.whenOver(_:)`: the database has another epoch, another schema, or has lost what this node has
+  /// seen.
+  package func whenOver(_ action: @escaping @Sendable (JournalEnd) -> Void) {
     ending.withLock { $0 = action }
+    // One that ended meanwhile has taken the action, or left it.
+    if let end = state.withLock({ $0.end }) { tell(end) }
+  }
+
+  private func tell(_ end: JournalEnd) {
+    let action = ending.withLock { action in
+      defer { action = nil }
+      return action
+    }
+    action?(end)
+  }
+
+  /// See `SharedJournal.end(_:)`.
+  package func end(_ end: JournalEnd) {
+    let isFirst = state.withLock { state in
+      defer { state.end = state.end ?? end }
+      return state.end == nil
+    }
+    guard isFirst else { return }
+    tell(end)
+    arrivals.announce(.max)
+  }
+
+  /// See `SharedJournal.isMissing()`.
+  package func isMissing() throws(JournalError) -> Bool {
+    try reading { connection throws(PostgresError) in
+      try PostgresOpening(pool: pool, patience: options.patience).read(connection) == nil
+    }
   }
 
   /// See `TransactionJournal.checkPresence()`.
@@ -214,7 +201,7 @@ package final class PostgresJournal: SharedJournal {
   func requireUse() throws(JournalError) {
     let (isClosed, end) = state.withLock { ($0.isClosed, $0.end) }
     guard !isClosed else { throw .unusable("the journal is closed") }
-    if let end { throw .damaged(place: "the database", reason: end) }
+    if let end { throw .damaged(place: "the database", reason: end.reason) }
   }
 
   /// Asks the database for something that changes nothing. Throws `refused` where it does not answer.

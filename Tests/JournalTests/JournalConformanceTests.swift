@@ -11,7 +11,7 @@ import Testing
 struct JournalConformanceTests {
   /// A journal, and how to come back to it as a new process would; nil where it ends with the process.
   final class Subject: CustomTestStringConvertible, Sendable {
-    enum Kind: String, CaseIterable { case memory, sqlite, relaxed, postgres }
+    enum Kind: String, CaseIterable { case memory, sqlite, relaxed, postgres, cached }
 
     let kind: Kind
     private let directory: TemporaryDirectory
@@ -20,7 +20,7 @@ struct JournalConformanceTests {
     init(_ kind: Kind) throws {
       self.kind = kind
       directory = try TemporaryDirectory()
-      database = kind == .postgres ? try PostgresServer.shared().makeDatabase() : ""
+      database = kind == .postgres || kind == .cached ? try PostgresServer.shared().makeDatabase() : ""
     }
 
     var testDescription: String { kind.rawValue }
@@ -31,7 +31,16 @@ struct JournalConformanceTests {
       case .sqlite: try JournalTests.open(directory)
       case .relaxed: try JournalTests.open(directory, .relaxed(milliseconds: 1))
       case .postgres: try PostgresJournal(database) { identity }
+      case .cached: try openCached()
       }
+    }
+
+    private func openCached() throws -> CachedJournal {
+      let journal = CachedJournal(
+        try PostgresJournal(database) { identity },
+        JournalCache(try JournalTests.open(directory, JournalCache.durability)))
+      journal.keepCache { _ in }
+      return journal
     }
 
     /// The journal as it is after its end and a new beginning.

@@ -198,7 +198,7 @@ struct SharedJournalTests {
     try one.append(records(1...5), after: 0)
     #expect(try other.records(after: 0, limit: 9, bytes: .max, waiting: .seconds(60)).count == 5)
     let told = Locked<[String]>([])
-    one.whenOver { reason in told.withLock { $0.append(reason) } }
+    one.whenOver { end in told.withLock { $0.append(end.reason) } }
     // As a standby that had less.
     try server.execute(
       """

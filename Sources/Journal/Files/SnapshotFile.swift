@@ -69,15 +69,24 @@ package struct SnapshotFile: Sendable {
   package static func write(
     _ header: Header, to path: String, _ next: () throws -> [UInt8]?
   ) throws(JournalError) {
+    try write(header, to: path) { receive throws(JournalError) in
+      while let block = try taken(next) { try receive(block) }
+    }
+  }
+
+  /// The same with blocks that `give` gives to the function that it gets.
+  package static func write(
+    _ header: Header, to path: String,
+    giving give: (_ receive: ([UInt8]) throws(JournalError) -> Void) throws(JournalError) -> Void
+  ) throws(JournalError) {
     let draft = "\(path).draft"
     do throws(JournalError) {
       let file = try SystemFile(draft, O_WRONLY | O_CREAT | O_TRUNC)
       try file.write(magic)
       var digest = JournalDigest.start
       try append(try encoded(header), to: file, &digest)
-      while let block = try taken(next) {
-        guard !block.isEmpty else { continue }
-        try append(block, to: file, &digest)
+      try give { block throws(JournalError) in
+        if !block.isEmpty { try append(block, to: file, &digest) }
       }
       try append([], to: file, &digest)
       try file.sync()

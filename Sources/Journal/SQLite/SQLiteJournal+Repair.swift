@@ -1,4 +1,14 @@
 extension SQLiteJournal {
+  /// Ends the use of the journal and takes it away: there is none in its directory then. For one that another has
+  /// everything of.
+  package func discard() {
+    close()
+    // The mark last: without the database it says that something is missing, and without both there is nothing.
+    for path in [layout.database, layout.databaseLog, "\(layout.database)-shm"] { try? SystemFile.remove(path) }
+    try? SystemFile.removeDirectory(layout.snapshots)
+    try? SystemFile.remove(layout.mark)
+  }
+
   /// Makes a journal of what is whole in a directory, up to and with a revision. What was there before is renamed, and
   /// not changed.
   ///

@@ -122,9 +122,9 @@ struct ComponentSchemas {
           "version": .text, "epoch": .text, "revision": .count, "oldest": .text, "objects": .count, "streams": .count,
           "cells": .count, "queries": .count, "observations": .count, "pendingBytes": .count, "lagging": .count,
           "memory": .map(of: .count), "draining": .bool, "store": .map, "role": .text, "node": .text, "behind": .count,
-          "behindSeconds": .number, "follows": .text, "silence": .text, "pen": .text,
+          "behindSeconds": .number, "follows": .text, "silence": .text, "pen": .text, "cached": .count,
           "followers": .list(of: .object(["node": .text, "behind": .count])),
-        ], optional: ["follows", "silence", "pen", "followers"])
+        ], optional: ["follows", "silence", "pen", "cached", "followers"])
     ),
   ]
 

@@ -28,10 +28,12 @@ struct Peer: Sendable {
 
   /// What `/v1/status` says of it.
   var status: JSONObject {
-    [
+    var status: JSONObject = [
       "role": .string("peer"), "behind": .integer(Int64(behind)), "behindSeconds": .integer(silence),
       "pen": .string(journal.pen),
     ]
+    if let cache = journal.cache?.journal { status["cached"] = .integer(Int64(cache.bounds.last)) }
+    return status
   }
 
   /// Tells the metrics.

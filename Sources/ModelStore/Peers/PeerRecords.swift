@@ -26,6 +26,9 @@ struct PeerRecords {
           if let store { try PeerRecords(store: store).followOn(shared) }
         } catch .unusable {
           return
+        } catch .compacted {
+          shared.end(.otherHistory("the journal has forgotten what comes after revision \(revision)"))
+          Thread.sleep(forTimeInterval: Self.pauseSeconds)
         } catch {
           Thread.sleep(forTimeInterval: Self.pauseSeconds)
         }

@@ -5,6 +5,7 @@ import KeyValueModel
 import KeywayAPI
 import Logging
 import ModelStore
+import PostgresJournal
 
 /// `keyway serve --follow`: serves what another node has, from a store of its own, until a signal stops it.
 ///
@@ -51,11 +52,11 @@ struct FollowerServing {
     while true {
       let journal = try self.journal(copy)
       let (schema, text) = try self.schema(of: journal)
-      let (rejoins, continuation) = AsyncStream.makeStream(of: LeaderCopy.self)
+      let (ends, continuation) = AsyncStream.makeStream(of: RunningServer.Outcome.self)
       let plan = Following.Plan(
         leader: leader, directory: copyDirectory, schema: self.schema, beginsWithCopy: copy != nil
       ) {
-        continuation.yield($0)
+        continuation.yield(.rejoin($0))
       }
       var configuration = settings.api
       configuration.port = port
@@ -66,7 +67,7 @@ struct FollowerServing {
       port = server.port
       let running = RunningServer(
         server: server, directory: settings.store,
-        settings: RunningSettings(settings, from: source, log: log, logger: logger), logger: logger, rejoins: rejoins
+        settings: RunningSettings(settings, from: source, log: log, logger: logger), logger: logger, ends: ends
       ) { ServeCommand.announce(server, settings, logger) }
       guard case .rejoin(let other) = try await running.untilSignalled() else { return }
       logger.warning("beginning anew with a copy", metadata: ["leader": "\(address)"])
@@ -79,10 +80,14 @@ struct FollowerServing {
   /// Says that the directory's store follows a node. Throws where it is one that does not.
   private func claim() throws {
     let directory = settings.store
-    let isFollower = try FollowerMark.read(inDirectory: directory) != nil
-    if !isFollower, JournalInstallation.isThere(inDirectory: directory) {
+    let leader = try FollowerMark.read(inDirectory: directory)
+    if leader == nil, JournalInstallation.isThere(inDirectory: directory) {
       throw CommandFailure(
         "\(directory): this store follows no node, and what it has would be lost; name another with --store")
+    }
+    if let leader, PostgresAddress.isName(leader) {
+      throw CommandFailure(
+        "\(directory): this store is what a peer keeps of the journal in \(leader); name another with --store")
     }
     try FollowerMark.write(address.description, inDirectory: directory)
   }

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Journal
 import KeywayAPI
 import Logging
 import UnixSignals
@@ -14,12 +15,15 @@ struct RunningServer {
     case signalled
     /// It followed another node and has to begin anew with a copy of what that has.
     case rejoin(LeaderCopy)
+    /// It shared a journal, and has to begin anew with what that is now.
+    case reopened(any SharedJournal)
+    /// It shared a journal that it cannot go on with, for this reason.
+    case over(String)
   }
 
   private enum Notice: Sendable {
     case recovered(Result<[String], any Error>)
-    case signalled
-    case rejoin(LeaderCopy)
+    case ended(Outcome)
   }
 
   let server: KeywayServer
@@ -28,8 +32,8 @@ struct RunningServer {
   /// The settings, as far as they can change meanwhile.
   let settings: RunningSettings
   let logger: Logger
-  /// Copies with which it has to begin anew.
-  var rejoins: AsyncStream<LeaderCopy>?
+  /// What ends it besides signals.
+  var ends: AsyncStream<Outcome>?
   /// Reports that the server serves. It is called once signals are trapped, since its reader may send one at once.
   let announce: @Sendable () -> Void
 
@@ -40,7 +44,7 @@ struct RunningServer {
     let (notices, continuation) = AsyncStream.makeStream(of: Notice.self)
     let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
     // It goes on after the first signal: the default action of a second one would cut the drain.
-    let trap = Task { for await _ in signals { continuation.yield(.signalled) } }
+    let trap = Task { for await _ in signals { continuation.yield(.ended(.signalled)) } }
     let reloads = await UnixSignalsSequence(trapping: .sighup)
     let reload = Task { [server, settings] in
       for await _ in reloads {
@@ -48,11 +52,11 @@ struct RunningServer {
         settings.reload(server)
       }
     }
-    let rejoining = Task { [rejoins] in
-      if let rejoins { for await copy in rejoins { continuation.yield(.rejoin(copy)) } }
+    let ending = Task { [ends] in
+      if let ends { for await end in ends { continuation.yield(.ended(end)) } }
     }
     defer {
-      rejoining.cancel()
+      ending.cancel()
       trap.cancel()
       reload.cancel()
     }
@@ -67,10 +71,9 @@ struct RunningServer {
         let remarks = try StoreAdvice.giving(for: directory, outcome.get)
         for remark in remarks { logger.warning("\(remark)") }
         announce()
-      case .rejoin(let copy):
-        result = .rejoin(copy)
+      case .ended(let outcome):
+        result = outcome
         break loop
-      case .signalled: break loop
       }
     }
     let (noticeSeconds, drainSeconds) = settings.drain

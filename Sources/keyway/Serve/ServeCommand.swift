@@ -6,6 +6,7 @@ import KeyValueModel
 import KeywayAPI
 import Logging
 import ModelStore
+import PostgresJournal
 
 /// `keyway serve`: the server, until a signal stops it.
 struct ServeCommand: AsyncParsableCommand {
@@ -37,24 +38,25 @@ struct ServeCommand: AsyncParsableCommand {
       try await FollowerServing(settings, from: source, log: log, logger: logger).run()
       return logger.notice("stopped")
     }
-    if settings.api.node.journal == Node.Options.none { try Self.requireLeader(settings) }
+    guard settings.api.node.journal == Node.Options.none else {
+      try await PeerServing(settings, from: source, log: log, logger: logger).run()
+      return logger.notice("stopped")
+    }
+    try Self.requireLeader(settings)
     let (schema, text) = try SchemaFile.loadWithText(settings.schema)
     // The port comes first: a start that fails for it leaves no store behind.
     let socket = try ListeningSocket(host: settings.api.host, port: settings.api.port)
-    let sharing = try JournalSharing(settings, port: socket.port, schema: text, logger: logger)
     let server = try KeywayServer(
       schema: schema, schemaText: text, configuration: settings.api, logger: logger,
-      journal: try sharing?.journal ?? Self.openJournal(settings, schema: text, logger: logger), socket: socket,
-      log: log
+      journal: try Self.openJournal(settings, schema: text, logger: logger), socket: socket, log: log
     ) {
       if let seed = settings.seedFile { try SeedFile.load(seed, into: $0) }
     }
     let running = RunningServer(
-      server: server, directory: sharing == nil ? settings.store : StoreAdvice.database,
+      server: server, directory: settings.store,
       settings: RunningSettings(settings, from: source, log: log, logger: logger), logger: logger
     ) { Self.announce(server, settings, logger) }
     _ = try await running.untilSignalled()
-    try sharing?.requireUse()
     logger.notice("stopped")
   }
 
@@ -78,10 +80,11 @@ struct ServeCommand: AsyncParsableCommand {
   /// Throws where the store follows another node: writes of its own would give its revisions two meanings.
   private static func requireLeader(_ settings: Settings) throws {
     guard settings.store != "memory", let leader = try FollowerMark.read(inDirectory: settings.store) else { return }
+    let isCache = PostgresAddress.isName(leader)
     throw CommandFailure(
       """
       \(settings.store): this store follows \(leader) and takes no writes of its own.
-        keyway serve --store \(settings.store) --follow \(leader)   goes on following
+        keyway serve --store \(settings.store) \(isCache ? "--journal …" : "--follow \(leader)")   goes on following
         keyway store promote --store \(settings.store)   makes it one that takes writes
       """)
   }

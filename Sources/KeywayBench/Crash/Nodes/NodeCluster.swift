@@ -27,7 +27,10 @@ final class NodeCluster {
         let way = try FaultyProxy(to: postgres.port)
         return try ClusterNode(
           index, plan: plan,
-          arguments: ["--journal", postgres.address(of: name, port: way.port), "--schema", plan.schemaFile],
+          arguments: [
+            "--journal", postgres.address(of: name, port: way.port), "--schema", plan.schemaFile,
+            "--store", plan.store(of: index),
+          ],
           settings: settings, exit: way)
       }
       (self.postgres, database) = (postgres, name)

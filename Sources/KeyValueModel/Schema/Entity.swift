@@ -32,7 +32,7 @@ public final class Entity: Sendable {
   let layout: RecordLayout
   /// Who may do what with its objects.
   package let rules: AccessRules
-  private let indexesByName: [ExactText: Int]
+  private let names: NameTable
 
   init(
     name: String, index: Int, parent: String?, lineage: Set<String>, keys: [Key], display: [ModelKeyPath],
@@ -54,12 +54,12 @@ public final class Entity: Sendable {
     indexedKeys = keys.indices.compactMap { key in
       keys[key].isIndexed ? keys[key].storage.map { (key, $0) } : nil
     }
-    indexesByName = Dictionary(uniqueKeysWithValues: keys.enumerated().map { (ExactText($1.name), $0) })
+    names = NameTable(keys.map(\.name))
   }
 
   /// Where a key stands, or nil where there is no key of this name.
   public func indexOfKey(_ name: String) -> Int? {
-    indexesByName[ExactText(name)]
+    names.index(of: name)
   }
 
   /// What is said about a name that no key has, with the nearest that one has.

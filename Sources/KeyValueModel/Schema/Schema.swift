@@ -3,33 +3,45 @@ import Notation
 
 /// Every entity of a model. Immutable, and checked as a whole when it is loaded.
 public struct Schema: Sendable {
-  /// The entities in the order of the file.
-  public let entities: [Entity]
+  /// What a schema holds, in one object: it is copied with every state, and each copy counts one reference.
+  private final class Content: Sendable {
+    let entities: [Entity]
+    let names: NameTable
+    let isLenient: Bool
 
-  private let indexesByName: [ExactText: Int]
-  private let names: EntityNames
-  /// Whether computed keys whose type is not known yet count as JSON of any sort: while a schema is being compiled.
-  let isLenient: Bool
+    init(entities: [Entity], isLenient: Bool) {
+      self.entities = entities
+      self.isLenient = isLenient
+      names = NameTable(entities.map(\.name))
+    }
+  }
+
+  private let content: Content
 
   init(entities: [Entity], isLenient: Bool = false) {
-    self.entities = entities
-    self.isLenient = isLenient
-    names = EntityNames(entities)
-    indexesByName = Dictionary(uniqueKeysWithValues: entities.map { (ExactText($0.name), $0.index) })
+    content = Content(entities: entities, isLenient: isLenient)
   }
+
+  /// The entities in the order of the file.
+  public var entities: [Entity] { content.entities }
+
+  /// Whether computed keys whose type is not known yet count as JSON of any sort: while a schema is being compiled.
+  var isLenient: Bool { content.isLenient }
 
   /// The entity of this name.
   public func entity(named name: String) -> Entity? {
-    indexesByName[ExactText(name)].map { entities[$0] }
+    content.names.index(of: name).map { entities[$0] }
   }
 
   /// The entity that a reference names, whether or not there is such an object.
   public func entity(of reference: Reference) -> Entity? {
-    names.index(of: reference).map { entities[$0] }
+    entityIndex(of: reference).map { entities[$0] }
   }
 
   /// The index of the same.
-  func entityIndex(of reference: Reference) -> Int? { names.index(of: reference) }
+  func entityIndex(of reference: Reference) -> Int? {
+    content.names.index(ofTextBefore: UInt8(ascii: "/"), in: reference.text)
+  }
 
   /// The entity of this name, or `unknown-entity`.
   public func requireEntity(_ name: String) throws(ModelError) -> Entity {

@@ -55,7 +55,7 @@ extension NewMember {
     switch (self, form) {
     case (.value(let value), _): value.appendStoredText(form, to: &bytes)
     case (.object(let reference, let body), .exact):
-      bytes.append(contentsOf: StoredJSON.madeMember.utf8)
+      bytes.append(contentsOf: StoredJSON.madeMember.description.utf8)
       bytes.appendQuoted(reference)
       bytes.appendComma()
       body.appendStoredText(form, to: &bytes)

@@ -14,13 +14,13 @@ enum StoredJSON: JSONDialect {
   }
 
   /// What begins a member of a collection that an operation makes in place. It is no value and has no mark.
-  static let madeMember = "{\"@@made\":["
+  static let madeMember: StaticString = "{\"@@made\":["
 
   /// Whether an object whose first member has this name could be taken for a marked value.
   static func isMark(_ name: String) -> Bool { name.utf8.starts(with: "@@".utf8) }
 
   /// Numbers with a fraction or an exponent are doubles: all others are written without.
-  static func number(_ double: Double, of text: String) -> Value { .number(double) }
+  static func number(_ double: Double, of text: @autoclosure () -> String) -> Value { .number(double) }
 
   static func parseMarked(_ name: String, _ parser: inout JSONParser<StoredJSON>) throws(JSONError) -> Value? {
     guard isMark(name) else { return nil }
@@ -117,14 +117,16 @@ extension JSONParser where Dialect == StoredJSON {
   /// Consumes null where that is next, and says whether it was; throws for what only begins like it.
   mutating func takesNull() throws(JSONError) -> Bool {
     guard isNext("n") else { return false }
-    guard takes("null") else { throw error("null is missing") }
+    guard takesWord("null") else { throw error("null is missing") }
     return true
   }
 
-  /// Consumes `text` if it comes next as it stands, or says false.
-  mutating func takes(_ text: String) -> Bool {
-    guard bytes[position...].starts(with: text.utf8) else { return false }
-    for scalar in text.unicodeScalars { _ = takes(scalar) }
+  /// Consumes `word` if it comes next as it stands, or says false.
+  mutating func takesWord(_ word: StaticString) -> Bool {
+    let length = word.utf8CodeUnitCount
+    guard bytes.count - position >= length else { return false }
+    for index in 0..<length where bytes[position + index] != word.utf8Start[index] { return false }
+    skip(length)
     return true
   }
 }

@@ -42,6 +42,7 @@ extension JSONParser where Dialect == StoredJSON {
 
   private mutating func parseOperation() throws(JSONError) -> Operation {
     try expect("[")
+    if takesWord("\"set\",") { return try parseSetting() }
     let kind: OperationKind = try parseWord { "there is no operation '\($0)'" }
     try expect(",")
     let object = try parseReference()
@@ -52,6 +53,17 @@ extension JSONParser where Dialect == StoredJSON {
     }
     try expect("]")
     return Operation(kind, object, operands)
+  }
+
+  /// What stands behind `["set",`: most operations are such, and this one takes no list of operands.
+  private mutating func parseSetting() throws(JSONError) -> Operation {
+    let object = try parseReference()
+    try expect(",")
+    let keyPath = try parseQuoted()
+    try expect(",")
+    let value = try parseValue()
+    try expect("]")
+    return .set(object, keyPath: keyPath, value)
   }
 
   private mutating func parseOperand(_ form: OperandForm) throws(JSONError) -> Operand {
@@ -73,7 +85,7 @@ extension JSONParser where Dialect == StoredJSON {
   }
 
   private mutating func parseMember() throws(JSONError) -> NewMember {
-    guard takes(StoredJSON.madeMember) else { return .value(try parseValue()) }
+    guard takesWord(StoredJSON.madeMember) else { return .value(try parseValue()) }
     let reference = try parseReference()
     try expect(",")
     let body = try parseBody()

@@ -1,4 +1,5 @@
 import KeyValueModel
+import Seeding
 import Testing
 
 @Suite("Reading JSON")
@@ -129,5 +130,23 @@ struct JSONParsingTests {
   func exactNumbers(text: String, value: Value) throws {
     // A rounded number is equal to its double.
     #expect("\(try json(text))" == "\(value)")
+  }
+
+  @Test("Decimals of any length are read as the double next to them")
+  func decimals() throws {
+    let seed = UInt64.random(in: .min ... .max)
+    var random = SplitMix64(seed: seed)
+    for _ in 0..<20_000 {
+      let digits = (0..<Int.random(in: 1...18, using: &random)).map { _ in Int.random(in: 0...9, using: &random) }
+      let fraction = digits.map(String.init).joined()
+      let whole = Int.random(in: 0...(1 << Int.random(in: 0...40, using: &random)), using: &random)
+      let text = "\(Bool.random(using: &random) ? "-" : "")\(whole).\(fraction)"
+      guard let double = Double(text) else { continue }
+      switch try Value(json: text) {
+      case .number(let read), .rounded(let read):
+        #expect(read.bitPattern == double.bitPattern, "\(text), seed \(seed)")
+      case let read: #expect(read == Int64(exactly: double).map(Value.integer), "\(text), seed \(seed)")
+      }
+    }
   }
 }

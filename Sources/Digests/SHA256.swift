@@ -27,6 +27,15 @@ package struct SHA256: Sendable {
     withUnsafeBytes(of: number.littleEndian) { update($0) }
   }
 
+  /// The first eight bytes of the digest of all that was added, as a little-endian number. Begins anew.
+  package mutating func finalizePrefix() -> UInt64 {
+    var prefix: UInt64 = 0
+    withUnsafeMutableBytes(of: &prefix) { bytes in
+      nettle_sha256_digest(&context, bytes.count, bytes.bindMemory(to: UInt8.self).baseAddress)
+    }
+    return UInt64(littleEndian: prefix)
+  }
+
   /// The digest of all that was added: 32 bytes. Begins anew.
   package mutating func finalize() -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: Self.byteCount) { buffer, count in

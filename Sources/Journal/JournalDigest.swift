@@ -33,6 +33,6 @@ package struct JournalDigest: Hashable, Sendable, Codable {
   }
 
   private init(_ hash: inout SHA256) {
-    value = hash.finalize().withUnsafeBytes { UInt64(littleEndian: $0.loadUnaligned(as: UInt64.self)) }
+    value = hash.finalizePrefix()
   }
 }

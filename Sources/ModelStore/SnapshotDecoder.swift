@@ -2,18 +2,18 @@ import Dispatch
 package import KeyValueModel
 import Locking
 
-/// Makes a state of a snapshot's blocks: other threads read them, and the caller's adds what they have read, which
-/// takes about as long. Holds at most `capacity` blocks and their objects besides the state.
+/// Makes a state of a snapshot's blocks: other threads read them, and when all are read, two threads make the state of
+/// what they have read. Holds at most `capacity` blocks besides the objects.
 package struct SnapshotDecoder {
-  private typealias Outcome = Result<[StateDecoder.Restored], StoredTextError>
+  private typealias Outcome = Result<[ObjectRecord], StoredTextError>
 
   private let schema: Schema
   private var decoder: StateDecoder
   private let outcomes = Locked<[Outcome]>([])
   private let arrivals = DispatchSemaphore(value: 0)
   private var underWay = 0
-  /// How many objects have been added.
-  package private(set) var count = 0
+  /// How many objects have been read.
+  package var count: Int { decoder.count }
 
   private static let capacity = 32
   private static let queue = DispatchQueue(
@@ -36,19 +36,25 @@ package struct SnapshotDecoder {
     }
   }
 
-  /// Waits for one of the blocks under way, and adds its objects.
+  /// Waits for one of the blocks under way, and takes its objects.
   private mutating func addNext() throws(StoredTextError) {
     arrivals.wait()
     underWay -= 1
     guard let outcome = outcomes.withLock({ $0.popLast() }) else { return }
-    let objects = try outcome.get()
-    try decoder.insert(objects)
-    count += objects.count
+    decoder.insert(try outcome.get())
   }
 
   /// The state of all blocks; throws what is wrong with one.
   package consuming func finish() throws(StoredTextError) -> ModelState {
     while underWay > 0 { try addNext() }
-    return decoder.finish()
+    let (decoder, group, referrers) = (decoder, DispatchGroup(), Locked<Referrers?>(nil))
+    Self.queue.async(group: group) {
+      let found = decoder.referrers()
+      referrers.withLock { $0 = found }
+    }
+    return try decoder.finish {
+      group.wait()
+      return referrers.withLock { $0 } ?? decoder.referrers()
+    }
   }
 }

@@ -1,6 +1,6 @@
 extension ModelState {
   /// Every object with its name, in no order, without a copy of them.
-  package var all: Objects { Objects(trees: extents) }
+  package var all: Objects { Objects(trees: extents.map(\.objects)) }
 
   /// The objects of a state, one entity after the other.
   package struct Objects: Sequence {

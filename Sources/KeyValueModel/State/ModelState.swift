@@ -1,32 +1,19 @@
-import HashTreeCollections
-
 /// Every object at one revision. A value: copies share their structure, so that one can be kept for as long as it
 /// is read while the next is being made.
 public struct ModelState: ObjectReader, Sendable {
-  /// A relationship of another object that names an object, and that the object has no inverse of.
-  struct Referrer: Hashable, Sendable {
-    let object: Reference
-    let storage: Int
-  }
-
   /// What the objects are.
   public let schema: Schema
-  /// Each entity's own objects, without those of its subclasses.
-  private(set) var extents: [RecordTree]
-  /// How often an object of each came or went.
-  private var extentVersions: [UInt64]
+  /// Those of each entity. One list for all that there is of an entity: a state is copied often, and each list would
+  /// count one reference.
+  private(set) var extents: [Extent]
   /// The relationships without an inverse that name each object, for deletions.
-  private var referrers: TreeDictionary<Reference, TreeSet<Referrer>> = [:]
-  /// For each entity's own objects the indexes, as `Entity.indexedKeys` lists their keys.
-  private var indexes: [[ValueIndex]]
+  private var referrers = Referrers()
 
   /// A state without objects.
   public init(schema: Schema) {
     self.schema = schema
-    extents = Array(repeating: RecordTree(), count: schema.entities.count)
-    extentVersions = Array(repeating: 0, count: schema.entities.count)
-    indexes = schema.entities.map { entity in
-      entity.indexedKeys.map { ValueIndex(type: schema.type(of: entity.keys[$0.key])) }
+    extents = schema.entities.map { entity in
+      Extent(indexes: entity.indexedKeys.map { ValueIndex(type: schema.type(of: entity.keys[$0.key])) })
     }
   }
 
@@ -37,20 +24,52 @@ public struct ModelState: ObjectReader, Sendable {
     for (reference, record) in objects { replace(reference, with: record) }
   }
 
+  /// A state of these objects, as they stood in another state of the same schema: what a store held when it was written
+  /// down. Nothing is checked, but that none of them is there twice. `referrers` gives what `Referrers` makes of them,
+  /// and is asked in the end: another thread can do that meanwhile.
+  ///
+  /// They are added in the order in which the trees have them, so that the nodes on the way to one are those that the
+  /// one before went through, and are in a cache still: that takes a quarter of the time.
+  init(
+    restoring records: [ObjectRecord], schema: Schema, referrers: () -> Referrers
+  ) throws(StoredTextError) {
+    self.init(schema: schema)
+    let places = records.enumerated().map { index, record in
+      let entity = record.entity.index
+      return Place(
+        entity: Int32(entity), record: Int32(index), hash: extents[entity].objects.hash(of: record.reference))
+    }
+    for place in places.sorted(by: { ($0.entity, $0.hash) < ($1.entity, $1.hash) }) {
+      let record = records[Int(place.record)]
+      let (index, entity) = (Int(place.entity), record.entity)
+      guard extents[index].objects.update(record, place.hash) == nil else {
+        throw StoredTextError(reason: "\(record.reference) is there twice", offset: 0)
+      }
+      extents[index].version += 1
+      if !entity.indexedKeys.isEmpty { updateIndexes(record.reference, entity, from: nil, to: record) }
+    }
+    self.referrers = referrers()
+  }
+
+  /// Where an object belongs that is to be added.
+  private struct Place {
+    let entity: Int32
+    let record: Int32
+    let hash: RecordHash
+  }
+
   /// What stands where a state was taken away, until it is put back: to be replaced, not to be used. Allocates nothing.
   init(placeholderFor schema: Schema) {
     self.schema = schema
     extents = []
-    extentVersions = []
-    indexes = []
   }
 
   /// How many objects there are.
-  public var count: Int { extents.reduce(0) { $0 + $1.count } }
+  public var count: Int { extents.reduce(0) { $0 + $1.objects.count } }
 
   /// The object of this name, nil where there is none.
   public func record(_ reference: Reference) -> ObjectRecord? {
-    schema.entityIndex(of: reference).flatMap { extents[$0][reference] }
+    schema.entityIndex(of: reference).flatMap { extents[$0].objects[reference] }
   }
 
   /// The object of this name, or `unknown-object`; `unknown-entity` where the schema has no such entity.
@@ -63,39 +82,36 @@ public struct ModelState: ObjectReader, Sendable {
   /// A number that grows whenever an object of the entity, or of one that extends it, is made or deleted: as long as it
   /// is the same, so is what `references(of:)` gives.
   public func extentVersion(of entity: Entity) -> UInt64 {
-    schema.family(of: entity).reduce(0) { $0 + extentVersions[$1.index] }
+    schema.family(of: entity).reduce(0) { $0 + extents[$1.index].version }
   }
 
   /// How many objects of an entity there are, those of its subclasses included.
   package func objectCount(of entity: Entity) -> Int {
-    schema.family(of: entity).reduce(0) { $0 + extents[$1.index].count }
+    schema.family(of: entity).reduce(0) { $0 + extents[$1.index].objects.count }
   }
 
   /// The references of an entity's objects, those of its subclasses included, in order.
   public func references(of entity: Entity) -> [Reference] {
-    schema.family(of: entity).flatMap { extents[$0.index].references }.sorted()
+    schema.family(of: entity).flatMap { extents[$0.index].objects.references }.sorted()
   }
 
   /// The same in no order. O(n).
   package func unorderedReferences(of entity: Entity) -> [Reference] {
-    schema.family(of: entity).flatMap { extents[$0.index].references }
+    schema.family(of: entity).flatMap { extents[$0.index].objects.references }
   }
 
   /// The references of an entity's own objects, without those of its subclasses, in no order. O(n).
-  func ownReferences(of entity: Entity) -> [Reference] { extents[entity.index].references }
+  func ownReferences(of entity: Entity) -> [Reference] { extents[entity.index].objects.references }
 
   /// The references of the objects of an entity, those of its subclasses included, whose indexed key has a value, in
   /// order; nil where the key is not indexed.
   public func references(of entity: Entity, whereKey key: Int, is value: Value) -> [Reference]? {
     guard let position = entity.indexedKeys.firstIndex(where: { $0.key == key }) else { return nil }
-    return schema.family(of: entity).flatMap { indexes[$0.index][position].references(of: value) }.sorted()
+    return schema.family(of: entity).flatMap { extents[$0.index].indexes[position].references(of: value) }.sorted()
   }
 
   /// The relationships without an inverse that name `target`, in order.
-  func referrers(of target: Reference) -> [Referrer] {
-    guard let set = referrers[target] else { return [] }
-    return set.sorted { ($0.object, $0.storage) < ($1.object, $1.storage) }
-  }
+  func referrers(of target: Reference) -> [Referrers.Referrer] { referrers.naming(target) }
 
   // MARK: Changing
 
@@ -109,56 +125,37 @@ public struct ModelState: ObjectReader, Sendable {
     guard let index = record?.entity.index ?? schema.entityIndex(of: reference) else { return nil }
     let old =
       if let record {
-        extents[index].update(record)
+        extents[index].objects.update(record)
       } else {
-        extents[index].remove(reference)
+        extents[index].objects.remove(reference)
       }
-    if (old == nil) != (record == nil) { extentVersions[index] += 1 }
+    if (old == nil) != (record == nil) { extents[index].version += 1 }
     let entity = schema.entities[index]
-    if !entity.referenceStorage.isEmpty { updateReferrers(reference, entity, from: old, to: record) }
+    if !entity.referenceStorage.isEmpty { referrers.update(reference, entity, from: old, to: record) }
     if !entity.indexedKeys.isEmpty { updateIndexes(reference, entity, from: old, to: record) }
     return old
+  }
+
+  /// Puts a record in place of one of the same object that differs from it in attributes alone, and that is where `hash`
+  /// leads.
+  mutating func replaceAttributes(_ old: ObjectRecord, with new: ObjectRecord, _ hash: RecordHash) {
+    let entity = new.entity
+    extents[entity.index].objects.update(new, hash)
+    if !entity.indexedKeys.isEmpty { updateIndexes(new.reference, entity, from: old, to: new) }
   }
 
   /// Notes members that came to, and went from, a collection without inverse.
   mutating func updateReferrers(
     _ source: Reference, storage: Int, removed: some Sequence<Value>, inserted: some Sequence<Value>
   ) {
-    let referrer = Referrer(object: source, storage: storage)
-    for case .reference(let target) in removed { removeReferrer(referrer, of: target) }
-    for case .reference(let target) in inserted { referrers[target, default: []].insert(referrer) }
-  }
-
-  private mutating func updateReferrers(
-    _ source: Reference, _ entity: Entity, from old: ObjectRecord?, to new: ObjectRecord?
-  ) {
-    for storage in entity.referenceStorage {
-      let before = old?.values[storage] ?? .null
-      let after = new?.values[storage] ?? .null
-      switch (before, after) {
-      case (.members, .members): break
-      case (.members(let list), _):
-        updateReferrers(source, storage: storage, removed: list, inserted: EmptyCollection())
-      case (_, .members(let list)):
-        updateReferrers(source, storage: storage, removed: EmptyCollection(), inserted: list)
-      default:
-        guard before != after else { continue }
-        updateReferrers(
-          source, storage: storage, removed: CollectionOfOne(before), inserted: CollectionOfOne(after))
-      }
-    }
-  }
-
-  private mutating func removeReferrer(_ referrer: Referrer, of target: Reference) {
-    referrers[target]?.remove(referrer)
-    if referrers[target]?.isEmpty == true { referrers[target] = nil }
+    referrers.update(source, storage: storage, removed: removed, inserted: inserted)
   }
 
   private mutating func updateIndexes(
     _ reference: Reference, _ entity: Entity, from old: ObjectRecord?, to new: ObjectRecord?
   ) {
     for (position, indexed) in entity.indexedKeys.enumerated() {
-      indexes[entity.index][position].update(
+      extents[entity.index].indexes[position].update(
         reference, from: old?.values[indexed.storage], to: new?.values[indexed.storage])
     }
   }

@@ -2,7 +2,9 @@
 struct StateBlockReader {
   private var parser: StoredTextParser
   private let schema: Schema
-  private var objects: [StateDecoder.Restored] = []
+  private var objects: [ObjectRecord] = []
+  /// The values of the object under way: kept, so that not every object allocates a list for them.
+  private var values: [Value] = []
 
   init(_ bytes: UnsafeBufferPointer<UInt8>, schema: Schema) {
     parser = StoredTextParser(bytes)
@@ -10,7 +12,7 @@ struct StateBlockReader {
   }
 
   /// The objects of the block.
-  mutating func read() throws(JSONError) -> [StateDecoder.Restored] {
+  mutating func read() throws(JSONError) -> [ObjectRecord] {
     try parser.expect("[")
     repeat { try readEntity() } while parser.takes(",")
     try parser.expect("]")
@@ -63,16 +65,14 @@ struct StateBlockReader {
     try parser.expect(",")
     let createdAt = try parser.parseUnsigned()
     guard createdAt <= revision else { throw parser.error("\(reference) was changed before it was made") }
-    var values: [Value] = []
-    values.reserveCapacity(keys.count)
+    values.removeAll(keepingCapacity: true)
     for (name, column) in keys {
       try parser.expect(",")
       values.append(try parser.parseValue(of: column, named: name))
     }
     let lease = parser.takes(",") ? try parser.parseLease() : nil
     try parser.expect("]")
-    let record = ObjectRecord(
-      reference, entity: entity, revision: revision, createdAt: createdAt, values: values, lease: lease)
-    objects.append((reference, record))
+    objects.append(
+      ObjectRecord(reference, entity: entity, revision: revision, createdAt: createdAt, values: values, lease: lease))
   }
 }

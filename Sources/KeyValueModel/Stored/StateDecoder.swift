@@ -3,37 +3,40 @@
 /// `records(of:schema:)` reads a block and needs nothing else, so that many threads can read blocks, and `insert` takes
 /// what they have read, one after the other.
 package struct StateDecoder: Sendable {
-  /// An object of a block.
-  package typealias Restored = (reference: Reference, record: ObjectRecord)
-
-  private var state: ModelState
+  private let schema: Schema
+  private var records: [ObjectRecord] = []
 
   /// A reader of blocks of a state of this schema.
   package init(schema: Schema) {
-    state = ModelState(schema: schema)
+    self.schema = schema
   }
+
+  /// How many objects have been added.
+  package var count: Int { records.count }
 
   /// The objects of a block. O(n) in its length.
   ///
   /// Throws where the text is not what an encoder writes, and where the entities and keys are not those of the schema
   /// or hold something else. Whether relationships fit together is not looked at.
-  package static func records(of block: [UInt8], schema: Schema) throws(StoredTextError) -> [Restored] {
+  package static func records(of block: [UInt8], schema: Schema) throws(StoredTextError) -> [ObjectRecord] {
     try block.withUnsafeBufferPointer { buffer throws(StoredTextError) in
       var reader = StateBlockReader(buffer, schema: schema)
       return try reader.read()
     }
   }
 
-  /// Adds objects that were read from a block; throws for one that is there already, and then has added those before
-  /// it.
-  package mutating func insert(_ objects: [Restored]) throws(StoredTextError) {
-    for (reference, record) in objects {
-      guard state.replace(reference, with: record) == nil else {
-        throw StoredTextError(reason: "\(reference) is there twice", offset: 0)
-      }
-    }
-  }
+  /// Adds objects that were read from a block.
+  package mutating func insert(_ objects: [ObjectRecord]) { records += objects }
 
-  /// The state of all objects that were added.
-  package consuming func finish() -> ModelState { state }
+  /// What `finish` takes: half of its work, which another thread can do meanwhile.
+  package func referrers() -> Referrers { Referrers(of: records) }
+
+  /// The state of all objects that were added; throws where one is there twice. `referrers` gives what the function of
+  /// that name makes of them; nil is for the caller's thread to make it.
+  package consuming func finish(
+    referrers: (() -> Referrers)? = nil
+  ) throws(StoredTextError) -> ModelState {
+    let records = records
+    return try ModelState(restoring: records, schema: schema, referrers: referrers ?? { Referrers(of: records) })
+  }
 }

@@ -87,7 +87,7 @@ struct StateTextTests {
     let state = try Self.example()
     var decoder = StateDecoder(schema: state.schema)
     for block in Self.blocks(of: state, blockBytes: 1) { try decoder.decode(block, state.schema) }
-    let record = try #require(decoder.finish().record(try ref("Account/1")))
+    let record = try #require(try decoder.finish().record(try ref("Account/1")))
     let expected = try #require(state.record(try ref("Account/1")))
     #expect("\(record.values)" == "\(expected.values)")
     #expect(record.revision == 5 && record.createdAt == 3)
@@ -118,6 +118,7 @@ struct StateTextTests {
     var caught: StoredTextError?
     do throws(StoredTextError) {
       try decoder.decode(Array(text.utf8), schema)
+      _ = try decoder.finish()
     } catch {
       caught = error
     }
@@ -136,10 +137,11 @@ struct StateTextTests {
         var changed = block
         changed[place / 8] ^= 1 << UInt8(place % 8)
         var decoder = StateDecoder(schema: state.schema)
-        guard (try? decoder.decode(changed, state.schema)) != nil else { continue }
+        guard (try? decoder.decode(changed, state.schema)) != nil, let read = try? decoder.finish() else { continue }
         // What was read can be written and read once more.
         var again = StateDecoder(schema: state.schema)
-        for block in Self.blocks(of: decoder.finish()) { try again.decode(block, state.schema) }
+        for block in Self.blocks(of: read) { try again.decode(block, state.schema) }
+        _ = try again.finish()
       }
     }
   }
@@ -158,7 +160,7 @@ struct StateTextTests {
     let blocks = blocks(of: state, blockBytes: blockBytes)
     var decoder = StateDecoder(schema: state.schema)
     for block in blocks.shuffled(using: &random) { try decoder.decode(block, state.schema) }
-    let restored = decoder.finish()
+    let restored = try decoder.finish()
     let isSame = Self.blocks(of: restored, blockBytes: blockBytes) == blocks
     #expect(isSame, "other blocks")
     return restored
@@ -187,7 +189,7 @@ private func portrayal(of record: ObjectRecord?) -> String {
 extension StateDecoder {
   /// Reads a block and adds its objects.
   fileprivate mutating func decode(_ block: [UInt8], _ schema: Schema) throws(StoredTextError) {
-    try insert(Self.records(of: block, schema: schema))
+    insert(try Self.records(of: block, schema: schema))
   }
 }
 

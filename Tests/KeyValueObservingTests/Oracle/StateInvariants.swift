@@ -27,7 +27,7 @@ enum StateInvariants {
 
   /// Who names an object without its knowing must be found, and nobody else.
   private static func brokenReferrers(in state: ModelState) -> [String] {
-    var expected: [Reference: Set<ModelState.Referrer>] = [:]
+    var expected: [Reference: Set<Referrers.Referrer>] = [:]
     let all = Set(state.schema.entities.flatMap { state.references(of: $0) })
     for object in all {
       guard let record = state.record(object) else { continue }

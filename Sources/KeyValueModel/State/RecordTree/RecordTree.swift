@@ -20,10 +20,15 @@ struct RecordTree: @unchecked Sendable {
     self.hashMask = hashMask
   }
 
+  /// The way to the object of this name, whether or not there is one.
+  func hash(of reference: Reference) -> RecordHash { RecordHash(of: reference, mask: hashMask) }
+
   /// The object of this name, nil where there is none.
-  subscript(reference: Reference) -> ObjectRecord? {
+  subscript(reference: Reference) -> ObjectRecord? { self[reference, hash(of: reference)] }
+
+  /// The same, where the hash is known.
+  subscript(reference: Reference, hash: RecordHash) -> ObjectRecord? {
     guard let root else { return nil }
-    let hash = RecordHash(of: reference, mask: hashMask)
     return withExtendedLifetime(root) {
       var node = root.child(of: hash.slot(level: 0))
       var level = 1
@@ -38,10 +43,13 @@ struct RecordTree: @unchecked Sendable {
 
   /// Puts an object in the place of the one of its name; gives that, nil where there was none.
   @discardableResult
-  mutating func update(_ record: ObjectRecord) -> ObjectRecord? {
+  mutating func update(_ record: ObjectRecord) -> ObjectRecord? { update(record, hash(of: record.reference)) }
+
+  /// The same, where the hash of its name is known.
+  @discardableResult
+  mutating func update(_ record: ObjectRecord, _ hash: RecordHash) -> ObjectRecord? {
     // Taken out meanwhile: with a second owner each branch would be copied.
     var branch = root.take() ?? .make(over: .owning(RecordBucket.make(capacity: 4)))
-    let hash = RecordHash(of: record.reference, mask: hashMask)
     let old = RecordBranch.update(record, hash, mask: hashMask, level: 0, in: &branch)
     root = branch
     if old == nil { count += 1 }
@@ -51,8 +59,8 @@ struct RecordTree: @unchecked Sendable {
   /// Takes the object of this name away; gives it, nil where there was none.
   @discardableResult
   mutating func remove(_ reference: Reference) -> ObjectRecord? {
-    guard self[reference] != nil, var branch = root.take() else { return nil }
-    let hash = RecordHash(of: reference, mask: hashMask)
+    let hash = hash(of: reference)
+    guard self[reference, hash] != nil, var branch = root.take() else { return nil }
     let old = RecordBranch.remove(reference, hash, mask: hashMask, level: 0, from: &branch)
     count -= 1
     if count > 0 { root = branch }

@@ -46,6 +46,9 @@ public struct ObjectRecord: @unchecked Sendable {
   /// The values of the stored keys, by `Key.storage`.
   public var values: Values { Values(storage: storage) }
 
+  /// The value of the attribute at an index of the entity's keys.
+  package func attribute(at key: Int) -> Value { values[Int(entity.layout.columns[key].storage)] }
+
   /// About how many bytes the values have as JSON: kept, so that a change does not look at them all.
   package var textBytes: Int { storage.withHeader { $0.textBytes } }
 
@@ -68,6 +71,17 @@ public struct ObjectRecord: @unchecked Sendable {
   /// The same for a value that may be looked at as a whole, as the one before it.
   mutating func set(_ value: Value, at index: Int) {
     set(value, at: index, growth: value.textBytes - values[index].textBytes)
+  }
+
+  /// The same object with another value of a stored key, set by `revision`.
+  func setting(_ value: Value, at index: Int, growth: Int, revision: Revision) -> ObjectRecord {
+    var record = self
+    record.storage = storage.copy(with: value, at: index)
+    record.storage.withHeader { header in
+      header.textBytes += growth
+      header.revision = revision
+    }
+    return record
   }
 
   private mutating func makeUnique() {

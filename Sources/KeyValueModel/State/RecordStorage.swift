@@ -75,6 +75,15 @@ final class RecordStorage: ManagedBuffer<RecordHeader, UInt8> {
     }
   }
 
+  /// The same in memory of its own, with another value at a place.
+  func copy(with value: Value, at index: Int) -> RecordStorage {
+    withUnsafeMutablePointers { header, bytes in
+      let count = header.pointee.entity.storageCount
+      precondition(index >= 0 && index < count)
+      return Self.make(header.pointee, (0..<count).lazy.map { $0 == index ? value : PackedValues(bytes)[$0] })
+    }
+  }
+
   /// Runs `body` with the header, without the check of exclusive access that a property of a class has: every read of
   /// an object would pay for it.
   func withHeader<Result>(_ body: (inout RecordHeader) -> Result) -> Result {

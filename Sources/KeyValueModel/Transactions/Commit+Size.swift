@@ -11,8 +11,8 @@ extension Commit {
         for change in changes { bytes += Self.approximateBytes(ofMembersIn: change) }
       }
       for write in step.writes {
-        bytes += 64 + (write.after?.approximateBytes ?? 0)
-        if write.after == nil { deleted.insert(write.object) }
+        bytes += 64 + (write.record?.approximateBytes ?? 0)
+        if write.record == nil { deleted.insert(write.object) }
       }
     }
     for entry in before {

@@ -52,7 +52,7 @@ public struct Commit: Sendable {
     /// The sort.
     public let kind: Kind
     /// The objects that it left different, as they stood after it; nil for deleted ones.
-    public let writes: [(object: Reference, after: ObjectRecord?)]
+    public let writes: [(object: Reference, record: ObjectRecord?)]
   }
 
   /// The revision that it made.

@@ -1,9 +1,9 @@
 /// The objects and their revision: what the single writer holds. A value without locks, clocks or files.
 public struct Model: Sendable {
   /// The objects as they stand.
-  public private(set) var state: ModelState
+  public internal(set) var state: ModelState
   /// The last committed transaction.
-  public private(set) var revision: Revision
+  public internal(set) var revision: Revision
 
   /// A model without objects.
   public init(schema: Schema) {
@@ -31,6 +31,7 @@ public struct Model: Sendable {
       try ask(inquiry, aboutMakingIn: transaction)
       throw error
     }
+    if inquiry == nil, let commit = commitPlainly(transaction, limits) { return commit }
     var application = TransactionApplication(
       taking: &state, revision: revision + 1, milliseconds: milliseconds, limits: limits, inquiry: inquiry)
     do throws(ModelError) {

@@ -1,5 +1,5 @@
 /// Carries out the operations of a transaction on objects: checks what is asked, and writes it with a `StateEditor`.
-struct ObjectWriter {
+struct ObjectWriter: ~Copyable {
   var editor: StateEditor
   /// Whether the values of the operation under way were found to be such as their attributes take.
   var isChecked = false

@@ -23,12 +23,6 @@ struct RecordLog: Sendable {
     position(of: object).map { entries[$0].record }
   }
 
-  /// Forgets all entries.
-  mutating func removeAll() {
-    entries.removeAll(keepingCapacity: true)
-    if !positions.isEmpty { positions.removeAll(keepingCapacity: true) }
-  }
-
   private func position(of object: Reference) -> Int? {
     if entries.count > Self.searchLimit { return positions[object] }
     return entries.firstIndex { $0.object == object }

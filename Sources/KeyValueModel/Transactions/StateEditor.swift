@@ -2,7 +2,7 @@
 ///
 /// Every object is written through `write`, which remembers what stood there before the transaction, so that `undo`
 /// leaves no trace of a failed one.
-struct StateEditor {
+struct StateEditor: ~Copyable {
   private(set) var state: ModelState
   let revision: Revision
   /// When the transaction is committed, in milliseconds since 1970.
@@ -63,15 +63,15 @@ struct StateEditor {
 
   /// Begins an operation: nothing has been changed by it.
   mutating func beginOperation() {
-    written.removeAll()
+    // The former entries, if there are any, belong to a step.
+    written = RecordLog()
     changes = StepChanges()
-    made.removeAll(keepingCapacity: true)
+    if !made.isEmpty { made.removeAll(keepingCapacity: true) }
   }
 
   /// What the operation under way has changed.
   func finishedOperation() -> Commit.Step {
-    let writes = written.entries.map { (object: $0.object, after: $0.record) }
-    return Commit.Step(kind: .change(changes.finished()), writes: writes)
+    Commit.Step(kind: .change(changes.finished()), writes: written.entries)
   }
 
   /// Throws where the transaction has taken more than it may, or where the operation under way has made an object too

@@ -1,5 +1,8 @@
 /// A transaction being applied: its operations one after the other, and the brackets that they open.
-struct TransactionApplication {
+///
+/// It cannot be copied, and neither can what it consists of: a copy would count some twenty references, and give the
+/// state a second owner.
+struct TransactionApplication: ~Copyable {
   private var writer: ObjectWriter
   private var steps: [Commit.Step] = []
   private var results: [Reference] = []
@@ -53,7 +56,8 @@ struct TransactionApplication {
         throw located
       }
     }
-    if let (bracket, opened) = openBrackets.min(by: { $0.value.last ?? 0 < $1.value.last ?? 0 }) {
+    if !openBrackets.isEmpty, let (bracket, opened) = openBrackets.min(by: { $0.value.last ?? 0 < $1.value.last ?? 0 })
+    {
       let name = writer.editor.state.record(bracket.object)?.entity.keys[bracket.key].name
       var error = ModelError(
         .unbalancedBracket, "a willChange has no didChange", object: bracket.object, keyPath: name)

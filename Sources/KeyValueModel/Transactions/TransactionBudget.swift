@@ -33,6 +33,9 @@ struct TransactionBudget {
   /// The steps of so many bytes, or of so many elements that move.
   static func steps(of amount: Int) -> Int { amount / amountOfStep }
 
+  /// Whether the transaction has taken no more than it may.
+  var isKept: Bool { bytes <= limits.bytes && steps <= limits.steps }
+
   /// Throws `content-too-large` or `too-many-steps` where the transaction has taken more than it may.
   func check() throws(ModelError) {
     guard bytes <= limits.bytes else {

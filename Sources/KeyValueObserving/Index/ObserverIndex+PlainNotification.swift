@@ -21,7 +21,7 @@ extension ObserverIndex {
     init?(_ commit: Commit) {
       guard commit.steps.count == 1, case .change(let changes) = commit.steps[0].kind, changes.count == 1,
         commit.before.count == 1, let before = commit.before[0].record,
-        commit.steps[0].writes.count == 1, let after = commit.steps[0].writes[0].after,
+        commit.steps[0].writes.count == 1, let after = commit.steps[0].writes[0].record,
         after.entity.isAttribute(changes[0].key)
       else { return nil }
       key = ObservedKey(object: changes[0].object, key: changes[0].key)

@@ -118,7 +118,7 @@ struct CommitNotifier {
   private mutating func touch(_ step: Commit.Step, _ changes: [Commit.KeyChange]) -> TouchedObservations {
     var touched = TouchedObservations()
     // Objects that come or go change what every path through them depends on.
-    let reshapes = step.writes.contains { $0.after == nil || state.record($0.object) == nil }
+    let reshapes = step.writes.contains { $0.record == nil || state.record($0.object) == nil }
     let hasCollections = changes.contains { $0.collection != nil }
     for (position, change) in changes.enumerated() {
       let key = ObservedKey(object: change.object, key: change.key)

@@ -51,8 +51,8 @@ final class LeaseKeeper: Sendable {
     contents.withLock { contents in
       for commit in commits {
         for step in commit.steps {
-          for write in step.writes where write.after?.lease != nil || contents.table.count > 0 {
-            contents.table.note(write.object, write.after?.lease, at: now, client: clients[write.object])
+          for write in step.writes where write.record?.lease != nil || contents.table.count > 0 {
+            contents.table.note(write.object, write.record?.lease, at: now, client: clients[write.object])
           }
         }
       }

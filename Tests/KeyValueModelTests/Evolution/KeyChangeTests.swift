@@ -150,6 +150,6 @@ struct KeyChangeTests {
     #expect(commit.steps[0].writes.count == 4)
     #expect(commit.before.count == 4)
     #expect(commit.before.allSatisfy { $0.record.map { $0.revision < commit.revision } == true })
-    #expect(commit.steps[0].writes.allSatisfy { $0.after?.revision == commit.revision })
+    #expect(commit.steps[0].writes.allSatisfy { $0.record?.revision == commit.revision })
   }
 }

@@ -85,7 +85,7 @@ struct RandomTransactionTests {
         faults.append("a key is told twice: \(changes.map { "\($0.object).\($0.key)" })")
       }
       for write in step.writes {
-        guard let old = former.record(write.object), let new = write.after else { continue }
+        guard let old = former.record(write.object), let new = write.record else { continue }
         for (index, key) in new.entity.keys.enumerated() {
           guard let storage = key.storage, old.values[storage] != new.values[storage] else { continue }
           if !told.contains(Told(object: write.object, key: index)) {

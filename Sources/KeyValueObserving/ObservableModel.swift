@@ -40,6 +40,8 @@ public final class ObservableModel {
 
   /// Sets the value for a key path and notifies the observers (KVC guide, `setValue:forKeyPath:`).
   public func set(_ object: Reference, forKeyPath text: String, to value: Value) throws(ModelError) {
+    // Most settings need no transaction to be made of them.
+    if let commit = model.commit(settingPlainly: text, of: object, to: value) { return notify(commit) }
     try commit(Transaction([.set(object, keyPath: text, value)]))
   }
 
@@ -47,13 +49,23 @@ public final class ObservableModel {
   @discardableResult
   public func commit(_ transaction: Transaction) throws(ModelError) -> Commit {
     let commit = try model.commit(transaction)
+    notify(commit)
+    return commit
+  }
+
+  private func notify(_ commit: Commit) {
+    guard index.count > 0 else { return }
+    // Most commits tell one observer at the most, and need no list of events.
+    if let plain = index.plainNotification(of: commit, in: model.state) {
+      if case .event(let event) = plain { handlers[event.observer]?(event) }
+      return
+    }
     var events: [ObserverEvent] = []
     index.notify(CollectionOfOne(commit), of: model.state) { events.append($0) }
     if events.count > 1 { events.sort { $0.observer.rawValue < $1.observer.rawValue } }
     for event in events {
       handlers[event.observer]?(event)
     }
-    return commit
   }
 
   /// Begins to observe key paths of an object (KVO guide, "Registering as an Observer"). With `initial` the handler is

@@ -2,23 +2,61 @@ public import KeyValueModel
 
 /// One (object, key path, options, context) that an observer is notified of.
 public struct Observation: Hashable, Sendable {
-  /// The object that was named.
-  public let object: Reference
-  /// The path from it.
-  public let keyPath: ModelKeyPath
-  /// What is told.
-  public let options: ObservingOptions
-  /// Given back with every change, unread.
-  public let context: String?
-  /// Who observes, where not everything may be read that the value is read through.
-  package var viewer: Viewer?
+  /// What it consists of, in one object: an observation is copied with every change, and each copy counts one
+  /// reference.
+  private final class Parts: Sendable {
+    let object: Reference
+    let keyPath: ModelKeyPath
+    let options: ObservingOptions
+    let context: String?
+    let viewer: Viewer?
+
+    init(
+      _ object: Reference, _ keyPath: ModelKeyPath, _ options: ObservingOptions, _ context: String?, _ viewer: Viewer?
+    ) {
+      (self.object, self.keyPath, self.options, self.context, self.viewer) = (object, keyPath, options, context, viewer)
+    }
+  }
+
+  private let parts: Parts
 
   /// An observation of a path that was resolved for the object's entity.
   public init(object: Reference, keyPath: ModelKeyPath, options: ObservingOptions, context: String? = nil) {
-    self.object = object
-    self.keyPath = keyPath
-    self.options = options
-    self.context = context
+    self.init(object: object, keyPath: keyPath, options: options, context: context, viewer: nil)
+  }
+
+  /// The same by `viewer`, if not everything may be read that the value is read through.
+  package init(
+    object: Reference, keyPath: ModelKeyPath, options: ObservingOptions, context: String?, viewer: Viewer?
+  ) {
+    parts = Parts(object, keyPath, options, context, viewer)
+  }
+
+  /// The object that was named.
+  public var object: Reference { parts.object }
+  /// The path from it.
+  public var keyPath: ModelKeyPath { parts.keyPath }
+  /// What is told.
+  public var options: ObservingOptions { parts.options }
+  /// Given back with every change, unread.
+  public var context: String? { parts.context }
+  /// Who observes, where not everything may be read that the value is read through.
+  package var viewer: Viewer? { parts.viewer }
+
+  /// Equal when everything about them is.
+  public static func == (left: Observation, right: Observation) -> Bool {
+    left.parts === right.parts
+      || left.object == right.object && left.keyPath == right.keyPath && left.options == right.options
+        && left.context == right.context && left.viewer == right.viewer
+  }
+
+  /// Feeds what equality looks at.
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(object)
+    hasher.combine(keyPath)
+    hasher.combine(options)
+    hasher.combine(context)
+    hasher.combine(viewer)
   }
 
   /// The observed value as `reader` has it.

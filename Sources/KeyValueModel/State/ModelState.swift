@@ -136,8 +136,8 @@ public struct ModelState: ObjectReader, Sendable {
     return old
   }
 
-  /// Puts a record in place of one of the same object that differs from it in attributes alone, and that is where `hash`
-  /// leads.
+  /// Puts a record in place of one of the same object that differs from it in attributes alone, and that is where
+  /// `hash` leads.
   mutating func replaceAttributes(_ old: ObjectRecord, with new: ObjectRecord, _ hash: RecordHash) {
     let entity = new.entity
     extents[entity.index].objects.update(new, hash)

@@ -9,8 +9,8 @@ extension Model {
     return commit(settingPlainly: keyPath, of: reference, to: value, writer: transaction.writer, limits: limits)
   }
 
-  /// Sets one attribute of one object to a value that the attribute takes as it is, as a transaction of its own. Nil for
-  /// anything else, and for what is to fail: nothing has been done then.
+  /// Sets one attribute of one object to a value that the attribute takes as it is, as a transaction of its own. Nil
+  /// for anything else, and for what is to fail: nothing has been done then.
   package mutating func commit(
     settingPlainly keyPath: String, of reference: Reference, to value: Value, writer: String? = nil,
     limits: TransactionLimits = .unlimited

@@ -44,14 +44,11 @@ struct CollectionWatch {
 
   /// Puts what a member adds now in the place of what it added before.
   mutating func contribute(_ contribution: RunningFold.Contribution, from member: Value) {
-    guard let former = links[member]?.contribution else {
-      running?.insert(contribution)
-      links[member]?.contribution = contribution
-      return
-    }
+    guard let place = links.index(forKey: member) else { return }
+    let former = links.values[place].contribution
     guard former != contribution else { return }
-    running?.remove(former)
+    if let former { running?.remove(former) }
     running?.insert(contribution)
-    links[member]?.contribution = contribution
+    links.values[place].contribution = contribution
   }
 }

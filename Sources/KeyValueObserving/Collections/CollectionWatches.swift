@@ -14,11 +14,11 @@ struct CollectionWatches {
   private(set) var shapes = CollectionShapes()
   private(set) var watches: [ObservedKey: CollectionWatch] = [:]
   /// The members that depend on a key.
-  private var linksByKey: [ObservedKey: Set<Link>] = [:]
+  private var linksByKey: [ObservedKey: SmallSet<Link>] = [:]
   /// The watches of a collection.
   private var watchesByList: [ObservedKey: [ObservedKey]] = [:]
   /// The members whose values may have changed.
-  private var dirty: [ObservedKey: Set<Value>] = [:]
+  private var dirty: [ObservedKey: SmallSet<Value>] = [:]
   /// Watches that have lost the last member that depended on them.
   private var orphans: Set<ObservedKey> = []
 
@@ -29,8 +29,8 @@ struct CollectionWatches {
   var isEmpty: Bool { watches.isEmpty }
 
   /// The members that depend on a key of an object, or on another watch.
-  func links(dependingOn key: ObservedKey) -> Set<Link> {
-    linksByKey[key] ?? []
+  func links(dependingOn key: ObservedKey) -> SmallSet<Link> {
+    linksByKey[key] ?? SmallSet()
   }
 
   /// What a member depends on.
@@ -78,8 +78,8 @@ struct CollectionWatches {
     let link = Link(watch: watch, member: member)
     let former = watches[watch]?.link(member, dependencies) ?? []
     for dependency in former { forget(link, dependency.observedKey) }
-    for dependency in dependencies { linksByKey[dependency.observedKey, default: []].insert(link) }
-    dirty[watch, default: []].insert(member)
+    for dependency in dependencies { linksByKey[dependency.observedKey, default: SmallSet()].insert(link) }
+    dirty[watch, default: SmallSet()].insert(member)
   }
 
   private mutating func unlink(_ member: Value, from watch: ObservedKey) {
@@ -95,8 +95,8 @@ struct CollectionWatches {
 
   /// Marks the members that depend on a key, and those that depend on what their collections fold into.
   mutating func touch(_ key: ObservedKey) {
-    for link in linksByKey[key] ?? [] {
-      guard dirty[link.watch, default: []].insert(link.member).inserted else { continue }
+    for link in links(dependingOn: key) {
+      guard dirty[link.watch, default: SmallSet()].insert(link.member) else { continue }
       touch(link.watch)
     }
   }

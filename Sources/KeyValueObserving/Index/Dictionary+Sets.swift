@@ -7,4 +7,13 @@ extension Dictionary {
     self[key] = nil
     return true
   }
+
+  /// The same for small sets.
+  @discardableResult
+  mutating func remove<Element>(_ element: Element, from key: Key) -> Bool where Value == SmallSet<Element> {
+    self[key]?.remove(element)
+    guard self[key]?.isEmpty == true else { return false }
+    self[key] = nil
+    return true
+  }
 }

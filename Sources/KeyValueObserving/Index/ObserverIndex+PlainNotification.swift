@@ -10,6 +10,8 @@ extension ObserverIndex {
     case event(ObserverEvent)
   }
 
+  private typealias Listener = (id: TrackedID, entry: Tracked)
+
   /// A commit that sets one attribute of one object.
   private struct PlainCommit {
     let key: ObservedKey
@@ -48,16 +50,16 @@ extension ObserverIndex {
   /// to date between the two readings of the value.
   mutating func plainNotification(of commit: Commit, in present: ModelState) -> PlainNotification? {
     guard let plain = PlainCommit(commit) else { return nil }
-    var listener: TrackedID?
+    var listener: Listener?
     guard findListener(to: plain.key, in: present, &listener) else { return nil }
-    guard !plain.isSilent, let listener, let entry = tracked[listener] else {
+    guard !plain.isSilent, let entry = listener?.entry else {
       refold(plain.key, in: present)
       return .nothing
     }
     let (observation, options) = (entry.observation, entry.observation.options)
     let isAtEnd = entry.ends(at: plain.key)
     func value(_ record: ObjectRecord, _ state: some ObjectReader) -> Value {
-      isAtEnd ? state.value(of: record, plain.key.object, key: plain.key.key) : self.value(of: observation, in: state)
+      isAtEnd ? record.attribute(at: plain.key.key) : self.value(of: observation, in: state)
     }
     let old = options.contains(.old) ? value(plain.before, StateBefore(plain: plain, present: present)) : nil
     refold(plain.key, in: present)
@@ -73,14 +75,15 @@ extension ObserverIndex {
 
   /// Finds the one observation that depends on a key, be it through collections. False where that is not all that there
   /// is to know: there is a second one, or a computed key on the way that may keep silent.
-  private func findListener(to key: ObservedKey, in state: ModelState, _ listener: inout TrackedID?) -> Bool {
-    for id in ids(dependingOn: key) {
-      guard listener == nil || listener == id, let entry = tracked[id], entry.observation.viewer == nil
+  private func findListener(to key: ObservedKey, in state: ModelState, _ listener: inout Listener?) -> Bool {
+    let ids = ids(dependingOn: key)
+    if let id = ids.only {
+      guard listener == nil || listener?.id == id, let entry = tracked[id], entry.observation.viewer == nil,
+        entry.dependencies.allSatisfy({ $0.observedKey != key || alwaysNotify($0.gates, in: state) })
       else { return false }
-      listener = id
-      for dependency in entry.dependencies where dependency.observedKey == key {
-        guard alwaysNotify(dependency.gates, in: state) else { return false }
-      }
+      listener = (id, entry)
+    } else if !ids.isEmpty {
+      return false
     }
     guard !collections.isEmpty else { return true }
     for link in collections.links(dependingOn: key) {

@@ -39,8 +39,8 @@ public struct ObserverIndex: Sendable {
   typealias TrackedID = UInt64
 
   private(set) var tracked: [TrackedID: Tracked] = [:]
-  private var idsByKey: [ObservedKey: Set<TrackedID>] = [:]
-  private var idsByObject: [Reference: Set<TrackedID>] = [:]
+  private var idsByKey: [ObservedKey: SmallSet<TrackedID>] = [:]
+  private var idsByObject: [Reference: SmallSet<TrackedID>] = [:]
   private var idsByObserver: [ObserverID: [String?: [TrackedID]]] = [:]
   private var nextID: TrackedID = 0
   /// How many observations are of viewers who may not read everything.
@@ -73,9 +73,9 @@ public struct ObserverIndex: Sendable {
       let registration = Registration(
         observer: observer, cell: cell, position: position, observation: observation, entity: entity)
       tracked[id] = Tracked(registration: registration, dependencies: dependencies)
-      for dependency in dependencies { idsByKey[dependency.observedKey, default: []].insert(id) }
+      for dependency in dependencies { idsByKey[dependency.observedKey, default: SmallSet()].insert(id) }
       if observation.viewer != nil { guardedCount += 1 }
-      idsByObject[observation.object, default: []].insert(id)
+      idsByObject[observation.object, default: SmallSet()].insert(id)
       idsByObserver[observer, default: [:]][cell, default: []].append(id)
     }
     collections.settle(in: reader)
@@ -122,13 +122,13 @@ public struct ObserverIndex: Sendable {
   // MARK: For notifying
 
   /// The observations that depend on a key of an object.
-  func ids(dependingOn key: ObservedKey) -> Set<TrackedID> {
-    idsByKey[key] ?? []
+  func ids(dependingOn key: ObservedKey) -> SmallSet<TrackedID> {
+    idsByKey[key] ?? SmallSet()
   }
 
   /// The observations that were registered with an object.
-  func ids(of object: Reference) -> Set<TrackedID> {
-    idsByObject[object] ?? []
+  func ids(of object: Reference) -> SmallSet<TrackedID> {
+    idsByObject[object] ?? SmallSet()
   }
 
   /// Follows a path anew after one of its links was set. The folds hold again once they are settled.
@@ -138,7 +138,7 @@ public struct ObserverIndex: Sendable {
       of: entry.observation.reads, from: entry.observation.object, entry.entity,
       isGuarded: entry.observation.viewer != nil, in: reader)
     unlink(id, entry.dependencies)
-    for dependency in dependencies { idsByKey[dependency.observedKey, default: []].insert(id) }
+    for dependency in dependencies { idsByKey[dependency.observedKey, default: SmallSet()].insert(id) }
     tracked[id]?.dependencies = dependencies
   }
 

@@ -194,9 +194,9 @@ extension StreamServices {
       throw Problem(.tooManyKeyPaths, "\(paths.count) key paths; there may be \(limits.keyPaths)")
     }
     return paths.map { path in
-      var observation = Observation(object: object, keyPath: path, options: options, context: context?.text)
-      observation.viewer = viewer.flatMap { $0.seesAll(along: path, from: entity, in: schema) ? nil : $0 }
-      return observation
+      Observation(
+        object: object, keyPath: path, options: options, context: context?.text,
+        viewer: viewer.flatMap { $0.seesAll(along: path, from: entity, in: schema) ? nil : $0 })
     }
   }
 }

@@ -63,6 +63,10 @@ public struct Commit: Sendable {
   public let steps: [Step]
   /// Every object that it touched, as it stood before; nil for those that were not there.
   public let before: [(object: Reference, record: ObjectRecord?)]
+  /// For each operation of the transaction the object that it was about; nil where that is the one object that it
+  /// touched: most transactions are such, and make no list.
+  let listedResults: [Reference]?
+
   /// For each operation of the transaction the object that it was about.
-  public let results: [Reference]
+  public var results: [Reference] { listedResults ?? before.map(\.object) }
 }

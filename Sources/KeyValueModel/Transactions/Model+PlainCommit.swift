@@ -37,6 +37,6 @@ extension Model {
     return Commit(
       revision: revision, writer: writer,
       steps: [Commit.Step(kind: .change([change]), writes: [(reference, new)])], before: [(reference, old)],
-      results: [reference])
+      listedResults: nil)
   }
 }

@@ -10,7 +10,7 @@ extension ObserverIndex {
     case event(ObserverEvent)
   }
 
-  private typealias Listener = (id: TrackedID, entry: Tracked)
+  private typealias Listener = (id: TrackedID, registration: Registration)
 
   /// A commit that sets one attribute of one object.
   private struct PlainCommit {
@@ -52,12 +52,12 @@ extension ObserverIndex {
     guard let plain = PlainCommit(commit) else { return nil }
     var listener: Listener?
     guard findListener(to: plain.key, in: present, &listener) else { return nil }
-    guard !plain.isSilent, let entry = listener?.entry else {
+    guard !plain.isSilent, let (id, entry) = listener else {
       refold(plain.key, in: present)
       return .nothing
     }
     let (observation, options) = (entry.observation, entry.observation.options)
-    let isAtEnd = entry.ends(at: plain.key)
+    let isAtEnd = entry.attribute == plain.key.key || tracked[id]?.ends(at: plain.key) == true
     func value(_ record: ObjectRecord, _ state: some ObjectReader) -> Value {
       isAtEnd ? record.attribute(at: plain.key.key) : self.value(of: observation, in: state)
     }
@@ -78,10 +78,10 @@ extension ObserverIndex {
   private func findListener(to key: ObservedKey, in state: ModelState, _ listener: inout Listener?) -> Bool {
     let ids = ids(dependingOn: key)
     if let id = ids.only {
-      guard listener == nil || listener?.id == id, let entry = tracked[id], entry.observation.viewer == nil,
-        entry.dependencies.allSatisfy({ $0.observedKey != key || alwaysNotify($0.gates, in: state) })
+      guard listener == nil || listener?.id == id, let registration = tracked[id]?.registration,
+        registration.attribute != nil || isHeard(key, by: id, in: state)
       else { return false }
-      listener = (id, entry)
+      listener = (id, registration)
     } else if !ids.isEmpty {
       return false
     }
@@ -94,6 +94,12 @@ extension ObserverIndex {
       }
     }
     return true
+  }
+
+  /// Whether no computed key on the way from a key to an observation may keep silent, and no rule has a say.
+  private func isHeard(_ key: ObservedKey, by id: TrackedID, in state: ModelState) -> Bool {
+    guard let entry = tracked[id], entry.observation.viewer == nil else { return false }
+    return entry.dependencies.allSatisfy { $0.observedKey != key || alwaysNotify($0.gates, in: state) }
   }
 
   private func alwaysNotify(_ gates: [ObservedKey], in state: ModelState) -> Bool {

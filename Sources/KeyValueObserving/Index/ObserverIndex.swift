@@ -14,6 +14,9 @@ public struct ObserverIndex: Sendable {
     let observation: Observation
     /// What the observed object is.
     let entity: Entity
+    /// The attribute that it observes, of the object itself, and that is then all that it depends on; nil where the
+    /// path is any other, or a rule has a say.
+    let attribute: Int?
 
     init(observer: ObserverID, cell: String?, position: Int, observation: Observation, entity: Entity) {
       self.observer = observer
@@ -21,6 +24,9 @@ public struct ObserverIndex: Sendable {
       self.position = position
       self.observation = observation
       self.entity = entity
+      let path = observation.keyPath
+      let isOne = path.keys.count == 1 && path.operation == nil && observation.viewer == nil
+      attribute = isOne && entity.isAttribute(path.keys[0]) ? path.keys[0] : nil
     }
   }
 

@@ -4,9 +4,10 @@ struct RecordBucketHeader {
   let capacity: Int32
 }
 
-/// Records at the end of a way through a `RecordTree`, in one piece of memory: a word for each, and behind these 16
-/// bits of the hash of each, its tag. Tags are compared before a reference is looked at, and a bucket is divided by
-/// them: neither reads a record that it does not need, which would seldom be in a cache.
+/// Records at the end of a way through a `RecordTree`, in one piece of memory: 16 bits of the hash of each, its tag,
+/// and behind these a word for each. Tags are compared before a reference is looked at, and a bucket is divided by
+/// them: neither reads a record that it does not need, which would seldom be in a cache. They come first because they
+/// are beside the header there, mostly in one line of a cache.
 ///
 /// One with several owners is never changed: what changes a bucket takes it `inout` and copies it first where it is
 /// shared.
@@ -23,21 +24,23 @@ final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
 
   /// An empty bucket.
   static func make(capacity: Int) -> RecordBucket {
-    // The memory behind the records has room for a tag of each, four of which are as long as a record.
-    let buffer = create(minimumCapacity: capacity + (capacity + 3) / 4) { _ in
+    let buffer = create(minimumCapacity: tagWords(of: capacity) + capacity) { _ in
       RecordBucketHeader(count: 0, capacity: Int32(capacity))
     }
     return unsafeDowncast(buffer, to: RecordBucket.self)
   }
 
   deinit {
-    _ = withUnsafeMutablePointers { header, records in records.deinitialize(count: Int(header.pointee.count)) }
+    _ = withMemory { header, records, _ in records.deinitialize(count: Int(header.count)) }
   }
 
+  /// How many words the tags of so many records take: four are as long as a record.
+  private static func tagWords(of capacity: Int) -> Int { (capacity + 3) / 4 }
+
   private func withMemory<Result>(_ body: (inout RecordBucketHeader, Records, Tags) -> Result) -> Result {
-    withUnsafeMutablePointers { header, records in
-      let tags = UnsafeMutableRawPointer(records + Int(header.pointee.capacity)).assumingMemoryBound(to: UInt16.self)
-      return body(&header.pointee, records, tags)
+    withUnsafeMutablePointers { header, start in
+      let tags = UnsafeMutableRawPointer(start).assumingMemoryBound(to: UInt16.self)
+      return body(&header.pointee, start + Self.tagWords(of: Int(header.pointee.capacity)), tags)
     }
   }
 

@@ -151,7 +151,7 @@ struct JournalDatabase: Sendable {
   }
 
   /// The record and its digest in the row that a statement stands at; nil where something else is there: where the file
-  /// is damaged, anything may be. SQLite's own functions read it: GRDB's take twice as long.
+  /// is damaged, anything may be. SQLite's own functions read it: GRDB's convert and allocate.
   private static func record(of row: SQLiteStatement) -> (JournalRecord, digest: UInt64)? {
     guard (CInt(0)...2).allSatisfy({ sqlite3_column_type(row, $0) == SQLITE_INTEGER }) else { return nil }
     let body = UnsafeRawBufferPointer(start: sqlite3_column_blob(row, 3), count: Int(sqlite3_column_bytes(row, 3)))

@@ -29,7 +29,7 @@ public struct ModelState: ObjectReader, Sendable {
   /// and is asked in the end: another thread can do that meanwhile.
   ///
   /// They are added in the order in which the trees have them, so that the nodes on the way to one are those that the
-  /// one before went through, and are in a cache still: that takes a quarter of the time.
+  /// one before went through, and are in a cache still.
   init(
     restoring records: [ObjectRecord], schema: Schema, referrers: () -> Referrers
   ) throws(StoredTextError) {

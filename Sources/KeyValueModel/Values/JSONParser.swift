@@ -274,8 +274,8 @@ struct JSONParser<Dialect: JSONDialect> {
 
   /// The double next to a decimal with at most 15 digits and without an exponent, nil for any other. Both the digits as
   /// a whole number and the power of ten are doubles then, so that their quotient is rounded once, and rightly
-  /// (Clinger, How to Read Floating Point Numbers Accurately, 1990). Most numbers are such, and the C library takes
-  /// several times as long.
+  /// (Clinger, How to Read Floating Point Numbers Accurately, 1990). Most numbers are such, and need no string and no
+  /// function of the C library.
   private static func shortDecimal(_ text: UnsafeBufferPointer<UInt8>) -> Double? {
     guard text.count <= 16 else { return nil }
     var digits: Int64 = 0

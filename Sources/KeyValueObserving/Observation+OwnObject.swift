@@ -5,9 +5,10 @@ extension Observation {
   private static let countLookedAt = 64
 
   /// Those of consecutive commits that can concern these observations, where they all read their own objects and
-  /// nothing else: the ones that touch an object of theirs. All others leave them and what they read as they are, so
-  /// that the state before these commits is, for them, the state before all. `present` is the state after the last.
-  /// Nil where that is not known without more work: a path leads to other objects, a rule decides, or they are many.
+  /// nothing else: the ones that write an object of theirs or bracket a key of it. All others leave them and what they
+  /// read as they are, so that the state before these commits is, for them, the state before all. `present` is the
+  /// state after the last. Nil where that is not known without more work: a path leads to other objects, a rule
+  /// decides, or they are many.
   package static func commits(
     _ commits: some Collection<Commit>, concerning observations: some Collection<Observation>, in present: ModelState
   ) -> [Commit]? {
@@ -27,6 +28,7 @@ extension Observation {
         guard let record, record.entity === entity else { return nil }
         isConcerning = true
       }
+      if !isConcerning { isConcerning = commit.touchesObject { entities[$0] != nil } }
       if isConcerning { concerning.append(commit) }
     }
     return concerning

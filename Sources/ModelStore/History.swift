@@ -10,7 +10,7 @@ package struct History: Sendable {
   private var bytes = 0
   /// The bytes of all commits that were ever added.
   private(set) var writtenBytes = 0
-  /// The last kept commit that touched an object.
+  /// The last kept commit that wrote an object or bracketed one of its keys.
   private var lastTouches: [Reference: Revision] = [:]
   private let limits: StoreLimits
 
@@ -41,7 +41,7 @@ package struct History: Sendable {
     accounts.append((milliseconds, size))
     bytes += size
     writtenBytes += size
-    for entry in commit.before { lastTouches[entry.object] = commit.revision }
+    commit.forEachTouchedObject { lastTouches[$0] = commit.revision }
     while commits.count > limits.historyRevisions || bytes > limits.historyBytes { dropOldest() }
     trim(at: milliseconds)
   }
@@ -59,12 +59,13 @@ package struct History: Sendable {
   private mutating func dropOldest() {
     guard let oldest = commits.popFirst(), let account = accounts.popFirst() else { return }
     bytes -= account.bytes
-    for entry in oldest.before where lastTouches[entry.object] == oldest.revision {
-      lastTouches[entry.object] = nil
+    oldest.forEachTouchedObject { object in
+      if lastTouches[object] == oldest.revision { lastTouches[object] = nil }
     }
   }
 
-  /// Whether none of the objects was touched after `revision`, which is kept.
+  /// Whether no observer of these objects can have been notified after `revision`, which is kept: none was written, and
+  /// no key of them bracketed.
   package func isUntouched(_ objects: some Sequence<Reference>, after revision: Revision) -> Bool {
     objects.allSatisfy { lastTouches[$0] ?? 0 <= revision }
   }

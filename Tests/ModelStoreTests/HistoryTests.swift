@@ -40,6 +40,20 @@ struct HistoryTests {
     #expect(oldest(fixture) == (fixture.store.snapshot.revision - 1, 1), "it goes on with what comes next")
   }
 
+  @Test("A bracket touches its object, though nothing was written")
+  func touches() async throws {
+    let fixture = try StoreFixture()
+    let (one, two) = (try ref("Account/1"), try ref("Account/2"))
+    await fixture.write(.create(one, [:]), .create(two, [:]))
+    await fixture.write(.willChange(one, key: "note"), .didChange(one, key: "note"))
+    func isUntouched(_ object: Reference, _ revision: Revision) -> Bool {
+      fixture.store.withPublication { $0.isUntouched([object], after: revision) }
+    }
+    #expect(!isUntouched(one, 1))
+    #expect(isUntouched(two, 1))
+    #expect(isUntouched(one, 2))
+  }
+
   @Test("Without history only the present can be resumed")
   func none() async throws {
     let fixture = try StoreFixture { $0.historyRevisions = 0 }

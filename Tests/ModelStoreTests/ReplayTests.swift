@@ -12,6 +12,8 @@ struct ReplayTests {
         keys:
           balance: {type: integer}
           note: {type: string, notifies: changed}
+          secret: {type: integer, notifies: manual}
+          twice: {type: integer, computed: secret + secret}
           peer: {toOne: Account, inverse: peer}
           peerBalance: {computed: peer.balance}
     """
@@ -27,6 +29,10 @@ struct ReplayTests {
         .willChange(b, key: "balance"), .set(b, keyPath: "balance", .integer(4)), .set(c, keyPath: "note", .null),
         .set(b, keyPath: "balance", .integer(5)), .didChange(b, key: "balance"),
       ],
+      // Brackets around nothing, where nothing else is done.
+      [.set(b, keyPath: "secret", .integer(3))], [.willChange(b, key: "secret"), .didChange(b, key: "secret")],
+      [.willChange(a, key: "peer"), .didChange(a, key: "peer")],
+      [.willChange(c, key: "twice"), .didChange(c, key: "twice")],
       [], [.set(a, keyPath: "peer.balance", .integer(1))], [.put(a, ["peer": .string("Account/c")])],
       [.delete(b)], [.set(c, keyPath: "balance", .integer(7)), .set(c, keyPath: "balance", .integer(8))],
       [.delete(c), .create(c, ["balance": .integer(0), "peer": .string("Account/a")])],
@@ -34,10 +40,14 @@ struct ReplayTests {
     ]
   }
 
-  @Test("From any revision, an observer is told exactly what an unbroken one was told after it")
-  func unbroken() async throws {
+  @Test(
+    "From any revision, an observer is told exactly what an unbroken one was told after it",
+    arguments: [
+      ["balance", "peer", "peer.balance", "peerBalance", "note"], ["balance", "note", "twice"], ["secret"],
+      ["peer.twice"],
+    ])
+  func unbroken(paths: [String]) async throws {
     let fixture = try StoreFixture(Self.schema)
-    let paths = ["balance", "peer", "peer.balance", "peerBalance", "note"]
     var revision: Revision = 0
     var watchers: [(observer: UInt64, object: String, since: Revision)] = []
     for operations in try Self.history() {

@@ -16,14 +16,14 @@ extension ObserverIndex {
   /// `bytesPerObserver` is the most bytes of text that their values have, likewise.
   ///
   /// `past` is the state before them, where the caller has it; then it is taken that few observe and many commits touch
-  /// nothing that they read, and these are passed over.
+  /// nothing that they read, and these are passed over. `present` may then be any later state.
   public mutating func notify(
     _ commits: some BidirectionalCollection<Commit>, of present: ModelState, from past: PastState? = nil,
     changesPerObserver: Int = .max, bytesPerObserver: Int = .max, receive: (ObserverEvent) -> Void
   ) {
     guard let first = commits.first, count > 0 else { return }
     // With a prior, a plain commit tells two changes.
-    if changesPerObserver > 1, commits.count == 1, let plain = plainNotification(of: first, in: present) {
+    if past == nil, changesPerObserver > 1, commits.count == 1, let plain = plainNotification(of: first, in: present) {
       if case .event(let event) = plain { receive(event) }
       return
     }
@@ -31,28 +31,31 @@ extension ObserverIndex {
     var notifier = CommitNotifier(
       taking: &self, state: past ?? PastState(before: commits, of: present), changesPerObserver: changesPerObserver,
       bytesPerObserver: bytesPerObserver)
-    var objects = past == nil ? nil : notifier.objectsRead(atMost: Self.objectsLookedFor)
+    var objects =
+      past == nil ? nil : notifier.index.objectsRead(in: notifier.state, atMost: Self.objectsLookedFor)
     for commit in commits {
       // Observations end here, but none begins: where there is none, no observer is left to notify.
       guard notifier.index.count > 0 else { break }
-      if let objects, !commit.before.contains(where: { objects.contains($0.object) }) {
+      if let objects, !commit.touchesObject(where: objects.contains) {
         for step in commit.steps { notifier.state.apply(step) }
         continue
       }
       notifier.events(of: commit).forEach(receive)
-      if objects != nil { objects = notifier.objectsRead(atMost: Self.objectsLookedFor) }
+      if objects != nil {
+        objects = notifier.index.objectsRead(in: notifier.state, atMost: Self.objectsLookedFor)
+      }
     }
     notifier.giveBack(to: &self)
   }
 }
 
-extension CommitNotifier {
-  /// The objects that the observed values are read through at the moment, nil where they are more than `limit`. A
-  /// commit that touches none of them notifies no observer, and leaves all dependencies as they are.
-  fileprivate func objectsRead(atMost limit: Int) -> Set<Reference>? {
-    guard index.tracked.count <= limit else { return nil }
+extension ObserverIndex {
+  /// The objects that the observed values are read through in a state, nil where they are more than `limit`. A commit
+  /// that writes none of them and brackets no key of one notifies no observer, and leaves all dependencies as they are.
+  fileprivate func objectsRead(in state: PastState, atMost limit: Int) -> Set<Reference>? {
+    guard tracked.count <= limit else { return nil }
     var objects: Set<Reference> = []
-    for entry in index.tracked.values {
+    for entry in tracked.values {
       objects.formUnion(entry.observation.objects(in: state))
       guard objects.count <= limit else { return nil }
     }

@@ -93,11 +93,22 @@ struct ShadowTraffic {
     }
   }
 
+  /// A bracket, often around nothing, which is a change all the same.
   private mutating func bracket() -> [String] {
-    let account = account()
-    let key = #""object":"\#(account)","key":"secret""#
-    let set = #"{"op":"set","object":"\#(account)","keyPath":"secret","value":\#(number())}"#
-    return [#"{"op":"willChange",\#(key)}"#, set, #"{"op":"didChange",\#(key)}"#]
+    switch Int.random(in: 0..<6, using: &random) {
+    case 0: return Self.bracket(account(), "secret")
+    case 1: return Self.bracket(account(), "owner")
+    case 2: return Self.bracket(department(), ["name", "employees", "totalSalary"].randomElement(using: &random) ?? "")
+    default:
+      let account = account()
+      let set = #"{"op":"set","object":"\#(account)","keyPath":"secret","value":\#(number())}"#
+      return Self.bracket(account, "secret", around: [set])
+    }
+  }
+
+  private static func bracket(_ object: String, _ key: String, around operations: [String] = []) -> [String] {
+    let named = #""object":"\#(object)","key":"\#(key)""#
+    return [#"{"op":"willChange",\#(named)}"#] + operations + [#"{"op":"didChange",\#(named)}"#]
   }
 
   private mutating func setting() -> (object: String, key: String, value: String) {

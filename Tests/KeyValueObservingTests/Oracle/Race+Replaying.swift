@@ -12,6 +12,7 @@ extension OracleTests.Race {
       let middle = Int.random(in: fork.revision...self.commits.count, using: &traffic.random)
       try replay(fork.start, in: [commits[..<middle], commits[middle...]], "in two portions")
       try replay(fresh(fork.start, in: PastState(before: commits, of: model.state)), in: [commits], "afresh")
+      try replayAlone(fork.start, fork.lines, commits)
     }
     for observer in 1...3 as ClosedRange<UInt64> { index.remove(ObserverID(observer)) }
     try agree(index.count == 0 && index.linkCount == 0, "observations are left over")
@@ -33,8 +34,26 @@ extension OracleTests.Race {
     try agree(broken.isEmpty, "replaying \(manner) leaves \(broken)")
   }
 
-  /// An index of the same observations, registered anew.
-  private func fresh(_ index: ObserverIndex, in past: PastState) -> ObserverIndex {
+  /// Each observer alone, of whose replay the commits are left out that do not concern it.
+  private func replayAlone(_ start: ObserverIndex, _ lines: [String], _ commits: ArraySlice<Commit>) throws {
+    let past = PastState(before: commits, of: model.state)
+    for observer in 1...3 as ClosedRange<UInt64> {
+      let expected = lines.filter { $0.split(separator: " ")[1] == "\(observer)" }
+      let alone = fresh(start, of: observer, in: past)
+      let observations = alone.tracked.values.map(\.observation)
+      let concerning = Observation.commits(commits, concerning: observations, in: model.state)
+      for chosen in [Array(commits), concerning].compactMap(\.self) {
+        var (index, found) = (alone, [String]())
+        index.notify(chosen, of: model.state, from: PastState(before: chosen, of: model.state)) {
+          found.append(Self.text($0))
+        }
+        try agree(found == expected, "replaying \(observer) alone\nfound \(found)\nexpected \(expected)")
+      }
+    }
+  }
+
+  /// An index of the same observations, or of those of one observer, registered anew.
+  private func fresh(_ index: ObserverIndex, of observer: UInt64? = nil, in past: PastState) -> ObserverIndex {
     var fresh = ObserverIndex()
     var group: [ObserverIndex.Tracked] = []
     func register() {
@@ -43,6 +62,7 @@ extension OracleTests.Race {
       group = []
     }
     for (_, entry) in index.tracked.sorted(by: { $0.key < $1.key }) {
+      if let observer, entry.observer.rawValue != observer { continue }
       if entry.position == 0 { register() }
       group.append(entry)
     }

@@ -22,6 +22,7 @@ struct RandomTraffic {
 
   /// The operations of one transaction, brackets mostly balanced.
   mutating func transaction(_ world: OracleWorld) -> [KeyValueModel.Operation] {
+    if Int.random(in: 0..<12, using: &random) == 0 { return emptyBracket(world) }
     var operations: [KeyValueModel.Operation] = []
     var open: [(Reference, String)] = []
     let count = Int.random(in: 0..<3, using: &random) == 0 ? Int.random(in: 2...9, using: &random) : 1
@@ -51,6 +52,17 @@ struct RandomTraffic {
     }
     for (object, key) in open.shuffled(using: &random) where Int.random(in: 0..<60, using: &random) > 0 {
       operations.append(.didChange(object, key: key))
+    }
+    return operations
+  }
+
+  /// A bracket, around another bracket or around nothing, and no write.
+  private mutating func emptyBracket(_ world: OracleWorld) -> [KeyValueModel.Operation] {
+    var operations: [KeyValueModel.Operation] = []
+    for _ in 0..<Int.random(in: 1...2, using: &random) {
+      guard let object = Reference(existing(world)) else { continue }
+      let key = schema.keys(object.entity).randomElement(using: &random)?.name ?? "n00"
+      operations = [.willChange(object, key: key)] + operations + [.didChange(object, key: key)]
     }
     return operations
   }

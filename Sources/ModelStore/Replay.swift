@@ -7,23 +7,49 @@ package import KeyValueObserving
 package struct Replay: Sendable {
   /// The last revision that was told.
   package private(set) var revision: Revision
-  /// The groups that are left out because an object of theirs did not exist at the revision that was resumed from.
+  /// The groups that are left out because an object of theirs did not exist at the revision where they begin.
   package private(set) var absent: [String?] = []
   private var index = ObserverIndex()
   /// What was added to the index; some may have ended with their objects.
   private var observations: [Observation] = []
 
+  /// A group of observations that begins at a later revision than the others. It may have the name of one that has
+  /// ended by then.
+  package typealias Later = (since: Revision, name: String?, observations: [Observation])
+
   /// Tells what was missed. `cells` names the groups of observations as `ObserverIndex.add` does; `limits` bounds
   /// the events as it does when they are delivered.
   package init(
-    _ cells: [(name: String?, observations: [Observation])], _ missed: MissedCommits, limits: StoreLimits,
-    receive: (ObserverEvent) -> Void
+    _ cells: [(name: String?, observations: [Observation])], later: [Later] = [], _ missed: MissedCommits,
+    limits: StoreLimits, receive: (ObserverEvent) -> Void
   ) {
     let present = missed.snapshot.state
     revision = missed.snapshot.revision
-    let concerning = Observation.commits(
-      missed.commits, concerning: cells.lazy.flatMap(\.observations), in: present)
-    let past = concerning.map { PastState(before: $0, of: present) } ?? missed.past
+    let concerning =
+      later.isEmpty
+      ? Observation.commits(missed.commits, concerning: cells.lazy.flatMap(\.observations), in: present) : nil
+    var past = concerning.map { PastState(before: $0, of: present) } ?? missed.past
+    add(cells, in: past)
+    var rest = (concerning ?? missed.commits)[...]
+    func tell(_ commits: ArraySlice<Commit>, _ index: inout ObserverIndex) {
+      index.notify(
+        commits, of: present, from: past, changesPerObserver: limits.changesPerObserver,
+        bytesPerObserver: limits.bytesPerObserver, receive: receive)
+    }
+    for since in Set(later.map(\.since)).sorted() {
+      let portion = rest.prefix { $0.revision <= since }
+      tell(portion, &index)
+      rest = rest.dropFirst(portion.count)
+      for commit in portion { for step in commit.steps { past.apply(step) } }
+      add(later.filter { $0.since == since }.map { (name: $0.name, observations: $0.observations) }, in: past)
+    }
+    tell(rest, &index)
+  }
+
+  /// Adds groups of observations, or notes them where an object of theirs is not there.
+  private mutating func add(
+    _ cells: some Sequence<(name: String?, observations: [Observation])>, in past: PastState
+  ) {
     for cell in cells {
       if cell.observations.contains(where: { !past.isThere($0.object, for: $0.viewer) }) {
         absent.append(cell.name)
@@ -32,9 +58,6 @@ package struct Replay: Sendable {
         observations += cell.observations
       }
     }
-    index.notify(
-      concerning ?? missed.commits, of: present, from: past, changesPerObserver: limits.changesPerObserver,
-      bytesPerObserver: limits.bytesPerObserver, receive: receive)
   }
 
   /// Tells what the commits did that follow on the last that was told, and led to `present`.

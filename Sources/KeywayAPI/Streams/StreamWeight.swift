@@ -5,6 +5,8 @@ import ModelStore
 enum StreamWeight {
   /// An observation in the index, with what it depends on.
   static let observation = 600
+  /// What is kept of an observation that has ended.
+  static let formerObservation = 120
   /// A cell with its binding, but for texts.
   static let cell = 700
   /// A stream without a connection, but for its cells. Always counted, since nothing else bounds how many a client has.

@@ -21,6 +21,8 @@ struct Cell {
   var pausedAt: Revision?
   /// The object that it lost.
   var lost: LostObject?
+  /// The object that it had lost when it was bound to what it shows.
+  var former: FormerObject?
   /// The event that it last received of anything but what a commit did; nil where it has received none since it was
   /// bound.
   var refresh: CellRefresh?
@@ -30,6 +32,11 @@ struct Cell {
   var told = 0
   /// About how many bytes it takes up, but for what it remembers while it receives nothing.
   var weight = 0
+
+  /// The same with what is kept of a former object.
+  var wholeWeight: Int { weight + (former?.weight ?? 0) }
+  /// What is kept of the objects that it showed when it is bound anew.
+  var formerWhenRebound: FormerObject? { FormerObject(of: self) ?? former }
 
   /// Whether it receives nothing for now.
   var isPaused: Bool { pending != nil }

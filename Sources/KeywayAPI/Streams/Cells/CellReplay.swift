@@ -10,17 +10,22 @@ struct CellReplay {
   /// An event of a stream that its client may not have received, which told cells their state at a revision.
   struct Refresh {
     /// A cell, and what it observed or watched.
-    typealias Part = (name: String, observations: [Observation], query: Query?, gone: Reference?)
+    typealias Part = (
+      name: String, observations: [Observation], query: Query?, gone: Reference?, isFormer: Bool
+    )
     let revision: Revision
     let number: Int
     let isFirstOfID: Bool
     var parts: [Part]
   }
 
+  /// A cell, and what it observed of an object that it had lost before it was bound anew; its client has what became of
+  /// that up to a revision.
+  typealias Former = (name: String, observations: [Observation], since: Revision)
+
   /// What was missed of objects, up to its revision.
   private(set) var objects: Replay?
-  /// The same of cells that were bound later, to objects that were made later.
-  private var laterObjects: [Replay] = []
+  private let formers: [Former]
   /// The cells whose object did not exist where they begin.
   private(set) var absent: [String?] = []
   /// What of each revision is for which cell.
@@ -43,9 +48,11 @@ struct CellReplay {
 
   /// Nothing is known yet of what these cells missed.
   init(
-    _ cells: CellSet, _ services: StreamServices, through gates: [String: CellGate] = [:], refreshes: [Refresh] = []
+    _ cells: CellSet, _ services: StreamServices, through gates: [String: CellGate] = [:], formers: [Former] = [],
+    refreshes: [Refresh] = []
   ) {
     self.cells = cells
+    self.formers = formers
     self.gates = gates
     self.refreshes = refreshes
     byteLimit = services.limits.replayBytes
@@ -56,29 +63,25 @@ struct CellReplay {
   /// Whether one commit did more than an event may hold, or all of them more than the stream may be sent.
   var hasOverflowed: Bool { gathered.hasOverflowed || byteCount > byteLimit || text.isTooLong }
 
-  /// Begins with what was missed of objects.
+  /// Begins with what was missed of objects: of each cell from where its client has it, or from where it was bound.
   mutating func begin(
     _ cells: [(name: String?, observations: [Observation])], _ missed: MissedCommits, _ history: PublishedHistory,
     limits: StoreLimits
   ) {
+    func begin(_ name: String?) -> Revision { name.flatMap { gates[$0]?.beginsAt } ?? 0 }
+    var later: [Replay.Later] = formers.map { (since: $0.since, name: $0.name, observations: $0.observations) }
+    for cell in cells where begin(cell.name) > missed.after {
+      later.append((since: begin(cell.name), name: cell.name, observations: cell.observations))
+    }
+    // No cell was bound later than what was published before the stream resumed.
+    let missed = later.isEmpty ? missed : MissedCommits(after: missed.after, history) ?? missed
     var gathered = self.gathered
-    let objects = Replay(cells, missed, limits: limits) { gathered.append($0) }
+    let objects = Replay(
+      cells.filter { begin($0.name) <= missed.after }, later: later, missed, limits: limits
+    ) { gathered.append($0) }
+    self.gathered = gathered
     self.objects = objects
     absent = objects.absent
-    let late = cells.filter { absent.contains($0.name) && isLate($0.name, missed.after) }
-    for (revision, cells) in Dictionary(grouping: late, by: { gates[$0.name ?? ""]?.toldUpTo ?? 0 }) {
-      guard let missed = MissedCommits(after: revision, history) else { continue }
-      let later = Replay(cells, missed, limits: limits) { gathered.append($0) }
-      let found = cells.map(\.name).filter { !later.absent.contains($0) }
-      absent.removeAll { found.contains($0) }
-      laterObjects.append(later)
-    }
-    self.gathered = gathered
-  }
-
-  /// Whether a cell has nothing to do with what happened right after a revision.
-  private func isLate(_ name: String?, _ revision: Revision) -> Bool {
-    name.flatMap { gates[$0] }.map { $0.toldUpTo > revision } ?? false
   }
 
   /// Goes on to what is published, where the commits in between are known.
@@ -86,12 +89,6 @@ struct CellReplay {
     guard let commits, !commits.isEmpty else { return }
     var gathered = self.gathered
     objects?.bringUp(through: commits, to: snapshot.state, limits: limits) { gathered.append($0) }
-    for index in laterObjects.indices {
-      let known = laterObjects[index].revision
-      laterObjects[index].bringUp(
-        through: commits.filter { $0.revision > known }, to: snapshot.state, limits: limits
-      ) { gathered.append($0) }
-    }
     self.gathered = gathered
   }
 
@@ -117,8 +114,11 @@ struct CellReplay {
             cell: part.name, context: cells[part.name]?.binding.context?.text,
             body: .results(live.result, past, isInitial: true)))
       }
+      let former = refresh.parts.filter(\.isFormer).map { (name: $0.name, refresh: cells[$0.name]?.refresh) }
       let text = cells.encode(
         update, at: refresh.revision, services.encoder, isFirstOfID: refresh.isFirstOfID)
+      // It was no event of what these cells show now.
+      for (name, refresh) in former { cells[name]?.refresh = refresh }
       refreshTexts.append((refresh.revision, text))
       refreshes.removeAll { $0.number == refresh.number }
     }
@@ -158,7 +158,8 @@ struct CellReplay {
     }
     gathered.events.removeAll { $0.revision <= revision }
     for source in sources {
-      for content in source.contents where content.revision > encodedRevision && content.revision <= revision {
+      let begin = max(encodedRevision, gates[source.name]?.beginsAt ?? 0)
+      for content in source.contents where content.revision > begin && content.revision <= revision {
         guard contentBytes <= byteLimit else {
           byteCount = .max
           return

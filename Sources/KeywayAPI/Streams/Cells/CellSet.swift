@@ -23,7 +23,8 @@ struct CellSet {
   var observationCount: Int { byName.values.reduce(0) { $0 + $1.observations.count + ($1.query == nil ? 0 : 1) } }
 
   /// About how many bytes the cells take up, and what they remember while they receive nothing.
-  var weight: Int { byName.values.reduce(0) { $0 + $1.weight } }
+  var weight: Int { byName.values.reduce(formerBytes) { $0 + $1.weight } }
+  var formerBytes: Int { byName.values.reduce(0) { $0 + ($1.former?.weight ?? 0) } }
   var pendingBytes: Int { byName.values.reduce(0) { $0 + ($1.pending?.deliveredBytes ?? 0) } }
 
   /// Paused cells forget what they have delivered: they receive everything anew.
@@ -76,7 +77,9 @@ struct CellSet {
         byName[name]?.pending?.absorb([], gone: nil)
       }
     }
-    for gone in event.gone { empty(gone.cell ?? "", of: gone.object, at: event.revision) }
+    for gone in event.gone where gates[gone.cell ?? ""]?.isOfFormer(revision) != true {
+      empty(gone.cell ?? "", of: gone.object, at: revision)
+    }
     countReceived(visible)
     return visible.isEmpty ? nil : visible
   }

@@ -39,7 +39,8 @@ extension CellStream {
   ) throws(Problem) {
     var weight = replacingAll ? 0 : cells.weight + cells.pendingBytes
     for ((name, binding), target) in zip(bindings, targets) {
-      weight += binding.weight(showing: target) - (replacingAll ? 0 : cells[name]?.weight ?? 0)
+      weight += binding.weight(showing: target) + (cells[name]?.formerWhenRebound?.weight ?? 0)
+      if !replacingAll { weight -= cells[name]?.wholeWeight ?? 0 }
     }
     if weight > cells.weight { try reserve(weight) }
   }
@@ -226,7 +227,7 @@ extension CellStream {
     // instead.
     let isOwed = former?.isOwedInitial == true || former?.pending?.commits ?? 0 > 0
     unregister(name, &publication)
-    cells[name] = Cell(binding: binding, told: former?.told ?? 0)
+    cells[name] = Cell(binding: binding, former: former?.formerWhenRebound, told: former?.told ?? 0)
     if let missing = target.missing { return lose(name, missing, publication, &update) }
     register(
       name, target, sendsInitial: true, isForced: isOwed && former?.binding.object == binding.object, &publication,

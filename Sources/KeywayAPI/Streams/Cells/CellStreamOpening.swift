@@ -135,7 +135,8 @@ struct CellStreamOpening: StreamOpening {
           id: id, client: request.client, observer: observer, openedAt: publication.snapshot.revision,
           services: services)
       let place = stream.place
-      try stream.reserve(beginning.cells.reduce(beginning.cellSet.pendingBytes) { $0 + $1.weight })
+      let kept = beginning.cellSet.pendingBytes + beginning.cellSet.formerBytes
+      try stream.reserve(beginning.cells.reduce(kept) { $0 + $1.weight })
       stream.move(to: CellStream.Place(id: id, observer: observer, viewer: request.viewer, cells: beginning.cellSet))
       publication.queries.charge(stream.observer, to: QueryPayer(stream.client))
       let prelude = begin(stream, beginning, &publication)

@@ -31,6 +31,7 @@ struct CutCells {
     guard viewer != entry.stream.viewer else { return }
     for (name, cell) in cells.sorted {
       var cell = cell
+      cell.former = nil
       cell.binding.viewer = viewer
       cell.observations = try services.observations(of: cell.binding, state, mayBeGone: true)
       if let lost = cell.lost {
@@ -58,26 +59,45 @@ struct CutCells {
     let isSure = isDelivered && revision >= lastTold
     var sources: [MissedByCells.Source] = []
     var gates: [String: CellGate] = [:]
-    var refreshes: [Int: CellReplay.Refresh] = [:]
+    var formers: [CellReplay.Former] = []
+    var refreshes = Refreshes()
     for (name, cell) in cells.sorted {
+      let former = cell.former.flatMap { $0.lostAt > revision ? $0 : nil }
       gates[name] = CellGate(
-        toldUpTo: max(revision, cell.refreshedAt),
+        toldUpTo: max(revision, cell.refreshedAt), beginsAt: cell.refreshedAt,
+        former: former.map { max(revision, $0.refreshedAt) + 1...$0.lostAt },
         hiddenAfter: cell.binding.isVisible ? nil : cell.pausedAt ?? 0, rememberedUpTo: cutAt)
       sources.append((name, cell.binding, cell.replayed(after: after), cell.query))
+      if let former {
+        formers.append((name, former.lost.observations, max(after, former.refreshedAt)))
+        if former.refresh?.isMissing(at: former.refreshedAt, after: revision, isSure: isSure) ?? false {
+          refreshes.add((name, former.lost.observations, nil, nil, true), former.refresh, former.refreshedAt)
+        }
+      }
       guard cell.mayLackRefresh(after: revision, isSure: isSure) else { continue }
-      let number = cell.refresh?.number ?? -Int(cell.refreshedAt)
       let isGone = cell.lost?.position == .state(at: cell.refreshedAt)
-      refreshes[
-        number,
-        default: CellReplay.Refresh(
-          revision: cell.refreshedAt, number: number, isFirstOfID: cell.refresh?.isFirstOfID ?? false, parts: [])
-      ].parts.append(
-        (
-          name, isGone ? [] : cell.replayed(after: after), cell.query, isGone ? cell.lost?.object : nil
-        ))
+      refreshes.add(
+        (name, isGone ? [] : cell.replayed(after: after), cell.query, isGone ? cell.lost?.object : nil, false),
+        cell.refresh, cell.refreshedAt)
     }
     return MissedByCells(
-      sources, cells, after: after, snapshot, services, through: gates, refreshes: Array(refreshes.values))
+      sources, cells, after: after, snapshot, services, through: gates, formers: formers,
+      refreshes: Array(refreshes.byNumber.values))
+  }
+
+  /// Events that told cells their state, as they are to be told once more.
+  private struct Refreshes {
+    var byNumber: [Int: CellReplay.Refresh] = [:]
+
+    /// Adds what an event told a cell at a revision.
+    mutating func add(_ part: CellReplay.Refresh.Part, _ event: CellRefresh?, _ revision: Revision) {
+      let number = event?.number ?? -Int(revision)
+      byNumber[
+        number,
+        default: CellReplay.Refresh(
+          revision: revision, number: number, isFirstOfID: event?.isFirstOfID ?? false, parts: [])
+      ].parts.append(part)
+    }
   }
 }
 
@@ -90,11 +110,18 @@ extension Cell {
   }
 
   /// Whether its client, who has the state of a revision, may not have received the last event that told the cell
-  /// anything but what a commit did. An event of that revision itself comes after what its commit did: only where the
-  /// client is sure to have received everything, or no other event had the id, it has that.
+  /// anything but what a commit did.
   fileprivate func mayLackRefresh(after revision: Revision, isSure: Bool) -> Bool {
-    let isOwed = isOwedInitial && binding.isVisible
-    guard refresh != nil || isOwed, refreshedAt >= revision else { return false }
-    return refreshedAt > revision || isOwed || !(isSure || refresh?.isFirstOfID ?? false)
+    if isOwedInitial, binding.isVisible { return refreshedAt >= revision }
+    return refresh?.isMissing(at: refreshedAt, after: revision, isSure: isSure) ?? false
+  }
+}
+
+extension CellRefresh {
+  /// Whether a client who has the state of a revision may not have received it, which told the state of `position`. An
+  /// event of that revision itself comes after what its commit did: only where the client is sure to have received
+  /// everything, or no other event had the id, it has that.
+  fileprivate func isMissing(at position: Revision, after revision: Revision, isSure: Bool) -> Bool {
+    position > revision || (position == revision && !(isSure || isFirstOfID))
   }
 }

@@ -28,14 +28,15 @@ struct MissedByCells {
   /// Nothing is known yet of what these cells missed, which are in `cells` as they were at the revision.
   init(
     _ sources: [Source], _ cells: CellSet, after revision: Revision, _ snapshot: Snapshot, _ services: StreamServices,
-    through gates: [String: CellGate] = [:], refreshes: [CellReplay.Refresh] = []
+    through gates: [String: CellGate] = [:], formers: [CellReplay.Former] = [],
+    refreshes: [CellReplay.Refresh] = []
   ) {
     after = revision
     self.sources = sources
     self.services = services
     queries = Set(sources.compactMap(\.query))
-    objects = sources.flatMap(\.observations).objects(in: snapshot.state)
-    replay = CellReplay(cells, services, through: gates, refreshes: refreshes)
+    objects = formers.isEmpty ? sources.flatMap(\.observations).objects(in: snapshot.state) : nil
+    replay = CellReplay(cells, services, through: gates, formers: formers, refreshes: refreshes)
   }
 
   /// The cells after what they missed.

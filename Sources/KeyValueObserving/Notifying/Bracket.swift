@@ -24,6 +24,10 @@ struct Withheld {
   let value: Value
   /// The ways by which changes would have reached it, but for brackets around other inputs of computed keys.
   var ways: Set<HeldWay> = []
+  /// Whether any of what happened since was more than a key being set silently.
+  var isHeard = false
+  /// What the keys held that were set silently since, before they were.
+  var silenced: [ObservedKey: Value] = [:]
 }
 
 /// A way from a key that was set to an observation. It leads through a computed key that also reads the key of an

@@ -7,12 +7,13 @@ extension CommitNotifier {
       brackets[key]?.depth += 1
       return
     }
-    let triggers = bracketTriggers(key, before: nil)
+    let reached = reach(key)
+    let triggers = bracketTriggers(reached, before: nil)
     let olds = oldValues(of: triggers.keys)
     var bracket = Bracket(number: openedBrackets, logStart: log.count)
     openedBrackets += 1
     holdersOfWatches = nil
-    for id in sorted(Array(triggers.keys), triggers) {
+    for id in triggers.sorted(Array(triggers.keys), in: index) {
       guard let entry = index.tracked[id], entry.observation.options.contains(.prior) else { continue }
       bracket.priors.append(
         .init(id: id, observer: entry.observer, position: notifications[entry.observer]?.count ?? 0))
@@ -32,7 +33,8 @@ extension CommitNotifier {
     holdersOfWatches = nil
     defer { if brackets.isEmpty { log.removeAll() } }
     let before = StateAtWillChange(log: log, start: bracket.logStart, state: state)
-    var triggers = bracketTriggers(key, before: before)
+    let reached = reach(key)
+    var triggers = bracketTriggers(reached, before: before)
     if notifying(key) == .changed, before.value(of: key.object, key: key.key) == value(of: key.object, key: key.key) {
       // Silent, except for observers that look through the key at something else that changed while it led elsewhere.
       triggers = triggers.filter { owes($0.key) }
@@ -50,6 +52,7 @@ extension CommitNotifier {
       let way = HeldWay(bracket: holder, gates: entry.gates)
       if withheld[entry.id] == nil { withheld[entry.id] = value(of: entry.id).map { Withheld(value: $0) } }
       withheld[entry.id]?.ways.insert(way)
+      withheld[entry.id]?.isHeard = true
       brackets[holder]?.held.insert(entry.id)
     }
   }
@@ -80,23 +83,16 @@ extension CommitNotifier {
     withheld.removeAll()
   }
 
-  /// Whether an observer saw last another value than there is, because a bracket withheld it: then no key that notifies
-  /// only when changed may keep it silent.
-  func owes(_ id: ObserverIndex.TrackedID) -> Bool {
-    withheld[id].map { $0.value != value(of: id) } ?? false
-  }
-
   private mutating func retract(_ priors: [Bracket.Prior]) {
     for prior in priors { notifications[prior.observer]?[prior.position].isRetracted = true }
   }
 
-  /// Who hears of a bracket around a key; with the state `before` it, without those behind computed keys that notify
-  /// only when changed and are as they were.
+  /// Who hears of a bracket around a key that reaches these; with the state `before` it, without those behind computed
+  /// keys that notify only when changed and are as they were.
   private mutating func bracketTriggers(
-    _ key: ObservedKey, before: StateAtWillChange?
+    _ reached: [Reached], before: StateAtWillChange?
   ) -> [ObserverIndex.TrackedID: Trigger] {
     var triggers: [ObserverIndex.TrackedID: Trigger] = [:]
-    let reached = reach(key)
     // Those that are looked at were told what they see of each operation.
     let guarded = findGuarded(reached).guarded
     for entry in reached where isOpenToChanges(entry.gates) && !entry.isOfRule && !guarded.contains(entry.id) {

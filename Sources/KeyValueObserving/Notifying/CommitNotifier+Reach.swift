@@ -86,7 +86,7 @@ extension CommitNotifier {
   }
 
   /// The first opened of the brackets around what is read of a collection's members.
-  private mutating func holderOfWatch(_ watch: ObservedKey) -> ObservedKey? {
+  mutating func holderOfWatch(_ watch: ObservedKey) -> ObservedKey? {
     if let holdersOfWatches { return holdersOfWatches[watch] }
     var found: [ObservedKey: ObservedKey] = [:]
     for (key, _) in brackets.sorted(by: { $0.value.number < $1.value.number }) {

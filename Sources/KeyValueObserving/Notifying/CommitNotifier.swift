@@ -120,6 +120,7 @@ struct CommitNotifier {
     // Objects that come or go change what every path through them depends on.
     let reshapes = step.writes.contains { $0.record == nil || state.record($0.object) == nil }
     let hasCollections = changes.contains { $0.collection != nil }
+    var silenced: [(reached: [Reached], key: ObservedKey)] = []
     for (position, change) in changes.enumerated() {
       let key = ObservedKey(object: change.object, key: change.key)
       if !index.collections.isEmpty { touchLinks(key, isLink: reshapes || isLink(key), &touched) }
@@ -139,7 +140,11 @@ struct CommitNotifier {
           }
         }
       }
-      guard !change.isSilent, brackets[key] == nil else { continue }
+      guard brackets[key] == nil else { continue }
+      guard !change.isSilent else {
+        if !brackets.isEmpty, notifying(key) == .manual { silenced.append((heard, key)) }
+        continue
+      }
       hold(heard)
       for entry in heard where entry.holder == nil {
         var trigger = Trigger(keyPosition: position, depth: entry.gates.count)
@@ -151,6 +156,7 @@ struct CommitNotifier {
         }
       }
     }
+    for entry in silenced { noteSilence(entry.reached, of: entry.key) }
     touched.guarded.subtract(touched.plain)
     // A path that leads elsewhere as well, or a collection that was changed in more ways, is set.
     for (id, position) in touched.onlyPosition where position == nil { touched.triggers[id]?.collection = nil }
@@ -211,9 +217,10 @@ struct CommitNotifier {
   /// one of a computed key before it: their next notification has this as its old value.
   private mutating func withhold(_ reached: [Reached], _ key: ObservedKey) {
     guard !brackets.isEmpty else { return }
-    for entry in reached where withheld[entry.id] == nil {
+    for entry in reached where withheld[entry.id]?.isHeard != true {
       guard brackets[key] != nil || entry.gates.contains(where: { brackets[$0] != nil }) else { continue }
-      withheld[entry.id] = value(of: entry.id).map { Withheld(value: $0) }
+      if withheld[entry.id] == nil { withheld[entry.id] = value(of: entry.id).map { Withheld(value: $0) } }
+      withheld[entry.id]?.isHeard = true
     }
   }
 
@@ -225,8 +232,13 @@ struct CommitNotifier {
 
   /// The same, as what is or as what was.
   func value(of observation: Observation, isBefore: Bool) -> Value {
-    guard let viewer = observation.viewer, let guarding else { return observation.value(in: self) }
-    return CommitGuard.Reader(base: self, guarding: guarding, viewer: viewer, isBefore: isBefore)
+    value(of: observation, isBefore: isBefore, in: self)
+  }
+
+  /// The same in another state than that between the operations.
+  func value(of observation: Observation, isBefore: Bool, in reader: some ObjectReader) -> Value {
+    guard let viewer = observation.viewer, let guarding else { return observation.value(in: reader) }
+    return CommitGuard.Reader(base: reader, guarding: guarding, viewer: viewer, isBefore: isBefore)
       .value(of: observation.object, at: observation.keyPath)
   }
 
@@ -251,27 +263,10 @@ struct CommitNotifier {
       byObserver[entry.observer, default: []].append(id)
     }
     for (observer, ids) in byObserver {
-      let ordered = sorted(ids, triggers)
+      let ordered = triggers.sorted(ids, in: index)
       if withPriors { for id in ordered { appendPrior(id, old: olds[id], triggers[id]?.collection) } }
       for id in ordered.reversed() { appendChange(id, old: olds[id], triggers[id]?.collection, to: observer) }
     }
-  }
-
-  /// By key, nearness, cell and place: nothing that depends on the order of registration, except among observations
-  /// that are identical.
-  func sorted(
-    _ ids: [ObserverIndex.TrackedID], _ triggers: [ObserverIndex.TrackedID: Trigger]
-  ) -> [ObserverIndex.TrackedID] {
-    guard ids.count > 1 else { return ids }
-    return
-      ids
-      .compactMap { id in index.tracked[id].map { (id, $0, triggers[id] ?? Trigger(keyPosition: 0, depth: 0)) } }
-      .sorted { left, right in
-        let leftRank = (left.2.keyPosition, left.2.depth, left.1.cell ?? "", left.1.position, left.0)
-        let rightRank = (right.2.keyPosition, right.2.depth, right.1.cell ?? "", right.1.position, right.0)
-        return leftRank < rightRank
-      }
-      .map(\.0)
   }
 
   mutating func appendPrior(
@@ -335,6 +330,21 @@ extension Change.Kind {
 }
 
 extension [ObserverIndex.TrackedID: Trigger] {
+  /// By key, nearness, cell and place: nothing that depends on the order of registration, except among observations
+  /// that are identical.
+  func sorted(_ ids: [ObserverIndex.TrackedID], in index: ObserverIndex) -> [ObserverIndex.TrackedID] {
+    guard ids.count > 1 else { return ids }
+    return
+      ids
+      .compactMap { id in index.tracked[id].map { (id, $0, self[id] ?? Trigger(keyPosition: 0, depth: 0)) } }
+      .sorted { left, right in
+        let leftRank = (left.2.keyPosition, left.2.depth, left.1.cell ?? "", left.1.position, left.0)
+        let rightRank = (right.2.keyPosition, right.2.depth, right.1.cell ?? "", right.1.position, right.0)
+        return leftRank < rightRank
+      }
+      .map(\.0)
+  }
+
   /// Keeps the first reason that an observation has to hear of an operation.
   mutating func merge(_ trigger: Trigger, for id: ObserverIndex.TrackedID) {
     guard var present = self[id] else {

@@ -43,6 +43,10 @@ struct Oracle {
   var told: [Told] = []
   /// What an observer saw last before a bracket began to hold something back from it.
   var seen: [Int: Value] = [:]
+  /// Those of which more was kept back than that a key was set silently.
+  var owed: Set<Int> = []
+  /// What the keys held that were set silently since, before they were.
+  var silenced: [Int: [Link: Value]] = [:]
   /// What brackets around other inputs of computed keys keep from a watch, until it is told of something.
   var held: [Int: Set<OracleWays.HeldWay>] = [:]
 
@@ -54,6 +58,7 @@ struct Oracle {
   mutating func commit(_ operations: [KeyValueModel.Operation]) -> [UInt64: [String]]? {
     let start = self
     (told, brackets, seen, held) = ([], [], [:], [:])
+    (owed, silenced) = ([], [:])
     do {
       for operation in operations { try step(operation) }
       guard brackets.isEmpty else { throw OracleWorld.Refused() }
@@ -86,16 +91,7 @@ struct Oracle {
     case .didChange(let object, let key): try close(Link(object: object.text, key: key))
     default:
       let ways = OracleWays(before: before, after: world, open: brackets.map(\.link))
-      for watch in watches where seen[watch.number] == nil {
-        let isHeldBack = before.links(watch.object, watch.path).contains(where: ways.holdsBack)
-        if isHeldBack { seen[watch.number] = before.read(watch.object, path: watch.path) }
-      }
-      for watch in watches where !brackets.isEmpty {
-        let heldWays = before.links(watch.object, watch.path).flatMap { ways.heldWays(to: $0) }
-        guard !heldWays.isEmpty else { continue }
-        seen[watch.number] = seen[watch.number] ?? before.read(watch.object, path: watch.path)
-        held[watch.number, default: []].formUnion(heldWays)
-      }
+      for watch in watches where !brackets.isEmpty { withhold(watch, before, ways) }
       let present = self
       notify(olds: before, change: { present.seen[$0.number] == nil ? ways.memberChange($0) : nil }) { watch in
         before.links(watch.object, watch.path).compactMap { ways.rank($0, owes: present.owes(watch)) }.min()
@@ -103,9 +99,29 @@ struct Oracle {
     }
   }
 
+  /// What an operation inside brackets keeps from a watch for now.
+  private mutating func withhold(_ watch: Watch, _ before: OracleWorld, _ ways: OracleWays) {
+    let (number, links) = (watch.number, before.links(watch.object, watch.path))
+    let heldWays = links.flatMap { ways.heldWays(to: $0) }
+    let isOwed = !heldWays.isEmpty || links.contains(where: ways.holdsBack)
+    let silent = ways.silentSettings(behind: links).filter { before.objects[$0.object] != nil }
+    if isOwed || (!silent.isEmpty && links.contains(where: ways.dependsOnBracket)) {
+      seen[number] = seen[number] ?? before.read(watch.object, path: watch.path)
+    }
+    if isOwed { owed.insert(number) }
+    if !heldWays.isEmpty { held[number, default: []].formUnion(heldWays) }
+    for link in silent where seen[number] != nil && silenced[number]?[link] == nil {
+      silenced[number, default: [:]][link] = before.objects[link.object]?[link.key] ?? .null
+    }
+  }
+
   private func value(_ watch: Watch) -> Value { world.read(watch.object, path: watch.path) }
 
-  private func owes(_ watch: Watch) -> Bool { seen[watch.number].map { $0 != value(watch) } ?? false }
+  /// Whether a watch saw last another value, also if what was set silently is left out.
+  private func owes(_ watch: Watch) -> Bool {
+    guard owed.contains(watch.number), let seen = seen[watch.number], seen != value(watch) else { return false }
+    return world.with(silenced[watch.number] ?? [:]).read(watch.object, path: watch.path) != seen
+  }
 
   // MARK: Brackets
 
@@ -114,8 +130,8 @@ struct Oracle {
       brackets[index].depth += 1
       return
     }
-    var bracket = Bracket(link: link, before: world)
     let ways = OracleWays(bracket: link, before: nil, after: world, open: brackets.map(\.link))
+    var bracket = Bracket(link: link, before: world)
     let ranked = ranks { watch in
       world.links(watch.object, watch.path).compactMap { ways.bracketRank($0, owes: false) }.min()
     }
@@ -176,7 +192,8 @@ struct Oracle {
     }
     for watch in ranked.reversed() {
       tell(watch, old: old[watch.number], isPrior: false, change(watch))
-      (seen[watch.number], held[watch.number]) = (nil, nil)
+      (seen[watch.number], held[watch.number], silenced[watch.number]) = (nil, nil, nil)
+      owed.remove(watch.number)
     }
     return Set(ranked.map(\.number))
   }

@@ -112,6 +112,21 @@ final class OracleWays {
     return found
   }
 
+  /// Whether a key is another, or is worked out from it.
+  func depends(_ link: Link, on other: Link) -> Bool { link == other || allInputs(link).contains(other) }
+
+  /// Whether a key is that of an open bracket, or is worked out from it.
+  func dependsOnBracket(_ link: Link) -> Bool { open.contains { depends(link, on: $0) } }
+
+  /// The keys that were set silently, outside brackets around them, and that others are worked out from.
+  func silentSettings(behind links: [Link]) -> [Link] {
+    let silent = after.settings.filter { setting in
+      setting.isSilent && world.key(setting.object, setting.key)?.notifies == "manual"
+    }
+    return silent.filter { setting in links.contains { touches($0, setting) } }
+      .map { Link(object: $0.object, key: $0.key) }.filter { !open.contains($0) }
+  }
+
   /// The ways by which settings would reach a key, but for a bracket around something else that is read on the way.
   func heldWays(to link: Link) -> [HeldWay] {
     waysFromSettings(to: link).compactMap { gates in

@@ -83,6 +83,13 @@ struct OracleWorld {
     path.isEmpty || path == ["self"] ? member : read(behind: member, path)
   }
 
+  /// The same objects, of which keys hold something else.
+  func with(_ values: [Link: Value]) -> OracleWorld {
+    var world = self
+    for (link, value) in values where objects[link.object] != nil { world.objects[link.object]?[link.key] = value }
+    return world
+  }
+
   /// The keys that a path touches by itself: also those of every member that it is worked out from.
   func links(_ object: String, _ path: [String]) -> [Link] {
     guard let name = path.first else { return [] }

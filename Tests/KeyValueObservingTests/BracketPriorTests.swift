@@ -83,4 +83,39 @@ struct BracketPriorTests {
         "will A/1 b", "set B/1 m 5", "will B/1 m", "did B/1 m", "set B/1 m 6", "did A/1 b")
         == ["A/1.b.m old=1 new=5", "A/1.b.m old=5 new=6"])
   }
+
+  // MARK: What comes to depend on the key inside
+
+  @Test("What the bracket's own operation links is told by it, prior and change, and not again at the didChange")
+  mutating func linkedInside() throws {
+    try fixture.observe("A/4.b.members", "A/4.b.count", "A/4.b", options: all)
+    let linked = [
+      "A/4.b.members prior old=null", "A/4.b.count prior old=null", "A/4.b prior old=null",
+      #"A/4.b old=null new="B/2""#, "A/4.b.count old=null new=1", #"A/4.b.members old=null new=["A/4"]"#,
+    ]
+    #expect(
+      try fixture.told("will B/2 members", #"set B/2 members ["A/4"]"#, "did B/2 members") == linked)
+  }
+
+  @Test("Where the bracket kept something from it afterwards, the didChange tells that, priors first")
+  mutating func keptAfterwards() throws {
+    try fixture.observe("A/4.b.y", "A/4.b.members", options: all)
+    #expect(
+      try fixture.told("will B/2 y", #"set A/4 b "B/2""#, "set B/2 y 9", "did B/2 y") == [
+        "A/4.b.y prior old=null", "A/4.b.members prior old=null", #"A/4.b.members old=null new=["A/4"]"#,
+        "A/4.b.y old=null new=2", "A/4.b.y prior old=2", "A/4.b.y old=2 new=9",
+      ])
+    // Of what depended on the key all the while, the prior stands at the willChange.
+    #expect(
+      try fixture.told("will B/2 y", "set B/2 y 9", "did B/2 y") == ["A/4.b.y prior old=9", "A/4.b.y old=9 new=9"])
+  }
+
+  @Test("Each change has its prior where a bracket is opened inside one around a computed key, and closed after it")
+  mutating func crossed() throws {
+    try fixture.observe("A/1.sum", options: all)
+    #expect(
+      try fixture.told("will A/1 sum", "will A/1 a", "set A/1 a 5", "did A/1 sum", "set A/1 a 6", "did A/1 a") == [
+        "A/1.sum prior old=2", "A/1.sum old=2 new=6", "A/1.sum prior old=6", "A/1.sum old=6 new=7",
+      ])
+  }
 }

@@ -7,6 +7,8 @@ struct Bracket {
   let number: Int
   /// Where the undo log ended at the outermost `willChange`.
   let logStart: Int
+  /// The observations that depended on the key then.
+  let dependents: Set<ObserverIndex.TrackedID>
   /// Where the priors stand among the observer's notifications, for a bracket that turns out to be silent.
   var priors: [Prior] = []
   /// The observations of which it held something back that other keys did; see `HeldWay`.

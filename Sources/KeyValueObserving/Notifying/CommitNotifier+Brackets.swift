@@ -10,7 +10,7 @@ extension CommitNotifier {
     let reached = reach(key)
     let triggers = bracketTriggers(reached, before: nil)
     let olds = oldValues(of: triggers.keys)
-    var bracket = Bracket(number: openedBrackets, logStart: log.count)
+    var bracket = Bracket(number: openedBrackets, logStart: log.count, dependents: Set(reached.map(\.id)))
     openedBrackets += 1
     holdersOfWatches = nil
     for id in triggers.sorted(Array(triggers.keys), in: index) {
@@ -34,14 +34,17 @@ extension CommitNotifier {
     defer { if brackets.isEmpty { log.removeAll() } }
     let before = StateAtWillChange(log: log, start: bracket.logStart, state: state)
     let reached = reach(key)
-    var triggers = bracketTriggers(reached, before: before)
+    // What only came to depend on the key inside the bracket was notified by what made it so.
+    var triggers = bracketTriggers(reached, before: before).filter {
+      bracket.dependents.contains($0.key) || withheld[$0.key]?.isHeard == true
+    }
     if notifying(key) == .changed, before.value(of: key.object, key: key.key) == value(of: key.object, key: key.key) {
       // Silent, except for observers that look through the key at something else that changed while it led elsewhere.
       triggers = triggers.filter { owes($0.key) }
     }
     release(bracket.held, heldBy: key, before: before, into: &triggers)
     retract(bracket.priors.filter { triggers[$0.id] == nil })
-    notify(triggers, olds: oldValues(of: triggers.keys), withPriors: false)
+    notify(triggers, olds: oldValues(of: triggers.keys), announced: Set(bracket.priors.map(\.id)))
   }
 
   /// Holds back a change from the observations that it reaches through a computed key of which another input is inside

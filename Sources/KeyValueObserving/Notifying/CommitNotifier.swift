@@ -253,9 +253,10 @@ struct CommitNotifier {
   }
 
   /// Appends priors and changes of one operation to each observer's notifications: the priors in order, the changes as
-  /// their mirror image.
+  /// their mirror image. Those that are `announced` have had their prior.
   mutating func notify(
-    _ triggers: [ObserverIndex.TrackedID: Trigger], olds: [ObserverIndex.TrackedID: Value], withPriors: Bool = true
+    _ triggers: [ObserverIndex.TrackedID: Trigger], olds: [ObserverIndex.TrackedID: Value],
+    announced: Set<ObserverIndex.TrackedID> = []
   ) {
     var byObserver: [ObserverID: [ObserverIndex.TrackedID]] = [:]
     for id in triggers.keys {
@@ -264,7 +265,9 @@ struct CommitNotifier {
     }
     for (observer, ids) in byObserver {
       let ordered = triggers.sorted(ids, in: index)
-      if withPriors { for id in ordered { appendPrior(id, old: olds[id], triggers[id]?.collection) } }
+      for id in ordered where !announced.contains(id) {
+        appendPrior(id, old: olds[id], triggers[id]?.collection)
+      }
       for id in ordered.reversed() { appendChange(id, old: olds[id], triggers[id]?.collection, to: observer) }
     }
   }

@@ -25,6 +25,8 @@ struct Oracle {
     let link: Link
     var depth = 1
     let before: OracleWorld
+    /// The watches that depended on the key when it was opened.
+    let dependents: Set<Int>
     var priors: [Int] = []
   }
 
@@ -131,7 +133,10 @@ struct Oracle {
       return
     }
     let ways = OracleWays(bracket: link, before: nil, after: world, open: brackets.map(\.link))
-    var bracket = Bracket(link: link, before: world)
+    let dependents = watches.filter { watch in
+      world.links(watch.object, watch.path).contains { ways.depends($0, on: link) }
+    }
+    var bracket = Bracket(link: link, before: world, dependents: Set(dependents.map(\.number)))
     let ranked = ranks { watch in
       world.links(watch.object, watch.path).compactMap { ways.bracketRank($0, owes: false) }.min()
     }
@@ -153,11 +158,14 @@ struct Oracle {
     let isCalm = isSame && world.key(link.object, link.key)?.notifies == "changed"
     let ways = OracleWays(bracket: link, before: bracket.before, after: world, open: brackets.map(\.link))
     let present = self
-    let heard = notify(olds: world, withPriors: false) { watch in
+    let announced = Set(bracket.priors.map { told[$0].watch.number })
+    let heard = notify(olds: world, announced: announced) { watch in
       let owes = present.owes(watch)
       let held = (present.held[watch.number] ?? []).filter { $0.bracket == link && ways.isPassable($0, owes: owes) }
         .map { Rank(setting: 0, depth: $0.gates.count) }.min()
       if isCalm, !owes { return held }
+      // What made it depend on the key has told it.
+      guard bracket.dependents.contains(watch.number) || present.owed.contains(watch.number) else { return held }
       let rank = present.world.links(watch.object, watch.path)
         .compactMap { ways.bracketRank($0, owes: owes) }.min()
       return rank ?? held
@@ -179,16 +187,14 @@ struct Oracle {
 
   @discardableResult
   private mutating func notify(
-    olds: OracleWorld, withPriors: Bool = true, change: (Watch) -> MemberChange? = { _ in nil },
+    olds: OracleWorld, announced: Set<Int> = [], change: (Watch) -> MemberChange? = { _ in nil },
     _ rank: (Watch) -> Rank?
   ) -> Set<Int> {
     let ranked = ranks(rank)
     let old = Dictionary(
       uniqueKeysWithValues: ranked.map { ($0.number, seen[$0.number] ?? olds.read($0.object, path: $0.path)) })
-    if withPriors {
-      for watch in ranked where watch.options.contains(.prior) {
-        tell(watch, old: old[watch.number], isPrior: true, change(watch))
-      }
+    for watch in ranked where watch.options.contains(.prior) && !announced.contains(watch.number) {
+      tell(watch, old: old[watch.number], isPrior: true, change(watch))
     }
     for watch in ranked.reversed() {
       tell(watch, old: old[watch.number], isPrior: false, change(watch))

@@ -5,9 +5,15 @@ import Testing
 
 @Suite("A transaction that sets one attribute")
 struct PlainCommitTests {
-  @Test("It does the same, and is refused for the same reasons, as with the machinery of all others", arguments: 0..<10)
-  func same(round: Int) throws {
-    let seed = seed &+ UInt64(round)
+  @Test("It does the same, and is refused for the same reasons, as with the machinery of all others")
+  func same() throws {
+    let plainCount = try (0..<10).reduce(0) { try $0 + compare(seed: seed &+ UInt64($1)) }
+    // Few schemas have no attribute that can be set so.
+    #expect(plainCount > 0, "seed \(seed)")
+  }
+
+  /// Compares both ways in a random world; gives how often the plain one was taken.
+  private func compare(seed: UInt64) throws -> Int {
     var world = try RandomWorld(seed: seed)
     var model = Model(schema: world.schema)
     var plainCount = 0
@@ -43,6 +49,6 @@ struct PlainCommitTests {
         place)
       model = plainly
     }
-    #expect(plainCount > 0, "seed \(seed)")
+    return plainCount
   }
 }

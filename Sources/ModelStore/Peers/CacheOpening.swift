@@ -5,7 +5,8 @@ package import Journal
 ///
 /// The cache is used where the journal has the same history: the same epoch and schema, and at the cache's last
 /// revision the same digest. Then only what comes after is read from where the journal is kept. Otherwise the cache is
-/// dropped, and another one begun. Where the journal does not answer, the node begins with the cache alone.
+/// dropped, and another one begun; where there is no journal at all, it is set aside. Where the journal does not
+/// answer, the node begins with the cache alone.
 package struct CacheOpening: Sendable {
   /// What an operator should know.
   package enum Remark: Hashable, Sendable {
@@ -13,6 +14,8 @@ package struct CacheOpening: Sendable {
     case found(String)
     /// The cache is dropped, for this reason.
     case dropped(String)
+    /// The cache was moved to this directory: there is no journal any more, and it may be the last copy.
+    case setAside(String)
     /// The node begins with the cache, up to this revision: the journal does not answer, for this reason.
     case alone(UInt64, String)
     /// The cache lacks the end, for this reason.
@@ -90,8 +93,7 @@ package struct CacheOpening: Sendable {
       }
       origin.close()
       cache.close()
-      guard isOther else { throw missing(position) }
-      report(.dropped("\(error)"))
+      if isOther { report(.dropped("\(error)")) } else { report(.setAside(try setAside())) }
       return nil
     }
     return CachedJournal(origin, kept)
@@ -107,12 +109,19 @@ package struct CacheOpening: Sendable {
 
   private func isMissing(_ origin: any SharedJournal) -> Bool { (try? origin.isMissing()) ?? false }
 
-  private func missing(_ position: JournalPosition) -> JournalError {
-    .unusable(
-      """
-      there is no journal in it, and \(directory) has the copy of one, epoch \(position.identity.epoch), up to \
-      revision \(position.bounds.last), which may be the last there is: move it away where the journal is to begin anew
-      """)
+  /// Moves the cache, which is closed, out of the way of the next, with the word of what it is a copy; gives where it
+  /// is then. What was moved there before is gone.
+  private func setAside() throws(JournalError) -> String {
+    let place = "\(directory).aside"
+    let mark = try FollowerMark.read(inDirectory: directory)
+    do {
+      if FileManager.default.fileExists(atPath: place) { try FileManager.default.removeItem(atPath: place) }
+      try FileManager.default.moveItem(atPath: directory, toPath: place)
+    } catch {
+      throw .unusable("\(directory) cannot be moved to \(place): \(error)")
+    }
+    if let mark { try FollowerMark.write(mark, inDirectory: directory) }
+    return place
   }
 
   // MARK: A new one

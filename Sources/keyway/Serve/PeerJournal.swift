@@ -65,6 +65,10 @@ struct PeerJournal: Sendable {
     case .dropped(let reason):
       logger.warning(
         "the cache is dropped, and begun anew", metadata: ["store": "\(directory)", "reason": "\(reason)"])
+    case .setAside(let place):
+      logger.warning(
+        "the database has no journal; what was kept of one may be its last copy, and was moved",
+        metadata: ["store": "\(directory)", "to": "\(place)"])
     case .alone(let revision, let reason):
       logger.warning(
         "the journal does not answer; beginning with the cache",

@@ -94,20 +94,26 @@ struct PeerCacheTests {
     #expect(try isKept(peer))
   }
 
-  @Test("Without a cache a peer needs its database; an empty database does not cost the last copy of a journal")
+  @Test("An empty database begins a new journal, and does not cost the last copy of the one that it had")
   func missing() throws {
     let group = try PeerGroup(0)
     let peer = try group.start(["store": store])
     try write(0..<3, peer)
     #expect(try isKept(peer))
+    let epoch = try peer.status["epoch"]
     #expect(try peer.stop() == 0)
     try group.postgres.execute("DROP SCHEMA keyway CASCADE", in: group.database)
-    let refused = try ChildProcess.keyway("serve", "--port", "0", "--journal", group.database, "--store", store)
-    #expect(refused.status == 1 && refused.errors.contains("there is no journal in it"), "\(refused.errors)")
-    let promoted = try ChildProcess.keyway("store", "promote", "--store", store)
+    let anew = try group.start(["store": store])
+    #expect(try anew.status["epoch"] != epoch && anew.child.errors.contains("\(store).aside"), "\(anew.child.errors)")
+    try write(7..<8, anew)
+    #expect(try isKept(anew))
+    #expect(try anew.stop() == 0)
+    let promoted = try ChildProcess.keyway("store", "promote", "--store", store + ".aside")
     #expect(promoted.status == 0, "\(promoted.errors)")
-    let single = try ServerProcess("--store", store)
+    let single = try ServerProcess("--store", store + ".aside")
     #expect(try single.client.send("GET", path).text == "2\n")
+    // The next start finds the new cache.
+    #expect(try group.start(["store": store]).client.send("GET", path).text == "7\n")
   }
 
   @Test("A cache of another epoch is dropped, and begun anew; clients are told")

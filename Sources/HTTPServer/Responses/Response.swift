@@ -6,9 +6,9 @@ package struct Response: Sendable {
   package var status: HTTPResponse.Status
   /// The fields to send. `Date` and `Content-Length` are the server's: such fields are not sent from here.
   package var fields: HTTPFields
-  /// The content. Its length is told and it is not sent for HEAD; with status 204 neither.
+  /// The content. The answer to HEAD names its length without it; one with status 204 has neither.
   package var body: [UInt8]
-  /// The length of the content that a `304` stands for, which is told and not sent; `body` is empty then.
+  /// The length of the content that a `304` stands for: named, and not sent. `body` is empty then.
   package private(set) var withheldCount: Int?
   /// The content where it is part of a file; `body` is empty then.
   package var file: FileContent?

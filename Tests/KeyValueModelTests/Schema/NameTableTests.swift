@@ -4,7 +4,7 @@ import Seeding
 import Testing
 
 @Suite("The entity that a reference names")
-struct EntityNamesTests {
+struct NameTableTests {
   @Test("It is the one of that name, however many there are and however alike; another name has none")
   func lookup() throws {
     let seed = UInt64.random(in: .min ... .max)

@@ -232,6 +232,16 @@ struct WriteInquiry {
     }
   }
 
+  /// Whether the rules let an object of `state`, which was asked of before, become `new`: it differs in attributes
+  /// alone, so that nothing is referred to anew.
+  func permits(
+    _ new: ObjectRecord, insteadOf old: ObjectRecord, of reference: Reference, in state: ModelState
+  ) -> Bool {
+    if let outcome = access.permits(.update, of: new.entity) { return outcome }
+    let present = IntendedState(base: state, object: reference, intent: new)
+    return access.permits(.update, reference, new, in: present, before: (old, state))
+  }
+
   /// A new reference to what may not be read is like one to what is not there.
   private mutating func askReferences(
     _ change: Commit.KeyChange, _ index: Int, former: some ObjectReader, present: some ObjectReader
@@ -313,7 +323,7 @@ struct WriteInquiry {
     guard access.permits(.create, reference, record, in: intended) else { throw Self.forbidden("create", reference) }
   }
 
-  /// A state with an object that could not be made.
+  /// A state with an object as it is to be: one that could not be made, or one that is to be changed.
   private struct IntendedState<Base: ObjectReader>: ObjectReader {
     let base: Base
     let object: Reference

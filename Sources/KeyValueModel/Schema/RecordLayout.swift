@@ -20,14 +20,15 @@ final class RecordLayout: Sendable {
     /// Whether it is an attribute that takes every value of its type.
     let isUnconstrained: Bool
 
-    /// Whether setting the key to this value asks no more than whether it may be null: an attribute takes the value as
-    /// it is. False says nothing.
-    func isPlain(_ value: Value) -> Bool {
-      guard isUnconstrained else { return false }
+    /// The value as the attribute keeps it, where setting the key to it asks no more than whether it may be null: it is
+    /// of the type, or a whole number for one that keeps doubles. Nil says nothing.
+    func plainForm(of value: Value) -> Value? {
+      guard isUnconstrained else { return nil }
       return switch (type, value) {
-      case (.string, .string), (.integer, .integer), (.number, .number), (.boolean, .bool): true
-      case (.json, .null), (.json, .bool), (.json, .integer), (.json, .number), (.json, .string): true
-      default: false
+      case (.string, .string), (.integer, .integer), (.number, .number), (.boolean, .bool): value
+      case (.number, .integer(let integer)): .number(Double(integer))
+      case (.json, .null), (.json, .bool), (.json, .integer), (.json, .number), (.json, .string): value
+      default: nil
       }
     }
   }

@@ -1,12 +1,16 @@
 /// The commonest of all transactions, carried out without the machinery of `TransactionApplication`: it does nothing
 /// that would have to be undone, or told apart operation by operation.
 extension Model {
-  /// Carries out a transaction that is one such setting, and asks no rules; its preconditions hold. Nil for any other.
-  mutating func commitPlainly(_ transaction: Transaction, _ limits: TransactionLimits) -> Commit? {
+  /// Carries out a transaction that is one such setting; its preconditions hold, and `inquiry` was asked of the state
+  /// before it. Nil for any other.
+  mutating func commitPlainly(
+    _ transaction: Transaction, _ limits: TransactionLimits, asking inquiry: WriteInquiry?
+  ) -> Commit? {
     guard transaction.operations.count == 1, transaction.preparations.isEmpty,
       case .set(let reference, let keyPath, let value) = transaction.operations[0]
     else { return nil }
-    return commit(settingPlainly: keyPath, of: reference, to: value, writer: transaction.writer, limits: limits)
+    return commit(
+      settingPlainly: keyPath, of: reference, to: value, writer: transaction.writer, limits: limits, asking: inquiry)
   }
 
   /// Sets one attribute of one object to a value that the attribute takes as it is, as a transaction of its own. Nil
@@ -15,10 +19,17 @@ extension Model {
     settingPlainly keyPath: String, of reference: Reference, to value: Value, writer: String? = nil,
     limits: TransactionLimits = .unlimited
   ) -> Commit? {
+    commit(settingPlainly: keyPath, of: reference, to: value, writer: writer, limits: limits, asking: nil)
+  }
+
+  private mutating func commit(
+    settingPlainly keyPath: String, of reference: Reference, to given: Value, writer: String?,
+    limits: TransactionLimits, asking inquiry: WriteInquiry?
+  ) -> Commit? {
     guard let index = schema.entityIndex(of: reference), let key = schema.entities[index].indexOfKey(keyPath)
     else { return nil }
     let column = schema.entities[index].layout.columns[key]
-    guard column.isPlain(value), column.isOptional || !value.isNull else { return nil }
+    guard let value = column.plainForm(of: given), column.isOptional || !value.isNull else { return nil }
     let hash = state.extents[index].objects.hash(of: reference)
     guard let old = state.extents[index].objects[reference, hash] else { return nil }
     let former = old.values[Int(column.storage)]
@@ -29,8 +40,9 @@ extension Model {
     guard budget.isKept, bytes <= formerBytes || old.textBytes + bytes - formerBytes <= limits.objectBytes else {
       return nil
     }
+    let new = old.setting(value, at: Int(column.storage), growth: bytes - formerBytes, revision: revision + 1)
+    if let inquiry, !inquiry.permits(new, insteadOf: old, of: reference, in: state) { return nil }
     revision += 1
-    let new = old.setting(value, at: Int(column.storage), growth: bytes - formerBytes, revision: revision)
     state.replaceAttributes(old, with: new, hash)
     let isSilent = column.notifying == .manual || (column.notifying == .changed && former == value)
     let change = Commit.KeyChange(object: reference, key: key, isSilent: isSilent, collection: nil)

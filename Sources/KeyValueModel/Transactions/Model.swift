@@ -31,7 +31,7 @@ public struct Model: Sendable {
       try ask(inquiry, aboutMakingIn: transaction)
       throw error
     }
-    if inquiry == nil, let commit = commitPlainly(transaction, limits) { return commit }
+    if let commit = commitPlainly(transaction, limits, asking: inquiry) { return commit }
     var application = TransactionApplication(
       taking: &state, revision: revision + 1, milliseconds: milliseconds, limits: limits, inquiry: inquiry)
     do throws(ModelError) {

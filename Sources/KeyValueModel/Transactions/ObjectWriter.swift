@@ -144,7 +144,7 @@ struct ObjectWriter: ~Copyable {
       throw ModelError(.nullNotAllowed, "'\(name)' must have a value", object: reference, keyPath: name)
     }
     // What most attributes are is handled without a copy of the key, which has much in it that is counted.
-    if column.isPlain(value) { return editor.store(value, in: reference, record, key: index) }
+    if let plain = column.plainForm(of: value) { return editor.store(plain, in: reference, record, key: index) }
     let key = record.entity.keys[index]
     switch key.kind {
     case .computed:

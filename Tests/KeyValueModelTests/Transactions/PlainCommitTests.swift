@@ -51,4 +51,69 @@ struct PlainCommitTests {
     }
     return plainCount
   }
+
+  @Test("Rules that see the object, what it was, and others through it decide as they do with the machinery")
+  func rules() throws {
+    let schema = try Schema(
+      yaml: """
+        access: { read: 'true', create: 'true' }
+        entities:
+          Team:
+            access: { update: 'bonus < 50 && total < 120.0 && before.total > 10.0' }
+            keys:
+              bonus:   { type: integer, default: 0 }
+              members: { toMany: Player, inverse: team }
+              total:   { type: number, computed: 'members.@sum.score' }
+          Player:
+            access: { update: 'owner == identity.sub && score > before.score - 20.0 && team.total < 90.0' }
+            keys:
+              owner: { type: string }
+              score: { type: number, default: 20 }
+              note:  { type: string }
+              team:  { toOne: Team, inverse: members }
+        """)
+    let claims: JSONObject = ["sub": .string("ann")]
+    let access = WriteAccess(claims: claims, viewer: Viewer(claims: claims, in: schema), in: schema)
+    var model = Model(schema: schema)
+    _ = try model.commit(
+      Transaction([
+        .create("Team/1"), .create("Player/1", #"{"owner":"ann","team":"Team/1"}"#),
+        .create("Player/2", #"{"owner":"ann","team":"Team/1"}"#), .create("Player/3", #"{"owner":"bob"}"#),
+      ]))
+    var random = SplitMix64(seed: seed)
+    var outcomes: [Bool: Int] = [:]
+    for number in 0..<400 {
+      let player = "Player/\(Int.random(in: 1...3, using: &random))"
+      let operation: KeyValueModel.Operation =
+        switch Int.random(in: 0..<8, using: &random) {
+        case 0: try .set("Team/1.bonus", to: "\(Int.random(in: 0...60, using: &random))")
+        case 1: try .set("\(player).note", to: #""note \#(number)""#)
+        case 2: try .set("\(player).owner", to: Bool.random(using: &random) ? #""ann""# : #""bob""#)
+        default: try .set("\(player).score", to: "\(Int.random(in: 0...60, using: &random))")
+        }
+      // Preparations, be they of nothing, are for the machinery.
+      var (plain, prepared) = (Transaction([operation]), Transaction([operation]))
+      (plain.access, prepared.access, prepared.preparations) = (access, access, [.none])
+      var (plainly, other) = (model, model)
+      let results = (Result { try plainly.commit(plain) }, Result { try other.commit(prepared) })
+      let place: Comment = "operation \(number) of seed \(seed): \(operation)"
+      switch results {
+      case (.success(let commit), .success(let expected)):
+        #expect(portrayal(of: commit) == portrayal(of: expected), place)
+      case (.failure(let error), .failure(let expected)):
+        #expect(error as? ModelError == expected as? ModelError, place)
+      default: Issue.record(place)
+      }
+      outcomes[(try? results.0.get()) != nil, default: 0] += 1
+      #expect(portrayal(of: plainly) == portrayal(of: other), place)
+      model = plainly
+      // What the rules have closed is opened again.
+      guard number.isMultiple(of: 10) else { continue }
+      _ = try model.commit(
+        Transaction([
+          .set("Player/1.score", to: "20"), .set("Player/2.score", to: "20"), .set("Player/1.owner", to: #""ann""#),
+        ]))
+    }
+    #expect(outcomes[true, default: 0] > 20 && outcomes[false, default: 0] > 20, "seed \(seed): \(outcomes)")
+  }
 }

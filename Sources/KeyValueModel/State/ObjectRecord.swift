@@ -23,25 +23,25 @@ public struct ObjectRecord: @unchecked Sendable {
   }
 
   /// The name of the object.
-  package var reference: Reference { storage.withHeader { $0.reference } }
+  package var reference: Reference { storage.withHeader { $0.pointee.reference } }
 
   /// Whether it is the object of this name.
-  func isNamed(_ reference: Reference) -> Bool { storage.withHeader { $0.reference == reference } }
+  func isNamed(_ reference: Reference) -> Bool { storage.withHeader { $0.pointee.reference == reference } }
 
   /// What kind of object it is.
-  public var entity: Entity { storage.withHeader { $0.entity } }
+  public var entity: Entity { storage.withHeader { $0.pointee.entity } }
 
   /// The last revision that set a stored key.
   public internal(set) var revision: Revision {
-    get { storage.withHeader { $0.revision } }
+    get { storage.withHeader { $0.pointee.revision } }
     set {
       makeUnique()
-      storage.withHeader { $0.revision = newValue }
+      storage.withHeader { $0.pointee.revision = newValue }
     }
   }
 
   /// The revision that made the object.
-  public var createdAt: Revision { storage.withHeader { $0.createdAt } }
+  public var createdAt: Revision { storage.withHeader { $0.pointee.createdAt } }
 
   /// The values of the stored keys, by `Key.storage`.
   public var values: Values { Values(storage: storage) }
@@ -50,14 +50,14 @@ public struct ObjectRecord: @unchecked Sendable {
   package func attribute(at key: Int) -> Value { values[Int(entity.layout.columns[key].storage)] }
 
   /// About how many bytes the values have as JSON: kept, so that a change does not look at them all.
-  package var textBytes: Int { storage.withHeader { $0.textBytes } }
+  package var textBytes: Int { storage.withHeader { $0.pointee.textBytes } }
 
   /// What ends the object by itself; nil where nothing does.
   package internal(set) var lease: Lease? {
-    get { storage.withHeader { $0.lease } }
+    get { storage.withHeader { $0.pointee.lease } }
     set {
       makeUnique()
-      storage.withHeader { $0.lease = newValue }
+      storage.withHeader { $0.pointee.lease = newValue }
     }
   }
 
@@ -65,7 +65,7 @@ public struct ObjectRecord: @unchecked Sendable {
   mutating func set(_ value: Value, at index: Int, growth: Int) {
     makeUnique()
     storage.set(value, at: index)
-    storage.withHeader { $0.textBytes += growth }
+    storage.withHeader { $0.pointee.textBytes += growth }
   }
 
   /// The same for a value that may be looked at as a whole, as the one before it.
@@ -78,8 +78,8 @@ public struct ObjectRecord: @unchecked Sendable {
     var record = self
     record.storage = storage.copy(with: value, at: index)
     record.storage.withHeader { header in
-      header.textBytes += growth
-      header.revision = revision
+      header.pointee.textBytes += growth
+      header.pointee.revision = revision
     }
     return record
   }
@@ -96,7 +96,7 @@ public struct ObjectRecord: @unchecked Sendable {
     public var startIndex: Int { 0 }
 
     /// How many values there are.
-    public var endIndex: Int { storage.withHeader { $0.entity.storageCount } }
+    public var endIndex: Int { storage.withHeader { $0.pointee.entity.storageCount } }
 
     /// The value at a place, a `Key.storage`.
     public subscript(index: Int) -> Value { storage.value(at: index) }

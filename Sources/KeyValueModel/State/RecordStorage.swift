@@ -85,9 +85,9 @@ final class RecordStorage: ManagedBuffer<RecordHeader, UInt8> {
   }
 
   /// Runs `body` with the header, without the check of exclusive access that a property of a class has: every read of
-  /// an object would pay for it.
-  func withHeader<Result>(_ body: (inout RecordHeader) -> Result) -> Result {
-    withUnsafeMutablePointerToHeader { body(&$0.pointee) }
+  /// an object would pay for it. A pointer: to give it `inout` would be to change it, and others may be reading.
+  func withHeader<Result>(_ body: (UnsafeMutablePointer<RecordHeader>) -> Result) -> Result {
+    withUnsafeMutablePointerToHeader(body)
   }
 
   /// The value at a place.

@@ -30,41 +30,41 @@ final class RecordBranch: ManagedBuffer<RecordBranchHeader, RecordNode> {
 
   deinit {
     withMemory { header, children in
-      for index in 0..<header.starts.nonzeroBitCount { children[index].release() }
+      for index in 0..<header.pointee.starts.nonzeroBitCount { children[index].release() }
     }
   }
 
   private func withMemory<Result>(
-    _ body: (inout RecordBranchHeader, UnsafeMutablePointer<RecordNode>) -> Result
+    _ body: (UnsafeMutablePointer<RecordBranchHeader>, UnsafeMutablePointer<RecordNode>) -> Result
   ) -> Result {
-    withUnsafeMutablePointers { header, children in body(&header.pointee, children) }
+    withUnsafeMutablePointers { header, children in body(header, children) }
   }
 
   // MARK: Reading
 
   /// How many children it has.
-  var count: Int { withMemory { header, _ in header.starts.nonzeroBitCount } }
+  var count: Int { withMemory { header, _ in header.pointee.starts.nonzeroBitCount } }
 
   /// The child at an index.
   subscript(index: Int) -> RecordNode {
     withMemory { header, children in
-      precondition(index >= 0 && index < header.starts.nonzeroBitCount)
+      precondition(index >= 0 && index < header.pointee.starts.nonzeroBitCount)
       return children[index]
     }
   }
 
   /// The child that a slot belongs to. What it gives lives as long as the branch does.
   func child(of slot: Int) -> RecordNode {
-    withMemory { header, children in children[Self.index(of: slot, header.starts)] }
+    withMemory { header, children in children[Self.index(of: slot, header.pointee.starts)] }
   }
 
   /// The index of the child that a slot belongs to.
-  func index(of slot: Int) -> Int { withMemory { header, _ in Self.index(of: slot, header.starts) } }
+  func index(of slot: Int) -> Int { withMemory { header, _ in Self.index(of: slot, header.pointee.starts) } }
 
   /// The slots of a child.
   func slots(at index: Int) -> Range<Int> {
     withMemory { header, _ in
-      var starts = header.starts
+      var starts = header.pointee.starts
       for _ in 0..<index { starts &= starts - 1 }
       let rest = starts & (starts - 1)
       return starts.trailingZeroBitCount..<rest.trailingZeroBitCount
@@ -88,14 +88,14 @@ final class RecordBranch: ManagedBuffer<RecordBranchHeader, RecordNode> {
   /// Sets two children in the place of one that was taken; the second begins at `slot`. Only for one owner.
   static func put(_ low: RecordNode, _ high: RecordNode, at index: Int, from slot: Int, in branch: inout RecordBranch) {
     let count = branch.count
-    if count == branch.withMemory({ header, _ in header.capacity }) {
+    if count == branch.withMemory({ header, _ in header.pointee.capacity }) {
       branch = branch.emptied(into: make(starts: 0, capacity: min(64, count + max(4, count / 4 & ~1))))
     }
     branch.withMemory { header, children in
       (children + index + 2).update(from: children + index + 1, count: count - index - 1)
       children[index] = low
       children[index + 1] = high
-      header.starts |= 1 << UInt64(slot)
+      header.pointee.starts |= 1 << UInt64(slot)
     }
   }
 
@@ -103,17 +103,17 @@ final class RecordBranch: ManagedBuffer<RecordBranchHeader, RecordNode> {
   func join(_ child: RecordNode, at index: Int) {
     let slot = slots(at: index + 1).lowerBound
     withMemory { header, children in
-      let count = header.starts.nonzeroBitCount
+      let count = header.pointee.starts.nonzeroBitCount
       children[index] = child
       (children + index + 1).update(from: children + index + 2, count: count - index - 2)
-      header.starts &= ~(1 << UInt64(slot))
+      header.pointee.starts &= ~(1 << UInt64(slot))
     }
   }
 
   private func copy() -> RecordBranch {
     withMemory { header, children in
-      let count = header.starts.nonzeroBitCount
-      let copy = Self.make(starts: header.starts, capacity: header.capacity)
+      let count = header.pointee.starts.nonzeroBitCount
+      let copy = Self.make(starts: header.pointee.starts, capacity: header.pointee.capacity)
       copy.withMemory { _, newChildren in newChildren.initialize(from: children, count: count) }
       for index in 0..<count { children[index].retain() }
       return copy
@@ -124,10 +124,10 @@ final class RecordBranch: ManagedBuffer<RecordBranchHeader, RecordNode> {
   private func emptied(into other: RecordBranch) -> RecordBranch {
     withMemory { header, children in
       other.withMemory { newHeader, newChildren in
-        newChildren.initialize(from: children, count: header.starts.nonzeroBitCount)
-        newHeader.starts = header.starts
+        newChildren.initialize(from: children, count: header.pointee.starts.nonzeroBitCount)
+        newHeader.pointee.starts = header.pointee.starts
       }
-      header.starts = 0
+      header.pointee.starts = 0
     }
     return other
   }

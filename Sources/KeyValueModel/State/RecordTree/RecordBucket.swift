@@ -19,6 +19,7 @@ final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
   /// does not swing.
   static let mergeLimit = 8
 
+  private typealias Header = UnsafeMutablePointer<RecordBucketHeader>
   private typealias Records = UnsafeMutablePointer<ObjectRecord>
   private typealias Tags = UnsafeMutablePointer<UInt16>
 
@@ -31,31 +32,31 @@ final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
   }
 
   deinit {
-    _ = withMemory { header, records, _ in records.deinitialize(count: Int(header.count)) }
+    _ = withMemory { header, records, _ in records.deinitialize(count: Int(header.pointee.count)) }
   }
 
   /// How many words the tags of so many records take: four are as long as a record.
   private static func tagWords(of capacity: Int) -> Int { (capacity + 3) / 4 }
 
-  private func withMemory<Result>(_ body: (inout RecordBucketHeader, Records, Tags) -> Result) -> Result {
+  private func withMemory<Result>(_ body: (Header, Records, Tags) -> Result) -> Result {
     withUnsafeMutablePointers { header, start in
       let tags = UnsafeMutableRawPointer(start).assumingMemoryBound(to: UInt16.self)
-      return body(&header.pointee, start + Self.tagWords(of: Int(header.pointee.capacity)), tags)
+      return body(header, start + Self.tagWords(of: Int(header.pointee.capacity)), tags)
     }
   }
 
   // MARK: Reading
 
   /// How many records it has.
-  var count: Int { withMemory { header, _, _ in Int(header.count) } }
+  var count: Int { withMemory { header, _, _ in Int(header.pointee.count) } }
 
   /// For how many it has room.
-  var room: Int { withMemory { header, _, _ in Int(header.capacity) } }
+  var room: Int { withMemory { header, _, _ in Int(header.pointee.capacity) } }
 
   /// The record at a position.
   subscript(position: Int) -> ObjectRecord {
     withMemory { header, records, _ in
-      precondition(position >= 0 && position < header.count)
+      precondition(position >= 0 && position < header.pointee.count)
       return records[position]
     }
   }
@@ -63,7 +64,8 @@ final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
   /// Where the record of a reference is; nil where there is none.
   func position(of reference: Reference, tag: UInt16) -> Int? {
     withMemory { header, records, tags in
-      for position in 0..<Int(header.count) where tags[position] == tag && records[position].isNamed(reference) {
+      let count = Int(header.pointee.count)
+      for position in 0..<count where tags[position] == tag && records[position].isNamed(reference) {
         return position
       }
       return nil
@@ -73,7 +75,8 @@ final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
   /// The record of a reference; nil where there is none.
   func record(_ reference: Reference, tag: UInt16) -> ObjectRecord? {
     withMemory { header, records, tags in
-      for position in 0..<Int(header.count) where tags[position] == tag && records[position].isNamed(reference) {
+      let count = Int(header.pointee.count)
+      for position in 0..<count where tags[position] == tag && records[position].isNamed(reference) {
         return records[position]
       }
       return nil
@@ -110,8 +113,8 @@ final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
   static func remove(at position: Int, from bucket: inout RecordBucket) -> ObjectRecord {
     makeUnique(&bucket)
     let record = bucket.withMemory { header, records, tags in
-      header.count -= 1
-      let last = Int(header.count)
+      header.pointee.count -= 1
+      let last = Int(header.pointee.count)
       let record = (records + position).move()
       if position < last {
         (records + position).moveInitialize(from: records + last, count: 1)
@@ -128,7 +131,7 @@ final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
   static func divide(_ bucket: inout RecordBucket, at middle: Int) -> (low: RecordBucket, high: RecordBucket) {
     let isAlone = isKnownUniquelyReferenced(&bucket)
     return bucket.withMemory { header, records, tags in
-      let count = Int(header.count)
+      let count = Int(header.pointee.count)
       var highCount = 0
       for position in 0..<count where RecordHash.slot(of: tags[position]) >= middle { highCount += 1 }
       let low = make(capacity: room(for: count - highCount))
@@ -138,7 +141,7 @@ final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
         let half = RecordHash.slot(of: tag) >= middle ? high : low
         half.add(isAlone ? (records + position).move() : records[position], tag)
       }
-      if isAlone { header.count = 0 }
+      if isAlone { header.pointee.count = 0 }
       return (low, high)
     }
   }
@@ -147,7 +150,7 @@ final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
   func retagged(_ tag: (ObjectRecord) -> UInt16) -> RecordBucket {
     let copy = copy(capacity: Self.room(for: count))
     copy.withMemory { header, records, tags in
-      for position in 0..<Int(header.count) { tags[position] = tag(records[position]) }
+      for position in 0..<Int(header.pointee.count) { tags[position] = tag(records[position]) }
     }
     return copy
   }
@@ -169,12 +172,12 @@ final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
   private func copy(capacity: Int) -> RecordBucket {
     let copy = Self.make(capacity: capacity)
     withMemory { header, records, tags in
-      let count = Int(header.count)
+      let count = Int(header.pointee.count)
       copy.withMemory { header, newRecords, newTags in
-        precondition(count <= header.capacity)
+        precondition(count <= header.pointee.capacity)
         newRecords.initialize(from: records, count: count)
         newTags.initialize(from: tags, count: count)
-        header.count = Int32(count)
+        header.pointee.count = Int32(count)
       }
     }
     return copy
@@ -183,25 +186,25 @@ final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
   /// Moves everything to an empty bucket, which is given back. Only for one owner.
   private func emptied(into other: RecordBucket) -> RecordBucket {
     withMemory { header, records, tags in
-      let count = Int(header.count)
+      let count = Int(header.pointee.count)
       other.withMemory { header, newRecords, newTags in
-        precondition(count <= header.capacity)
+        precondition(count <= header.pointee.capacity)
         newRecords.moveInitialize(from: records, count: count)
         newTags.initialize(from: tags, count: count)
-        header.count = Int32(count)
+        header.pointee.count = Int32(count)
       }
-      header.count = 0
+      header.pointee.count = 0
     }
     return other
   }
 
   private func add(_ record: ObjectRecord, _ tag: UInt16) {
     withMemory { header, records, tags in
-      let count = Int(header.count)
-      precondition(count < header.capacity)
+      let count = Int(header.pointee.count)
+      precondition(count < header.pointee.capacity)
       (records + count).initialize(to: record)
       (tags + count).initialize(to: tag)
-      header.count += 1
+      header.pointee.count += 1
     }
   }
 }

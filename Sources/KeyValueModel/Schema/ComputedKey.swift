@@ -13,13 +13,13 @@ public struct ComputedKey: Sendable {
   /// The type that the schema states for the value, where it does.
   public let declaredType: AttributeType?
   /// How the value is found; nil only while the schema is being compiled.
-  var formula: Formula?
-  /// What the value is.
-  public internal(set) var type: ValueType?
+  private(set) var formula: Formula?
+  /// What the value is: of the declared type, where what the formula gives can be made one of it.
+  public private(set) var type: ValueType?
   /// The declared type where what the formula gives may be of another: the value is then made one of it, or null.
   private(set) var conversion: AttributeType?
   /// What the value is read from.
-  package internal(set) var reads = KeyTree()
+  package private(set) var reads = KeyTree()
   /// What else makes the key notify: what the same key reads in parents (KVO guide, "Registering Dependent Keys").
   package internal(set) var inheritedReads: [KeyTree] = []
 
@@ -28,16 +28,25 @@ public struct ComputedKey: Sendable {
     self.declaredType = declaredType
   }
 
-  /// Finds out whether the formula, which is known by now, may give what the declared type does not have.
-  mutating func findConversion() {
-    guard let declaredType, declaredType != .json, let formula else { return }
-    let mayDiffer =
-      switch formula {
-      // Sums and unsigned integers go beyond the integers of 64 bits.
-      case .path(let path): type == .attribute(.json) || path.operation?.function == .sum && declaredType == .integer
-      case .expression(let expression): type == .attribute(.json) || expression.isUnsigned
+  /// The value is found so from now on.
+  mutating func resolve(to formula: Formula) {
+    self.formula = formula
+    reads = formula.reads
+    type = formula.type
+    guard let declaredType, declaredType != .json else { return }
+    let isConverted =
+      switch (declaredType, formula.type) {
+      case (_, .attribute(.json)), (.number, .attribute(.integer)): true
+      default: false
       }
-    conversion = mayDiffer ? declaredType : nil
+    if isConverted { type = .attribute(declaredType) }
+    // Sums and unsigned integers go beyond the integers of 64 bits.
+    let mayOverflow =
+      switch formula {
+      case .path(let path): path.operation?.function == .sum && declaredType == .integer
+      case .expression(let expression): expression.isUnsigned
+      }
+    conversion = isConverted || mayOverflow ? declaredType : nil
   }
 
   /// A value in the form of the declared type; nil where it has another one.

@@ -106,6 +106,12 @@ extension Key {
     }
   }
 
+  /// The type that the schema states for a computed key, where it does.
+  var declaredType: AttributeType? {
+    if case .computed(let computed) = kind { return computed.declaredType }
+    return nil
+  }
+
   /// Whether it holds a collection.
   public var isToMany: Bool {
     if case .toMany = kind { return true }

@@ -92,9 +92,7 @@ extension SchemaCompiler {
     guard let index = drafts[position].keys.firstIndex(where: { $0.name == key }),
       case .computed(var computed) = drafts[position].keys[index].kind
     else { return }
-    computed.formula = formula
-    computed.reads = formula.reads
-    computed.type = formula.type
+    computed.resolve(to: formula)
     drafts[position].keys[index].kind = .computed(computed)
   }
 
@@ -111,7 +109,6 @@ extension SchemaCompiler {
           else { continue }
           computed.inheritedReads.append(inherited.reads)
         }
-        computed.findConversion()
         drafts[position].keys[keyIndex].kind = .computed(computed)
         checkType(of: computed, drafts[position].keys[keyIndex].name, in: position)
       }
@@ -119,7 +116,7 @@ extension SchemaCompiler {
   }
 
   private mutating func checkType(of computed: ComputedKey, _ key: String, in position: Int) {
-    guard let declared = computed.declaredType, let found = computed.type else { return }
+    guard let declared = computed.declaredType, let found = computed.formula?.type else { return }
     let isRight =
       switch found {
       case .attribute(let type):
@@ -133,26 +130,38 @@ extension SchemaCompiler {
       "'\(key)' is declared as \(declared.rawValue), but '\(computed.text)' is \(found.article)")
   }
 
-  /// A computed key that leads to an object must do so in subclasses that declare it anew, to one of the same entity:
-  /// paths go on behind it.
+  /// What leads to an entity is checked by the types that its keys have there, and meets the objects of subclasses too:
+  /// a computed key that a subclass declares anew is of the same type there, unless it may have any value anyway, and
+  /// leads to objects of the same entity.
   mutating func checkOverrides(_ schema: Schema) -> Bool {
     var areSound = true
     for (entity, draft) in zip(schema.entities, drafts) {
       for declaration in draft.declaration.keys {
         let name = declaration.name.content
         guard let parent = draft.parent.flatMap(schema.entity(named:)), let index = parent.indexOfKey(name),
-          case .object(let wanted)? = schema.type(of: parent.keys[index])
+          let wanted = schema.type(of: parent.keys[index]), let found = schema.type(of: entity.keys[index]),
+          !Self.is(found, fitFor: wanted, in: schema)
         else { continue }
-        if case .object(let found)? = schema.type(of: entity.keys[index]),
-          schema.entity(named: found)?.isKind(of: wanted) == true
-        {
-          continue
-        }
-        report(declaration.name.mark, "'\(name)' leads to a \(wanted) in \(parent.name) and must do so here")
+        let reason =
+          if case .object(let destination) = wanted {
+            "leads to a \(destination) in \(parent.name) and must do so here"
+          } else {
+            "is \(wanted.article) in \(parent.name) and must be so here, where it is \(found.article)"
+          }
+        report(declaration.name.mark, "'\(name)' \(reason)")
         areSound = false
       }
     }
     return areSound
+  }
+
+  private static func `is`(_ found: ValueType, fitFor wanted: ValueType, in schema: Schema) -> Bool {
+    switch (found, wanted) {
+    case (_, .attribute(.json)): true
+    case (.list(let found), .list(let wanted)): Self.is(found, fitFor: wanted, in: schema)
+    case (.object(let found), .object(let wanted)): schema.entity(named: found)?.isKind(of: wanted) == true
+    default: found == wanted
+    }
   }
 
   mutating func checkCycles(_ schema: Schema) {

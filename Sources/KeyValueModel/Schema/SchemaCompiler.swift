@@ -120,13 +120,15 @@ extension SchemaCompiler {
     }
     let isStored: Bool = if case .computed = declaration.kind { false } else { true }
     let key = Key(
-      name: name, kind: Self.kind(declaration.kind), isOptional: declaration.isOptional,
+      name: name, kind: Self.kind(declaration.kind, inherited: position.map { draft.keys[$0] }),
+      isOptional: declaration.isOptional,
       notifying: declaration.notifying, isIndexed: declaration.isIndexed,
       storage: isStored ? draft.keys.count { $0.storage != nil } : nil)
     if let position { draft.keys[position] = key } else { draft.keys.append(key) }
   }
 
-  private static func kind(_ kind: KeyDeclaration.Kind) -> Key.Kind {
+  /// `inherited` is the key that is declared anew: a computed one keeps the type that is stated there.
+  private static func kind(_ kind: KeyDeclaration.Kind, inherited: Key?) -> Key.Kind {
     switch kind {
     case .attribute(let attribute): .attribute(attribute)
     case .toOne(let destination, let inverse, let rule):
@@ -138,7 +140,8 @@ extension SchemaCompiler {
           deleteRule: rule))
     case .toMany(.values(let attribute), let isOrdered):
       .toMany(ToMany(member: .value(attribute), isOrdered: isOrdered, inverse: nil, deleteRule: .nullify))
-    case .computed(let text, let type): .computed(ComputedKey(text: text.content, declaredType: type))
+    case .computed(let text, let type):
+      .computed(ComputedKey(text: text.content, declaredType: type ?? inherited?.declaredType))
     }
   }
 }

@@ -81,7 +81,7 @@ struct SchemaStructureMistakesTests {
         "'x' is declared as json, but 'y' is a reference to A",
         key: "¶x: {type: json, computed: y}\n      y: {toOne: A}"),
       .init(
-        "'z' is declared as string, but 'x' is an integer",
+        "'z' is declared as string, but 'x' is a number",
         key: "x: {type: number, computed: y}\n      y: {type: integer}\n      ¶z: {type: string, computed: x}"),
       .init(
         "'x' is declared as integer, but 'y' is a list",
@@ -200,6 +200,28 @@ struct SchemaStructureMistakesTests {
           C: {keys: {r: {type: string}}}
           A: {keys: {link: {computed: c}, c: {toOne: C}}}
           B: {extends: A, keys: {s: {type: string}, ¶link: {computed: s}}}
+        """),
+      // What is behind a relationship is of the type that the key has in the relationship's entity.
+      .init(
+        "'c' is a number in A and must be so here, where it is a string",
+        """
+        entities:
+          A: {keys: {n: {type: number}, s: {type: string}, c: {computed: n}}}
+          B: {extends: A, keys: {¶c: {type: string, computed: s}}}
+        """),
+      .init(
+        "'c' is a list in A and must be so here, where it is a boolean",
+        """
+        entities:
+          A: {keys: {n: {type: number}, c: {computed: "[n]"}}}
+          B: {extends: A, keys: {¶c: {computed: n > 1.0}}}
+        """),
+      .init(
+        "'t' is a boolean in A and must be so here, where it is a list",
+        """
+        entities:
+          A: {keys: {s: {type: string}, t: {type: boolean, computed: s == 'a'}}}
+          B: {extends: A, keys: {¶t: {computed: "[s]"}}}
         """),
     ])
   func inheritance(mistake: Mistake) throws {

@@ -4,14 +4,16 @@
 # `program` builds Keyway, and the last stage takes what it has built. `tests` stands beside them, and an image is built
 # without it: `docker build --target tests .` passes the tests.
 
-# The package with one empty file for each target. Its content changes with Package.swift and the targets alone, so
-# the layer of the dependencies is built anew only then.
+# The package with one empty file for each target, of the target's language. Its content changes with Package.swift, the
+# targets and the headers of C alone, so the layer of the dependencies is built anew only then.
 FROM swift:6.3-bookworm AS outline
 WORKDIR /keyway
 COPY . .
 RUN find Sources Tests -type f ! -name module.modulemap ! -name '*.h' -delete \
   && find Sources Tests -mindepth 2 -type d -empty -delete \
-  && for target in Sources/* Tests/*; do [ -e "$target/module.modulemap" ] || touch "$target/Empty.swift"; done \
+  && for target in Sources/* Tests/*; do \
+    if [ -d "$target/include" ]; then touch "$target/Empty.c"; \
+    elif [ ! -e "$target/module.modulemap" ]; then touch "$target/Empty.swift"; fi; done \
   && mv Sources/keyway/Empty.swift Sources/keyway/main.swift \
   && mkdir /outline && cp -r Package.* Sources Tests /outline
 

@@ -44,7 +44,7 @@ extension Model {
     if let inquiry, !inquiry.permits(new, insteadOf: old, of: reference, in: state) { return nil }
     revision += 1
     state.replaceAttributes(old, with: new, hash)
-    let isSilent = column.notifying == .manual || (column.notifying == .changed && former == value)
+    let isSilent = column.notifying == .manual || (column.notifying == .changed && former.isWrittenAlike(value))
     let change = Commit.KeyChange(object: reference, key: key, isSilent: isSilent, collection: nil)
     return Commit(
       revision: revision, writer: writer,

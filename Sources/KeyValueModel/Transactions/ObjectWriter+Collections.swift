@@ -70,7 +70,7 @@ extension ObjectWriter {
     var removed: [Value] = []
     for member in members {
       let value = try removable(member, place)
-      if list.remove(value) != nil { removed.append(value) }
+      if let index = list.index(of: value) { removed.append(list.remove(at: index)) }
     }
     try change(place, to: list, removed: removed, inserted: [])
   }
@@ -107,7 +107,7 @@ extension ObjectWriter {
     let come: [Value]
     switch mutation {
     case .union: (gone, come) = ([], values.filter { !place.list.contains($0) })
-    case .minus: (gone, come) = (values.filter { place.list.contains($0) }, [])
+    case .minus: (gone, come) = (values.compactMap { place.list.index(of: $0).map { place.list[$0] } }, [])
     case .intersect: (gone, come) = (place.list.filter { !values.contains($0) }, [])
     case .set: (gone, come) = (place.list.filter { !values.contains($0) }, values.filter { !place.list.contains($0) })
     }

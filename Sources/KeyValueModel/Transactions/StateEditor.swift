@@ -127,7 +127,9 @@ struct StateEditor: ~Copyable {
     let column = record.entity.layout.columns[index]
     guard column.storage >= 0 else { return }
     let storage = Int(column.storage)
-    let isSilent = column.notifying == .manual || (column.notifying == .changed && record.values[storage] == value)
+    let isSilent =
+      column.notifying == .manual
+      || (column.notifying == .changed && record.values[storage].isWrittenAlike(value))
     let (bytes, oldBytes) = textBytes ?? (value.textBytes, record.values[storage].textBytes)
     budget.spend(writing: bytes, over: oldBytes)
     var record = record

@@ -39,13 +39,15 @@ extension Value {
     }
   }
 
-  /// Whether it is equal to another and written alike: with zeros of the same sign. The order of an object's members is
-  /// no matter.
+  /// Whether JSON has the same for both: zeros of the same sign, and whole numbers whether they are integers or
+  /// doubles. The order of an object's members is no matter.
   package func isWrittenAlike(_ other: Value) -> Bool {
     switch (self, other) {
     case (.number(let left), .number(let right)), (.rounded(let left), .rounded(let right)),
       (.number(let left), .rounded(let right)), (.rounded(let left), .number(let right)):
       left == right && left.sign == right.sign
+    case (.integer(let integer), .number(let number)), (.number(let number), .integer(let integer)):
+      number.wholeNumber == integer
     case (.array(let left), .array(let right)):
       left.count == right.count && zip(left, right).allSatisfy { $0.isWrittenAlike($1) }
     case (.object(let left), .object(let right)):
@@ -55,14 +57,32 @@ extension Value {
     }
   }
 
-  /// The shortest text that gives the same double again, without the `.0` that JSON does not need. -0.0 keeps it: many
-  /// readers take `-0` for an integer, which has no sign.
-  private static func append(_ number: Double, to bytes: inout [UInt8]) {
-    // Doubles of this size hold every whole number.
-    if number.magnitude < 1e15, number.rounded() == number, !(number == 0 && number.sign == .minus) {
-      return bytes.appendDecimal(Int64(number))
+  /// The same to JSON, whole numbers as integers. O(n).
+  var withWholeNumbers: Value {
+    switch self {
+    case .number(let number): return number.wholeNumber.map(Value.integer) ?? self
+    case .array(let elements): return .array(elements.map(\.withWholeNumbers))
+    case .object(var object):
+      for name in object.members.keys { _ = object.members.change(name) { $0 = $0.withWholeNumbers } }
+      return .object(object)
+    default: return self
     }
+  }
+
+  /// The shortest text that gives the same double again, without the `.0` that JSON does not need.
+  private static func append(_ number: Double, to bytes: inout [UInt8]) {
+    if let whole = number.wholeNumber { return bytes.appendDecimal(whole) }
     bytes.append(contentsOf: number.description.utf8)
+  }
+}
+
+extension Double {
+  /// The whole number as which JSON has the double; nil where it has a fraction or an exponent. -0.0 keeps its `.0`:
+  /// many readers take `-0` for an integer, which has no sign.
+  fileprivate var wholeNumber: Int64? {
+    // Doubles of this size hold every whole number.
+    guard magnitude < 1e15, rounded() == self, !(self == 0 && sign == .minus) else { return nil }
+    return Int64(self)
   }
 }
 

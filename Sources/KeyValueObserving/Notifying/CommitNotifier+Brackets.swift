@@ -38,7 +38,9 @@ extension CommitNotifier {
     var triggers = bracketTriggers(reached, before: before).filter {
       bracket.dependents.contains($0.key) || withheld[$0.key]?.isHeard == true
     }
-    if notifying(key) == .changed, before.value(of: key.object, key: key.key) == value(of: key.object, key: key.key) {
+    if notifying(key) == .changed,
+      before.value(of: key.object, key: key.key).isWrittenAlike(value(of: key.object, key: key.key))
+    {
       // Silent, except for observers that look through the key at something else that changed while it led elsewhere.
       triggers = triggers.filter { owes($0.key) }
     }
@@ -131,7 +133,7 @@ extension CommitNotifier {
   func passes(_ gates: [ObservedKey], valuesBefore: [ObservedKey: Value]) -> Bool {
     gates.allSatisfy { gate in
       guard let before = valuesBefore[gate] else { return true }
-      return before != value(of: gate.object, key: gate.key)
+      return !before.isWrittenAlike(value(of: gate.object, key: gate.key))
     }
   }
 }

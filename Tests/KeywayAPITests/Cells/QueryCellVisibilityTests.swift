@@ -55,6 +55,37 @@ struct QueryCellVisibilityTests {
     #expect(try screen.told().isEmpty)
   }
 
+  @Test("Coming back after commits that undo each other tells nothing")
+  func undone() throws {
+    try screen.bind("q", Self.query)
+    try screen.told()
+    try hide("q")
+    try server.client.must("PUT", "/v1/objects/Employee/9", body: #"{"salary":14}"#)
+    try server.client.must("DELETE", "/v1/objects/Employee/9")
+    #expect(try screen.cell("q")["pending"].whole == 2)
+    try show("q")
+    #expect(try screen.told().isEmpty)
+    #expect(try screen.cell("q")["pending"].whole == 0)
+  }
+
+  @Test("However much was missed, it is told as one content")
+  func much() throws {
+    let rows = 10..<250
+    func commit(_ operation: (Int) -> String) throws {
+      let operations = rows.map(operation).joined(separator: ",")
+      try server.client.must("POST", "/v1/transactions", body: #"{"operations":[\#(operations)]}"#)
+    }
+    try commit { #"{"op":"create","object":"Employee/\#($0)","value":{"salary":\#($0 + 100)}}"# }
+    try screen.bind("q", Self.query)
+    try screen.told()
+    try hide("q")
+    try commit { #"{"op":"delete","object":"Employee/\#($0)"}"# }
+    try show("q")
+    let told = try screen.told()
+    #expect(told.map(\.name) == ["content"])
+    #expect(told[0].json["changes"].items.count == rows.count)
+  }
+
   @Test("Bound off screen it is told results when it comes into view, the state of then")
   func boundInvisible() throws {
     try screen.bind("q", Self.query.dropLast() + #","visible":false}"#)

@@ -78,7 +78,7 @@ struct KVOGuideComplianceTests {
   @Test("A key that notifies if changed is silent for the value that it has, however that is set and written")
   func onlyIfChanged() throws {
     let observer = try server.client.stream("/v1/objects/Account/1/balance?options=prior,old,new")
-    for json in ["0", "0.0", "-0", "0e5"] { try server.set("Account/1/balance", json) }
+    for json in ["0", "0.0", "0e5"] { try server.set("Account/1/balance", json) }
     try server.client.must("PATCH", "/v1/objects/Account/1", body: #"{"balance":0}"#)
     try server.commit(
       #"{"op":"willChange","object":"Account/1","key":"balance"}"#,

@@ -13,11 +13,11 @@ struct MissedContents {
   /// Whether it is no longer known which rows the client has: it receives all.
   var isUnknown = false
 
-  /// A difference of at most so many rows is sent as one even where the whole result is shorter.
-  private static let wholeThreshold = 100
+  /// A difference of more rows is not sent as one where the whole result is shorter.
+  private static let largestDifference = 10_000
 
-  /// One content from what the client has to what there is in `state`, or all rows where these are far fewer; nil
-  /// where nothing was missed.
+  /// One content from what the client has to what there is in `state`; nil where nothing was missed, or has come back
+  /// to what the client has. All rows where the content would be of very many and these are fewer.
   func notification(
     cell: String?, context: String?, to result: QueryResult, in state: any ObjectReader, at revision: Revision,
     _ encoder: EventEncoder
@@ -27,7 +27,8 @@ struct MissedContents {
     }
     guard count > 0 || result.query != shown.query else { return nil }
     let content = QueryContent(from: shown, at: since, to: result, in: state, at: revision)
-    let isWhole = content.changes.count > max(result.count, Self.wholeThreshold)
+    if content.isEmpty, result.query == shown.query { return nil }
+    let isWhole = content.changes.count > max(result.count, Self.largestDifference)
     return QueryNotification(
       cell: cell, context: context,
       body: isWhole ? .results(result, state, isInitial: false) : .content(encoder.encoded(content)),

@@ -158,6 +158,8 @@ package final class KeywayServer: Sendable {
       rates: rates, node: node)
     (self.access, self.rates, self.files, self.node) = (access, rates, files, node)
     accessLog = log.map { AccessLogger(configuration.accessLog, output: $0) }
+    // Those that follow this node are told at once.
+    access.revocations.onChange { [node] in node.pollers.endAll() }
     if let plan { Self.follow(plan, node, store, access.revocations, conditions, api) }
     // The journal is not asked again: others that write to it may have begun it meanwhile.
     if case .serving = store.condition {

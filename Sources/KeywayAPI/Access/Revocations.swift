@@ -18,6 +18,8 @@ final class Revocations: Sendable {
   let changing = Locked(())
   /// Which change of any node is the last that was read.
   let seenChange = Locked<UInt64?>(nil)
+  /// Is called when they have changed, with `changing` held.
+  private let changed = Locked<(@Sendable () -> Void)?>(nil)
 
   /// Reads what a journal keeps; no more than `limit` are taken in addition. Throws what is wrong with it.
   init(of journal: any TransactionJournal, limit: Int) throws(JournalError) {
@@ -26,6 +28,11 @@ final class Revocations: Sendable {
     let kept = try journal.revocations()
     times = Locked(Dictionary(kept.map { ($0.key, $0.milliseconds) }) { max($0, $1) })
   }
+
+  /// Has `body` called after each change of this node, until there is another. It must not change them.
+  func onChange(_ body: @escaping @Sendable () -> Void) { changed.withLock { $0 = body } }
+
+  private func tellChange() { changed.withLock { $0 }?() }
 
   /// How many there are.
   var count: Int { times.withLock { $0.count } }
@@ -62,6 +69,7 @@ final class Revocations: Sendable {
         try journal.setRevocation(of: revocation.subject, to: revocation.milliseconds)
       }
       times.withLock { $0[revocation.key] = revocation.milliseconds }
+      tellChange()
       return isNew
     }
   }
@@ -73,6 +81,7 @@ final class Revocations: Sendable {
       guard times.withLock({ $0[key] != nil }) else { return false }
       try carryOut { () throws(JournalError) in try journal.setRevocation(of: subject, to: nil) }
       times.withLock { $0[key] = nil }
+      tellChange()
       return true
     }
   }
@@ -98,6 +107,7 @@ final class Revocations: Sendable {
         try journal.setRevocation(of: String(decoding: key, as: UTF8.self), to: nil)
         times.withLock { $0[key] = nil }
       }
+      if wanted.mapValues(\.milliseconds) != present { tellChange() }
     }
   }
 

@@ -151,10 +151,11 @@ package final class Following: Sendable {
     guard let digest = try store.journal.digest(at: revision) else {
       throw NodeFault("this node's journal does not hold revision \(revision)")
     }
-    let (batch, nodes) = try plan.leader.records(after: revision, digest, epoch: store.epoch, directory)
+    let (batch, nodes) = try plan.leader.records(
+      after: revision, digest, epoch: store.epoch, revocations: revocations.digest, directory)
     if hasStopped { return }
     if !batch.records.isEmpty { try store.take(batch.records, restore: restore) }
-    if batch.revocations != revocations.digest { try revocations.replace(plan.leader.revocations()) }
+    if batch.revocations != revocations.digest { try takeRevocations() }
     if let nodes, !directory.isCurrent(nodes) {
       directory.follow(plan.leader.client.address, try plan.leader.nodes())
     }
@@ -169,6 +170,9 @@ package final class Following: Sendable {
     }
     conditions.set(.leader, isActive: false)
   }
+
+  /// Has the revocations that the other node has. Waits for its answer and for the disk. Throws where one of both fails.
+  func takeRevocations() throws { try revocations.replace(plan.leader.revocations()) }
 
   private func note(_ reason: String) {
     if hasStopped { return }

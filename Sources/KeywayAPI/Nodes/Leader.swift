@@ -78,13 +78,16 @@ package struct Leader: Sendable {
   private static let belowBytes = 4_000
 
   /// The records after a revision of an epoch, with the digest there, and what changes with the nodes that the other
-  /// one knows. It is told those that this node's directory has.
+  /// one knows. It is told those that this node's directory has, and the digest of the revocations that this node has:
+  /// others are told at once.
   func records(
-    after revision: Revision, _ digest: JournalDigest, epoch: String, _ directory: NodeDirectory
+    after revision: Revision, _ digest: JournalDigest, epoch: String, revocations: JournalDigest,
+    _ directory: NodeDirectory
   ) throws(Refusal) -> (batch: RecordBatch, nodes: String?) {
     let name = directory.url.escaped
     let place = "epoch=\(epoch)&after=\(revision)&digest=\(String(digest.value, radix: 16))"
-    var request = try request("/v1/nodes/records?\(place)&node=\(name)")
+    let known = String(revocations.value, radix: 16)
+    var request = try request("/v1/nodes/records?\(place)&node=\(name)&revocations=\(known)")
     var below = ""
     for name in directory.below.map(\.escaped) where below.utf8.count + name.utf8.count < Self.belowBytes {
       below += below.isEmpty ? name : ",\(name)"

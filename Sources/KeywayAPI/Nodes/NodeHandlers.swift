@@ -106,7 +106,8 @@ struct NodeHandlers: Sendable {
     return response
   }
 
-  /// `/v1/nodes/records?epoch=…&after=…&digest=…&node=…`: the records after a revision; waits a little for one.
+  /// `/v1/nodes/records?epoch=…&after=…&digest=…&node=…&revocations=…`: the records after a revision; waits a little for
+  /// one, or for other revocations than the node that asks has.
   func records(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let target = context.target
     try context.checkParameters()
@@ -122,7 +123,9 @@ struct NodeHandlers: Sendable {
     case .refused: throw Problem(.overloaded, "as many nodes follow this one as nodes.followers allows")
     }
     let client = request.client
-    if after >= store.revision, !request.isPostponed, node.pollers.hasRoom(for: client) {
+    let hasRevocations =
+      try target["revocations"].map { text throws(Problem) in try Self.digest(text) == revocations.digest } ?? true
+    if after >= store.revision, hasRevocations, !request.isPostponed, node.pollers.hasRoom(for: client) {
       return .postponed { [node, store] postponement in
         node.pollers.add(of: client, until: after + 1, present: { store.revision }) { postponement.end() }
       }
@@ -147,10 +150,10 @@ struct NodeHandlers: Sendable {
 
   /// Where the node that asks is. Throws `other-history` where that is no place of this journal.
   private func position(_ target: Target) throws(Problem) -> (Revision, JournalDigest) {
-    guard let after = target["after"].flatMap({ Revision($0) }),
-      let digest = target["digest"].flatMap({ UInt64($0, radix: 16) }).map({ JournalDigest(value: $0) }),
+    guard let after = target["after"].flatMap({ Revision($0) }), let text = target["digest"],
       let epoch = target["epoch"]
     else { throw Problem(.malformedQuery, "epoch, after and digest say where the node that asks is") }
+    let digest = try Self.digest(text)
     guard epoch == store.epoch else {
       throw Problem(.otherHistory, "the epoch here is \(store.epoch), and not '\(epoch)'")
     }
@@ -173,6 +176,13 @@ struct NodeHandlers: Sendable {
       throw Problem(.otherHistory, "what led to revision \(after) is another history than here")
     }
     return (after, digest)
+  }
+
+  private static func digest(_ text: String) throws(Problem) -> JournalDigest {
+    guard let value = UInt64(text, radix: 16) else {
+      throw Problem(.malformedQuery, "'\(text)' is no digest, which has 1 to 16 hexadecimal digits")
+    }
+    return JournalDigest(value: value)
   }
 
   /// `/v1/nodes/revocations`: all of them, with their times in milliseconds since 1970.

@@ -41,8 +41,9 @@ final class WriteForwarder: Sendable {
   /// How many writes wait for a connection or the other node's answer.
   var waitingCount: Int { pool.waitingCount + pool.runningCount }
 
-  /// Passes a request on. Throws `leader-unreachable` and `overloaded`, without having sent anything.
-  func forward(_ request: borrowing Request) throws(Problem) -> HandlerResponse {
+  /// Passes a request on, which may be one that changes the revocations. Throws `leader-unreachable` and `overloaded`,
+  /// without having sent anything.
+  func forward(_ request: borrowing Request, isRevocation: Bool) throws(Problem) -> HandlerResponse {
     guard following.silenceMilliseconds < staleMilliseconds else {
       throw Problem(
         .leaderUnreachable,
@@ -56,7 +57,7 @@ final class WriteForwarder: Sendable {
     return .deferred { [self] completion in
       let isAccepted = pool.submit(for: sender) { [self] in
         guard !completion.isAbandoned else { return completion.respond(Self.overload.response) }
-        pass(forwarded, write, of: sender, to: completion)
+        pass(forwarded, write, of: sender, to: completion, isRevocation)
       }
       if !isAccepted { completion.respond(Self.overload.response) }
     }
@@ -74,7 +75,8 @@ final class WriteForwarder: Sendable {
   }
 
   private func pass(
-    _ request: NodeRequest, _ write: PassedWrite, of sender: ClientAddress, to completion: Completion
+    _ request: NodeRequest, _ write: PassedWrite, of sender: ClientAddress, to completion: Completion,
+    _ isRevocation: Bool
   ) {
     let answer: NodeAnswer
     do throws(NodeFault) {
@@ -87,6 +89,8 @@ final class WriteForwarder: Sendable {
       return completion.respond(Problem(.leaderUnreachable, "\(client.address): \(error.reason); \(fate)").response)
     }
     let response = answer.response
+    // Revocations have no revision that could be waited for. Where they cannot be had now, they come with the records.
+    if isRevocation, response.status.kind == .successful { try? following.takeRevocations() }
     guard let cursor = answer["Keyway-Cursor"].flatMap({ Cursor($0) }), cursor.epoch == store.epoch,
       cursor.revision > store.revision
     else { return completion.respond(response) }

@@ -5,6 +5,7 @@ import KeyValueModel
 import KeywayAPI
 import Locking
 import LoopbackKit
+import ModelStore
 import Seeding
 import Testing
 import Tokens
@@ -119,6 +120,42 @@ import Tokens
     }
     #expect(try subjects("killed") == ["alice", "carol"])
     #expect(try subjects("a") == ["alice", "carol"])
+  }
+
+  @Test("A node that follows waits for records, and not where it lacks a revocation")
+  func followers() throws {
+    let server = try TestServer()
+    try server.client.must("PUT", Self.target + "/alice")
+    let store = server.server.store
+    func connect() throws -> WireConnection {
+      try WireConnection(SocketAddress(port: server.server.port), timeoutSeconds: 30)
+    }
+    func poll(_ connection: WireConnection, knowing revocations: UInt64) throws {
+      let digest = try #require(try store.journal.digest(at: store.revision))
+      let place = "epoch=\(store.epoch)&after=\(store.revision)&digest=\(String(digest.value, radix: 16))"
+      let known = String(revocations, radix: 16)
+      try connection.send(WireRequest("GET", "/v1/nodes/records?\(place)&node=http%3A%2F%2Fx&revocations=\(known)"))
+    }
+    func batch(_ connection: WireConnection, after revision: Revision) throws -> RecordBatch {
+      let digest = try #require(try store.journal.digest(at: revision))
+      return try RecordBatch(connection.response().body, after: revision, digest)
+    }
+    let none = JournalDigest.start.value
+    let (lacking, even) = (try connect(), try connect())
+    // The first time that a node is heard, all are answered.
+    try poll(even, knowing: none)
+    let known = try batch(even, after: store.revision).revocations.value
+    #expect(known != none)
+    // The one that lacks nothing still waits when the other has its answer; two seconds may be short for that.
+    let waits = try (0..<5).contains { number in
+      let revision = store.revision
+      try poll(even, knowing: known)
+      try poll(lacking, knowing: none)
+      guard try batch(lacking, after: revision).revocations.value == known else { return false }
+      try server.set("Account/1/balance", "\(number)")
+      return try batch(even, after: revision).records.count == 1
+    }
+    #expect(waits)
   }
 
   @Test("What the disk does not take does not count")

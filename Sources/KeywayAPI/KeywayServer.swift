@@ -158,9 +158,7 @@ package final class KeywayServer: Sendable {
       rates: rates, node: node)
     (self.access, self.rates, self.files, self.node) = (access, rates, files, node)
     accessLog = log.map { AccessLogger(configuration.accessLog, output: $0) }
-    // Those that follow this node are told at once.
-    access.revocations.onChange { [node] in node.pollers.endAll() }
-    if let plan { Self.follow(plan, node, store, access.revocations, conditions, api) }
+    Self.connect(node, plan, store, access.revocations, conditions, api)
     // The journal is not asked again: others that write to it may have begun it meanwhile.
     if case .serving = store.condition {
       _ = try Self.recover(store, api, schemaText)
@@ -182,10 +180,13 @@ package final class KeywayServer: Sendable {
     node.begin(store)
   }
 
-  private static func follow(
-    _ plan: Following.Plan, _ node: Node, _ store: Store, _ revocations: Revocations, _ conditions: ConditionLog,
+  /// Has the nodes that follow this one told of revocations at once, and has it follow another where that is planned.
+  private static func connect(
+    _ node: Node, _ plan: Following.Plan?, _ store: Store, _ revocations: Revocations, _ conditions: ConditionLog,
     _ api: RequestRouter
   ) {
+    revocations.onChange { [node] in node.pollers.endAll() }
+    guard let plan else { return }
     node.follow(plan, store, revocations, conditions) { [api] attachments in
       api.restore(attachments, at: Identifiers.epochMilliseconds)
     }

@@ -133,8 +133,8 @@ final class RequestRouter: RequestHandler, Sendable {
     }
     let answer = Answer(
       method: request.method, address: request.address, counts: route?.counts ?? otherCounts,
-      fields: origins.isEmpty ? [:] : origins.fields(for: request.header(.origin)), owner: requester.identity,
-      isUnknown: requester.isUnknown, revision: revision, watch: watch)
+      fields: origins.isEmpty ? [:] : origins.fields(for: request.header(.origin)),
+      owner: StreamOwner(requester, in: request), isUnknown: requester.isUnknown, revision: revision, watch: watch)
     return counted(response, answer)
   }
 
@@ -147,7 +147,7 @@ final class RequestRouter: RequestHandler, Sendable {
     /// What is added to its fields.
     let fields: HTTPFields
     /// Whose a stream is that becomes the answer.
-    let owner: Identity?
+    let owner: StreamOwner?
     /// Whether a token might have been sent and was not.
     let isUnknown: Bool
     /// How far the store had come when the request began; nil where another node says so of itself.

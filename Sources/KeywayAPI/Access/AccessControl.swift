@@ -91,7 +91,7 @@ final class AccessControl: Sendable {
 
   private func requester(of session: Session, _ state: Locked<State>) throws(Problem) -> Requester {
     let requester = try requester(of: session.token, "the session's token", state) { session.token }
-    guard let identity = requester.identity, sessions.isOpen(session, of: identity) else {
+    guard let identity = requester.identity, sessions.isOpen(session.name, of: identity) else {
       throw Self.refusal("the session was ended")
     }
     return requester
@@ -164,14 +164,15 @@ final class AccessControl: Sendable {
     }
   }
 
-  /// Says of an identity whether it still holds: its token has not expired and is not revoked, and its key is still
-  /// there.
-  var validity: (Identity) -> Bool {
+  /// Says of the owner of a stream whether it may go on: the token has not expired and is not revoked, its key is still
+  /// there, and the session has not been ended.
+  var validity: (StreamOwner) -> Bool {
     guard let verifier = state?.withLock({ $0.verifier }) else { return { _ in true } }
     let now = now()
-    return { [revocations] identity in
-      (try? verifier.check(identity, now: now)) != nil && verifier.keys.has(identity.key)
-        && !revocations.refuses(identity)
+    return { [revocations, sessions] owner in
+      let identity = owner.identity
+      return (try? verifier.check(identity, now: now)) != nil && verifier.keys.has(identity.key)
+        && !revocations.refuses(identity) && owner.session.map { sessions.isOpen($0, of: identity) } ?? true
     }
   }
 }

@@ -60,8 +60,8 @@ final class Sessions: Sendable {
     /// were ended by name.
     var all: (issuedBefore: Double, expires: Double)?
 
-    func has(_ session: Session, of identity: Identity) -> Bool {
-      if names[session.name] != nil { return true }
+    func has(_ name: String, of identity: Identity) -> Bool {
+      if names[name] != nil { return true }
       return all.map { identity.issued ?? -.infinity < $0.issuedBefore } ?? false
     }
   }
@@ -80,9 +80,9 @@ final class Sessions: Sendable {
     limitPerSubject = max(1, limit / Self.shares)
   }
 
-  /// Whether a session has not been ended.
-  func isOpen(_ session: Session, of identity: Identity) -> Bool {
-    contents.withLock { !($0.ended[ExactText(identity.subject)]?.has(session, of: identity) ?? false) }
+  /// Whether the session of a name has not been ended.
+  func isOpen(_ name: String, of identity: Identity) -> Bool {
+    contents.withLock { !($0.ended[ExactText(identity.subject)]?.has(name, of: identity) ?? false) }
   }
 
   /// Ends a session now, of a token that is good until a time; both are seconds since 1970. Throws `overloaded` where

@@ -171,7 +171,8 @@ package final class Following: Sendable {
     conditions.set(.leader, isActive: false)
   }
 
-  /// Has the revocations that the other node has. Waits for its answer and for the disk. Throws where one of both fails.
+  /// Has the revocations that the other node has. Waits for its answer and for the disk. Throws where one of both
+  /// fails.
   func takeRevocations() throws { try revocations.replace(plan.leader.revocations()) }
 
   private func note(_ reason: String) {

@@ -106,8 +106,8 @@ struct NodeHandlers: Sendable {
     return response
   }
 
-  /// `/v1/nodes/records?epoch=…&after=…&digest=…&node=…&revocations=…`: the records after a revision; waits a little for
-  /// one, or for other revocations than the node that asks has.
+  /// `/v1/nodes/records?epoch=…&after=…&digest=…&node=…&revocations=…`: the records after a revision; waits a little
+  /// for one, or for other revocations than the node that asks has.
   func records(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let target = context.target
     try context.checkParameters()

@@ -324,12 +324,12 @@ package final class StreamRegistry: StorePublisher, Sendable {
 
   // MARK: Owners
 
-  /// A connection is for an identity: the stream, where it is a new one, belongs to its `sub`.
-  func own(_ id: StreamID, _ identity: Identity) {
-    owners.add(id, identity)
+  /// A connection is for someone: the stream, where it is a new one, belongs to their `sub`.
+  func own(_ id: StreamID, _ owner: StreamOwner) {
+    owners.add(id, owner)
     contents.withLock { contents in
       guard let stream = contents.subscriptions[id] as? CellStream, stream.opener == nil else { return }
-      stream.opener = ExactText(identity.subject)
+      stream.opener = ExactText(owner.identity.subject)
     }
   }
 

@@ -28,6 +28,9 @@ import Testing
     #expect(mine.json["identity"]["sub"].text == "root" && mine.json["expires"].text?.hasSuffix("Z") == true)
     let stream = try guarded.client.stream("/v1/objects/Account/1/balance", ["Cookie": session])
     _ = try first("change", of: stream)
+    let other = try guarded.client.stream(
+      "/v1/objects/Account/1/balance", ["Cookie": session].merging(guarded.admin) { $1 })
+    _ = try first("change", of: other)
     let header = try guarded.client.send(
       "GET", "/v1/session", ["Cookie": session, "Authorization": guarded.reader["Authorization"] ?? ""])
     #expect(header.json["identity"]["sub"].text == "alice")
@@ -35,6 +38,11 @@ import Testing
     #expect(ended.status == 204 && ended["Set-Cookie"]?.contains("Max-Age=0") == true)
     #expect(try guarded.client.send("GET", "/v1/objects/Account/1", ["Cookie": session]).status == 401)
     #expect(try guarded.client.send("GET", "/v1/objects/Account/1", guarded.admin).status == 200)
+    // What the cookie has opened ends with it, and what the header has goes on.
+    let bye = try stream.rest().last
+    #expect(bye?.name == "bye" && bye?.json["reason"].text == "expired")
+    try guarded.client.must("PUT", "/v1/objects/Account/1/balance", guarded.admin, body: "7")
+    #expect(try first("change", of: other).changes.first?["new"].whole == 7)
     #expect(try guarded.client.send("GET", "/v1/session").json["identity"].isNull)
     #expect(try guarded.client.send("POST", "/v1/session").status == 401)
     #expect(try guarded.client.send("GET", "/v1/session", ["Cookie": "keyway_session=a.b.c.d"]).status == 401)

@@ -72,6 +72,9 @@ package final class Viewer: Hashable, Sendable {
     schema.family(of: entity).allSatisfy { if case .all = readings[$0.index] { true } else { false } }
   }
 
+  /// Whether no object may be read, whatever it holds.
+  package var seesNothing: Bool { readings.allSatisfy { if case .none = $0 { true } else { false } } }
+
   /// Whether every object may be read with all its keys, whatever it holds.
   var seesEverything: Bool {
     hidden.allSatisfy(\.isEmpty) && readings.allSatisfy { if case .all = $0 { true } else { false } }

@@ -1,5 +1,6 @@
 import Expressions
 import HTTPServer
+import KeyValueModel
 import Tokens
 
 /// Whether a requester gets to what they ask for. It is asked before anything else about a request, so that those who
@@ -20,10 +21,11 @@ struct Admission: Sendable {
     // The rules are asked where it is known what is there.
     case .objects: break
     case .streams:
-      guard let identity = requester.identity else { throw AccessControl.unauthenticated }
+      guard requester.mayHaveStreams else { throw AccessControl.unauthenticated }
       guard context.route.position(of: .stream) != nil else { return }
-      let id = try streams.id(of: context[.stream])
-      guard streams.subject(of: id) == ExactText(identity.subject) else { throw StreamRegistry.unknownStream }
+      guard let id = try? streams.id(of: context[.stream]), requester.mayUse(id, of: streams) else {
+        throw requester.identity == nil ? AccessControl.unauthenticated : StreamRegistry.unknownStream
+      }
     }
   }
 
@@ -34,12 +36,30 @@ struct Admission: Sendable {
     return switch route.audience {
     case .everybody, .visitors, .objects: true
     case .operators, .admins: false
-    case .identities, .streams: requester.identity != nil
+    case .identities: requester.identity != nil
+    case .streams: requester.mayHaveStreams
     }
   }
 
   private func refusal(of requester: Requester) -> Problem {
     requester.identity == nil
       ? AccessControl.unauthenticated : Problem(.forbidden, "this is for admins (access.admin)")
+  }
+}
+
+extension Requester {
+  /// Whether there is anything that the requester could observe by a stream with cells: always with a token, and
+  /// without one where the rules let nobody in particular read something.
+  fileprivate var mayHaveStreams: Bool {
+    switch self {
+    case .anybody, .known: true
+    case .nobody(let access): !access.viewer.seesNothing
+    }
+  }
+
+  /// Whether a stream is there for the requester: it is of the `sub` that opened it, and of admins. One that was opened
+  /// without a token is of all who know its name and have none either.
+  func mayUse(_ id: StreamID, of streams: StreamRegistry) -> Bool {
+    isAdmin || streams.subject(of: id) == identity.map { ExactText($0.subject) }
   }
 }

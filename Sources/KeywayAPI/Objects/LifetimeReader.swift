@@ -89,12 +89,3 @@ struct LifetimeReader: Sendable {
     return Int64(text)
   }
 }
-
-extension Requester {
-  /// Whether a stream is there for the requester: it is of the `sub` that opened it, and of admins.
-  fileprivate func mayUse(_ id: StreamID, of streams: StreamRegistry) -> Bool {
-    if isAdmin { return true }
-    guard let identity else { return false }
-    return streams.subject(of: id) == ExactText(identity.subject)
-  }
-}

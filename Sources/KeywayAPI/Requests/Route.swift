@@ -42,7 +42,8 @@ final class Route: Sendable {
     case identities
     /// Those whom the rules let.
     case objects
-    /// All who have a token; a stream that is named, and its cells, are for those whom it was opened for, and admins.
+    /// All who have a token, and all others where the rules let them read something; a stream that is named, and its
+    /// cells, are for those whom it was opened for, and admins.
     case streams
 
     /// Whether nothing is there without a token.

@@ -12,8 +12,10 @@ struct StreamHandlers: Sendable {
   /// `GET /v1/streams`.
   func list(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.checkParameters()
-    // Admins see all, others their own.
-    let subject = context.requester.isAdmin ? nil : context.requester.identity?.subject
+    // Admins see all, others their own; who has no token has none that are known to be theirs.
+    let requester = context.requester
+    guard requester.isAdmin || requester.identity != nil else { throw AccessControl.unauthenticated }
+    let subject = requester.isAdmin ? nil : requester.identity?.subject
     return try readings.response(to: request, isLong: true) { [streams] budget throws(Problem) in
       try .json(streams.describeStreams(of: subject), within: budget)
     }

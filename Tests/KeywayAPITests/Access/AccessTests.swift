@@ -195,6 +195,37 @@ func first(_ name: String, of stream: WireStream) throws -> WireEvent {
     #expect(try guarded.client.send("GET", target, guarded.reader).status == 200)
   }
 
+  @Test("Without a token a stream with cells shows what nobody in particular may read, to who knows its name")
+  func strangers() throws {
+    let guarded = try GuardedServer.bank()
+    let cells = #"{"cells":{"a":{"object":"News/1","keyPaths":["text","about.balance"],"options":["new","initial"]}}}"#
+    let json = ["Content-Type": "application/json"]
+    let stream = try guarded.client.stream("/v1/streams", json, method: "POST", body: cells)
+    let open = try first("open", of: stream)
+    let url = try #require(open.json["url"].text)
+    #expect(try first("change", of: stream).changes.map { $0["new"].json } == [#""hello""#, "null"])
+    try guarded.client.must("PUT", "/v1/objects/News/1/text", guarded.ann, body: #""more""#)
+    #expect(try first("change", of: stream).changes.map { $0["new"].json } == [#""more""#])
+    // What it may not show is not there, in all ways to bind it.
+    for body in [#"{"object":"Account/1","keyPaths":["balance"]}"#, #"{"object":"Account/9","keyPaths":["balance"]}"#] {
+      #expect(try guarded.client.send("PUT", url + "/cells/b", body: body).status == 401)
+    }
+    try guarded.client.must("PUT", url + "/cells/b", body: #"{"entity":"Customer"}"#)
+    #expect(try first("results", of: stream).json["count"].whole == 0)
+    // It is of those without a token, and of admins; its name is in no list but theirs.
+    #expect(try guarded.client.send("GET", url, guarded.ann).problem == "unknown-stream")
+    #expect(try guarded.client.send("GET", url, guarded.admin).status == 200)
+    #expect(try guarded.client.send("GET", "/v1/streams").status == 401)
+    #expect(try guarded.client.send("GET", "/v1/streams", guarded.ann).json["streams"].items.isEmpty)
+    let hers = try guarded.client.stream("/v1/streams", guarded.ann)
+    let name = try #require(try first("open", of: hers).json["url"].text)
+    for method in ["GET", "DELETE"] { #expect(try guarded.client.send(method, name).status == 401) }
+    // Another connection takes it over as any other.
+    let again = try guarded.client.stream(url)
+    #expect(try first("open", of: again).json["url"].text == url)
+    #expect(try guarded.client.send("DELETE", url).status == 204)
+  }
+
   @Test("Keys that change count from then on; a broken file changes nothing")
   func keys() throws {
     let guarded = try GuardedServer()

@@ -68,6 +68,8 @@ package struct TokenVerifier: Sendable {
         case let one?: [one]
         case nil: []
         }
+      // A string, or an array of strings (RFC 7519 §4.1.3).
+      guard audiences.allSatisfy({ $0.text != nil }) else { throw .malformed }
       guard audiences.contains(where: { $0.text == audience }) else { throw .otherAudience }
     }
     return Identity(claims: claims, subject: subject, expires: expires, issued: claims["iat"]?.seconds, key: key)

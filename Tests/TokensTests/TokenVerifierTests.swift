@@ -156,6 +156,10 @@ struct TokenVerifierTests {
     #expect(try verdict(addressed, issuer: "login", audience: "keyway") == nil)
     #expect(try verdict(addressed, issuer: "logon") == .otherIssuer)
     #expect(try verdict(addressed, audience: "y") == .otherAudience)
+    for audience in [#"["keyway",1]"#, "1", #"[["keyway"]]"#] {
+      let claims = #"{"sub":"a","exp":1300000100,"aud":\#(audience)}"#
+      #expect(try verdict(claims, audience: "keyway") == .malformed)
+    }
     #expect(try verdict(Self.claims, issuer: "login") == .otherIssuer)
     #expect(try verdict(Self.claims, audience: "keyway") == .otherAudience)
     #expect(try verdict(#"{"sub":"a","exp":1300000100,"aud":"keyway"}"#, audience: "keyway") == nil)

@@ -38,7 +38,7 @@ struct BrowserClientTests {
 
   @Test(
     "Its parts do what a naive oracle does, without a browser: the parser, the stream, what is observed, tabs",
-    arguments: ["parser", "line", "tabs"])
+    arguments: ["parser", "line", "tabs", "writes"])
   func parts(_ name: String) throws {
     let script = PackageFolder.script("browser/\(name).test.mjs")
     let tests = try ChildProcess.start("/usr/bin/node", ["--test", script], environment: Self.environment)

@@ -51,9 +51,9 @@ export interface Telling {
   readonly initial?: true
   /** Who made the commit, as `Keyway-Writer` said. */
   readonly writer?: string
-  /** Where an own write is shown ahead of its commit. The commit itself is not told again. */
+  /** Where an own write is shown ahead of its commit. The commit is not told again, unless another's came before. */
   readonly pending?: true
-  /** Where an own write was shown ahead and then refused: what is true is told again. */
+  /** Where an own write was shown ahead and then refused, with no other's since: what is true is told again. */
   readonly refused?: KeywayProblem
 }
 
@@ -209,7 +209,10 @@ export class Keyway extends EventTarget {
 
   get(object: Reference): Promise<Row>
   get(object: Reference, keyPath: string): Promise<Value>
-  /** Shown at once where this page observes it, and taken back if it is refused. */
+  /**
+   * Shown at once where this page sees the key path with another value, except in observations with `prior`, and taken
+   * back if it is refused.
+   */
   set(object: Reference, keyPath: string, value: Value, options?: WriteOptions): Promise<Value>
   create(entity: string, value: { [key: string]: Value }, options?: WriteOptions): Promise<Row>
   /** A JSON Merge Patch (RFC 7396). */

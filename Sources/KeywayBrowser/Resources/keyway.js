@@ -1,7 +1,5 @@
-// Types: keyway.d.ts. Line, the stream, and Desk, what a page observes, are state machines without a browser in them.
-// Keyway puts fetch, locks and channels around them.
+// Types: keyway.d.ts. Line, the stream, and Desk, what is observed, are state machines; Keyway has the browser.
 
-/** RFC 9457; status 0 where there was no answer. */
 export class KeywayProblem extends Error {
   constructor({ status = 0, type = '', code = type.split('/').pop() || 'unreachable', title, detail, ...rest }) {
     super(detail ?? title ?? code)
@@ -19,7 +17,9 @@ const revisionOf = id => Number(id?.slice(id.lastIndexOf('-') + 1) ?? -1)
 
 const isEqual = (a, b) => JSON.stringify(a) === JSON.stringify(b)
 
-/** WHATWG HTML §9.2.6. An event's `id` is that of its own block. */
+const isOfKey = (a, b) => a.object === b.object && a.keyPath === b.keyPath
+
+/** An event's `id` is that of its own block. */
 export class EventStreamParser {
   #decoder = new TextDecoder()
   #rest = ''
@@ -50,9 +50,8 @@ export class EventStreamParser {
 }
 
 /**
- * `step` takes what happened and returns what to do. `deadline` says when it wants a `tick`, by a clock that goes on
- * during sleep. Each binding has a name of its own, and so has what is on its way for it. Of a told cell the page has
- * the state at `id`: the next stream goes on from there.
+ * `step` takes what happened and returns what to do; `deadline` is when it wants a `tick`. Each binding has its own
+ * name. Of a told cell the page has the state at `id`: the next stream goes on from there.
  */
 export class Line {
   state = 'connecting'
@@ -81,7 +80,6 @@ export class Line {
     return this.#inFlight ? this.#silentAt : Math.min(this.#silentAt, this.#flushAt)
   }
 
-  /** Two missed heartbeats. */
   get #silentAt() { return this.#heardAt + this.heartbeat * 2000 + 500 }
 
   adopt(name, body, isTold) {
@@ -113,7 +111,7 @@ export class Line {
 
   _want({ name, body }, now) {
     const cell = this.#cells.get(name)
-    // What it misses out of sight is known to this stream alone.
+    // What it misses out of sight this stream knows alone.
     if (body && cell) Object.assign(cell, { body, isTold: false })
     else if (body) this.#cells.set(name, { body, isTold: false })
     else if (this.#cells.delete(name) && cell.isSeen === undefined) return void this.#dirty.delete(name)
@@ -137,7 +135,7 @@ export class Line {
 
   _lost({ problem }, now) {
     if (problem && this.id && !isTransient(problem)) {
-      // What can't be resumed together is bound anew, one by one.
+      // What can't be resumed is bound anew, one by one.
       for (const cell of this.#cells.values()) cell.isTold = false
       this.#deliver(null, [{ type: 'reset', data: { reason: 'compacted' } }])
       return this.#connect(now)
@@ -196,7 +194,7 @@ export class Line {
 
   #deliver(id, events) { this.#out.push({ do: 'deliver', commit: { id, events } }) }
 
-  /** One request a frame, and one at a time: they stay in order. */
+  /** One at a time: they stay in order. */
   #flush(now) {
     if (this.state !== 'live' || this.#inFlight || now < this.#flushAt) return
     this.#flushAt = Infinity
@@ -253,7 +251,7 @@ function apply(values, { keyPath, kind, indexes, old, new: value }) {
   if (kind === 'setting') return void (values[keyPath] = value)
   let members = [...(values[keyPath] ?? [])]
   if (!indexes) {
-    // Unordered: in the order of references.
+    // Unordered: by reference.
     members = [...new Set([...members.filter(member => !old?.includes(member)), ...(value ?? [])])].sort()
   } else if (kind === 'removal') {
     members = members.filter((_, place) => !indexes.includes(place))
@@ -263,7 +261,7 @@ function apply(values, { keyPath, kind, indexes, old, new: value }) {
   values[keyPath] = members
 }
 
-/** The list after a `content`; throws where it contradicts the list. */
+/** Throws where the list is another. */
 export function applyContent(rows, sections, { count, changes, sectionChanges = [] }) {
   let start = 0
   const lists = (sections ?? [{ count: rows.length }]).map(each => rows.slice(start, (start += each.count)))
@@ -292,13 +290,14 @@ export function applyContent(rows, sections, { count, changes, sectionChanges = 
   return { rows: after, sections: sections && lists.map((list, n) => ({ name: names[n], count: list.length })) }
 }
 
-/** Its members that begin with _ are the desk's. */
+/** What begins with _ is the desk's. */
 class Observer {
   _values = {}
+  // Own writes that it was told ahead.
+  _ahead = new Set()
 
-  constructor(desk, callback) {
-    this._desk = desk
-    this._callback = callback
+  constructor(desk, callback, options = ['new', 'initial']) {
+    Object.assign(this, { _desk: desk, _callback: callback, _options: [options].flat() })
   }
 
   end() {
@@ -318,42 +317,69 @@ class Observer {
     this._desk.bind(this, body && this._isHidden ? { ...body, visible: false } : body)
   }
 
-  /** `initial` always: it says that the observation has begun. */
-  _bindObject(object, keyPaths, options) {
+  /** `old` says what an unordered to-many has lost. */
+  _bindObject(object, keyPaths) {
     const named = keyPaths && { keyPaths: [keyPaths].flat() }
-    this._bind(object ? { object, ...named, options: [...new Set([...options, 'initial'])] } : null)
+    const options = ['new', 'old', 'initial', ...(this._options.includes('prior') ? ['prior'] : [])]
+    this._bind(object ? { object, ...named, options } : null)
   }
 
-  /** Shows what is true, or written ahead. Whether it could. */
-  _show({ object, keyPath, value: written }, more) {
-    if (this._body.object !== object || !Object.hasOwn(this._values, keyPath)) return false
-    const value = this._desk.shown(object, this._values)[keyPath]
-    if (more || !isEqual(value, written)) {
-      const old = more?.pending ? this._values[keyPath] : written
-      this._tell([{ object, keyPath, kind: 'setting', old, new: value }], { revision: this._desk.revision, ...more })
+  _hear(type, { cell, changes, ...more }, { cell: _, ...change }) {
+    if (type === 'gone') return this._tell([], { ...more, gone: true })
+    if (!change.prior) apply(this._values, change)
+    if (more.initial && !this._isStale && !this._options.includes('initial')) return
+    if (!this._isEcho(more.writer, change)) this._add(change, more)
+  }
+
+  _over(object, values) {
+    for (const each of this._ahead) if (each.object === object) values = { ...values, [each.keyPath]: each.value }
+    return values
+  }
+
+  _at({ object, keyPath }) { if (this._body.object === object) return this._over(object, this._values)[keyPath] }
+
+  /** Whether it shows already; what does not ends what is ahead. */
+  _isEcho(writer, change) {
+    const writes = [...this._ahead].filter(each => isOfKey(each, change))
+    const own = writes.find(each => each.writer === writer)
+    const isSetting = change.kind === 'setting'
+    // An unordered to-many comes in another order.
+    if (own && isSetting && isEqual(...[change.new, own.value].map(value => [value].flat().sort()))) {
+      own.value = change.new
+      return true
     }
-    return true
+    for (const each of writes) this._ahead.delete(each)
+    if (isSetting || !writes[0]) return false
+    // It changed another list than showed.
+    delete change.indexes
+    Object.assign(change, { kind: 'setting', old: writes.at(-1).value, new: this._values[change.keyPath] })
+  }
+
+  /** Makes true what was written. */
+  _keep({ keyPath, value }) { this._values[keyPath] = value }
+
+  /** Tells what shows, and `old` did. */
+  _show(write, old, more) {
+    this._finish()
+    const { object, keyPath } = write
+    const value = this._at(write)
+    if (value === undefined || (!more && isEqual(value, old))) return
+    this._tell([{ object, keyPath, kind: 'setting', old, new: value }], { revision: this._desk.revision, ...more })
   }
 
   _finish() {}
 }
 
 class Observation extends Observer {
-  constructor(desk, object, keyPaths, { options = ['new', 'initial'], context } = {}, callback) {
-    super(desk, callback)
-    this._options = [options].flat().filter(option => option !== 'none')
+  constructor(desk, object, keyPaths, { options, context } = {}, callback) {
+    super(desk, callback, options)
     this._context = context === undefined ? {} : { context }
-    this._bindObject(object, keyPaths, this._options)
+    this._bindObject(object, keyPaths)
   }
 
-  _hear(type, { cell, changes, ...more }, { cell: _, ...change }) {
-    if (type === 'gone') return this._tell([{ gone: true }], more)
-    if (!change.prior) apply(this._values, change)
-    if (more.initial && !this._isStale && !this._options.includes('initial')) return
-    if (!this._desk.isEcho(this, more.writer, change)) this._tell([change], more)
-  }
+  _add(change, more) { this._tell([change], more) }
 
-  _tell([change], more) {
+  _tell([change = {}], more) {
     for (const name of ['old', 'new']) if (!this._options.includes(name)) delete change[name]
     this._desk.call(this, { ...change, ...more, ...this._context })
   }
@@ -363,24 +389,18 @@ class Cell extends Observer {
   #changes = []
   #more
 
-  // `old` says what an unordered to-many has lost.
-  bind(object, keyPaths) { this._bindObject(object, keyPaths, ['new', 'old']) }
+  bind(object, keyPaths) { this._bindObject(object, keyPaths) }
 
-  _hear(type, { cell, changes, ...more }, { cell: _, ...change }) {
-    if (type === 'gone') {
-      this._values = {}
-      return this._tell([], { ...more, gone: true })
-    }
+  _add(change, more) {
     this.#more = more
-    apply(this._values, change)
-    if (!this._desk.isEcho(this, more.writer, change)) this.#changes.push(change)
+    this.#changes.push(change)
   }
 
   _finish() { if (this.#changes.length) this._tell(this.#changes.splice(0), this.#more) }
 
   _tell(changes, more) {
     const { object } = this._body
-    this._desk.call(this, { object, values: { ...this._desk.shown(object, this._values) }, changes, ...more })
+    this._desk.call(this, { object, values: { ...this._over(object, this._values) }, changes, ...more })
   }
 }
 
@@ -400,41 +420,46 @@ class Query extends Observer {
   }
 
   _hear(type, { cell, ...data }) {
-    const { changes, writer, sections, aggregates, total = this.total } = data
-    let isEcho = type === 'content' && !sections && !aggregates && total === this.total
+    const { changes = [], writer, sections, aggregates, total = this.total } = data
+    let isEcho = changes.length && !sections && !aggregates && total === this.total
     try {
       const next = type === 'results' ? { rows: data.objects } : applyContent(this.#rows, this.sections, data)
       this.#rows = next.rows
       this.sections = sections ?? next.sections
     } catch {
-      // Not the list that the server believes it is.
+      // Not the server's list.
       return this._desk.bind(this, this._body)
     }
     for (const name of ['count', 'total', 'failed', 'aggregates']) if (name in data) this[name] = data[name]
-    isEcho &&= changes.every(({ type, object, keys, value, index, newIndex }) =>
-      type === 'update' && keys.length === 1 && isEqual(index, newIndex)
-      && this._desk.isEcho(this, writer, { object, keyPath: keys[0], kind: 'setting', new: value[keys[0]] }))
+    for (const change of changes) {
+      const { type, object, value, keys = Object.keys(value ?? {}), index, newIndex } = change
+      const kind = type === 'update' && !keys[1] && isEqual(index, newIndex) ? 'setting' : type
+      for (const keyPath of keys) isEcho &= this._isEcho(writer, { object, keyPath, kind, new: value[keyPath] })
+      if (value) change.value = this._over(object, value)
+      else isEcho = false
+    }
     if (!isEcho) this._desk.call(this, { type, ...data })
   }
 
-  _finish() { this.rows = this.#rows.map(row => this._desk.shown(row['@ref'], row)) }
+  _finish() { this.rows = this.#rows.map(row => this._over(row['@ref'], row)) }
 
-  _show({ object, keyPath, value: written }, more) {
-    const place = this.#rows.findIndex(row => row['@ref'] === object)
-    if (place < 0 || !Object.hasOwn(this.#rows[place], keyPath)) return false
-    this._finish()
-    const value = this.rows[place]
-    if (!more && isEqual(value[keyPath], written)) return true
-    let [section, row] = [0, place]
+  _at({ object, keyPath }) { return this.rows.find(row => row['@ref'] === object)?.[keyPath] }
+
+  _keep({ object, keyPath, value }) {
+    this.#rows = this.#rows.map(row => (row['@ref'] === object ? { ...row, [keyPath]: value } : row))
+  }
+
+  _tell([{ object, keyPath }], more) {
+    let [section, row] = [0, this.rows.findIndex(row => row['@ref'] === object)]
+    const value = this.rows[row]
     while (this.sections && row >= this.sections[section].count) row -= this.sections[section++].count
     const index = this.sections ? [section, row] : row
     const changes = [{ type: 'update', object, index, newIndex: index, keys: [keyPath], value }]
-    this._desk.call(this, { type: 'content', revision: this._desk.revision, count: this.count, changes, ...more })
-    return true
+    this._desk.call(this, { type: 'content', count: this.count, changes, ...more })
   }
 }
 
-/** Works out all that a commit changes, then runs callbacks. Own writes are shown ahead of their commits. */
+/** Works out all that a commit changes, then runs callbacks. */
 export class Desk {
   id = null
   #tab
@@ -458,11 +483,11 @@ export class Desk {
   cell(callback) { return new Cell(this, callback) }
   query(query, callback) { return new Query(this, query, callback) }
 
-  bind(observer, body) {
+  bind(observer, body, _isStale = false) {
     if (this.#observers.delete(observer._name)) this.#want(observer._name, null)
-    for (const write of this.#writes) write.shownBy.delete(observer)
     const name = body && `${this.#tab}-${++this.#made}`
-    Object.assign(observer, { _name: name, _body: body, _values: {}, _isTold: false, _isStale: false, _isOver: false })
+    Object.assign(observer, { _name: name, _body: body, _isStale, _values: {}, _ahead: new Set() })
+    observer._isTold = observer._isOver = false
     if (!name) return
     this.#observers.set(name, observer)
     this.#want(name, body)
@@ -476,21 +501,18 @@ export class Desk {
   endAll() { for (const observer of [...this.#observers.values()]) observer.end() }
 
   report() {
-    const alive = [...this.#observers.values()].filter(each => !each._isOver)
-    return alive.map(each => [each._name, each._body, each._isTold])
+    return this.#bound.map(each => [each._name, each._body, each._isTold])
   }
+
+  get #bound() { return [...this.#observers.values()].filter(each => !each._isOver) }
 
   #expectState() { for (const each of this.#observers.values()) each._isStale ||= each._isTold }
 
-  /** Binds all anew. Whether any had been told its state. */
+  /** Whether any had been told its state. */
   restart() {
     this.#expectState()
-    const observers = [...this.#observers.values()].filter(each => !each._isOver)
-    for (const each of observers) {
-      const { _isStale } = each
-      this.bind(each, each._body)
-      Object.assign(each, { _isStale })
-    }
+    const observers = this.#bound
+    for (const each of observers) this.bind(each, each._body, each._isStale)
     return observers.some(each => each._isStale)
   }
 
@@ -500,16 +522,18 @@ export class Desk {
     const resets = events.filter(({ type }) => type === 'reset')
     if (resets.length) this.#expectState()
     for (const write of this.#writes) {
+      write.revision ??= events.find(({ data }) => data.writer === write.writer)?.data.revision
       // After a reset what is told has the writes that were answered.
-      write.isEchoed ||= resets.length && write.revision || events.some(({ data }) => data.writer === write.writer)
+      if (resets.length) write.revision &&= 0
     }
     for (const { type, data } of events) {
       for (const part of type === 'change' ? data.changes : [data]) {
         const observer = this.#observers.get(part.cell)
         if (!observer || observer._isOver) continue
-        if (data.initial && !heard.has(observer)) observer._values = {}
-        observer._isTold = true
-        observer._isOver = type === 'gone'
+        const _isOver = type === 'gone'
+        const isAnew = _isOver || (data.initial && !heard.has(observer))
+        if (isAnew) Object.assign(observer, { _values: {}, _ahead: new Set() })
+        Object.assign(observer, { _isTold: true, _isOver })
         heard.add(observer)
         observer._hear(type, data, part)
       }
@@ -518,7 +542,7 @@ export class Desk {
       observer._finish()
       observer._isStale = false
     }
-    for (const write of this.#writes.filter(each => each.isEchoed || each.revision <= this.revision)) this.#close(write)
+    this.#settle()
     return resets.map(({ data }) => data.reason)
   }
 
@@ -532,7 +556,7 @@ export class Desk {
 
   call(observer, what) { this.#calls.push([observer, observer._name, what]) }
 
-  /** Runs no callback of what has ended, or been bound anew, meanwhile. */
+  /** But no callback of what has ended, or been bound anew. */
   run() {
     if (this.#isRunning) return
     this.#isRunning = true
@@ -546,47 +570,49 @@ export class Desk {
 
   newWriter() { return `${this.#tab}.${++this.#made}` }
 
-  shown(object, values) {
-    const writes = this.#writes.filter(each => each.object === object && !each.isEchoed && each.keyPath in values)
-    return writes.reduce((shown, { keyPath, value }) => ({ ...shown, [keyPath]: value }), values)
-  }
-
-  /** Whether an own write was shown already, and no other's since. */
-  isEcho(observer, writer, { object, keyPath, kind, prior, new: value }) {
-    if (prior) return false
-    const writes = this.#writes.filter(each => each.object === object && each.keyPath === keyPath)
-    const own = writes.find(each => each.writer === writer)
-    const isSame = kind === 'setting' && (value === undefined || isEqual(value, own?.value))
-    if (own) return own.shownBy.delete(observer) && isSame
-    for (const each of writes) each.shownBy.delete(observer)
-    return false
-  }
-
   begin(object, keyPath, value) {
     const write = { object, keyPath, value, writer: this.newWriter() }
+    for (const each of this.#bound) {
+      const old = each._at(write)
+      if (old === undefined || !each.visible || each._options.includes('prior')) continue
+      // What shows already is told when it is so.
+      if (isEqual(old, value) && !each._ahead.size) continue
+      each._ahead.add(write)
+      each._show(write, old, { pending: true })
+    }
     this.#writes.push(write)
-    write.shownBy = new Set([...this.#observers.values()].filter(each => each._show(write, { pending: true })))
     this.run()
     return write
   }
 
-  /** It is shown until its commit has been told. */
+  /** It shows until its commit is told. */
   settle(write, revision) {
     write.revision = revision
-    if (revision <= this.revision || !write.shownBy.size) this.#close(write)
+    this.#settle()
     this.run()
   }
 
   fail(write, refused) {
     this.#close(write, { refused })
+    this.#settle()
     this.run()
+  }
+
+  /** In the order of commits, once all of a key path's are known. */
+  #settle() {
+    const open = this.#writes.filter(each => !(each.revision <= (this.revision ?? Infinity)))
+    const closing = this.#writes.filter(write => !open.some(each => isOfKey(each, write)))
+    for (const write of closing.sort((a, b) => a.revision - b.revision)) this.#close(write)
   }
 
   #close(write, more) {
     this.#writes = this.#writes.filter(each => each !== write)
-    for (const each of write.shownBy) each._show(write, more)
-    write.shownBy.clear()
-    for (const each of this.#observers.values()) each._finish()
+    for (const each of this.#bound) {
+      const old = each._at(write)
+      if (!each._ahead.delete(write)) continue
+      if (!more) each._keep(write)
+      each._show(write, old, more)
+    }
   }
 }
 
@@ -608,11 +634,11 @@ function subjectOf(token) {
 async function problemOf(response) {
   const body = await response.json().catch(() => ({}))
   const { status, headers } = response
-  const code = body.type ? {} : { code: `http-${status}` }
-  return new KeywayProblem({ ...body, ...code, status, retryAfter: Number(headers.get('Retry-After')) || undefined })
+  const code = body.type ? undefined : `http-${status}`
+  return new KeywayProblem({ ...body, code, status, retryAfter: Number(headers.get('Retry-After')) || undefined })
 }
 
-/** The tab with the lock `lead` has the stream for all, by a BroadcastChannel. Without those each tab leads itself. */
+/** The tab with the lock `lead` has the stream for all. Without locks and channels each tab leads itself. */
 export class Keyway extends EventTarget {
   state = 'connecting'
   #world
@@ -632,7 +658,7 @@ export class Keyway extends EventTarget {
   #subject
   #channel
   #leaving
-  // A leader's: the cells of the others, and what they report before.
+  // A leader's: the others' cells, and their reports before.
   #members = new Map()
   #reports
   #heartbeat = 15
@@ -664,7 +690,7 @@ export class Keyway extends EventTarget {
       return await this.#ask('PUT', path, { body: value, ...options, write })
     } catch (error) {
       // Only the answer was lost.
-      if (write.isEchoed && isTransient(error)) return value
+      if (write.revision && isTransient(error)) return value
       this.#desk.fail(write, error)
       throw error
     }
@@ -679,7 +705,6 @@ export class Keyway extends EventTarget {
     return this.#ask('POST', '/v1/transactions', { body: { operations }, ...options })
   }
 
-  /** Of what this page knows; it asks where it knows nothing. */
   async etag(object, keyPath) {
     const path = pathOf(object, keyPath)
     const isTold = this.#desk.report().some(([, body, isTold]) =>
@@ -699,10 +724,11 @@ export class Keyway extends EventTarget {
     for (let failures = 1; ; failures++) {
       try {
         const response = await this.#fetch(method, path, { headers, body })
+        const tag = response.headers.get('ETag')
         if (write) this.#desk.settle(write, revisionOf(response.headers.get('Keyway-Cursor')))
         this.#tags.delete(path)
-        if (response.headers.has('ETag')) this.#tags.set(path, response.headers.get('ETag'))
-        if (this.#tags.size > 1000) this.#tags.delete(this.#tags.keys().next().value)
+        if (this.#tags.size > 1000) this.#tags.clear()
+        if (tag) this.#tags.set(path, tag)
         return response.status === 204 ? undefined : await response.json()
       } catch (problem) {
         const isSafe = method === 'GET' || method === 'POST'
@@ -712,7 +738,7 @@ export class Keyway extends EventTarget {
     }
   }
 
-  /** A token stands in a header, never in a URL; without one there is the cookie. */
+  /** Without a token there is the cookie. */
   async #fetch(method, path, { headers, body, ...options } = {}) {
     const ask = async () => {
       const token = (this.#lastToken = await this.#token?.())
@@ -736,7 +762,7 @@ export class Keyway extends EventTarget {
         ...headers, ...(body !== undefined && { 'Content-Type': 'application/json' }),
         ...(this.#lastToken && { Authorization: `Bearer ${this.#lastToken}` }),
       },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
+      body: JSON.stringify(body),
     }
   }
 
@@ -790,7 +816,7 @@ export class Keyway extends EventTarget {
     })
   }
 
-  /** With the token of someone else this tab belongs to another group. */
+  /** With someone else's token this tab is of another group. */
   #meet(token) {
     if (!this.#leader || !token || subjectOf(token) === this.#subject) return
     this.#leave()
@@ -798,7 +824,7 @@ export class Keyway extends EventTarget {
     this.#join()
   }
 
-  /** Holds a lock until this tab leaves; if it is stolen, the tab joins anew. */
+  /** Until this tab leaves; robbed, it joins anew. */
   #hold(name, granted, options = { signal: this.#leaving.signal }) {
     const { signal } = this.#leaving
     const held = new Promise(resolve => signal.addEventListener('abort', resolve))
@@ -815,7 +841,7 @@ export class Keyway extends EventTarget {
 
   #lock(name, ...of) { return this.#world.navigator.locks.request(`${this.#group} ${name}`, ...of) }
 
-  /** A page that is left, frozen or kept for Back ends its cells and its lead. */
+  /** A page that is left, frozen or kept for Back. */
   #leave() {
     if (!this.#seat) return
     this.#leaving.abort()
@@ -840,7 +866,7 @@ export class Keyway extends EventTarget {
     this.#channel?.postMessage({ from: this.#seat, state: this.state, heartbeat, ...message })
   }
 
-  /** Asks the others what they observe, and goes on from the last id. */
+  /** Asks the others what they observe. */
   async #takeOver() {
     const { signal } = this.#leaving
     const reports = (this.#reports = new Map())
@@ -989,7 +1015,7 @@ export class Keyway extends EventTarget {
     this.#schedule()
   }
 
-  /** Never for long: the machine may have slept. */
+  /** Soon: the machine may have slept. */
   #schedule() {
     clearTimeout(this.#timer)
     const due = this.#line ? Math.min(5000, Math.max(0, this.#line.deadline - Date.now())) : 1000
@@ -1002,7 +1028,7 @@ export class Keyway extends EventTarget {
 const textOf = value => (value == null ? '' : typeof value === 'object' ? JSON.stringify(value) : String(value))
 
 if (globalThis.customElements && !customElements.get('keyway-value')) {
-  // A stream has a limit of cells: the longest unseen end.
+  // Of those out of sight the oldest end.
   const unseen = new Set()
   const sight = new IntersectionObserver(entries => {
     for (const { target, isIntersecting } of entries) {

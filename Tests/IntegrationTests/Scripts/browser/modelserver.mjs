@@ -14,6 +14,10 @@ export function randomNumbers(seed) {
   return { next, below, pick: list => list[below(list.length)], chance: probability => next() < probability }
 }
 
+/** What an object has; `calm` notifies changes alone, `note` nothing. */
+const values = { value: 0, group: 'g0', calm: 0, note: 0 }
+const isTold = (keyPath, old, value) => keyPath !== 'note' && (keyPath !== 'calm' || old !== value)
+
 const order = (a, b) => (a === b ? 0 : a === undefined || (b !== undefined && a < b) ? -1 : 1)
 
 /** The rows of a query in a state, and its sections: filtered, sorted and grouped with no cleverness. */
@@ -62,7 +66,7 @@ export function contentBetween(before, after) {
       changes.push({ type: 'insert', object, newIndex, value })
       continue
     }
-    const keys = Object.keys(value).filter(key => old[key] !== value[key])
+    const keys = Object.keys(value).filter(key => key !== 'note' && old[key] !== value[key])
     const index = place(before, object)
     if (!staying.has(object)) changes.push({ type: 'move', object, index, newIndex, keys, value })
     else if (keys.length) changes.push({ type: 'update', object, index, newIndex, keys, value })
@@ -93,7 +97,9 @@ export class ModelServer {
     this.states = new Map([[1, {}]])
     this.commits = new Map()
     this.oldest = 1
-    for (let n = 0; n < 6; n++) this.states.get(1)[`A/${n}`] = { '@ref': `A/${n}`, value: n, group: `g${n % 3}` }
+    for (let n = 0; n < 6; n++) {
+      this.states.get(1)[`A/${n}`] = { '@ref': `A/${n}`, ...values, value: n, group: `g${n % 3}` }
+    }
     this.restart()
   }
 
@@ -118,7 +124,7 @@ export class ModelServer {
         delete state[object]
         operations.push({ object, isGone: !!old })
       } else {
-        state[object] = { ...(old ?? { '@ref': object, value: 0, group: 'g0' }), [keyPath]: value }
+        state[object] = { ...(old ?? { '@ref': object, ...values }), [keyPath]: value }
         if (old) operations.push({ object, keyPath, old: old[keyPath], new: value })
       }
     }
@@ -144,7 +150,7 @@ export class ModelServer {
       }
     }
     for (const { object, keyPath, old, new: value, isGone } of operations) {
-      for (const [cell, { body, isSeen }] of stream.cells) {
+      for (const [cell, { body, isSeen }] of isTold(keyPath, old, value) ? stream.cells : []) {
         if (!isSeen || isGone || body.object !== object || !body.keyPaths.includes(keyPath)) continue
         if (operations.some(each => each.isGone && each.object === object)) continue
         const change = { cell, object, keyPath, kind: 'setting' }

@@ -57,7 +57,7 @@ export interface Telling {
   readonly refused?: KeywayProblem
 }
 
-/** What could not be bound. */
+/** What could not be bound; also, once, where the page may not have a stream (401): it is told more after a login. */
 export interface Unbound {
   readonly problem: KeywayProblem
 }

@@ -134,11 +134,15 @@ export class Line {
   }
 
   _lost({ problem }, now) {
-    if (problem && this.id && !isTransient(problem)) {
+    const isFinal = problem && !isTransient(problem)
+    if (isFinal || problem?.status === 401) {
       // What can't be resumed is bound anew, one by one.
       for (const cell of this.#cells.values()) cell.isTold = false
-      this.#deliver(null, [{ type: 'reset', data: { reason: 'compacted' } }])
-      return this.#connect(now)
+      if (!isFinal || !this.id) this.#out.push({ do: 'refuse', problem })
+      else {
+        this.#deliver(null, [{ type: 'reset', data: { reason: 'compacted' } }])
+        return this.#connect(now)
+      }
     }
     if (this.state === 'live' && now - this.#since > 5000) this.#failures = 0
     this.#retryAt = now + backoff(this.#failures++, problem)
@@ -290,7 +294,7 @@ export function applyContent(rows, sections, { count, changes, sectionChanges = 
   return { rows: after, sections: sections && lists.map((list, n) => ({ name: names[n], count: list.length })) }
 }
 
-/** What begins with _ is the desk's. */
+/** _ is for the desk. */
 class Observer {
   _values = {}
   // Own writes that it was told ahead.
@@ -350,7 +354,7 @@ class Observer {
     }
     for (const each of writes) this._ahead.delete(each)
     if (isSetting || !writes[0]) return false
-    // It changed another list than showed.
+    // Its list is not what showed.
     delete change.indexes
     Object.assign(change, { kind: 'setting', old: writes.at(-1).value, new: this._values[change.keyPath] })
   }
@@ -487,7 +491,7 @@ export class Desk {
     if (this.#observers.delete(observer._name)) this.#want(observer._name, null)
     const name = body && `${this.#tab}-${++this.#made}`
     Object.assign(observer, { _name: name, _body: body, _isStale, _values: {}, _ahead: new Set() })
-    observer._isTold = observer._isOver = false
+    observer._isTold = observer._isOver = observer._isRefused = false
     if (!name) return
     this.#observers.set(name, observer)
     this.#want(name, body)
@@ -533,7 +537,7 @@ export class Desk {
         const _isOver = type === 'gone'
         const isAnew = _isOver || (data.initial && !heard.has(observer))
         if (isAnew) Object.assign(observer, { _values: {}, _ahead: new Set() })
-        Object.assign(observer, { _isTold: true, _isOver })
+        Object.assign(observer, { _isTold: true, _isRefused: false, _isOver })
         heard.add(observer)
         observer._hear(type, data, part)
       }
@@ -547,10 +551,14 @@ export class Desk {
   }
 
   refuse(name, problem) {
-    const observer = this.#observers.get(name)
-    if (!observer) return
-    observer._isOver = true
-    this.call(observer, { problem })
+    for (const each of this.#bound) {
+      if (name ? each._name !== name : each._isRefused) continue
+      each._isOver = !!name
+      each._isStale ||= each._isTold
+      each._isTold = false
+      each._isRefused = true
+      this.call(each, { problem })
+    }
     this.run()
   }
 
@@ -710,9 +718,9 @@ export class Keyway extends EventTarget {
     const isTold = this.#desk.report().some(([, body, isTold]) =>
       isTold && body.object === object && body.visible !== false && body.keyPaths?.includes(keyPath))
     const known = this.#tags.get(path)
-    if (isTold && this.#desk.revision >= revisionOf(known?.slice(1, -1))) return `"${this.#desk.id}"`
+    if (isTold && this.#desk.revision >= (known?.revision ?? 0)) return `"${this.#desk.id}"`
     if (!known) await this.get(object, keyPath)
-    return this.#tags.get(path)
+    return this.#tags.get(path)?.tag
   }
 
   async #ask(method, path, { body, ifMatch, lifetime, write } = {}) {
@@ -725,10 +733,11 @@ export class Keyway extends EventTarget {
       try {
         const response = await this.#fetch(method, path, { headers, body })
         const tag = response.headers.get('ETag')
-        if (write) this.#desk.settle(write, revisionOf(response.headers.get('Keyway-Cursor')))
+        const revision = revisionOf(response.headers.get('Keyway-Cursor'))
+        if (write) this.#desk.settle(write, revision)
         this.#tags.delete(path)
         if (this.#tags.size > 1000) this.#tags.clear()
-        if (tag) this.#tags.set(path, tag)
+        if (tag) this.#tags.set(path, { tag, revision })
         return response.status === 204 ? undefined : await response.json()
       } catch (problem) {
         const isSafe = method === 'GET' || method === 'POST'
@@ -918,7 +927,7 @@ export class Keyway extends EventTarget {
     if (from !== this.#leader) return
     this.#heardAt = Date.now()
     this.#heartbeat = message.heartbeat
-    this.#setState(message.state)
+    this.#setState(message.state === 'closed' ? 'waiting' : message.state)
     if (message.commit) this.#deliver(message.commit)
     if (message.problem) this.#desk.refuse(message.name, new KeywayProblem(message.problem))
   }

@@ -99,6 +99,7 @@ export class Browser {
     if (signal?.aborted || world.isFrozen) throw new Error('aborted')
     if (this.isDown) return new Response('<h1>502</h1>', { status: 502, headers: { 'Content-Type': 'text/html' } })
     const json = body && JSON.parse(body)
+    if (path === '/v1/streams' && this.isLocked) return this.answer({ status: 401, code: 'unauthenticated' })
     if (path === '/v1/streams') return this.stream(world, headers['Last-Event-ID'], json, signal)
     const [, , kind, name, ...rest] = path.split('/')
     if (kind === 'streams' && method === 'PATCH') return this.answer(this.server.patch(name, json))
@@ -115,7 +116,9 @@ export class Browser {
     }
     const value = rest[1] ? this.server.state[object]?.[rest[1]] : this.server.state[object]
     if (value === undefined) return this.answer({ status: 404, code: 'unknown-object' })
-    const tags = { 'Keyway-Cursor': this.server.id, ETag: `"${this.server.id}"` }
+    // Of one who may not see all, a tag is made of what is answered.
+    const tag = this.hasTagsOfContent ? `${this.server.epoch}-c${JSON.stringify(value).length}` : this.server.id
+    const tags = { 'Keyway-Cursor': this.server.id, ETag: `"${tag}"` }
     return new Response(JSON.stringify(value), { status: 200, headers: tags })
   }
 

@@ -59,7 +59,7 @@ for (const [name, leave] of [
     await until(() => others.every(tab => tab.heard.length === 2), 'the change of meanwhile')
     tabs.commit(6)
     await until(() => others.every(tab => tab.heard.length === 3))
-    for (const tab of others) assert.deepEqual([tab.heard, tab.resets], [[1, 5, 6], []])
+    for (const tab of others) assert.deepEqual([tab.heard, tab.resets, tab.keyway.state], [[1, 5, 6], [], 'live'])
     assert.equal(tabs.server.streams.size, 1)
     await until(() => tabs.cells === 2, 'the cells of the tab that left end')
   })
@@ -79,6 +79,28 @@ for (const [name, leave] of [
     assert.equal(tabs.server.streams.size, 1)
   })
 }
+
+scenario('A Keyway whose leader was closed is not: it can be left, and come back', async tabs => {
+  const world = tabs.browser.tab()
+  const closing = new Keyway({}, world)
+  closing.observe('A/1', ['value'], () => {})
+  await until(() => closing.state === 'live')
+  const states = []
+  const tab = tabs.open()
+  tab.keyway.addEventListener('state', () => states.push(tab.keyway.state))
+  await until(() => tab.heard.length === 1)
+  closing.close()
+  assert.equal(closing.state, 'closed')
+  tabs.commit(2)
+  await until(() => tab.heard.length === 2)
+  await until(() => tab.keyway.state === 'live')
+  assert.ok(!states.includes('closed'))
+  tab.world.dispatchEvent(new Event('pagehide'))
+  tabs.commit(3)
+  tab.world.dispatchEvent(new Event('pageshow'))
+  await until(() => tab.heard.length === 3)
+  assert.deepEqual([tab.heard, tab.keyway.state], [[1, 2, 3], 'live'])
+})
 
 scenario('A frozen tab comes back to its present state', async tabs => {
   const [first, second] = [tabs.open(), tabs.open()]
@@ -262,3 +284,63 @@ scenario('The tag of what is observed is that of what was told', async tabs => {
   assert.equal(await tab.keyway.etag('A/2'), `"${tabs.server.id}"`)
   assert.equal(await tab.keyway.etag('A/1', 'value'), `"${told}"`)
 })
+
+scenario('What is observed has the tag of what was told, also where answers have tags of content', async tabs => {
+  tabs.browser.hasTagsOfContent = true
+  const tab = tabs.open()
+  await tab.keyway.get('A/1', 'value')
+  assert.match(await tab.keyway.etag('A/1', 'value'), /-c1"$/)
+  await until(() => tab.heard.length)
+  tabs.commit(3)
+  await until(() => tab.heard.length === 2)
+  assert.equal(await tab.keyway.etag('A/1', 'value'), `"${tabs.server.id}"`)
+  // What was answered after what was told is newer.
+  const [stream] = tabs.server.streams.values()
+  stream.onText = () => {}
+  tabs.commit(4)
+  await tab.keyway.get('A/1', 'value')
+  assert.match(await tab.keyway.etag('A/1', 'value'), /-c1"$/)
+})
+
+for (const [name, token] of [['without a token', undefined], ['with a bad token', () => 'e30.e30.x']]) {
+  scenario(`A page ${name} is told so once, and comes in when it may`, async tabs => {
+    tabs.browser.isLocked = true
+    const all = [tabs.open({ token }), tabs.open({ token })]
+    const events = []
+    const elsewhere = all.map(({ keyway }) => keyway.query({ entity: 'A' }, event => events.push(event)))
+    const problems = []
+    const [{ keyway }] = all
+    keyway.cell(update => problems.push(update.problem ?? update.values.value)).bind('A/1', ['value'])
+    await until(() => problems.length && events.length === 2, 'the problem')
+    const opened = () => tabs.browser.fetched.filter(({ url }) => url.endsWith('/v1/streams')).length
+    const before = opened()
+    await until(() => opened() >= before + 4, 'another try')
+    assert.equal(problems.length, 1)
+    assert.ok(problems[0] instanceof KeywayProblem)
+    assert.deepEqual([problems[0].status, problems[0].code], [401, 'unauthenticated'])
+    assert.ok(events.length === 2 && events.every(event => event.problem?.status === 401))
+    // What is bound meanwhile is told at the next try.
+    const late = []
+    keyway.observe('A/2', ['value'], change => late.push(change.problem?.status ?? change.new))
+    await until(() => late.length, 'the problem of what was bound late', 20_000)
+    tabs.browser.isLocked = false
+    for (const tab of all) tab.world.dispatchEvent(new Event('online'))
+    await until(() => problems.length === 2 && late.length === 2 && events.length === 4, 'the present state', 20_000)
+    assert.deepEqual([problems[1], late, all[1].heard], [1, [401, 2], [undefined, 1]])
+    assert.deepEqual(elsewhere.map(({ count }) => count), [6, 6])
+    // Heard again, told again.
+    tabs.browser.isLocked = true
+    tabs.server.restart()
+    await until(() => problems.length === 3)
+    assert.equal(problems[2].status, 401)
+    const changes = []
+    keyway.observe('A/3', ['value'], { options: ['new'] }, change => changes.push(change.new))
+    tabs.browser.isLocked = false
+    for (const tab of all) tab.world.dispatchEvent(new Event('online'))
+    await until(() => problems.length === 4 && events.length === 8, 'the present state again')
+    assert.deepEqual([problems[3], late, all[1].heard], [1, [401, 2, 401, 2], [undefined, 1, undefined, 1]])
+    tabs.server.commit([['A/1', 'value', 5], ['A/3', 'value', 6]])
+    await until(() => problems.length === 5 && changes.includes(6), 'a change')
+    assert.deepEqual([problems[4], changes.at(-1), all[1].heard.at(-1)], [5, 6, 5])
+  })
+}

@@ -34,16 +34,27 @@ package struct History: Sendable {
     commits.after(revision, present: present)
   }
 
-  /// Adds the newest commit and drops the oldest while there are too many.
-  mutating func append(_ commit: Commit, milliseconds: Int64) {
+  /// A commit of more bytes takes long to free: it is of hundreds of objects.
+  private static let largeBytes = 1 << 16
+
+  /// Adds the newest commit and drops the oldest while there are too many. Gives those that it has dropped and that
+  /// take long to free, so that the caller can do that where nobody waits for it.
+  @discardableResult
+  mutating func append(_ commit: Commit, milliseconds: Int64) -> [Commit] {
     let size = commit.approximateBytes
     commits.append(commit)
     accounts.append((milliseconds, size))
     bytes += size
     writtenBytes += size
     commit.forEachTouchedObject { lastTouches[$0] = commit.revision }
-    while commits.count > limits.historyRevisions || bytes > limits.historyBytes { dropOldest() }
+    var dropped: [Commit] = []
+    while commits.count > limits.historyRevisions || bytes > limits.historyBytes {
+      let before = bytes
+      guard let oldest = dropOldest() else { break }
+      if before - bytes > Self.largeBytes { dropped.append(oldest) }
+    }
     trim(at: milliseconds)
+    return dropped
   }
 
   /// Drops what has become too old. True where something was dropped.
@@ -56,12 +67,14 @@ package struct History: Sendable {
     return commits.count < count
   }
 
-  private mutating func dropOldest() {
-    guard let oldest = commits.popFirst(), let account = accounts.popFirst() else { return }
+  @discardableResult
+  private mutating func dropOldest() -> Commit? {
+    guard let oldest = commits.popFirst(), let account = accounts.popFirst() else { return nil }
     bytes -= account.bytes
     oldest.forEachTouchedObject { object in
       if lastTouches[object] == oldest.revision { lastTouches[object] = nil }
     }
+    return oldest
   }
 
   /// Whether no observer of these objects can have been notified after `revision`, which is kept: none was written, and

@@ -74,6 +74,8 @@ package final class Store: Sendable {
   let now: @Sendable () -> Int64
   private let queue: Locked<WriteQueue<StoreSubmission>>
   let writer = DispatchQueue(label: "keyway.writer", qos: .userInitiated)
+  /// Frees what would hold up the writer.
+  private let freeing = DispatchQueue(label: "keyway.freeing", qos: .utility)
   let writing: Locked<Writing>
   private let publication: Locked<Publication>
   private let latest: Locked<Snapshot>
@@ -314,9 +316,10 @@ package final class Store: Sendable {
 
   /// Shows durable commits to readers and observers. `times` says when each of them was made.
   func publish(_ commits: [Commit], at times: [Int64], _ state: ModelState, _ revision: Revision) {
-    publication.withLock { publication in
+    let dropped = publication.withLock { publication in
+      var dropped: [Commit] = []
       for (commit, milliseconds) in zip(commits, times) {
-        publication.history.append(commit, milliseconds: milliseconds)
+        dropped += publication.history.append(commit, milliseconds: milliseconds)
       }
       let snapshot = Snapshot(
         state: state, revision: revision, oldestResumable: publication.history.oldestResumable(at: revision),
@@ -332,7 +335,10 @@ package final class Store: Sendable {
       var queryEvents: [QueryEvent] = []
       publication.queries.notify(commits, of: snapshot.state) { queryEvents.append($0) }
       publication.queries.settle(upTo: publisher.publish(events, queryEvents, upTo: snapshot.revision))
+      return dropped
     }
+    // Hundreds of transactions of a thousand objects each may leave the history within a moment.
+    if !dropped.isEmpty { freeing.async { withExtendedLifetime(dropped) {} } }
   }
 
   /// Publishes what was recovered. There is no observer yet.

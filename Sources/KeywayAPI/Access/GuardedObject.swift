@@ -83,20 +83,18 @@ struct GuardedObject {
 
   /// The answer to a `GET`; `guarded` is the state as the viewer sees it. Throws `unknown-object`.
   func response(
-    in guarded: GuardedReader<MeteredState>, of snapshot: Snapshot, _ budget: ReadingBudget, ifNoneMatch: String?,
-    _ store: Store
+    in guarded: GuardedReader<MeteredState>, of snapshot: Snapshot, _ budget: ReadingBudget,
+    _ conditions: ReadConditions, _ store: Store
   ) throws(Problem) -> Response {
     let state = budget.metered(snapshot.state)
     guard let (bytes, tag) = try answer(in: guarded, state, budget, epoch: store.epoch) else {
       throw Problem(.unknownObject, "there is no object \(reference)", object: reference)
     }
     let cursor = store.cursor(snapshot.revision)
-    let isKnown = try ifNoneMatch.map { text throws(Problem) in
-      try EntityTagCondition(text, header: "If-None-Match").names(tag, weakly: true)
-    }
+    let isUnchanged = try conditions.isUnchanged(tag)
     var response = Response.json(bytes, cursor: cursor)
     response.fields[.eTag] = "\"\(tag)\""
-    return isKnown == true ? response.notModified() : response
+    return isUnchanged ? response.notModified() : response
   }
 }
 
@@ -105,13 +103,5 @@ extension EntityTagCondition {
   var namesContent: Bool {
     guard case .tags(let tags) = self else { return false }
     return tags.contains { Cursor($0.cursor) == nil }
-  }
-
-  /// Whether a tag is one of those named, or anything is meant.
-  func names(_ tag: String, weakly: Bool) -> Bool {
-    switch self {
-    case .any: true
-    case .tags(let tags): tags.contains { $0.cursor == tag && (weakly || !$0.isWeak) }
-    }
   }
 }

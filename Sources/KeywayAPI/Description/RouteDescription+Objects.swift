@@ -2,7 +2,7 @@ import HTTPTypes
 
 /// Objects, key paths, fetches, transactions.
 extension RouteDescription {
-  private static let conditional: [ParameterDescription] = [.ifNoneMatch]
+  private static let conditional: [ParameterDescription] = [.ifMatch, .ifNoneMatch]
   private static let onWrites: [ParameterDescription] = [.ifMatch, .ifNoneMatch, .writer]
   private static let streamed: [ParameterDescription] = [.since, .overflow]
   private static let notRead = AnswerDescription.nothing(
@@ -54,7 +54,7 @@ extension RouteDescription {
         parameters: [.keys, .expand], streamParameters: [ParameterDescription.options, .context] + streamed,
         headers: conditional + [.lastEventID],
         answers: [.json(.named("object"), "The object.", headers: [.tag]), .unchanged],
-        problems: .reading.and(.object).and(.keyPath).and(.opening),
+        problems: .reading.and(.object).and(.keyPath).and(.opening).and([.staleRevision]),
         events: EventDescription.ofObjects),
       .put: OperationDescription(
         name: "putObject", summary: "Create or replace an object", headers: onWrites + [.lifetime],
@@ -85,7 +85,7 @@ extension RouteDescription {
           .json(.any, "The value; for several key paths an object with a member for each.", headers: [.tag]),
           .unchanged,
         ],
-        problems: .reading.and(.object).and(.keyPath).and(.opening),
+        problems: .reading.and(.object).and(.keyPath).and(.opening).and([.staleRevision]),
         events: EventDescription.ofObjects),
       .put: OperationDescription(
         name: "setValue", summary: "Set the value for a key path, or replace members of a to-many",

@@ -82,7 +82,7 @@ struct FileHandlers: Sendable {
 
   private func file(named name: String, _ request: borrowing Request) throws(Problem) -> Response {
     guard let file = files[name] else { throw Self.notFound }
-    let isUnchanged = try Self.isUnchanged(file.tag, request)
+    let isUnchanged = try ReadConditions(of: request).isUnchanged(file.tag)
     var response =
       isUnchanged ? Response(notModified: [:], contentCount: file.bytes.count) : Response(status: .ok, body: file.bytes)
     response.fields[.eTag] = "\"\(file.tag)\""
@@ -91,17 +91,6 @@ struct FileHandlers: Sendable {
     response.fields[.contentSecurityPolicy] = Self.policy
     response.fields[.referrerPolicy] = "no-referrer"
     return response
-  }
-
-  /// Whether the client has this version (RFC 9110 §13.1.2). Throws `stale-revision` where it wants another one.
-  private static func isUnchanged(_ tag: String, _ request: borrowing Request) throws(Problem) -> Bool {
-    if let text = request.header(.ifMatch),
-      try !EntityTagCondition(text, header: "If-Match").matches(tag, strongly: true)
-    {
-      throw Problem(.staleRevision, "the file is not the one that If-Match names").with(.eTag, "\"\(tag)\"")
-    }
-    guard let text = request.header(.ifNoneMatch) else { return false }
-    return try EntityTagCondition(text, header: "If-None-Match").matches(tag, strongly: false)
   }
 
   // MARK: An application's files
@@ -120,7 +109,7 @@ struct FileHandlers: Sendable {
       var descriptor: Int32? = file.descriptor
       defer { if let descriptor { close(descriptor) } }
       var response =
-        if try Self.isUnchanged(file.tag, request) {
+        if try ReadConditions(of: request).isUnchanged(file.tag) {
           Response(notModified: [:], contentCount: file.count)
         } else {
           try content(of: file, &descriptor, request)

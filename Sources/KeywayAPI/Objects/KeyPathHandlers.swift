@@ -17,7 +17,7 @@ struct KeyPathHandlers: Sendable {
     let reference = try context.reference(in: store.schema)
     try context.checkParameters()
     let keyPaths = context.keyPaths
-    let (ifNoneMatch, viewer) = (request.header(.ifNoneMatch), context.viewer)
+    let (conditions, viewer) = (ReadConditions(of: request), context.viewer)
     return try readings.response(to: request) { [store] budget throws(Problem) in
       let snapshot = store.snapshot
       let cursor = store.cursor(snapshot.revision)
@@ -36,7 +36,7 @@ struct KeyPathHandlers: Sendable {
       let guarded = viewer.map { GuardedObject(reference: reference, keyPaths: paths, viewer: $0) }
       if let guarded, !guarded.isSeenAlike(record) {
         return try guarded.response(
-          in: GuardedReader(state, for: guarded.viewer), of: snapshot, budget, ifNoneMatch: ifNoneMatch, store)
+          in: GuardedReader(state, for: guarded.viewer), of: snapshot, budget, conditions, store)
       }
       var values: [Value] = []
       var latest: Revision = 0
@@ -48,7 +48,7 @@ struct KeyPathHandlers: Sendable {
       }
       let tag = store.cursor(latest)
       let response = Response.json(try Self.json(paths, values, budget), tag: tag, cursor: cursor)
-      return try EntityTagCondition.isNotModified(ifNoneMatch, tag) ? response.notModified() : response
+      return try conditions.isUnchanged(tag, upTo: snapshot.revision) ? response.notModified() : response
     }
   }
 

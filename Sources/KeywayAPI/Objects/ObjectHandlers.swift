@@ -18,7 +18,7 @@ struct ObjectHandlers: Sendable {
     let reference = try context.reference(in: store.schema)
     let target = context.target
     try context.checkParameters()
-    let (ifNoneMatch, viewer) = (request.header(.ifNoneMatch), context.viewer)
+    let (conditions, viewer) = (ReadConditions(of: request), context.viewer)
     return try readings.response(to: request) { [store] budget throws(Problem) in
       let snapshot = store.snapshot
       let cursor = store.cursor(snapshot.revision)
@@ -32,20 +32,20 @@ struct ObjectHandlers: Sendable {
         if !target.parameters.isEmpty { object?.target = target }
         let guarded = viewer.map { GuardedReader(state, for: $0) }
         if let object, let guarded, target["expand"] == nil {
-          return try object.response(in: guarded, of: snapshot, budget, ifNoneMatch: ifNoneMatch, store)
+          return try object.response(in: guarded, of: snapshot, budget, conditions, store)
         }
         let tag = target["expand"] == nil ? store.cursor(state.revision(of: reference)) : nil
         try budget.check()
         try ObjectEncoder(state: state, guarded: guarded, entity: record.entity, target: target, budget: budget)
           .append(reference, to: &bytes)
         let response = Response.json(bytes, tag: tag, cursor: cursor)
-        guard let tag, try EntityTagCondition.isNotModified(ifNoneMatch, tag) else { return response }
+        guard let tag, try conditions.isUnchanged(tag, upTo: snapshot.revision) else { return response }
         return response.notModified()
       }
       let tag = store.cursor(state.appendJSON(of: reference, record, to: &bytes, upTo: budget.byteLimit))
       try budget.check(bytes)
       let response = Response.json(bytes, tag: tag, cursor: cursor)
-      return try EntityTagCondition.isNotModified(ifNoneMatch, tag) ? response.notModified() : response
+      return try conditions.isUnchanged(tag, upTo: snapshot.revision) ? response.notModified() : response
     }
   }
 

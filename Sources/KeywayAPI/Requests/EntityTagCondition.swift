@@ -31,26 +31,12 @@ package enum EntityTagCondition: Sendable {
     self = .tags(tags)
   }
 
-  /// Whether the `If-None-Match` of a request, nil where it has none, names what is there.
-  static func isNotModified(_ ifNoneMatch: String?, _ current: Cursor) throws(Problem) -> Bool {
-    guard let text = ifNoneMatch else { return false }
-    return try EntityTagCondition(text, header: "If-None-Match").matchesWeakly(current)
-  }
-
-  /// Whether `current` is among the tags, by weak comparison, as `If-None-Match` wants.
-  package func matchesWeakly(_ current: Cursor) -> Bool {
+  /// Whether a tag, without its quotation marks, is one of those named, or anything is meant: by strong comparison, as
+  /// `If-Match` wants, or by weak comparison, as `If-None-Match` does (RFC 9110 §8.8.3.2).
+  package func names(_ tag: String, weakly: Bool) -> Bool {
     switch self {
     case .any: true
-    case .tags(let tags): tags.contains { $0.cursor == current.description }
-    }
-  }
-
-  /// Whether a strong tag is among the tags, by strong comparison where `strongly`, as `If-Match` wants, and otherwise
-  /// by weak comparison. `tag` is without its quotation marks.
-  func matches(_ tag: String, strongly: Bool) -> Bool {
-    switch self {
-    case .any: true
-    case .tags(let tags): tags.contains { $0.cursor == tag && !(strongly && $0.isWeak) }
+    case .tags(let tags): tags.contains { $0.cursor == tag && (weakly || !$0.isWeak) }
     }
   }
 

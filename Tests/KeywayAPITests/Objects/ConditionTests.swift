@@ -113,6 +113,30 @@ struct ConditionTests {
     #expect(try server.client.send("GET", "/v1/objects/Account/77").status == 404)
   }
 
+  @Test(
+    "If-Match of a GET is 412 where another version is there, whatever If-None-Match says",
+    arguments: ["", "/balance", "/balance,owner.lastName", "?keys=balance"])
+  func readingOneVersion(part: String) throws {
+    let target = path + part
+    let tag = try tag(target)
+    let cursor = "\"\(server.epoch)-\(try server.revision)\""
+    func status(_ match: String, _ others: [String: String] = [:]) throws -> Int {
+      try server.client.send("GET", target, others.merging(["If-Match": match]) { $1 }).status
+    }
+    for match in [tag, "*", "\"x-1\", \(tag)", cursor] { #expect(try status(match) == 200, "\(match)") }
+    #expect(try status(tag, ["If-None-Match": tag]) == 304)
+    #expect(try status("tag") == 400)
+    for match in ["W/\(tag)", "\"x-1\"", "\"\(server.epoch)-999999\""] {
+      let response = try server.client.send("GET", target, ["If-Match": match, "If-None-Match": tag])
+      #expect(response.status == 412 && response.problem == "stale-revision", "\(match)")
+      #expect(response["ETag"] == tag)
+    }
+    try server.set("Account/1/balance", "7")
+    #expect(try status(tag) == 412)
+    #expect(try status(cursor) == 412)
+    #expect(try server.client.send("HEAD", target, ["If-Match": tag]).status == 412)
+  }
+
   @Test("PUT with If-None-Match: * only creates")
   func onlyCreate() throws {
     let first = try server.client.send("PUT", "/v1/objects/Note/7", ["If-None-Match": "*"], body: "{}")

@@ -7,44 +7,72 @@ extension Checker {
   }
 
   private mutating func checkLiteral(_ sign: BinaryOperator, _ operand: ExpressionNode, literal: ExpressionNode) {
-    guard let value = Self.constant(literal), !value.isNull, let compared = compared(operand) else { return }
+    guard let value = Self.constant(literal), !value.isNull else { return }
     let isEquality = sign == .equal || sign == .notEqual
-    guard let mistake = environment.mistake(comparing: compared, with: value, isEquality: isEquality) else { return }
-    _ = fault(mistake, literal)
+    var mistake: String?
+    for compared in compared(operand) {
+      // One that can be equal is enough.
+      guard let found = environment.mistake(comparing: compared, with: value, isEquality: isEquality) else { return }
+      mistake = mistake ?? found
+    }
+    if let mistake { _ = fault(mistake, literal) }
   }
 
-  /// What is known of an operand; nil where that is no more than its type.
-  private func compared(_ operand: ExpressionNode) -> ComparedValue? {
-    if case .object(let entity) = names.types[operand.id] { return .object(entity) }
-    if case .literal = operand.kind { return nil }
-    if let source = source(of: operand) { return source }
+  /// What is known of an operand, of each thing that it may be; nothing where that is no more than its type.
+  private func compared(_ operand: ExpressionNode) -> [ComparedValue] {
+    if case .object(let entity) = names.types[operand.id] { return [.object(entity)] }
+    if case .literal = operand.kind { return [] }
+    let sources = sources(of: operand)
+    guard sources.isEmpty else { return sources }
     switch names.types[operand.id] {
-    case .int: return .whole(isSigned: true)
-    case .uint: return .whole(isSigned: false)
-    default: return nil
+    case .int: return [.whole(isSigned: true)]
+    case .uint: return [.whole(isSigned: false)]
+    default: return []
     }
   }
 
-  /// What an operand's value is read from; nil where it is worked out.
-  private func source(of operand: ExpressionNode) -> ComparedValue? {
+  /// What an operand's value is read from; nothing where it, or a part that it may be, is worked out.
+  private func sources(of operand: ExpressionNode) -> [ComparedValue] {
     switch (operand.kind, names.meanings[operand.id]) {
-    case (_, .variable(let name, _)): return .variable(name)
-    case (_, .local(let number)): return origin(ofLocal: number)
+    case (_, .variable(let name, _)): return [.variable(name)]
+    case (_, .local(let number)): return origins(ofLocal: number)
     case (.select(let holder, let field), .field):
-      guard case .object(let entity) = names.types[holder.id] else { return nil }
-      return .field(field, inObject: entity)
+      guard case .object(let entity) = names.types[holder.id] else { return [] }
+      return [.field(field, inObject: entity)]
     case (.index(let list, _), _): return members(of: list)
-    default: return nil
+    case (.call("min", target: nil, let arguments), _), (.call("max", target: nil, let arguments), _):
+      return arguments.count == 1 ? members(of: arguments[0]) : []
+    case (.conditional(_, let first, let second), _): return sources(ofEach: [first, second])
+    default: return []
     }
   }
 
-  /// What the members of a list are read from; nil where they are worked out.
-  func members(of list: ExpressionNode) -> ComparedValue? {
-    if case .comprehension(let macro) = list.kind, macro.function == .filter { return members(of: macro.range) }
-    switch source(of: list) {
-    case .variable(let name): return .memberOfVariable(name)
-    case .field(let name, let entity): return .memberOfField(name, inObject: entity)
-    default: return nil
+  /// What one of several operands is read from, whichever it is: null is no matter.
+  private func sources(ofEach operands: [ExpressionNode]) -> [ComparedValue] {
+    var all: [ComparedValue] = []
+    for operand in operands {
+      if case .literal(.null) = operand.kind { continue }
+      let found = sources(of: operand)
+      guard !found.isEmpty else { return [] }
+      all += found
+    }
+    return all
+  }
+
+  /// What the members of a list are read from; nothing where they are worked out.
+  func members(of list: ExpressionNode) -> [ComparedValue] {
+    switch list.kind {
+    case .comprehension(let macro) where macro.function == .filter: return members(of: macro.range)
+    case .comprehension(let macro) where macro.function == .map: return macro.transform.map(sources) ?? []
+    case .list(let elements): return sources(ofEach: elements)
+    default: break
+    }
+    return sources(of: list).compactMap { source in
+      switch source {
+      case .variable(let name): .memberOfVariable(name)
+      case .field(let name, let entity): .memberOfField(name, inObject: entity)
+      default: nil
+      }
     }
   }
 

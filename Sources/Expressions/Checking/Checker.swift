@@ -6,8 +6,8 @@ struct Checker {
     let name: String
     let number: Int
     let type: ExpressionType
-    /// The key whose members it is one of, where that is known.
-    let origin: ComparedValue?
+    /// The keys whose members it may be one of, where that is known.
+    let origins: [ComparedValue]
   }
 
   let expression: Expression
@@ -92,7 +92,7 @@ struct Checker {
   }
 
   /// What the members of a comprehension's variable, by its number, are of.
-  func origin(ofLocal number: Int) -> ComparedValue? { locals.last { $0.number == number }?.origin }
+  func origins(ofLocal number: Int) -> [ComparedValue] { locals.last { $0.number == number }?.origins ?? [] }
 
   /// The types within the scope of a comprehension's variable.
   private mutating func binding(
@@ -100,7 +100,7 @@ struct Checker {
   ) -> [ExpressionType?] {
     names.meanings[node.id] = .binds(locals.count)
     locals.append(
-      Local(name: macro.variable, number: locals.count, type: type, origin: members(of: macro.range)))
+      Local(name: macro.variable, number: locals.count, type: type, origins: members(of: macro.range)))
     defer { locals.removeLast() }
     return nodes.map { node in node.map { self.type(of: $0) } }
   }

@@ -55,6 +55,19 @@ struct LiteralComparisonTests {
         "1:55: a member of 'flags' is never 'gren': its enum has \"red\", \"green\"; did you mean 'green'?"
       ),
       ("lanes[0] == 1.5", "1:13: a member of 'lanes' is an integer and never 1.5"),
+      (
+        "(depth > 1.0 ? state : this.state) == 'wide'", "1:39: 'state' is never 'wide': its enum has \"open\", \"shut\""
+      ),
+      ("(depth > 1.0 ? null : state) == 'wide'", "1:33: 'state' is never 'wide': its enum has \"open\", \"shut\""),
+      ("[state, null][0] == 'wide'", "1:21: 'state' is never 'wide': its enum has \"open\", \"shut\""),
+      ("max(flags) == 'blue'", "1:15: a member of 'flags' is never 'blue': its enum has \"red\", \"green\""),
+      (
+        "min(owner.ports.map(p, p.state)) == 'wide'", "1:37: 'state' is never 'wide': its enum has \"open\", \"shut\""
+      ),
+      (
+        "owner.ports.map(p, p.state).exists(s, s == 'wide')",
+        "1:44: 'state' is never 'wide': its enum has \"open\", \"shut\""
+      ),
       ("size(tags) == 1.5", "1:15: a whole number is never 1.5"),
       ("-0.5 != size + 1", "1:1: a whole number is never -0.5"),
       ("name.size() == 1e30", "1:16: a whole number is never 1e+30"),
@@ -103,7 +116,11 @@ struct LiteralComparisonTests {
       "owner.next == this.owner", "size > 9223372036854775807",
       "size(tags) == 2.0", "size(tags) < 1.5", "size + 1 == 3u", "uint(size) == 18446744073709551615u", "1 == 1.5",
       "uint(size) == 1", "flags.exists(f, f == 'red')", "'blue' in flags", "lanes.exists(state, state == 4)",
-      "flags.map(f, f + '').exists(f, f == 'blue')", "lanes[0] < 1.5", "math.round(depth) == 1.5",
+      "flags.map(f, f + '').exists(f, f == 'blue')",
+      "(depth > 1.0 ? state : name) == 'wide'", "(depth > 1.0 ? state : 'wide') == 'wide'",
+      "[state, name][1] == 'wide'",
+      "(depth > 1.0 ? flags : tags).exists(f, f == 'blue')", "max(tags + flags) == 'blue'", "[] == []",
+      "lanes[0] < 1.5", "math.round(depth) == 1.5",
     ])
   func holding(text: String) throws {
     #expect(try Self.mistake(text) == nil)

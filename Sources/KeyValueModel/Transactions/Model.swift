@@ -89,7 +89,7 @@ public struct Model: Sendable {
     case .unchangedObject(let reference, let since):
       _ = try state.requireRecord(reference)
       guard since <= revision, state.revision(of: reference) <= since else {
-        throw stale("\(reference) is no longer what it was at revision \(since)", reference)
+        throw stale("\(reference) is \(Self.other(than: since))", reference)
       }
     case .differs(let reference, let text, let revisions):
       guard let record = state.record(reference) else { return }
@@ -101,9 +101,14 @@ public struct Model: Sendable {
     case .unchangedKeyPath(let reference, let text, let since):
       let path = try schema.resolve(text, from: state.requireRecord(reference).entity)
       guard since <= revision, state.revision(of: reference, along: path) <= since else {
-        throw stale("\(text) of \(reference) is no longer what it was at revision \(since)", reference, text)
+        throw stale("\(text) of \(reference) is \(Self.other(than: since))", reference, text)
       }
     }
+  }
+
+  /// Revision 0 stands for versions that this store has never had.
+  private static func other(than since: Revision) -> String {
+    since == 0 ? "another version than those that were named" : "no longer what it was at revision \(since)"
   }
 
   private func stale(_ detail: String, _ object: Reference, _ keyPath: String? = nil) -> ModelError {

@@ -137,7 +137,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .unusableCursor:
       "The journal cannot go on from this cursor: too old, of another store, from the future, or none. "
         + "Read all objects."
-    case .staleRevision: "What the request depends on has changed; the ETag header has the present version."
+    case .staleRevision: "What the request depends on has changed, or is another version than it names."
     case .rangeNotSatisfiable: "The file has no bytes of the range; the Content-Range header has its length."
     case .contentTooLarge:
       "The body is larger than request.bodyBytes, or, with a key, than idempotency.bytes; or what it writes is larger "

@@ -67,13 +67,15 @@ extension Checker {
     case .list(let elements): return sources(ofEach: elements)
     default: break
     }
-    return sources(of: list).compactMap { source in
+    var members: [ComparedValue] = []
+    for source in sources(of: list) {
       switch source {
-      case .variable(let name): .memberOfVariable(name)
-      case .field(let name, let entity): .memberOfField(name, inObject: entity)
-      default: nil
+      case .variable(let name): members.append(.memberOfVariable(name))
+      case .field(let name, let entity): members.append(.memberOfField(name, inObject: entity))
+      default: return []
       }
     }
+    return members
   }
 
   /// What a node is whatever is evaluated: a literal, or the moment that one names.

@@ -30,9 +30,7 @@ extension ObjectWriter {
       return try editor.target(of: value, key, destination: destination, owner).map(Value.reference) ?? .null
     case .value(let attribute):
       do throws(Attribute.Refusal) {
-        let accepted = try accept(value, by: attribute)
-        // Members are unique, and 1 and 1.0 are one number of JSON.
-        return attribute.type == .json ? accepted.withWholeNumbers : accepted
+        return try accept(value, by: attribute)
       } catch {
         throw ModelError(.invalidValue, "a member of '\(key.name)' \(error.reason)", object: owner, keyPath: key.name)
       }

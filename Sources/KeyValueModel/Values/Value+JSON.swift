@@ -57,18 +57,6 @@ extension Value {
     }
   }
 
-  /// The same to JSON, whole numbers as integers. O(n).
-  var withWholeNumbers: Value {
-    switch self {
-    case .number(let number): return number.wholeNumber.map(Value.integer) ?? self
-    case .array(let elements): return .array(elements.map(\.withWholeNumbers))
-    case .object(var object):
-      for name in object.members.keys { _ = object.members.change(name) { $0 = $0.withWholeNumbers } }
-      return .object(object)
-    default: return self
-    }
-  }
-
   /// The shortest text that gives the same double again, without the `.0` that JSON does not need.
   private static func append(_ number: Double, to bytes: inout [UInt8]) {
     if let whole = number.wholeNumber { return bytes.appendDecimal(whole) }

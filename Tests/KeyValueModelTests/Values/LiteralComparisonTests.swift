@@ -19,6 +19,7 @@ struct LiteralComparisonTests {
           tags:   { toMany: string }
           flags:  { toMany: string, enum: [red, green] }
           lanes:  { toMany: integer, ordered: true }
+          extras: { toMany: json }
           owner:  { toOne: Person, inverse: ports }
           double: { computed: size * 2 }
       Person:
@@ -119,7 +120,8 @@ struct LiteralComparisonTests {
       "flags.map(f, f + '').exists(f, f == 'blue')",
       "(depth > 1.0 ? state : name) == 'wide'", "(depth > 1.0 ? state : 'wide') == 'wide'",
       "[state, name][1] == 'wide'",
-      "(depth > 1.0 ? flags : tags).exists(f, f == 'blue')", "max(tags + flags) == 'blue'", "[] == []",
+      "(depth > 1.0 ? flags : tags).exists(f, f == 'blue')", "max(tags + flags) == 'blue'",
+      "extras.exists(e, (depth > 1.0 ? e : flags).exists(f, f == 'blue'))", "[] == []",
       "lanes[0] < 1.5", "math.round(depth) == 1.5",
     ])
   func holding(text: String) throws {

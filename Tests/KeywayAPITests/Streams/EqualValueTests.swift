@@ -18,7 +18,6 @@ struct EqualValueTests {
               j:     { type: json }
               calmJ: { type: json, notifies: changed }
               set:   { toMany: json }
-              list:  { toMany: json, ordered: true }
               items: { toMany: Item, ordered: true }
               least: { type: number, computed: items.@min.n }
               great: { type: number, computed: items.@max.n }
@@ -81,20 +80,6 @@ struct EqualValueTests {
     try server.set("Item/1/j", "100.0")
     try server.set("Item/1/j", "101.0")
     #expect(try stream.next().json["changes"].items.map { $0["value"]["j"].json } == ["101"])
-  }
-
-  @Test(
-    "In a collection of json a number is one member, with and without a fraction of zero",
-    arguments: ["set", "list"])
-  func members(key: String) throws {
-    try server.client.must("PUT", "/v1/objects/Item/1/\(key)", body: #"[1.0,{"a":[2.0]},1.5,-0.0]"#)
-    for member in ["1", "1.0", "1e0", #"{"a":[2]}"#] {
-      let response = try server.client.send("POST", "/v1/objects/Item/1/\(key)", body: "[\(member)]")
-      #expect(response.status == (key == "set" ? 200 : 422), "\(member)")
-    }
-    #expect(try server.client.json("/v1/objects/Item/1/\(key)").items.count == 4)
-    try server.client.must("DELETE", "/v1/objects/Item/1/\(key)?value=1")
-    #expect(try server.client.json("/v1/objects/Item/1/\(key)").items.count == 3)
   }
 
   @Test("What a removal takes is told as it was, not as the request names it", arguments: ["operation", "value"])

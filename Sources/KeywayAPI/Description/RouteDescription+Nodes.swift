@@ -17,7 +17,7 @@ extension RouteDescription {
     [
       .get: OperationDescription(
         name: "getNodeRecords", summary: "The records after a revision, once there are some",
-        parameters: [.nodeEpoch, .nodeRevision, .nodeDigest, .nodeName, .nodeRevocations],
+        parameters: [.nodeEpoch, .nodeRevision, .nodeDigest, .nodeName],
         answers: [.text(octets, "The records, with the digest of each.")],
         problems: Set<ProblemCode>.reading.and([.otherHistory, .unusableCursor, .behind, .storeUnavailable]))
     ])
@@ -35,7 +35,4 @@ extension ParameterDescription {
   fileprivate static let nodeDigest = ParameterDescription(
     "digest", .text(matching: "^[0-9a-fA-F]{1,16}$"), "The digest of its journal there.")
   fileprivate static let nodeName = ParameterDescription("node", "Where the node that asks is reached.")
-  fileprivate static let nodeRevocations = ParameterDescription(
-    "revocations", .text(matching: "^[0-9a-fA-F]{1,16}$"),
-    "The digest of the revocations that it has: of others it is told at once.")
 }

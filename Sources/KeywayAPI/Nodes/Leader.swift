@@ -86,8 +86,9 @@ package struct Leader: Sendable {
   ) throws(Refusal) -> (batch: RecordBatch, nodes: String?) {
     let name = directory.url.escaped
     let place = "epoch=\(epoch)&after=\(revision)&digest=\(String(digest.value, radix: 16))"
-    let known = String(revocations.value, radix: 16)
-    var request = try request("/v1/nodes/records?\(place)&node=\(name)&revocations=\(known)")
+    var request = try request("/v1/nodes/records?\(place)&node=\(name)")
+    // In a field, which a node of an earlier version passes over.
+    request.fields.append((HTTPField.Name.keywayRevocations.rawName, String(revocations.value, radix: 16)))
     var below = ""
     for name in directory.below.map(\.escaped) where below.utf8.count + name.utf8.count < Self.belowBytes {
       below += below.isEmpty ? name : ",\(name)"

@@ -106,8 +106,8 @@ struct NodeHandlers: Sendable {
     return response
   }
 
-  /// `/v1/nodes/records?epoch=…&after=…&digest=…&node=…&revocations=…`: the records after a revision; waits a little
-  /// for one, or for other revocations than the node that asks has.
+  /// `/v1/nodes/records?epoch=…&after=…&digest=…&node=…`: the records after a revision; waits a little for one, or for
+  /// other revocations than those of `Keyway-Revocations`.
   func records(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let target = context.target
     try context.checkParameters()
@@ -123,9 +123,10 @@ struct NodeHandlers: Sendable {
     case .refused: throw Problem(.overloaded, "as many nodes follow this one as nodes.followers allows")
     }
     let client = request.client
-    let hasRevocations =
-      try target["revocations"].map { text throws(Problem) in try Self.digest(text) == revocations.digest } ?? true
-    if after >= store.revision, hasRevocations, !request.isPostponed, node.pollers.hasRoom(for: client) {
+    let hasRevocations = try request.header(.keywayRevocations).map { text throws(Problem) in
+      try Self.digest(text) == revocations.digest
+    }
+    if after >= store.revision, hasRevocations ?? true, !request.isPostponed, node.pollers.hasRoom(for: client) {
       return .postponed { [node, store] postponement in
         node.pollers.add(of: client, until: after + 1, present: { store.revision }) { postponement.end() }
       }

@@ -20,6 +20,7 @@ extension HTTPField.Name {
   /// `Keyway-Nodes`: on a follower's request for records the nodes that follow it, on the answer what changes with the
   /// nodes that are known.
   static let keywayNodes = named("Keyway-Nodes")
+  static let keywayRevocations = named("Keyway-Revocations")
   /// `Keyway-Request`: what nodes call a write that one of them passes on.
   static let keywayRequest = named("Keyway-Request")
   /// `Idempotency-Key`: makes a retried `POST` apply once.

@@ -133,8 +133,8 @@ import Tokens
     func poll(_ connection: WireConnection, knowing revocations: UInt64) throws {
       let digest = try #require(try store.journal.digest(at: store.revision))
       let place = "epoch=\(store.epoch)&after=\(store.revision)&digest=\(String(digest.value, radix: 16))"
-      let known = String(revocations, radix: 16)
-      try connection.send(WireRequest("GET", "/v1/nodes/records?\(place)&node=http%3A%2F%2Fx&revocations=\(known)"))
+      let known = ["Keyway-Revocations": String(revocations, radix: 16)]
+      try connection.send(WireRequest("GET", "/v1/nodes/records?\(place)&node=http%3A%2F%2Fx", known))
     }
     func batch(_ connection: WireConnection, after revision: Revision) throws -> RecordBatch {
       let digest = try #require(try store.journal.digest(at: revision))

@@ -272,13 +272,23 @@ struct JournalDatabase: Sendable {
     }
   }
 
-  /// Takes away the oldest records up to a revision, as many as `limit`. False where there are none left.
-  func remove(upTo base: UInt64, limit: UInt64) throws(JournalError) -> Bool {
+  /// Takes away the oldest records up to a revision: as many as `limit`, and no more than have `bytes`, but for the
+  /// first. False where there are none left.
+  func remove(upTo base: UInt64, limit: Int, bytes: Int) throws(JournalError) -> Bool {
     try writing { db in
-      guard let first = try Int64.fetchOne(db, sql: "SELECT min(revision) FROM record") else { return false }
-      let end = min(base, UInt64(bitPattern: first) + limit - 1)
-      try db.execute(sql: "DELETE FROM record WHERE revision <= ?", arguments: [Int64(bitPattern: end)])
-      return db.changesCount > 0 && end < base
+      let oldest = try Row.fetchCursor(
+        db, sql: "SELECT revision, length(body) FROM record WHERE revision <= ? ORDER BY revision LIMIT ?",
+        arguments: [Int64(bitPattern: base), limit])
+      var end: Int64?
+      var left = bytes
+      while let row = try oldest.next() {
+        left -= Int.fromDatabaseValue(row[1]) ?? 0
+        guard end == nil || left >= 0 else { break }
+        end = row[0]
+      }
+      guard let end else { return false }
+      try db.execute(sql: "DELETE FROM record WHERE revision <= ?", arguments: [end])
+      return end < Int64(bitPattern: base)
     }
   }
 

@@ -50,8 +50,9 @@ package final class SQLiteJournal: TransactionJournal {
 
   /// The most pages, of 4096 bytes, that the log may have before `maintain` puts them in their place.
   private static let logPageLimit = 2000
-  /// The most records that are taken away in one transaction, so that appending need not wait for long.
-  private static let removalLimit: UInt64 = 2000
+  /// The most records that are taken away in one transaction, and the most bytes of them, so that appending need not
+  /// wait for long: of a long one each page is read.
+  private static let (removalLimit, removalBytes) = (2000, 1 << 20)
   /// Between two of these, in microseconds.
   private static let removalPause: UInt32 = 5000
 
@@ -272,7 +273,9 @@ package final class SQLiteJournal: TransactionJournal {
     try database.write(compacted)
     state.withLock { $0.head = compacted }
     try removeSnapshots { $0 < revision }
-    while try database.remove(upTo: revision, limit: Self.removalLimit) {
+    while try database.remove(
+      upTo: revision, limit: Self.removalLimit, bytes: Self.removalBytes)
+    {
       state.withLock { $0.logPages += 8 }
       // Writers come first.
       usleep(Self.removalPause)

@@ -152,7 +152,10 @@ package final class Store: Sendable {
   package func withPublication<Result, Failure: Error>(
     _ body: (inout Publication) throws(Failure) -> sending Result
   ) throws(Failure) -> sending Result {
-    try publication.withLock { publication throws(Failure) in try body(&publication) }
+    try publication.withLock { publication throws(Failure) in
+      defer { free(publication.queries.takeForgotten()) }
+      return try body(&publication)
+    }
   }
 
   /// Hands a transaction to the writer. False where too many wait already, of all clients or of this one: then nothing
@@ -335,10 +338,16 @@ package final class Store: Sendable {
       var queryEvents: [QueryEvent] = []
       publication.queries.notify(commits, of: snapshot.state) { queryEvents.append($0) }
       publication.queries.settle(upTo: publisher.publish(events, queryEvents, upTo: snapshot.revision))
+      free(publication.queries.takeForgotten())
       return dropped
     }
     // Hundreds of transactions of a thousand objects each may leave the history within a moment.
-    if !dropped.isEmpty { freeing.async { withExtendedLifetime(dropped) {} } }
+    free(dropped.isEmpty ? nil : dropped)
+  }
+
+  /// Lets go of something large where nobody waits for it.
+  private func free(_ garbage: (any Sendable)?) {
+    if let garbage { freeing.async { withExtendedLifetime(garbage) {} } }
   }
 
   /// Publishes what was recovered. There is no observer yet.

@@ -43,9 +43,9 @@ package struct StoreLimits: Sendable {
   package var queryOpeningCost = 20_000_000
   /// The most that the filter of a live query may cost for each commit. `queries.filterCost`.
   package var queryFilterCost = 2_000_000
-  /// The most steps that all live queries may cost for each commit: what does not suffice for all is shared by those
-  /// who watch them. `queries.commitSteps`.
-  package var queryCommitCost = 1_000_000
+  /// The most steps that all live queries may cost for each commit of one object, to which each further object adds
+  /// some: what does not suffice for all is shared by those who watch them. `queries.commitSteps`.
+  package var queryCommitCost = 500_000
   /// The most rows that all live queries may have together when one more is opened. `queries.rows`.
   package var queryRows = 5_000_000
 

@@ -19,6 +19,7 @@ package struct LiveQueries: Sendable {
   private var watched: [ObserverID: [String?: Int]] = [:]
   private var routes = QueryRoutes()
   private var nextNumber = 0
+  private var forgotten: [Entry] = []
   /// The contents whose results before are kept, oldest first.
   private var recent: Deque<(revision: Revision, number: Int)> = []
   /// The last commit that was taken in.
@@ -34,7 +35,7 @@ package struct LiveQueries: Sendable {
   private let recentLimit: Int
 
   /// No queries yet, at a revision. `filterCost` is the most that one of them may cost for one commit, `commitCost`
-  /// what all may cost: steps of filters, and some for each object and row.
+  /// what all may cost for one of a single object: steps of filters, and some for each object and row.
   package init(filterCost: Int, recentLimit: Int, commitCost: Int = .max, revision: Revision = 0) {
     self.revision = revision
     self.filterCost = filterCost
@@ -140,6 +141,15 @@ package struct LiveQueries: Sendable {
     numbers[entry.live.query] = nil
     rowCount -= entry.live.rowCount
     routes.remove(number, entry.live.query, entry.live.reach)
+    forgotten.append(entry)
+  }
+
+  /// What is left of the queries that have been forgotten since the last call, nil where there were none. To free it may
+  /// take as long as to evaluate them, so that it is for the caller to say which thread does.
+  package mutating func takeForgotten() -> (any Sendable)? {
+    guard !forgotten.isEmpty else { return nil }
+    defer { forgotten = [] }
+    return forgotten
   }
 
   /// Forgets what the results were before contents up to a revision: every subscriber has received these, or is known
@@ -180,7 +190,9 @@ package struct LiveQueries: Sendable {
     let touches = touches(commit, after: state)
     guard !touches.isEmpty else { return }
     let created = Set(commit.before.lazy.filter { $0.record == nil }.map(\.object))
-    var budget = commitCost
+    let forFurtherObjects = max(0, commit.before.count - 1) * Self.costPerObject
+    // There may be no limit.
+    var budget = min(commitCost, .max - forFurtherObjects) + forFurtherObjects
     /// Evaluates one query, and gives what that cost.
     func evaluate(_ number: Int) -> Int {
       guard let touch = touches[number], entries[number] != nil else { return 0 }
@@ -211,6 +223,9 @@ package struct LiveQueries: Sendable {
       turns.spend(evaluate(number), by: payers)
     }
   }
+
+  /// What each object of a commit adds to what all queries may cost for it: one of many objects takes long without any.
+  private static let costPerObject = 100
 
   private static let commitCostExceeded = ModelError(
     .malformedFilter, "the live queries of the client cost more for one commit than its share of queries.commitSteps")

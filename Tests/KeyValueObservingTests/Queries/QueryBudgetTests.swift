@@ -73,6 +73,24 @@ struct QueryBudgetTests {
     #expect(observers(events, failed: false).count == 41 && observers(events, failed: true).isEmpty)
   }
 
+  @Test("the objects of a large commit add to its budget")
+  func largeCommit() throws {
+    var fixture = try fixture(commitCost: 1_000)
+    for number in 2...40 as ClosedRange<UInt64> { fixture.live.remove(ObserverID(number)) }
+    // Some sixty steps each.
+    let events = try fixture.commit((2...100).map { #"put Employee/\#($0) {"name":"n","salary":1}"# })
+    #expect(observers(events, failed: false) == [1, 100] && observers(events, failed: true).isEmpty)
+  }
+
+  @Test("what is left of a query without observers is the caller's to free")
+  func garbage() throws {
+    var fixture = try fixture(commitCost: 100_000)
+    #expect(fixture.live.takeForgotten() == nil)
+    fixture.live.remove(ObserverID(1))
+    #expect(fixture.live.takeForgotten() != nil)
+    #expect(fixture.live.takeForgotten() == nil)
+  }
+
   @Test("each query has one turn, and none comes before that of a payer who has spent less")
   func turns() {
     var random = SplitMix64(seed: seed)

@@ -43,8 +43,8 @@ package struct ClientOptions: ParsableArguments {
     }
   }
 
-  /// The token that the flags or the environment give; nil for none.
-  private func bearerToken() throws -> String? {
+  /// The token that the flags or the environment give; nil for none. Throws where its file cannot be read.
+  package func bearerToken() throws -> String? {
     if let tokenFile {
       do {
         return try String(contentsOfFile: tokenFile, encoding: .utf8).trimmingCharacters(in: .whitespacesAndNewlines)

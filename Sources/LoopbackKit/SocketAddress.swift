@@ -1,10 +1,12 @@
 import Foundation
 import Glibc
 
-/// The address of a server over plain TCP, resolved once.
+/// The address of a server over plain TCP, resolved once, and who asks there.
 package struct SocketAddress: Hashable, Sendable {
   /// The value of the `Host` header field.
   package let hostField: String
+  /// The token that every request to it carries; nil for none.
+  package var token: String?
   private let family: Int32
   private let bytes: [UInt8]
   /// The address of this machine that connections come from; nil for what the kernel chooses.

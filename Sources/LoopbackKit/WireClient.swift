@@ -33,7 +33,7 @@ package struct WireClient {
     before deadline: Deadline = Deadline()
   ) throws(LoopbackError) -> WireResponse {
     let socket = try WireSocket(address)
-    try socket.send(WireRequest(method, target, headers, body: body).text(host: address.hostField))
+    try socket.send(WireRequest(method, target, headers, body: body).text(to: address))
     return try WireReader(socket).response(hasBody: method != "HEAD", before: deadline)
   }
 
@@ -59,7 +59,7 @@ package struct WireClient {
   ) throws(LoopbackError) -> WireStream {
     let all = headers.merging(["Accept": "text/event-stream"]) { given, _ in given }
     let socket = try WireSocket(address, receiveBufferBytes: receiveBufferBytes)
-    try socket.send(WireRequest(method, target, all, body: body).text(host: address.hostField))
+    try socket.send(WireRequest(method, target, all, body: body).text(to: address))
     let reader = WireReader(socket)
     let head = try reader.head(before: Deadline())
     guard head.status == 200 else {

@@ -2,14 +2,14 @@
 package final class WireConnection {
   private let socket: WireSocket
   private let reader: WireReader
-  private let hostField: String
+  private let address: SocketAddress
   private let timeoutSeconds: Double
 
   /// Connects; every response has to come within `timeoutSeconds`.
   package init(_ address: SocketAddress, timeoutSeconds: Double = 60) throws(LoopbackError) {
     socket = try WireSocket(address)
     reader = WireReader(socket)
-    hostField = address.hostField
+    self.address = address
     self.timeoutSeconds = timeoutSeconds
   }
 
@@ -34,7 +34,7 @@ package final class WireConnection {
   }
 
   private func send(_ request: WireRequest, before deadline: Deadline) throws(LoopbackError) {
-    try socket.send(Array(request.text(host: hostField).utf8), before: deadline)
+    try socket.send(Array(request.text(to: address).utf8), before: deadline)
   }
 
   /// Sends a request that has to succeed; throws where the status is no 2xx.

@@ -14,6 +14,15 @@ package struct WireRequest: Hashable, Sendable {
     (self.method, self.target, self.headers, self.body) = (method, target, headers, body)
   }
 
+  /// The request as it stands on the wire to a server, with the token that the address has, if any.
+  package func text(to address: SocketAddress) -> String {
+    var request = self
+    if let token = address.token, headers["Authorization"] == nil {
+      request.headers["Authorization"] = "Bearer \(token)"
+    }
+    return request.text(host: address.hostField)
+  }
+
   /// The request as it stands on the wire; `host` is the value of the `Host` header field, unless the headers have one.
   package func text(host: String) -> String {
     var lines = ["\(method) \(target) HTTP/1.1"]

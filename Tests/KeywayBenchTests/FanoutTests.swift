@@ -109,10 +109,13 @@ struct FanoutTests {
   @Test("a publication is as long as it was asked to be, and a message of the scanner")
   func publication() throws {
     let request = WireRequest.setting("/v1/objects/Note/1/text", WireRequest.message(77, sizeBytes: 100))
-    let text = request.text(host: try SocketAddress(server: "http://127.0.0.1:8080").hostField)
+    var address = try SocketAddress(server: "http://127.0.0.1:8080")
+    let text = request.text(to: address)
     #expect(text.hasPrefix("PUT /v1/objects/Note/1/text HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n"))
     #expect(text.contains("\r\nContent-Length: 102\r\n\r\n\"@@"))
     #expect(text.split(separator: "\r\n\r\n").last?.utf8.count == 102)
     #expect(Self.scan([Array(text.utf8)[...]]) == [77])
+    address.token = "abc"
+    #expect(request.text(to: address).contains("\r\nAuthorization: Bearer abc\r\n"))
   }
 }

@@ -59,7 +59,7 @@ struct WritePeer: Hashable, Sendable {
   }
 
   private func numbered(_ request: WireRequest) -> NumberedRequest {
-    NumberedRequest(request.text(host: address.hostField))
+    NumberedRequest(request.text(to: address))
   }
 
   private static func objectPath(_ key: Int) -> String { "/v1/objects/Note/durable-\(key)" }

@@ -52,7 +52,7 @@ struct BenchFanoutCommand: ParsableCommand {
   }
 
   func run() throws {
-    let address = try SocketAddress(server: client.address)
+    let address = try client.socketAddress
     try makeObject(address)
     var run = try FanoutRun(self, address)
     try report.show(try run.run())

@@ -57,6 +57,6 @@ struct BenchLeasesCommand: ParsableCommand {
   }
 
   func run() throws {
-    try report.show(try LeasesRun(self, try SocketAddress(server: client.address)).run())
+    try report.show(try LeasesRun(self, try client.socketAddress).run())
   }
 }

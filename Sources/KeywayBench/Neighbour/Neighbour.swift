@@ -75,7 +75,7 @@ final class Neighbour: Sendable {
   /// Opens a stream and keeps it, of which only the head is read.
   func holdStream(_ target: String, receiveBufferBytes: Int32? = 4_096) {
     let request = WireRequest("GET", target, ["Accept": "text/event-stream"])
-    hold(Array(request.text(host: address.hostField).utf8), answers: true, receiveBufferBytes: receiveBufferBytes)
+    hold(Array(request.text(to: address).utf8), answers: true, receiveBufferBytes: receiveBufferBytes)
   }
 
   /// How many sockets are kept open.

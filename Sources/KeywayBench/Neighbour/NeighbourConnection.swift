@@ -9,13 +9,13 @@ final class NeighbourConnection {
   private static let sendBufferBytes: Int32 = 65_536
 
   private let socket: WireSocket
-  private let hostField: String
+  private let address: SocketAddress
 
   init(_ address: SocketAddress, receiveBufferBytes: Int32? = nil) throws {
     socket = try WireSocket(address, receiveBufferBytes: receiveBufferBytes)
     var size = Self.sendBufferBytes
     setsockopt(socket.descriptor, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size))
-    hostField = address.hostField
+    self.address = address
   }
 
   /// Sends bytes.
@@ -27,7 +27,7 @@ final class NeighbourConnection {
   func exchange(_ request: WireRequest, before deadline: Deadline, isOver: () -> Bool) throws -> Int {
     var request = request
     request.headers["Connection"] = "close"
-    try send(Array(request.text(host: hostField).utf8), before: deadline)
+    try send(Array(request.text(to: address).utf8), before: deadline)
     let status = try status(before: deadline, isOver: isOver)
     while try !receive(before: deadline, isOver).isEmpty {}
     return status

@@ -94,7 +94,7 @@ struct BenchReconnectCommand: ParsableCommand {
 
   func run() throws {
     guard let signal = cut.signal else {
-      var run = try ReconnectRun(self, try SocketAddress(server: client.address))
+      var run = try ReconnectRun(self, try client.socketAddress)
       return try report.show(try run.run(restart: nil))
     }
     let server = try KeywayServer(

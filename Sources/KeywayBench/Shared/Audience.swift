@@ -146,7 +146,7 @@ struct Audience: ~Copyable {
         throw LoopbackError("connect to \(address.hostField): \(String(cString: strerror(code)))")
       }
       let request = WireRequest.subscription(seats[index].target, after: subscribers[index].ids?.last ?? [])
-      let bytes = Array(request.text(host: address.hostField).utf8)
+      let bytes = Array(request.text(to: address).utf8)
       // So few bytes always fit into an empty socket buffer.
       let count = bytes.withUnsafeBytes {
         send(descriptors[index], $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))

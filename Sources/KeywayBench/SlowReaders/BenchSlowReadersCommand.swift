@@ -58,7 +58,7 @@ struct BenchSlowReadersCommand: ParsableCommand {
   }
 
   func run() throws {
-    var run = try SlowReadersRun(self, try SocketAddress(server: client.address))
+    var run = try SlowReadersRun(self, try client.socketAddress)
     try report.show(try run.run())
   }
 

@@ -77,7 +77,7 @@ struct BenchSpreadCommand: ParsableCommand {
   }
 
   func run() throws {
-    var run = try SpreadRun(self, try SocketAddress(server: client.address))
+    var run = try SpreadRun(self, try client.socketAddress)
     try report.show(try run.run())
   }
 

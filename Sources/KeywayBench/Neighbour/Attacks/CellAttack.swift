@@ -19,7 +19,7 @@ struct CellAttack: Attack {
       neighbour.send(.setting("/v1/objects/Big/1/text", Self.text))
     } else {
       let request = WireRequest("POST", "/v1/streams", ["Accept": "text/event-stream"], body: Self.cells)
-      neighbour.hold(Array(request.text(host: neighbour.address.hostField).utf8), answers: true)
+      neighbour.hold(Array(request.text(to: neighbour.address).utf8), answers: true)
     }
   }
 }

@@ -9,6 +9,6 @@ struct UnreadAttack: Attack {
   func step(_ neighbour: Neighbour, _ random: inout SplitMix64) {
     let request = WireRequest("GET", "/v1/objects/Big/1")
     neighbour.hold(
-      Array(request.text(host: neighbour.address.hostField).utf8), answers: false, receiveBufferBytes: 4_096)
+      Array(request.text(to: neighbour.address).utf8), answers: false, receiveBufferBytes: 4_096)
   }
 }

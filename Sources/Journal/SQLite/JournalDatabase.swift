@@ -79,6 +79,8 @@ struct JournalDatabase: Sendable {
             subject BLOB PRIMARY KEY, milliseconds INTEGER NOT NULL, digest INTEGER NOT NULL) WITHOUT ROWID;
           """)
     }
+    // Earlier versions cannot read them.
+    migrator.registerMigration("3: two revisions of an object in snapshots") { _ in }
     return migrator
   }
 

@@ -134,8 +134,8 @@ package final class AccessRule: Sendable {
     for identity: ExpressionValue, _ reference: Reference, _ record: ObjectRecord, in reader: some ObjectReader,
     before: (record: ObjectRecord, reader: any ObjectReader)? = nil
   ) -> Bool {
-    let object = ModelObject(reference, record, EvaluationPass(reader: reader, latest: 0))
-    let former = before.map { ModelObject(reference, $0.record, EvaluationPass(reader: $0.reader, latest: 0)) }
+    let object = ModelObject(reference, record, EvaluationPass(reader: reader))
+    let former = before.map { ModelObject(reference, $0.record, EvaluationPass(reader: $0.reader)) }
     let work = reader.work
     var budget = work?.budget(within: limits) ?? EvaluationBudget(limits)
     let granted = budget.remainingCost

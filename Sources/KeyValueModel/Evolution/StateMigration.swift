@@ -90,7 +90,7 @@ struct StateMigration {
 
   /// Counts an object for a step that changes it after it has been rebuilt.
   mutating func touch(_ object: Reference, by step: Int?) {
-    records[object]?.revision = revision
+    records[object]?.noteSetting(by: revision)
     guard let step, touched[step, default: []].insert(object).inserted else { return }
     report.steps[step].objects += 1
   }

@@ -9,20 +9,20 @@ final class EvaluationPass: @unchecked Sendable {
   let reader: any ObjectReader
   /// Whether the reader leaves out what someone may not read.
   private let isGuarded: Bool
-  private(set) var latest: Revision
+  private(set) var latest: LatestRevision
   /// How many elements and members of values were converted that have not been paid for.
   private var unpaidConversions = 0
 
-  init(reader: any ObjectReader, latest: Revision) {
+  init(reader: any ObjectReader, latest: Revision = 0) {
     self.reader = reader
     isGuarded = reader.unguarded != nil
-    self.latest = latest
+    self.latest = .ofComputedKey(latest)
   }
 
   /// The object of this name, noted as read.
   func record(_ reference: Reference) -> ObjectRecord? {
     let record = reader.record(reference)
-    if let record { latest = max(latest, record.revision) }
+    if let record { latest.note(record) }
     return record
   }
 
@@ -41,8 +41,8 @@ final class EvaluationPass: @unchecked Sendable {
     // Naming a hidden key is refused; one of an object whose entity is only known now has no value.
     if isGuarded, reader.hides(key, of: record.entity) { return .null }
     if isGuarded, case .computed = definition.kind, let unguarded = reader.unguarded {
-      let pass = EvaluationPass(reader: unguarded, latest: latest)
-      defer { latest = max(latest, pass.latest) }
+      let pass = EvaluationPass(reader: unguarded)
+      defer { latest.note(pass.latest.revision) }
       return guarded(try pass.value(ofKey: key, of: record, reference, budget: &budget))
     }
     if case .computed(let computed) = definition.kind, case .expression(let expression)? = computed.formula {
@@ -80,14 +80,15 @@ final class EvaluationPass: @unchecked Sendable {
     let evaluation = ReadingWork.Evaluation(expression: ObjectIdentifier(expression), object: reference)
     if let known = work.known(evaluation) {
       work.spend()
-      latest = max(latest, known.latest)
+      latest.note(known.latest)
       return known.result
     }
     let outer = latest
-    latest = record.revision
+    latest = latest.anew
+    latest.note(record)
     let result = expression.evaluate(reference, record, self, budget: &budget)
-    work.remember(result, latest: latest, for: evaluation)
-    latest = max(latest, outer)
+    work.remember(result, latest: latest.revision, for: evaluation)
+    latest.note(outer.revision)
     return result
   }
 
@@ -102,17 +103,18 @@ final class EvaluationPass: @unchecked Sendable {
   ) throws(EvaluationError) -> FoldedValue {
     if let kept = reader.folded(fold, of: owner) { return kept }
     guard let work = reader.work else { return try workedOut(fold, owner, budget: &budget) }
-    let folding = ReadingWork.Folding(fold: fold, owner: owner, isGuarded: reader.unguarded != nil)
+    let folding = ReadingWork.Folding(
+      fold: fold, owner: owner, isGuarded: reader.unguarded != nil, isForComputedKey: true)
     if let known = work.known(folding) {
       work.spend()
-      latest = max(latest, known.latest)
+      latest.note(known.latest)
       return known.result
     }
     let outer = latest
-    latest = 0
-    defer { latest = max(latest, outer) }
+    latest = latest.anew
+    defer { latest.note(outer.revision) }
     let value = try workedOut(fold, owner, budget: &budget)
-    work.remember(value, latest: latest, for: folding)
+    work.remember(value, latest: latest.revision, for: folding)
     return value
   }
 

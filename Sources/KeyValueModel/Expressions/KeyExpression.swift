@@ -106,10 +106,10 @@ package final class KeyExpression: Sendable {
   /// The value for an object; null where the expression fails. `latest` grows to the last revision of what was read.
   func value(
     of reference: Reference, _ record: ObjectRecord, as declared: AttributeType?, in reader: any ObjectReader,
-    latest: inout Revision
+    latest: inout LatestRevision
   ) -> Value {
-    let pass = EvaluationPass(reader: reader, latest: latest)
-    defer { latest = pass.latest }
+    let pass = EvaluationPass(reader: reader)
+    defer { latest.note(pass.latest.revision) }
     let work = reader.work
     var budget = work?.budget(within: limits) ?? EvaluationBudget(limits)
     let granted = budget.remainingCost

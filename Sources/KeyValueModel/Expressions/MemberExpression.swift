@@ -40,10 +40,10 @@ final class MemberExpression: Hashable, Sendable {
 
   /// What a member adds. Its cost is its own: a member costs the same whatever the others do.
   func contribution(
-    of member: Value, in reader: any ObjectReader, latest: inout Revision
+    of member: Value, in reader: any ObjectReader, latest: inout LatestRevision
   ) -> RunningFold.Contribution {
-    let pass = EvaluationPass(reader: reader, latest: latest)
-    defer { latest = pass.latest }
+    let pass = EvaluationPass(reader: reader)
+    defer { latest.note(pass.latest.revision) }
     var budget = EvaluationBudget(limits)
     return contribution(of: member, pass, budget: &budget)
   }

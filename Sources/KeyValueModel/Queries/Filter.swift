@@ -88,7 +88,7 @@ package struct Filter: Sendable {
   private func result(
     for reference: Reference, _ record: ObjectRecord, in reader: some ObjectReader, budget: inout EvaluationBudget
   ) -> Result<ExpressionValue, EvaluationError> {
-    expression.evaluate(reference, record, EvaluationPass(reader: reader, latest: 0), budget: &budget)
+    expression.evaluate(reference, record, EvaluationPass(reader: reader), budget: &budget)
   }
 }
 

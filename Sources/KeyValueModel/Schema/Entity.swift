@@ -28,6 +28,8 @@ public final class Entity: Sendable {
   let emptyValues: [Value]
   /// Whether any key is computed.
   let hasComputedKeys: Bool
+  /// How a record knows when a key was set that computed keys of other objects read.
+  let farKeeping: FarKeeping
   /// The keys once more, laid out for reading.
   let layout: RecordLayout
   /// Who may do what with its objects.
@@ -36,7 +38,7 @@ public final class Entity: Sendable {
 
   init(
     name: String, index: Int, parent: String?, lineage: Set<String>, keys: [Key], display: [ModelKeyPath],
-    keyPaths: [ModelKeyPath?] = [], rules: AccessRules = AccessRules()
+    keyPaths: [ModelKeyPath?] = [], rules: AccessRules = AccessRules(), farKeys: Set<Int> = []
   ) {
     self.name = name
     self.index = index
@@ -48,7 +50,8 @@ public final class Entity: Sendable {
     self.rules = rules
     emptyValues = keys.compactMap { $0.storage == nil ? nil : $0.emptyValue }
     storageCount = emptyValues.count
-    layout = RecordLayout(keys: keys)
+    layout = RecordLayout(keys: keys, farKeys: farKeys)
+    farKeeping = FarKeeping(farCount: farKeys.count, of: storageCount)
     hasComputedKeys = storageCount < keys.count
     referenceStorage = keys.compactMap { $0.relationship.map { $0.inverse == nil } ?? false ? $0.storage : nil }
     indexedKeys = keys.indices.compactMap { key in
@@ -76,5 +79,19 @@ public final class Entity: Sendable {
   /// Whether objects of this entity may stand where `entity` is wanted: it is that entity or extends it.
   public func isKind(of entity: String) -> Bool {
     lineage.contains(entity)
+  }
+}
+
+/// How a record knows when a key was set that computed keys of other objects read: as many are, all, some or none.
+enum FarKeeping: Sendable {
+  /// By its revision: all are.
+  case revision
+  /// By a revision besides: some are.
+  case apart
+  /// By the revision that made it: none is, and others read no more than whether the object is there.
+  case creation
+
+  init(farCount: Int, of storedCount: Int) {
+    self = farCount == 0 ? .creation : farCount == storedCount ? .revision : .apart
   }
 }

@@ -19,6 +19,8 @@ final class RecordLayout: Sendable {
     let type: AttributeType?
     /// Whether it is an attribute that takes every value of its type.
     let isUnconstrained: Bool
+    /// Whether computed keys of other objects read it.
+    let isReadFromAfar: Bool
 
     /// The value as the attribute keeps it, where setting the key to it asks no more than whether it may be null: it is
     /// of the type, or a whole number for one that keeps doubles. Nil says nothing.
@@ -37,11 +39,12 @@ final class RecordLayout: Sendable {
   let paths: [Int]
   let names: [UInt8]
 
-  init(keys: [Key]) {
+  /// The keys of an entity, of which those with the indexes in `farKeys` are read by computed keys of other objects.
+  init(keys: [Key], farKeys: Set<Int>) {
     var columns: [Column] = []
     var paths: [Int] = []
     var names: [UInt8] = []
-    for key in keys {
+    for (index, key) in keys.enumerated() {
       let (pathStart, nameStart) = (paths.count, names.count)
       if case .computed(let computed) = key.kind, case .path(let path)? = computed.formula, path.operation == nil,
         computed.conversion == nil
@@ -53,8 +56,8 @@ final class RecordLayout: Sendable {
         Column(
           storage: Int32(key.storage ?? -1), pathStart: Int32(pathStart), pathEnd: Int32(paths.count),
           nameStart: Int32(nameStart), nameEnd: Int32(names.count), isOptional: key.isOptional,
-          notifying: key.notifying, type: key.attribute?.type, isUnconstrained: key.attribute?.isUnconstrained ?? false)
-      )
+          notifying: key.notifying, type: key.attribute?.type, isUnconstrained: key.attribute?.isUnconstrained ?? false,
+          isReadFromAfar: farKeys.contains(index)))
     }
     self.columns = columns
     self.paths = paths

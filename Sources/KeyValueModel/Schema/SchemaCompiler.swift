@@ -28,7 +28,7 @@ struct SchemaCompiler {
     checkCycles(schema)
     guard problems.isEmpty else { return schema }
     let rules = rules(access, in: schema)
-    schema = Schema(entities: entities(display: true, resolvedIn: schema, rules))
+    schema = Schema(entities: entities(display: true, resolvedIn: schema, rules, FarKeys(of: schema)))
     return schema
   }
 
@@ -39,7 +39,7 @@ struct SchemaCompiler {
   }
 
   mutating func entities(
-    display: Bool, resolvedIn schema: Schema? = nil, _ rules: [AccessRules] = []
+    display: Bool, resolvedIn schema: Schema? = nil, _ rules: [AccessRules] = [], _ farKeys: FarKeys = FarKeys()
   ) -> [Entity] {
     drafts.enumerated().map { index, draft in
       var paths: [ModelKeyPath] = []
@@ -52,7 +52,7 @@ struct SchemaCompiler {
       return Entity(
         name: draft.declaration.name.content, index: index, parent: draft.parent, lineage: Set(draft.lineage),
         keys: draft.keys, display: paths, keyPaths: keyPaths,
-        rules: index < rules.count ? rules[index] : AccessRules())
+        rules: index < rules.count ? rules[index] : AccessRules(), farKeys: farKeys.ofEntity[index] ?? [])
     }
   }
 

@@ -8,7 +8,7 @@ extension ObjectReader {
   public func appendJSON(
     of reference: Reference, _ record: ObjectRecord, to bytes: inout [UInt8], upTo limit: Int = .max
   ) -> Revision {
-    var latest = record.revision
+    var latest = LatestRevision(record.revision)
     bytes.append(contentsOf: "{\"@ref\":\"".utf8)
     bytes.append(contentsOf: reference.text.utf8)
     bytes.append(contentsOf: "\",\"@revision\":".utf8)
@@ -22,9 +22,9 @@ extension ObjectReader {
       } else {
         value(of: record, reference, key: key, latest: &latest).appendJSON(to: &bytes, upTo: limit)
       }
-      if bytes.count > limit { return latest }
+      if bytes.count > limit { return latest.revision }
     }
     bytes.append(UInt8(ascii: "}"))
-    return latest
+    return latest.revision
   }
 }

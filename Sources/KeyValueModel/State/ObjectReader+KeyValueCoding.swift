@@ -3,13 +3,13 @@ extension ObjectReader {
   /// The value for a key path. A null or a deleted object on the way makes it null; behind a collection it is the array
   /// of the members' values.
   public func value(of reference: Reference, at path: ModelKeyPath) -> Value {
-    var latest: Revision = 0
+    var latest = LatestRevision()
     return value(of: reference, at: path, latest: &latest)
   }
 
   /// The value at the end of a path of key indexes.
   public func value(of reference: Reference, at keys: some Collection<Int>) -> Value {
-    var latest: Revision = 0
+    var latest = LatestRevision()
     return value(of: reference, at: ArraySlice(keys), latest: &latest)
   }
 
@@ -20,39 +20,39 @@ extension ObjectReader {
 
   /// The value of one key of an object.
   public func value(of record: ObjectRecord, _ reference: Reference, key: Int) -> Value {
-    var latest: Revision = 0
+    var latest = LatestRevision()
     return value(of: record, reference, key: key, latest: &latest)
   }
 
   /// The value for a key path, and the last revision of any object that it was read from.
   package func reading(_ reference: Reference, at path: ModelKeyPath) -> (value: Value, latest: Revision) {
-    var latest: Revision = 0
+    var latest = LatestRevision()
     let value = self.value(of: reference, at: path, latest: &latest)
-    return (value, latest)
+    return (value, latest.revision)
   }
 
   /// The last revision that changed an object along `path`, the first one included: the `ETag` of a key path.
   public func revision(of reference: Reference, along path: ModelKeyPath) -> Revision {
-    var latest: Revision = 0
+    var latest = LatestRevision()
     _ = value(of: reference, at: path, latest: &latest)
-    return latest
+    return latest.revision
   }
 
   /// The last revision that changed an object or what its computed keys read: the `ETag` of an object.
   public func revision(of reference: Reference) -> Revision {
     guard let record = record(reference) else { return 0 }
-    var latest = record.revision
-    guard record.entity.hasComputedKeys else { return latest }
+    guard record.entity.hasComputedKeys else { return record.revision }
+    var latest = LatestRevision(record.revision)
     for (key, column) in record.entity.layout.columns.enumerated() where column.storage < 0 {
       _ = value(of: record, reference, key: key, latest: &latest)
     }
-    return latest
+    return latest.revision
   }
 
   // MARK: Paths
 
   /// `latest` grows to the last revision of any object that was read.
-  func value(of reference: Reference, at path: ModelKeyPath, latest: inout Revision) -> Value {
+  func value(of reference: Reference, at path: ModelKeyPath, latest: inout LatestRevision) -> Value {
     guard let operation = path.operation else { return value(of: reference, at: path.keys[...], latest: &latest) }
     guard let key = path.keys.last else { return .null }
     guard let fold = CollectionFold(operation, ofKey: key) else {
@@ -73,7 +73,7 @@ extension ObjectReader {
   }
 
   /// Not for any collection of keys: this is a hot path, and what is generic is slower in readers of other modules.
-  func value(of reference: Reference, at keys: ArraySlice<Int>, latest: inout Revision) -> Value {
+  func value(of reference: Reference, at keys: ArraySlice<Int>, latest: inout LatestRevision) -> Value {
     var current = reference
     var value = Value.null
     var isFirst = true
@@ -89,7 +89,7 @@ extension ObjectReader {
       }
       isFirst = false
       guard let record = record(current) else { return .null }
-      latest = max(latest, record.revision)
+      latest.note(record)
       value = self.value(of: record, current, key: keys[index], latest: &latest)
       keys.formIndex(after: &index)
     }
@@ -97,35 +97,38 @@ extension ObjectReader {
   }
 
   /// The object whose key the last of `keys` is; nil where the path ends before it.
-  private func owner(of keys: [Int], from reference: Reference, latest: inout Revision) -> Reference? {
+  private func owner(of keys: [Int], from reference: Reference, latest: inout LatestRevision) -> Reference? {
     guard keys.count > 1 else { return reference }
     guard case .reference(let owner) = value(of: reference, at: keys.dropLast(), latest: &latest) else { return nil }
     return owner
   }
 
-  func value(of record: ObjectRecord, _ reference: Reference, key: Int, latest: inout Revision) -> Value {
+  func value(of record: ObjectRecord, _ reference: Reference, key: Int, latest: inout LatestRevision) -> Value {
     let column = record.entity.layout.columns[key]
     if column.storage >= 0 { return record.values[Int(column.storage)] }
     if let unguarded { return unguarded.value(of: record, reference, key: key, latest: &latest) }
     // A list that is made member by member, and that the objects of an answer may have in common.
     guard let work, record.entity.keys[key].valueType?.element != nil else {
-      return computedValue(of: record, reference, key: key, column, latest: &latest)
+      var inner = LatestRevision.ofComputedKey(latest.revision)
+      defer { latest.note(inner.revision) }
+      return computedValue(of: record, reference, key: key, column, latest: &inner)
     }
     let computation = ReadingWork.Computation(key: key, object: reference)
     if let known = work.known(computation) {
       work.spend()
-      latest = max(latest, known.latest)
+      latest.note(known.latest)
       return known.result
     }
-    var inner: Revision = 0
+    var inner = LatestRevision.ofComputedKey()
     let value = self.computedValue(of: record, reference, key: key, column, latest: &inner)
-    work.remember(value, latest: inner, for: computation)
-    latest = max(latest, inner)
+    work.remember(value, latest: inner.revision, for: computation)
+    latest.note(inner.revision)
     return value
   }
 
   private func computedValue(
-    of record: ObjectRecord, _ reference: Reference, key: Int, _ column: RecordLayout.Column, latest: inout Revision
+    of record: ObjectRecord, _ reference: Reference, key: Int, _ column: RecordLayout.Column,
+    latest: inout LatestRevision
   ) -> Value {
     if column.pathStart < column.pathEnd {
       return value(of: reference, at: record.entity.layout.path(of: column), latest: &latest)
@@ -141,7 +144,7 @@ extension ObjectReader {
   }
 
   /// The value for keys of a member of a collection; of no keys, the member itself.
-  func value(ofMember member: Value, at keys: ArraySlice<Int>, latest: inout Revision) -> Value {
+  func value(ofMember member: Value, at keys: ArraySlice<Int>, latest: inout LatestRevision) -> Value {
     guard !keys.isEmpty else { return member }
     switch member {
     case .reference(let reference): return value(of: reference, at: keys, latest: &latest)
@@ -154,7 +157,7 @@ extension ObjectReader {
   // MARK: Collections
 
   /// Operators that need no fold.
-  private func value(of operation: CollectionOperation, over collection: Value, latest: inout Revision) -> Value {
+  private func value(of operation: CollectionOperation, over collection: Value, latest: inout LatestRevision) -> Value {
     if operation.function == .count {
       if case .members(let list) = collection { return .integer(Int64(list.count)) }
       return collection.elements.map { .integer(Int64($0.count)) } ?? .null
@@ -179,29 +182,30 @@ extension ObjectReader {
   }
 
   /// What the collection of an object folds into: as the reader has it, or worked out from all members.
-  func value(of fold: CollectionFold, _ owner: Reference, latest: inout Revision) -> FoldedValue {
+  func value(of fold: CollectionFold, _ owner: Reference, latest: inout LatestRevision) -> FoldedValue {
     guard let record = record(owner) else { return .value(.null) }
     if let kept = folded(fold, of: owner) { return kept }
-    latest = max(latest, record.revision)
+    latest.note(record)
     guard let work else {
       let collection = value(of: record, owner, key: fold.key, latest: &latest)
       return value(of: fold, over: collection, latest: &latest)
     }
-    let folding = ReadingWork.Folding(fold: fold, owner: owner, isGuarded: unguarded != nil)
+    let folding = ReadingWork.Folding(
+      fold: fold, owner: owner, isGuarded: unguarded != nil, isForComputedKey: latest.isForComputedKey)
     if let known = work.known(folding) {
-      latest = max(latest, known.latest)
+      latest.note(known.latest)
       return known.result
     }
-    var inner: Revision = 0
+    var inner = latest.anew
     let collection = self.value(of: record, owner, key: fold.key, latest: &inner)
     let value = self.value(of: fold, over: collection, latest: &inner)
-    work.remember(value, latest: inner, for: folding)
-    latest = max(latest, inner)
+    work.remember(value, latest: inner.revision, for: folding)
+    latest.note(inner.revision)
     return value
   }
 
   /// Null where there is no collection: behind a null.
-  private func value(of fold: CollectionFold, over collection: Value, latest: inout Revision) -> FoldedValue {
+  private func value(of fold: CollectionFold, over collection: Value, latest: inout LatestRevision) -> FoldedValue {
     var running = RunningFold(fold)
     work?.spend(collection.elementCount)
     switch collection {
@@ -216,12 +220,12 @@ extension ObjectReader {
 
   /// What a member adds to a fold of its collection.
   package func contribution(of member: Value, to fold: CollectionFold) -> RunningFold.Contribution {
-    var latest: Revision = 0
+    var latest = LatestRevision()
     return contribution(of: member, to: fold, latest: &latest)
   }
 
   private func contribution(
-    of member: Value, to fold: CollectionFold, latest: inout Revision
+    of member: Value, to fold: CollectionFold, latest: inout LatestRevision
   ) -> RunningFold.Contribution {
     switch fold.element {
     case .keys(let keys): .value(value(ofMember: member, at: keys[...], latest: &latest))

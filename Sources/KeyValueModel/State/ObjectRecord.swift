@@ -10,16 +10,17 @@ public typealias Revision = UInt64
 public struct ObjectRecord: @unchecked Sendable {
   private var storage: RecordStorage
 
-  /// An object as it stood. `values` has one for each stored key, in the order of `Key.storage`.
+  /// An object as it stood. `values` has one for each stored key, in the order of `Key.storage`; without
+  /// `farRevision`, any of these may have been read from afar.
   package init(
     _ reference: Reference, entity: Entity, revision: Revision, createdAt: Revision, values: [Value],
-    lease: Lease? = nil
+    lease: Lease? = nil, farRevision: Revision? = nil
   ) {
     precondition(values.count == entity.storageCount)
     let textBytes = values.reduce(0) { $0 + $1.textBytes }
     let header = RecordHeader(
       reference, entity: entity, revision: revision, createdAt: createdAt, textBytes: textBytes, lease: lease)
-    storage = RecordStorage.make(header, values)
+    storage = RecordStorage.make(header, values, farRevision: farRevision ?? revision)
   }
 
   /// The name of the object.
@@ -32,12 +33,16 @@ public struct ObjectRecord: @unchecked Sendable {
   public var entity: Entity { storage.withHeader { $0.pointee.entity } }
 
   /// The last revision that set a stored key.
-  public internal(set) var revision: Revision {
-    get { storage.withHeader { $0.pointee.revision } }
-    set {
-      makeUnique()
-      storage.withHeader { $0.pointee.revision = newValue }
-    }
+  public var revision: Revision { storage.withHeader { $0.pointee.revision } }
+
+  /// The last revision that set a stored key that computed keys of other objects read.
+  package var farRevision: Revision { storage.farRevision }
+
+  /// Notes that a revision set a stored key, which computed keys of other objects may read.
+  mutating func noteSetting(by revision: Revision, isReadFromAfar: Bool = true) {
+    makeUnique()
+    storage.withHeader { $0.pointee.revision = revision }
+    if isReadFromAfar { storage.farRevision = revision }
   }
 
   /// The revision that made the object.
@@ -73,14 +78,15 @@ public struct ObjectRecord: @unchecked Sendable {
     set(value, at: index, growth: value.textBytes - values[index].textBytes)
   }
 
-  /// The same object with another value of a stored key, set by `revision`.
-  func setting(_ value: Value, at index: Int, growth: Int, revision: Revision) -> ObjectRecord {
+  /// The same object with another value of the stored key of a column, set by `revision`.
+  func setting(_ value: Value, of column: RecordLayout.Column, growth: Int, revision: Revision) -> ObjectRecord {
     var record = self
-    record.storage = storage.copy(with: value, at: index)
+    record.storage = storage.copy(with: value, at: Int(column.storage))
     record.storage.withHeader { header in
       header.pointee.textBytes += growth
       header.pointee.revision = revision
     }
+    if column.isReadFromAfar { record.storage.farRevision = revision }
     return record
   }
 

@@ -32,6 +32,8 @@ public final class ReadingWork {
     let owner: Reference
     /// Whether members that may not be read are left out.
     let isGuarded: Bool
+    /// Whether it is read for a computed key, so that other revisions count.
+    let isForComputedKey: Bool
   }
 
   /// The value of a computed key of an object.

@@ -52,14 +52,46 @@ struct RecordHeader {
 }
 
 /// The memory of an `ObjectRecord`: a header, and behind it the bytes of as many values as its entity has stored keys.
+/// Where the entity wants it, the last revision that set one of some of them stands behind these: objects of other
+/// entities do without its eight bytes.
 final class RecordStorage: ManagedBuffer<RecordHeader, UInt8> {
-  /// The memory of an object with these values.
-  static func make(_ header: RecordHeader, _ values: some Collection<Value>) -> RecordStorage {
-    let buffer = create(minimumCapacity: values.count * PackedValues.stride) { _ in header }
+  /// The memory of an object with these values; `farRevision` is kept where the entity keeps it apart.
+  static func make(
+    _ header: RecordHeader, _ values: some Collection<Value>, farRevision: Revision
+  ) -> RecordStorage {
+    let size = values.count * PackedValues.stride
+    let keepsFarRevision = header.entity.farKeeping == .apart
+    let buffer = create(minimumCapacity: size + (keepsFarRevision ? MemoryLayout<Revision>.size : 0)) { _ in header }
     buffer.withUnsafeMutablePointerToElements { bytes in
       for (index, value) in values.enumerated() { PackedValues(bytes).initialize(at: index, to: value) }
+      if keepsFarRevision { UnsafeMutableRawPointer(bytes + size).storeBytes(of: farRevision, as: Revision.self) }
     }
     return unsafeDowncast(buffer, to: RecordStorage.self)
+  }
+
+  /// The last revision that set a key that computed keys of other objects read.
+  var farRevision: Revision {
+    get {
+      withUnsafeMutablePointers { header, bytes in
+        switch header.pointee.entity.farKeeping {
+        case .creation: header.pointee.createdAt
+        case .revision: header.pointee.revision
+        case .apart: UnsafeRawPointer(Self.place(header, bytes)).loadUnaligned(as: Revision.self)
+        }
+      }
+    }
+    set {
+      withUnsafeMutablePointers { header, bytes in
+        guard header.pointee.entity.farKeeping == .apart else { return }
+        UnsafeMutableRawPointer(Self.place(header, bytes)).storeBytes(of: newValue, as: Revision.self)
+      }
+    }
+  }
+
+  private static func place(
+    _ header: UnsafeMutablePointer<RecordHeader>, _ bytes: UnsafeMutablePointer<UInt8>
+  ) -> UnsafeMutablePointer<UInt8> {
+    bytes + header.pointee.entity.storageCount * PackedValues.stride
   }
 
   deinit {
@@ -71,7 +103,9 @@ final class RecordStorage: ManagedBuffer<RecordHeader, UInt8> {
   /// The same in memory of its own.
   func copy() -> RecordStorage {
     withUnsafeMutablePointers { header, bytes in
-      Self.make(header.pointee, (0..<header.pointee.entity.storageCount).lazy.map { PackedValues(bytes)[$0] })
+      Self.make(
+        header.pointee, (0..<header.pointee.entity.storageCount).lazy.map { PackedValues(bytes)[$0] },
+        farRevision: farRevision)
     }
   }
 
@@ -80,7 +114,9 @@ final class RecordStorage: ManagedBuffer<RecordHeader, UInt8> {
     withUnsafeMutablePointers { header, bytes in
       let count = header.pointee.entity.storageCount
       precondition(index >= 0 && index < count)
-      return Self.make(header.pointee, (0..<count).lazy.map { $0 == index ? value : PackedValues(bytes)[$0] })
+      return Self.make(
+        header.pointee, (0..<count).lazy.map { $0 == index ? value : PackedValues(bytes)[$0] },
+        farRevision: farRevision)
     }
   }
 

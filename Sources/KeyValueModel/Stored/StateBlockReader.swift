@@ -61,10 +61,12 @@ struct StateBlockReader {
       throw JSONError(reason: "'\(id)' is no id", offset: start)
     }
     try parser.expect(",")
-    let revision = try parser.parseUnsigned()
+    let (revision, farRevision) = try readRevisions()
     try parser.expect(",")
     let createdAt = try parser.parseUnsigned()
-    guard createdAt <= revision else { throw parser.error("\(reference) was changed before it was made") }
+    guard createdAt <= farRevision, farRevision <= revision else {
+      throw parser.error("\(reference) was changed before it was made")
+    }
     values.removeAll(keepingCapacity: true)
     for (name, column) in keys {
       try parser.expect(",")
@@ -73,6 +75,21 @@ struct StateBlockReader {
     let lease = parser.takes(",") ? try parser.parseLease() : nil
     try parser.expect("]")
     objects.append(
-      ObjectRecord(reference, entity: entity, revision: revision, createdAt: createdAt, values: values, lease: lease))
+      ObjectRecord(
+        reference, entity: entity, revision: revision, createdAt: createdAt, values: values, lease: lease,
+        farRevision: farRevision))
+  }
+
+  /// The revision that last set a key, and the one that last set a key that is read from afar.
+  private mutating func readRevisions() throws(JSONError) -> (Revision, Revision) {
+    guard parser.takes("[") else {
+      let revision = try parser.parseUnsigned()
+      return (revision, revision)
+    }
+    let revision = try parser.parseUnsigned()
+    try parser.expect(",")
+    let farRevision = try parser.parseUnsigned()
+    try parser.expect("]")
+    return (revision, farRevision)
   }
 }

@@ -2,9 +2,10 @@
 ///
 /// A block is a JSON array with an element for each entity that it has objects of: the entity, the names of its stored
 /// keys, and for each object its id, the revision that last set a key, the revision that made it, and the values of the
-/// keys: `[["Account",["balance","owner"],[["1",12,3,100.0,"Person/7"],…]],…]`. Behind the values stands the lease of
-/// an object that has one. Objects come in the order of the
-/// schema's entities and of their references, so that the same state makes the same blocks.
+/// keys: `[["Account",["balance","owner"],[["1",12,3,100.0,"Person/7"],…]],…]`. Where it was another revision that last
+/// set a key that computed keys of other objects read, there are both: `["1",[12,9],3,…]`. Behind the values stands the
+/// lease of an object that has one. Objects come in the order of the schema's entities and of their references, so that
+/// the same state makes the same blocks.
 package struct StateEncoder: Sendable {
   private let state: ModelState
   private let blockBytes: Int
@@ -70,7 +71,15 @@ package struct StateEncoder: Sendable {
     bytes.append(contentsOf: "[\"".utf8)
     bytes.append(contentsOf: reference.idBytes)
     bytes.append(contentsOf: "\",".utf8)
-    bytes.appendDecimal(record.revision)
+    if record.farRevision < record.revision, record.entity.farKeeping == .apart {
+      bytes.append(UInt8(ascii: "["))
+      bytes.appendDecimal(record.revision)
+      bytes.appendComma()
+      bytes.appendDecimal(record.farRevision)
+      bytes.append(UInt8(ascii: "]"))
+    } else {
+      bytes.appendDecimal(record.revision)
+    }
     bytes.appendComma()
     bytes.appendDecimal(record.createdAt)
     for (column, value) in zip(columns, record.values) {

@@ -40,7 +40,7 @@ extension Model {
     guard budget.isKept, bytes <= formerBytes || old.textBytes + bytes - formerBytes <= limits.objectBytes else {
       return nil
     }
-    let new = old.setting(value, at: Int(column.storage), growth: bytes - formerBytes, revision: revision + 1)
+    let new = old.setting(value, of: column, growth: bytes - formerBytes, revision: revision + 1)
     if let inquiry, !inquiry.permits(new, insteadOf: old, of: reference, in: state) { return nil }
     revision += 1
     state.replaceAttributes(old, with: new, hash)

@@ -134,7 +134,7 @@ struct StateEditor: ~Copyable {
     budget.spend(writing: bytes, over: oldBytes)
     var record = record
     record.set(value, at: storage, growth: bytes - oldBytes)
-    record.revision = revision
+    record.noteSetting(by: revision, isReadFromAfar: column.isReadFromAfar)
     write(reference, record)
     changes.noteSetting(of: reference, key: index, isSilent: isSilent)
   }
@@ -160,7 +160,7 @@ struct StateEditor: ~Copyable {
     // Two lists are compared member by member.
     if notifying == .changed { budget.spend(TransactionBudget.steps(of: list.count)) }
     record.set(.members(list), at: storage, growth: bytes - oldBytes)
-    record.revision = revision
+    record.noteSetting(by: revision, isReadFromAfar: record.entity.layout.columns[index].isReadFromAfar)
     write(reference, record)
     if record.entity.referenceStorage.contains(storage) {
       state.updateReferrers(reference, storage: storage, removed: removed, inserted: inserted)

@@ -55,6 +55,7 @@ struct AudibleState<Base: ObjectReader>: ObjectReader {
       if let storage = record.entity.keys[key].storage { all[storage] = value }
     }
     return ObjectRecord(
-      reference, entity: record.entity, revision: record.revision, createdAt: record.createdAt, values: all)
+      reference, entity: record.entity, revision: record.revision, createdAt: record.createdAt, values: all,
+      farRevision: record.farRevision)
   }
 }

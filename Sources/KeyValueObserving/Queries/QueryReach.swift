@@ -2,12 +2,6 @@ import KeyValueModel
 
 /// Which keys of which entities can touch a query, from the schema alone.
 struct QueryReach: Sendable {
-  /// A key of the objects of one entity, subclasses not included.
-  struct EntityKey: Hashable, Sendable {
-    let entity: Int
-    let key: Int
-  }
-
   /// What is read of the objects that may be rows, for each of the entities that they may be of.
   struct Own: Sendable {
     let tree: KeyTree
@@ -20,7 +14,7 @@ struct QueryReach: Sendable {
   /// By the index of the entity.
   private(set) var own: [Int: Own] = [:]
   /// The keys of objects that rows are read through.
-  private(set) var far: Set<EntityKey> = []
+  private(set) var far = FarKeys()
 
   init(of query: Query, in schema: Schema) {
     for entity in schema.family(of: query.entity) {
@@ -48,27 +42,7 @@ struct QueryReach: Sendable {
       }
       guard !branch.behind.isEmpty else { continue }
       own.isFar = true
-      collectFar(branch, behind: key, schema)
-    }
-  }
-
-  private mutating func collectFar(_ branch: KeyTree.Branch, behind key: Key, _ schema: Schema) {
-    guard let destination = schema.destination(of: key) else { return }
-    for entity in schema.family(of: destination) {
-      collectFar(branch.behind, of: entity, schema)
-      if branch.isGuarded { collectFar(entity.rules.reads, of: entity, schema) }
-    }
-  }
-
-  private mutating func collectFar(_ tree: KeyTree, of entity: Entity, _ schema: Schema) {
-    for branch in tree.branches {
-      let key = entity.keys[branch.key]
-      if case .computed(let computed) = key.kind {
-        for inner in [computed.reads] + computed.inheritedReads { collectFar(inner, of: entity, schema) }
-      } else {
-        far.insert(EntityKey(entity: entity.index, key: branch.key))
-      }
-      if !branch.behind.isEmpty { collectFar(branch, behind: key, schema) }
+      far.insert(behind: branch, key: key, schema)
     }
   }
 }

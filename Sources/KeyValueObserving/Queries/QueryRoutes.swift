@@ -41,12 +41,22 @@ struct QueryRoutes {
     var isEmpty: Bool { demanding.isEmpty && bounded.isEmpty && undemanding.isEmpty }
   }
 
+  /// A key of the objects of one entity, subclasses not included.
+  private struct EntityKey: Hashable {
+    let entity: Int
+    let key: Int
+  }
+
   private var tables: [Int: Table] = [:]
   /// The queries that read objects other than their rows.
-  private var far: [QueryReach.EntityKey: Set<Int>] = [:]
+  private var far: [EntityKey: Set<Int>] = [:]
 
   /// How many entities and keys lead to some query. For tests.
   var count: Int { tables.count + far.count }
+
+  private static func farKeys(of reach: QueryReach) -> [EntityKey] {
+    reach.far.ofEntity.flatMap { entity, keys in keys.map { EntityKey(entity: entity, key: $0) } }
+  }
 
   private static func way(to query: Query) -> Way {
     if let (key, value) = query.equalities.first { return .demand(Demand(key: key, value: value)) }
@@ -55,7 +65,7 @@ struct QueryRoutes {
   }
 
   mutating func add(_ number: Int, _ query: Query, _ reach: QueryReach) {
-    for key in reach.far { far[key, default: []].insert(number) }
+    for key in Self.farKeys(of: reach) { far[key, default: []].insert(number) }
     for (entity, own) in reach.own {
       var table = tables.removeValue(forKey: entity) ?? Table()
       switch Self.way(to: query) {
@@ -75,7 +85,7 @@ struct QueryRoutes {
   }
 
   mutating func remove(_ number: Int, _ query: Query, _ reach: QueryReach) {
-    for key in reach.far { far.remove(number, from: key) }
+    for key in Self.farKeys(of: reach) { far.remove(number, from: key) }
     for (entity, own) in reach.own {
       guard var table = tables.removeValue(forKey: entity) else { continue }
       switch Self.way(to: query) {
@@ -129,6 +139,6 @@ struct QueryRoutes {
 
   /// The queries that may read a key of an object that is no row of theirs.
   func queries(throughKey key: Int, of entity: Entity) -> Set<Int> {
-    far[QueryReach.EntityKey(entity: entity.index, key: key)] ?? []
+    far[EntityKey(entity: entity.index, key: key)] ?? []
   }
 }

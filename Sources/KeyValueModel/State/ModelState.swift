@@ -92,7 +92,7 @@ public struct ModelState: ObjectReader, Sendable {
 
   /// The references of an entity's objects, those of its subclasses included, in order.
   public func references(of entity: Entity) -> [Reference] {
-    schema.family(of: entity).flatMap { extents[$0.index].objects.references }.sorted()
+    inOrder(schema.family(of: entity)) { $0.objects.references }
   }
 
   /// The same in no order. O(n).
@@ -107,7 +107,13 @@ public struct ModelState: ObjectReader, Sendable {
   /// order; nil where the key is not indexed.
   public func references(of entity: Entity, whereKey key: Int, is value: Value) -> [Reference]? {
     guard let position = entity.indexedKeys.firstIndex(where: { $0.key == key }) else { return nil }
-    return schema.family(of: entity).flatMap { extents[$0.index].indexes[position].references(of: value) }.sorted()
+    return inOrder(schema.family(of: entity)) { $0.indexes[position].references(of: value) }
+  }
+
+  /// References of some entities, in order. The slash behind an entity's name precedes all that a name has.
+  private func inOrder(_ entities: [Entity], _ references: (Extent) -> [Reference]) -> [Reference] {
+    let entities = entities.count > 1 ? entities.sorted { $0.name.byteOrdering(to: $1.name) == .ascending } : entities
+    return entities.flatMap { references(extents[$0.index]).sortedWithinEntity() }
   }
 
   /// The relationships without an inverse that name `target`, in order.

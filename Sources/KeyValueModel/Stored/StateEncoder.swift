@@ -41,7 +41,7 @@ package struct StateEncoder: Sendable {
       if isEntityBegun { entity += 1 }
       guard entity < state.schema.entities.count else { return false }
       isEntityBegun = true
-      references = state.ownReferences(of: state.schema.entities[entity]).sorted()[...]
+      references = state.ownReferences(of: state.schema.entities[entity]).sortedWithinEntity()[...]
     }
     return true
   }

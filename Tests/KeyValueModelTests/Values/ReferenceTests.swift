@@ -1,4 +1,5 @@
 import Notation
+import Seeding
 import Testing
 
 @testable import KeyValueModel
@@ -51,5 +52,38 @@ struct ReferenceTests {
     ])
   func noDates(text: String) {
     #expect(!RFC3339.isDate(text))
+  }
+
+  @Test("Many are sorted as any two of them compare")
+  func sorting() throws {
+    var random = SplitMix64(seed: seed)
+    for _ in 0..<200 {
+      let letters = Array(["ab", "a.-~", "0123456789"].randomElement(using: &random) ?? "a")
+      let references = (0..<Int.random(in: 0..<60, using: &random)).compactMap { _ in
+        let length = Int.random(in: 1...(random.chance(30) ? 20 : 9), using: &random)
+        let beginning = random.chance(30) ? "abababababababab" : ""
+        return Reference(
+          entity: "Item", id: beginning + String((0..<length).compactMap { _ in letters.randomElement(using: &random) })
+        )
+      }
+      #expect(references.sortedWithinEntity() == references.sorted(), "seed \(seed)")
+    }
+  }
+
+  @Test("Those of an entity come in order, its subclasses' among them")
+  func family() throws {
+    var fixture = try Fixture(
+      """
+      entities:
+        B: { keys: { x: { type: integer, indexed: true } } }
+        BA: { extends: B }
+        A: { extends: BA }
+        B_: { extends: B }
+      """)
+    for name in ["B_/1", "BA/2", "BA/10", "B/z", "A/9", "B/a", "BA/1"] { try fixture.create(name, #"{"x":1}"#) }
+    let (state, entity) = (fixture.model.state, fixture.model.schema.entities[0])
+    #expect(state.references(of: entity) == state.unorderedReferences(of: entity).sorted())
+    #expect(state.references(of: entity).map(\.text) == ["A/9", "B/a", "B/z", "BA/1", "BA/10", "BA/2", "B_/1"])
+    #expect(state.references(of: entity, whereKey: 0, is: .integer(1)) == state.references(of: entity))
   }
 }

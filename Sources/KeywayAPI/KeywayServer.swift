@@ -180,12 +180,16 @@ package final class KeywayServer: Sendable {
     node.begin(store)
   }
 
-  /// Has the nodes that follow this one told of revocations at once, and has it follow another where that is planned.
+  /// Has the nodes that follow this one told of revocations at once, snapshots keep the responses that are remembered,
+  /// and this one follow another where that is planned.
   private static func connect(
     _ node: Node, _ plan: Following.Plan?, _ store: Store, _ revocations: Revocations, _ conditions: ConditionLog,
     _ api: RequestRouter
   ) {
     revocations.onChange { [node] in node.pollers.endAll() }
+    store.keepAttachments { [idempotency = api.idempotency, epoch = store.epoch] revision in
+      idempotency.kept(upTo: Cursor(epoch: epoch, revision: revision), at: Identifiers.epochMilliseconds)
+    }
     guard let plan else { return }
     node.follow(plan, store, revocations, conditions) { [api] attachments in
       api.restore(attachments, at: Identifiers.epochMilliseconds)

@@ -11,7 +11,7 @@ import Tokens
 final class RequestRouter: RequestHandler, Sendable {
   private let store: Store
   private let node: Node
-  private let idempotency: IdempotencyStore
+  let idempotency: IdempotencyStore
   private let hosts: HostNames
   private let access: AccessControl
   private let origins: Origins

@@ -107,7 +107,7 @@ final class JournalKeeper: Sendable {
         _ = try journal.records(after: snapshot.revision - 1, limit: 1, bytes: 1, waiting: Self.patience)
       }
       if !journal.isVolatile {
-        var encoder = StateEncoder(snapshot.state)
+        var encoder = SnapshotEncoder(snapshot.state, keeping: store.attachments(upTo: snapshot.revision))
         try journal.writeSnapshot(at: snapshot.revision, milliseconds: store.now()) { encoder.nextBlock() }
       }
       try forget(snapshot)

@@ -31,7 +31,8 @@ package struct Recovery {
   private static let chunkBytes = 8 * 1024 * 1024
 
   /// A recovery of a journal whose records were written under `schema`. `report` is told of progress now and then,
-  /// `restore` of what was kept with the commits that are carried out again, oldest first.
+  /// `restore` of what was kept with commits, as far as the snapshot has it, and with those that are carried out again,
+  /// oldest first.
   package init(
     _ journal: any TransactionJournal, schema: Schema, limits: StoreLimits,
     report: @escaping (RecoveryProgress) -> Void = { _ in }, restore: @escaping ([StoredAttachment]) -> Void = { _ in }
@@ -137,7 +138,9 @@ package struct Recovery {
       progress.objects = decoder.count
       report(progress)
     }
+    let kept = decoder.kept
     let state = try decoder.finish()
+    if !kept.isEmpty { restore(kept) }
     progress.objects = state.count
     report(progress)
     return Model(state: state, revision: snapshot.revision)

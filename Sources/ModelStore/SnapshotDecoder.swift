@@ -12,6 +12,8 @@ package struct SnapshotDecoder {
   private let outcomes = Locked<[Outcome]>([])
   private let arrivals = DispatchSemaphore(value: 0)
   private var underWay = 0
+  /// What was kept with the commits that the snapshot stands for, oldest first.
+  package private(set) var kept: [StoredAttachment] = []
   /// How many objects have been read.
   package var count: Int { decoder.count }
 
@@ -27,6 +29,7 @@ package struct SnapshotDecoder {
 
   /// Takes a block. Throws what is wrong with one that came before: what `StateDecoder` finds in it.
   package mutating func decode(_ block: [UInt8]) throws(StoredTextError) {
+    if let attachments = try KeptBlock.attachments(of: block) { return kept += attachments }
     if underWay == Self.capacity { try addNext() }
     underWay += 1
     Self.queue.async { [schema, outcomes, arrivals] in

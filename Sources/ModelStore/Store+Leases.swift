@@ -12,7 +12,7 @@ extension Store {
   }
 
   /// After how long a node deletes what is due that another one should have deleted.
-  private static var lateMilliseconds: UInt64 { 3_000 }
+  static var lateMilliseconds: UInt64 { 3_000 }
 
   /// Ends no lease from now on.
   package func holdLeases() { leases.hold() }

@@ -64,6 +64,8 @@ package final class Store: Sendable {
   let overtaken = Atomic(0)
   /// Told what other nodes have kept with their commits; nothing before `follow`.
   let restoring = Locked<(@Sendable ([StoredAttachment]) -> Void)?>(nil)
+  /// Asked what is still of use of what was kept with commits up to a revision; nothing before `keepAttachments`.
+  private let keeping = Locked<(@Sendable (Revision) -> [StoredAttachment])?>(nil)
 
   package let limits: StoreLimits
   /// How long transactions took from being handed over to being published.
@@ -134,6 +136,15 @@ package final class Store: Sendable {
 
   /// The random word that tells this store's cursors from those of any other.
   package var epoch: String { journal.identity.epoch }
+
+  /// From now on snapshots have what `kept` says is still of use of what was kept with commits up to a revision, oldest
+  /// first: it is gone with the records otherwise. Called on a thread that may wait; must not call the store.
+  package func keepAttachments(_ kept: @escaping @Sendable (Revision) -> [StoredAttachment]) {
+    keeping.withLock { $0 = kept }
+  }
+
+  /// What is still of use of what was kept with commits up to a revision.
+  func attachments(upTo revision: Revision) -> [StoredAttachment] { keeping.withLock { $0 }?(revision) ?? [] }
 
   /// The published state. Never waits for a write or for observers being told.
   package var snapshot: Snapshot { latest.withLock { $0 } }
@@ -353,8 +364,11 @@ package final class Store: Sendable {
   /// Publishes what was recovered. There is no observer yet.
   func adopt(_ model: Model, _ history: History) {
     writing.withLock { $0.model = model }
-    // A little earlier than their clients may come back at the latest: what is late is deleted within a second.
-    leases.restore(model.state, wall: now(), grace: UInt64(max(0, limits.streamLeaseSeconds - 1)) * 1_000)
+    // A little earlier than their clients may come back at the latest: what is late is deleted within a second, and
+    // where another node is to do that, this one leaves it time to.
+    let early = 1_000 + (shared == nil ? 0 : Self.lateMilliseconds)
+    let grace = UInt64(limits.streamLeaseSeconds) * 1_000
+    leases.restore(model.state, wall: now(), grace: grace - min(grace, early))
     publication.withLock { publication in
       let snapshot = Snapshot(
         state: model.state, revision: model.revision, oldestResumable: history.oldestResumable(at: model.revision),

@@ -96,6 +96,7 @@ struct StoreOpening {
     }
     let migration = try StoreMigration(store.journal, to: store.schema, text: text, report: report)
     try migration.write(to: store.journal, milliseconds: store.now())
+    if !migration.kept.isEmpty { restore(migration.kept) }
     store.adopt(Model(state: migration.state, revision: migration.revision), History(limits: store.limits))
     startKeeping(toldAfter: migration.revision)
     return migration.remarks

@@ -8,4 +8,9 @@ package struct StoredAttachment: Hashable, Sendable {
   package let milliseconds: Int64
   /// What was kept.
   package let bytes: [UInt8]
+
+  /// What was kept with the commit of a revision, made at a time in milliseconds since 1970.
+  package init(revision: Revision, milliseconds: Int64, bytes: [UInt8]) {
+    (self.revision, self.milliseconds, self.bytes) = (revision, milliseconds, bytes)
+  }
 }

@@ -23,7 +23,7 @@ final class TestServer {
 
   init(
     schema: String = Fixture.schema, objects: [(String, String)] = Fixture.objects,
-    journal: (any TransactionJournal)? = nil, log: LogOutput? = nil,
+    journal: (any TransactionJournal)? = nil, isMigrating: Bool = false, log: LogOutput? = nil,
     _ configure: (inout KeywayServer.Configuration) -> Void = { _ in }, now: (@Sendable () -> UInt64)? = nil
   ) throws {
     var configuration = KeywayServer.Configuration()
@@ -31,13 +31,17 @@ final class TestServer {
     configure(&configuration)
     var logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     logger.logLevel = .critical
+    let schemaText = isMigrating ? schema : nil
     let schema = try Schema(yaml: schema)
     server =
       if let now {
         try KeywayServer(
-          schema: schema, configuration: configuration, logger: logger, journal: journal, log: log, now: now)
+          schema: schema, schemaText: schemaText, configuration: configuration, logger: logger, journal: journal,
+          log: log, now: now)
       } else {
-        try KeywayServer(schema: schema, configuration: configuration, logger: logger, journal: journal, log: log)
+        try KeywayServer(
+          schema: schema, schemaText: schemaText, configuration: configuration, logger: logger, journal: journal,
+          log: log)
       }
     _ = try server.recover { _ in }
     for (reference, body) in objects { try client.must("PUT", "/v1/objects/\(reference)", body: body) }

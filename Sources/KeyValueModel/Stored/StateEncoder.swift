@@ -9,16 +9,19 @@
 package struct StateEncoder: Sendable {
   private let state: ModelState
   private let blockBytes: Int
+  private let keepsFarRevisions: Bool
   /// The entity under way, by its index, and what is left of its objects.
   private var entity = 0
   private var references: ArraySlice<Reference> = []
   private var isEntityBegun = false
 
   /// A writer of the state's objects. A block ends with the object with which it reaches `blockBytes`; one with very
-  /// long values is not divided.
-  package init(_ state: ModelState, blockBytes: Int = 1 << 16) {
+  /// long values is not divided. Without `keepsFarRevisions` the blocks are what an earlier version made, to be
+  /// compared with those.
+  package init(_ state: ModelState, blockBytes: Int = 1 << 16, keepsFarRevisions: Bool = true) {
     self.state = state
     self.blockBytes = blockBytes
+    self.keepsFarRevisions = keepsFarRevisions
   }
 
   /// The next block, nil when all objects are written. O(n) in its length; the first of an entity's also sorts the
@@ -60,18 +63,18 @@ package struct StateEncoder: Sendable {
       guard let record = state.record(reference) else { continue }
       bytes.append(UInt8(ascii: isFirst ? "[" : ","))
       isFirst = false
-      Self.append(reference, record, columns, to: &bytes)
+      append(reference, record, columns, to: &bytes)
     }
     bytes.append(contentsOf: isFirst ? "[]]".utf8 : "]]".utf8)
   }
 
-  private static func append(
+  private func append(
     _ reference: Reference, _ record: ObjectRecord, _ columns: [StoredColumn], to bytes: inout [UInt8]
   ) {
     bytes.append(contentsOf: "[\"".utf8)
     bytes.append(contentsOf: reference.idBytes)
     bytes.append(contentsOf: "\",".utf8)
-    if record.farRevision < record.revision, record.entity.farKeeping == .apart {
+    if keepsFarRevisions, record.entity.farKeeping == .apart, record.farRevision < record.revision {
       bytes.append(UInt8(ascii: "["))
       bytes.appendDecimal(record.revision)
       bytes.appendComma()

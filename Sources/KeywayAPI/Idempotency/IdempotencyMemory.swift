@@ -173,6 +173,17 @@ package struct IdempotencyMemory: Sendable {
     setByteCount(of: key, to: cost)
   }
 
+  /// Every response that is remembered, with its request and the seconds since it was given, oldest first.
+  func remembered(at now: UInt64) -> [(request: IdempotentRequest, response: Response, age: UInt64)] {
+    answered.compactMap { key in
+      guard let entry = entries[key], case .answered(let response, let expiry) = entry.state, expiry > now else {
+        return nil
+      }
+      let age = limits.seconds - min(limits.seconds, expiry - now)
+      return (IdempotentRequest(key: key, fingerprint: entry.fingerprint), response, age)
+    }
+  }
+
   /// What another node has answered to the request of a key that is under way; nil where it has not.
   package func precedent(of key: IdempotencyKey, _ fingerprint: RequestFingerprint) -> Response? {
     guard let found = precedents[key], found.fingerprint == fingerprint else { return nil }

@@ -98,6 +98,20 @@ package final class IdempotencyStore: Sendable {
     }
   }
 
+  /// The responses that are remembered of commits up to one, oldest first, as they are kept with commits; `present` is
+  /// in milliseconds since 1970.
+  func kept(upTo last: Cursor, at present: Int64) -> [StoredAttachment] {
+    let remembered = contents.withLock { [now] in $0.memory.remembered(at: now()) }
+    return remembered.compactMap { request, response, age in
+      guard let cursor = response.fields[.keywayCursor].flatMap({ Cursor($0) }), cursor.epoch == last.epoch,
+        cursor.revision <= last.revision
+      else { return nil }
+      return StoredAttachment(
+        revision: cursor.revision, milliseconds: present - Int64(age) * 1000,
+        bytes: StoredResponse(request: request, response: response).bytes)
+    }
+  }
+
   /// Forgets what is too old, also when no request comes.
   func sweep() {
     contents.withLock { [now, ledger] contents in

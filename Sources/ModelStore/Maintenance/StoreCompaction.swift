@@ -17,7 +17,8 @@ package struct StoreCompaction: Sendable {
     _ journal: SQLiteJournal, keepsHistory: Bool, limits: StoreLimits, milliseconds: Int64
   ) throws(StoreError) -> StoreCompaction {
     let schema = try Schema(stored: journal.identity)
-    var outcome = try Recovery(journal, schema: schema, limits: limits).run()
+    var kept: [StoredAttachment] = []
+    var outcome = try Recovery(journal, schema: schema, limits: limits, restore: { kept += $0 }).run()
     let last = outcome.model.revision
     let objects = outcome.model.state.count
     outcome.history.trim(at: milliseconds)
@@ -30,7 +31,7 @@ package struct StoreCompaction: Sendable {
         state = try Recovery(journal, schema: schema, limits: .withoutHistory).run(through: base).model.state
       }
       try StoreError.of { () throws(JournalError) in
-        var encoder = StateEncoder(state)
+        var encoder = SnapshotEncoder(state, keeping: kept.filter { $0.revision <= base })
         try journal.writeSnapshot(at: base, milliseconds: milliseconds) { encoder.nextBlock() }
         try journal.compact(upTo: base)
       }

@@ -13,6 +13,8 @@ package struct StoreMigration {
   /// Remarks for the operator: snapshots that could not be read.
   package let remarks: [String]
   private let text: String
+  /// What was kept with the commits, oldest first.
+  let kept: [StoredAttachment]
 
   /// Whether a journal was written under another schema than a text says, comments and layout apart.
   package static func isDue(_ journal: any TransactionJournal, to text: String) -> Bool {
@@ -26,7 +28,11 @@ package struct StoreMigration {
     report progress: @escaping (RecoveryProgress) -> Void = { _ in }
   ) throws(StoreError) {
     let stored = try Schema(stored: journal.identity)
-    let outcome = try Recovery(journal, schema: stored, limits: .withoutHistory, report: progress).run()
+    var kept: [StoredAttachment] = []
+    let outcome = try Recovery(
+      journal, schema: stored, limits: .withoutHistory, report: progress, restore: { kept += $0 }
+    ).run()
+    self.kept = kept
     let evolution = SchemaEvolution(from: stored, to: schema, steps: steps)
     revision = outcome.model.revision + 1
     remarks = outcome.remarks
@@ -45,7 +51,7 @@ package struct StoreMigration {
   /// new one.
   package func write(to journal: any TransactionJournal, milliseconds: Int64) throws(StoreError) {
     try StoreError.of { () throws(JournalError) in
-      var encoder = StateEncoder(state)
+      var encoder = SnapshotEncoder(state, keeping: kept)
       try journal.rebase(to: revision, schema: text, milliseconds: milliseconds) { encoder.nextBlock() }
     }
   }

@@ -102,6 +102,53 @@ struct StoredResponseTests {
     #expect(try post("n30", next).status == 503)
   }
 
+  /// A server of a store in a folder that forgets its records soon, under a schema.
+  private static func forgetful(_ folder: ScratchDirectory, schema: String = Fixture.schema) throws -> TestServer {
+    try TestServer(
+      schema: schema, objects: [],
+      journal: SQLiteJournal(directory: folder.file("store"), durability: .synced) {
+        JournalIdentity(epoch: "keys", schema: schema)
+      }, isMigrating: true
+    ) { configuration in
+      (configuration.store.historyRevisions, configuration.store.snapshotRevisions) = (5, 20)
+    }
+  }
+
+  @Test("After a restart keys are known whose records are gone, also after two, and under another schema")
+  func forgottenRecords() throws {
+    let folder = try ScratchDirectory()
+    func post(_ key: String, _ server: TestServer) throws -> WireResponse {
+      try server.client.send("POST", "/v1/objects/Note", ["Idempotency-Key": key], body: #"{"text":"\#(key)"}"#)
+    }
+    var ids: [String] = []
+    do {
+      let server = try Self.forgetful(folder)
+      for number in 0..<10 { ids.append(try #require(try post("k\(number)", server)["Location"])) }
+      try Self.writeOn(server)
+    }
+    for schema in [Fixture.schema, Fixture.schema, Fixture.schema + "\n  Later: { keys: {} }"] {
+      let server = try Self.forgetful(folder, schema: schema)
+      for (number, id) in ids.enumerated() {
+        let again = try post("k\(number)", server)
+        #expect(again["Idempotency-Replayed"] == "true" && again["Location"] == id, "k\(number)")
+      }
+      #expect(try post("k0", server).status == 201)
+      #expect(try server.client.send("POST", "/v1/objects/Note", ["Idempotency-Key": "k0"], body: "{}").status == 422)
+      try Self.writeOn(server)
+    }
+  }
+
+  /// Writes until the records are gone that the server began with.
+  private static func writeOn(_ server: TestServer) throws {
+    let journal = server.server.store.journal
+    let last = journal.bounds.last
+    let deadline = ContinuousClock.now + .seconds(60)
+    repeat {
+      try server.client.must("PUT", "/v1/objects/Note/other", body: #"{"text":"x"}"#)
+    } while journal.bounds.base < last && ContinuousClock.now < deadline
+    #expect(journal.bounds.base >= last)
+  }
+
   @Test("The ledger says what keys hold; where it has no room the request is refused; what is too old is given back")
   func ledger() throws {
     let ledger = MemoryLedger(limit: 6_000, clientLimit: 5_000)

@@ -124,6 +124,8 @@ package final class Following: Sendable {
 
   private func run() {
     var failures = 0
+    // The first answer comes when there is something new, and names of the others' streams are asked for before.
+    if let nodes = try? plan.leader.nodes() { directory.follow(plan.leader.client.address, nodes) }
     while !hasStopped {
       do {
         try advance()

@@ -76,6 +76,7 @@ package final class Node: Sendable {
     _ plan: Following.Plan, _ store: Store, _ revocations: Revocations, _ conditions: ConditionLog,
     restore: @escaping @Sendable ([StoredAttachment]) -> Void
   ) {
+    directory.beginFollowing()
     let following = Following(
       plan, store: store, revocations: revocations, directory: directory, conditions: conditions, now: now,
       restore: restore)

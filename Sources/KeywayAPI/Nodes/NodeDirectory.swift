@@ -1,5 +1,6 @@
 import Journal
 import Locking
+import Synchronization
 
 /// The other nodes that this one knows of, by the marks that the names of their streams and pages begin with.
 ///
@@ -27,6 +28,7 @@ final class NodeDirectory: Sendable {
   private let followers: Followers
   private let journal: (any SharedJournal)?
   private let followed = Locked<Followed?>(nil)
+  private let isFollowing = Atomic(false)
   private let peers = Locked(Peers())
 
   /// A name that no node is known for has the database asked again, but no more often than this.
@@ -43,7 +45,13 @@ final class NodeDirectory: Sendable {
   }
 
   /// Whether there has been no other node.
-  var isAlone: Bool { journal == nil && !followers.wasHeard && followed.withLock { $0 == nil } }
+  var isAlone: Bool { journal == nil && !followers.wasHeard && !isFollowing.load(ordering: .relaxed) }
+
+  /// Whether this node has heard of the others, where it follows one.
+  var isComplete: Bool { !isFollowing.load(ordering: .relaxed) || followed.withLock { $0 != nil } }
+
+  /// From now on there is a node that this one follows.
+  func beginFollowing() { isFollowing.store(true, ordering: .relaxed) }
 
   /// Whether other nodes write to the same journal.
   var hasPeers: Bool { journal != nil }
@@ -72,6 +80,7 @@ final class NodeDirectory: Sendable {
 
   /// The node at an address, which this one follows, told that it knows these, itself first.
   func follow(_ address: NodeAddress, _ urls: [String]) {
+    beginFollowing()
     followed.withLock { $0 = Followed(address: address, urls: Array(urls.prefix(Self.most))) }
   }
 

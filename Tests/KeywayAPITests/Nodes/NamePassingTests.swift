@@ -145,6 +145,45 @@ import Testing
     #expect(try back.next().name == "open")
   }
 
+  @Test("A stream of which nothing was missed resumes at another node, and one that is taken over goes on there")
+  func quiet() throws {
+    let world = try World()
+    let (maker, admin) = (world.maker, world.maker.admin)
+    let (stream, url) = try open(world, admin)
+    _ = try stream.next()
+    let cursor = try #require(stream.lastID)
+    for (headers, target) in [(["Last-Event-ID": cursor], url), ([:], "\(url)?since=\(cursor)")] {
+      // The connection before is taken over.
+      let again = try world.other.client.stream(target, admin.merging(headers) { $1 })
+      #expect(try again.next().name == "open")
+      let value = Int.random(in: 2_000...9_000)
+      try maker.client.must("PUT", "/v1/objects/Account/1/balance", admin, body: "\(value)")
+      try world.advance()
+      #expect(try again.events { $0.changes.last?["new"].whole == value }.allSatisfy { $0.name != "reset" })
+    }
+    // From the future, as far as both nodes know, is no place to go on from.
+    let future = "\(world.other.epoch)-1000000"
+    let ahead = try world.other.client.stream(url, admin.merging(["Last-Event-ID": future]) { $1 })
+    #expect(try ahead.next().name == "open")
+    #expect(try ahead.next().name == "reset")
+  }
+
+  @Test("HEAD of another node's stream or page names the length that the content of GET has")
+  func lengths() throws {
+    let world = try World()
+    let admin = world.maker.admin
+    let (stream, url) = try open(world, admin)
+    let page = try #require(world.maker.client.send("GET", "/v1/objects?limit=2", admin).json["next"].text)
+    for target in [url, "\(url)/cells", "\(url)/cells/none", "/v1/objects?limit=2&page=\(page)"] {
+      let (get, head) = (
+        try world.maker.client.send("GET", target, admin), try world.other.client.send("HEAD", target, admin)
+      )
+      #expect(head.status == get.status && head["Content-Length"] == get["Content-Length"], "\(target)")
+      #expect(head["Content-Length"] != "0" && head.body.isEmpty, "\(target)")
+    }
+    withExtendedLifetime(stream) {}
+  }
+
   @Test("Of a node that is gone or unknown, streams are 404 and pages 410; what was passed on once is not passed on")
   func gone() throws {
     let world = try World()

@@ -16,6 +16,8 @@ final class NamePassing: Sendable {
     let mark: NodeMark
     let sender: ClientAddress
     let isStream: Bool
+    /// What a stream is to go on from; nil where it begins with the state.
+    let cursor: Cursor?
     /// What is answered where the name is no longer good.
     let unknown: Problem
     /// Whether it may be sent once only.
@@ -72,11 +74,16 @@ final class NamePassing: Sendable {
     if let cursor = cursor(asked, isPage: lease == nil && route.position(of: .stream) == nil) {
       forwarded.fields.append((HTTPField.Name.keywayCursor.rawName, cursor.description))
     }
+    // The other node's answer to HEAD would not say how long the content is that this one is to name.
+    if request.method == .head, !isStream { forwarded.method = HTTPRequest.Method.get.rawValue }
     let isStream = isStream && request.method == .get
+    let position = target.cursor(of: request).flatMap { Cursor($0) }.flatMap { cursor in
+      cursor.epoch == store.epoch && cursor.revision <= store.revision ? cursor : nil
+    }
     return .deferred { [self, forwarded] completion in
       let passed = Passed(
-        request: forwarded, mark: mark, sender: sender, isStream: isStream, unknown: unknown, isWrite: lease != nil,
-        completion: completion)
+        request: forwarded, mark: mark, sender: sender, isStream: isStream, cursor: position, unknown: unknown,
+        isWrite: lease != nil, completion: completion)
       let isAccepted = pool.submit(for: sender) { [self] in
         guard !completion.isAbandoned else { return completion.respond(Self.overload.response) }
         pass(passed)
@@ -121,11 +128,16 @@ final class NamePassing: Sendable {
     Problem(.overloaded, "as many requests are passed on as nodes.forwarding and nodes.forwardingPerClient allow")
   }
 
+  private static var unknownNodes: Problem {
+    Problem(
+      .leaderUnreachable, "another node made what the request names, and this one has not heard yet of the others")
+  }
+
   // MARK: On a thread of the pool
 
   private func pass(_ passed: Passed) {
     guard let address = directory.address(of: passed.mark), let client = clients.client(of: address) else {
-      return passed.completion.respond(passed.unknown.response)
+      return passed.completion.respond((directory.isComplete ? passed.unknown : Self.unknownNodes).response)
     }
     do throws(NodeFault) {
       guard passed.isStream else { return answer(passed, try send(passed, by: client)) }
@@ -182,7 +194,8 @@ final class NamePassing: Sendable {
     _ passed: Passed, _ connection: NodeConnection, _ first: ArraySlice<UInt8>
   ) throws(NodeFault) {
     connection.watchPeer()
-    var events = PassedEvents(limit: services.limits.eventBytes + Self.eventOverhead)
+    // What begins it may have no id: where nothing was missed it is `open` alone, and an initial state may come later.
+    var events = PassedEvents(limit: services.limits.eventBytes + Self.eventOverhead, after: passed.cursor)
     var beginning = try events.take(first)
     while beginning.isEmpty {
       guard !events.isOver else { throw NodeFault("the stream ends before its first event") }
@@ -191,7 +204,9 @@ final class NamePassing: Sendable {
       beginning = try events.take(bytes[...])
     }
     // What has another epoch is another store by now.
-    guard events.cursor?.epoch == store.epoch else { return passed.completion.respond(passed.unknown.response) }
+    guard events.cursor.map({ $0.epoch == store.epoch }) ?? true else {
+      return passed.completion.respond(passed.unknown.response)
+    }
     whenReached(events.revision, passed) { [self, events, beginning] in
       do throws(Problem) {
         try open(passed, connection, events, beginning)

@@ -3,20 +3,23 @@ import KeyValueModel
 /// Cuts what comes of another node's stream into whole events, so that nothing of this node's own gets into the midst
 /// of one.
 struct PassedEvents {
-  /// The last id among the events that were given out; nil before the first.
+  /// The last id among the events that were given out; before the first, what the stream goes on from, if anything.
   private(set) var cursor: Cursor?
   private let limit: Int
   private var chunks = ChunkedContent()
   /// What has come of the next event.
   private var pending: [UInt8] = []
 
-  /// Events that are not longer than so many bytes.
-  init(limit: Int) { self.limit = limit }
+  /// Events that are not longer than so many bytes, of a stream that goes on from a cursor, if there is one.
+  init(limit: Int, after cursor: Cursor? = nil) {
+    self.limit = limit
+    self.cursor = cursor
+  }
 
   /// Whether the stream has come to its end.
   var isOver: Bool { chunks.isOver }
 
-  /// The revision of that id; 0 before the first.
+  /// The revision of that id; 0 where there is none.
   var revision: Revision { cursor?.revision ?? 0 }
 
   /// How many bytes of an event that is not whole are held.

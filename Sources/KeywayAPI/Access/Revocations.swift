@@ -61,6 +61,7 @@ final class Revocations: Sendable {
   /// `overloaded` where there are as many as there may be, and `store-unavailable`.
   func add(_ revocation: Revocation) throws(Problem) -> Bool {
     try changing.withLock { _ throws(Problem) in
+      try takeChangesOfOthers()
       let (isNew, count) = times.withLock { ($0[revocation.key] == nil, $0.count) }
       guard !isNew || count < limit else {
         throw Problem(.overloaded, "there are as many revocations as access.revocations allows; lift some first")
@@ -77,6 +78,7 @@ final class Revocations: Sendable {
   /// Lifts the one of a `sub`. False where there is none. Waits for the disk. Throws `store-unavailable`.
   func remove(_ subject: String) throws(Problem) -> Bool {
     try changing.withLock { _ throws(Problem) in
+      try takeChangesOfOthers()
       let key = Array(subject.utf8)
       guard times.withLock({ $0[key] != nil }) else { return false }
       try carryOut { () throws(JournalError) in try journal.setRevocation(of: subject, to: nil) }
@@ -108,6 +110,15 @@ final class Revocations: Sendable {
         times.withLock { $0[key] = nil }
       }
       if wanted.mapValues(\.milliseconds) != present { tellChange() }
+    }
+  }
+
+  /// What is answered to a change is judged by what other nodes have changed before it, too. With `changing` held.
+  private func takeChangesOfOthers() throws(Problem) {
+    guard journal is any SharedJournal else { return }
+    try carryOut { () throws(JournalError) in
+      let kept = try journal.revocations()
+      times.withLock { $0 = Dictionary(kept.map { ($0.key, $0.milliseconds) }) { max($0, $1) } }
     }
   }
 

@@ -176,7 +176,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .leaderUnreachable: "The node that takes writes gives no answer; the detail says what of the write."
     case .overloaded: "The server has more to do than its limits allow; try again."
     case .draining: "The server is about to stop; try again."
-    case .storeUnavailable: "The store is not ready yet, or its disk takes no writes; nothing was changed. Try again."
+    case .storeUnavailable: "The store is not ready yet, or takes no writes now; the detail says why. Try again."
     case .internalError: "The server made a mistake; nothing was changed."
     case .notImplemented: "A body comes with a Content-Length or in chunks; there is no other transfer coding."
     case .unsupportedVersion: "The server speaks HTTP/1.1 and HTTP/1.0."

@@ -43,12 +43,24 @@ struct ObjectWriter: ~Copyable {
       guard let storage = entity.keys[index].storage else { continue }
       if let value = given[index] {
         try assign(value, to: reference, key: index)
-      } else if !keysLeftAlone.contains(index), record.values[storage] != entity.keys[index].defaultValue,
-        editor.state.record(reference)?.values[storage] == record.values[storage]
-      {
-        // The second condition spares what was set as the far side of a key of the body.
-        try assign(entity.keys[index].defaultValue, to: reference, key: index)
+      } else if !keysLeftAlone.contains(index) {
+        try reset(reference, key: index, from: record.values[storage], given)
       }
+    }
+  }
+
+  /// Takes away what a key has that a body does not name, but for what the body says of it from the far side.
+  private mutating func reset(
+    _ reference: Reference, key index: Int, from old: Value, _ given: [Int: Value]
+  ) throws(ModelError) {
+    guard let record = editor.state.record(reference), let storage = record.entity.keys[index].storage else { return }
+    let (key, present) = (record.entity.keys[index], record.values[storage])
+    if let farSide = record.entity.farSide(of: index), given[farSide]?.names(reference) == true {
+      guard !present.isOnly(reference) else { return }
+      let value = Value.string(reference.text)
+      try assign(key.isToMany ? .array([value]) : value, to: reference, key: index)
+    } else if old != key.defaultValue, present == old {
+      try assign(key.defaultValue, to: reference, key: index)
     }
   }
 
@@ -195,6 +207,36 @@ struct ObjectWriter: ~Copyable {
       }
     }
     return members
+  }
+}
+
+extension Entity {
+  /// The key whose other side a key is, where objects of the entity can be on both.
+  fileprivate func farSide(of key: Int) -> Int? {
+    guard let relationship = keys[key].relationship, let inverse = relationship.inverse,
+      isKind(of: relationship.destination)
+    else { return nil }
+    return indexOfKey(inverse)
+  }
+}
+
+extension Value {
+  /// Whether what a relationship is set to has an object in it.
+  fileprivate func names(_ reference: Reference) -> Bool {
+    switch self {
+    case .string(let text): text == reference.text
+    case .reference(let other): other == reference
+    default: elements?.contains { $0.names(reference) } ?? false
+    }
+  }
+
+  /// Whether a relationship leads to that object and to no other.
+  fileprivate func isOnly(_ reference: Reference) -> Bool {
+    switch self {
+    case .reference(let other): other == reference
+    case .members(let list): list.count == 1 && list.contains(.reference(reference))
+    default: false
+    }
   }
 }
 

@@ -22,6 +22,35 @@ struct RelationshipTests {
     for name in ["Desk/1", "Desk/2", "Worker/1", "Worker/2", "Worker/3", "Boss/1"] { try fixture.create(name) }
   }
 
+  @Test(
+    "Replaced by the same body again, an object that names itself stays as it is, and lets others go",
+    arguments: [
+      (#"{"boss":"Person/1"}"#, "Person/1", "[\"Person/1\"]"),
+      (#"{"reports":["Person/1"]}"#, "Person/1", "[\"Person/1\"]"),
+      (#"{"next":"Person/1"}"#, "null", "[]"), ("{}", "null", "[]"),
+    ])
+  func replaced(body: String, boss: String, reports: String) throws {
+    var fixture = try Fixture(
+      """
+      entities:
+        Person:
+          keys:
+            boss: { toOne: Person, inverse: reports }
+            reports: { toMany: Person, ordered: true, inverse: boss }
+            next: { toOne: Person, inverse: previous }
+            previous: { toOne: Person, inverse: next }
+      """)
+    for round in 0..<3 {
+      try fixture.put("Person/1", body)
+      #expect(try fixture.value("Person/1", "boss") == (boss == "null" ? boss : "\"\(boss)\""), "round \(round)")
+      #expect(try fixture.value("Person/1", "reports") == reports, "round \(round)")
+      let pair = body.contains("next") ? "\"Person/1\"" : "null"
+      #expect(try fixture.value("Person/1", "next") == pair && fixture.value("Person/1", "previous") == pair)
+      // One more report, whom the next replacement lets go.
+      try fixture.put("Person/2", #"{"boss":"Person/1"}"#)
+    }
+  }
+
   /// All pairs of a key and its inverse, and whether both sides agree.
   private func pairs(_ key: String) throws -> [String] {
     var found: [String] = []

@@ -72,10 +72,27 @@ extension OracleWorld {
       let old = before[key.name] ?? .null
       if let value = body[key.name] {
         try assign(object, key.name, value)
+      } else if let inverse = inverse(key, of: object), names(body[inverse], object) {
+        // The body says from the other side that the key leads to the object itself.
+        let alone = key.isToMany ? Value.array([.string(object)]) : .string(object)
+        if read(object, key.name).json != alone.json { try assign(object, key.name, alone) }
       } else if old != filling(key), read(object, key.name) == old {
         try assign(object, key.name, filling(key))
       }
     }
+  }
+
+  /// The key on the other side of a relationship, where an object can be on both.
+  private func inverse(_ key: OracleSchema.Key, of object: String) -> String? {
+    switch key.kind {
+    case .toOne(let destination, let inverse, _), .toMany(.object(let destination), _, let inverse, _):
+      schema.isKind(Self.entity(object), of: destination) ? inverse : nil
+    case .attribute, .toMany, .computed: nil
+    }
+  }
+
+  private func names(_ value: Value?, _ object: String) -> Bool {
+    value.map { ($0.elements ?? [$0]).contains(.string(object)) } ?? false
   }
 
   mutating func assign(_ object: String, _ name: String, _ value: Value) throws {

@@ -5,7 +5,8 @@ package final class QuerySection: Sendable {
   private let key: ValueOrder.Key
 
   /// The section of a value. Of values that are equal and written in several ways, as JSON objects with their members
-  /// in another order and the two zeros, one stands for all, so that its name does not depend on which came first.
+  /// in another order, 1 and 1.0, and the two zeros, one stands for all, so that its name does not depend on which came
+  /// first.
   package init(_ key: ValueOrder.Key) {
     self.key = key.value.hasSeveralForms ? ValueOrder.plain.key(of: key.value.inOneForm) : key
   }
@@ -45,20 +46,22 @@ enum SectionOrder: RankedOrder {
 }
 
 extension Value {
-  /// Whether there is a JSON object in it, or a negative zero.
+  /// Whether there is a JSON object in it, or a double that is a whole number.
   fileprivate var hasSeveralForms: Bool {
     switch self {
     case .object: true
     case .array(let elements): elements.contains(where: \.hasSeveralForms)
-    case .number(let number), .rounded(let number): number == 0 && number.sign == .minus
+    case .number(let number), .rounded(let number): number == number.rounded()
     default: false
     }
   }
 
-  /// The same value, zeros positive, and the members of its objects in the order of their names.
+  /// The same value, zeros positive, whole numbers as integers, and the members of its objects in the order of their
+  /// names.
   fileprivate var inOneForm: Value {
     switch self {
-    case .number(0), .rounded(0): return .number(0)
+    case .number(0), .rounded(0): return .integer(0)
+    case .number, .rounded: return asWritten
     case .object(let object):
       var ordered = JSONObject()
       let names = object.members.keys.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }

@@ -235,9 +235,9 @@ extension ObjectReader {
 }
 
 extension [Value] {
-  /// Each value once, where it comes first.
+  /// Each value once, where it comes first, by how it is written.
   fileprivate var withoutRepetitions: [Value] {
     var seen: Set<Value> = []
-    return filter { seen.insert($0).inserted }
+    return filter { seen.insert($0.asWritten).inserted }
   }
 }

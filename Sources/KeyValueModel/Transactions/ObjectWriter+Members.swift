@@ -30,7 +30,9 @@ extension ObjectWriter {
       return try editor.target(of: value, key, destination: destination, owner).map(Value.reference) ?? .null
     case .value(let attribute):
       do throws(Attribute.Refusal) {
-        return try accept(value, by: attribute)
+        let member = try accept(value, by: attribute)
+        // Members are unique as they are written, or the collection could not be sent back.
+        return attribute.type == .json ? member.asWritten : member
       } catch {
         throw ModelError(.invalidValue, "a member of '\(key.name)' \(error.reason)", object: owner, keyPath: key.name)
       }

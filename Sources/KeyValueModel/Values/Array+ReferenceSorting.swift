@@ -1,4 +1,4 @@
-extension [Reference] {
+extension Array where Element == Reference {
   /// The references of one entity's objects, in order.
   ///
   /// Sorted as pairs of numbers, the first sixteen bytes of the ids: a million references take a ninth of the time that

@@ -57,6 +57,17 @@ extension Value {
     }
   }
 
+  /// The value that its JSON text is read as: a double that is written as a whole number is that integer. Of two that
+  /// are written alike it is the same, but for the order of an object's members.
+  var asWritten: Value {
+    switch self {
+    case .number(let number), .rounded(let number): number.wholeNumber.map(Value.integer) ?? self
+    case .array(let elements): .array(elements.map(\.asWritten))
+    case .object(let object): .object(object.asWritten)
+    default: self
+    }
+  }
+
   /// The shortest text that gives the same double again, without the `.0` that JSON does not need.
   private static func append(_ number: Double, to bytes: inout [UInt8]) {
     if let whole = number.wholeNumber { return bytes.appendDecimal(whole) }
@@ -75,6 +86,13 @@ extension Double {
 }
 
 extension JSONObject {
+  /// The object with each member as it is written.
+  fileprivate var asWritten: JSONObject {
+    var object = JSONObject()
+    for (name, value) in members { object[name] = value.asWritten }
+    return object
+  }
+
   /// Appends the object as compact JSON in UTF-8, members in their order.
   public func appendJSON(to bytes: inout [UInt8]) { bytes.appendObject(members) { $0.appendJSON(to: &$1) } }
 }

@@ -93,4 +93,29 @@ struct EqualValueTests {
     }
     #expect(try stream.next().changes.map { $0["old"].json } == [#"[{"a":1,"b":2}]"#])
   }
+
+  @Test("Members of a json collection are unique as they are written, so that what was read can be sent back")
+  func members() throws {
+    let body = #"{"set":[1,1.0,{"a":1},{"a":1.0},-0.0]}"#
+    try server.client.must("PUT", "/v1/objects/Item/5", body: body)
+    let read = try get("Item/5/set")
+    #expect(read == "[-0.0,1,{\"a\":1}]\n")
+    #expect(try server.client.must("PUT", "/v1/objects/Item/5/set", body: read).text == read)
+  }
+
+  @Test("Numbers that are written alike make one section, with all its rows in its aggregates")
+  func sections() throws {
+    for (number, value) in ["1", "1.0", "0", "-0.0", #"{"a":1}"#, #"{"a":1.0}"#].enumerated() {
+      try server.client.must("PUT", "/v1/objects/Item/s\(number)", body: #"{"j":\#(value),"n":\#(number)}"#)
+    }
+    let target =
+      "Item?section=j&aggregate=@count,@max.n&keys=n&filter=j%20!%3D%20null%20%26%26%20j%20!%3D%20100"
+    let stream = try server.client.stream("/v1/objects/\(target)")
+    let expected =
+      #"[{"name":0,"count":2,"aggregates":{"@count":2,"@max.n":3}},"#
+      + #"{"name":1,"count":2,"aggregates":{"@count":2,"@max.n":1}},"#
+      + #"{"name":{"a":1},"count":2,"aggregates":{"@count":2,"@max.n":5}}]"#
+    #expect(try stream.next().json["sections"].json == expected)
+    #expect(try server.client.must("GET", "/v1/objects/\(target)").json["sections"].json == expected)
+  }
 }

@@ -144,8 +144,8 @@ package struct LiveQueries: Sendable {
     forgotten.append(entry)
   }
 
-  /// What is left of the queries that have been forgotten since the last call, nil where there were none. To free it may
-  /// take as long as to evaluate them, so that it is for the caller to say which thread does.
+  /// What is left of the queries that have been forgotten since the last call, nil where there were none. To free it
+  /// may take as long as to evaluate them, so that it is for the caller to say which thread does.
   package mutating func takeForgotten() -> (any Sendable)? {
     guard !forgotten.isEmpty else { return nil }
     defer { forgotten = [] }

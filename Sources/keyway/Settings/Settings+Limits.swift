@@ -294,9 +294,8 @@ extension Settings {
     SettingLimit(
       "queries.commitSteps", of: .server,
       """
-      clients take turns, those that have used least first; the streams of live queries that are left over, which \
-      are those of the clients that ask for most, get `bye`, `overflow`, and resume; each object of the commit but \
-      the first adds 100
+      clients take turns, those that have used least first; the streams of queries that are left over, those of who \
+      asks for most, get `bye`, `overflow`, and resume; each object of the commit but the first adds 100
       """),
     SettingLimit("fetch.limit", of: .request, "400 `malformed-query`"),
     SettingLimit(

@@ -195,6 +195,25 @@ func first(_ name: String, of stream: WireStream) throws -> WireEvent {
     #expect(try guarded.client.send("GET", target, guarded.reader).status == 200)
   }
 
+  @Test("The cells of a stream are its owner's and the admins', too, by every method")
+  func cells() throws {
+    let bank = try GuardedServer.bank()
+    let stream = try bank.client.stream("/v1/streams", bank.ann)
+    let target = try #require(try first("open", of: stream).json["url"].text) + "/cells"
+    let body = #"{"object":"Account/1","keyPaths":["balance"]}"#
+    try bank.client.must("PUT", target + "/a", bank.ann, body: body)
+    for (method, one, all) in [
+      ("GET", nil, nil), ("PUT", body, #"{"cells":{"a":\#(body)}}"#), ("DELETE", nil, nil),
+      ("PATCH", #"{"visible":false}"#, #"{"cells":{"a":{"visible":false}}}"#),
+    ] {
+      for (target, body) in [(target + "/a", one), (target, all)] {
+        #expect(try bank.client.send(method, target, bank.bob, body: body).problem == "unknown-stream", "\(method)")
+        #expect(try bank.client.send(method, target, body: body).status == 401, "\(method)")
+      }
+    }
+    #expect(try bank.client.send("GET", target + "/a", bank.admin).json["visible"] == .bool(true))
+  }
+
   @Test("Without a token a stream with cells shows what nobody in particular may read, to who knows its name")
   func strangers() throws {
     let guarded = try GuardedServer.bank()

@@ -95,4 +95,118 @@ import Testing
     try bank.client.must("POST", "/v1/transactions", bank.ann, body: moved)
     #expect(try bank.json("News/1/about", bank.ann) == .string("Account/2"))
   }
+
+  @Test("An expansion leaves out the keys that may not be read of what it shows")
+  func expandedKeys() throws {
+    let bank = try GuardedServer.bank()
+    let customers = [
+      try bank.json("Customer/1?expand=accounts", bank.ann),
+      try bank.json("Customer?expand=accounts", bank.ann)["objects"][0],
+    ]
+    for accounts in customers.map({ $0["accounts"].items }) {
+      #expect(accounts.map { $0["balance"] } == [.integer(10), .integer(30)])
+      #expect(!accounts.contains { $0.has("note") || $0.has("@revision") })
+    }
+  }
+
+  @Test("Behind a link, what may not be read is null to sorts and sections, of fetches and live queries")
+  func links() throws {
+    let bank = try GuardedServer.bank()
+    for (news, account) in [("News/2", "Account/1"), ("News/3", "Account/3")] {
+      try bank.client.must("PUT", "/v1/objects/\(news)", bank.admin, body: #"{"about":"\#(account)"}"#)
+    }
+    // What is between the two others in truth, is before them for Ann, who may not read it.
+    for query in ["News?sort=about.balance", "News?section=about.balance"] {
+      let stream = try bank.client.stream("/v1/objects/\(query)", bank.ann)
+      for body in [try bank.json(query, bank.ann), try first("results", of: stream).json] {
+        #expect(body["objects"].items.compactMap { $0["@ref"].text } == ["News/1", "News/2", "News/3"], "\(query)")
+        #expect(body["sections"].items.first.map { $0["name"] } ?? .null == .null, "\(query)")
+      }
+    }
+  }
+
+  @Test("What a section comes to leaves out what may not be read, of fetches and live queries")
+  func sections() throws {
+    let bank = try GuardedServer.bank()
+    for number in 1...3 {
+      try bank.client.must("PUT", "/v1/objects/Account/\(number)/code", bank.admin, body: #""c""#)
+    }
+    let query = "Account?section=code&aggregate=@count,@sum.balance"
+    let stream = try bank.client.stream("/v1/objects/\(query)", bank.ann)
+    for body in [try bank.json(query, bank.ann), try first("results", of: stream).json] {
+      let sections = #"[{"name":"c","count":2,"aggregates":{"@count":2,"@sum.balance":40}}]"#
+      #expect(body["sections"].json == sections && body["total"].whole == 2, "\(body["total"].json)")
+    }
+  }
+
+  @Test("The ETag of a key path moves neither for a hidden key beside it, nor for what is hidden behind it")
+  func pathTags() throws {
+    let bank = try GuardedServer.bank()
+    let paths = ["Account/1/balance", "News/1/about.balance", "Account/1/owner.name"]
+    let tags = try paths.map { try bank.get($0, bank.ann)["ETag"] }
+    for (target, body) in [("Account/1/note", #""x""#), ("Account/2/balance", "21"), ("Customer/1/vip", "true")] {
+      try bank.client.must("PUT", "/v1/objects/\(target)", bank.admin, body: body)
+    }
+    #expect(try paths.map { try bank.get($0, bank.ann)["ETag"] } == tags)
+    try bank.client.must("PUT", "/v1/objects/Account/1/balance", bank.admin, body: "11")
+    #expect(try bank.get("Account/1/balance", bank.ann)["ETag"] != tags[0])
+  }
+
+  @Test("A refused deletion does not tell which object forbids it")
+  func denial() throws {
+    let schema = """
+      access: { read: 'true', delete: 'true' }
+      entities:
+        Room: { keys: { name: { type: string } } }
+        Item:
+          access: { read: 'false' }
+          keys: { room: { toOne: Room, optional: false } }
+      """
+    let house = try GuardedServer(schema: schema, objects: [("Room/1", "{}"), ("Item/7", #"{"room":"Room/1"}"#)])
+    let refused = try house.client.send("DELETE", "/v1/objects/Room/1", house.ann)
+    #expect(refused.problem == "delete-denied" && !refused.text.contains("Item"), "\(refused.text)")
+  }
+
+  @Test("A replay tells what a link hides since the cut, and nothing of what it hid in between")
+  func replays() throws {
+    let bank = try GuardedServer.bank()
+    let target = "/v1/objects/News/1/about.balance,text?options=new,old"
+    /// The values that a replay of these changes tells of the path.
+    func told(_ changes: [(target: String, body: String)]) throws -> [String] {
+      let cursor = bank.cursor
+      for change in changes + [("News/1/text", #""end""#)] {
+        try bank.client.must("PUT", "/v1/objects/\(change.target)", bank.admin, body: change.body)
+      }
+      let end = bank.cursor
+      let stream = try bank.client.stream(target, bank.bob.merging(["Last-Event-ID": cursor]) { $1 })
+      let changes = try stream.events { $0.id == end }.flatMap(\.changes)
+      return changes.filter { $0["keyPath"].text != "text" }.map { "\($0["old"].json) \($0["new"].json)" }
+    }
+    let between = try told([
+      ("Customer/2/user", #""other""#), ("Account/2/balance", "99"), ("Account/2/balance", "21"),
+      ("Customer/2/user", #""bob""#),
+    ])
+    #expect(between == ["20 null", "null 21"])
+    #expect(try told([("Customer/2/user", #""other""#)]) == ["21 null"])
+  }
+
+  @Test("A key that may not be read of what extends an entity is not named of the entity either")
+  func inheritedKeys() throws {
+    let schema = """
+      access: { read: 'true' }
+      entities:
+        Person: { keys: { name: { type: string }, secret: { type: string } } }
+        Pupil:
+          extends: Person
+          access: { keys: { secret: { read: 'false' } } }
+      """
+    let school = try GuardedServer(
+      schema: schema, objects: [("Person/1", #"{"secret":"s"}"#), ("Pupil/2", #"{"secret":"t"}"#)])
+    for query in ["filter=secret%20==%20't'", "sort=secret", "section=secret", "aggregate=@max.secret", "keys=secret"] {
+      for accept in ["application/json", "text/event-stream"] {
+        let response = try school.get("Person?\(query)", school.ann.merging(["Accept": accept]) { $1 })
+        #expect(response.status == 403, "\(query): \(response.text)")
+      }
+    }
+  }
 }

@@ -46,6 +46,22 @@ import Testing
     }
   }
 
+  @Test("A page is for the identity that began the fetch, as long as it may read the same")
+  func pages() throws {
+    let bank = try GuardedServer.bank()
+    func next(_ headers: [String: String]) throws -> String {
+      "Account?limit=1&page=\(try bank.json("Account?limit=1", headers)["next"].text ?? "")"
+    }
+    for (owner, others) in [
+      (bank.teller, [bank.bearer("tom", roles: ["teller"]), bank.bearer("tim"), bank.admin, [:]]),
+      (bank.admin, [bank.bearer("rita", roles: ["keyway-admin"]), bank.bearer("root"), bank.teller]),
+    ] {
+      let page = try next(owner)
+      #expect(try bank.get(page, owner).json["objects"].items.count == 1)
+      for other in others { #expect(try bank.get(page, other).problem == "page-expired") }
+    }
+  }
+
   @Test("Streams are counted by identity, wherever its clients are; without a token by address")
   func streams() throws {
     let guarded = try GuardedServer { $0.server.streamsPerAddress = 2 }

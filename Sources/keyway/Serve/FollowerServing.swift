@@ -48,7 +48,15 @@ struct FollowerServing {
     var port = settings.api.port
     var socket: ListeningSocket? = try ListeningSocket(host: settings.api.host, port: port)
     if !isInMemory { try claim() }
-    var copy = needsCopy ? try await firstCopy() : nil
+    var copy: LeaderCopy?
+    if needsCopy {
+      var waiting: KeywayServer?
+      copy = try await firstCopy {
+        waiting = try waitingServer(&socket)
+        port = waiting?.port ?? port
+      }
+      waiting?.drain(seconds: 1)
+    }
     while true {
       let journal = try self.journal(copy)
       let (schema, text) = try self.schema(of: journal)
@@ -101,14 +109,25 @@ struct FollowerServing {
     isInMemory ? FileManager.default.temporaryDirectory.path : settings.store
   }
 
-  /// Fetches a copy, for as long as that takes.
-  private func firstCopy() async throws -> LeaderCopy {
+  /// Answers that this node is alive, and not ready, while there is no copy: a store that is never read.
+  private func waitingServer(_ socket: inout ListeningSocket?) throws -> KeywayServer {
+    let journal = MemoryJournal(identity: JournalIdentity(epoch: KeywayServer.makeEpoch(), schema: ""))
+    try journal.append([JournalRecord(revision: 1, milliseconds: 0, body: [])], after: 0)
+    defer { socket = nil }
+    return try KeywayServer(
+      schema: Schema(yaml: "entities: {}"), configuration: settings.api, logger: logger, journal: journal,
+      socket: socket, log: log)
+  }
+
+  /// Fetches a copy, for as long as that takes. `wait` is called once, where there is none to be had at once.
+  private func firstCopy(_ wait: () throws -> Void) async throws -> LeaderCopy {
     var last = ""
     while true {
       do throws(Leader.Refusal) {
         return try LeaderCopy.fetch(from: leader, into: copyDirectory, schema: schema)
       } catch {
         if case .otherSchema(let reason) = error { throw CommandFailure("\(address) cannot be followed: \(reason)") }
+        if last.isEmpty { try wait() }
         let reason = "\(error)"
         if reason != last {
           logger.warning("waiting for a copy", metadata: ["leader": "\(address)", "reason": "\(reason)"])

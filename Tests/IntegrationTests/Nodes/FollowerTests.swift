@@ -126,6 +126,30 @@ import Testing
     }
   }
 
+  @Test("A follower without a store says that it is alive, and not ready, until it has a copy")
+  func waiting() throws {
+    let directory = try ScratchDirectory()
+    let leader = try NodeProcess("a", in: directory)
+    try leader.client.must("PUT", "/v1/objects/Account/w", body: "{}")
+    try leader.kill()
+    let port = try LoopbackPort.free()
+    let follower = try ChildProcess.start(
+      PackageFolder.keyway,
+      ["serve", "--port", "\(port)", "--store", directory.file("b"), "--follow", leader.url])
+    defer { follower.send(SIGKILL) }
+    let client = WireClient(port: port, keepingAlive: nil)
+    #expect(Deadline().awaits { (try? client.send("GET", "/healthz"))?.status == 200 })
+    for target in ["/readyz", "/v1/objects/Account/w"] {
+      #expect(try client.send("GET", target).problem == "store-unavailable", "\(target)")
+    }
+    try leader.start()
+    // The port is bound anew.
+    #expect(Deadline().awaits { (try? client.send("GET", "/readyz"))?.status == 200 })
+    #expect(try client.send("GET", "/v1/objects/Account/w").status == 200)
+    follower.send(SIGTERM)
+    #expect(try follower.exitStatus() == 0)
+  }
+
   @Test("A follower with an empty disk joins while writes go on, by a snapshot; one that slept too long begins anew")
   func joining() throws {
     let directory = try ScratchDirectory()

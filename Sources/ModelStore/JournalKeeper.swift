@@ -1,4 +1,5 @@
 import Dispatch
+import Glibc
 import Journal
 import KeyValueModel
 import Locking
@@ -107,7 +108,10 @@ final class JournalKeeper: Sendable {
         _ = try journal.records(after: snapshot.revision - 1, limit: 1, bytes: 1, waiting: Self.patience)
       }
       if !journal.isVolatile {
-        var encoder = SnapshotEncoder(snapshot.state, keeping: store.attachments(upTo: snapshot.revision))
+        var encoder = SnapshotEncoder(snapshot.state) {
+          Self.awaitConclusions(of: store, at: snapshot.revision)
+          return store.attachments(upTo: snapshot.revision)
+        }
         try journal.writeSnapshot(at: snapshot.revision, milliseconds: store.now()) { encoder.nextBlock() }
       }
       try forget(snapshot)
@@ -127,6 +131,13 @@ final class JournalKeeper: Sendable {
       }
       noteFailure(error)
     }
+  }
+
+  /// Waits until those who submitted the last commits up to a revision have been told, and know what they keep: by then
+  /// there is another commit, or a moment has passed.
+  private static func awaitConclusions(of store: Store, at revision: Revision) {
+    let deadline = ContinuousClock.now + .milliseconds(200)
+    while store.revision == revision, .now < deadline { usleep(5_000) }
   }
 
   /// Whether another node has written the state down since this one has looked: then that is not due here.

@@ -6,23 +6,27 @@ package import KeyValueModel
 /// hour are.
 package struct SnapshotEncoder {
   private var objects: StateEncoder
-  private var kept: ArraySlice<StoredAttachment>
+  private let attachments: () -> [StoredAttachment]
+  private var kept: ArraySlice<StoredAttachment>?
 
   /// About how many bytes of what was kept a block has.
   private static let blockBytes = 1 << 16
 
-  /// An encoder of a state, and of attachments of commits up to its revision, oldest first.
-  package init(_ state: ModelState, keeping attachments: [StoredAttachment] = []) {
+  /// An encoder of a state, and of the attachments of commits up to its revision, oldest first, which are asked for
+  /// once the objects are encoded.
+  package init(_ state: ModelState, keeping attachments: @escaping () -> [StoredAttachment]) {
     objects = StateEncoder(state)
-    kept = attachments[...]
+    self.attachments = attachments
   }
 
   /// The next block, nil when all are made.
   package mutating func nextBlock() -> [UInt8]? {
     if let block = objects.nextBlock() { return block }
-    guard !kept.isEmpty else { return nil }
+    var rest = kept ?? attachments()[...]
+    defer { kept = rest }
+    guard !rest.isEmpty else { return nil }
     var block = [KeptBlock.mark]
-    while block.count < Self.blockBytes, let attachment = kept.popFirst() {
+    while block.count < Self.blockBytes, let attachment = rest.popFirst() {
       KeptBlock.append(attachment, to: &block)
     }
     return block

@@ -31,7 +31,7 @@ package struct StoreCompaction: Sendable {
         state = try Recovery(journal, schema: schema, limits: .withoutHistory).run(through: base).model.state
       }
       try StoreError.of { () throws(JournalError) in
-        var encoder = SnapshotEncoder(state, keeping: kept.filter { $0.revision <= base })
+        var encoder = SnapshotEncoder(state, keeping: { kept.filter { $0.revision <= base } })
         try journal.writeSnapshot(at: base, milliseconds: milliseconds) { encoder.nextBlock() }
         try journal.compact(upTo: base)
       }

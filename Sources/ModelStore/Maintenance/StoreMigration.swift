@@ -51,7 +51,7 @@ package struct StoreMigration {
   /// new one.
   package func write(to journal: any TransactionJournal, milliseconds: Int64) throws(StoreError) {
     try StoreError.of { () throws(JournalError) in
-      var encoder = SnapshotEncoder(state, keeping: kept)
+      var encoder = SnapshotEncoder(state, keeping: { kept })
       try journal.rebase(to: revision, schema: text, milliseconds: milliseconds) { encoder.nextBlock() }
     }
   }

@@ -325,7 +325,8 @@ for (const [name, token] of [['without a token', undefined], ['with a bad token'
     await until(() => late.length, 'the problem of what was bound late', 20_000)
     tabs.browser.isLocked = false
     for (const tab of all) tab.world.dispatchEvent(new Event('online'))
-    await until(() => problems.length === 2 && late.length === 2 && events.length === 4, 'the present state', 20_000)
+    const isBack = () => problems.length === 2 && late.length === 2 && events.length === 4 && all[1].heard.length === 2
+    await until(isBack, 'the present state', 20_000)
     assert.deepEqual([problems[1], late, all[1].heard], [1, [401, 2], [undefined, 1]])
     assert.deepEqual(elsewhere.map(({ count }) => count), [6, 6])
     // Heard again, told again.
@@ -337,10 +338,11 @@ for (const [name, token] of [['without a token', undefined], ['with a bad token'
     keyway.observe('A/3', ['value'], { options: ['new'] }, change => changes.push(change.new))
     tabs.browser.isLocked = false
     for (const tab of all) tab.world.dispatchEvent(new Event('online'))
-    await until(() => problems.length === 4 && events.length === 8, 'the present state again')
+    const isThere = () => problems.length === 4 && events.length === 8 && late.length === 4 && all[1].heard.length === 4
+    await until(isThere, 'the present state again')
     assert.deepEqual([problems[3], late, all[1].heard], [1, [401, 2, 401, 2], [undefined, 1, undefined, 1]])
     tabs.server.commit([['A/1', 'value', 5], ['A/3', 'value', 6]])
-    await until(() => problems.length === 5 && changes.includes(6), 'a change')
+    await until(() => problems.length === 5 && changes.includes(6) && all[1].heard.length === 5, 'a change')
     assert.deepEqual([problems[4], changes.at(-1), all[1].heard.at(-1)], [5, 6, 5])
   })
 }

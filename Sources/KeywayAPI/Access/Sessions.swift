@@ -27,7 +27,7 @@ struct Session: Sendable {
       let parts = pair.drop { $0 == " " }.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       guard parts.count == 2, parts[0] == Self.cookieName else { continue }
       let value = parts[1].split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
-      guard value.count == 2, value[0].utf8.count <= Self.maximumNameBytes else { return nil }
+      guard value.count == 2, (1...Self.maximumNameBytes).contains(value[0].utf8.count) else { return nil }
       (name, token) = (String(value[0]), String(value[1]))
       return
     }

@@ -9,14 +9,13 @@ final class EvaluationPass: @unchecked Sendable {
   let reader: any ObjectReader
   /// Whether the reader leaves out what someone may not read.
   private let isGuarded: Bool
-  private(set) var latest: LatestRevision
+  private(set) var latest = LatestRevision.ofComputedKey()
   /// How many elements and members of values were converted that have not been paid for.
   private var unpaidConversions = 0
 
-  init(reader: any ObjectReader, latest: Revision = 0) {
+  init(reader: any ObjectReader) {
     self.reader = reader
     isGuarded = reader.unguarded != nil
-    self.latest = .ofComputedKey(latest)
   }
 
   /// The object of this name, noted as read.

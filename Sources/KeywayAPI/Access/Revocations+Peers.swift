@@ -9,9 +9,8 @@ extension Revocations {
     let change = shared.revocationChanges
     guard seenChange.withLock({ $0 != change }) else { return }
     changing.withLock { _ in
-      guard let kept = try? shared.revocations() else { return }
-      let times = Dictionary(kept.map { ($0.key, $0.milliseconds) }) { max($0, $1) }
-      self.times.withLock { $0 = times }
+      guard let kept = try? Self.times(in: shared) else { return }
+      times.withLock { $0 = kept }
       seenChange.withLock { $0 = change }
     }
   }

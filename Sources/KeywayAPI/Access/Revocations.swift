@@ -25,8 +25,12 @@ final class Revocations: Sendable {
   init(of journal: any TransactionJournal, limit: Int) throws(JournalError) {
     self.journal = journal
     self.limit = limit
-    let kept = try journal.revocations()
-    times = Locked(Dictionary(kept.map { ($0.key, $0.milliseconds) }) { max($0, $1) })
+    times = Locked(try Self.times(in: journal))
+  }
+
+  /// What a journal keeps: of each `sub`, by its bytes, the time.
+  static func times(in journal: any TransactionJournal) throws(JournalError) -> [[UInt8]: Int64] {
+    Dictionary(try journal.revocations().map { ($0.key, $0.milliseconds) }) { max($0, $1) }
   }
 
   /// Has `body` called after each change of this node, until there is another. It must not change them.
@@ -117,8 +121,8 @@ final class Revocations: Sendable {
   private func takeChangesOfOthers() throws(Problem) {
     guard journal is any SharedJournal else { return }
     try carryOut { () throws(JournalError) in
-      let kept = try journal.revocations()
-      times.withLock { $0 = Dictionary(kept.map { ($0.key, $0.milliseconds) }) { max($0, $1) } }
+      let kept = try Self.times(in: journal)
+      times.withLock { $0 = kept }
     }
   }
 

@@ -10,8 +10,7 @@ package struct History: Sendable {
   private var bytes = 0
   /// The bytes of all commits that were ever added.
   private(set) var writtenBytes = 0
-  /// The last kept commit that wrote an object or bracketed one of its keys.
-  private var lastTouches: [Reference: Revision] = [:]
+  private var lastTouches = LastTouches()
   private let limits: StoreLimits
 
   init(limits: StoreLimits) {
@@ -37,23 +36,24 @@ package struct History: Sendable {
   /// A commit of more bytes takes long to free: it is of hundreds of objects.
   private static let largeBytes = 1 << 16
 
-  /// Adds the newest commit and drops the oldest while there are too many. Gives those that it has dropped and that
-  /// take long to free, so that the caller can do that where nobody waits for it.
+  /// Adds the newest commit and drops the oldest while there are too many. Gives what it has dropped that takes long to
+  /// free, so that the caller can do that where nobody waits for it.
   @discardableResult
-  mutating func append(_ commit: Commit, milliseconds: Int64) -> [Commit] {
+  mutating func append(_ commit: Commit, milliseconds: Int64) -> [any Sendable] {
     let size = commit.approximateBytes
     commits.append(commit)
     accounts.append((milliseconds, size))
     bytes += size
     writtenBytes += size
-    commit.forEachTouchedObject { lastTouches[$0] = commit.revision }
-    var dropped: [Commit] = []
+    lastTouches.note(commit)
+    var dropped: [any Sendable] = []
     while commits.count > limits.historyRevisions || bytes > limits.historyBytes {
       let before = bytes
       guard let oldest = dropOldest() else { break }
       if before - bytes > Self.largeBytes { dropped.append(oldest) }
     }
     trim(at: milliseconds)
+    if let forgotten = lastTouches.forget(before: commits.oldest?.revision ?? .max) { dropped.append(forgotten) }
     return dropped
   }
 
@@ -71,15 +71,12 @@ package struct History: Sendable {
   private mutating func dropOldest() -> Commit? {
     guard let oldest = commits.popFirst(), let account = accounts.popFirst() else { return nil }
     bytes -= account.bytes
-    oldest.forEachTouchedObject { object in
-      if lastTouches[object] == oldest.revision { lastTouches[object] = nil }
-    }
     return oldest
   }
 
   /// Whether no observer of these objects can have been notified after `revision`, which is kept: none was written, and
   /// no key of them bracketed.
   package func isUntouched(_ objects: some Sequence<Reference>, after revision: Revision) -> Bool {
-    objects.allSatisfy { lastTouches[$0] ?? 0 <= revision }
+    objects.allSatisfy { lastTouches.isUntouched($0, after: revision) }
   }
 }

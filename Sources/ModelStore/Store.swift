@@ -169,13 +169,16 @@ package final class Store: Sendable {
     }
   }
 
+  /// Who asks for what the store does by itself.
+  package static var ownClient: Int { 0 }
+
   /// Hands a transaction to the writer. False where too many wait already, of all clients or of this one: then nothing
   /// happens and `conclude` is never called. Otherwise it is called once, and what it gives is too; where the journal
   /// is shared and another node was first, it is called again, and only what it gives at last is. What
   /// `attachment` gives is kept with the commit. `limits` are the store's own unless others are given. `client` is a
   /// number for who asks: those of different numbers take turns, in which `bytes`, about what it takes, counts.
   package func submit(
-    _ transaction: Transaction, of client: Int = 0, bytes: Int = 0, limits: TransactionLimits? = nil,
+    _ transaction: Transaction, of client: Int = ownClient, bytes: Int = 0, limits: TransactionLimits? = nil,
     attachment: Attachment? = nil, precedent: Precedent? = nil,
     conclude: @escaping Conclusion
   ) -> Bool {
@@ -212,12 +215,19 @@ package final class Store: Sendable {
   /// Waits a little for clients that are about to write again: a crowd that was answered together comes back together,
   /// and the first of it would have a sync of its own while all the others wait for the next (PostgreSQL's
   /// `commit_delay`). A fraction of what a sync takes, and only where there was a crowd.
+  ///
+  /// Its own writes wait a little longer: a sync of theirs would have clients wait that come meanwhile.
   private func gather() {
+    let ownDeadline = ContinuousClock.now + Self.ownPatience
+    while queue.withLock({ $0.canWait }), .now < ownDeadline { usleep(50) }
     let (expected, patience) = writing.withLock { ($0.lastBatchCount * 3 / 4, min($0.lastSync / 4, .milliseconds(1))) }
     guard expected > 1, patience > .microseconds(100) else { return }
     let deadline = ContinuousClock.now + patience
     while queue.withLock({ (1..<expected).contains($0.count) }), .now < deadline { usleep(50) }
   }
+
+  /// How long the store's own writes wait for a client's to go with.
+  private static let ownPatience = Duration.milliseconds(5)
 
   /// Commits as much of `rest` as goes into one batch, and takes it off.
   private func write(_ rest: inout ArraySlice<StoreSubmission>) {
@@ -331,7 +341,7 @@ package final class Store: Sendable {
   /// Shows durable commits to readers and observers. `times` says when each of them was made.
   func publish(_ commits: [Commit], at times: [Int64], _ state: ModelState, _ revision: Revision) {
     let dropped = publication.withLock { publication in
-      var dropped: [Commit] = []
+      var dropped: [any Sendable] = []
       for (commit, milliseconds) in zip(commits, times) {
         dropped += publication.history.append(commit, milliseconds: milliseconds)
       }

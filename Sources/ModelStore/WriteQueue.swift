@@ -36,6 +36,12 @@ struct WriteQueue<Write: Sendable>: Sendable {
   /// How many wait.
   var count: Int { waiting.waitingCount }
 
+  /// Whether what waits can wait for a client's write to go with: only the store's own writes do, and clients have
+  /// written lately.
+  var canWait: Bool {
+    companyLeft > 0 && waiting.waitingClientCount == 1 && waiting.firstClient == Store.ownClient
+  }
+
   /// Takes in a client's write, of about so many bytes; false where too many wait already, of all clients or of this
   /// one.
   mutating func enqueue(_ write: Write, bytes: Int, of client: Int) -> Bool {

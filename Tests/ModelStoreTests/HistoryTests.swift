@@ -1,6 +1,7 @@
 import KeyValueModel
 import KeyValueObserving
 import ModelStore
+import Seeding
 import Testing
 
 @Suite("What the store remembers")
@@ -52,6 +53,30 @@ struct HistoryTests {
     #expect(!isUntouched(one, 1))
     #expect(isUntouched(two, 1))
     #expect(isUntouched(one, 2))
+  }
+
+  @Test("What was touched after each kept commit is what a list of all commits says", arguments: [1, 2, 7])
+  func touchesAtRandom(_ kept: Int) async throws {
+    let fixture = try StoreFixture { $0.historyRevisions = kept }
+    let accounts = try (0..<12).map { try ref("Account/\($0)") }
+    await fixture.write(all: accounts.map { .create($0, [:]) })
+    var random = SplitMix64(seed: seed)
+    var last = accounts.map { _ in Revision(1) }
+    for revision in 2...120 as ClosedRange<Revision> {
+      // Some are touched often, others hardly ever.
+      let chosen = Set(
+        (0..<Int.random(in: 1...3, using: &random)).map { _ in
+          Int.random(in: 0..<(Bool.random(using: &random) ? 3 : 12), using: &random)
+        })
+      await fixture.write(all: chosen.map { .set(accounts[$0], keyPath: "note", .string("\(revision)")) })
+      for place in chosen { last[place] = revision }
+      fixture.store.withPublication { publication in
+        for after in publication.snapshot.oldestResumable...revision {
+          let found = accounts.map { publication.history.isUntouched([$0], after: after) }
+          #expect(found == last.map { $0 <= after }, "after \(after) at \(revision), seed \(seed)")
+        }
+      }
+    }
   }
 
   @Test("Without history only the present can be resumed")

@@ -55,6 +55,12 @@ struct StoreFixture {
   /// Writes and waits for the answer, which comes after publication; nil where the store is overloaded.
   @discardableResult
   func write(_ operations: KeyValueModel.Operation...) async -> Result<Commit, ModelError>? {
+    await write(all: operations)
+  }
+
+  /// The same of operations that are counted elsewhere.
+  @discardableResult
+  func write(all operations: [KeyValueModel.Operation]) async -> Result<Commit, ModelError>? {
     await withCheckedContinuation { continuation in
       let isAccepted = store.submit(Transaction(operations, writer: "w")) { outcome, _, _ in
         { _ in continuation.resume(returning: outcome) }

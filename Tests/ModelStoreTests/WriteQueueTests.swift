@@ -50,6 +50,30 @@ struct WriteQueueTests {
     #expect((20...30).contains(withBoth), "\(withBoth) of 400 batches")
   }
 
+  @Test("The store's own writes can wait where clients wrote lately, and clients' writes never")
+  func ownWrites() {
+    var queue = Self.queue()
+    func write(_ client: Int) -> Bool {
+      Self.enqueue(Write(client: client, number: 0, bytes: 10), &queue)
+      return queue.canWait
+    }
+    #expect(!write(Store.ownClient), "nobody has written")
+    #expect(!write(1))
+    while !queue.takeBatch().isEmpty {}
+    #expect(write(Store.ownClient))
+    #expect(!write(1), "there is what they can go with")
+    while !queue.takeBatch().isEmpty {}
+    #expect(!write(1))
+    _ = queue.takeBatch()
+    // For some batches the others' last write was lately.
+    var batches = 0
+    while write(Store.ownClient), batches < 1_000 {
+      _ = queue.takeBatch()
+      batches += 1
+    }
+    #expect(batches > 1 && batches < 1_000)
+  }
+
   @Test("What waits is written, each client's in its order, whoever comes and whatever it owes")
   func order() {
     var random = SplitMix64(seed: seed)

@@ -136,7 +136,7 @@ export class Line {
   _lost({ problem }, now) {
     const isFinal = problem && !isTransient(problem)
     if (isFinal || problem?.status === 401) {
-      // What can't be resumed is bound anew, one by one.
+      // What can't be resumed is bound anew.
       for (const cell of this.#cells.values()) cell.isTold = false
       if (!isFinal || !this.id) this.#out.push({ do: 'refuse', problem })
       else {
@@ -505,14 +505,14 @@ export class Desk {
   endAll() { for (const observer of [...this.#observers.values()]) observer.end() }
 
   report() {
-    return this.#bound.map(each => [each._name, each._body, each._isTold])
+    return this.#bound.map(each => [each._name, each._body, each._isTold && each.visible])
   }
 
   get #bound() { return [...this.#observers.values()].filter(each => !each._isOver) }
 
   #expectState() { for (const each of this.#observers.values()) each._isStale ||= each._isTold }
 
-  /** Whether any had been told its state. */
+  /** Whether any was told its state. */
   restart() {
     this.#expectState()
     const observers = this.#bound
@@ -646,7 +646,7 @@ async function problemOf(response) {
   return new KeywayProblem({ ...body, code, status, retryAfter: Number(headers.get('Retry-After')) || undefined })
 }
 
-/** The tab with the lock `lead` has the stream for all. Without locks and channels each tab leads itself. */
+/** The tab with the lock `lead` has the stream for all. Without locks each tab leads itself. */
 export class Keyway extends EventTarget {
   state = 'connecting'
   #world
@@ -659,14 +659,16 @@ export class Keyway extends EventTarget {
   #timer
   #tags = new Map()
   #closing = new AbortController()
-  // This tab's name, anew each time it joins, and its leader's.
+  // This tab's name, anew at each join, and its leader's.
   #seat
   #leader
+  // Wanted without one.
+  #late = []
   #group
   #subject
   #channel
   #leaving
-  // A leader's: the others' cells, and their reports before.
+  // A leader's: the others' cells and reports.
   #members = new Map()
   #reports
   #heartbeat = 15
@@ -716,7 +718,7 @@ export class Keyway extends EventTarget {
   async etag(object, keyPath) {
     const path = pathOf(object, keyPath)
     const isTold = this.#desk.report().some(([, body, isTold]) =>
-      isTold && body.object === object && body.visible !== false && body.keyPaths?.includes(keyPath))
+      isTold && body.object === object && body.keyPaths?.includes(keyPath))
     const known = this.#tags.get(path)
     if (isTold && this.#desk.revision >= (known?.revision ?? 0)) return `"${this.#desk.id}"`
     if (!known) await this.get(object, keyPath)
@@ -787,9 +789,12 @@ export class Keyway extends EventTarget {
   }
 
   #want(name, body) {
-    if (this.#line) this.#step({ type: 'want', name, body })
-    else if (this.#leader) this.#say({ cells: [[name, body]] })
+    if (this.#line) return this.#step({ type: 'want', name, body })
+    this.#late.push([name, body])
+    if (this.#leader) this.#sayLate()
   }
+
+  #sayLate() { this.#say({ cells: this.#late.splice(0) }) }
 
   #setState(state) {
     if (state === this.state || this.state === 'closed') return
@@ -850,7 +855,7 @@ export class Keyway extends EventTarget {
 
   #lock(name, ...of) { return this.#world.navigator.locks.request(`${this.#group} ${name}`, ...of) }
 
-  /** A page that is left, frozen or kept for Back. */
+  /** Left, frozen or kept for Back. */
   #leave() {
     if (!this.#seat) return
     this.#leaving.abort()
@@ -867,7 +872,10 @@ export class Keyway extends EventTarget {
     this.#setState('waiting')
   }
 
-  #report() { return { id: this.#desk.id, cells: this.#desk.report() } }
+  #report() {
+    this.#late = []
+    return { id: this.#desk.id, cells: this.#desk.report() }
+  }
 
   #say(message) {
     this.#saidAt = Date.now()
@@ -898,7 +906,7 @@ export class Keyway extends EventTarget {
     this.#step({ type: 'start' })
   }
 
-  /** Takes a tab in. Its lock tells when it is gone. */
+  /** Its lock tells when it is gone. */
   #admit(seat, { cells }, isEven) {
     this.#members.set(seat, new Set(cells.map(([name]) => name)))
     if (isEven) for (const cell of cells) this.#line.adopt(...cell)
@@ -923,6 +931,7 @@ export class Keyway extends EventTarget {
         this.#desk.id = id
         if (this.#desk.restart()) this.#reset('away')
       }
+      this.#sayLate()
     }
     if (from !== this.#leader) return
     this.#heardAt = Date.now()
@@ -1015,7 +1024,7 @@ export class Keyway extends EventTarget {
   #tick() {
     if (this.#line) {
       this.#step({ type: 'tick' })
-      if (Date.now() - this.#saidAt > this.#heartbeat * 1000) this.#say()
+      if (Date.now() - this.#saidAt > this.#line.heartbeat * 1000) this.#say()
     } else if (Date.now() - this.#heardAt > this.#patience && !this.#reports) {
       // A leader that says nothing hangs.
       this.#heardAt = Date.now()
@@ -1024,7 +1033,7 @@ export class Keyway extends EventTarget {
     this.#schedule()
   }
 
-  /** Soon: the machine may have slept. */
+  /** The machine may sleep. */
   #schedule() {
     clearTimeout(this.#timer)
     const due = this.#line ? Math.min(5000, Math.max(0, this.#line.deadline - Date.now())) : 1000
@@ -1060,8 +1069,8 @@ if (globalThis.customElements && !customElements.get('keyway-value')) {
       this.show(null)
     }
 
-    attributeChangedCallback() {
-      if (!this.live) return
+    attributeChangedCallback(_, old, value) {
+      if (!this.live || old === value) return
       this.show(null)
       this.begin()
     }

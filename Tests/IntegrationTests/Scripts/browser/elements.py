@@ -60,6 +60,7 @@ class Elements:
     def run(self):
         load(self.driver, self.server.url + "/healthz", SETUP)
         self.shows()
+        self.keeps()
         self.scrolls()
         self.ends()
 
@@ -84,6 +85,50 @@ class Elements:
         self.driver.execute_script("document.getElementById('list').setAttribute('sort', 'value')")
         until(lambda: self.driver.execute_script(LIST) == self.rows("value"), "rows in another order")
 
+    def keeps(self):
+        """What a page may rely on beside what is shown."""
+        run = self.driver.execute_script
+        self.server.ask("PUT", "/v1/objects/Item/5/name", "five")
+        run("document.getElementById('name').setAttribute('object', 'Item/5')")
+        until(lambda: self.text("name") == "five", "the name of another object")
+        # What is set to what it is shows what it did.
+        run("""for (const [id, name] of [['name', 'object'], ['list', 'entity']]) {
+          const element = document.getElementById(id)
+          element.setAttribute(name, element.getAttribute(name))
+        }""")
+        until(lambda: self.text("name") == "five" and run(LIST) == self.rows("value"), "the same attribute again", 5)
+        # Out of the page it shows nothing, and in it again what there is.
+        assert run("""const name = document.getElementById('name'), place = name.parentNode
+        name.remove()
+        place.append(name)
+        return name.textContent""") == ""
+        until(lambda: self.text("name") == "five", "an element that was put back")
+        found = self.rows("value")
+        assert [ref for ref in run("return [...document.querySelectorAll('#list > div')].map(e => e.row.name)")] == [
+            name or None for name, _ in found]
+        run("document.getElementById('list').setAttribute('limit', '3')")
+        until(lambda: run(LIST) == found[:3], "no more rows than the limit")
+        assert run("""const name = document.createElement('keyway-value')
+        name.show({ values: { name: { a: 1 } } })
+        return name.textContent""") == '{"a":1}'
+        run("""window.problems = []
+        addEventListener('problem', event => problems.push([event.target.id, event.detail.code]))
+        const bad = document.createElement('keyway-value')
+        bad.id = 'bad'
+        bad.setAttribute('object', 'Nowhere/1')
+        bad.setAttribute('key-path', 'name')
+        document.body.prepend(bad)""")
+        until(lambda: run("return problems") == [["bad", "unknown-entity"]], "a problem of an element")
+        run("document.getElementById('bad').remove()")
+        before = len(self.cells())
+        run("""const far = document.createElement('p')
+        far.style.marginTop = '50000px'
+        far.innerHTML = '<keyway-value object="Item/6" key-path="name"></keyway-value>'
+        document.body.append(far)""")
+        time.sleep(0.5)
+        assert len(self.cells()) == before, "an element that nobody has seen"
+        run("document.body.lastElementChild.remove()")
+
     def scrolls(self):
         self.driver.execute_script("document.getElementById('long').scrollIntoView()")
         for place in [0, 5000, 90_000, 4000, 150_000, 199_000, 0]:
@@ -99,6 +144,10 @@ class Elements:
             return len(seen) > 20 and all(text == texts[ref] for ref, text in seen)
         until(is_right, "the values in sight")
         until(lambda: 20 < self.visible() <= 100, "visible cells")
+        for place in range(0, 60_000, 3000):
+            self.driver.execute_script("document.getElementById('long').scrollTop = arguments[0]", place)
+            time.sleep(0.1)
+        until(lambda: self.visible() <= 100, "visible cells")
         assert len(self.cells()) <= 250, "cells out of sight that have not ended"
         assert any(not cell["visible"] for cell in self.cells())
 

@@ -346,3 +346,353 @@ for (const [name, token] of [['without a token', undefined], ['with a bad token'
     assert.deepEqual([problems[4], changes.at(-1), all[1].heard.at(-1)], [5, 6, 5])
   })
 }
+
+const token = sub => `e30.${btoa(JSON.stringify({ sub }))}.x`
+const pause = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
+
+/** What a tab asks for from here on; `answer` may answer in the server's place. */
+function requests(world, answer = () => undefined) {
+  const { fetch } = world
+  const list = []
+  world.fetch = async (url, options) => {
+    list.push({ url, path: new URL(url).pathname, ...options })
+    return await answer(list.at(-1), () => fetch(url, options)) ?? fetch(url, options)
+  }
+  return list
+}
+
+scenario('A page that is left ends its stream with its token in the header, by a request that outlives it', async tabs => {
+  const tab = tabs.open({ token: () => token('ann') })
+  await until(() => tab.heard.length)
+  const asked = requests(tab.world)
+  tab.world.dispatchEvent(new Event('pagehide'))
+  await until(() => tabs.server.streams.size === 0)
+  const [{ method, url, headers, keepalive }] = asked
+  assert.deepEqual([method, keepalive, headers.Authorization], ['DELETE', true, `Bearer ${token('ann')}`])
+  assert.ok(!url.includes('e30'))
+})
+
+scenario('The token is asked for before each request, and once more after a 401', async tabs => {
+  let count = 0
+  const tab = tabs.open({ token: () => `e30.${btoa('{"sub":"ann"}')}.${++count}` })
+  await until(() => tab.heard.length)
+  const asked = requests(tab.world, ({ headers }) => (
+    headers.Authorization.endsWith(`.${first}`) ? new Response('{}', { status: 401 }) : undefined))
+  const first = count + 1
+  assert.equal((await tab.keyway.get('A/2')).value, 2)
+  await tab.keyway.get('A/3')
+  assert.deepEqual(asked.map(({ headers }) => Number(headers.Authorization.split('.')[2])), [first, first + 1, first + 2])
+})
+
+scenario('Without a token the cookie goes with each request, and tabs of one person share a stream', async tabs => {
+  const world = tabs.browser.tab()
+  const asked = requests(world)
+  const keyway = new Keyway({}, world)
+  tabs.all.push({ keyway })
+  keyway.observe('A/1', ['value'], () => {})
+  await until(() => keyway.state === 'live')
+  await keyway.get('A/1')
+  assert.ok(asked.length >= 3 && asked.every(({ credentials }) => credentials === 'include'))
+  let count = 0
+  const of = () => `e30.${btoa('{"sub":"ann"}')}.${++count}`
+  const all = [tabs.open({ token: of }), tabs.open({ token: of })]
+  await until(() => all.every(tab => tab.heard.length))
+  assert.equal(tabs.server.streams.size, 2)
+})
+
+scenario('When the token is someone else\'s, what is observed is told anew, after a reset', async tabs => {
+  let sub = 'ann'
+  const [tab, other] = [tabs.open({ token: () => token(sub) }), tabs.open({ token: () => token('ann') })]
+  await until(() => tab.heard.length === 1 && other.heard.length === 1)
+  const order = []
+  tab.keyway.addEventListener('reset', ({ reason }) => order.push(reason))
+  tab.keyway.cell(({ values }) => order.push(values.value)).bind('A/2', ['value'])
+  await until(() => order.length === 1)
+  sub = 'bob'
+  await tab.keyway.get('A/3')
+  await until(() => tab.heard.length === 2)
+  assert.deepEqual([tab.heard, tab.resets, order], [[1, 1], ['identity'], [2, 'identity', 2]])
+  assert.equal(tabs.server.streams.size, 2)
+  tabs.commit(5)
+  await until(() => tab.heard.length === 3 && other.heard.length === 2)
+  assert.deepEqual([other.heard, other.resets], [[1, 5], []])
+})
+
+scenario('A reset is told before the states that come of it, in each tab', async tabs => {
+  const all = [tabs.open(), tabs.open()]
+  const order = all.map(({ keyway }) => {
+    const list = []
+    keyway.addEventListener('reset', ({ reason }) => list.push(reason))
+    keyway.observe('A/2', ['value'], change => list.push(change.new))
+    return list
+  })
+  await until(() => order.every(list => list.length === 1))
+  tabs.server.wipe()
+  await until(() => order.every(list => list.length === 3))
+  for (const list of order) assert.deepEqual(list, [2, 'epoch', 2])
+})
+
+scenario('The pages of two servers share nothing', async tabs => {
+  const tab = tabs.open()
+  const world = tabs.browser.tab()
+  const { fetch } = world
+  world.fetch = (url, options) => fetch(url.replace('http://other', 'http://test'), options)
+  const heard = []
+  const keyway = new Keyway({ url: 'http://other/' }, world)
+  tabs.all.push({ keyway })
+  keyway.observe('A/1', ['value'], change => heard.push(change.new))
+  await until(() => tab.heard.length && heard.length)
+  assert.equal(tabs.server.streams.size, 2)
+})
+
+scenario('What a tab says that does not lead is not heard', async tabs => {
+  const all = [tabs.open(), tabs.open()]
+  await until(() => all.every(tab => tab.heard.length === 1 && tab.keyway.state === 'live'))
+  const [{ name }] = tabs.browser.channels
+  new (tabs.browser.tab().BroadcastChannel)(name).postMessage({ from: 'nobody', state: 'connecting', heartbeat: 15,
+    commit: { id: 'e1-99', events: [{ type: 'reset', data: { reason: 'epoch' } }] } })
+  await pause(30)
+  for (const tab of all) assert.deepEqual([tab.resets, tab.keyway.state], [[], 'live'])
+})
+
+scenario('All tabs know the state of the connection', async tabs => {
+  const all = [tabs.open(), tabs.open()]
+  await until(() => all.every(tab => tab.heard.length === 1))
+  tabs.browser.isDown = true
+  tabs.server.restart()
+  await until(() => all.every(tab => tab.keyway.state === 'waiting'))
+  tabs.browser.isDown = false
+  await until(() => all.every(tab => tab.keyway.state === 'live'))
+})
+
+scenario('A leader that was robbed of the lead leads no more', async tabs => {
+  const [first, second] = [tabs.open(), tabs.open()]
+  await until(() => first.heard.length === 1 && second.heard.length === 1)
+  const clock = Date.now
+  // For a while the first can't be heard.
+  tabs.browser.channels.find(each => each.world === first.world).postMessage = () => {}
+  const asked = requests(second.world)
+  Date.now = () => clock() + 46_000
+  try { await until(() => asked.length && second.keyway.state === 'live') } finally { Date.now = clock }
+  tabs.commit(9)
+  await until(() => first.heard.at(-1) === 9 && second.heard.at(-1) === 9)
+  await until(() => tabs.server.streams.size === 1, 'one stream')
+  tabs.commit(10)
+  await until(() => first.heard.at(-1) === 10 && second.heard.at(-1) === 10)
+  for (const { heard } of [first, second]) assert.equal(heard.filter(value => value === 10).length, 1)
+})
+
+scenario('A leader that has to wait for long keeps the lead, and a tab that is hidden takes it from none', async tabs => {
+  const [first, second, third] = [tabs.open(), tabs.open(), tabs.open()]
+  await until(() => tabs.all.every(tab => tab.heard.length === 1))
+  third.world.document.visibilityState = 'hidden'
+  const later = () => new Response('{}', { status: 503, headers: { 'Retry-After': '600' } })
+  const asked = tabs.all.map(({ world }) => requests(world, later))
+  tabs.server.restart()
+  await until(() => asked[0].length === 1 && second.keyway.state === 'waiting')
+  const clock = Date.now
+  let ahead = 0
+  Date.now = () => clock() + ahead
+  try {
+    for (let n = 0; n < 3; n++) {
+      ahead += 25_000
+      await pause(5300)
+    }
+    assert.deepEqual(asked.map(list => list.length), [1, 0, 0])
+    // Now it hangs.
+    for (const { world } of [first, second]) world.isFrozen = true
+    for (const channel of tabs.browser.channels) if (channel.world !== third.world) channel.postMessage = () => {}
+    ahead += 60_000
+    await pause(2500)
+    assert.equal(asked[2].length, 0)
+  } finally {
+    Date.now = clock
+  }
+})
+
+scenario('After a sleep of the machine a stream that died meanwhile is noticed soon', async tabs => {
+  const tab = tabs.open({}, { isLonely: true })
+  await until(() => tab.heard.length)
+  const stuck = [...tabs.server.streams.values()][0]
+  stuck.onText = () => {}
+  tabs.commit(2)
+  const clock = Date.now
+  Date.now = () => clock() + 60_000
+  try { await until(() => tab.heard.length === 2, 'the change of meanwhile', 8000) } finally { Date.now = clock }
+  assert.deepEqual(tab.heard, [1, 2])
+})
+
+scenario('A page whose network is back, or that is seen again, does not wait', async tabs => {
+  for (const wake of [
+    ({ world }) => world.dispatchEvent(new Event('online')),
+    ({ world }) => world.document.dispatchEvent(new Event('visibilitychange')),
+  ]) {
+    const [first, second] = [tabs.open(), tabs.open()]
+    await until(() => first.heard.length === 1 && second.heard.length === 1)
+    const asked = requests(first.world, () => (
+      asked.length === 1 ? new Response('{}', { status: 503, headers: { 'Retry-After': '60' } }) : undefined))
+    tabs.server.restart()
+    await until(() => asked.length === 1 && first.keyway.state === 'waiting' && second.keyway.state === 'waiting')
+    wake(second)
+    await until(() => first.keyway.state === 'live' && second.keyway.state === 'live')
+    for (const tab of [first, second]) {
+      tab.keyway.close()
+      assert.deepEqual(tab.heard, [1])
+    }
+  }
+})
+
+scenario('A binding that meets a 502 is tried again, and its request may not take for ever', async tabs => {
+  const tab = tabs.open()
+  await until(() => tab.heard.length)
+  const asked = requests(tab.world)
+  tabs.browser.isDown = true
+  const told = []
+  tab.keyway.cell(update => told.push(update.problem ?? update.values.value)).bind('A/2', ['value'])
+  await until(() => asked.length === 2)
+  tabs.browser.isDown = false
+  await until(() => told.length)
+  assert.deepEqual(told, [2])
+  assert.ok(asked.every(({ signal }) => signal instanceof AbortSignal))
+})
+
+scenario('What is out of sight is told nothing, and in sight again what there is, also where it was bound so', async tabs => {
+  const { keyway } = tabs.open()
+  const told = [[], [], []]
+  const cells = told.map(list => keyway.cell(({ values }) => list.push(values.value)))
+  cells[0].visible = false
+  for (const cell of cells) cell.bind('A/2', ['value'])
+  await until(() => told[1].length && told[2].length)
+  cells[1].visible = false
+  const seen = () => [...[...tabs.server.streams.values()][0].cells.values()].filter(({ isSeen }) => isSeen)
+  await until(() => seen().length === 2)
+  tabs.server.commit([['A/2', 'value', 5]])
+  await until(() => told[2].length === 2)
+  assert.deepEqual(told, [[], [2], [2, 5]])
+  // After a cut what is out of sight has missed the same.
+  tabs.server.restart()
+  await until(() => keyway.state === 'live' && tabs.server.streams.size === 1 && tabs.cells === 4)
+  for (const cell of cells) cell.visible = true
+  await until(() => told[0].length && told[1].length === 2)
+  tabs.server.commit([['A/2', 'value', 6]])
+  await until(() => told.every(list => list.at(-1) === 6))
+  assert.deepEqual(told, [[5, 6], [2, 5, 6], [2, 5, 6]])
+})
+
+scenario('What is not in sight has the tag of the last answer; what the page does not know is asked for', async tabs => {
+  const tab = tabs.open()
+  await until(() => tab.heard.length)
+  await tab.keyway.get('A/1', 'value')
+  const answered = `"${tabs.server.id}"`
+  tab.observation.visible = false
+  tabs.commit(2)
+  tab.keyway.observe('A/2', ['value'], () => {})
+  await until(() => tabs.cells === 2)
+  await pause(30)
+  assert.equal(await tab.keyway.etag('A/1', 'value'), answered)
+  const asked = requests(tab.world, ({ method }) => method === 'DELETE' ? new Response(null, { status: 204 }) : undefined)
+  tabs.server.commit([['A/5', 'value', 9]])
+  assert.equal(await tab.keyway.etag('A/4'), `"${tabs.server.id}"`)
+  assert.deepEqual(asked.map(({ path }) => path), ['/v1/objects/A/4'])
+  // An own write is an answer, and what is deleted is known no more.
+  await tab.keyway.set('A/3', 'value', 4)
+  assert.equal(await tab.keyway.etag('A/3', 'value'), `"${tabs.server.id}"`)
+  assert.equal(await tab.keyway.delete('A/4'), undefined)
+  await tab.keyway.etag('A/4')
+  const paths = ['A/4', 'A/3/value', 'A/4', 'A/4'].map(path => '/v1/objects/' + path)
+  assert.deepEqual(asked.map(({ path }) => path), paths)
+})
+
+scenario('Options of a write are headers, and names are escaped', async tabs => {
+  const tab = tabs.open()
+  await until(() => tab.heard.length)
+  const asked = requests(tab.world, () => new Response('1', { status: 200 }))
+  await tab.keyway.set('A/a b', 'value', 1, { ifMatch: tab.keyway.etag('A/1', 'value'), lifetime: 30 })
+  const [{ url, headers }] = asked
+  assert.ok(url.endsWith('/v1/objects/A/a%20b/value'))
+  assert.deepEqual([headers['If-Match'], headers['Keyway-Lifetime']], [`"${tabs.server.id}"`, 30])
+})
+
+scenario('Reads, and what has a key, are tried again where the server is away, and writes are not', async tabs => {
+  const tab = tabs.open()
+  await until(() => tab.heard.length)
+  const asked = requests(tab.world, () => asked.length % 2 ? new Response('<h1>', { status: 502 }) : new Response('{}'))
+  await tab.keyway.get('A/2')
+  assert.equal(asked.length, 2)
+  await tab.keyway.create('A', {})
+  assert.equal(asked.length, 4)
+  const keys = asked.slice(2).map(({ headers }) => headers['Idempotency-Key'])
+  assert.ok(keys[0] && keys[0] === keys[1])
+  for (const write of [
+    () => tab.keyway.set('A/2', 'value', 1), () => tab.keyway.patch('A/2', {}), () => tab.keyway.delete('A/2'),
+  ]) {
+    const before = asked.length
+    await assert.rejects(write(), problem => problem.status === 502)
+    assert.equal(asked.length, before + 1)
+    asked.push({})
+  }
+})
+
+scenario('A write of which only the answer was lost is done', async tabs => {
+  const tab = tabs.open()
+  await until(() => tab.heard.length)
+  requests(tab.world, async ({ method }, go) => {
+    if (method !== 'PUT') return
+    await go()
+    tabs.server.commit([['A/5', 'value', 1]])
+    await pause(30)
+    throw new TypeError('network error')
+  })
+  assert.equal(await tab.keyway.set('A/1', 'value', 5), 5)
+  assert.deepEqual(tab.heard, [1, 5])
+})
+
+scenario('What is closed calls nothing back, not of own writes either, and does not come back', async tabs => {
+  const tab = tabs.open()
+  await until(() => tab.heard.length)
+  tab.keyway.close()
+  await tab.keyway.set('A/1', 'value', 5)
+  for (const name of ['pageshow', 'online']) tab.world.dispatchEvent(new Event(name))
+  tab.world.document.dispatchEvent(new Event('resume'))
+  await pause(50)
+  tabs.commit(6)
+  await pause(20)
+  assert.deepEqual([tab.heard, tab.keyway.state, tabs.server.streams.size], [[1], 'closed', 0])
+})
+
+scenario('What is bound and ended while the lead changes hands is bound and ended', async tabs => {
+  const all = [tabs.open(), tabs.open(), tabs.open()]
+  await until(() => all.every(tab => tab.heard.length === 1))
+  const [leader, , tab] = all
+  const ending = Array.from({ length: 40 }, () => tab.keyway.observe('A/2', ['value'], () => {}))
+  await until(() => tabs.cells === 43)
+  leader.keyway.close()
+  const told = []
+  for (let n = 0; n < 40; n++) {
+    told[n] = 0
+    tab.keyway.observe('A/3', ['value'], () => told[n]++)
+    ending[n].end()
+    await pause(2)
+  }
+  await until(() => tab.keyway.state === 'live' && told.every(Boolean), 'what was bound meanwhile')
+  await until(() => tabs.cells === 42, 'what ended meanwhile')
+})
+
+scenario('What is out of sight while a page is left is told its present state when it is seen', async tabs => {
+  const tab = tabs.open()
+  const shown = []
+  const cell = tab.keyway.cell(({ values }) => shown.push(values.value))
+  cell.bind('A/2', ['value'])
+  await until(() => shown.length && tab.heard.length)
+  cell.visible = false
+  await until(() => [...[...tabs.server.streams.values()][0].cells.values()].some(({ isSeen }) => !isSeen))
+  tabs.server.commit([['A/1', 'value', 5], ['A/2', 'value', 6]])
+  await until(() => tab.heard.length === 2)
+  tab.world.dispatchEvent(new Event('pagehide'))
+  const asked = requests(tab.world)
+  tab.world.dispatchEvent(new Event('pageshow'))
+  await until(() => tab.keyway.state === 'live')
+  // A stream that goes on from an id takes what it is given for told until then, also what is out of sight.
+  const { body } = asked.find(({ path, method }) => method === 'POST' && path === '/v1/streams')
+  assert.deepEqual(Object.values(JSON.parse(body).cells).filter(({ visible }) => visible === false), [])
+})

@@ -216,6 +216,198 @@ test('What is gone hears no more of a write', () => {
   assert.deepEqual([page.heard.length, page.updates.length, page.events.length], [2, 2, 2])
 })
 
+test('A change of another to what is written ahead is real, and stays where the own write is refused', () => {
+  const page = new Page(1)
+  const write = page.desk.begin('A/1', 'n', 50)
+  page.commit(2, 50, 'another')
+  page.desk.fail(write, refused)
+  page.check([50, 'pending'], [50, 'real'])
+})
+
+/** A desk whose observers are told what a test says by the name of their present binding. */
+class Told {
+  bodies = []
+  desk = new Desk('t', (name, body) => this.bodies.push([name, body]))
+
+  get name() { return this.bodies.findLast(([, body]) => body)[0] }
+  get names() { return this.bodies.filter(([, body]) => body).map(([name]) => name) }
+
+  take(revision, ...events) {
+    const reasons = this.desk.take({ id: `e-${revision}`, events })
+    this.desk.run()
+    return reasons
+  }
+
+  /** Of one cell's object the keys of `values`. */
+  change(revision, values, more, cell = this.name, object = 'A/1') {
+    const changes = Object.entries(values).map(([keyPath, value]) => (
+      { cell, object, keyPath, kind: 'setting', new: value }))
+    return { type: 'change', data: { revision, ...more, changes } }
+  }
+}
+
+test('A cell is told once a commit, with all of its changes', () => {
+  const told = new Told()
+  const updates = []
+  told.desk.cell(update => updates.push(update)).bind('A/1', ['n', 'm'])
+  told.take(1, told.change(1, { n: 1, m: 2 }, { initial: true }))
+  told.take(2, told.change(2, { n: 3, m: 4 }))
+  assert.deepEqual(updates.map(({ values }) => values), [{ n: 1, m: 2 }, { n: 3, m: 4 }])
+  assert.deepEqual(updates.map(({ changes }) => changes.length), [2, 2])
+})
+
+test('What has ended is not bound again', () => {
+  const told = new Told()
+  const fail = () => assert.fail('a callback after its end')
+  const [cell, query] = [told.desk.cell(fail), told.desk.query({ entity: 'A' }, fail)]
+  cell.end()
+  query.end()
+  told.bodies.length = 0
+  cell.bind('A/1', ['n'])
+  query.change({ entity: 'B' })
+  query.visible = false
+  assert.deepEqual([told.bodies, told.desk.report()], [[], []])
+})
+
+test('The same binding again is the same binding, unless its object is gone or it was refused', () => {
+  const told = new Told()
+  const cell = told.desk.cell(() => {})
+  const bind = () => {
+    const before = told.names.length
+    cell.bind('A/1', ['n'])
+    return told.names.length - before
+  }
+  assert.deepEqual([bind(), bind()], [1, 0])
+  cell.visible = false
+  told.bodies = [[told.name, {}]]
+  assert.equal(bind(), 0)
+  cell.visible = true
+  told.take(1, { type: 'gone', data: { revision: 1, cell: told.name, object: 'A/1' } })
+  assert.deepEqual([bind(), bind()], [1, 0])
+  told.desk.refuse(told.name, refused)
+  assert.deepEqual([bind(), bind()], [1, 0])
+})
+
+test('An object that is gone shows no values', () => {
+  const told = new Told()
+  const updates = []
+  told.desk.cell(update => updates.push(update)).bind('A/1', ['n'])
+  told.take(1, told.change(1, { n: 1 }, { initial: true }))
+  told.take(2, { type: 'gone', data: { revision: 2, cell: told.name, object: 'A/1' } })
+  assert.deepEqual(updates.map(({ values, gone }) => [values, gone]), [[{ n: 1 }, undefined], [{}, true]])
+})
+
+test('A callback that binds another cell anew keeps it from what was told of its old object', () => {
+  const told = new Told()
+  const updates = []
+  const first = told.desk.cell(() => second.bind('A/2', ['n']))
+  first.bind('A/1', ['n'])
+  const second = told.desk.cell(({ object }) => updates.push(object))
+  second.bind('A/1', ['n'])
+  const [one, two] = told.names
+  told.take(1, told.change(1, { n: 1 }, { initial: true }, one), told.change(1, { n: 1 }, { initial: true }, two))
+  assert.deepEqual(updates, [])
+})
+
+test('What a cell showed of one object is nothing that it shows of the next', () => {
+  const told = new Told()
+  const updates = []
+  const cell = told.desk.cell(update => updates.push(update))
+  cell.bind('A/1', ['n'])
+  told.take(1, told.change(1, { n: 1 }, { initial: true }))
+  cell.bind('A/2', ['n'])
+  told.desk.begin('A/2', 'n', 5)
+  assert.equal(updates.length, 1, 'a write ahead of what was not told yet')
+})
+
+test('A callback that throws keeps no other from being called', () => {
+  const report = globalThis.reportError
+  const [errors, heard] = [[], []]
+  globalThis.reportError = error => errors.push(error.message)
+  try {
+    const told = new Told()
+    told.desk.observe('A/1', ['n'], () => { throw new Error('mine') })
+    told.desk.observe('A/1', ['n'], change => heard.push(change.new))
+    const [one, two] = told.names
+    for (const n of [1, 2]) told.take(n, told.change(n, { n }, n === 1 && { initial: true }, one),
+      told.change(n, { n }, n === 1 && { initial: true }, two))
+  } finally {
+    globalThis.reportError = report
+  }
+  assert.deepEqual([errors, heard], [['mine', 'mine'], [1, 2]])
+})
+
+test('The problem of one is told to it alone', () => {
+  const told = new Told()
+  const heard = [[], []]
+  for (const list of heard) told.desk.cell(update => list.push(update.problem?.status)).bind('A/1', ['n'])
+  told.desk.refuse(told.names[1], refused)
+  assert.deepEqual(heard, [[], [412]])
+})
+
+test('After a reset the present state is told also to what did not ask for its first', () => {
+  const told = new Told()
+  const heard = []
+  told.desk.observe('A/1', ['n'], { options: ['new'], context: 'mine' }, change => heard.push([change.new, change.context]))
+  told.take(1, told.change(1, { n: 1 }, { initial: true }))
+  told.take(2, told.change(2, { n: 2 }))
+  assert.deepEqual(heard, [[2, 'mine']])
+  assert.deepEqual(told.take(5, { type: 'reset', data: { reason: 'compacted' } }), ['compacted'])
+  told.take(6, told.change(6, { n: 6 }, { initial: true }))
+  assert.deepEqual(heard, [[2, 'mine'], [6, 'mine']])
+})
+
+test('An ordered to-many shows what was inserted, removed and replaced at its places', () => {
+  const told = new Told()
+  const shown = []
+  told.desk.cell(({ values }) => shown.push(values.n)).bind('A/1', ['n'])
+  told.take(1, told.change(1, { n: ['a', 'b', 'c'] }, { initial: true }))
+  const list = (revision, change) => told.take(revision, { type: 'change', data: {
+    revision, changes: [{ cell: told.name, object: 'A/1', keyPath: 'n', ...change }] } })
+  list(2, { kind: 'insertion', indexes: [1, 3], new: ['d', 'e'] })
+  assert.deepEqual(shown.at(-1), ['a', 'd', 'b', 'e', 'c'])
+  list(3, { kind: 'removal', indexes: [0, 2, 4], old: ['a', 'b', 'c'] })
+  assert.deepEqual(shown.at(-1), ['d', 'e'])
+  list(4, { kind: 'replacement', indexes: [0, 1], old: ['d', 'e'], new: ['x', 'y'] })
+  assert.deepEqual(shown.at(-1), ['x', 'y'])
+})
+
+test('An unordered to-many shows what came and what went', () => {
+  const told = new Told()
+  const shown = []
+  told.desk.cell(({ values }) => shown.push(values.n)).bind('A/1', ['n'])
+  told.take(1, told.change(1, { n: ['A/2', 'A/4'] }, { initial: true }))
+  for (const [revision, change] of [
+    [2, { kind: 'insertion', new: ['A/3'] }], [3, { kind: 'removal', old: ['A/2'] }],
+    [4, { kind: 'replacement', old: ['A/4'], new: ['A/5'] }],
+  ]) told.take(revision, { type: 'change', data: {
+    revision, changes: [{ cell: told.name, object: 'A/1', keyPath: 'n', ...change }] } })
+  assert.deepEqual(shown, [['A/2', 'A/4'], ['A/2', 'A/3', 'A/4'], ['A/3', 'A/4'], ['A/3', 'A/5']])
+})
+
+test('A query has what its last event says: count, total, failed, aggregates, sections with theirs', () => {
+  const told = new Told()
+  const events = []
+  const query = told.desk.query({ entity: 'A', section: 'g' }, event => events.push(event))
+  const cell = told.name
+  const objects = [{ '@ref': 'A/1', g: 'x', n: 1 }]
+  const section = sum => [{ name: 'x', count: 1, aggregates: { sum } }]
+  const has = (total, failed, sum) => assert.deepEqual(
+    [query.count, query.total, query.failed, query.aggregates, query.sections],
+    [1, total, failed, { sum }, section(sum)])
+  told.take(1, { type: 'results', data: { revision: 1, initial: true, cell, count: 1, total: 5, failed: 0,
+    aggregates: { sum: 1 }, sections: section(1), objects } })
+  has(5, 0, 1)
+  // Its own write: the row shows already, and what is beside it does not.
+  const write = told.desk.begin('A/1', 'n', 2)
+  const changes = [{ type: 'update', object: 'A/1', index: [0, 0], newIndex: [0, 0], keys: ['n'],
+    value: { '@ref': 'A/1', g: 'x', n: 2 } }]
+  told.take(2, { type: 'content', data: { revision: 2, writer: write.writer, cell, count: 1, total: 6, failed: 2,
+    aggregates: { sum: 2 }, sections: section(2), changes } })
+  has(6, 2, 2)
+  assert.deepEqual(events.map(({ pending }) => pending), [undefined, true, undefined])
+})
+
 const keyPaths = ['value', 'group', 'calm', 'note']
 
 /** What callbacks of one page heard, and what a user has seen by them. */

@@ -20,6 +20,9 @@ package protocol SharedJournal: TransactionJournal {
   /// that cannot be found out.
   func nodes() throws(JournalError) -> [String]
 
+  /// From now on this node says of these, which follow it, that they are there, whenever it says so of itself.
+  func vouch(for nodes: [String])
+
   /// For how long nothing has been heard of where the journal is kept.
   var silence: Duration { get }
 

@@ -49,15 +49,7 @@ final class Housekeeper: Sendable {
     access.revocations.refresh()
     access.sessions.sweep(now: access.present)
     streams.sweepCutStreams()
-    // The node that takes writes ends what is to end.
-    if node.following == nil { store.endLeases(of: streams) }
+    node.endLeases(store, streams)
     streams.expire(streams.owners.takeInvalid(access.validity))
-  }
-}
-
-extension Store {
-  /// Deletes the objects whose time has come, or whose stream is gone for good.
-  func endLeases(of streams: StreamRegistry) {
-    endLeases { streams.isThere(StreamID($0)) }
   }
 }

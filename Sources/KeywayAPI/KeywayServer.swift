@@ -131,8 +131,9 @@ package final class KeywayServer: Sendable {
     let rates = RequestRateLimiter(configuration.access.rates) { Identifiers.monotonicNanoseconds }
     let files = try FileHandlers(configuration.files)
     let node = Node(configuration.node, host: configuration.host, port: socket.port, journal: shared)
-    let numbers = shared == nil ? nil : StreamNumbers(node: node.url, random: random())
-    hub = StreamHub(limits: configuration.limits, ledger: ledger, numbers: numbers?.first ?? 0, logger: logger)
+    let isAlone = shared == nil && plan == nil
+    let numbers = isAlone ? StreamNumbers(alone: node.url) : StreamNumbers(node: node.url, random: random())
+    hub = StreamHub(limits: configuration.limits, ledger: ledger, numbers: numbers.first, logger: logger)
     let services = StreamServices(
       hub: hub, ledger: ledger, epoch: journal.identity.epoch, limits: configuration.streams, mark: node.mark,
       now: now, random: random)

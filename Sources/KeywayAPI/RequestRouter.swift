@@ -68,7 +68,7 @@ final class RequestRouter: RequestHandler, Sendable {
         queryStreams: QueryStreamHandler(store: store, streams: streams.queries, openings: queryOpenings),
         cells: CellHandlers(
           store: store, streams: streams.cells, openings: queryOpenings, resumptions: resumptions, readings: readings),
-        streams: StreamHandlers(store: store, streams: streams.registry, readings: readings),
+        streams: StreamHandlers(store: store, node: node, streams: streams.registry, readings: readings),
         journal: JournalHandler(store: store, streams: streams.journal, readings: readings, limits: limits),
         schema: SchemaHandlers(schema: store.schema), description: description,
         operations: OperationsHandlers(
@@ -81,7 +81,8 @@ final class RequestRouter: RequestHandler, Sendable {
         revocations: RevocationHandlers(revocations: access.revocations, readings: readings),
         files: files,
         nodes: NodeHandlers(
-          store: store, node: node, revocations: access.revocations, readings: readings, files: files.openFiles)))
+          store: store, node: node, revocations: access.revocations, streams: streams.registry, readings: readings,
+          files: files.openFiles)))
     description.describe(table.routes, schema: store.schema, access: access)
     let counts = table.routes.map(\.counts) + [otherCounts]
     registry.collect { registry in
@@ -278,12 +279,14 @@ final class RequestRouter: RequestHandler, Sendable {
         return passed
       }
       if let postponement = try node.postponement(of: request, store) { return postponement }
-      if outcome == nil, route.isCommitted(by: method), let passed = try node.penPassing?.response(to: request, route) {
-        return passed
+      if request.outcome == nil, route.isCommitted(by: method) {
+        if let passed = try node.penPassing?.response(to: request, route) { return passed }
+        if let waiting = try node.inquiry.response(to: request, route) { return waiting }
       }
     }
-    let context = RequestContext(
+    var context = RequestContext(
       route: route, target: target, requester: requester, parameters: route.parameterNames(method, isStream))
+    if let named = request.outcome as? NamedStreams { context.namedStreams = named }
     try admission.check(context)
     return try carryOut(request, context, outcome, handler)
   }

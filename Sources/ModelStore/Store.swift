@@ -93,8 +93,8 @@ package final class Store: Sendable {
   let missedCommits: Locked<BoundedCache<Revision, MissedCommits>>
   let resumedQueries: Locked<BoundedCache<ResumedQueryKey, PreparedQuery>>
 
-  /// A store without objects over a journal, which `recover` reads. `streams` says which streams are this node's, where
-  /// there are others. `publisher` is told of each batch of commits; `now`
+  /// A store without objects over a journal, which `recover` reads. `streams` says which streams are this node's; all
+  /// without it. `publisher` is told of each batch of commits; `now`
   /// gives milliseconds since 1970, and `elapsed` those of a clock that only grows, by which leases run; `notify` is
   /// told what an operator should know, once when it begins and once when it ends, from any thread, and must not call
   /// the store.
@@ -376,9 +376,8 @@ package final class Store: Sendable {
     writing.withLock { $0.model = model }
     // A little earlier than their clients may come back at the latest: what is late is deleted within a second, and
     // where another node is to do that, this one leaves it time to.
-    let early = 1_000 + (shared == nil ? 0 : Self.lateMilliseconds)
-    let grace = UInt64(limits.streamLeaseSeconds) * 1_000
-    leases.restore(model.state, wall: now(), grace: grace - min(grace, early))
+    let early = shared == nil ? 0 : Self.lateMilliseconds
+    leases.restore(model.state, wall: now(), grace: streamGrace - min(streamGrace, early))
     publication.withLock { publication in
       let snapshot = Snapshot(
         state: model.state, revision: model.revision, oldestResumable: history.oldestResumable(at: model.revision),

@@ -11,11 +11,13 @@ struct NodeRegister: Sendable {
 
   private final class Told: Sendable {
     let time = Locked<ContinuousClock.Instant?>(nil)
+    /// The nodes that follow this one.
+    let followers = Locked<[String]>([])
   }
 
   /// How often a node says that it is there.
   private static let pause = Duration.seconds(3)
-  /// The most nodes that are read.
+  /// The most nodes that are read, and that this node says are there.
   private static let most: Int64 = 1_000
 
   init(url: String, patience: Duration) {
@@ -31,7 +33,12 @@ struct NodeRegister: Sendable {
     return (0..<result.count).map { result.text($0, 0) }
   }
 
-  /// Says every few seconds that this node is there, and has the database forget those that are long gone. Does nothing
+  /// From now on this node says of others, too, that they are there.
+  func vouch(for urls: [String]) {
+    told.followers.withLock { $0 = Array(Set(urls).subtracting([url]).sorted().prefix(Int(Self.most))) }
+  }
+
+  /// Says every few seconds that this node is there, and those that follow it, and has the database forget those that are long gone. Does nothing
   /// where the database refuses that.
   func note(_ connection: PostgresConnection) throws(PostgresError) {
     let isDue = told.time.withLock { told in
@@ -56,6 +63,14 @@ struct NodeRegister: Sendable {
     try connection.execute(
       "INSERT INTO keyway.nodes VALUES ($1, now()) ON CONFLICT (url) DO UPDATE SET heard = now()", [.text(url)],
       within: patience)
+    let followers = told.followers.withLock { $0 }
+    if !followers.isEmpty {
+      try connection.execute(
+        """
+        INSERT INTO keyway.nodes SELECT convert_from(url, 'UTF8'), now() FROM unnest($1::bytea[]) AS url
+        ON CONFLICT (url) DO UPDATE SET heard = now()
+        """, [.byteStrings(followers.map { Array($0.utf8) })], within: patience)
+    }
     try connection.execute("DELETE FROM keyway.nodes WHERE heard < now() - interval '1 hour'", within: patience)
   }
 }

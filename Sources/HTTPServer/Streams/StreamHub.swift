@@ -15,6 +15,7 @@ package final class StreamHub: Sendable {
   private let counters = HubCounters()
   private let workers: [HubWorker]
   private let threads = Locked([SystemThread]())
+  private let firstID: UInt64
   private let lastID: Atomic<UInt64>
   private let isDraining = Atomic<Bool>(false)
 
@@ -24,6 +25,7 @@ package final class StreamHub: Sendable {
     limits: ServerLimits, ledger: MemoryLedger = MemoryLedger(limit: .max, clientLimit: .max), numbers: UInt64 = 0,
     logger: Logger
   ) {
+    firstID = numbers
     lastID = Atomic(numbers)
     self.limits = limits
     self.ledger = ledger
@@ -49,6 +51,11 @@ package final class StreamHub: Sendable {
       guard let thread else { throw .outOfResources }
       threads.withLock { $0.append(thread) }
     }
+  }
+
+  /// Whether this hub has opened a stream, which may have ended. Any thread.
+  package func hasOpened(_ id: StreamID) -> Bool {
+    id.number > firstID && id.number <= lastID.load(ordering: .relaxed)
   }
 
   /// The number of streams that have been opened and have not ended. Any thread.

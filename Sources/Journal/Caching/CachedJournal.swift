@@ -134,6 +134,8 @@ package final class CachedJournal: SharedJournal {
   package func refresh() throws(JournalError) { try origin.refresh() }
   /// See `SharedJournal.nodes()`.
   package func nodes() throws(JournalError) -> [String] { try origin.nodes() }
+  /// See `SharedJournal.vouch(for:)`.
+  package func vouch(for nodes: [String]) { origin.vouch(for: nodes) }
   /// See `SharedJournal.recentRecords(after:limit:bytes:)`.
   package func recentRecords(after revision: UInt64, limit: Int, bytes: Int) -> [JournalRecord]? {
     origin.recentRecords(after: revision, limit: limit, bytes: bytes)

@@ -26,6 +26,18 @@ extension RouteDescription {
     .json(
       .object(["revocations": .list(of: .object(["sub": .text, "before": .whole(from: 0)]))]), "The revocations."),
     problems: .reading)
+  static let nodeStreams = RouteDescription(
+    .nodes,
+    [
+      .post: OperationDescription(
+        name: "endNodeStreams", summary: "Streams of the node that asks are gone, by their numbers",
+        body: .json(.object(["ended": .list(of: .whole(from: 1))])),
+        answers: [.json(.object(["ended": .whole(from: 0)]), "How many of them objects lasted with.")],
+        problems: [.malformedJSON, .unsupportedMediaType, .invalidValue, .leaderUnreachable, .overloaded])
+    ])
+  static let nodeStream = reading(
+    .nodes, "getNodeStream", "The number of a stream that is there",
+    .json(.object(["number": .whole(from: 1)]), "Its number."), problems: [.unknownStream])
 }
 
 extension ParameterDescription {

@@ -94,6 +94,13 @@ final class Followers: Sendable {
   /// The names of those that are there now, and of the nodes that follow them.
   var names: [String] { wasHeard ? present.flatMap { [$0.name] + $0.follower.below } : [] }
 
+  /// The names of those that have asked in the last so many nanoseconds, and of the nodes that follow them.
+  func names(heardWithin nanoseconds: UInt64) -> [String] {
+    guard wasHeard else { return [] }
+    let horizon = now() - min(now(), nanoseconds)
+    return present.filter { $0.follower.heard >= horizon }.flatMap { [$0.name] + $0.follower.below }
+  }
+
   /// Notes that one has asked for what comes after a revision, and which nodes follow it.
   func note(_ name: String, at revision: Revision, below: [String] = []) -> Note {
     let present = now()

@@ -123,6 +123,15 @@ package struct Leader: Sendable {
     return revocations
   }
 
+  /// Streams of this node are gone for good, by their numbers.
+  func end(streams: some Sequence<UInt64>) throws(Refusal) {
+    var request = try request("/v1/nodes/streams")
+    request.method = HTTPRequest.Method.post.rawValue
+    request.fields.append((HTTPField.Name.contentType.rawName, Body.json))
+    request.body = Array(Value.object(["ended": .array(streams.map { .integer(Int64($0)) })]).json.utf8)
+    _ = try send(request)
+  }
+
   private func json(_ target: String) throws(Refusal) -> JSONObject {
     let answer = try send(request(target))
     guard let object = (try? Value(json: answer.body))?.members else { throw Self.strange }

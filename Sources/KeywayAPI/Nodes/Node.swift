@@ -26,6 +26,10 @@ package final class Node: Sendable {
   let followers: Followers
   /// The other nodes.
   let directory: NodeDirectory
+  /// What nodes are to know of streams that objects last with.
+  let streamEnds: StreamEnds
+  /// Asks other nodes for streams that writes name.
+  let inquiry: StreamInquiry
   /// Nanoseconds that only grow.
   private let now: @Sendable () -> UInt64
   /// Since when the journal has refused writes; nil where it takes them.
@@ -63,6 +67,8 @@ package final class Node: Sendable {
     directory = NodeDirectory(
       url: options.url == "auto" ? Self.url(host: host, port: port) : options.url, followers: followers,
       journal: journal)
+    streamEnds = StreamEnds(directory, now: now)
+    inquiry = StreamInquiry(options, directory)
   }
 
   private static func url(host: String, port: UInt16) -> String {
@@ -77,6 +83,7 @@ package final class Node: Sendable {
     restore: @escaping @Sendable ([StoredAttachment]) -> Void
   ) {
     directory.beginFollowing()
+    store.leaveLeases()
     let following = Following(
       plan, store: store, revocations: revocations, directory: directory, conditions: conditions, now: now,
       restore: restore)
@@ -181,7 +188,8 @@ package final class Node: Sendable {
     registry.set(.revisionsBehind, to: Double(newest(store) - store.revision))
     registry.set(.silenceSeconds, to: Double(silenceMilliseconds) / 1_000)
     let passed =
-      (forwarder?.waitingCount ?? 0) + (penPassing?.waitingCount ?? 0) + (passing?.waitingCount ?? 0) + answers.count
+      (forwarder?.waitingCount ?? 0) + (penPassing?.waitingCount ?? 0) + (passing?.waitingCount ?? 0)
+      + inquiry.waitingCount + answers.count
     registry.set(.forwardedWrites, to: Double(passed))
     registry.set(.relayedStreams, to: Double(passing?.relay.count ?? 0))
   }
@@ -246,6 +254,17 @@ package final class Node: Sendable {
     passing?.relay.reached(revision)
   }
 
+  /// Does what is to be done, again and again, about objects that last with streams: ends those whose time has come,
+  /// where this node takes writes, and says otherwise which of its streams are gone.
+  func endLeases(_ store: Store, _ streams: StreamRegistry) {
+    if let following {
+      streamEnds.tell(following.plan.leader, of: streams, in: store)
+    } else {
+      streamEnds.endSilent(in: store, journal)
+      store.endLeases { streams.isThere(StreamID($0)) }
+    }
+  }
+
   /// What the clock says.
   var present: UInt64 { now() }
 
@@ -269,6 +288,7 @@ package final class Node: Sendable {
       return pen
     }
     penPassing?.stop()
+    inquiry.stop()
     guard let (following, forwarder) = leadership.withLock({ $0 }) else { return }
     forwarder.stop()
     following.stop()

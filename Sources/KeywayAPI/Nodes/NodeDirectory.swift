@@ -1,5 +1,6 @@
 import Journal
 import Locking
+import ModelStore
 import Synchronization
 
 /// The other nodes that this one knows of, by the marks that the names of their streams and pages begin with.
@@ -53,9 +54,6 @@ final class NodeDirectory: Sendable {
   /// From now on there is a node that this one follows.
   func beginFollowing() { isFollowing.store(true, ordering: .relaxed) }
 
-  /// Whether other nodes write to the same journal.
-  var hasPeers: Bool { journal != nil }
-
   /// All nodes that this one knows, itself first, but for its peers: what it tells its followers.
   var urls: [String] {
     let known = (followed.withLock { $0?.urls } ?? []) + followers.names
@@ -64,6 +62,12 @@ final class NodeDirectory: Sendable {
 
   /// The nodes that follow this one, or one that does.
   var below: [String] { followers.names }
+
+  /// The nodes that follow this one, or one that does, as the numbers of their streams name them: those that were heard
+  /// in the last so many nanoseconds.
+  func streamNodes(heardWithin nanoseconds: UInt64) -> Set<UInt64> {
+    Set(followers.names(heardWithin: nanoseconds).map { StreamNumbers.node(at: $0) })
+  }
 
   /// What changes with `urls`.
   var digest: String { Self.digest(of: urls) }

@@ -10,6 +10,7 @@ struct NodeHandlers: Sendable {
   let store: Store
   let node: Node
   let revocations: Revocations
+  let streams: StreamRegistry
   let readings: Readings
   let files: OpenFiles
 

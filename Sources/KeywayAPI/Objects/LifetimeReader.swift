@@ -8,6 +8,8 @@ import Tokens
 struct LifetimeReader: Sendable {
   let streams: StreamRegistry
   let requester: Requester
+  /// The streams of other nodes that the write may name.
+  let named: NamedStreams
 
   private static let prefix = "stream="
   private static let rule =
@@ -18,41 +20,31 @@ struct LifetimeReader: Sendable {
   func operation(of request: borrowing Request, on reference: Reference) throws(Problem) -> [Operation] {
     guard let text = request.header(.keywayLifetime) else { return [] }
     guard let lifetime = lifetime(text, seconds: Self.seconds(text)) else {
-      throw Self.invalidHeader
+      throw Problem(.invalidValue, "Keyway-Lifetime \(Self.rule)")
     }
     return [.lifetime(reference, lifetime)]
   }
 
-  /// What is answered where the header says none of that, or names a stream that is not there.
-  private static var invalidHeader: Problem { Problem(.invalidValue, "Keyway-Lifetime \(rule)") }
-
-  /// The first stream that a write names for an object to last with, and what is answered where there is none of that
-  /// name; nil where it names none. `isTransaction` says that operations in the body may name one.
-  static func stream(
-    namedBy request: borrowing Request, isTransaction: Bool
-  ) -> (name: String, unknown: Problem)? {
+  /// The streams that a write names for objects to last with, whether they are there or not. `isTransaction` says that
+  /// operations in the body may name some.
+  static func streams(namedBy request: borrowing Request, isTransaction: Bool) -> [String] {
     if let text = request.header(.keywayLifetime) {
-      return text.hasPrefix(prefix) ? (String(text.dropFirst(prefix.count)), invalidHeader) : nil
+      return text.hasPrefix(prefix) ? [String(text.dropFirst(prefix.count))] : []
     }
     guard isTransaction, mayHavePrefix(request.body()), let body = try? TransactionHandler.body(of: request),
       case .array(let elements)? = body["operations"]
-    else { return nil }
-    for (index, element) in elements.enumerated() {
+    else { return [] }
+    return elements.compactMap { element in
       guard case .object(let members) = element, case .string(let text)? = members["lifetime"], text.hasPrefix(prefix)
-      else { continue }
-      var error = invalidMember
-      error.operation = index
-      return (String(text.dropFirst(prefix.count)), Problem(error))
+      else { return nil }
+      return String(text.dropFirst(prefix.count))
     }
-    return nil
   }
 
   /// Whether a JSON text may have the word that a stream's name stands behind: JSON can write any letter as a number.
   private static func mayHavePrefix(_ body: [UInt8]) -> Bool {
     body.firstRange(of: Array(prefix.utf8)) != nil || body.firstRange(of: Array("\\u00".utf8)) != nil
   }
-
-  private static var invalidMember: ModelError { ModelError(.invalidValue, "'lifetime' \(rule)") }
 
   /// Throws `invalid-value`, with `remark`, where a request has the header and is not of a whole object: else the
   /// object would seem to have got that lifetime.
@@ -69,16 +61,17 @@ struct LifetimeReader: Sendable {
     case .string(let text): found = lifetime(text, seconds: nil)
     default: break
     }
-    guard let found else { throw Self.invalidMember }
+    guard let found else { throw ModelError(.invalidValue, "'lifetime' \(Self.rule)") }
     return found
   }
 
   private func lifetime(_ text: String, seconds: Int64?) -> Lifetime? {
     if let seconds { return (1...Lifetime.maximumSeconds).contains(seconds) ? .seconds(seconds) : nil }
     if text == "none" { return .unlimited }
-    guard text.hasPrefix(Self.prefix),
-      let id = streams.services.names.id(of: String(text.dropFirst(Self.prefix.count))),
-      streams.isThere(id), requester.mayUse(id, of: streams)
+    guard text.hasPrefix(Self.prefix) else { return nil }
+    let name = String(text.dropFirst(Self.prefix.count))
+    if let number = named[name] { return .stream(number) }
+    guard let id = streams.services.names.id(of: name), streams.isThere(id), requester.mayUse(id, of: streams)
     else { return nil }
     return .stream(id.number)
   }

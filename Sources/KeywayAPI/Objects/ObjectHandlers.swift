@@ -118,7 +118,8 @@ struct ObjectHandlers: Sendable {
   private func lifetime(
     _ request: borrowing Request, _ context: RequestContext, _ reference: Reference
   ) throws(Problem) -> [Operation] {
-    try LifetimeReader(streams: streams, requester: context.requester).operation(of: request, on: reference)
+    try LifetimeReader(streams: streams, requester: context.requester, named: context.namedStreams)
+      .operation(of: request, on: reference)
   }
 
   /// The object as a write left it.

@@ -13,6 +13,8 @@ struct RequestContext: Sendable {
   var parameters: [String] = []
   /// What an `Idempotency-Key` makes of a `POST` that writes; nil without one.
   var idempotency: IdempotentRequest?
+  /// The streams of other nodes that the write names for objects to last with.
+  var namedStreams = NamedStreams()
   /// What nodes call the write that one of them has passed on; nil for a client's own.
   var passed: PassedWrite?
   /// What another node has answered to the same request meanwhile, where it has an `Idempotency-Key` or was passed on.

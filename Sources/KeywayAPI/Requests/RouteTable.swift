@@ -87,6 +87,8 @@ struct RouteTable: Sendable {
       Route(
         "/v1/nodes/records", .nodeRecords, [.get: nodes.records], form: nil, isUnlimited: true, audience: .admins),
       Route("/v1/nodes/revocations", .nodeRevocations, [.get: nodes.revocationList], audience: .admins),
+      Route("/v1/nodes/streams", .nodeStreams, [.post: nodes.end], audience: .admins, isForwarded: true),
+      Route("/v1/nodes/streams/{stream}", .nodeStream, [.get: nodes.stream], audience: .streams),
     ]
   }
 

@@ -6,6 +6,7 @@ import Tokens
 /// Listing, inspecting and ending open streams of every kind.
 struct StreamHandlers: Sendable {
   let store: Store
+  let node: Node
   let streams: StreamRegistry
   let readings: Readings
 
@@ -34,7 +35,7 @@ struct StreamHandlers: Sendable {
   func delete(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.checkParameters()
     try streams.endStream(context[.stream])
-    store.endLeases(of: streams)
+    node.endLeases(store, streams)
     return .response(Response(status: .noContent))
   }
 }

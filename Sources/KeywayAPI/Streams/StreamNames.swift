@@ -17,6 +17,21 @@ struct StreamNames: Sendable {
     key = (0..<4).map { _ in random() }
   }
 
+  /// Which node has made a name; nil where no node has made it.
+  static func maker(of text: String) -> NodeMark? {
+    func areDigits(_ bytes: some Sequence<UInt8>, _ last: Character) -> Bool {
+      bytes.allSatisfy { (0x30...0x39).contains($0) || $0 >= 0x61 && $0 <= last.asciiValue ?? 0 }
+    }
+    guard let mark = NodeMark(ofName: text), areDigits(mark.text.utf8, "z") else { return nil }
+    let rest = text.utf8.dropFirst(mark.text.utf8.count)
+    guard let dash = rest.firstIndex(of: UInt8(ascii: "-")) else { return nil }
+    let (number, hash) = (rest[..<dash], rest[dash...].dropFirst())
+    guard (1...13).contains(number.count), areDigits(number, "z"), hash.count == 32, areDigits(hash, "f") else {
+      return nil
+    }
+    return mark
+  }
+
   /// The name of a stream.
   func text(of id: StreamID) -> String {
     var hash = SHA256()

@@ -11,6 +11,10 @@ final class LeaseKeeper: Sendable {
     /// How many deletions the writer has.
     var underWay = 0
     var isHeld = false
+    /// Whether another node deletes what is to end.
+    var isLeft = false
+    /// When the streams of earlier starts were known to be gone.
+    var began: UInt64
   }
 
   /// The most objects of one transaction, which the writer does not leave off, and of all that wait for the writer.
@@ -20,16 +24,17 @@ final class LeaseKeeper: Sendable {
   /// that they do not wait for the many objects that end at the same moment.
   private static let deletionBytes = 4_096
 
-  private let contents = Locked(Contents())
+  private let contents: Locked<Contents>
   /// Milliseconds, which only grow.
   private let elapsed: @Sendable () -> UInt64
 
-  /// The numbers of this node's streams; nil where there is no other node.
+  /// The numbers of this node's streams; nil where all streams are.
   private let streams: StreamNumbers?
 
   init(streams: StreamNumbers? = nil, elapsed: @escaping @Sendable () -> UInt64) {
     self.streams = streams
     self.elapsed = elapsed
+    contents = Locked(Contents(began: elapsed()))
   }
 
   private func isOwn(_ stream: UInt64) -> Bool { streams?.isOwn(stream) ?? true }
@@ -60,14 +65,16 @@ final class LeaseKeeper: Sendable {
   }
 
   /// Takes over the leases of a state that was read back at `wall`, in milliseconds since 1970. Those of streams, none
-  /// of which outlives a restart, end after `grace` milliseconds, but for those of other nodes. O(n) in the objects.
+  /// of which outlives a restart, end after `grace` milliseconds, but for those of other nodes, and all where another
+  /// node deletes what is to end. O(n) in the objects.
   func restore(_ state: ModelState, wall: Int64, grace: UInt64) {
     let now = elapsed()
     contents.withLock { contents in
       contents.table = LeaseTable()
+      contents.began = now
       for (reference, record) in state.all {
         guard let lease = record.lease else { continue }
-        if case .stream(let number) = lease.lifetime, !isOwn(number) {
+        if case .stream(let number) = lease.lifetime, contents.isLeft || !isOwn(number) {
           contents.table.note(reference, lease, at: now)
         } else {
           contents.table.restore(reference, lease, at: now, wall: wall, grace: grace)
@@ -79,16 +86,44 @@ final class LeaseKeeper: Sendable {
   /// Ends nothing from now on: the server stops, and its streams with it, which is for the next start to deal with.
   func hold() { contents.withLock { $0.isHeld = true } }
 
+  /// Another node deletes what is to end, from the beginning.
+  func leave() { contents.withLock { $0.isLeft = true } }
+
   /// Ends what lasts with streams of this node that are no more.
-  func endStreams(unless isThere: (UInt64) -> Bool) {
-    let streams = contents.withLock { $0.table.streams }
-    let ended = streams.filter { isOwn($0) && !isThere($0) }
-    guard !ended.isEmpty else { return }
+  func endStreams(unless isThere: (UInt64) -> Bool) { _ = end { isOwn($0) && !isThere($0) } }
+
+  /// Ends what lasts with streams of other nodes that are gone, which `isGone` says. Gives how many streams these were.
+  @discardableResult
+  func endOthers(where isGone: (UInt64) -> Bool) -> Int { end { !isOwn($0) && isGone($0) } }
+
+  private func end(where isGone: (UInt64) -> Bool) -> Int {
+    // It may take another lock.
+    let ended = contents.withLock { $0.table.streams }.filter(isGone)
+    guard !ended.isEmpty else { return 0 }
     let now = elapsed()
-    contents.withLock { contents in
-      guard !contents.isHeld else { return }
+    return contents.withLock { contents in
+      guard !contents.isHeld, !contents.isLeft else { return 0 }
       for stream in ended { contents.table.end(stream: stream, at: now) }
+      return ended.count
     }
+  }
+
+  /// The other nodes that have streams which objects last with.
+  var otherNodes: Set<UInt64> {
+    guard streams != nil else { return [] }
+    return Set(contents.withLock { $0.table.streams }.filter { !isOwn($0) }.map(StreamNumbers.node(of:)))
+  }
+
+  /// The streams of this node that are gone and that objects last with, in ascending order: those of earlier starts
+  /// after `grace` milliseconds of this one.
+  func goneStreams(
+    unless isThere: (UInt64) -> Bool, isOfThisStart: (UInt64) -> Bool, grace: UInt64
+  ) -> [UInt64] {
+    let now = elapsed()
+    let (streams, isOver) = contents.withLock { contents in
+      (contents.isHeld ? [] : contents.table.streams, now - min(now, contents.began) >= grace)
+    }
+    return streams.filter { isOwn($0) && !isThere($0) && (isOver || isOfThisStart($0)) }.sorted()
   }
 
   /// Hands what is due to the writer, and what is due then, and so on. `lateness`, in milliseconds: only what has been
@@ -98,7 +133,7 @@ final class LeaseKeeper: Sendable {
     guard now >= lateness else { return }
     let revision = store.revision
     let claims = contents.withLock { contents -> [LeaseTable.Claim] in
-      guard !contents.isHeld else { return [] }
+      guard !contents.isHeld, !contents.isLeft else { return [] }
       let claims = contents.table.takeDue(
         at: now - lateness, revision: revision, limit: max(0, Self.underWayLimit - contents.underWay))
       contents.underWay += claims.count

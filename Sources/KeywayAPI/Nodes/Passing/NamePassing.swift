@@ -8,7 +8,6 @@ import ModelStore
 /// with it.
 ///
 /// What such a request does, it does the second time as well: it is sent once more where a kept connection was lost.
-/// Not so a write of an object that is to last with a stream, which one peer passes on to another.
 final class NamePassing: Sendable {
   /// A request on its way.
   private struct Passed: Sendable {
@@ -20,8 +19,6 @@ final class NamePassing: Sendable {
     let cursor: Cursor?
     /// What is answered where the name is no longer good.
     let unknown: Problem
-    /// Whether it may be sent once only.
-    let isWrite: Bool
     let completion: Completion
   }
 
@@ -35,7 +32,7 @@ final class NamePassing: Sendable {
   private let clients: NodeClients
 
   private static let passedFields: [HTTPField.Name] = [
-    .ifMatch, .ifNoneMatch, .contentType, .accept, .lastEventID, .keywayWriter, .keywayLifetime, .idempotencyKey,
+    .ifMatch, .ifNoneMatch, .contentType, .accept, .lastEventID, .keywayWriter, .idempotencyKey,
   ]
   /// What an event has besides what `streams.eventBytes` is about.
   private static let eventOverhead = 1 << 16
@@ -62,8 +59,7 @@ final class NamePassing: Sendable {
     to request: borrowing Request, _ route: Route, _ target: Target, isStream: Bool
   ) throws(Problem) -> HandlerResponse? {
     guard !directory.isAlone else { return nil }
-    let lease = directory.hasPeers && route.isCommitted(by: request.method) ? Self.lease(of: request, route) : nil
-    guard let (mark, unknown) = lease ?? Self.name(in: target, of: route, request.method) else { return nil }
+    guard let (mark, unknown) = Self.name(in: target, of: route, request.method) else { return nil }
     // Passed on once, a request is answered where it is.
     guard mark != directory.mark, request.header(.keywayForwarded) == nil else { return nil }
     let sender = request.client
@@ -71,7 +67,7 @@ final class NamePassing: Sendable {
     var forwarded = NodeRequest(passing: request, fields: Self.passedFields)
     forwarded.fields.append((HTTPField.Name.keywayForwarded.rawName, directory.mark.text))
     let asked = request.header(.keywayCursor).flatMap { Cursor($0) }
-    if let cursor = cursor(asked, isPage: lease == nil && route.position(of: .stream) == nil) {
+    if let cursor = cursor(asked, isPage: route.position(of: .stream) == nil) {
       forwarded.fields.append((HTTPField.Name.keywayCursor.rawName, cursor.description))
     }
     // The other node's answer to HEAD would not say how long the content is that this one is to name.
@@ -83,7 +79,7 @@ final class NamePassing: Sendable {
     return .deferred { [self, forwarded] completion in
       let passed = Passed(
         request: forwarded, mark: mark, sender: sender, isStream: isStream, cursor: position, unknown: unknown,
-        isWrite: lease != nil, completion: completion)
+        completion: completion)
       let isAccepted = pool.submit(for: sender) { [self] in
         guard !completion.isAbandoned else { return completion.respond(Self.overload.response) }
         pass(passed)
@@ -101,13 +97,6 @@ final class NamePassing: Sendable {
     }
     guard route.parameterNames(method, false).contains("page"), let page = target["page"] else { return nil }
     return NodeMark(ofName: page).map { ($0, PageStore.expired) }
-  }
-
-  /// Whose stream an object is to last with; nil where it is to last otherwise.
-  private static func lease(of request: borrowing Request, _ route: Route) -> (NodeMark, Problem)? {
-    LifetimeReader.stream(namedBy: request, isTransaction: route.isTransaction).flatMap { name, unknown in
-      NodeMark(ofName: name).map { ($0, unknown) }
-    }
   }
 
   /// The state that the other node is to have: what the client names, and what this node has shown. A page shows the
@@ -155,19 +144,13 @@ final class NamePassing: Sendable {
     do throws(NodeFault) {
       return try client.send(passed.request, silence: silence, limit: NodeAnswer.largestBytes)
     } catch {
-      guard !passed.isWrite, !error.isSilence, !error.isUnsent else { throw error }
+      guard !error.isSilence, !error.isUnsent else { throw error }
       return try client.send(passed.request, silence: silence, limit: NodeAnswer.largestBytes)
     }
   }
 
   /// A node that does not answer may be there, and one that takes no connection is gone.
   private static func problem(of fault: NodeFault, _ address: NodeAddress, _ passed: Passed) -> Problem {
-    if passed.isWrite, !fault.isUnsent {
-      return Problem(
-        .storeUnavailable,
-        "\(address): \(fault.reason); it is not known whether the write was done: send it again with its "
-          + "Idempotency-Key, or with If-Match")
-    }
     guard fault.isSilence, !fault.isUnsent else { return passed.unknown }
     return Problem(
       .overloaded, "\(address) made what the request names, and does not answer within nodes.answerSeconds; try again")

@@ -51,9 +51,10 @@ final class PenPassing: Sendable {
     guard let holder = holder() else { return nil }
     let known = try PassedWrite(of: request)
     let sender = request.client
-    // An object that is to last with a stream is for the peer that has it.
+    // Who has a stream that an object is to last with is asked by this node, and may take longer to answer than others
+    // wait for the one that appended last.
     guard !(known?.isFinal ?? false), request.header(.keywayForwarded) == nil,
-      LifetimeReader.stream(namedBy: request, isTransaction: route.isTransaction) == nil,
+      LifetimeReader.streams(namedBy: request, isTransaction: route.isTransaction).isEmpty,
       answers.hasRoom(for: sender), let pool = clients.pool()
     else { return nil }
     var write = known ?? PassedWrite(since: store.cursor(store.revision))

@@ -131,8 +131,7 @@ package final class KeywayServer: Sendable {
     let rates = RequestRateLimiter(configuration.access.rates) { Identifiers.monotonicNanoseconds }
     let files = try FileHandlers(configuration.files)
     let node = Node(configuration.node, host: configuration.host, port: socket.port, journal: shared)
-    let isAlone = shared == nil && plan == nil
-    let numbers = isAlone ? StreamNumbers(alone: node.url) : StreamNumbers(node: node.url, random: random())
+    let numbers = StreamNumbers(node: node.url, random: shared == nil && plan == nil ? nil : random())
     hub = StreamHub(limits: configuration.limits, ledger: ledger, numbers: numbers.first, logger: logger)
     let services = StreamServices(
       hub: hub, ledger: ledger, epoch: journal.identity.epoch, limits: configuration.streams, mark: node.mark,

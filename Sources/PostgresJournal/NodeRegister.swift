@@ -38,8 +38,8 @@ struct NodeRegister: Sendable {
     told.followers.withLock { $0 = Array(Set(urls).subtracting([url]).sorted().prefix(Int(Self.most))) }
   }
 
-  /// Says every few seconds that this node is there, and those that follow it, and has the database forget those that are long gone. Does nothing
-  /// where the database refuses that.
+  /// Says every few seconds that this node is there, and those that follow it, and has the database forget those that
+  /// are long gone. Does nothing where the database refuses that.
   func note(_ connection: PostgresConnection) throws(PostgresError) {
     let isDue = told.time.withLock { told in
       guard !url.isEmpty, told.map({ $0 + Self.pause <= .now }) ?? true else { return false }

@@ -10,6 +10,7 @@ struct StreamLeaseTests {
   private final class World {
     let elapsed = Locked<UInt64>(1_000)
     let store: Store
+    var leases: StreamLeases { StreamLeases(of: store) }
 
     init(_ numbers: StreamNumbers) throws {
       let elapsed = elapsed
@@ -53,44 +54,44 @@ struct StreamLeaseTests {
     #expect(!b.isOwn(c.first + 1) && !b.isOwn(1) && !b.isOwn(1 << 38))
     #expect(StreamNumbers.node(of: b.first + 7) == StreamNumbers.node(at: "http://b:1"))
     #expect(StreamNumbers.node(of: b.first) != StreamNumbers.node(of: c.first))
-    let alone = StreamNumbers(alone: "http://b:1")
+    let alone = StreamNumbers(node: "http://b:1", random: nil)
     #expect(alone.first == 0 && alone.isOwn(1) && alone.isOwn(b.first + 1) && !alone.isOwn(c.first + 1))
     #expect(StreamNumbers.node(of: 1) == 0 && b.first <= UInt64(Int64.max))
   }
 
   @Test("What lasts with streams of other nodes ends when these are said to be gone, or their nodes, and not before")
   func leader() async throws {
-    let world = try World(StreamNumbers(alone: "http://a:1"))
+    let world = try World(StreamNumbers(node: "http://a:1", random: nil))
     let (own, b, c) = (UInt64(3), Self.numbers("b").first + 1, Self.numbers("c").first + 1)
     for stream in [own, b, b + 1, c] { try await world.add(stream) }
-    #expect(world.store.nodesOfLeases == [StreamNumbers.node(of: b), StreamNumbers.node(of: c)])
+    #expect(world.leases.nodes == [StreamNumbers.node(of: b), StreamNumbers.node(of: c)])
     #expect(await world.rest { $0 == own } == [own, b, b + 1, c])
     // No node says so of another's streams.
-    #expect(world.store.endLeases(of: [own, 77]) == 0)
-    #expect(world.store.endLeases(of: [b, 77]) == 1)
+    #expect(world.leases.end([own, 77]) == 0)
+    #expect(world.leases.end([b, 77]) == 1)
     #expect(await world.rest() == [own, b + 1, c])
-    world.store.endLeases(ofNodes: [StreamNumbers.node(of: c), 0])
+    world.leases.end(ofNodes: [StreamNumbers.node(of: c), 0])
     #expect(await world.rest() == [own, b + 1])
-    #expect(world.store.nodesOfLeases == [StreamNumbers.node(of: b)])
+    #expect(world.leases.nodes == [StreamNumbers.node(of: b)])
     #expect(await world.rest { _ in false } == [b + 1])
   }
 
   @Test("A follower deletes nothing, and says which of its own streams are gone; those of earlier starts after a while")
   func follower() async throws {
     let world = try World(Self.numbers("b"))
-    world.store.leaveLeases()
+    world.leases.leave()
     let (present, closed) = (Self.numbers("b").first + 1, Self.numbers("b").first + 2)
     let (earlier, other) = (Self.numbers("b", 0).first + 1, Self.numbers("c").first + 1)
     for stream in [1, present, closed, earlier, other] { try await world.add(stream) }
     func gone() -> [UInt64] {
-      world.store.goneStreams(unless: { $0 == present }, isOfThisStart: { $0 == present || $0 == closed })
+      world.leases.gone(unless: { $0 == present }, isOfThisStart: { $0 == present || $0 == closed })
     }
     #expect(gone() == [closed])
-    world.elapsed.withLock { $0 += world.store.streamGrace - 1 }
+    world.elapsed.withLock { $0 += world.leases.grace - 1 }
     #expect(gone() == [closed])
     world.elapsed.withLock { $0 += 1 }
     #expect(gone() == [earlier, closed])
-    #expect(world.store.endLeases(of: [other]) == 0)
+    #expect(world.leases.end([other]) == 0)
     #expect(await world.rest { _ in false } == [1, present, closed, earlier, other])
     world.store.holdLeases()
     #expect(gone() == [])

@@ -97,7 +97,8 @@ final class Followers: Sendable {
   /// The names of those that have asked in the last so many nanoseconds, and of the nodes that follow them.
   func names(heardWithin nanoseconds: UInt64) -> [String] {
     guard wasHeard else { return [] }
-    let horizon = now() - min(now(), nanoseconds)
+    let now = now()
+    let horizon = now - min(now, nanoseconds)
     return present.filter { $0.follower.heard >= horizon }.flatMap { [$0.name] + $0.follower.below }
   }
 

@@ -83,7 +83,7 @@ package final class Node: Sendable {
     restore: @escaping @Sendable ([StoredAttachment]) -> Void
   ) {
     directory.beginFollowing()
-    store.leaveLeases()
+    StreamLeases(of: store).leave()
     let following = Following(
       plan, store: store, revocations: revocations, directory: directory, conditions: conditions, now: now,
       restore: restore)

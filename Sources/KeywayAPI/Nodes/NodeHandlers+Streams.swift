@@ -28,6 +28,6 @@ extension NodeHandlers {
       }
       ended.insert(UInt64(number))
     }
-    return .response(.json(["ended": .integer(Int64(store.endLeases(of: ended)))]))
+    return .response(.json(["ended": .integer(Int64(StreamLeases(of: store).end(ended)))]))
   }
 }

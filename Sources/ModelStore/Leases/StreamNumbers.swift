@@ -12,15 +12,17 @@ package struct StreamNumbers: Hashable, Sendable {
   private static let startBits: UInt64 = 19
   private static let countBits: UInt64 = 20
 
-  /// The numbers of the node at an address, in a start that `random` tells from its earlier ones.
-  package init(node url: String, random: UInt64) {
-    let start = random & ((1 << Self.startBits) - 1)
+  /// The numbers of the node at an address, in a start that `random` tells from its earlier ones; nil where the node
+  /// has a journal to itself.
+  package init(node url: String, random: UInt64?) {
     node = Self.node(at: url)
+    guard let random else {
+      first = 0
+      return
+    }
+    let start = random & ((1 << Self.startBits) - 1)
     first = node << (Self.startBits + Self.countBits) | start << Self.countBits
   }
-
-  /// The numbers of the node at an address, which has a journal to itself.
-  package init(alone url: String) { (first, node) = (0, Self.node(at: url)) }
 
   /// Whether a stream is this node's, of this start or an earlier one. That of a journal has all that count from 1.
   package func isOwn(_ number: UInt64) -> Bool {

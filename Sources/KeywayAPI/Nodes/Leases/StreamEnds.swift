@@ -13,6 +13,8 @@ final class StreamEnds: Sendable {
   private struct State {
     var silences = NodeSilences()
     var isUnderWay = false
+    /// When the database was asked last, in milliseconds.
+    var asked: UInt64 = 0
     /// What was told last, and when, in milliseconds.
     var told: (streams: [UInt64], at: UInt64)?
   }
@@ -28,6 +30,8 @@ final class StreamEnds: Sendable {
   /// After how many milliseconds the same is told again: the other node may have started again, or may not delete the
   /// objects yet.
   private static let pause: UInt64 = 5_000
+  /// Between two questions to the database, in milliseconds.
+  private static let askingPause: UInt64 = 1_000
   /// A follower that was heard in this time is there: it asks every two seconds.
   private static let presence: UInt64 = 3_000_000_000
 
@@ -44,7 +48,7 @@ final class StreamEnds: Sendable {
   /// Tells the node that this one follows which streams of this one are gone that objects last with, if there are any.
   func tell(_ leader: Leader, of streams: StreamRegistry, in store: Store) {
     let hub = streams.services.hub
-    let gone = store.goneStreams {
+    let gone = StreamLeases(of: store).gone {
       streams.isThere(StreamID($0))
     } isOfThisStart: {
       hub.hasOpened(StreamID($0))
@@ -80,8 +84,7 @@ final class StreamEnds: Sendable {
     let followers = directory.streamNodes(heardWithin: Self.presence)
     guard let journal else { return end(in: store, present: followers) }
     journal.vouch(for: directory.below)
-    guard !store.nodesOfLeases.isEmpty, !state.withLock({ $0.isUnderWay }) else { return }
-    state.withLock { $0.isUnderWay = true }
+    guard !StreamLeases(of: store).nodes.isEmpty, beginsAsking() else { return }
     queue.async { [self] in
       // Where the database does not say who is there, nobody is taken to be gone.
       if let peers = try? journal.nodes() {
@@ -91,11 +94,19 @@ final class StreamEnds: Sendable {
     }
   }
 
-  private func end(in store: Store, present: Set<UInt64>) {
-    let (nodes, now) = (store.nodesOfLeases, milliseconds)
-    let gone = state.withLock { state in
-      state.silences.gone(among: nodes, present: present, at: now, after: store.streamGrace)
+  private func beginsAsking() -> Bool {
+    let now = milliseconds
+    return state.withLock { state in
+      guard !state.isUnderWay, now - min(now, state.asked) >= Self.askingPause else { return false }
+      (state.isUnderWay, state.asked) = (true, now)
+      return true
     }
-    store.endLeases(ofNodes: gone)
+  }
+
+  private func end(in store: Store, present: Set<UInt64>) {
+    let (leases, now) = (StreamLeases(of: store), milliseconds)
+    let (nodes, grace) = (leases.nodes, leases.grace)
+    let gone = state.withLock { $0.silences.gone(among: nodes, present: present, at: now, after: grace) }
+    leases.end(ofNodes: gone)
   }
 }

@@ -38,8 +38,7 @@ package final class Store: Sendable {
     /// The bytes of the batch that the journal refused last.
     var refusedBytes = 0
     /// What the last batch was like, to tell how many may come for the next.
-    var lastBatchCount = 0
-    var lastSync = Duration.zero
+    var patience = WriterPatience()
     /// When the last commit was made, by the clock of its node.
     var lastMilliseconds = Int64.min
   }
@@ -199,7 +198,7 @@ package final class Store: Sendable {
   /// Takes what waits by batches, until nothing does.
   private func writeAll() {
     while true {
-      gather()
+      writing.withLock { $0.patience }.wait { isSo in queue.withLock { isSo($0) } }
       let batch = queue.withLock { queue in
         let batch = queue.takeBatch()
         if batch.isEmpty { queue.isScheduled = false }
@@ -211,23 +210,6 @@ package final class Store: Sendable {
       journal.maintain()
     }
   }
-
-  /// Waits a little for clients that are about to write again: a crowd that was answered together comes back together,
-  /// and the first of it would have a sync of its own while all the others wait for the next (PostgreSQL's
-  /// `commit_delay`). A fraction of what a sync takes, and only where there was a crowd.
-  ///
-  /// Its own writes wait a little longer: a sync of theirs would have clients wait that come meanwhile.
-  private func gather() {
-    let ownDeadline = ContinuousClock.now + Self.ownPatience
-    while queue.withLock({ $0.canWait }), .now < ownDeadline { usleep(50) }
-    let (expected, patience) = writing.withLock { ($0.lastBatchCount * 3 / 4, min($0.lastSync / 4, .milliseconds(1))) }
-    guard expected > 1, patience > .microseconds(100) else { return }
-    let deadline = ContinuousClock.now + patience
-    while queue.withLock({ (1..<expected).contains($0.count) }), .now < deadline { usleep(50) }
-  }
-
-  /// How long the store's own writes wait for a client's to go with.
-  private static let ownPatience = Duration.milliseconds(5)
 
   /// Commits as much of `rest` as goes into one batch, and takes it off.
   private func write(_ rest: inout ArraySlice<StoreSubmission>) {
@@ -281,7 +263,7 @@ package final class Store: Sendable {
         }
         attempt.actions.append(submission.conclude(outcome, writing.model.state, writing.model.revision))
       }
-      writing.lastBatchCount = commits.count
+      writing.patience.lastBatchCount = commits.count
       do throws(JournalError) {
         guard !commits.isEmpty else {
           // A refusal is not given by a state that another node has left behind.
@@ -292,7 +274,7 @@ package final class Store: Sendable {
         try append(records, after: base, &writing)
         let nanoseconds = watch.nanoseconds
         syncDurations.record(nanoseconds: nanoseconds)
-        writing.lastSync = .nanoseconds(nanoseconds)
+        writing.patience.lastSync = .nanoseconds(nanoseconds)
       } catch {
         // No reader has seen any of it: what is published is what was there before.
         undo(&writing)

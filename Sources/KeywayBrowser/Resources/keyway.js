@@ -662,7 +662,7 @@ export class Keyway extends EventTarget {
   // This tab's name, anew at each join, and its leader's.
   #seat
   #leader
-  // Wanted without one.
+  // Wanted without a leader.
   #late = []
   #group
   #subject

@@ -154,7 +154,7 @@ let package = Package(
       name: "KeywayBench",
       dependencies: [
         "CommandSupport", "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayClient",
-        "Locking", "LoopbackKit", "ModelStore", "Seeding",
+        "Locking", "LoopbackKit", "ModelStore", "PostgresJournal", "Seeding",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Histogram", package: "hdrhistogram-swift"),
         .product(name: "Logging", package: "swift-log"),
@@ -206,7 +206,7 @@ let package = Package(
     .testTarget(
       name: "IntegrationTests",
       dependencies: [
-        "KeyValueModel", "KeywayClient", "Locking", "Seeding", "LoopbackKit", "keyway",
+        "KeyValueModel", "KeywayClient", "Locking", "LoopbackKit", "PostgresJournal", "Seeding", "keyway",
       ],
       exclude: ["Scripts", "requirements.txt"],
       swiftSettings: strict),

@@ -8,6 +8,10 @@ package protocol SharedJournal: TransactionJournal {
   /// Asks how far the journal is, so that `bounds` says so. Throws `refused` where that cannot be found out.
   func refresh() throws(JournalError)
 
+  /// Waits until another node is known to have appended beyond a revision, or the time is over; what this node appends
+  /// itself wakes nobody here. Throws `unusable` where it is closed, `damaged` where it is over.
+  func waitForOthers(beyond revision: UInt64, for time: Duration) throws(JournalError)
+
   /// The address of the node that appended last; empty where none has.
   var pen: String { get }
   /// Whether this node appended last.

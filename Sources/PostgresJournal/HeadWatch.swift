@@ -3,8 +3,9 @@ import Glibc
 import Journal
 import Locking
 
-/// Looks at the head of a journal once a second, and at once when another node has told of a change (`NOTIFY`), on a
-/// thread and a connection of its own. Where a database knows no `LISTEN`, the look of each second is what there is.
+/// Looks at the head of a journal once a second, and at once when another node has told of a change (`NOTIFY`), and
+/// tells the others of this node's, on a thread and a connection of its own. Where a database knows no `LISTEN`, the
+/// look of each second is what there is.
 ///
 /// `state` is all that changes, under its lock, which is held for a look; no other is taken inside it.
 final class HeadWatch: Sendable {
@@ -92,13 +93,19 @@ final class HeadWatch: Sendable {
       speaks = false
     }
     whenConnected()
+    var nextLook = ContinuousClock.now
     while !isStopped {
-      guard try look(connection) else { return }
+      if nextLook <= .now {
+        guard try look(connection) else { return }
+        nextLook = .now + Self.interval
+      }
       if speaks, takeNotification() {
         do throws(PostgresError) { try connection.execute("NOTIFY keyway", within: patience) } catch .refused {}
       }
-      guard connection.waitForNotification(or: readEnd, within: Self.interval) else {
-        throw .lost("the connection is gone")
+      switch connection.waitForNotification(or: readEnd, within: nextLook - .now) {
+      case .notification: nextLook = .now
+      case .nothing: break
+      case .lost: throw .lost("the connection is gone")
       }
       drain()
     }

@@ -7,6 +7,10 @@ import Glibc
 /// one that took it out of the pool, or the thread that made it for itself.
 final class PostgresConnection: @unchecked Sendable {
   private let handle: OpaquePointer
+  /// The statements that the database has prepared for this connection.
+  private var prepared: Set<PostgresStatement> = []
+  /// Whether it prepares any: behind a pooler the next call may come to another session.
+  private var prepares = true
 
   /// How long the names, addresses and greetings of each host may take, in seconds, where the address says nothing.
   private static let connectSeconds = "3"
@@ -62,8 +66,38 @@ final class PostgresConnection: @unchecked Sendable {
   func execute(
     _ statement: String, _ parameters: [PostgresParameter] = [], within patience: Duration
   ) throws(PostgresError) -> PostgresResult {
+    try answer(within: patience) { send(statement, parameters) }
+  }
+
+  /// The same for a statement that is carried out again and again: the database reads and plans it once for each
+  /// connection, where that is possible.
+  @discardableResult
+  func execute(
+    _ statement: PostgresStatement, _ parameters: [PostgresParameter], within patience: Duration
+  ) throws(PostgresError) -> PostgresResult {
+    guard prepares else { return try execute(statement.text, parameters, within: patience) }
+    do throws(PostgresError) {
+      if !prepared.contains(statement) {
+        let types = parameters.map(\.type)
+        try answer(within: patience) {
+          PQsendPrepare(handle, statement.name, statement.text, Int32(types.count), types) == 1
+        }
+        prepared.insert(statement)
+      }
+      return try answer(within: patience) { send(statement, parameters) }
+    } catch {
+      guard error.isAboutPreparing else { throw error }
+      // Nothing was carried out.
+      prepares = false
+      return try execute(statement.text, parameters, within: patience)
+    }
+  }
+
+  /// What the database answers to what `send` sends.
+  @discardableResult
+  private func answer(within patience: Duration, _ send: () -> Bool) throws(PostgresError) -> PostgresResult {
     let deadline = ContinuousClock.now + patience
-    guard send(statement, parameters) else { throw .lost(Self.words(PQerrorMessage(handle))) }
+    guard send() else { throw .lost(Self.words(PQerrorMessage(handle))) }
     var last: PostgresResult?
     var mistake: PostgresError?
     while let next = try nextResult(before: deadline) {
@@ -95,22 +129,60 @@ final class PostgresConnection: @unchecked Sendable {
     return result
   }
 
-  /// Waits for a notification of another connection, or until `wake` can be read, `patience` at most. False where the
-  /// connection is lost.
-  func waitForNotification(or wake: Int32, within patience: Duration) -> Bool {
+  /// What a wait ended with.
+  enum Arrival {
+    /// Another connection has notified.
+    case notification
+    /// What was to wake can be read, or the time is over.
+    case nothing
+    /// The connection is lost.
+    case lost
+  }
+
+  /// Waits for a notification of another connection, or until `wake` can be read, `patience` at most. Its own
+  /// notifications are none.
+  func waitForNotification(or wake: Int32, within patience: Duration) -> Arrival {
     var polled = [
       pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0),
       pollfd(fd: wake, events: Int16(POLLIN), revents: 0),
     ]
+    // What came with the answer to a statement is there already.
+    if takeNotifications() { return .notification }
     poll(&polled, 2, patience.pollMilliseconds)
-    if polled[0].revents != 0, PQconsumeInput(handle) == 0 { return false }
-    while let notification = PQnotifies(handle) { PQfreemem(notification) }
-    return PQstatus(handle) == CONNECTION_OK
+    if polled[0].revents != 0, PQconsumeInput(handle) == 0 { return .lost }
+    if takeNotifications() { return .notification }
+    return PQstatus(handle) == CONNECTION_OK ? .nothing : .lost
+  }
+
+  /// Whether another connection has notified.
+  private func takeNotifications() -> Bool {
+    var isNotified = false
+    while let notification = PQnotifies(handle) {
+      if notification.pointee.be_pid != PQbackendPID(handle) { isNotified = true }
+      PQfreemem(notification)
+    }
+    return isNotified
   }
 
   // MARK: libpq
 
   private func send(_ statement: String, _ parameters: [PostgresParameter]) -> Bool {
+    Self.withValues(of: parameters) { values, lengths, formats in
+      PQsendQueryParams(
+        handle, statement, Int32(parameters.count), parameters.map(\.type), values, lengths, formats, 1) == 1
+    }
+  }
+
+  private func send(_ statement: PostgresStatement, _ parameters: [PostgresParameter]) -> Bool {
+    Self.withValues(of: parameters) { values, lengths, formats in
+      PQsendQueryPrepared(handle, statement.name, Int32(parameters.count), values, lengths, formats, 1) == 1
+    }
+  }
+
+  /// Lends parameters as libpq takes them: where each is, how long it is, and that it is in binary form.
+  private static func withValues(
+    of parameters: [PostgresParameter], _ body: ([UnsafePointer<CChar>?], [Int32], [Int32]) -> Bool
+  ) -> Bool {
     var storage: [UInt8] = []
     var starts: [Int] = []
     for parameter in parameters {
@@ -123,10 +195,7 @@ final class PostgresConnection: @unchecked Sendable {
     storage.append(0)
     return storage.withUnsafeBytes { bytes in
       let base = bytes.bindMemory(to: CChar.self).baseAddress
-      let values = starts.map { start in base.map { $0 + start } }
-      return PQsendQueryParams(
-        handle, statement, Int32(parameters.count), parameters.map(\.type), values, lengths,
-        Array(repeating: 1, count: parameters.count), 1) == 1
+      return body(starts.map { start in base.map { $0 + start } }, lengths, lengths.map { _ in 1 })
     }
   }
 

@@ -35,6 +35,11 @@ enum PostgresError: Error, Sendable, CustomStringConvertible {
     if case .refused(let code, _) = self { code == "42P01" || code == "3F000" } else { false }
   }
 
+  /// Whether a statement that was prepared is not known, or is there already: the session is another one than it was.
+  var isAboutPreparing: Bool {
+    if case .refused(let code, _) = self { code == "26000" || code == "42P05" } else { false }
+  }
+
   /// Whether others got in the way, so that the same may succeed at once (class 40), or something was made by two at
   /// the same time.
   var isCollision: Bool {

@@ -6,15 +6,20 @@ extension PostgresJournal {
   /// Moves the head on where it is what is expected, and only then inserts the records: one statement, which the
   /// database carries out as a whole or not at all. Of several at the same place the database lets one see the head as
   /// it was; the others wait for it, and then find another head.
-  private static let appendStatement = """
-    WITH moved AS (
-      UPDATE keyway.head SET last = $4, digest = $5, pen = $6
-      WHERE last = $1 AND digest = $2 AND epoch = $3 RETURNING last)
-    INSERT INTO keyway.records (revision, milliseconds, digest, batch, body)
-    SELECT r.revision, r.milliseconds, r.digest, $7, r.body
-    FROM moved, unnest($8::bigint[], $9::bigint[], $10::bigint[], $11::bytea[])
-      AS r(revision, milliseconds, digest, body)
-    """
+  private static let appendStatement = PostgresStatement(
+    name: "keyway_append",
+    text: """
+      WITH moved AS (
+        UPDATE keyway.head SET last = $4, digest = $5, pen = $6
+        WHERE last = $1 AND digest = $2 AND epoch = $3 RETURNING last)
+      INSERT INTO keyway.records (revision, milliseconds, digest, batch, body)
+      SELECT r.revision, r.milliseconds, r.digest, $7, r.body
+      FROM moved, unnest($8::bigint[], $9::bigint[], $10::bigint[], $11::bytea[])
+        AS r(revision, milliseconds, digest, body)
+      """)
+
+  /// What stands in the bytes of each append on its way to the database, and of nothing else: for tests that lose some.
+  package static var appendMark: String { appendStatement.mark }
 
   /// How often an append is tried where others got in the way and the head is as it was.
   private static let attempts = 5

@@ -4,18 +4,21 @@ import Locking
 extension PostgresJournal {
   /// The head, and the records after a revision with the digest that they follow on, in one look: at least one row, in
   /// which `revision` is null where there is none. No more records than `$2`, nor once those before have `$3` bytes.
-  private static let recordsStatement = """
-    SELECT \(PostgresLayout.headColumns),
-      COALESCE((SELECT digest FROM keyway.records WHERE revision = $1), h.base_digest),
-      r.revision, r.milliseconds, r.digest, r.body
-    FROM keyway.head h LEFT JOIN (
-      SELECT revision, milliseconds, digest, body,
-        SUM(octet_length(body)) OVER (ORDER BY revision) - octet_length(body) AS bytes_before
-      FROM (SELECT * FROM keyway.records WHERE revision > $1 ORDER BY revision LIMIT $2) AS found
-    ) AS r ON r.bytes_before < $3
-    ORDER BY r.revision
-    """
-  private static let headStatement = "SELECT \(PostgresLayout.headColumns) FROM keyway.head h"
+  private static let recordsStatement = PostgresStatement(
+    name: "keyway_records",
+    text: """
+      SELECT \(PostgresLayout.headColumns),
+        COALESCE((SELECT digest FROM keyway.records WHERE revision = $1), h.base_digest),
+        r.revision, r.milliseconds, r.digest, r.body
+      FROM keyway.head h LEFT JOIN (
+        SELECT revision, milliseconds, digest, body,
+          SUM(octet_length(body)) OVER (ORDER BY revision) - octet_length(body) AS bytes_before
+        FROM (SELECT * FROM keyway.records WHERE revision > $1 ORDER BY revision LIMIT $2) AS found
+      ) AS r ON r.bytes_before < $3
+      ORDER BY r.revision
+      """)
+  private static let headStatement = PostgresStatement(
+    name: "keyway_head", text: "SELECT \(PostgresLayout.headColumns) FROM keyway.head h")
 
   /// The most records, and bytes, that are asked for at a time.
   private static let chunkRecords = 4_096
@@ -150,7 +153,7 @@ extension PostgresJournal {
   private static func head(
     _ connection: PostgresConnection, _ patience: Duration
   ) throws(PostgresError) -> PostgresHead {
-    let result = try connection.execute(headStatement, within: patience)
+    let result = try connection.execute(headStatement, [], within: patience)
     guard result.count == 1 else { throw .unexpected("the head is missing") }
     return try PostgresHead(result)
   }
@@ -195,6 +198,14 @@ extension PostgresJournal {
       return state.head.last
     }
     arrivals.announce(last)
+    if last > state.withLock({ $0.known.revision }) { othersArrivals.announce(last) }
+  }
+
+  /// See `SharedJournal.waitForOthers(beyond:for:)`.
+  package func waitForOthers(beyond revision: UInt64, for time: Duration) throws(JournalError) {
+    try requireUse()
+    othersArrivals.wait(beyond: revision, for: time) { 0 }
+    try requireUse()
   }
 
   /// Throws unless what the database has at a revision is what this node has there.

@@ -46,6 +46,8 @@ package final class PostgresJournal: SharedJournal {
   let register: NodeRegister
   let state: Locked<State>
   let arrivals = ArrivalSignal()
+  /// The same for what this node has neither appended nor read.
+  let othersArrivals = ArrivalSignal()
   let ending: Locked<(@Sendable (JournalEnd) -> Void)?> = Locked(nil)
   private let watch: HeadWatch
 
@@ -154,7 +156,7 @@ package final class PostgresJournal: SharedJournal {
     }
     guard isFirst else { return }
     tell(end)
-    arrivals.announce(.max)
+    for arrivals in [arrivals, othersArrivals] { arrivals.announce(.max) }
   }
 
   /// See `SharedJournal.isMissing()`.
@@ -192,7 +194,7 @@ package final class PostgresJournal: SharedJournal {
     state.withLock { $0.isClosed = true }
     watch.stop()
     pool.close()
-    arrivals.announce(.max)
+    for arrivals in [arrivals, othersArrivals] { arrivals.announce(.max) }
   }
 
   // MARK: The database

@@ -2,9 +2,10 @@ import Foundation
 import Journal
 import Locking
 import LoopbackKit
-import PostgresJournal
 import Seeding
 import Testing
+
+@testable import PostgresJournal
 
 /// Several nodes that append to one journal, and a database that fails them.
 @Suite("A journal of several nodes")
@@ -29,7 +30,7 @@ struct SharedJournalTests {
     return try open(node, by: server.address(of: name, port: link.port))
   }
 
-  private static let append = "INSERT INTO keyway.records"
+  private static let append = PostgresJournal.appendMark
 
   @Test("Of two appends after the same revision one succeeds, and the other says how far the journal has come")
   func comparing() throws {
@@ -44,6 +45,37 @@ struct SharedJournalTests {
     #expect(one.pen == "other" && !one.hasPen && other.hasPen)
     #expect(throws: JournalError.unexpectedRevision(expected: 1, last: 2)) { try one.confirm(1) }
     try one.confirm(2)
+  }
+
+  @Test("Who waits for what others append is not woken by what this node appends, and is by the first of another")
+  func waitingForOthers() async throws {
+    let (one, other) = (try open("one"), try open("other"))
+    let isOver = Locked(false)
+    async let waited: Void = Task.detached {
+      try one.waitForOthers(beyond: 0, for: .seconds(60))
+      isOver.withLock { $0 = true }
+    }.value
+    for revision in 1...100 { try one.append([record(UInt64(revision))], after: UInt64(revision) - 1) }
+    #expect(!isOver.withLock { $0 })
+    _ = try other.records(after: 99, limit: 9, bytes: .max, waiting: .seconds(60))
+    try other.append([record(101)], after: 100)
+    try await waited
+    #expect(one.bounds.last == 101)
+    #expect(try one.records(after: 100, limit: 9, bytes: .max, waiting: .zero) == [record(101)])
+    // What is known by then is not waited for.
+    try one.waitForOthers(beyond: 100, for: .seconds(60))
+  }
+
+  @Test("A database that forgets what it has prepared, as behind a pooler, carries out the same")
+  func forgottenStatements() throws {
+    let journal = try open()
+    try journal.append([record(1)], after: 0)
+    try journal.pool.with { connection throws(PostgresError) in
+      _ = try connection.execute("DEALLOCATE ALL", within: .seconds(60))
+    }
+    try journal.append([record(2)], after: 1)
+    try journal.append([record(3)], after: 2)
+    #expect(try open("reader").all() == records(1...3))
   }
 
   /// Whether the records were appended. Where others were first, their records are read.

@@ -132,6 +132,10 @@ package final class CachedJournal: SharedJournal {
   package func confirm(_ revision: UInt64) throws(JournalError) { try origin.confirm(revision) }
   /// See `SharedJournal.refresh()`.
   package func refresh() throws(JournalError) { try origin.refresh() }
+  /// See `SharedJournal.waitForOthers(beyond:for:)`.
+  package func waitForOthers(beyond revision: UInt64, for time: Duration) throws(JournalError) {
+    try origin.waitForOthers(beyond: revision, for: time)
+  }
   /// See `SharedJournal.nodes()`.
   package func nodes() throws(JournalError) -> [String] { try origin.nodes() }
   /// See `SharedJournal.vouch(for:)`.

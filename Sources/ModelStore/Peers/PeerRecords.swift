@@ -22,7 +22,7 @@ struct PeerRecords {
         // Without a hold on the store, which may be done with meanwhile.
         guard let revision = store?.revision else { return }
         do throws(JournalError) {
-          _ = try shared.records(after: revision, limit: 1, bytes: 1, waiting: .seconds(Self.lookSeconds))
+          try shared.waitForOthers(beyond: revision, for: .seconds(Self.lookSeconds))
           if let store { try PeerRecords(store: store).followOn(shared) }
         } catch .unusable {
           return

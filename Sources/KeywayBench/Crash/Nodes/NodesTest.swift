@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import Locking
 import LoopbackKit
+import PostgresJournal
 import Seeding
 
 /// A crash test of several nodes: rounds of writes, reads and streams that move, while nodes are killed, stopped and
@@ -9,8 +10,6 @@ import Seeding
 final class NodesTest {
   private static let requestsOfClient = 600
   private static let readers = 2
-  /// What an append to the journal in PostgreSQL has in its text, and nothing else that nodes send.
-  private static let append = "INSERT INTO keyway.records"
   /// How many answers are lost at a time, and the microseconds between two of them.
   private static let lostAnswers = 4
   private static let lostAnswerPause: useconds_t = 150_000
@@ -225,7 +224,7 @@ final class NodesTest {
       // By then the one before has been asked for again, and answered.
       if number > 0 { usleep(Self.lostAnswerPause) }
       let lost = proxy.lossCount
-      proxy.lose(.answer, of: Self.append, ending: ending)
+      proxy.lose(.answer, of: PostgresJournal.appendMark, ending: ending)
       _ = Deadline(seconds: 0.3).awaits(pauseMicroseconds: 1000) { proxy.lossCount > lost }
     }
   }
@@ -296,7 +295,7 @@ final class NodesTest {
 
   /// The end of all nodes, and what their stores say of themselves.
   private func finish() throws {
-    // The text by which appends are known may have become another.
+    // What appends are known by may have become another.
     if report.faults[NodeFault.answerLost(0, .reset).kind, default: 0] > 9, cluster.lostAnswers == 0 {
       promises.violation("no append was sent whose answer could be lost")
     }

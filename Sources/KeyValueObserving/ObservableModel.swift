@@ -13,58 +13,92 @@ public final class ObservableModel {
   /// Called with what one commit did.
   public typealias Handler = (ObserverEvent) -> Void
 
-  private var model: Model
-  private var index = ObserverIndex()
-  private var handlers: [ObserverID: Handler] = [:]
-  private var nextObserver: UInt64 = 0
+  /// All that it has, in one value: each access to a variable of an object is checked by the runtime, and a setting
+  /// would have five of them.
+  private struct Contents {
+    var model: Model
+    var index = ObserverIndex()
+    var handlers: [ObserverID: Handler] = [:]
+    var nextObserver: UInt64 = 0
+
+    /// Sets an attribute of an object where that is all that is to be done, and at most one observer hears of it. Gives
+    /// the handler that is to be called; false where it is none of this, and nothing has been done.
+    mutating func setPlainly(
+      _ object: Reference, _ text: String, _ value: Value, _ outcome: inout Outcome
+    ) -> Bool {
+      guard let commit = model.commit(settingPlainly: text, of: object, to: value) else { return false }
+      guard index.count > 0 else { return true }
+      // Most commits tell one observer at the most, and need no list of events.
+      switch index.plainNotification(of: commit, in: model.state) {
+      case .nothing?: break
+      case .event(let event)?: if let handler = handlers[event.observer] { outcome = .event(handler, event) }
+      case nil: outcome = .commit(commit)
+      }
+      return true
+    }
+  }
+
+  /// What is to be done about a setting that was made.
+  private enum Outcome {
+    /// Nobody hears of it.
+    case nothing
+    /// One handler does.
+    case event(Handler, ObserverEvent)
+    /// The observers are still to be found.
+    case commit(Commit)
+  }
+
+  private var contents: Contents
 
   /// A model without objects.
   public init(schema: Schema) {
-    model = Model(schema: schema)
+    contents = Contents(model: Model(schema: schema))
   }
 
   /// The objects as they stand.
-  public var state: ModelState { model.state }
+  public var state: ModelState { contents.model.state }
 
   /// The last committed transaction.
-  public var revision: Revision { model.revision }
+  public var revision: Revision { contents.model.revision }
 
   /// How many observations there are.
-  public var observationCount: Int { index.count }
+  public var observationCount: Int { contents.index.count }
 
   /// The value for a key path of an object (KVC guide, `valueForKeyPath:`).
   public func value(of object: Reference, forKeyPath text: String) throws(ModelError) -> Value {
-    let path = try model.schema.resolve(text, from: state.requireRecord(object).entity)
+    let path = try contents.model.schema.resolve(text, from: state.requireRecord(object).entity)
     return state.value(of: object, at: path)
   }
 
   /// Sets the value for a key path and notifies the observers (KVC guide, `setValue:forKeyPath:`).
   public func set(_ object: Reference, forKeyPath text: String, to value: Value) throws(ModelError) {
     // Most settings need no transaction to be made of them.
-    if let commit = model.commit(settingPlainly: text, of: object, to: value) { return notify(commit) }
+    var outcome = Outcome.nothing
+    if contents.setPlainly(object, text, value, &outcome) {
+      switch outcome {
+      case .nothing: return
+      case .event(let handler, let event): return handler(event)
+      case .commit(let commit): return notify(commit)
+      }
+    }
     try commit(Transaction([.set(object, keyPath: text, value)]))
   }
 
   /// Commits a transaction and notifies the observers. One that fails changes nothing and notifies none.
   @discardableResult
   public func commit(_ transaction: Transaction) throws(ModelError) -> Commit {
-    let commit = try model.commit(transaction)
+    let commit = try contents.model.commit(transaction)
     notify(commit)
     return commit
   }
 
   private func notify(_ commit: Commit) {
-    guard index.count > 0 else { return }
-    // Most commits tell one observer at the most, and need no list of events.
-    if let plain = index.plainNotification(of: commit, in: model.state) {
-      if case .event(let event) = plain { handlers[event.observer]?(event) }
-      return
-    }
+    guard contents.index.count > 0 else { return }
     var events: [ObserverEvent] = []
-    index.notify(CollectionOfOne(commit), of: model.state) { events.append($0) }
+    contents.index.notify(CollectionOfOne(commit), of: contents.model.state) { events.append($0) }
     if events.count > 1 { events.sort { $0.observer.rawValue < $1.observer.rawValue } }
     for event in events {
-      handlers[event.observer]?(event)
+      contents.handlers[event.observer]?(event)
     }
   }
 
@@ -77,13 +111,13 @@ public final class ObservableModel {
     let entity = try state.requireRecord(object).entity
     var observations: [Observation] = []
     for text in keyPaths {
-      let path = try model.schema.resolveObservable(text, from: entity)
+      let path = try contents.model.schema.resolveObservable(text, from: entity)
       observations.append(Observation(object: object, keyPath: path, options: options, context: context))
     }
-    let observer = ObserverID(nextObserver)
-    nextObserver += 1
-    index.add(observations, of: observer, in: state)
-    handlers[observer] = handler
+    let observer = ObserverID(contents.nextObserver)
+    contents.nextObserver += 1
+    contents.index.add(observations, of: observer, in: state)
+    contents.handlers[observer] = handler
     if options.contains(.initial) {
       let changes = observations.map { $0.initialChange(cell: nil, in: state) }
       handler(ObserverEvent(observer: observer, revision: revision, writer: nil, changes: changes, gone: []))
@@ -93,7 +127,7 @@ public final class ObservableModel {
 
   /// Ends an observation; ending it twice does nothing.
   public func end(_ token: Token) {
-    index.remove(token.observer)
-    handlers[token.observer] = nil
+    contents.index.remove(token.observer)
+    contents.handlers[token.observer] = nil
   }
 }

@@ -40,7 +40,7 @@ package struct Replay: Sendable {
       let portion = rest.prefix { $0.revision <= since }
       tell(portion, &index)
       rest = rest.dropFirst(portion.count)
-      for commit in portion { for step in commit.steps { past.apply(step) } }
+      for commit in portion { past.apply(commit) }
       add(later.filter { $0.since == since }.map { (name: $0.name, observations: $0.observations) }, in: past)
     }
     tell(rest, &index)

@@ -24,6 +24,11 @@ public struct PastState: ObjectReader, Sendable {
     for (object, after) in step.writes { differences.note(object, after, replacing: true) }
   }
 
+  /// Goes on to the state after a commit.
+  package mutating func apply(_ commit: Commit) {
+    commit.forEachWrite { differences.note($0, $1, replacing: true) }
+  }
+
   /// The references of an entity's objects, those of its subclasses included, in no order. O(n).
   public func references(of entity: Entity) -> [Reference] {
     var references = present.unorderedReferences(of: entity).filter { differences[$0] == nil }

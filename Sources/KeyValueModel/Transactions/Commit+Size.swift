@@ -3,6 +3,9 @@ extension Commit {
 
   /// About how many bytes of memory the commit keeps alive, for bounds on histories.
   package var approximateBytes: Int {
+    if let setting = plainSetting {
+      return 160 + 96 + 2 * 64 + setting.before.approximateBytes + setting.after.approximateBytes
+    }
     var bytes = 160
     var deleted: Set<Reference> = []
     for step in steps {

@@ -57,16 +57,99 @@ public struct Commit: Sendable {
 
   /// The revision that it made.
   public let revision: Revision
+  private let contents: Contents
+
+  /// What it did, in one reference: commits are handed on often, and kept by the thousand.
+  private enum Contents: Sendable {
+    case setting(PlainSetting)
+    case listing(Listing)
+  }
+
+  /// What any commit did.
+  private final class Listing: Sendable {
+    let writer: String?
+    let steps: [Step]
+    let before: [TouchedObjects.Element]
+    let listedResults: [Reference]?
+
+    init(writer: String?, steps: [Step], before: [TouchedObjects.Element], listedResults: [Reference]?) {
+      (self.writer, self.steps, self.before, self.listedResults) = (writer, steps, before, listedResults)
+    }
+  }
+
+  /// A commit of operations. `results` has for each of them the object that it was about; nil where that is the one
+  /// object that it touched: most transactions are such, and make no list.
+  init(
+    revision: Revision, writer: String?, steps: [Step], before: [TouchedObjects.Element], results: [Reference]?
+  ) {
+    self.revision = revision
+    if results == nil, steps.count == 1, before.count == 1,
+      let setting = PlainSetting(steps[0], before[0].record, writer)
+    {
+      contents = .setting(setting)
+    } else {
+      contents = .listing(Listing(writer: writer, steps: steps, before: before, listedResults: results))
+    }
+  }
+
+  /// A commit of one setting.
+  init(revision: Revision, _ setting: PlainSetting) {
+    self.revision = revision
+    contents = .setting(setting)
+  }
+
+  /// The setting of one attribute, where that is all that it did.
+  package var plainSetting: PlainSetting? {
+    if case .setting(let setting) = contents { setting } else { nil }
+  }
+
   /// The name of the writer, where the transaction gave one.
-  public let writer: String?
-  /// Its operations that touched something, in order.
-  public let steps: [Step]
+  public var writer: String? {
+    switch contents {
+    case .setting(let setting): setting.writer
+    case .listing(let listing): listing.writer
+    }
+  }
+
+  /// Its operations that touched something, in order; that of a plain setting is made when it is asked for.
+  public var steps: [Step] {
+    switch contents {
+    case .setting(let setting): [setting.step]
+    case .listing(let listing): listing.steps
+    }
+  }
+
   /// Every object that it touched, as it stood before; nil for those that were not there.
-  public let before: [(object: Reference, record: ObjectRecord?)]
-  /// For each operation of the transaction the object that it was about; nil where that is the one object that it
-  /// touched: most transactions are such, and make no list.
-  let listedResults: [Reference]?
+  public var before: TouchedObjects {
+    switch contents {
+    case .setting(let setting): TouchedObjects(setting)
+    case .listing(let listing): TouchedObjects(listing.before)
+    }
+  }
 
   /// For each operation of the transaction the object that it was about.
-  public var results: [Reference] { listedResults ?? before.map(\.object) }
+  public var results: [Reference] {
+    guard case .listing(let listing) = contents, let results = listing.listedResults else {
+      return before.map(\.object)
+    }
+    return results
+  }
+
+  /// Gives what each operation left different, in order: objects as they stood after it, nil for deleted ones.
+  package func forEachWrite(_ body: (Reference, ObjectRecord?) -> Void) {
+    switch contents {
+    case .setting(let setting): body(setting.object, setting.after)
+    case .listing(let listing):
+      for step in listing.steps { for (object, record) in step.writes { body(object, record) } }
+    }
+  }
+
+  /// Gives every key that it set, in order.
+  package func forEachChange(_ body: (KeyChange) -> Void) {
+    switch contents {
+    case .setting(let setting): body(setting.change)
+    case .listing(let listing):
+      for case .change(let changes) in listing.steps.lazy.map(\.kind) { for change in changes { body(change) } }
+    }
+  }
 }

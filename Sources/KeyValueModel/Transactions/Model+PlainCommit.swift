@@ -45,10 +45,8 @@ extension Model {
     revision += 1
     state.replaceAttributes(old, with: new, hash)
     let isSilent = column.notifying == .manual || (column.notifying == .changed && former.isWrittenAlike(value))
-    let change = Commit.KeyChange(object: reference, key: key, isSilent: isSilent, collection: nil)
     return Commit(
-      revision: revision, writer: writer,
-      steps: [Commit.Step(kind: .change([change]), writes: [(reference, new)])], before: [(reference, old)],
-      listedResults: nil)
+      revision: revision,
+      PlainSetting(reference, key: key, isSilent: isSilent, before: old, after: new, writer: writer))
   }
 }

@@ -40,7 +40,7 @@ struct TransactionApplication: ~Copyable {
   func commit(writer name: String?) -> Commit {
     Commit(
       revision: writer.editor.revision, writer: name, steps: steps, before: writer.editor.before.entries,
-      listedResults: results)
+      results: results)
   }
 
   /// Applies the operations in order. A failure names the operation where there is more than one.

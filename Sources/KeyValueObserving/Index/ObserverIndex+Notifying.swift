@@ -37,7 +37,7 @@ extension ObserverIndex {
       // Observations end here, but none begins: where there is none, no observer is left to notify.
       guard notifier.index.count > 0 else { break }
       if let objects, !commit.touchesObject(where: objects.contains) {
-        for step in commit.steps { notifier.state.apply(step) }
+        notifier.state.apply(commit)
         continue
       }
       notifier.events(of: commit).forEach(receive)

@@ -12,34 +12,13 @@ extension ObserverIndex {
 
   private typealias Listener = (id: TrackedID, registration: Registration)
 
-  /// A commit that sets one attribute of one object.
-  private struct PlainCommit {
-    let key: ObservedKey
-    let isSilent: Bool
-    let before: ObjectRecord
-    let after: ObjectRecord
-
-    /// Nil where the commit does anything else.
-    init?(_ commit: Commit) {
-      guard commit.steps.count == 1, case .change(let changes) = commit.steps[0].kind, changes.count == 1,
-        commit.before.count == 1, let before = commit.before[0].record,
-        commit.steps[0].writes.count == 1, let after = commit.steps[0].writes[0].record,
-        after.entity.isAttribute(changes[0].key)
-      else { return nil }
-      key = ObservedKey(object: changes[0].object, key: changes[0].key)
-      isSilent = changes[0].isSilent
-      self.before = before
-      self.after = after
-    }
-  }
-
   /// The state before a plain commit.
   private struct StateBefore: ObjectReader {
-    let plain: PlainCommit
+    let setting: PlainSetting
     let present: ModelState
 
     func record(_ reference: Reference) -> ObjectRecord? {
-      reference == plain.key.object ? plain.before : present.record(reference)
+      reference == setting.object ? setting.before : present.record(reference)
     }
   }
 
@@ -49,21 +28,22 @@ extension ObserverIndex {
   /// There is no path that could lead elsewhere, no bracket and no order to find: what is left is to bring the folds up
   /// to date between the two readings of the value.
   mutating func plainNotification(of commit: Commit, in present: ModelState) -> PlainNotification? {
-    guard let plain = PlainCommit(commit) else { return nil }
+    guard let setting = commit.plainSetting else { return nil }
+    let key = ObservedKey(object: setting.object, key: setting.key)
     var listener: Listener?
-    guard findListener(to: plain.key, in: present, &listener) else { return nil }
-    guard !plain.isSilent, let (id, entry) = listener else {
-      refold(plain.key, in: present)
+    guard findListener(to: key, in: present, &listener) else { return nil }
+    guard !setting.isSilent, let (id, entry) = listener else {
+      refold(key, in: present)
       return .nothing
     }
     let (observation, options) = (entry.observation, entry.observation.options)
-    let isAtEnd = entry.attribute == plain.key.key || tracked[id]?.ends(at: plain.key) == true
+    let isAtEnd = entry.attribute == setting.key || tracked[id]?.ends(at: key) == true
     func value(_ record: ObjectRecord, _ state: some ObjectReader) -> Value {
-      isAtEnd ? record.attribute(at: plain.key.key) : self.value(of: observation, in: state)
+      isAtEnd ? record.attribute(at: setting.key) : self.value(of: observation, in: state)
     }
-    let old = options.contains(.old) ? value(plain.before, StateBefore(plain: plain, present: present)) : nil
-    refold(plain.key, in: present)
-    let new = options.contains(.new) ? value(plain.after, present) : nil
+    let old = options.contains(.old) ? value(setting.before, StateBefore(setting: setting, present: present)) : nil
+    refold(key, in: present)
+    let new = options.contains(.new) ? value(setting.after, present) : nil
     var told = [Change(cell: entry.cell, observation: observation, old: old, new: new, isPrior: false)]
     if options.contains(.prior) {
       told.insert(Change(cell: entry.cell, observation: observation, old: old, new: nil, isPrior: true), at: 0)

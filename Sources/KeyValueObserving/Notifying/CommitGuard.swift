@@ -28,9 +28,7 @@ final class CommitGuard {
   init(_ commit: Commit, state: PastState) {
     let before = Dictionary(commit.before.map { ($0.object, $0.record) }) { first, _ in first }
     var after = before
-    for step in commit.steps {
-      for (object, record) in step.writes { after.updateValue(record, forKey: object) }
-    }
+    commit.forEachWrite { after.updateValue($1, forKey: $0) }
     start = Edge(touched: before, others: state)
     end = Edge(touched: after, others: state)
   }

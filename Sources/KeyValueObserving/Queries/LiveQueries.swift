@@ -177,7 +177,7 @@ package struct LiveQueries: Sendable {
     // The state after the last commit is there; those between are seen from it.
     var state = commits.count > 1 ? past ?? PastState(before: commits, of: present) : nil
     for (index, commit) in zip(commits.indices, commits) {
-      for step in commit.steps { state?.apply(step) }
+      state?.apply(commit)
       if let state, index != commits.indices.last {
         notify(commit, after: state, receive: receive)
       } else {
@@ -269,9 +269,7 @@ package struct LiveQueries: Sendable {
   private func touches(_ commit: Commit, after state: some ObjectReader) -> [Int: QueryTouch] {
     var touches: [Int: QueryTouch] = [:]
     var keysByObject: [Reference: Set<Int>] = [:]
-    for case .change(let changes) in commit.steps.lazy.map(\.kind) {
-      for change in changes { keysByObject[change.object, default: []].insert(change.key) }
-    }
+    commit.forEachChange { keysByObject[$0.object, default: []].insert($0.key) }
     for (object, before) in commit.before {
       let after = state.record(object)
       guard let entity = (after ?? before)?.entity else { continue }
@@ -289,13 +287,11 @@ package struct LiveQueries: Sendable {
       commit.before.compactMap { object, before in (state.record(object) ?? before).map { (object, $0.entity) } },
       uniquingKeysWith: { first, _ in first })
     let reading = touches.filter { entries[$0.key]?.live.reach.isFar == true }
-    for case .change(let changes) in commit.steps.lazy.map(\.kind) {
-      for change in changes {
-        guard let entity = entities[change.object] else { continue }
-        var numbers = routes.queries(throughKey: change.key, of: entity)
-        for (number, touch) in reading where touch.objects.contains(change.object) { numbers.insert(number) }
-        for number in numbers { touches[number, default: QueryTouch()].changes.append(change) }
-      }
+    commit.forEachChange { change in
+      guard let entity = entities[change.object] else { return }
+      var numbers = routes.queries(throughKey: change.key, of: entity)
+      for (number, touch) in reading where touch.objects.contains(change.object) { numbers.insert(number) }
+      for number in numbers { touches[number, default: QueryTouch()].changes.append(change) }
     }
   }
 }

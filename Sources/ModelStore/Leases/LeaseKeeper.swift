@@ -55,10 +55,9 @@ final class LeaseKeeper: Sendable {
     let now = elapsed()
     contents.withLock { contents in
       for commit in commits {
-        for step in commit.steps {
-          for write in step.writes where write.record?.lease != nil || contents.table.count > 0 {
-            contents.table.note(write.object, write.record?.lease, at: now, client: clients[write.object])
-          }
+        commit.forEachWrite { object, record in
+          guard record?.lease != nil || contents.table.count > 0 else { return }
+          contents.table.note(object, record?.lease, at: now, client: clients[object])
         }
       }
     }

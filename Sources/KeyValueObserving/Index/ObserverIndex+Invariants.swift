@@ -5,7 +5,7 @@ extension ObserverIndex {
   package func brokenInvariants(in reader: some ObjectReader) -> [String] {
     var broken: [String] = []
     var links = 0
-    for (id, entry) in tracked {
+    for (id, entry) in tracked.entries {
       let name = "\(entry.observation.object) \(entry.observation.keyPath.text)"
       if reader.record(entry.observation.object) == nil { broken.append("\(entry.observation.object) is not there") }
       let expected = dependencies(

@@ -42,13 +42,12 @@ public struct ObserverIndex: Sendable {
     var entity: Entity { registration.entity }
   }
 
-  typealias TrackedID = UInt64
+  typealias TrackedID = SlotTable<Tracked>.ID
 
-  private(set) var tracked: [TrackedID: Tracked] = [:]
+  private(set) var tracked = SlotTable<Tracked>()
   private var idsByKey: [ObservedKey: SmallSet<TrackedID>] = [:]
   private var idsByObject: [Reference: SmallSet<TrackedID>] = [:]
   private var idsByObserver: [ObserverID: [String?: [TrackedID]]] = [:]
-  private var nextID: TrackedID = 0
   /// How many observations are of viewers who may not read everything.
   private(set) var guardedCount = 0
   /// The collections that the observations read through.
@@ -72,13 +71,11 @@ public struct ObserverIndex: Sendable {
         assertionFailure("\(observation.object) is observed and not there")
         continue
       }
-      let id = nextID
-      nextID += 1
       let dependencies = collections.dependencies(
         of: observation.reads, from: observation.object, entity, isGuarded: observation.viewer != nil, in: reader)
       let registration = Registration(
         observer: observer, cell: cell, position: position, observation: observation, entity: entity)
-      tracked[id] = Tracked(registration: registration, dependencies: dependencies)
+      let id = tracked.insert(Tracked(registration: registration, dependencies: dependencies))
       for dependency in dependencies { idsByKey[dependency.observedKey, default: SmallSet()].insert(id) }
       if observation.viewer != nil { guardedCount += 1 }
       idsByObject[observation.object, default: SmallSet()].insert(id)
@@ -109,7 +106,7 @@ public struct ObserverIndex: Sendable {
   }
 
   private mutating func forget(_ id: TrackedID) {
-    guard let entry = tracked.removeValue(forKey: id) else { return }
+    guard let entry = tracked.remove(id) else { return }
     if entry.observation.viewer != nil { guardedCount -= 1 }
     unlink(id, entry.dependencies)
     idsByObject.remove(id, from: entry.observation.object)

@@ -61,7 +61,7 @@ extension OracleTests.Race {
       fresh.add(group.map(\.observation), of: first.observer, cell: first.cell, in: past)
       group = []
     }
-    for (_, entry) in index.tracked.sorted(by: { $0.key < $1.key }) {
+    for (_, entry) in index.tracked.entries.sorted(by: { $0.id < $1.id }) {
       if let observer, entry.observer.rawValue != observer { continue }
       if entry.position == 0 { register() }
       group.append(entry)

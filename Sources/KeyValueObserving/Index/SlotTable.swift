@@ -1,0 +1,71 @@
+/// Values under ids that say where each is, so that one is found with one look at memory and nothing is hashed.
+///
+/// The place of a value that was removed is given to a later one, under another id. Memory: as many places as there
+/// were values at one time since there were none.
+struct SlotTable<Value> {
+  /// The name of a value. A later one is greater; none comes twice.
+  struct ID: Hashable, Comparable, Sendable {
+    private let number: UInt64
+    fileprivate let slot: Int
+
+    fileprivate init(number: UInt64, slot: Int) {
+      (self.number, self.slot) = (number, slot)
+    }
+
+    static func == (one: ID, other: ID) -> Bool { one.number == other.number }
+
+    static func < (one: ID, other: ID) -> Bool { one.number < other.number }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(number) }
+  }
+
+  private var slots: ContiguousArray<(id: ID, value: Value?)> = []
+  private var free: [Int] = []
+  private var nextNumber: UInt64 = 0
+
+  /// No values.
+  init() {}
+
+  /// How many values there are.
+  var count: Int { slots.count - free.count }
+
+  /// The values, in no order.
+  var values: some Sequence<Value> { slots.lazy.compactMap(\.value) }
+
+  /// The values with their ids, in no order.
+  var entries: some Sequence<(id: ID, value: Value)> {
+    slots.lazy.compactMap { slot in slot.value.map { (slot.id, $0) } }
+  }
+
+  /// Adds a value, and gives its id.
+  mutating func insert(_ value: Value) -> ID {
+    let slot = free.popLast() ?? slots.count
+    let id = ID(number: nextNumber, slot: slot)
+    nextNumber += 1
+    if slot < slots.count { slots[slot] = (id, value) } else { slots.append((id, value)) }
+    return id
+  }
+
+  /// The value of an id; nil where it was removed. What is set is another value of one that is there, and not nil.
+  subscript(id: ID) -> Value? {
+    get { isThere(id) ? slots[id.slot].value : nil }
+    _modify {
+      precondition(isThere(id), "the value was removed")
+      yield &slots[id.slot].value
+    }
+  }
+
+  /// Takes a value out; nil where that was done before.
+  mutating func remove(_ id: ID) -> Value? {
+    guard isThere(id), let value = slots[id.slot].value.take() else { return nil }
+    free.append(id.slot)
+    if count == 0 { (slots, free) = ([], []) }
+    return value
+  }
+
+  private func isThere(_ id: ID) -> Bool {
+    id.slot < slots.count && slots[id.slot].id == id && slots[id.slot].value != nil
+  }
+}
+
+extension SlotTable: Sendable where Value: Sendable {}

@@ -5,7 +5,7 @@ import Locking
 /// Makes a state of a snapshot's blocks: other threads read them, and when all are read, two threads make the state of
 /// what they have read. Holds at most `capacity` blocks besides the objects.
 package struct SnapshotDecoder {
-  private typealias Outcome = Result<[ObjectRecord], StoredTextError>
+  private typealias Outcome = Result<StateBlock, StoredTextError>
 
   private let schema: Schema
   private var decoder: StateDecoder
@@ -33,7 +33,7 @@ package struct SnapshotDecoder {
     if underWay == Self.capacity { try addNext() }
     underWay += 1
     Self.queue.async { [schema, outcomes, arrivals] in
-      let outcome = Outcome { () throws(StoredTextError) in try StateDecoder.records(of: block, schema: schema) }
+      let outcome = Outcome { () throws(StoredTextError) in try StateDecoder.block(of: block, schema: schema) }
       outcomes.withLock { $0.append(outcome) }
       arrivals.signal()
     }

@@ -24,38 +24,29 @@ public struct ModelState: ObjectReader, Sendable {
     for (reference, record) in objects { replace(reference, with: record) }
   }
 
-  /// A state of these objects, as they stood in another state of the same schema: what a store held when it was written
-  /// down. Nothing is checked, but that none of them is there twice. `referrers` gives what `Referrers` makes of them,
-  /// and is asked in the end: another thread can do that meanwhile.
-  ///
-  /// They are added in the order in which the trees have them, so that the nodes on the way to one are those that the
-  /// one before went through, and are in a cache still.
+  /// A state of the objects of these blocks, as they stood in another state of the same schema: what a store held when
+  /// it was written down. Nothing is checked, but that none of them is there twice. `referrers` gives what `Referrers`
+  /// makes of them, and is asked in the end: another thread can do that meanwhile.
   init(
-    restoring records: [ObjectRecord], schema: Schema, referrers: () -> Referrers
+    restoring blocks: [StateBlock], schema: Schema, referrers: () -> Referrers
   ) throws(StoredTextError) {
     self.init(schema: schema)
-    let places = records.enumerated().map { index, record in
-      let entity = record.entity.index
-      return Place(
-        entity: Int32(entity), record: Int32(index), hash: extents[entity].objects.hash(of: record.reference))
+    var lists: [[[RecordTree.Entry]]] = Array(repeating: [], count: extents.count)
+    for block in blocks {
+      for extent in block.extents { lists[extent.entity].append(extent.entries) }
     }
-    for place in places.sorted(by: { ($0.entity, $0.hash) < ($1.entity, $1.hash) }) {
-      let record = records[Int(place.record)]
-      let (index, entity) = (Int(place.entity), record.entity)
-      guard extents[index].objects.update(record, place.hash) == nil else {
-        throw StoredTextError(reason: "\(record.reference) is there twice", offset: 0)
+    for (index, entity) in schema.entities.enumerated() {
+      let entries = [RecordTree.Entry].joined(inHashOrder: lists[index])
+      do throws(RecordTree.Repetition) {
+        extents[index].objects = try RecordTree(sorted: entries)
+      } catch {
+        throw StoredTextError(reason: "\(error.reference) is there twice", offset: 0)
       }
-      extents[index].version += 1
-      if !entity.indexedKeys.isEmpty { updateIndexes(record.reference, entity, from: nil, to: record) }
+      extents[index].version += UInt64(entries.count)
+      guard !entity.indexedKeys.isEmpty else { continue }
+      for entry in entries { updateIndexes(entry.record.reference, entity, from: nil, to: entry.record) }
     }
     self.referrers = referrers()
-  }
-
-  /// Where an object belongs that is to be added.
-  private struct Place {
-    let entity: Int32
-    let record: Int32
-    let hash: RecordHash
   }
 
   /// What stands where a state was taken away, until it is put back: to be replaced, not to be used. Allocates nothing.
@@ -117,7 +108,9 @@ public struct ModelState: ObjectReader, Sendable {
   }
 
   /// The relationships without an inverse that name `target`, in order.
-  func referrers(of target: Reference) -> [Referrers.Referrer] { referrers.naming(target) }
+  func referrers(of target: Reference) -> [Referrers.Referrer] {
+    referrers.naming(target) { record($0.object)?.values[$0.storage] == .reference(target) }
+  }
 
   // MARK: Changing
 

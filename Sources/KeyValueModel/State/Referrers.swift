@@ -2,6 +2,9 @@ import HashTreeCollections
 
 /// The relationships without an inverse that name each object: what a deletion has to look for. Persistent, as the
 /// state is.
+///
+/// Most are to-ones. Of these no more is kept than a hash of what each names, beside who names it: the names are in the
+/// records, where a deletion looks, and a million links take 30 MB and not 80.
 package struct Referrers: Sendable {
   /// A relationship of another object that names an object, and that the object has no inverse of.
   struct Referrer: Hashable, Sendable {
@@ -9,50 +12,44 @@ package struct Referrers: Sendable {
     let storage: Int
   }
 
-  private var byTarget: TreeDictionary<Reference, TreeSet<Referrer>> = [:]
+  /// The to-ones.
+  private var links = RankedTree<LinkOrder>()
+  /// The collections, by the objects that are among their members.
+  private var collections: TreeDictionary<Reference, TreeSet<Referrer>> = [:]
 
   /// No relationships.
   init() {}
 
-  /// Those of the objects of a state, each of which is among `records` once.
-  init(of records: [ObjectRecord]) {
-    var links: [Link] = []
-    for (index, record) in records.enumerated() {
-      for storage in record.entity.referenceStorage {
-        switch record.values[storage] {
-        case .reference(let target): links.append(Link(to: target, from: index, storage))
-        case .members(let list): update(record.reference, storage: storage, removed: EmptyCollection(), inserted: list)
-        default: break
-        }
+  /// Those of all objects of a state, which were read in blocks.
+  init(of blocks: [StateBlock]) {
+    for block in blocks {
+      for (referrer, list) in block.collections {
+        update(referrer.object, storage: referrer.storage, removed: EmptyCollection(), inserted: list)
       }
     }
-    links.sort { $0.order < $1.order }
-    for link in links {
-      let record = records[Int(link.record)]
-      guard case .reference(let target) = record.values[Int(link.storage)] else { continue }
-      byTarget[target, default: []].insert(Referrer(object: record.reference, storage: Int(link.storage)))
+    var links = [Link].joined(inHashOrder: blocks.map(\.links))
+    Self.sortEqualPlaces(of: &links)
+    self.links = RankedTree(sorted: links)
+  }
+
+  /// Brings links of the same place into the order that a tree wants.
+  private static func sortEqualPlaces(of links: inout [Link]) {
+    var first = 0
+    for index in links.indices where index + 1 == links.count || links[index + 1].place != links[first].place {
+      if index > first { links[first...index].sort(by: LinkOrder.precedes) }
+      first = index + 1
     }
   }
 
-  /// A to-one that is to be noted. They are noted in the order in which the dictionary has their targets, so that its
-  /// nodes are in a cache when they are needed.
-  private struct Link {
-    let order: UInt64
-    let record: Int32
-    let storage: Int32
-
-    init(to target: Reference, from record: Int, _ storage: Int) {
-      // A hash trie of swift-collections goes by the low bits first.
-      order = UInt64(bitReversing: UInt64(truncatingIfNeeded: target.hashValue))
-      self.record = Int32(record)
-      self.storage = Int32(storage)
+  /// The relationships that name `target`, in order. `names` says whether a to-one of an object does.
+  func naming(_ target: Reference, names: (Referrer) -> Bool) -> [Referrer] {
+    var found = collections[target].map(Array.init) ?? []
+    let first = Link.first(to: target)
+    var candidates = links.makeIterator(from: links.lowerBound(of: first))
+    while let link = candidates.next(), link.hash == first.hash {
+      if names(link.referrer) { found.append(link.referrer) }
     }
-  }
-
-  /// The relationships that name `target`, in order.
-  func naming(_ target: Reference) -> [Referrer] {
-    guard let set = byTarget[target] else { return [] }
-    return set.sorted { ($0.object, $0.storage) < ($1.object, $1.storage) }
+    return found.sorted { ($0.object, $0.storage) < ($1.object, $1.storage) }
   }
 
   /// Notes members that came to, and went from, a collection without inverse.
@@ -61,7 +58,7 @@ package struct Referrers: Sendable {
   ) {
     let referrer = Referrer(object: source, storage: storage)
     for case .reference(let target) in removed { remove(referrer, of: target) }
-    for case .reference(let target) in inserted { byTarget[target, default: []].insert(referrer) }
+    for case .reference(let target) in inserted { collections[target, default: []].insert(referrer) }
   }
 
   /// Notes what an object names now and did not before, and the reverse. The members of a collection that it has before
@@ -76,24 +73,48 @@ package struct Referrers: Sendable {
       case (_, .members(let list)): update(source, storage: storage, removed: EmptyCollection(), inserted: list)
       default:
         guard before != after else { continue }
-        update(source, storage: storage, removed: CollectionOfOne(before), inserted: CollectionOfOne(after))
+        if case .reference(let target) = before { links.remove(Link(to: target, from: source, storage)) }
+        if case .reference(let target) = after { links.insert(Link(to: target, from: source, storage)) }
       }
     }
   }
 
   private mutating func remove(_ referrer: Referrer, of target: Reference) {
-    byTarget[target]?.remove(referrer)
-    if byTarget[target]?.isEmpty == true { byTarget[target] = nil }
+    collections[target]?.remove(referrer)
+    if collections[target]?.isEmpty == true { collections[target] = nil }
   }
 }
 
-extension UInt64 {
-  /// A number with its bits in the other order.
-  fileprivate init(bitReversing bits: UInt64) {
-    self = bits.byteSwapped
-    for (mask, shift) in [(0x0F0F_0F0F_0F0F_0F0F, 4), (0x3333_3333_3333_3333, 2), (0x5555_5555_5555_5555, 1)] {
-      let mask = UInt64(mask)
-      self = (self & mask) << UInt64(shift) | (self >> UInt64(shift)) & mask
+extension Referrers {
+  /// A to-one that names an object. It names no other meanwhile: so it is one link, whatever else has the same hash.
+  struct Link: HashOrdered {
+    /// The hash of the target, and behind it where the relationship is stored.
+    fileprivate let place: UInt64
+    fileprivate let source: Reference
+
+    init(to target: Reference, from source: Reference, _ storage: Int) {
+      self.init(hash: UInt64(truncatingIfNeeded: target.hashValue) &>> 32, from: source, storage)
+    }
+
+    private init(hash: UInt64, from source: Reference, _ storage: Int) {
+      place = hash &<< 32 | UInt64(storage + 1)
+      self.source = source
+    }
+
+    /// What comes before all links to an object.
+    fileprivate static func first(to target: Reference) -> Link { Link(to: target, from: target, -1) }
+
+    var order: UInt64 { place }
+
+    fileprivate var hash: UInt64 { place &>> 32 }
+
+    fileprivate var referrer: Referrer { Referrer(object: source, storage: Int(place & 0xFFFF_FFFF) - 1) }
+  }
+
+  /// By the hashes of targets, and then whatever makes a difference.
+  private enum LinkOrder: RankedOrder {
+    static func precedes(_ left: Link, _ right: Link) -> Bool {
+      left.place != right.place ? left.place < right.place : left.source < right.source
     }
   }
 }

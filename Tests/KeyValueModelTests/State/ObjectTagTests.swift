@@ -107,7 +107,7 @@ struct ObjectTagTests {
     var decoder = StateDecoder(schema: model.schema)
     var encoder = StateEncoder(model.state, blockBytes: 300)
     while let block = encoder.nextBlock() {
-      decoder.insert(try StateDecoder.records(of: block, schema: model.schema))
+      decoder.insert(try StateDecoder.block(of: block, schema: model.schema))
     }
     let restored = Self.answers(try decoder.finish())
     for (object, answer) in Self.answers(model.state) {

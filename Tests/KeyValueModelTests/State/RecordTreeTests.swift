@@ -32,6 +32,59 @@ import Testing
     #expect(tree.nodeCount == 0)
   }
 
+  @Test("made at once it is what a dictionary is, and stays so under any changes", arguments: masks)
+  func building(mask: UInt64) throws {
+    var random = SplitMix64(seed: seed &+ mask)
+    for count in [0, 1, 16, 17, 300, mask == .max ? 20_000 : 301] {
+      let world = try RecordWorld(names: count)
+      let lists = (0..<4).map { list in
+        world.names.indices.filter { $0 % 4 == list }.shuffled(using: &random).map {
+          RecordTree.Entry(world.record(world.names[$0], 1), mask: mask)
+        }
+      }
+      var tree = try RecordTree(sorted: .joined(inHashOrder: lists), hashMask: mask)
+      var oracle = Dictionary(uniqueKeysWithValues: world.names.map { ($0, Revision(1)) })
+      try world.expect(tree, oracle)
+      let (copy, former) = (tree, oracle)
+      for name in world.names.shuffled(using: &random) {
+        switch Int.random(in: 0..<3, using: &random) {
+        case 0:
+          tree.update(world.record(name, 2))
+          oracle[name] = 2
+        case 1:
+          tree.remove(name)
+          oracle[name] = nil
+        default:
+          break
+        }
+      }
+      try world.expect(tree, oracle)
+      try world.expect(copy, former)
+    }
+  }
+
+  @Test("made at once it takes no name twice", arguments: masks)
+  func repetition(mask: UInt64) throws {
+    var random = SplitMix64(seed: seed &+ mask)
+    let world = try RecordWorld(names: 100)
+    let twice = try #require(world.names.randomElement(using: &random))
+    let entries = (world.names + [twice]).shuffled(using: &random).map {
+      RecordTree.Entry(world.record($0, 1), mask: mask)
+    }
+    let error = #expect(throws: RecordTree.Repetition.self) {
+      _ = try RecordTree(sorted: .joined(inHashOrder: [entries]), hashMask: mask)
+    }
+    #expect(error?.reference == twice, "seed \(seed)")
+  }
+
+  @Test("lists are joined in the order of hashes", arguments: [0, 1, 63, 128, 5000])
+  func order(count: Int) throws {
+    var random = SplitMix64(seed: seed)
+    let numbers = (0..<count).map { $0.isMultiple(of: 5) ? UInt64(7) : random.next() }
+    let lists = [numbers[..<(count / 3)], numbers[(count / 3)...], []].map { $0.map(Number.init) }
+    #expect([Number].joined(inHashOrder: lists).map(\.order) == numbers.sorted(), "seed \(seed)")
+  }
+
   @Test("many objects fill their buckets by half and more, and leave nothing behind when they go")
   func occupancy() throws {
     let world = try RecordWorld(names: 30_000)
@@ -120,6 +173,10 @@ import Testing
       for await isRight in group { #expect(isRight) }
     }
   }
+}
+
+private struct Number: HashOrdered {
+  let order: UInt64
 }
 
 /// Names, and what makes records of them.

@@ -31,6 +31,7 @@ struct StateTextTests {
       }
       let isSameAfter = portrayal(of: copy) == portrayal(of: original)
       #expect(isSameAfter, place)
+      #expect(inconsistencies(in: copy.state, others: (world.references, [])) == [], place)
     }
   }
 
@@ -130,7 +131,7 @@ struct StateTextTests {
     let state = try Self.example()
     for block in Self.blocks(of: state) {
       for length in 0..<block.count {
-        let isRefused = (try? StateDecoder.records(of: Array(block.prefix(length)), schema: state.schema)) == nil
+        let isRefused = (try? StateDecoder.block(of: Array(block.prefix(length)), schema: state.schema)) == nil
         #expect(isRefused, "\(length) bytes")
       }
       for place in 0..<block.count * 8 {
@@ -189,7 +190,7 @@ private func portrayal(of record: ObjectRecord?) -> String {
 extension StateDecoder {
   /// Reads a block and adds its objects.
   fileprivate mutating func decode(_ block: [UInt8], _ schema: Schema) throws(StoredTextError) {
-    insert(try Self.records(of: block, schema: schema))
+    insert(try Self.block(of: block, schema: schema))
   }
 }
 

@@ -22,6 +22,15 @@ final class RecordBranch: ManagedBuffer<RecordBranchHeader, RecordNode> {
     return branch
   }
 
+  /// A branch with children, which it owns from now on, each from its slot on: the first from the first.
+  static func make(over children: [(slot: Int, node: RecordNode)]) -> RecordBranch {
+    let branch = make(starts: children.reduce(0) { $0 | 1 << UInt64($1.slot) }, capacity: children.count)
+    branch.withMemory { _, nodes in
+      for (index, child) in children.enumerated() { (nodes + index).initialize(to: child.node) }
+    }
+    return branch
+  }
+
   /// A branch whose children are to be initialized by the caller.
   private static func make(starts: UInt64, capacity: Int) -> RecordBranch {
     let buffer = create(minimumCapacity: capacity) { _ in RecordBranchHeader(starts: starts, capacity: capacity) }

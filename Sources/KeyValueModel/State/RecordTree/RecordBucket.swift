@@ -31,6 +31,13 @@ final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
     return unsafeDowncast(buffer, to: RecordBucket.self)
   }
 
+  /// A bucket of records below a branch of a level.
+  static func make(of entries: RecordBranch.Entries, level: Int) -> RecordBucket {
+    let bucket = make(capacity: room(for: entries.count))
+    for entry in entries { bucket.add(entry.record, entry.hash.tag(level: level)) }
+    return bucket
+  }
+
   deinit {
     _ = withMemory { header, records, _ in records.deinitialize(count: Int(header.pointee.count)) }
   }

@@ -2,16 +2,14 @@
 ///
 /// It is Swift's `Hasher`, seeded anew in each process: nobody can choose ids that fall together, and the order of a
 /// tree differs from run to run.
-struct RecordHash: Comparable {
-  private let bits: UInt64
+struct RecordHash {
+  /// All of it; a tree has its records in the order of these numbers.
+  let bits: UInt64
 
   /// The hash of a reference, with those bits alone that `mask` has.
   init(of reference: Reference, mask: UInt64) {
     bits = UInt64(truncatingIfNeeded: reference.hashValue) & mask
   }
-
-  /// The order in which a tree has its records.
-  static func < (left: RecordHash, right: RecordHash) -> Bool { left.bits < right.bits }
 
   /// The last level that has bits of its own.
   static let lastLevel = 9

@@ -17,6 +17,13 @@ struct RecordTree: @unchecked Sendable {
   /// An empty tree, which allocates nothing. Of the hashes it looks only at those bits that `hashMask` has: with few of
   /// them many are equal, which must cost no more than time.
   init(hashMask: UInt64 = .max) {
+    self.init(root: nil, count: 0, hashMask: hashMask)
+  }
+
+  /// A tree of so many objects below a root.
+  init(root: RecordBranch?, count: Int, hashMask: UInt64) {
+    self.root = root
+    self.count = count
     self.hashMask = hashMask
   }
 

@@ -56,22 +56,27 @@ package struct Recovery {
     let firstKept = end > Revision(limits.historyRevisions) ? end - Revision(limits.historyRevisions) : 0
     var next = Chunk(of: journal, after: model.revision, through: end)
     while model.revision < end {
-      let records = try next.wait()
-      guard let newest = records.last?.record.revision else {
+      let entries = try next.take()
+      guard let newest = entries.last?.revision else {
         throw .replay(revision: model.revision + 1, reason: "it is missing")
       }
       if newest < end { next = Chunk(of: journal, after: newest, through: end) }
-      var attachments: [StoredAttachment] = []
-      for (record, transaction) in records {
-        let commit = try record.carryOut(transaction, &model)
-        if let attachment = record.attachment {
-          attachments.append(
-            StoredAttachment(revision: record.revision, milliseconds: record.milliseconds, bytes: attachment))
+      for entry in entries {
+        if entry.revision > firstKept {
+          let commit = try model.follow(entry.revision) { model throws(ModelError) in
+            try model.commit(entry.transaction, at: entry.milliseconds)
+          }
+          history.append(commit, milliseconds: entry.milliseconds)
+        } else {
+          try model.follow(entry.revision) { model throws(ModelError) in
+            try model.redo(entry.transaction, at: entry.milliseconds)
+          }
         }
-        if record.revision > firstKept { history.append(commit, milliseconds: record.milliseconds) }
       }
+      let attachments = entries.compactMap(\.attachment)
       if !attachments.isEmpty { restore(attachments) }
-      progress.records += records.count
+      progress.records += entries.count
+      Chunk.free(entries)
       report(progress)
     }
     return Outcome(model: model, history: history, remarks: remarks, base: base)
@@ -148,24 +153,41 @@ package struct Recovery {
 }
 
 extension Recovery {
-  /// Records that are read and understood on another thread.
+  /// Records that are read and understood on another thread, and freed there: that is as much work as carrying them
+  /// out.
   private struct Chunk {
-    typealias Entry = (record: JournalRecord, transaction: Transaction)
+    /// What is left of a record once it is understood.
+    struct Entry {
+      let revision: Revision
+      let milliseconds: Int64
+      let transaction: Transaction
+      let attachment: StoredAttachment?
+    }
 
     private let group = DispatchGroup()
     private let outcome = Locked<Result<[Entry], StoreError>>(.success([]))
+    private static let queue = DispatchQueue.global(qos: .userInitiated)
 
     init(of journal: any TransactionJournal, after revision: Revision, through last: Revision) {
       let outcome = outcome
-      DispatchQueue.global(qos: .userInitiated).async(group: group) {
+      Self.queue.async(group: group) {
         let result = Result { () throws(StoreError) in try Self.read(journal, after: revision, through: last) }
         outcome.withLock { $0 = result }
       }
     }
 
-    func wait() throws(StoreError) -> [Entry] {
+    /// Waits for the records, and gives them away.
+    func take() throws(StoreError) -> [Entry] {
       group.wait()
-      return try outcome.withLock { $0 }.get()
+      return try outcome.withLock { outcome in
+        defer { outcome = .success([]) }
+        return outcome
+      }.get()
+    }
+
+    /// Has records freed that are of no use any more.
+    static func free(_ entries: consuming [Entry]) {
+      queue.async { [entries] in withExtendedLifetime(entries) {} }
     }
 
     private static func read(
@@ -177,11 +199,13 @@ extension Recovery {
       var entries: [Entry] = []
       entries.reserveCapacity(records.count)
       for record in records where record.revision <= last {
-        do throws(StoredTextError) {
-          entries.append((record, try record.transaction()))
-        } catch {
-          throw .replay(revision: record.revision, reason: "\(error)")
+        let attachment = record.attachment.map {
+          StoredAttachment(revision: record.revision, milliseconds: record.milliseconds, bytes: $0)
         }
+        entries.append(
+          Entry(
+            revision: record.revision, milliseconds: record.milliseconds, transaction: try record.decoded(),
+            attachment: attachment))
       }
       return entries
     }

@@ -109,11 +109,20 @@ extension JournalRecord {
 
   /// Carries out its transaction. Throws `replay` where it does not follow, or is refused.
   func carryOut(_ transaction: Transaction, _ model: inout Model) throws(StoreError) -> Commit {
-    guard revision == model.revision + 1 else {
-      throw .replay(revision: revision, reason: "it does not follow on revision \(model.revision)")
+    try model.follow(revision) { model throws(ModelError) in try model.commit(transaction, at: milliseconds) }
+  }
+}
+
+extension Model {
+  /// Runs what makes a revision. Throws `replay` where that does not follow on the last one, or is refused.
+  mutating func follow<Result>(
+    _ revision: Revision, _ body: (inout Model) throws(ModelError) -> Result
+  ) throws(StoreError) -> Result {
+    guard revision == self.revision + 1 else {
+      throw .replay(revision: revision, reason: "it does not follow on revision \(self.revision)")
     }
     do throws(ModelError) {
-      return try model.commit(transaction, at: milliseconds)
+      return try body(&self)
     } catch {
       throw .replay(revision: revision, reason: error.detail)
     }

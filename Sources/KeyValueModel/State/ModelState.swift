@@ -143,6 +143,16 @@ public struct ModelState: ObjectReader, Sendable {
     if !entity.indexedKeys.isEmpty { updateIndexes(new.reference, entity, from: old, to: new) }
   }
 
+  /// Sets an attribute that no index is over, in place where no other state has the object. False where there is none.
+  mutating func setAttribute(
+    of reference: Reference, _ column: RecordLayout.Column, to value: Value, entity index: Int, revision: Revision
+  ) -> Bool {
+    extents[index].objects.change(reference) { record in
+      record.set(value, at: Int(column.storage))
+      record.noteSetting(by: revision, isReadFromAfar: column.isReadFromAfar)
+    }
+  }
+
   /// Notes members that came to, and went from, a collection without inverse.
   mutating func updateReferrers(
     _ source: Reference, storage: Int, removed: some Sequence<Value>, inserted: some Sequence<Value>

@@ -55,7 +55,8 @@ import Testing
           tree.remove(name)
           oracle[name] = nil
         default:
-          break
+          #expect(tree.change(name) { $0.noteSetting(by: 3) })
+          oracle[name] = 3
         }
       }
       try world.expect(tree, oracle)
@@ -125,7 +126,8 @@ import Testing
     for name in world.names.dropFirst() { tree.update(world.record(name, 1)) }
     #expect(tree[world.names[0]] == nil)
     #expect(tree.remove(world.names[0]) == nil)
-    #expect(tree.count == 99)
+    #expect(!tree.change(world.names[0]) { _ in })
+    #expect(tree.count == 99 && tree.checkInvariants() == [])
   }
 
   @Test("a record goes with the last tree that has it", arguments: [UInt64.max, 0xF0, 0])

@@ -10,10 +10,17 @@ struct StateTextTests {
     let seed = seed &+ UInt64(round)
     var world = try RandomWorld(seed: seed)
     var model = Model(schema: world.schema)
+    // Carried out again, without commits, beside copies that must stay what they are.
+    var redone = model
+    var copies: [(model: Model, portrayal: [String])] = []
     for number in 0..<45 {
       let transaction = world.transaction(on: model)
       _ = try model.commit(transaction)
+      try redone.redo(transaction, at: 0)
+      copies.append((redone, portrayal(of: redone)))
       guard number % 15 == 14 else { continue }
+      let isRedone = portrayal(of: redone) == portrayal(of: model)
+      #expect(isRedone, "transaction \(number) of seed \(seed)\n\(world.yaml)")
       let place: Comment = "transaction \(number) of seed \(seed)\n\(world.yaml)"
       let blockBytes = Int.random(in: 1...2_000, using: &world.random)
       let restored = try Self.restored(model.state, blockBytes: blockBytes, &world.random)
@@ -32,6 +39,43 @@ struct StateTextTests {
       let isSameAfter = portrayal(of: copy) == portrayal(of: original)
       #expect(isSameAfter, place)
       #expect(inconsistencies(in: copy.state, others: (world.references, [])) == [], place)
+    }
+    for copy in copies {
+      let isKept = portrayal(of: copy.model) == copy.portrayal
+      #expect(isKept, "revision \(copy.model.revision) of seed \(seed)\n\(world.yaml)")
+    }
+  }
+
+  @Test("Settings that are carried out again, one each, leave the same model and no copy changed")
+  func redoneSettings() throws {
+    var random = SplitMix64(seed: seed)
+    var model = Model(schema: try Schema(yaml: Self.yaml))
+    let accounts = try (0..<40).map { try ref("Account/\($0)") }
+    _ = try model.commit(Transaction(accounts.map { .create($0, [:]) }))
+    let values: [(key: String, value: Value)] = [
+      ("title", .string("a title that is longer than a word")), ("title", .null), ("balance", .integer(3)),
+      ("balance", .number(1.5)), ("count", .integer(.max)), ("open", .bool(true)), ("since", .string("2010-03-01")),
+      ("note", .array([.null])), ("note", .number(-0.0)), ("owner", .null), ("doubled", .number(2)), ("gone", .null),
+      ("count", .string("no")),
+    ]
+    var redone = model
+    var copies: [(model: Model, portrayal: [String])] = []
+    for step in 0..<2_000 {
+      let (key, value) = values[Int.random(in: values.indices, using: &random)]
+      let account = accounts[Int.random(in: accounts.indices, using: &random)]
+      let transaction = Transaction([.set(account, keyPath: key, value)])
+      let isCommitted = (try? model.commit(transaction)) != nil
+      let isRedone = (try? redone.redo(transaction, at: 0)) != nil
+      #expect(isCommitted == isRedone, "step \(step) of seed \(seed)")
+      if step.isMultiple(of: 100) { copies.append((redone, portrayal(of: redone))) }
+    }
+    #expect(model.revision > 1_000)
+    let isSame = portrayal(of: redone) == portrayal(of: model)
+    #expect(isSame, "seed \(seed)")
+    #expect(accounts.allSatisfy { redone.state.record($0)?.textBytes == model.state.record($0)?.textBytes })
+    for copy in copies {
+      let isKept = portrayal(of: copy.model) == copy.portrayal
+      #expect(isKept, "revision \(copy.model.revision) of seed \(seed)")
     }
   }
 

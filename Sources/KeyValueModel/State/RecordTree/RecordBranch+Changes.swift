@@ -28,6 +28,27 @@ extension RecordBranch {
     }
   }
 
+  /// Changes the record of a reference below a branch of this level; says whether there is one.
+  static func change(
+    _ reference: Reference, _ hash: RecordHash, level: Int, in branch: inout RecordBranch,
+    _ change: (inout ObjectRecord) -> Void
+  ) -> Bool {
+    makeUnique(&branch)
+    let index = branch.index(of: hash.slot(level: level))
+    switch branch[index] {
+    case .branch(let child):
+      var child = child.takeRetainedValue()
+      defer { branch.put(.owning(child), at: index) }
+      return self.change(reference, hash, level: level + 1, in: &child, change)
+    case .bucket(let child):
+      var bucket = child.takeRetainedValue()
+      defer { branch.put(.owning(bucket), at: index) }
+      guard let position = bucket.position(of: reference, tag: hash.tag(level: level)) else { return false }
+      RecordBucket.change(at: position, in: &bucket, change)
+      return true
+    }
+  }
+
   /// Sets two buckets in the place of one that was taken; or a branch, where it has a single slot.
   private static func divide(
     _ bucket: inout RecordBucket, mask: UInt64, level: Int, at index: Int, in branch: inout RecordBranch

@@ -105,6 +105,12 @@ final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
     }
   }
 
+  /// Changes the record at a position.
+  static func change(at position: Int, in bucket: inout RecordBucket, _ change: (inout ObjectRecord) -> Void) {
+    makeUnique(&bucket)
+    bucket.withMemory { _, records, _ in change(&records[position]) }
+  }
+
   /// Adds a record.
   static func append(_ record: ObjectRecord, tag: UInt16, to bucket: inout RecordBucket) {
     let count = bucket.count

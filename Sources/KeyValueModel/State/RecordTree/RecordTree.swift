@@ -63,6 +63,13 @@ struct RecordTree: @unchecked Sendable {
     return old
   }
 
+  /// Changes the object of this name, in place as far as there is no other owner; says whether there is one.
+  mutating func change(_ reference: Reference, _ change: (inout ObjectRecord) -> Void) -> Bool {
+    guard var branch = root.take() else { return false }
+    defer { root = branch }
+    return RecordBranch.change(reference, hash(of: reference), level: 0, in: &branch, change)
+  }
+
   /// Takes the object of this name away; gives it, nil where there was none.
   @discardableResult
   mutating func remove(_ reference: Reference) -> ObjectRecord? {

@@ -18,7 +18,7 @@ package enum SystemAllocator {
   }
 
   /// Gives all free memory back to the system. Takes as long as looking through it does.
-  static func giveBack() {
+  package static func giveBack() {
     malloc_trim(0)
   }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import HTTPServer
 import Journal
 import KeyValueModel
 import LoopbackKit
@@ -25,6 +26,7 @@ struct RecoveryMeasurement {
     let schema = try Schema(yaml: journal.identity.schema)
     var last = RecoveryProgress()
     let outcome = try Recovery(journal, schema: schema, limits: StoreLimits()) { last = $0 }.run()
+    SystemAllocator.giveBack()
     seconds = MonotonicClock.seconds(since: begin)
     objects = outcome.model.state.count
     records = last.records

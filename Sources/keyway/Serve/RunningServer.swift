@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import HTTPServer
 import Journal
 import KeywayAPI
 import Logging
@@ -62,7 +63,10 @@ struct RunningServer {
     }
     let log = RecoveryLog(logger)
     Thread.detachNewThread { [server] in
-      continuation.yield(.recovered(Result { try log.closing { try server.recover(report: log.note) } }))
+      let recovered = Result { try log.closing { try server.recover(report: log.note) } }
+      // What was read from, between the objects that were made of it.
+      SystemAllocator.giveBack()
+      continuation.yield(.recovered(recovered))
     }
     var result = Outcome.signalled
     loop: for await notice in notices {

@@ -13,19 +13,29 @@ extension ServerContext {
   ) -> Bool {
     connection.exchange.responded()
     connection.body = RequestBody()
+    let response = held(response, of: connection.client, at: connection.address) {
+      HTTPRequest.Method(requestLine: line.method)
+    }
+    return send(response, connection, mhdConnection)
+  }
+
+  /// A response with the memory for its body, or what is sent where there is none.
+  func held(
+    _ response: Response, of client: ClientAddress, at address: ClientAddress, method: () -> HTTPRequest.Method?
+  ) -> Response {
     var response = response
     do {
-      try response.hold(of: connection.client, in: ledger)
+      try response.hold(of: client, in: ledger)
     } catch {
-      conditions.note(.overload, client: connection.address)
-      let method = HTTPRequest.Method(requestLine: line.method)
+      conditions.note(.overload, client: address)
+      let method = method()
       if method == .get || method == .head || response.status.kind != .successful {
         response = handler.response(to: .memoryRefused(error))
       } else {
         response.dropBody()
       }
     }
-    return send(response, connection, mhdConnection)
+    return response
   }
 
   /// Queues a response on a connection, on its own thread inside the access handler. `false` if libmicrohttpd does not

@@ -37,7 +37,7 @@ final class Connection: @unchecked Sendable {
   private var gate: RequestGate
   /// Whether the time for a request runs. The first has been under way since the connection was made.
   private var isRequestUnderWay = true
-  private unowned let server: ServerContext
+  unowned let server: ServerContext
   /// What its thread works for.
   private let attention: ThreadAttention
 
@@ -149,11 +149,10 @@ final class Connection: @unchecked Sendable {
 
   /// The header is there: notes what a trusted proxy says of where it comes from. `field` gives a header field.
   func noteForwarding(_ proxies: TrustedProxies, isLocal: Bool, _ field: (String) -> String?) {
-    guard proxies.contains(slot.address, isLocal: isLocal) else { return }
-    address = proxies.origin(of: field("x-forwarded-for"), through: slot.address)
+    guard let forwarding = proxies.forwarding(by: slot.address, isLocal: isLocal, field) else { return }
+    (address, isForwardedOverTLS) = forwarding
     client = address
     access?.record.client = address
-    isForwardedOverTLS = field("x-forwarded-proto")?.lowercased().contains("https") == true
   }
 
   /// The request line is there.

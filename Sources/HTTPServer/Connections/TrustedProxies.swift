@@ -73,6 +73,16 @@ package struct TrustedProxies: Sendable {
     return peer
   }
 
+  /// What a peer says of the client whose request it passes on; nil where the peer is no trusted one. `field` gives a
+  /// header field by its name in lower case.
+  func forwarding(
+    by peer: ClientAddress, isLocal: Bool, _ field: (String) -> String?
+  ) -> (origin: ClientAddress, isOverTLS: Bool)? {
+    guard contains(peer, isLocal: isLocal) else { return nil }
+    let isOverTLS = field("x-forwarded-proto")?.lowercased().contains("https") == true
+    return (origin(of: field("x-forwarded-for"), through: peer), isOverTLS)
+  }
+
   private static func trimmed(_ text: Substring) -> String {
     var text = text.drop { $0 == " " || $0 == "\t" }
     while text.last == " " || text.last == "\t" { text.removeLast() }

@@ -2,9 +2,15 @@ import CMicrohttpd
 import Glibc
 package import HTTPTypes
 
-/// A request that has arrived whole. It lives while the handler works on it: being noncopyable and only ever lent, it
-/// cannot be kept, and neither can the memory of the connection it reads from.
+/// A request that has arrived whole, on a connection of its own or carried in the body of another. It lives while the
+/// handler works on it: being noncopyable and only ever lent, it cannot be kept, and neither can the memory of the
+/// connection it reads from.
 package struct Request: ~Copyable {
+  private enum Origin {
+    case connection(OpaquePointer, Connection)
+    case carried(CarriedRequest)
+  }
+
   /// Its name, in the answer and in logs.
   package let id: RequestID
   /// The method, known or not.
@@ -14,8 +20,7 @@ package struct Request: ~Copyable {
   package let target: String
   /// The version the client speaks.
   package let version: HTTPVersion
-  private let connection: OpaquePointer
-  private let holder: Connection
+  private let origin: Origin
   private let ledger: MemoryLedger
 
   init(
@@ -26,54 +31,128 @@ package struct Request: ~Copyable {
     self.method = method
     self.target = target
     self.version = version
-    self.connection = connection
-    self.holder = holder
+    origin = .connection(connection, holder)
+    self.ledger = ledger
+  }
+
+  /// A request that another one has carried here.
+  init(_ carried: CarriedRequest, ledger: MemoryLedger) {
+    id = carried.id
+    method = carried.message.method
+    target = carried.message.target
+    version = .http11
+    origin = .carried(carried)
     self.ledger = ledger
   }
 
   /// Where it came from, as far as the connection, or a trusted proxy, says.
-  package var address: ClientAddress { holder.address }
+  package var address: ClientAddress {
+    switch origin {
+    case .connection(_, let holder): holder.address
+    case .carried(let carried): carried.address
+    }
+  }
 
   /// The address of this machine that it came to; nil for a socket that has none.
-  package var destination: ClientAddress? { holder.localAddress }
+  package var destination: ClientAddress? {
+    switch origin {
+    case .connection(_, let holder): holder.localAddress
+    case .carried(let carried): carried.destination
+    }
+  }
 
   /// Whether a trusted proxy says that its client used TLS.
-  package var isForwardedOverTLS: Bool { holder.isForwardedOverTLS }
+  package var isForwardedOverTLS: Bool {
+    switch origin {
+    case .connection(_, let holder): holder.isForwardedOverTLS
+    case .carried(let carried): carried.isForwardedOverTLS
+    }
+  }
 
   /// Whose share it counts for: the address, or what was noted.
-  package var client: ClientAddress { holder.client }
+  package var client: ClientAddress {
+    switch origin {
+    case .connection(_, let holder): holder.client
+    case .carried(let carried): carried.client
+    }
+  }
 
   /// Says whose share it counts for from now on. The body that has arrived stays with the address.
-  package func note(client: ClientAddress) { holder.client = client }
+  package func note(client: ClientAddress) {
+    switch origin {
+    case .connection(_, let holder): holder.client = client
+    case .carried(let carried): carried.client = client
+    }
+  }
+
+  /// Whether it came in the body of another request.
+  package var isCarried: Bool {
+    if case .carried = origin { true } else { false }
+  }
+
+  /// What hands requests in the body of this one to the server's handler; nil for one that was carried itself.
+  package var carrier: RequestCarrier? {
+    guard case .connection(_, let holder) = origin else { return nil }
+    return RequestCarrier(id: id, sender: holder.address, destination: holder.localAddress, server: holder.server)
+  }
 
   /// The value of a header field, `nil` if it was not sent; several lines of one name are joined by ", ". Each call
   /// looks through the lines anew. Bytes that are not UTF-8 come as replacement characters.
   package func header(_ name: HTTPField.Name) -> String? {
-    headerField(name.canonicalName, of: connection)
+    switch origin {
+    case .connection(let connection, _): headerField(name.canonicalName, of: connection)
+    case .carried(let carried): carried.message[name]
+    }
   }
 
   /// Whether the handler had the request before, and postponed it.
-  package var isPostponed: Bool { holder.isPostponed }
+  package var isPostponed: Bool {
+    switch origin {
+    case .connection(_, let holder): holder.isPostponed
+    case .carried(let carried): carried.isPostponed
+    }
+  }
 
   /// What the handler found out while it had postponed the request: see `Postponement.end(with:)`.
-  package var outcome: (any Sendable)? { holder.outcome }
+  package var outcome: (any Sendable)? {
+    switch origin {
+    case .connection(_, let holder): holder.outcome
+    case .carried(let carried): carried.outcome
+    }
+  }
 
   /// Says which resource is asked for, as the access log names it: by its pattern, never by what was sent.
   package func note(route pattern: String) {
-    holder.access?.record.route = pattern
+    switch origin {
+    case .connection(_, let holder): holder.access?.record.route = pattern
+    case .carried(let carried): carried.access?.record.route = pattern
+    }
   }
 
   /// Whether the client has closed its side by now: long work for it need not begin.
-  package var isAbandoned: Bool { isClosedByPeer(connection) }
+  package var isAbandoned: Bool {
+    switch origin {
+    case .connection(let connection, _): isClosedByPeer(connection)
+    case .carried(let carried): carried.isAbandoned
+    }
+  }
 
   /// The whole body, empty if there was none; at most `ServerLimits.bodyBytes`.
-  package func body() -> [UInt8] { holder.body.bytes }
+  package func body() -> [UInt8] {
+    switch origin {
+    case .connection(_, let holder): holder.body.bytes
+    case .carried(let carried): carried.body.bytes
+    }
+  }
 
   /// Makes what the client holds for this request so many bytes, from here until it is answered: for what was made of
   /// the body, which may be many times as large. Throws where that is over its share or over what there is; then it
   /// holds what it did.
   package func hold(_ byteCount: Int) throws(MemoryRefusal) {
-    try holder.body.hold(byteCount, of: client, in: ledger)
+    switch origin {
+    case .connection(_, let holder): try holder.body.hold(byteCount, of: holder.client, in: ledger)
+    case .carried(let carried): try carried.body.hold(byteCount, of: carried.client, in: ledger)
+    }
   }
 }
 

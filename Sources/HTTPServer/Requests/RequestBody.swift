@@ -4,6 +4,12 @@ struct RequestBody {
   /// What the client holds for the body, and for what was made of it; nil while that is little.
   private(set) var memory: MemoryReservation?
 
+  /// An empty body.
+  init() {}
+
+  /// A body that has come in that of another request, whose client holds the memory.
+  init(carried bytes: [UInt8]) { self.bytes = bytes }
+
   /// Takes the memory for a body of a declared length at once: a client that announces much and sends it slowly takes
   /// it from itself.
   mutating func announce(

@@ -12,6 +12,11 @@ package struct RequestID: Hashable, Sendable {
     text = String(decoding: bytes, as: UTF8.self)
   }
 
+  /// The name of a request that another one carries and that has none itself.
+  init(carriedBy carrier: RequestID, number: Int) {
+    text = "\(carrier.text.prefix(100)).\(number)"
+  }
+
   /// A made name.
   init(made text: String) {
     self.text = text

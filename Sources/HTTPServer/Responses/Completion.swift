@@ -5,6 +5,7 @@ import Synchronization
 package final class Completion: Sendable {
   private enum Destination {
     case connection(DeferredResponse)
+    case carried(CarriedRequest)
     case completion(
       Completion, prepare: @Sendable (Response) -> Response,
       willStream: @Sendable (EventStream, HTTPFields) -> HTTPFields)
@@ -16,6 +17,11 @@ package final class Completion: Sendable {
 
   init(_ pending: DeferredResponse, handler: any RequestHandler) {
     destination = .connection(pending)
+    self.handler = handler
+  }
+
+  init(_ carried: CarriedRequest, handler: any RequestHandler) {
+    destination = .carried(carried)
     self.handler = handler
   }
 
@@ -34,17 +40,22 @@ package final class Completion: Sendable {
     guard !isAnswered.exchange(true, ordering: .acquiringAndReleasing) else { return }
     switch destination {
     case .connection(let pending): pending.respond(.response(response))
+    case .carried(let carried): carried.respond(response)
     case .completion(let completion, let prepare, _): completion.respond(prepare(response))
     }
   }
 
   /// Answers with status 200, these fields, and then the events of a stream that the server's hub opened. The first
-  /// answer counts: a stream that comes too late is abandoned.
+  /// answer counts: a stream that comes too late is abandoned, as is one for a request that was carried in another,
+  /// which is then unanswered.
   package func become(_ stream: EventStream, fields: HTTPFields) {
     let isFirst = !isAnswered.exchange(true, ordering: .acquiringAndReleasing)
     switch destination {
     case .connection(let pending):
       if !isFirst || !pending.respond(.stream(stream, fields)) { stream.worker.send(.abandon(stream.id)) }
+    case .carried(let carried):
+      stream.worker.send(.abandon(stream.id))
+      if isFirst { carried.respond(handler.response(to: .unanswered)) }
     case .completion(let completion, _, let willStream):
       if isFirst {
         completion.become(stream, fields: willStream(stream, fields))
@@ -59,6 +70,7 @@ package final class Completion: Sendable {
   package var isAbandoned: Bool {
     switch destination {
     case .connection(let pending): pending.isAbandoned
+    case .carried(let carried): isAnswered.load(ordering: .acquiring) || carried.isAbandoned
     case .completion(let completion, _, _): completion.isAbandoned
     }
   }

@@ -12,7 +12,7 @@ extension Response {
   }
 
   /// Makes it the response of the same success that has no content.
-  mutating func dropBody() {
+  package mutating func dropBody() {
     body = []
     memory = nil
     fields[.contentType] = nil

@@ -238,6 +238,7 @@ final class RequestRouter: RequestHandler, Sendable {
     }
     found = route
     request.note(route: route.pattern)
+    try BatchHandler.check(request, route)
     let outcome = request.outcome as? PenPassing.Outcome
     if case .answer(let response)? = outcome { return .response(response) }
     if method == .options {

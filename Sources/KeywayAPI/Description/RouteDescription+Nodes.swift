@@ -35,6 +35,14 @@ extension RouteDescription {
         answers: [.json(.object(["ended": .whole(from: 0)]), "How many of them objects lasted with.")],
         problems: [.malformedJSON, .unsupportedMediaType, .invalidValue, .leaderUnreachable, .overloaded])
     ])
+  static let nodeWrites = RouteDescription(
+    .nodes,
+    [
+      .post: OperationDescription(
+        name: "passNodeWrites", summary: "Writes that another node passes on, several at once",
+        body: BodyDescription(types: [(WriteBatch.mediaType, .any)]),
+        answers: [.text(WriteBatch.mediaType, "The answer to each, in their order.")])
+    ])
   static let nodeStream = reading(
     .nodes, "getNodeStream", "The number of a stream that is there",
     .json(.object(["number": .whole(from: 1)]), "Its number."), problems: [.unknownStream])

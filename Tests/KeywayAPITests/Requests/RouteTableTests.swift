@@ -23,6 +23,7 @@ struct RouteTableTests {
     ("/v1/nodes/records", "GET, HEAD, OPTIONS"),
     ("/v1/nodes/revocations", "GET, HEAD, OPTIONS"),
     ("/v1/nodes/streams", "POST, OPTIONS"),
+    ("/v1/nodes/writes", "POST, OPTIONS"),
     ("/v1/nodes/streams/x", "GET, HEAD, OPTIONS"),
     ("/v1/access/revocations/alice", "GET, HEAD, PUT, DELETE, OPTIONS"),
     ("/v1/problems/not-found", "GET, HEAD, OPTIONS"),

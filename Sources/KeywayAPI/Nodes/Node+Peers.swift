@@ -32,7 +32,7 @@ extension Node {
   /// that is still to come here; nil where it need not, because the journal does not know of such a state either.
   /// Throws `behind` where it has waited long enough, may not wait, or the journal cannot be asked.
   func inquiry(about request: borrowing Request, _ store: Store) throws(Problem) -> HandlerResponse? {
-    guard let journal, let revision = newestNamed(by: request, store.epoch), revision > store.revision else {
+    guard let journal, let revision = Self.newestNamed(by: request, store.epoch), revision > store.revision else {
       return nil
     }
     let client = request.client

@@ -219,12 +219,12 @@ package final class Node: Sendable {
     }
     note(request.header(.keywayCursor).flatMap { Cursor($0) })
     guard following != nil else { return newest }
-    note(newestNamed(by: request, store.epoch).map { Cursor(epoch: store.epoch, revision: $0) })
+    note(Self.newestNamed(by: request, store.epoch).map { Cursor(epoch: store.epoch, revision: $0) })
     return newest
   }
 
   /// The newest revision of an epoch that a request names in a tag, or to resume from.
-  func newestNamed(by request: borrowing Request, _ epoch: String) -> Revision? {
+  static func newestNamed(by request: borrowing Request, _ epoch: String) -> Revision? {
     var newest: Revision?
     func note(_ revision: Revision) { newest = max(newest ?? 0, revision) }
     func note(_ text: String?) {

@@ -1,0 +1,148 @@
+import Glibc
+import HTTPServer
+import HTTPTypes
+import Locking
+import Synchronization
+
+/// Sends writes to one other node, several in one request where several wait.
+///
+/// A batch is received whole or not at all, so that a fault says the same of all its writes. Where it is not known
+/// whether they were done, they are asked for again, together.
+final class WriteBatcher: Sendable {
+  /// How long it waits.
+  struct Times: Sendable {
+    /// For each part of an answer.
+    var silence: Duration
+    /// For an answer to the question what became of writes; nil where it is not asked.
+    var asking: Duration?
+  }
+
+  fileprivate final class Sender: Sendable {
+    let client: NodeClient
+    let times: Times
+    let hasStopped = Atomic(false)
+    /// Until when the other node is not sent batches, which it does not know.
+    let singlesUntil = Locked<ContinuousClock.Instant?>(nil)
+
+    init(_ client: NodeClient, _ times: Times) { (self.client, self.times) = (client, times) }
+  }
+
+  /// Between two questions what became of writes, in microseconds.
+  fileprivate static let pause: UInt32 = 100_000
+  /// For how long a node that does not know batches is not sent any: it may be replaced by a newer one.
+  fileprivate static let singlesTime = Duration.seconds(60)
+
+  private let sender: Sender
+  private let threads: BatchThreads<OutgoingWrite>
+
+  /// A batcher to the node of a client.
+  init(_ client: NodeClient, _ limits: Node.ForwardingLimits, _ times: Times) {
+    let sender = Sender(client, times)
+    self.sender = sender
+    threads = BatchThreads(
+      BatchSchedule.Limits(
+        connections: limits.connections, waiting: limits.waiting, waitingPerClient: limits.waitingPerClient)
+    ) { sender.send($0) }
+  }
+
+  deinit { stop() }
+
+  /// Sends a write of a client in its turn. False where too many wait.
+  func submit(_ write: OutgoingWrite, of client: ClientAddress) -> Bool {
+    threads.submit(write, bytes: WriteBatch.byteCount(of: write.request), of: client)
+  }
+
+  /// Sends a write by itself on the calling thread, which waits for the answer.
+  func sendAlone(_ write: OutgoingWrite) { sender.send([write]) }
+
+  /// How many writes wait, or have no answer yet.
+  var count: Int { threads.count }
+
+  /// Ends what is under way, and lets go of what waits.
+  func stop() {
+    sender.hasStopped.store(true, ordering: .relaxed)
+    threads.stop { sender.client.cut() }
+  }
+}
+
+extension WriteBatcher.Sender {
+  /// Sends writes, and gives each what comes of it.
+  func send(_ waiting: [OutgoingWrite]) {
+    let deadline = ContinuousClock.now + times.silence
+    let writes = waiting.filter { $0.begin() }
+    guard !writes.isEmpty else { return }
+    var doubtful: [(write: OutgoingWrite, fault: NodeFault)] = []
+    for (write, result) in zip(writes, results(of: writes, silence: times.silence)) {
+      if case .failure(let fault) = result, !fault.isUnsent, !write.write.isAgain, times.asking != nil {
+        doubtful.append((write, fault))
+      } else {
+        write.finish(result)
+      }
+    }
+    if let asking = times.asking, !doubtful.isEmpty { ask(doubtful, before: min(deadline, .now + asking)) }
+  }
+
+  /// Asks what became of writes that were sent, and has those done that were not.
+  private func ask(_ doubtful: [(write: OutgoingWrite, fault: NodeFault)], before end: ContinuousClock.Instant) {
+    var left = doubtful
+    while !left.isEmpty, .now < end, !hasStopped.load(ordering: .relaxed) {
+      usleep(WriteBatcher.pause)
+      let results = results(of: left.map(\.write.again), silence: end - .now)
+      var open: [(write: OutgoingWrite, fault: NodeFault)] = []
+      for (entry, result) in zip(left, results) {
+        // A node that is about to stop, or has just begun, does not know.
+        if case .success(let answer) = result, answer.status != 503 {
+          entry.write.finish(result)
+        } else {
+          open.append(entry)
+        }
+      }
+      left = open
+    }
+    for entry in left { entry.write.finish(.failure(entry.fault)) }
+  }
+
+  private func results(of writes: [OutgoingWrite], silence: Duration) -> [Result<NodeAnswer, NodeFault>] {
+    guard writes.count > 1, singlesUntil.withLock({ $0.map { $0 <= .now } ?? true }) else {
+      return writes.map { single($0, silence) }
+    }
+    do throws(NodeFault) {
+      return try together(writes, silence)?.map { .success($0) } ?? writes.map { single($0, silence) }
+    } catch {
+      return Array(repeating: .failure(error), count: writes.count)
+    }
+  }
+
+  private func single(_ write: OutgoingWrite, _ silence: Duration) -> Result<NodeAnswer, NodeFault> {
+    Result { () throws(NodeFault) in
+      try client.send(write.request.naming(write.write), silence: silence, limit: NodeAnswer.largestBytes)
+    }
+  }
+
+  /// The answers to a batch; nil where the other node does not take it, and has done nothing.
+  private func together(_ writes: [OutgoingWrite], _ silence: Duration) throws(NodeFault) -> [NodeAnswer]? {
+    var request = NodeRequest("POST", WriteBatch.target)
+    request.fields = [("Content-Type", WriteBatch.mediaType)]
+    request.body = WriteBatch.encoded(writes.map { $0.request.naming($0.write) })
+    let limit = WriteBatch.mostAnswerBytes + writes.count * WriteBatch.answerHeadBytes
+    let answer = try client.send(request, silence: silence, limit: limit)
+    switch HTTPResponse.Status(code: answer.status) {
+    case .ok:
+      do throws(WriteBatch.Defect) {
+        return try WriteBatch.answers(in: answer.body, count: writes.count)
+      } catch {
+        throw NodeFault("the answer to a batch: \(error)")
+      }
+    // A node of an older version.
+    case .notFound, .methodNotAllowed:
+      singlesUntil.withLock { $0 = .now + WriteBatcher.singlesTime }
+      return nil
+    // One with another form, or other limits.
+    case .badRequest, .contentTooLarge, .unsupportedMediaType, .unprocessableContent: return nil
+    // What became of them is lost.
+    case let status where status.kind == .successful: throw NodeFault("the answer to a batch has no answers")
+    // It has too much to do, or is about to stop, which it would say to each.
+    default: return Array(repeating: answer, count: writes.count)
+    }
+  }
+}

@@ -272,7 +272,7 @@ final class RequestRouter: RequestHandler, Sendable {
     if !route.isAlwaysServed {
       try readiness.check()
       if route.isForwarded, method != .get, method != .head, let forwarder = node.forwarder {
-        return try forwarder.forward(request, isRevocation: route.position(of: .sub) != nil)
+        return try forwarder.forward(request, route)
       }
       if admission.mayAsk(requester, on: route),
         let passed = try node.passing?.response(to: request, route, target, isStream: isStream)

@@ -43,7 +43,8 @@ extension Node {
 
   /// The bounds of requests that are passed on: writes to the node that takes them, names to the one that made them.
   package struct ForwardingLimits: Sendable {
-    /// How many are sent at a time, each on a connection of its own. `nodes.connections`.
+    /// How many are sent at a time, each on a connection of its own, and as many batches of writes.
+    /// `nodes.connections`.
     package var connections = 16
     /// The most that wait: for a connection, or for this node to have what they did. `nodes.forwarding`.
     package var waiting = 4_096

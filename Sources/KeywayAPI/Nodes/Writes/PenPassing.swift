@@ -25,6 +25,7 @@ final class PenPassing: Sendable {
   private let store: Store
   private let directory: NodeDirectory
   private let answers: RevisionWaits
+  private let limits: Node.ForwardingLimits
   private let clients: NodeClients
   /// Peers that have not answered, and until when they are not asked.
   private let silent = Locked<[NodeAddress: ContinuousClock.Instant]>([:])
@@ -39,7 +40,7 @@ final class PenPassing: Sendable {
     answers: RevisionWaits
   ) {
     (self.journal, self.store, self.directory) = (journal, store, directory)
-    self.answers = answers
+    (self.limits, self.answers) = (limits, answers)
     clients = NodeClients(limits) { NodeClient($0, keeping: limits.connections, connecting: Self.patience) }
   }
 
@@ -55,22 +56,22 @@ final class PenPassing: Sendable {
     // wait for the one that appended last.
     guard !(known?.isFinal ?? false), request.header(.keywayForwarded) == nil,
       LifetimeReader.streams(namedBy: request, isTransaction: route.isTransaction).isEmpty,
-      answers.hasRoom(for: sender), let pool = clients.pool()
+      answers.hasRoom(for: sender), let pool = clients.pool(),
+      let batcher = clients.batcher(of: holder, make: { makeBatcher($0) })
     else { return nil }
     var write = known ?? PassedWrite(since: store.cursor(store.revision))
     write.isFinal = true
-    let forwarded = NodeRequest(passing: request, fields: NodeRequest.writeFields).naming(write)
+    let forwarded = NodeRequest(passing: request, fields: NodeRequest.writeFields)
+    let goesWithOthers = OutgoingWrite.goesWithOthers(forwarded, of: request, route, store)
     return .postponed { [self, write] postponement in
-      let isAccepted = pool.submit(for: sender) { [self] in
-        guard !postponement.isAbandoned else {
-          return postponement.end(with: Outcome.answer(Problem(.overloaded, "the client has left").response))
-        }
-        // It may have come here, or gone silent, while the write waited.
-        guard self.holder() == holder, let client = clients.client(of: holder) else {
-          return postponement.end(with: Outcome.turn(known, .none))
-        }
-        pass(forwarded, write, known, to: client, of: sender, postponement)
+      let outgoing = OutgoingWrite(request: forwarded, write: write) { [self] in
+        begins(at: holder, known, postponement)
+      } finish: { [self] in
+        finish($0, write, known, at: holder, of: sender, postponement)
       }
+      let isAccepted =
+        goesWithOthers
+        ? batcher.submit(outgoing, of: sender) : pool.submit(for: sender) { batcher.sendAlone(outgoing) }
       if !isAccepted { postponement.end(with: Outcome.turn(known, .none)) }
     }
   }
@@ -78,19 +79,38 @@ final class PenPassing: Sendable {
   /// Ends what is under way.
   func stop() { clients.stop() }
 
-  private func pass(
-    _ request: NodeRequest, _ write: PassedWrite, _ known: PassedWrite?, to client: NodeClient,
+  private func makeBatcher(_ client: NodeClient) -> WriteBatcher {
+    WriteBatcher(client, limits, WriteBatcher.Times(silence: Self.patience))
+  }
+
+  /// Whether a write is still to be sent to the peer that it was to go to.
+  private func begins(at holder: NodeAddress, _ known: PassedWrite?, _ postponement: Postponement) -> Bool {
+    guard !postponement.isAbandoned else {
+      postponement.end(with: Outcome.answer(Problem(.overloaded, "the client has left").response))
+      return false
+    }
+    // It may have come here, or gone silent, while the write waited.
+    guard self.holder() == holder else {
+      postponement.end(with: Outcome.turn(known, .none))
+      return false
+    }
+    return true
+  }
+
+  /// Gives a write what has come of it.
+  private func finish(
+    _ result: Result<NodeAnswer, NodeFault>, _ write: PassedWrite, _ known: PassedWrite?, at holder: NodeAddress,
     of sender: ClientAddress, _ postponement: Postponement
   ) {
     let answer: NodeAnswer
-    do throws(NodeFault) {
-      answer = try client.send(request, silence: Self.patience, limit: NodeAnswer.largestBytes)
-    } catch {
+    switch result {
+    case .success(let given): answer = given
+    case .failure(let fault):
       silent.withLock { silent in
         silent = silent.filter { $0.value > .now }
-        silent[client.address] = .now + Self.rest
+        silent[holder] = .now + Self.rest
       }
-      return postponement.end(with: error.isUnsent ? Outcome.turn(known, .none) : .turn(write, .otherPeer))
+      return postponement.end(with: fault.isUnsent ? Outcome.turn(known, .none) : .turn(write, .otherPeer))
     }
     // It has too much to do, is about to stop, or does not know itself what became of it.
     guard answer.status < 500, answer.status != HTTPResponse.Status.tooManyRequests.code else {
@@ -99,7 +119,9 @@ final class PenPassing: Sendable {
     let response = answer.response
     guard let cursor = answer[HTTPField.Name.keywayCursor.rawName].flatMap({ Cursor($0) }),
       cursor.epoch == store.epoch, cursor.revision > store.revision
-    else { return postponement.end(with: Outcome.answer(response)) }
+    else {
+      return postponement.end(with: Outcome.answer(response))
+    }
     answers.add(of: sender, until: cursor.revision, present: { [store] in store.revision }) { [store] in
       guard store.revision < cursor.revision else { return postponement.end(with: Outcome.answer(response)) }
       let detail = "the write was judged by \(cursor), and this node has come to revision \(store.revision) only"

@@ -18,7 +18,7 @@ extension ObjectReader {
     for (key, column) in layout.columns.enumerated() {
       bytes.append(contentsOf: layout.names[Int(column.nameStart)..<Int(column.nameEnd)])
       if column.storage >= 0 {
-        record.values[Int(column.storage)].appendJSON(to: &bytes, upTo: limit)
+        record.values.appendJSON(at: Int(column.storage), to: &bytes, upTo: limit)
       } else {
         value(of: record, reference, key: key, latest: &latest).appendJSON(to: &bytes, upTo: limit)
       }

@@ -68,8 +68,11 @@ public struct ObjectRecord: @unchecked Sendable {
 
   /// Sets the value of a stored key, which makes the object larger by `growth` bytes of JSON, or smaller.
   mutating func set(_ value: Value, at index: Int, growth: Int) {
-    makeUnique()
-    storage.set(value, at: index)
+    if PackedValues.room(for: value) == 0, isKnownUniquelyReferenced(&storage) {
+      storage.set(value, at: index)
+    } else {
+      storage = storage.copy(with: value, at: index)
+    }
     storage.withHeader { $0.pointee.textBytes += growth }
   }
 
@@ -106,6 +109,20 @@ public struct ObjectRecord: @unchecked Sendable {
 
     /// The value at a place, a `Key.storage`.
     public subscript(index: Int) -> Value { storage.value(at: index) }
+
+    /// Appends the value at a place as `Value.appendJSON(to:upTo:)` does, without a copy of a text.
+    func appendJSON(at index: Int, to bytes: inout [UInt8], upTo limit: Int) {
+      if let text = storage.text(at: index), text.count <= limit - bytes.count {
+        withExtendedLifetime(storage) { bytes.appendJSONString(text) }
+      } else {
+        self[index].appendJSON(to: &bytes, upTo: limit)
+      }
+    }
+
+    /// What `Value.approximateBytes` gives for the value at a place, without a copy of a text.
+    func approximateBytes(at index: Int) -> Int {
+      storage.text(at: index).map { 32 + $0.count } ?? self[index].approximateBytes
+    }
 
     /// Whether the values are equal, one by one.
     public static func == (left: Values, right: Values) -> Bool {

@@ -53,18 +53,32 @@ struct RecordHeader {
 
 /// The memory of an `ObjectRecord`: a header, and behind it the bytes of as many values as its entity has stored keys.
 /// Where the entity wants it, the last revision that set one of some of them stands behind these: objects of other
-/// entities do without its eight bytes.
+/// entities do without its eight bytes. Last come the texts of `PackedValues`.
 final class RecordStorage: ManagedBuffer<RecordHeader, UInt8> {
   /// The memory of an object with these values; `farRevision` is kept where the entity keeps it apart.
-  static func make(
-    _ header: RecordHeader, _ values: some Collection<Value>, farRevision: Revision
+  static func make(_ header: RecordHeader, _ values: [Value], farRevision: Revision) -> RecordStorage {
+    let textBytes = values.reduce(0) { $0 + PackedValues.room(for: $1) }
+    return make(header, textBytes: textBytes, farRevision) { places, textOffset in
+      var offset = textOffset
+      for (index, value) in values.enumerated() {
+        offset += places.initialize(at: index, to: value, textAt: offset)
+      }
+    }
+  }
+
+  /// Memory with room for texts of so many bytes. `fill` gets the places of the values, none of which has one yet, and
+  /// where the texts begin.
+  private static func make(
+    _ header: RecordHeader, textBytes: Int, _ farRevision: Revision, fill: (PackedValues, Int) -> Void
   ) -> RecordStorage {
-    let size = values.count * PackedValues.stride
-    let keepsFarRevision = header.entity.farKeeping == .apart
-    let buffer = create(minimumCapacity: size + (keepsFarRevision ? MemoryLayout<Revision>.size : 0)) { _ in header }
+    let entity = header.entity
+    let size = entity.storageCount * PackedValues.stride
+    let keepsFarRevision = entity.farKeeping == .apart
+    let textOffset = size + (keepsFarRevision ? MemoryLayout<Revision>.size : 0)
+    let buffer = create(minimumCapacity: textOffset + textBytes) { _ in header }
     buffer.withUnsafeMutablePointerToElements { bytes in
-      for (index, value) in values.enumerated() { PackedValues(bytes).initialize(at: index, to: value) }
       if keepsFarRevision { UnsafeMutableRawPointer(bytes + size).storeBytes(of: farRevision, as: Revision.self) }
+      fill(PackedValues(bytes), textOffset)
     }
     return unsafeDowncast(buffer, to: RecordStorage.self)
   }
@@ -103,20 +117,29 @@ final class RecordStorage: ManagedBuffer<RecordHeader, UInt8> {
   /// The same in memory of its own.
   func copy() -> RecordStorage {
     withUnsafeMutablePointers { header, bytes in
-      Self.make(
-        header.pointee, (0..<header.pointee.entity.storageCount).lazy.map { PackedValues(bytes)[$0] },
-        farRevision: farRevision)
+      let (count, values) = (header.pointee.entity.storageCount, PackedValues(bytes))
+      return Self.make(header.pointee, textBytes: values.textBytes(count), farRevision) { places, textOffset in
+        var offset = textOffset
+        for place in 0..<count { offset += places.initialize(at: place, from: values, textAt: offset) }
+      }
     }
   }
 
   /// The same in memory of its own, with another value at a place.
   func copy(with value: Value, at index: Int) -> RecordStorage {
     withUnsafeMutablePointers { header, bytes in
-      let count = header.pointee.entity.storageCount
+      let (count, values) = (header.pointee.entity.storageCount, PackedValues(bytes))
       precondition(index >= 0 && index < count)
-      return Self.make(
-        header.pointee, (0..<count).lazy.map { $0 == index ? value : PackedValues(bytes)[$0] },
-        farRevision: farRevision)
+      let textBytes = values.textBytes(count, without: index) + PackedValues.room(for: value)
+      return Self.make(header.pointee, textBytes: textBytes, farRevision) { places, textOffset in
+        var offset = textOffset
+        for place in 0..<count {
+          offset +=
+            place == index
+            ? places.initialize(at: place, to: value, textAt: offset)
+            : places.initialize(at: place, from: values, textAt: offset)
+        }
+      }
     }
   }
 
@@ -134,12 +157,21 @@ final class RecordStorage: ManagedBuffer<RecordHeader, UInt8> {
     }
   }
 
-  /// Sets the value at a place.
-  func set(_ value: Value, at index: Int) {
+  /// The bytes of the text at a place, where they stand in this memory.
+  func text(at index: Int) -> UnsafeRawBufferPointer? {
     withUnsafeMutablePointers { header, bytes in
       precondition(index >= 0 && index < header.pointee.entity.storageCount)
+      return PackedValues(bytes).text(at: index)
+    }
+  }
+
+  /// Sets the value at a place; not to a text that wants room behind the values. That of one which stood there stays
+  /// unused in this memory.
+  func set(_ value: Value, at index: Int) {
+    withUnsafeMutablePointers { header, bytes in
+      precondition(index >= 0 && index < header.pointee.entity.storageCount && PackedValues.room(for: value) == 0)
       PackedValues(bytes).deinitialize(at: index)
-      PackedValues(bytes).initialize(at: index, to: value)
+      PackedValues(bytes).initialize(at: index, to: value, textAt: 0)
     }
   }
 }

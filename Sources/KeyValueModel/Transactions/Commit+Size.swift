@@ -42,7 +42,10 @@ extension ObjectRecord {
 }
 
 extension ObjectRecord {
-  fileprivate var approximateBytes: Int { values.reduce(64) { $0 + $1.approximateBytes } }
+  fileprivate var approximateBytes: Int {
+    let values = values
+    return values.indices.reduce(64) { $0 + values.approximateBytes(at: $1) }
+  }
 }
 
 extension Value {

@@ -105,18 +105,20 @@ extension [UInt8] {
 
   /// Appends a JSON string with its quotation marks; escapes what RFC 8259 §7 demands and nothing else.
   public mutating func appendJSONString(_ text: String) {
-    append(UInt8(ascii: "\""))
     var text = text
-    text.withUTF8 { utf8 in
-      let bytes = UnsafeRawBufferPointer(utf8)
-      var clean = 0
-      while let index = Self.firstToEscape(in: bytes, from: clean) {
-        append(contentsOf: utf8[clean..<index])
-        appendEscape(utf8[index])
-        clean = index + 1
-      }
-      append(contentsOf: utf8[clean...])
+    text.withUTF8 { appendJSONString(UnsafeRawBufferPointer($0)) }
+  }
+
+  /// The same for the bytes of a text.
+  mutating func appendJSONString(_ bytes: UnsafeRawBufferPointer) {
+    append(UInt8(ascii: "\""))
+    var clean = 0
+    while let index = Self.firstToEscape(in: bytes, from: clean) {
+      append(contentsOf: bytes[clean..<index])
+      appendEscape(bytes[index])
+      clean = index + 1
     }
+    append(contentsOf: bytes[clean...])
     append(UInt8(ascii: "\""))
   }
 

@@ -62,9 +62,9 @@ package final class Store: Sendable {
   /// How often a batch was judged anew because another node was first.
   let overtaken = Atomic(0)
   /// Told what other nodes have kept with their commits; nothing before `follow`.
-  let restoring = Locked<(@Sendable ([StoredAttachment]) -> Void)?>(nil)
+  let restoring = Locked<KeptAction<[StoredAttachment], Void>?>(nil)
   /// Asked what is still of use of what was kept with commits up to a revision; nothing before `keepAttachments`.
-  private let keeping = Locked<(@Sendable (Revision) -> [StoredAttachment])?>(nil)
+  private let keeping = Locked<KeptAction<Revision, [StoredAttachment]>?>(nil)
 
   package let limits: StoreLimits
   /// How long transactions took from being handed over to being published.
@@ -139,7 +139,7 @@ package final class Store: Sendable {
   /// From now on snapshots have what `kept` says is still of use of what was kept with commits up to a revision, oldest
   /// first: it is gone with the records otherwise. Called on a thread that may wait; must not call the store.
   package func keepAttachments(_ kept: @escaping @Sendable (Revision) -> [StoredAttachment]) {
-    keeping.withLock { $0 = kept }
+    keeping.withLock { $0 = KeptAction(kept) }
   }
 
   /// What is still of use of what was kept with commits up to a revision.

@@ -48,7 +48,7 @@ package final class PostgresJournal: SharedJournal {
   let arrivals = ArrivalSignal()
   /// The same for what this node has neither appended nor read.
   let othersArrivals = ArrivalSignal()
-  let ending: Locked<(@Sendable (JournalEnd) -> Void)?> = Locked(nil)
+  let ending = Locked<KeptAction<JournalEnd, Void>?>(nil)
   private let watch: HeadWatch
 
   /// What is kept of the newest records.
@@ -135,7 +135,7 @@ package final class PostgresJournal: SharedJournal {
   /// See `SharedJournal.whenOver(_:)`: the database has another epoch, another schema, or has lost what this node has
   /// seen.
   package func whenOver(_ action: @escaping @Sendable (JournalEnd) -> Void) {
-    ending.withLock { $0 = action }
+    ending.withLock { $0 = KeptAction(action) }
     // One that ended meanwhile has taken the action, or left it.
     if let end = state.withLock({ $0.end }) { tell(end) }
   }

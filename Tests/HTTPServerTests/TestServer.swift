@@ -108,9 +108,9 @@ final class HubListener: StreamHubDelegate {
   private let allMisses = Locked([Miss]())
   private let allQuestions = Locked([StreamID]())
   /// What a test wants to be done on the hub thread.
-  private let onEnd = Locked<(@Sendable (StreamID) -> Void)?>(nil)
-  private let onMiss = Locked<(@Sendable (Miss) -> Void)?>(nil)
-  private let onQuestion = Locked<(@Sendable (StreamID) -> Void)?>(nil)
+  private let onEnd = Locked<KeptAction<StreamID, Void>?>(nil)
+  private let onMiss = Locked<KeptAction<Miss, Void>?>(nil)
+  private let onQuestion = Locked<KeptAction<StreamID, Void>?>(nil)
 
   init() {
     (ends, told) = AsyncStream.makeStream()
@@ -124,11 +124,11 @@ final class HubListener: StreamHubDelegate {
   /// Every request for a catch-up.
   var questions: [StreamID] { allQuestions.withLock { $0 } }
 
-  func whenEnded(_ body: @escaping @Sendable (StreamID) -> Void) { onEnd.withLock { $0 = body } }
+  func whenEnded(_ body: @escaping @Sendable (StreamID) -> Void) { onEnd.withLock { $0 = KeptAction(body) } }
 
-  func whenLagging(_ body: @escaping @Sendable (Miss) -> Void) { onMiss.withLock { $0 = body } }
+  func whenLagging(_ body: @escaping @Sendable (Miss) -> Void) { onMiss.withLock { $0 = KeptAction(body) } }
 
-  func whenCaughtUp(_ body: @escaping @Sendable (StreamID) -> Void) { onQuestion.withLock { $0 = body } }
+  func whenCaughtUp(_ body: @escaping @Sendable (StreamID) -> Void) { onQuestion.withLock { $0 = KeptAction(body) } }
 
   func heartbeat(at position: UInt64) -> EventBytes { EventBytes(Array("event: heartbeat\nid: \(position)\n\n".utf8)) }
 

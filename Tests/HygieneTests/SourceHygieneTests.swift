@@ -35,6 +35,15 @@ struct SourceHygieneTests {
     expectNone(places)
   }
 
+  @Test("No lock has a closure for its value: each look would wrap it once more; see KeptAction")
+  func closuresUnderLocks() throws {
+    let closure = try Regex(#"Locked<\(*(@Sendable\b|\([^()]*\)( throws)? ->)"#)
+    let places = files.flatMap { file in
+      file.lines.indices.filter { file.lines[$0].contains(closure) }.map(file.place)
+    }
+    expectNone(places)
+  }
+
   @Test("An exception from the rule for names exists")
   func exceptions() {
     expectNone(HouseRules.filesWithoutType.filter { end in !files.contains { $0.path.hasSuffix(end) } })

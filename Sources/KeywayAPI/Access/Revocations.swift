@@ -19,7 +19,7 @@ final class Revocations: Sendable {
   /// Which change of any node is the last that was read.
   let seenChange = Locked<UInt64?>(nil)
   /// Is called when they have changed, with `changing` held.
-  private let changed = Locked<(@Sendable () -> Void)?>(nil)
+  private let changed = Locked<KeptAction<Void, Void>?>(nil)
 
   /// Reads what a journal keeps; no more than `limit` are taken in addition. Throws what is wrong with it.
   init(of journal: any TransactionJournal, limit: Int) throws(JournalError) {
@@ -34,9 +34,9 @@ final class Revocations: Sendable {
   }
 
   /// Has `body` called after each change of this node, until there is another. It must not change them.
-  func onChange(_ body: @escaping @Sendable () -> Void) { changed.withLock { $0 = body } }
+  func onChange(_ body: @escaping @Sendable () -> Void) { changed.withLock { $0 = KeptAction(body) } }
 
-  private func tellChange() { changed.withLock { $0 }?() }
+  private func tellChange() { changed.withLock { $0 }?(()) }
 
   /// How many there are.
   var count: Int { times.withLock { $0.count } }

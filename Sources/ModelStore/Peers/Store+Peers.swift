@@ -10,7 +10,7 @@ extension Store {
   /// published; it must not call the store.
   package func follow(restore: @escaping @Sendable ([StoredAttachment]) -> Void) {
     guard let shared else { return }
-    restoring.withLock { $0 = restore }
+    restoring.withLock { $0 = KeptAction(restore) }
     PeerRecords.follow(shared, self)
   }
 

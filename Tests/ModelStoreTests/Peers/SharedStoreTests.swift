@@ -67,6 +67,20 @@ struct SharedStoreTests {
     }
   }
 
+  @Test("What is called for each batch of another node is called the same way each time")
+  func calling() async throws {
+    let (one, other) = (try Node(database, "one"), try Node(database, "other"))
+    let depths = Locked<[Int]>([])
+    other.store.follow { _ in depths.withLock { $0.append(Thread.callStackReturnAddresses.count) } }
+    let object = try ref("Account/1")
+    for number in 1...20 {
+      await one.write(.put(object, ["balance": .integer(Int64(number))]), attachment: [UInt8(number)])
+      await other.reaches(Revision(number))
+    }
+    let found = depths.withLock { $0 }
+    #expect(found.count == 20 && (found.max() ?? 0) - (found.min() ?? 0) < 10, "\(found)")
+  }
+
   @Test("A store that has not heard of the others' commits judges every write by them all the same")
   func judging() async throws {
     // Neither follows: only an append that comes too late, or a refusal that has to be proved, has it read on.

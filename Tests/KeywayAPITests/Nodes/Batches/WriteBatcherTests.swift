@@ -69,6 +69,20 @@ import Testing
   /// Nothing is held up for as long as a batch may be before it does not count.
   private static func two(_ limits: inout Node.ForwardingLimits) { limits.connections = 2 }
 
+  /// So many writes to a node, of which two go alone and the others then in a batch, which `script` answers, as it does
+  /// what comes of that. All have their answers.
+  private static func batched(
+    _ count: Int, _ script: @escaping ScriptedNode.Script
+  ) throws -> (node: ScriptedNode, clients: Clients) {
+    let (node, go) = try held(2, script)
+    let clients = try Clients(node, two)
+    occupy(clients, node, 2)
+    for number in 2..<count { clients.send(number) }
+    for _ in 0..<2 { go.signal() }
+    #expect(clients.await(count))
+    return (node, clients)
+  }
+
   @Test("One that waits goes as it is; those that come while two are under way go together, each with its answer")
   func together() throws {
     let (node, go) = try Self.held(2)
@@ -123,15 +137,9 @@ import Testing
 
   @Test("A node that does not know batches, or not these, gets each write alone", arguments: [404, 405, 400, 413])
   func older(status: Int) throws {
-    let (node, go) = try Self.held(2) { _, request in
+    let (node, clients) = try Self.batched(10) { _, request in
       request.writes == nil ? ScriptedNode.echo(request) : ScriptedNode.answer(status)
     }
-    let clients = try Clients(node, Self.two)
-    Self.occupy(clients, node, 2)
-    for number in 2..<10 { clients.send(number) }
-    go.signal()
-    go.signal()
-    #expect(clients.await(10))
     for number in 0..<10 { #expect(clients.answer(to: number)?.body == Array("\(number)".utf8)) }
     #expect(node.requests.withLock { $0.count { $0.line.contains(WriteBatch.target) } } == 1)
     #expect(node.requests.withLock { $0.count } == 11)
@@ -139,15 +147,9 @@ import Testing
 
   @Test("What the other node says to a batch as a whole is said to each", arguments: [429, 503])
   func refused(status: Int) throws {
-    let (node, go) = try Self.held(2) { _, request in
+    let (_, clients) = try Self.batched(6) { _, request in
       request.writes == nil ? ScriptedNode.echo(request) : ScriptedNode.answer(status)
     }
-    let clients = try Clients(node, Self.two)
-    Self.occupy(clients, node, 2)
-    for number in 2..<6 { clients.send(number) }
-    go.signal()
-    go.signal()
-    #expect(clients.await(6))
     for number in 2..<6 { #expect(clients.answer(to: number)?.status == status) }
   }
 
@@ -155,13 +157,7 @@ import Testing
     "Where a batch was received and no answer came that is one, none of it is unsent",
     arguments: [nil, ScriptedNode.answer(204), ScriptedNode.answer(200, Array("none".utf8))])
   func faults(answer: [UInt8]?) throws {
-    let (node, go) = try Self.held(2) { number, request in number == 2 ? answer : ScriptedNode.echo(request) }
-    let clients = try Clients(node, Self.two)
-    Self.occupy(clients, node, 2)
-    for number in 2..<6 { clients.send(number) }
-    go.signal()
-    go.signal()
-    #expect(clients.await(6))
+    let (_, clients) = try Self.batched(6) { number, request in number == 2 ? answer : ScriptedNode.echo(request) }
     for number in 2..<6 { #expect(clients.fault(of: number)?.isUnsent == false) }
   }
 

@@ -21,8 +21,8 @@ public final class ObservableModel {
     var handlers: [ObserverID: Handler] = [:]
     var nextObserver: UInt64 = 0
 
-    /// Sets an attribute of an object where that is all that is to be done, and at most one observer hears of it. Gives
-    /// the handler that is to be called; false where it is none of this, and nothing has been done.
+    /// Sets an attribute of an object where nothing else is to be done; `outcome` says who is to hear of it. False
+    /// where something else is, and nothing has been done.
     mutating func setPlainly(
       _ object: Reference, _ text: String, _ value: Value, _ outcome: inout Outcome
     ) -> Bool {

@@ -13,6 +13,11 @@ extension ServerContext {
   ) -> Bool {
     connection.exchange.responded()
     connection.body = RequestBody()
+    if response.isStreamHead {
+      var response = response
+      finish(&response, connection)
+      return sendHead(ofStream: response.fields, on: connection, HTTPVersion(line.version))
+    }
     let response = held(response, of: connection.client, at: connection.address) {
       HTTPRequest.Method(requestLine: line.method)
     }
@@ -41,7 +46,7 @@ extension ServerContext {
   /// Queues a response on a connection, on its own thread inside the access handler. `false` if libmicrohttpd does not
   /// take it.
   func send(_ response: consuming Response, _ connection: Connection, _ mhdConnection: OpaquePointer) -> Bool {
-    if let id = connection.requestID { handler.finish(&response, of: id) }
+    finish(&response, connection)
     connection.access?.answered(response)
     connection.count(response.contentCount)
     connection.fileLease = response.file?.lease
@@ -55,6 +60,12 @@ extension ServerContext {
     for field in CommonFields.all { Self.add(field.name, field.value, to: queueable) }
     if isDraining.load(ordering: .relaxed) { Self.add("Connection", "close", to: queueable) }
     return MHD_queue_response(mhdConnection, UInt32(response.status.code), queueable) == .YES
+  }
+
+  /// Has the handler put into a response what only the request of a connection can say.
+  private func finish(_ response: inout Response, _ connection: Connection) {
+    guard let id = connection.requestID else { return }
+    handler.finish(&response, of: id)
   }
 
   /// Adds a field to a response of libmicrohttpd, which copies it. Strings are lent where they are: given as arguments,
@@ -103,6 +114,7 @@ extension ServerContext {
   ) -> Bool {
     guard method != .head else {
       hub.abandon(stream)
+      connection.exchange.responded()
       return sendHead(ofStream: fields, on: connection, version)
     }
     let descriptor = fcntl(connection.descriptor, F_DUPFD_CLOEXEC, 0)
@@ -126,8 +138,7 @@ extension ServerContext {
 
   /// Sends what a stream begins with and ends the connection, past libmicrohttpd, which would name a length, or send a
   /// chunk behind the head.
-  func sendHead(ofStream fields: HTTPFields, on connection: Connection, _ version: HTTPVersion) -> Bool {
-    connection.exchange.responded()
+  private func sendHead(ofStream fields: HTTPFields, on connection: Connection, _ version: HTTPVersion) -> Bool {
     connection.access?.record.status = 200
     close(connection, behind: StreamHead.bytes(fields, version: version, requestID: connection.requestID))
     return false

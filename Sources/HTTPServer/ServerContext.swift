@@ -205,8 +205,6 @@ final class ServerContext: Sendable {
       return true
     case .stream(let stream, let fields):
       return handOff(connection, mhdConnection, to: stream, fields, method: method, version: version)
-    case .streamHead(let fields):
-      return sendHead(ofStream: fields, on: connection, version)
     }
   }
 

@@ -168,11 +168,6 @@ final class RequestRouter: RequestHandler, Sendable {
       name(answer.revision, in: &response.fields)
       return .response(response)
     case .postponed: return response
-    case .streamHead(var fields):
-      counts.count(method, status: .ok, after: answer.watch)
-      fields.append(contentsOf: answer.fields)
-      name(answer.revision, in: &fields)
-      return .streamHead(fields)
     case .stream(let stream, let fields):
       counts.count(method, status: .ok, after: answer.watch)
       if let owner = answer.owner { registry.own(stream.id, owner) }

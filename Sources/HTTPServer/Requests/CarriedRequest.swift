@@ -65,7 +65,6 @@ final class CarriedRequest: @unchecked Sendable {
     case .stream(let stream, _):
       server.hub.abandon(stream)
       respond(server.handler.response(to: .unanswered))
-    case .streamHead: respond(server.handler.response(to: .unanswered))
     }
   }
 
@@ -83,7 +82,9 @@ final class CarriedRequest: @unchecked Sendable {
   func respond(_ response: Response) {
     var response = server.held(response, of: client, at: address) { message.method }
     // What is sent from files or withheld answers those who read.
-    if response.file != nil || response.withheldCount != nil { response = server.handler.response(to: .unanswered) }
+    if response.file != nil || response.withheldCount != nil || response.isStreamHead {
+      response = server.handler.response(to: .unanswered)
+    }
     server.handler.finish(&response, of: id)
     body = RequestBody()
     access?.answered(response)

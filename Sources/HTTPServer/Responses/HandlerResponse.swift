@@ -13,7 +13,4 @@ package enum HandlerResponse: Sendable {
   /// Status 200 with these fields, and then the events of a stream that the server's hub opened. To a HEAD request
   /// only the fields are sent, and the stream is abandoned.
   case stream(EventStream, fields: HTTPFields)
-  /// What a stream begins with that was not opened because the request is one of HEAD: status 200 with these fields. A
-  /// stream has no length, so the connection ends behind them.
-  case streamHead(HTTPFields)
 }

@@ -8,8 +8,11 @@ package struct Response: Sendable {
   package var fields: HTTPFields
   /// The content. The answer to HEAD names its length without it; one with status 204 has neither.
   package var body: [UInt8]
-  /// The length of the content that a `304` stands for: named, and not sent. `body` is empty then.
+  /// The length of the content that the response stands for: named, and not sent. `body` is empty then.
   package private(set) var withheldCount: Int?
+  /// Whether it is what a stream begins with: no length is named, since a stream has none, and the connection ends
+  /// behind the fields.
+  package private(set) var isStreamHead = false
   /// The content where it is part of a file; `body` is empty then.
   package var file: FileContent?
   /// What the client was granted for the body while it was made, which goes over to the server that sends it; without
@@ -29,13 +32,20 @@ package struct Response: Sendable {
   /// length of its content (RFC 9110 §8.6, §15.4.5).
   package consuming func notModified() -> Response {
     fields[.contentType] = nil
-    return Response(notModified: fields, contentCount: contentCount)
+    return Response(status: .notModified, fields: fields, withholding: contentCount)
   }
 
-  /// `304 Not Modified` with these fields, of a resource whose content has so many bytes.
-  package init(notModified fields: HTTPFields, contentCount: Int) {
-    self.init(status: .notModified, fields: fields)
+  /// A response that names the length of the content that it stands for, and does not have it: `304 Not Modified`, or
+  /// the answer to a HEAD request.
+  package init(status: HTTPResponse.Status, fields: HTTPFields, withholding contentCount: Int) {
+    self.init(status: status, fields: fields)
     withheldCount = contentCount
+  }
+
+  /// The answer to a HEAD request for a stream: status 200, and the fields that the stream has.
+  package init(streamHead fields: HTTPFields) {
+    self.init(status: .ok, fields: fields)
+    isStreamHead = true
   }
 
   /// How many bytes the content has.

@@ -84,7 +84,9 @@ struct FileHandlers: Sendable {
     guard let file = files[name] else { throw Self.notFound }
     let isUnchanged = try ReadConditions(of: request).isUnchanged(file.tag)
     var response =
-      isUnchanged ? Response(notModified: [:], contentCount: file.bytes.count) : Response(status: .ok, body: file.bytes)
+      isUnchanged
+      ? Response(status: .notModified, fields: [:], withholding: file.bytes.count)
+      : Response(status: .ok, body: file.bytes)
     response.fields[.eTag] = "\"\(file.tag)\""
     response.fields[.cacheControl] = "no-cache"
     if response.status == .ok { response.fields[.contentType] = MediaType.of(name) }
@@ -110,7 +112,7 @@ struct FileHandlers: Sendable {
       defer { if let descriptor { close(descriptor) } }
       var response =
         if try ReadConditions(of: request).isUnchanged(file.tag) {
-          Response(notModified: [:], contentCount: file.count)
+          Response(status: .notModified, fields: [:], withholding: file.count)
         } else {
           try content(of: file, &descriptor, request)
         }

@@ -89,7 +89,7 @@ struct IdempotentHandlers: Sendable {
             return response
           })
       }
-    case .stream, .streamHead:
+    case .stream:
       assertionFailure("a write answers with a response")
       store.abandon(key)
       return response

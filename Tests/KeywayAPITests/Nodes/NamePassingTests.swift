@@ -83,6 +83,24 @@ import Testing
     #expect(try other.send("GET", url, admin).problem == "unknown-stream")
   }
 
+  @Test("HEAD of a stream of another node says what that one says, and so it does of one that is not there")
+  func heads() throws {
+    let world = try World()
+    let (maker, other) = (world.maker, world.other.client)
+    let (stream, url) = try open(world, maker.admin)
+    let events = maker.admin.merging(["Accept": "text/event-stream"]) { $1 }
+    for (target, token) in [(url, events), (url, maker.bearer("ann").merging(events) { given, _ in given })] {
+      let here = try maker.client.send("HEAD", target, token)
+      let there = try other.send("HEAD", target, token)
+      #expect(there.status == here.status)
+      for name in ["Content-Type", "Content-Length", "Transfer-Encoding", "Cache-Control", "Connection", "Vary"] {
+        #expect(there[name] == here[name], "\(name): \(there.headers)")
+      }
+    }
+    #expect(try other.send("HEAD", url, events)["Content-Length"] == nil)
+    #expect(stream.head.status == 200)
+  }
+
   @Test("The pages of a fetch are the same bytes at another node, for whom fetched them")
   func pages() throws {
     let world = try World()

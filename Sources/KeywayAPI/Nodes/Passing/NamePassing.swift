@@ -15,6 +15,8 @@ final class NamePassing: Sendable {
     let mark: NodeMark
     let sender: ClientAddress
     let isStream: Bool
+    /// Whether it asks what a stream begins with.
+    let isStreamHead: Bool
     /// What a stream is to go on from; nil where it begins with the state.
     let cursor: Cursor?
     /// What is answered where the name is no longer good.
@@ -72,14 +74,15 @@ final class NamePassing: Sendable {
     }
     // The other node's answer to HEAD would not say how long the content is that this one is to name.
     if request.method == .head, !isStream { forwarded.method = HTTPRequest.Method.get.rawValue }
-    let isStream = isStream && request.method == .get
+    let isStreamHead = isStream && request.method == .head
+    let isStream = isStream && !isStreamHead
     let position = target.cursor(of: request).flatMap { Cursor($0) }.flatMap { cursor in
       cursor.epoch == store.epoch && cursor.revision <= store.revision ? cursor : nil
     }
     return .deferred { [self, forwarded] completion in
       let passed = Passed(
-        request: forwarded, mark: mark, sender: sender, isStream: isStream, cursor: position, unknown: unknown,
-        completion: completion)
+        request: forwarded, mark: mark, sender: sender, isStream: isStream, isStreamHead: isStreamHead,
+        cursor: position, unknown: unknown, completion: completion)
       let isAccepted = pool.submit(for: sender) { [self] in
         guard !completion.isAbandoned else { return completion.respond(Self.overload.response) }
         pass(passed)
@@ -157,9 +160,10 @@ final class NamePassing: Sendable {
   }
 
   private func answer(_ passed: Passed, _ answer: NodeAnswer) {
+    let response = passed.isStreamHead ? answer.headResponse : answer.response
     let cursor = answer["Keyway-Cursor"].flatMap { Cursor($0) }
-    guard let cursor, cursor.epoch == store.epoch else { return passed.completion.respond(answer.response) }
-    whenReached(cursor.revision, passed) { passed.completion.respond(answer.response) }
+    guard let cursor, cursor.epoch == store.epoch else { return passed.completion.respond(response) }
+    whenReached(cursor.revision, passed) { passed.completion.respond(response) }
   }
 
   /// Does something once this node has come to a revision; answers `behind` where that takes too long.

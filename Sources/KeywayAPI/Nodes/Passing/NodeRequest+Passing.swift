@@ -51,4 +51,13 @@ extension NodeAnswer {
     }
     return response
   }
+
+  /// The answer to a HEAD request, as this node gives it: what a stream begins with, or the length of the content that
+  /// it stands for.
+  var headResponse: Response {
+    let response = response
+    if status == 200, isEventStream { return Response(streamHead: response.fields) }
+    let contentCount = self["Content-Length"].flatMap { Int($0) } ?? 0
+    return Response(status: response.status, fields: response.fields, withholding: contentCount)
+  }
 }

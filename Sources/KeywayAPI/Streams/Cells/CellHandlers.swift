@@ -17,7 +17,7 @@ struct CellHandlers: Sendable {
   /// `GET /v1/streams` as a stream: one without cells.
   func open(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.checkParameters()
-    if request.method == .head { return .streamHead(.eventStream) }
+    if request.method == .head { return .response(Response(streamHead: .eventStream)) }
     return try open([:], request, context)
   }
 
@@ -33,7 +33,7 @@ struct CellHandlers: Sendable {
     let name = context[.stream]
     try streams.requireResumable(name)
     try context.checkParameters()
-    if request.method == .head { return .streamHead(.eventStream) }
+    if request.method == .head { return .response(Response(streamHead: .eventStream)) }
     let subject = context.requester.identity?.subject
     let asked = CellStreamOpening.Request(
       cursor: context.target.cursor(of: request), overflow: try context.target.overflow(), client: request.client,

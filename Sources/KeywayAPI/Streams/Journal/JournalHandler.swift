@@ -20,7 +20,7 @@ struct JournalHandler: Sendable {
     let target = context.target
     try context.checkParameters()
     let overflow = try target.overflow()
-    if request.method == .head { return .streamHead(.eventStream) }
+    if request.method == .head { return .response(Response(streamHead: .eventStream)) }
     let stream = try streams.open(
       target.cursor(of: request), overflow: overflow, for: request.client, in: store)
     return .stream(stream, fields: .eventStream)

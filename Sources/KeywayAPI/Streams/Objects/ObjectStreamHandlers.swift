@@ -37,7 +37,7 @@ struct ObjectStreamHandlers: Sendable {
       viewer: context.viewer)
     if request.method == .head {
       try streams.check(asked, in: store)
-      return .streamHead(.eventStream)
+      return .response(Response(streamHead: .eventStream))
     }
     guard asked.cursor != nil else { return .stream(try streams.open(asked, in: store), fields: .eventStream) }
     return resumptions.response(to: request.client) { [streams, store] isAbandoned throws(Problem) in

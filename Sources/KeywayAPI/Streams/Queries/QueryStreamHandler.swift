@@ -30,7 +30,7 @@ struct QueryStreamHandler: Sendable {
     let asked = QueryStreamRequest(
       query: query, context: try target.context(), cursor: target.cursor(of: request),
       overflow: try target.overflow(), client: request.client)
-    if request.method == .head { return .streamHead(.eventStream) }
+    if request.method == .head { return .response(Response(streamHead: .eventStream)) }
     return openings.response(to: request.client) { [streams, store] isAbandoned throws(Problem) in
       try streams.open(asked, in: store, isAbandoned)
     }

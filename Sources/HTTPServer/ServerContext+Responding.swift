@@ -15,7 +15,7 @@ extension ServerContext {
     connection.body = RequestBody()
     if response.isStreamHead {
       var response = response
-      finish(&response, connection)
+      finish(&response, connection, mhdConnection)
       return sendHead(ofStream: response.fields, on: connection, HTTPVersion(line.version))
     }
     let response = held(response, of: connection.client, at: connection.address) {
@@ -46,7 +46,7 @@ extension ServerContext {
   /// Queues a response on a connection, on its own thread inside the access handler. `false` if libmicrohttpd does not
   /// take it.
   func send(_ response: consuming Response, _ connection: Connection, _ mhdConnection: OpaquePointer) -> Bool {
-    finish(&response, connection)
+    finish(&response, connection, mhdConnection)
     connection.access?.answered(response)
     connection.count(response.contentCount)
     connection.fileLease = response.file?.lease
@@ -63,9 +63,9 @@ extension ServerContext {
   }
 
   /// Has the handler put into a response what only the request of a connection can say.
-  private func finish(_ response: inout Response, _ connection: Connection) {
+  private func finish(_ response: inout Response, _ connection: Connection, _ mhdConnection: OpaquePointer) {
     guard let id = connection.requestID else { return }
-    handler.finish(&response, of: id)
+    handler.finish(&response, of: id) { headerField("origin", of: mhdConnection) }
   }
 
   /// Adds a field to a response of libmicrohttpd, which copies it. Strings are lent where they are: given as arguments,
@@ -76,10 +76,10 @@ extension ServerContext {
 
   /// Answers a request that libmicrohttpd never hears of, and ends the connection behind it. Every earlier request on
   /// it has been answered.
-  func refuse(_ connection: Connection, _ fault: RequestFault, id: RequestID?, hasBody: Bool) {
-    let id = id ?? requestIDs.next()
+  func refuse(_ connection: Connection, _ fault: RequestFault, _ marks: HeadMarks?, hasBody: Bool) {
+    let id = marks?.requestID ?? connection.requestID ?? requestIDs.next()
     var response = handler.response(to: fault)
-    handler.finish(&response, of: id)
+    handler.finish(&response, of: id) { marks?.origin }
     if let access = connection.access {
       // libmicrohttpd has the head already, and ends the request when it closes the connection.
       access.answered(response)

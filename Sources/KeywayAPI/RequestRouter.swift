@@ -134,7 +134,7 @@ final class RequestRouter: RequestHandler, Sendable {
     }
     let answer = Answer(
       method: request.method, address: request.address, counts: route?.counts ?? otherCounts,
-      fields: origins.isEmpty ? [:] : origins.fields(for: request.header(.origin)),
+      origin: origins.isEmpty ? nil : request.header(.origin),
       owner: StreamOwner(requester, in: request), isUnknown: requester.isUnknown, revision: revision, watch: watch)
     return counted(response, answer)
   }
@@ -145,8 +145,8 @@ final class RequestRouter: RequestHandler, Sendable {
     /// Where the request came from.
     let address: ClientAddress
     let counts: RequestCounts
-    /// What is added to its fields.
-    let fields: HTTPFields
+    /// The page that a stream is for which becomes the answer.
+    let origin: String?
     /// Whose a stream is that becomes the answer.
     let owner: StreamOwner?
     /// Whether a token might have been sent and was not.
@@ -164,16 +164,11 @@ final class RequestRouter: RequestHandler, Sendable {
       response = told(response, to: answer)
       counts.count(method, status: response.status, after: answer.watch)
       noteRefusal(response, answer.address)
-      response.fields.append(contentsOf: answer.fields)
       name(answer.revision, in: &response.fields)
       return .response(response)
     case .postponed: return response
     case .stream(let stream, let fields):
-      counts.count(method, status: .ok, after: answer.watch)
-      if let owner = answer.owner { registry.own(stream.id, owner) }
-      var fields = fields + answer.fields
-      name(answer.revision, in: &fields)
-      return .stream(stream, fields: fields)
+      return .stream(stream, fields: begun(stream, fields, answer))
     case .deferred(let start):
       return .deferred { completion in
         start(
@@ -182,18 +177,23 @@ final class RequestRouter: RequestHandler, Sendable {
             counts.count(method, status: response.status, after: answer.watch)
             // Who has left is refused too, and nothing is full for that.
             if response.reason != nil, !completion.isAbandoned { noteRefusal(response, answer.address) }
-            response.fields.append(contentsOf: answer.fields)
-            name(answer.revision, in: &response.fields)
+                  name(answer.revision, in: &response.fields)
             return response
           } willStream: { [self] stream, fields in
-            counts.count(method, status: .ok, after: answer.watch)
-            if let owner = answer.owner { registry.own(stream.id, owner) }
-            var fields = fields + answer.fields
-            name(answer.revision, in: &fields)
-            return fields
+            begun(stream, fields, answer)
           })
       }
     }
+  }
+
+  /// The fields of a stream that has become the answer.
+  private func begun(_ stream: EventStream, _ fields: HTTPFields, _ answer: Answer) -> HTTPFields {
+    answer.counts.count(answer.method, status: .ok, after: answer.watch)
+    if let owner = answer.owner { registry.own(stream.id, owner) }
+    var fields = fields
+    origins.add(to: &fields, for: answer.origin)
+    name(answer.revision, in: &fields)
+    return fields
   }
 
   /// Says by which state a request was judged, where that was not said.
@@ -313,9 +313,10 @@ final class RequestRouter: RequestHandler, Sendable {
     return try access.requester(of: request)
   }
 
-  /// A problem says which request it is of.
-  func finish(_ response: inout Response, of request: RequestID) {
+  /// A problem says which request it is of, and what is sent, whether it may be read by the page that asked.
+  func finish(_ response: inout Response, of request: RequestID, from origin: () -> String?) {
     response.name(request)
+    if !origins.isEmpty { origins.add(to: &response.fields, for: origin()) }
   }
 
   /// Answers what the server refuses before there is a request, and what it cannot answer afterwards.
@@ -341,13 +342,5 @@ final class RequestRouter: RequestHandler, Sendable {
       Problem(.draining, "the server stops before it has the answer; the request may have been carried out").response
     case .unanswered: Problem(.internalError, "the request was let go without an answer").response
     }
-  }
-}
-
-extension HTTPFields {
-  fileprivate static func + (fields: HTTPFields, more: HTTPFields) -> HTTPFields {
-    var fields = fields
-    fields.append(contentsOf: more)
-    return fields
   }
 }

@@ -73,7 +73,7 @@ struct TestHandler: RequestHandler {
     }
   }
 
-  func finish(_ response: inout Response, of request: RequestID) {}
+  func finish(_ response: inout Response, of request: RequestID, from origin: () -> String?) {}
 
   func response(to fault: RequestFault) -> Response {
     let status: HTTPResponse.Status =

@@ -134,7 +134,7 @@ final class Connection: @unchecked Sendable {
     case .nothing: errno = EAGAIN
     case .failed(let error): errno = error
     case .refused(let fault):
-      server.refuse(self, fault, id: gate.requestID ?? requestID, hasBody: !gate.isHeadMethod)
+      server.refuse(self, fault, gate.marks, hasBody: !gate.isHeadMethod)
       return 0
     }
     return -1

@@ -31,8 +31,9 @@ struct RequestGate {
 
   /// Whether the last request is a HEAD request, whose answer has no body.
   private(set) var isHeadMethod = false
-  /// The id that the client gave the last request, as far as its head was read.
-  private(set) var requestID: RequestID?
+  /// What is known, for its answer, of a request that is refused, and of one whose body comes in chunks, any of which
+  /// may be refused.
+  private(set) var marks: HeadMarks?
   /// Whether the last call has left bytes with the kernel that libmicrohttpd is not going to ask for by itself. It
   /// takes fewer bytes than it wanted for a sign that no more are there, and waits until the kernel reports new ones.
   private(set) var leavesBytes = false
@@ -73,12 +74,16 @@ struct RequestGate {
       let bytes = buffer[..<count].rebased
       let ready = pass(bytes)
       leavesBytes = count == buffer.count && ready < count
-      if fault != nil { return fill(buffer, behind: ready) }
+      if fault != nil {
+        readRestOfHead(from: source)
+        return fill(buffer, behind: ready)
+      }
       if ready < count { held.append(contentsOf: bytes[ready...]) }
       if ready > 0 || !leavesBytes { return ready > 0 ? .bytes(ready) : .nothing }
     }
     count = collect(from: source)
     if readyCount == 0, fault == nil, count <= 0 { return count == 0 ? .bytes(0) : .failed(errno: Int32(-count)) }
+    if fault != nil { readRestOfHead(from: source) }
     return fill(buffer, behind: 0)
   }
 
@@ -97,6 +102,18 @@ struct RequestGate {
         swap(&bytes, &held)
         leavesBytes = count == piece.count
         if readyCount > 0 || fault != nil || !leavesBytes { return count }
+      }
+    }
+  }
+
+  /// Reads what else has come of the head of a request that is refused: its answer may find its marks there. Nothing is
+  /// waited for.
+  private mutating func readRestOfHead(from source: (UnsafeMutableRawBufferPointer) -> Int) {
+    withUnsafeTemporaryAllocation(byteCount: Self.pieceBytes, alignment: 1) { piece in
+      while marks?.isOver == false {
+        let count = source(piece)
+        guard count > 0 else { return }
+        marks?.read(UnsafeRawBufferPointer(rebasing: piece[..<count]))
       }
     }
   }
@@ -137,15 +154,16 @@ struct RequestGate {
       case .head(var reader):
         requestStart = position
         let progress = reader.read(rest)
-        (isHeadMethod, requestID) = (reader.isHeadMethod, reader.requestID)
+        isHeadMethod = reader.isHeadMethod
         switch progress {
         case .complete(let byteCount, let framing):
+          marks = framing == .chunks ? Self.marks(of: rest[..<byteCount].rebased) : nil
           position += byteCount
           begin(framing)
         case .incomplete:
           place = .head(reader)
           return position
-        case .refused(let fault): return refuse(fault, from: requestStart)
+        case .refused(let fault): return refuse(fault, from: requestStart, in: bytes)
         }
       case .content(let remaining):
         let count = min(remaining, rest.count)
@@ -159,7 +177,7 @@ struct RequestGate {
         case .last(let next):
           position += next
           place = .trailer(TrailerReader(limit: limits.memoryBytes / 2))
-        case .refused(let fault): return refuse(fault, from: requestStart)
+        case .refused(let fault): return refuse(fault, from: requestStart, in: bytes)
         }
       case .trailer(var reader):
         switch reader.read(rest) {
@@ -170,7 +188,7 @@ struct RequestGate {
         case .incomplete:
           place = .trailer(reader)
           return position
-        case .refused(let fault): return refuse(fault, from: requestStart)
+        case .refused(let fault): return refuse(fault, from: requestStart, in: bytes)
         }
       }
     }
@@ -189,9 +207,19 @@ struct RequestGate {
 
   /// What may be handed on is what comes before the request; where libmicrohttpd has a part of the request already,
   /// nothing more.
-  private mutating func refuse(_ fault: RequestFault, from requestStart: Int?) -> Int {
+  private mutating func refuse(
+    _ fault: RequestFault, from requestStart: Int?, in bytes: UnsafeMutableRawBufferPointer
+  ) -> Int {
     self.fault = fault
-    return requestStart ?? 0
+    guard let requestStart else { return 0 }
+    marks = Self.marks(of: bytes[requestStart...].rebased)
+    return requestStart
+  }
+
+  private static func marks(of head: UnsafeMutableRawBufferPointer) -> HeadMarks {
+    var marks = HeadMarks()
+    marks.read(UnsafeRawBufferPointer(head))
+    return marks
   }
 
   /// Trailer fields are read by nobody, and libmicrohttpd would need memory for them: in their place it gets the end of

@@ -31,9 +31,6 @@ struct RequestHeadReader {
 
   /// Whether the method is HEAD, so that an answer has no body.
   private(set) var isHeadMethod = false
-  /// The id that the client gave the request, as far as that was read; nil where it gave none, or several.
-  private(set) var requestID: RequestID?
-  private var hasRequestID = false
   private let limits: Limits
   private var lines = LineReader()
   private var hasRequestLine = false
@@ -155,9 +152,6 @@ struct RequestHeadReader {
       // libmicrohttpd takes cookies apart, in a copy.
       let separators = value.count { $0 == UInt8(ascii: ";") || $0 == UInt8(ascii: ",") }
       recordBytes += value.count + 16 + (separators + 1) * Self.fieldRecordBytes
-    case 12 where name.isCaseless("x-request-id"):
-      requestID = hasRequestID ? nil : RequestID(sent: UnsafeRawBufferPointer(value))
-      hasRequestID = true
     case 14 where name.isCaseless("content-length"):
       if contentLength != nil { return .malformed(.repeatedContentLength) }
       guard !value.isEmpty, value.allSatisfy(\.isDigit) else { return .malformed(.contentLength) }

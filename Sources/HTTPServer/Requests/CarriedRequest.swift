@@ -85,7 +85,7 @@ final class CarriedRequest: @unchecked Sendable {
     if response.file != nil || response.withheldCount != nil || response.isStreamHead {
       response = server.handler.response(to: .unanswered)
     }
-    server.handler.finish(&response, of: id)
+    server.handler.finish(&response, of: id) { message["origin"] }
     body = RequestBody()
     access?.answered(response)
     access?.end()

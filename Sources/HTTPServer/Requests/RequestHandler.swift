@@ -9,6 +9,7 @@ package protocol RequestHandler: Sendable {
   func response(to fault: RequestFault) -> Response
 
   /// Puts into a response what only its request can say: called once for each that is sent, `handle`'s and those to
-  /// faults, right before; on any thread; the same patience. The header has the id already.
-  func finish(_ response: inout Response, of request: RequestID)
+  /// faults, right before; on any thread; the same patience. The header has the id already. `origin` gives the page
+  /// that sends the request (`Origin`, Fetch standard), as far as the request was read; each call looks for it anew.
+  func finish(_ response: inout Response, of request: RequestID, from origin: () -> String?)
 }

@@ -30,17 +30,16 @@ struct Origins: Sendable {
   /// Whether pages of an origin may call.
   func isAllowed(_ origin: String) -> Bool { allowed.contains(origin.lowercased()) }
 
-  /// The fields of an answer for a page of an origin; nil is no page, or one of this origin in a browser that does not
-  /// say so.
-  func fields(for origin: String?) -> HTTPFields {
-    guard !allowed.isEmpty else { return [:] }
-    var fields: HTTPFields = [.vary: "Origin"]
+  /// Adds to the fields of an answer what is for a page of an origin; nil is no page, or one of this origin in a
+  /// browser that does not say so.
+  func add(to fields: inout HTTPFields, for origin: String?) {
+    guard !allowed.isEmpty else { return }
+    fields.vary(by: .origin)
     if let origin, isAllowed(origin) {
       fields[.accessControlAllowOrigin] = origin
       fields[.accessControlAllowCredentials] = "true"
       fields[.accessControlExposeHeaders] = Self.exposedFields
     }
-    return fields
   }
 
   /// The fields of the answer to a preflight, beside those.

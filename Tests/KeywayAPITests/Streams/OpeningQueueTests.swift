@@ -127,7 +127,7 @@ private final class OpeningWorld {
 
     func response(to fault: RequestFault) -> Response { Response(status: .serviceUnavailable) }
 
-    func finish(_ response: inout Response, of request: RequestID) {}
+    func finish(_ response: inout Response, of request: RequestID, from origin: () -> String?) {}
   }
 }
 

@@ -24,6 +24,9 @@ final class RequestRouter: RequestHandler, Sendable {
   private let readings: Readings
   private let table: RouteTable
   private let passedWrites: PassedWriteHandlers
+  /// What an answer says that depends on the `Accept` of its request (RFC 9110 §12.5.5). No handler says what its
+  /// answers depend on.
+  private static let negotiated = HTTPField(name: .vary, value: "Accept")
   /// Requests whose path has no route.
   private let otherCounts = RequestCounts(route: "other")
 
@@ -134,6 +137,7 @@ final class RequestRouter: RequestHandler, Sendable {
     }
     let answer = Answer(
       method: request.method, address: request.address, counts: route?.counts ?? otherCounts,
+      isNegotiated: route?.isNegotiated(request.method) ?? false,
       origin: origins.isEmpty ? nil : request.header(.origin),
       owner: StreamOwner(requester, in: request), isUnknown: requester.isUnknown, revision: revision, watch: watch)
     return counted(response, answer)
@@ -145,6 +149,8 @@ final class RequestRouter: RequestHandler, Sendable {
     /// Where the request came from.
     let address: ClientAddress
     let counts: RequestCounts
+    /// Whether it depends on what the request accepts.
+    let isNegotiated: Bool
     /// The page that a stream is for which becomes the answer.
     let origin: String?
     /// Whose a stream is that becomes the answer.
@@ -164,6 +170,7 @@ final class RequestRouter: RequestHandler, Sendable {
       response = told(response, to: answer)
       counts.count(method, status: response.status, after: answer.watch)
       noteRefusal(response, answer.address)
+      if answer.isNegotiated { response.fields.append(Self.negotiated) }
       name(answer.revision, in: &response.fields)
       return .response(response)
     case .postponed: return response
@@ -177,7 +184,8 @@ final class RequestRouter: RequestHandler, Sendable {
             counts.count(method, status: response.status, after: answer.watch)
             // Who has left is refused too, and nothing is full for that.
             if response.reason != nil, !completion.isAbandoned { noteRefusal(response, answer.address) }
-                  name(answer.revision, in: &response.fields)
+            if answer.isNegotiated { response.fields.append(Self.negotiated) }
+            name(answer.revision, in: &response.fields)
             return response
           } willStream: { [self] stream, fields in
             begun(stream, fields, answer)
@@ -191,6 +199,7 @@ final class RequestRouter: RequestHandler, Sendable {
     answer.counts.count(answer.method, status: .ok, after: answer.watch)
     if let owner = answer.owner { registry.own(stream.id, owner) }
     var fields = fields
+    if answer.isNegotiated { fields.append(Self.negotiated) }
     origins.add(to: &fields, for: answer.origin)
     name(answer.revision, in: &fields)
     return fields

@@ -11,7 +11,7 @@ extension Response {
   ) -> Response {
     // Appended, since setting a field looks for fields of the same name first.
     var fields = HTTPFields()
-    fields.reserveCapacity(3)
+    fields.reserveCapacity(4)
     fields.append(HTTPField(name: .contentType, value: Body.json))
     if let tag { fields.append(HTTPField(name: .eTag, value: tag.entityTag)) }
     if let cursor { fields.append(HTTPField(name: .keywayCursor, value: cursor.description)) }

@@ -70,6 +70,8 @@ final class Route: Sendable {
   let forms: [Negotiation.Form]
   /// What `GET` does for a client that accepts an event stream; nil where the resource has none.
   let stream: Handler?
+  /// Whether the answer to a method depends on the `Accept` of the request: it chooses between the forms.
+  func isNegotiated(_ method: HTTPRequest.Method) -> Bool { forms.count > 1 && (method == .get || method == .head) }
   /// The value of an `Allow` header (RFC 9110 §10.2.1).
   let allow: String
   /// The value of an `Accept-Patch` header (RFC 5789 §3.1); nil where there is no `PATCH`.

@@ -1,5 +1,6 @@
 /// The order in which an unordered to-many keeps its members: by kind, then references and strings by their bytes,
-/// numbers numerically, everything else by JSON text. Two values are the same in it just when they are equal.
+/// numbers numerically, -0.0 before 0.0, everything else by JSON text. Two values are the same in it just when they are
+/// equal.
 enum MemberOrder: RankedOrder {
   typealias Element = Value
 
@@ -9,7 +10,8 @@ enum MemberOrder: RankedOrder {
     case (.reference(let left), .reference(let right)): left.text.byteOrdering(to: right.text) == .ascending
     case (.string(let left), .string(let right)): left.byteOrdering(to: right) == .ascending
     case (.integer(let left), .integer(let right)): left < right
-    case (.number(let left), .number(let right)): left < right
+    case (.number(let left), .number(let right)):
+      left < right || left == right && left.sign == .minus && right.sign == .plus
     // Where they are the same number, the integer comes first.
     case (.integer(let left), .number(let right)): NumberOrder.ordering(of: left, to: right) != .descending
     case (.number(let left), .integer(let right)): NumberOrder.ordering(of: left, to: right) == .ascending

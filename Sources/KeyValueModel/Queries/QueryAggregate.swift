@@ -70,10 +70,8 @@ package struct QueryAggregate: Hashable, Sendable {
   /// What a row adds, as `reader` has it.
   package func value(of reference: Reference, in reader: some ObjectReader) -> Value {
     guard let path else { return .null }
-    let value = reader.value(of: reference, at: path)
     // Which of two zeros came first must not show.
-    if case .number(0) = value { return .number(0) }
-    return value
+    return reader.value(of: reference, at: path).withoutSignOfZero
   }
 
   /// The fold over no rows.

@@ -13,7 +13,7 @@ extension Attribute {
     let converted = try converting(value)
     try checkRange(converted)
     try checkText(converted)
-    if let allowedValues, !allowedValues.contains(converted) {
+    if let allowedValues, !allowedValues.contains(where: { $0.withoutSignOfZero == converted.withoutSignOfZero }) {
       let list = allowedValues.map(\.json).joined(separator: ", ")
       throw Refusal(reason: "is \(converted.json), which is none of \(list)")
     }

@@ -63,8 +63,8 @@ package struct RunningFold: Sendable {
       case .sum, .average: add(value, times)
       case .minimum, .maximum:
         if value.isNull { break }
-        // A zero is 0: which of two came first must not show.
-        let value = value == .number(0) ? .number(0) : value
+        // Which of two zeros came first must not show.
+        let value = value.withoutSignOfZero
         if times > 0 { bag.insert(value) } else { bag.remove(value) }
       case .all, .exists, .existsOne: if value == .bool(true) { truths += times }
       }

@@ -29,7 +29,9 @@ struct ValueIndex: Sendable {
 
   /// The value under which objects are found.
   private func entry(of value: Value) -> Value {
-    guard isOverDates, case .string(let text) = value, let instant = RFC3339Instant(text) else { return value }
+    guard isOverDates, case .string(let text) = value, let instant = RFC3339Instant(text) else {
+      return value.withoutSignOfZero
+    }
     return .array([.integer(instant.seconds), .integer(Int64(instant.nanoseconds))])
   }
 }

@@ -2,9 +2,9 @@ extension Value {
   /// JSON text by which arrays and objects are ordered: the same for equal values, which the text that is sent is not.
   /// Members of objects come in the order of their names, and a zero has no sign.
   ///
-  /// Behind the text comes a byte for each number and string that distinguishes an integer from a double and a string
-  /// from a reference, so that the bytes of two values are the same only where the values are equal. O(n), and the
-  /// sorting of names.
+  /// Behind the text comes a byte for each number and string that distinguishes an integer from a double, 0.0 from
+  /// -0.0, and a string from a reference, so that the bytes of two values are the same only where the values are equal.
+  /// O(n), and the sorting of names.
   var orderingText: [UInt8] {
     var text: [UInt8] = []
     var kinds: [UInt8] = []
@@ -25,7 +25,7 @@ extension Value {
       kinds.append(1)
     case .number(let number), .rounded(let number):
       Value.number(number == 0 ? 0 : number).appendJSON(to: &text)
-      kinds.append(1)
+      kinds.append(number == 0 && number.sign == .minus ? 2 : 1)
     case .array(let elements): Self.appendOrderingText(of: elements, to: &text, kinds: &kinds)
     case .members(let list): Self.appendOrderingText(of: list, to: &text, kinds: &kinds)
     case .object(let object):

@@ -9,7 +9,8 @@ public enum Value: Hashable, Sendable {
   case bool(Bool)
   /// A whole number of 64 bits.
   case integer(Int64)
-  /// A finite IEEE double. -0.0 is kept and written as such; to compare, sort and find it is the same as 0.0.
+  /// A finite IEEE double. -0.0 is a number of its own, which a collection may have beside 0.0; a sort, a filter, an
+  /// index and an `enum` take the two for the same.
   case number(Double)
   /// A number of a JSON text that neither an integer of 64 bits nor a double holds, and the double next to it, which is
   /// whole: `1.00000000000000000001`. A key of type `integer` refuses it, all others take the double. Never stored, and
@@ -40,7 +41,7 @@ public enum Value: Hashable, Sendable {
     case (.integer(let left), .integer(let right)): left == right
     case (.number(let left), .number(let right)), (.rounded(let left), .rounded(let right)),
       (.number(let left), .rounded(let right)), (.rounded(let left), .number(let right)):
-      left == right
+      left.bitPattern == right.bitPattern
     case (.string(let left), .string(let right)): left.utf8.elementsEqual(right.utf8)
     case (.reference(let left), .reference(let right)): left == right
     case (.array(let left), .array(let right)): left == right
@@ -58,7 +59,7 @@ public enum Value: Hashable, Sendable {
     case .null: hasher.combine(0)
     case .bool(let value): hasher.combine(value)
     case .integer(let value): hasher.combine(value)
-    case .number(let value), .rounded(let value): hasher.combine(value)
+    case .number(let value), .rounded(let value): hasher.combine(value.bitPattern)
     case .string(let text): hasher.combine(text)
     case .reference(let reference): hasher.combine(reference)
     case .array(let elements):

@@ -78,8 +78,9 @@ private func member(_ number: Int) throws -> Value {
   @Test("an unordered list has references by bytes, and other values by kind and then by value")
   func order() throws {
     let sorted: [Value] = [
-      .null, .bool(false), .bool(true), .number(-1.5), .integer(-1), .number(0), .integer(1), .number(1), .number(1.5),
-      .integer(Int64.max), .number(0x1p63), .string(""), .string("B"), .string("a"), .string("aaaaaaaab"),
+      .null, .bool(false), .bool(true), .number(-1.5), .integer(-1), .integer(0), .number(-0.0), .number(0),
+      .integer(1), .number(1), .number(1.5), .integer(Int64.max), .number(0x1p63), .string(""), .string("B"),
+      .string("a"), .string("aaaaaaaab"),
       .string("aaaaaaaac"), .string("e\u{301}"), .string("\u{e9}"), .string("\u{1F600}"),
       .reference(try #require(Reference("A/1"))), .reference(try #require(Reference("A/10"))),
       .reference(try #require(Reference("A/2"))), .reference(try #require(Reference("B/1"))),
@@ -95,12 +96,16 @@ private func member(_ number: Int) throws -> Value {
     }
   }
 
-  @Test("equal members are one: objects with their members in another order, zeros of either sign")
+  @Test("equal members are one: objects with their members in another order; zeros of either sign are two")
   func equalMembers() {
     let first: [Value] = [
       .object(["a": .number(0), "b": .integer(2)]), .number(0), .array([.number(0)]), .array([.integer(0)]),
+      .object(["a": .number(-0.0), "b": .integer(2)]), .number(-0.0), .array([.number(-0.0)]),
     ]
-    let again: [Value] = [.object(["b": .integer(2), "a": .number(-0.0)]), .number(-0.0), .array([.number(-0.0)])]
+    let again: [Value] = [
+      .object(["b": .integer(2), "a": .number(-0.0)]), .object(["b": .integer(2), "a": .number(0)]), .number(-0.0),
+      .array([.number(-0.0)]),
+    ]
     let many = (1...20).map { Value.integer($0) }
     for others in [[], many] {
       for isOrdered in [true, false] {

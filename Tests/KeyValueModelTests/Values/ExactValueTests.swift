@@ -53,7 +53,7 @@ struct ExactValueTests {
     #expect(mistake?.problems.count == 1)
   }
 
-  @Test("-0.0 comes back as -0.0, equals 0.0, and is a change of it")
+  @Test("-0.0 comes back as -0.0, equals 0.0 in an expression, and is a change of it")
   func minusZero() throws {
     var fixture = try Fixture(Self.schema)
     try fixture.create("Account/1", #"{"rate":-0.0,"changed":0.0}"#)

@@ -79,7 +79,7 @@ struct JSONParsingTests {
     #expect(throws: Never.self) { try json("[" + String(repeating: "[],", count: 200) + "[]]") }
   }
 
-  @Test("Minus zero keeps its sign and its point, and is equal to zero")
+  @Test("Minus zero keeps its sign and its point, and is another number than zero, in the same place of a sort")
   func minusZero() throws {
     for text in ["-0", "-0.0", "-0e5"] {
       guard case .number(let number) = try json(text) else {
@@ -88,7 +88,8 @@ struct JSONParsingTests {
       }
       #expect(number.sign == .minus)
       #expect(try json(text).json == "-0.0")
-      #expect(try json(text) == .number(0))
+      #expect(try json(text) == .number(-0.0) && json(text) != .number(0))
+      #expect(try ValueOrder.plain.ordering(of: json(text), to: .number(0)) == .same)
     }
   }
 

@@ -79,7 +79,7 @@ final class RequestRouter: RequestHandler, Sendable {
         metrics: MetricsHandler(
           store: store, streams: streams.registry, hub: hub, idempotency: idempotency, ledger: ledger,
           registry: registry),
-        idempotency: IdempotentHandlers(store: idempotency, registry: registry),
+        idempotency: IdempotentHandlers(store: idempotency, registry: registry, objects: store),
         sessions: SessionHandlers(access: access, random: random),
         revocations: RevocationHandlers(revocations: access.revocations, readings: readings),
         files: files,

@@ -55,6 +55,8 @@ package struct IdempotencyMemory: Sendable {
 
   private struct Entry {
     let fingerprint: RequestFingerprint
+    /// For whom its response is made; nil for those who are asked no rule.
+    let viewer: ViewerMark?
     /// Whose share it is part of; nil for what was restored.
     let client: ClientAddress?
     /// What it counts; while it is under way, with the room that is held for its response.
@@ -85,7 +87,7 @@ package struct IdempotencyMemory: Sendable {
   private var answered: Deque<IdempotencyKey> = []
   private var shares: [ClientAddress: Share] = [:]
   /// What other nodes answered to requests whose key is under way here, too; at most one for each of those.
-  private var precedents: [IdempotencyKey: (response: Response, fingerprint: RequestFingerprint)] = [:]
+  private var precedents: [IdempotencyKey: (response: Response, request: IdempotentRequest)] = [:]
   /// The bytes of what was restored.
   private(set) var restoredByteCount = 0
 
@@ -102,22 +104,23 @@ package struct IdempotencyMemory: Sendable {
 
   /// A request of a client came, with a body of so many bytes: room for a response as long is held meanwhile. `now` is
   /// in seconds, and never less than at the call before.
-  package mutating func begin(
-    _ key: IdempotencyKey, _ fingerprint: RequestFingerprint, from client: ClientAddress, bodyBytes: Int,
-    at now: UInt64
+  mutating func begin(
+    _ request: IdempotentRequest, from client: ClientAddress, bodyBytes: Int, at now: UInt64
   ) -> Finding {
     forgetExpired(at: now)
+    let key = request.key
     if let entry = entries[key] {
-      guard entry.fingerprint == fingerprint else { return .reused }
+      guard entry.fingerprint == request.fingerprint else { return .reused }
       guard case .answered(let response, _) = entry.state else { return .underWay }
-      return .answered(response)
+      return .answered(Self.response(response, madeFor: entry.viewer, to: request))
     }
     let cost = Self.cost(of: key) + Self.headBytes + bodyBytes
     let share = shares[client] ?? Share()
     if cost > limits.clientBytes { return .tooLarge }
     if share.keys >= limits.clientKeys || share.bytes + cost > limits.clientBytes { return .shareFull }
     if entries.count >= limits.keys || byteCount + cost > limits.bytes { return .full }
-    entries[key] = Entry(fingerprint: fingerprint, client: client, byteCount: 0, state: .underWay)
+    entries[key] = Entry(
+      fingerprint: request.fingerprint, viewer: request.viewer, client: client, byteCount: 0, state: .underWay)
     shares[client, default: Share()].keys += 1
     setByteCount(of: key, to: cost)
     return .first
@@ -150,12 +153,13 @@ package struct IdempotencyMemory: Sendable {
   /// response first. Whose request it was is not known, so it counts for all and for no client. One that
   /// is too old, or there already, is passed over; where the key is under way, it is the precedent of its request.
   /// Where the limits are lower than before, the oldest make room.
-  package mutating func restore(
-    _ response: Response, for key: IdempotencyKey, _ fingerprint: RequestFingerprint, age: UInt64, at now: UInt64
+  mutating func restore(
+    _ response: Response, for request: IdempotentRequest, age: UInt64, at now: UInt64
   ) {
     guard age < limits.seconds else { return }
+    let key = request.key
     if let entry = entries[key] {
-      if case .underWay = entry.state { precedents[key] = (response, fingerprint) }
+      if case .underWay = entry.state { precedents[key] = (response, request) }
       return
     }
     let cost = Self.cost(of: key) + Self.byteCount(of: response)
@@ -168,7 +172,8 @@ package struct IdempotencyMemory: Sendable {
     var expiry = now + limits.seconds - age
     if let last = answered.last, case .answered(_, let latest)? = entries[last]?.state { expiry = max(expiry, latest) }
     entries[key] = Entry(
-      fingerprint: fingerprint, client: nil, byteCount: 0, state: .answered(Self.trimmed(response), expiry: expiry))
+      fingerprint: request.fingerprint, viewer: request.viewer, client: nil, byteCount: 0,
+      state: .answered(Self.trimmed(response), expiry: expiry))
     answered.append(key)
     setByteCount(of: key, to: cost)
   }
@@ -180,14 +185,15 @@ package struct IdempotencyMemory: Sendable {
         return nil
       }
       let age = limits.seconds - min(limits.seconds, expiry - now)
-      return (IdempotentRequest(key: key, fingerprint: entry.fingerprint), response, age)
+      let request = IdempotentRequest(key: key, fingerprint: entry.fingerprint, viewer: entry.viewer)
+      return (request, response, age)
     }
   }
 
   /// What another node has answered to the request of a key that is under way; nil where it has not.
-  package func precedent(of key: IdempotencyKey, _ fingerprint: RequestFingerprint) -> Response? {
-    guard let found = precedents[key], found.fingerprint == fingerprint else { return nil }
-    return found.response
+  func precedent(of request: IdempotentRequest) -> Response? {
+    guard let found = precedents[request.key], found.request.fingerprint == request.fingerprint else { return nil }
+    return Self.response(found.response, madeFor: found.request.viewer, to: request)
   }
 
   /// The request of a key that is under way changed nothing here: when it is sent again, it is the first again, unless
@@ -196,7 +202,7 @@ package struct IdempotencyMemory: Sendable {
     guard underWay(key) != nil else { return }
     let precedent = precedents[key]
     remove(key)
-    if let precedent { restore(precedent.response, for: key, precedent.fingerprint, age: 0, at: now) }
+    if let precedent { restore(precedent.response, for: precedent.request, age: 0, at: now) }
   }
 
   /// Forgets what is too old.
@@ -255,6 +261,13 @@ package struct IdempotencyMemory: Sendable {
     var response = response
     response.body = response.body.withUnsafeBufferPointer { Array($0) }
     return response
+  }
+
+  /// The response that is given to a request, which was made for a viewer: whole, to one who may read the same.
+  private static func response(
+    _ response: Response, madeFor viewer: ViewerMark?, to request: IdempotentRequest
+  ) -> Response {
+    request.viewer == nil || request.viewer == viewer ? response : response.ofWhatMayNotBeRead()
   }
 
   private static func withoutBody(_ response: Response) -> Response {

@@ -34,8 +34,7 @@ package final class IdempotencyStore: Sendable {
     _ request: IdempotentRequest, from client: ClientAddress, bodyBytes: Int
   ) -> IdempotencyMemory.Finding {
     contents.withLock { [now, ledger] contents in
-      let finding = contents.memory.begin(
-        request.key, request.fingerprint, from: client, bodyBytes: bodyBytes, at: now())
+      let finding = contents.memory.begin(request, from: client, bodyBytes: bodyBytes, at: now())
       contents.relieve(ledger)
       guard case .first = finding else { return finding }
       do throws(MemoryRefusal) {
@@ -76,7 +75,7 @@ package final class IdempotencyStore: Sendable {
 
   /// What another node has answered to a request that is under way here; nil where it has not.
   func precedent(of request: IdempotentRequest) -> Response? {
-    contents.withLock { $0.memory.precedent(of: request.key, request.fingerprint) }
+    contents.withLock { $0.memory.precedent(of: request) }
   }
 
   /// Remembers responses that were kept with commits, oldest first; `present` is in milliseconds since 1970. They are
@@ -91,7 +90,7 @@ package final class IdempotencyStore: Sendable {
           let stored = StoredResponse(PassedAttachment.rest(of: attachment.bytes)), let request = stored.request
         else { continue }
         contents.memory.restore(
-          stored.response, for: request.key, request.fingerprint,
+          stored.response, for: request,
           age: isTooOld ? 0 : UInt64(max(0, age)) / 1000, at: now())
       }
       try? contents.charge(.unknown, ledger)

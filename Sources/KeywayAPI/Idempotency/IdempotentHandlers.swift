@@ -1,5 +1,6 @@
 import HTTPServer
 import HTTPTypes
+import KeyValueModel
 import ModelStore
 import Tokens
 
@@ -11,6 +12,8 @@ import Tokens
 struct IdempotentHandlers: Sendable {
   let store: IdempotencyStore
   let registry: PrometheusRegistry
+  /// The objects that retries are answered about.
+  let objects: Store
 
   /// A handler that carries out a `POST` with `handle`, or gives the response again that it was given before.
   func once(_ handle: @escaping Route.Handler) -> Route.Handler {
@@ -18,17 +21,19 @@ struct IdempotentHandlers: Sendable {
       guard let header = request.header(.idempotencyKey) else { return try handle(request, context) }
       let owner = context.requester.mark
       let key = try IdempotencyKey(header, of: owner)
-      let idempotent = IdempotentRequest(key: key, fingerprint: RequestFingerprint(request))
+      let idempotent = IdempotentRequest(
+        key: key, fingerprint: RequestFingerprint(request), viewer: context.viewer.map(ViewerMark.init))
       let client = request.client
       if let response = try begin(idempotent, from: client, bodyBytes: request.body().count) {
         registry.increment(.idempotencyReplays)
-        return .response(response)
+        return .response(replayed(response, context))
       }
       do throws(Problem) {
         var context = context
         context.idempotency = idempotent
         let passed = context.precedent
-        context.precedent = { [store] in passed?() ?? Self.replayed(store.precedent(of: idempotent)) }
+        let asked = context
+        context.precedent = { passed?() ?? store.precedent(of: idempotent).map { replayed($0, asked) } }
         return watched(try handle(request, context), key, of: client)
       } catch {
         store.abandon(key)
@@ -44,7 +49,7 @@ struct IdempotentHandlers: Sendable {
     let key = request.key
     switch store.begin(request, from: client, bodyBytes: bodyBytes) {
     case .first: return nil
-    case .answered(let response): return Self.replayed(response)
+    case .answered(let response): return response
     case .underWay:
       throw Problem(.idempotencyKeyInUse, "the request with Idempotency-Key '\(key.text)' is not answered yet")
     case .reused:
@@ -65,11 +70,26 @@ struct IdempotentHandlers: Sendable {
     }
   }
 
-  /// A response that is given again, which says so.
-  private static func replayed(_ response: Response?) -> Response? {
-    var response = response
-    response?.fields[.idempotencyReplayed] = "true"
+  /// A response that is given again, which says so; without content where that may not be read any more.
+  private func replayed(_ response: Response, _ context: RequestContext) -> Response {
+    var response = mayStillRead(response, context) ? response : response.ofWhatMayNotBeRead()
+    response.fields[.idempotencyReplayed] = "true"
     return response
+  }
+
+  /// Whether who asks, and was given a response, may read now what it is about. What is gone was told before.
+  private func mayStillRead(_ response: Response, _ context: RequestContext) -> Bool {
+    guard let viewer = context.viewer, !response.body.isEmpty else { return true }
+    let state = objects.snapshot.state
+    guard response.subjects(context).allSatisfy({ state.record($0) == nil || state.isThere($0, for: viewer) }) else {
+      return false
+    }
+    guard context.route.position(of: .keyPath) != nil, let owner = try? context.reference(in: objects.schema),
+      let record = state.record(owner),
+      let path = try? objects.schema.resolve(context[.keyPath], from: record.entity)
+    else { return true }
+    // A link on the way may lead to what may not be read.
+    return GuardedReader(state, for: viewer).value(of: owner, at: path) == state.value(of: owner, at: path)
   }
 
   /// The response, with the key's fate tied to it, whether or not there is still a client to receive it.
@@ -93,6 +113,35 @@ struct IdempotentHandlers: Sendable {
       assertionFailure("a write answers with a response")
       store.abandon(key)
       return response
+    }
+  }
+}
+
+extension Response {
+  /// What is left of a response to a write for who may not read what was written: the same, without content and tag.
+  func ofWhatMayNotBeRead() -> Response {
+    var response = self
+    response.body = []
+    response.fields[.contentType] = nil
+    response.fields[.eTag] = nil
+    if status == .ok { response.status = .noContent }
+    return response
+  }
+
+  /// The objects that a response to a `POST` is about, which was made in a context.
+  fileprivate func subjects(_ context: RequestContext) -> [Reference] {
+    if let id = context.route.position(of: .id) {
+      return Reference(entity: context[.entity], id: context.target.segments[id]).map { [$0] } ?? []
+    }
+    if let location = fields[.location] {
+      return Reference(String(location.trimmingPrefix("/v1/objects/"))).map { [$0] } ?? []
+    }
+    guard case .object(let answer)? = try? Value(json: body), case .array(let results)? = answer["results"] else {
+      return []
+    }
+    return results.compactMap { result in
+      guard case .object(let result) = result, case .string(let text)? = result["object"] else { return nil }
+      return Reference(text)
     }
   }
 }

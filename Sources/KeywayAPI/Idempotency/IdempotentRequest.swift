@@ -4,4 +4,6 @@ struct IdempotentRequest: Sendable {
   let key: IdempotencyKey
   /// What it is, so that its response is never given to another request with the same key.
   let fingerprint: RequestFingerprint
+  /// For whom its response is made; nil for those who are asked no rule.
+  var viewer: ViewerMark?
 }

@@ -6,9 +6,10 @@ import KeyValueModel
 /// commit: a retry after a restart finds it exactly where the commit is found too.
 ///
 /// It is written on the writer's thread, so its form is one that costs little more than copying: a byte that names the
-/// form, the mark of the key's owner where the form says so, the key behind its length and the digest of the request
-/// where there is a key, the status, the fields behind their number, each name and value behind its length, and the
-/// body, which is the rest. Lengths and the status are numbers of four bytes, the least significant first.
+/// form, the mark of the key's owner and that of the viewer for whom the response is made, where the form says so, the
+/// key behind its length and the digest of the request where there is a key, the status, the fields behind their
+/// number, each name and value behind its length, and the body, which is the rest. Lengths and the status are numbers
+/// of four bytes, the least significant first.
 struct StoredResponse {
   /// The client's key with what it is of; nil where it sent none.
   let request: IdempotentRequest?
@@ -20,6 +21,11 @@ struct StoredResponse {
   private static let ownedForm: UInt8 = 2
   /// What one begins with that has no key. 3 is the form of `PassedAttachment`.
   private static let keylessForm: UInt8 = 4
+  /// What one begins with whose key belongs to an identity, and which was made for a viewer.
+  private static let viewedForm: UInt8 = 5
+  /// What one begins with whose key belongs to no identity, and which was made for a viewer.
+  private static let strangersForm: UInt8 = 6
+  private static let forms = [form, ownedForm, keylessForm, viewedForm, strangersForm]
 
   init(request: IdempotentRequest?, response: Response) {
     self.request = request
@@ -28,14 +34,14 @@ struct StoredResponse {
 
   /// The response that was written down in this form or the one before; nil where it is neither.
   init?(_ bytes: [UInt8]) {
-    guard let form = bytes.first, [Self.form, Self.ownedForm, Self.keylessForm].contains(form) else {
+    guard let form = bytes.first, Self.forms.contains(form) else {
       self.init(json: bytes)
       return
     }
     var rest = bytes.dropFirst()
     var request: IdempotentRequest?
     if form != Self.keylessForm {
-      guard let found = Self.request(&rest, isOwned: form == Self.ownedForm) else { return nil }
+      guard let found = Self.request(&rest, form) else { return nil }
       request = found
     }
     guard let status = Self.number(&rest), (100...599).contains(status), let count = Self.number(&rest) else {
@@ -53,31 +59,41 @@ struct StoredResponse {
       response: Response(status: HTTPResponse.Status(code: status), fields: head, body: Array(rest)))
   }
 
-  private static func request(_ rest: inout ArraySlice<UInt8>, isOwned: Bool) -> IdempotentRequest? {
+  private static func request(_ rest: inout ArraySlice<UInt8>, _ form: UInt8) -> IdempotentRequest? {
     var owner: IdentityMark?
-    if isOwned {
+    if form == ownedForm || form == viewedForm {
       guard let mark = IdentityMark(bytes: rest.prefix(IdentityMark.byteCount)) else { return nil }
       owner = mark
       rest = rest.dropFirst(IdentityMark.byteCount)
+    }
+    var viewer: ViewerMark?
+    if form == viewedForm || form == strangersForm {
+      guard let mark = ViewerMark(bytes: rest.prefix(ViewerMark.byteCount)) else { return nil }
+      viewer = mark
+      rest = rest.dropFirst(ViewerMark.byteCount)
     }
     guard let key = text(&rest), let key = try? IdempotencyKey(key, of: owner),
       rest.count >= RequestFingerprint.byteCount,
       let fingerprint = RequestFingerprint(bytes: rest.prefix(RequestFingerprint.byteCount))
     else { return nil }
     rest = rest.dropFirst(RequestFingerprint.byteCount)
-    return IdempotentRequest(key: key, fingerprint: fingerprint)
+    return IdempotentRequest(key: key, fingerprint: fingerprint, viewer: viewer)
   }
 
   /// The response as it is kept.
   var bytes: [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(512 + response.body.count)
-    if let owner = request?.key.owner {
-      bytes.append(Self.ownedForm)
-      owner.append(to: &bytes)
+    let (owner, viewer) = (request?.key.owner, request?.viewer)
+    if request == nil {
+      bytes.append(Self.keylessForm)
+    } else if viewer == nil {
+      bytes.append(owner == nil ? Self.form : Self.ownedForm)
     } else {
-      bytes.append(request == nil ? Self.keylessForm : Self.form)
+      bytes.append(owner == nil ? Self.strangersForm : Self.viewedForm)
     }
+    owner?.append(to: &bytes)
+    viewer?.append(to: &bytes)
     if let request {
       Self.append(request.key.text, to: &bytes)
       request.fingerprint.append(to: &bytes)

@@ -46,6 +46,81 @@ import Testing
     }
   }
 
+  @Test("A retry with fewer roles, or after the object was hidden, is told that it was done, and not what was written")
+  func hiddenReplays() throws {
+    let folder = try ScratchDirectory()
+    func open(_ objects: [(String, String)]) throws -> GuardedServer {
+      try GuardedServer(
+        journal: try SQLiteJournal(directory: folder.path + "/store", durability: .synced) {
+          JournalIdentity(epoch: "replays", schema: "")
+        }, schema: Bank.schema, objects: objects)
+    }
+    let writes: [(target: String, body: String)] = [
+      ("/v1/objects/Account", #"{"balance":5,"note":"secret"}"#),
+      ("/v1/transactions", #"{"operations":[{"op":"create","entity":"Account","value":{"note":"x"}}]}"#),
+      ("/v1/objects/Customer/9/accounts", #""Account/2""#),
+    ]
+    func send(_ bank: GuardedServer, _ roles: [String], _ index: Int) throws -> WireResponse {
+      let headers = bank.bearer("tim", roles: roles).merging(["Idempotency-Key": "k\(index)"]) { $1 }
+      return try bank.client.send("POST", writes[index].target, headers, body: writes[index].body)
+    }
+    var first: [WireResponse] = []
+    func check(_ bank: GuardedServer) throws {
+      for (index, answer) in first.enumerated() {
+        #expect(answer.isSuccess && !answer.body.isEmpty, "\(answer.text)")
+        let again = try send(bank, ["teller"], index)
+        #expect(again.status == answer.status && again.body == answer.body && again["ETag"] == answer["ETag"])
+        let fewer = try send(bank, [], index)
+        #expect(fewer.status == (answer.status == 200 ? 204 : answer.status) && fewer.body.isEmpty)
+        #expect(fewer["ETag"] == nil && fewer["Content-Type"] == nil)
+        #expect(fewer["Location"] == answer["Location"] && fewer["Idempotency-Replayed"] == "true")
+        #expect(fewer["Keyway-Cursor"] == answer["Keyway-Cursor"])
+      }
+    }
+    do {
+      let bank = try open(Bank.objects + [("Customer/9", #"{"user":"tim"}"#)])
+      for index in writes.indices { first.append(try send(bank, ["teller"], index)) }
+      try check(bank)
+    }
+    try check(try open([]))
+  }
+
+  @Test("A retry by the same identity has no content once the object may not be read any more")
+  func hiddenObject() throws {
+    let bank = try GuardedServer(
+      schema: """
+        access: { read: open == true, create: identity != null, update: identity != null }
+        entities:
+          Memo:
+            keys:
+              open: { type: boolean, default: true }
+              text: { type: string }
+              words: { toMany: string }
+        """, objects: [("Memo/1", "{}")])
+    func post(_ target: String, _ key: String, _ body: String) throws -> WireResponse {
+      try bank.client.send("POST", target, bank.ann.merging(["Idempotency-Key": key]) { $1 }, body: body)
+    }
+    func memo() throws -> WireResponse { try post("/v1/objects/Memo", "memo", #"{"text":"secret"}"#) }
+    func word() throws -> WireResponse { try post("/v1/objects/Memo/1/words", "word", #""secret""#) }
+    func transaction() throws -> WireResponse {
+      try post(
+        "/v1/transactions", "all", #"{"operations":[{"op":"set","object":"Memo/1","keyPath":"text","value":"a"}]}"#)
+    }
+    let made = try memo()
+    let answers = [made, try word(), try transaction()]
+    #expect(answers.map(\.status) == [201, 200, 200])
+    #expect(try [memo(), word(), transaction()].map(\.body) == answers.map(\.body))
+    let reference = try #require(made.json["@ref"].text)
+    for object in ["Memo/1", reference] {
+      try bank.client.must("PUT", "/v1/objects/\(object)/open", bank.admin, body: "false")
+    }
+    let again = try [memo(), word(), transaction()]
+    #expect(again.map(\.status) == [201, 204, 204] && again.allSatisfy { $0.body.isEmpty && $0["ETag"] == nil })
+    // What is gone was told before.
+    for object in ["Memo/1", reference] { try bank.client.must("DELETE", "/v1/objects/\(object)", bank.admin) }
+    #expect(try [memo(), word(), transaction()].map(\.body) == answers.map(\.body))
+  }
+
   @Test("A page is for the identity that began the fetch, as long as it may read the same")
   func pages() throws {
     let bank = try GuardedServer.bank()

@@ -1,17 +1,19 @@
 import Glibc
 import HTTPTypes
-import KeywayAPI
 import Seeding
 import Testing
 
 @testable import HTTPServer
+@testable import KeywayAPI
 
 @Suite("The memory of idempotency keys")
 struct IdempotencyMemoryTests {
   private static func key(_ text: String) throws -> IdempotencyKey { try IdempotencyKey(text) }
 
-  private static func request(_ text: String) -> RequestFingerprint {
-    RequestFingerprint(head: "POST /\n\n", body: Array(text.utf8))
+  /// A request of a body, under a key.
+  private static func request(_ key: String, _ text: String) throws -> IdempotentRequest {
+    IdempotentRequest(
+      key: try Self.key(key), fingerprint: RequestFingerprint(head: "POST /\n\n", body: Array(text.utf8)))
   }
 
   private static func answer(_ text: String) -> Response { Response(status: .ok, body: Array(text.utf8)) }
@@ -42,7 +44,7 @@ struct IdempotencyMemoryTests {
   ) throws -> String {
     word(
       memory.begin(
-        try key(name), request(body), from: clients[client], bodyBytes: bytes ?? body.utf8.count, at: now))
+        try request(name, body), from: clients[client], bodyBytes: bytes ?? body.utf8.count, at: now))
   }
 
   private static func word(_ finding: IdempotencyMemory.Finding) -> String {
@@ -78,7 +80,7 @@ struct IdempotencyMemoryTests {
   func precedent() throws {
     var memory = Self.memory(seconds: 10)
     #expect(try Self.begin(&memory, "a", "x") == "first")
-    memory.restore(Self.answer("elsewhere"), for: try Self.key("a"), Self.request("x"), age: 0, at: 0)
+    memory.restore(Self.answer("elsewhere"), for: try Self.request("a", "x"), age: 0, at: 0)
     #expect(try Self.begin(&memory, "a", "x") == "under way")
     memory.abandon(try Self.key("a"), at: 5)
     memory.checkInvariants()
@@ -164,7 +166,7 @@ struct IdempotencyMemoryTests {
     var memory = Self.memory(keys: 3, clientPercent: 67)
     for number in 0..<4 {
       memory.restore(
-        Self.answer("\(number)"), for: try Self.key("r\(number)"), Self.request("x"), age: UInt64(40 - number), at: 0)
+        Self.answer("\(number)"), for: try Self.request("r\(number)", "x"), age: UInt64(40 - number), at: 0)
     }
     memory.checkInvariants()
     #expect(memory.keyCount == 3)

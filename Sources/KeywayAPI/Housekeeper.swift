@@ -47,7 +47,7 @@ final class Housekeeper: Sendable {
     node.sweep()
     access.reloadKeys()
     access.revocations.refresh()
-    access.sessions.sweep(now: access.present)
+    access.sessions.sweep(now: Int64(access.present * 1_000))
     streams.sweepCutStreams()
     node.endLeases(store, streams)
     streams.expire(streams.owners.takeInvalid(access.validity))

@@ -158,7 +158,7 @@ package final class KeywayServer: Sendable {
       rates: rates, node: node)
     (self.access, self.rates, self.files, self.node) = (access, rates, files, node)
     accessLog = log.map { AccessLogger(configuration.accessLog, output: $0) }
-    Self.connect(node, plan, store, access.revocations, conditions, api)
+    Self.connect(node, plan, store, access, conditions, api)
     // The journal is not asked again: others that write to it may have begun it meanwhile.
     if case .serving = store.condition {
       _ = try Self.recover(store, api, schemaText)
@@ -180,18 +180,19 @@ package final class KeywayServer: Sendable {
     node.begin(store)
   }
 
-  /// Has the nodes that follow this one told of revocations at once, snapshots keep the responses that are remembered,
-  /// and this one follow another where that is planned.
+  /// Has the nodes that follow this one told of revocations at once, snapshots keep the responses and the ended
+  /// sessions that are remembered, and this one follow another where that is planned.
   private static func connect(
-    _ node: Node, _ plan: Following.Plan?, _ store: Store, _ revocations: Revocations, _ conditions: ConditionLog,
+    _ node: Node, _ plan: Following.Plan?, _ store: Store, _ access: AccessControl, _ conditions: ConditionLog,
     _ api: RequestRouter
   ) {
-    revocations.onChange { [node] in node.pollers.endAll() }
-    store.keepAttachments { [idempotency = api.idempotency, epoch = store.epoch] revision in
+    access.revocations.onChange { [node] in node.pollers.endAll() }
+    store.keepAttachments { [idempotency = api.idempotency, sessions = access.sessions, epoch = store.epoch] revision in
       idempotency.kept(upTo: Cursor(epoch: epoch, revision: revision), at: Identifiers.epochMilliseconds)
+        + sessions.kept(upTo: revision)
     }
     guard let plan else { return }
-    node.follow(plan, store, revocations, conditions) { [api] attachments in
+    node.follow(plan, store, access.revocations, conditions) { [api] attachments in
       api.restore(attachments, at: Identifiers.epochMilliseconds)
     }
   }

@@ -80,7 +80,7 @@ final class RequestRouter: RequestHandler, Sendable {
           store: store, streams: streams.registry, hub: hub, idempotency: idempotency, ledger: ledger,
           registry: registry),
         idempotency: IdempotentHandlers(store: idempotency, registry: registry, objects: store),
-        sessions: SessionHandlers(access: access, random: random),
+        sessions: SessionHandlers(access: access, store: store, node: node, readiness: readiness, random: random),
         revocations: RevocationHandlers(revocations: access.revocations, readings: readings),
         files: files,
         nodes: NodeHandlers(
@@ -109,10 +109,12 @@ final class RequestRouter: RequestHandler, Sendable {
   /// Ends what is still being worked out. Called once nobody waits for it any more.
   func stop() { readings.stop() }
 
-  /// Remembers the responses that were kept with commits; `now` is in milliseconds since 1970.
+  /// Remembers the responses that were kept with commits, and the sessions that have ended by them; `now` is in
+  /// milliseconds since 1970.
   func restore(_ attachments: [StoredAttachment], at now: Int64) {
     idempotency.restore(attachments, at: now)
     node.writes.restore(attachments)
+    access.sessions.restore(attachments, at: now)
   }
 
   /// From now on writes are taken that other nodes pass on: what the store has recovered was restored.

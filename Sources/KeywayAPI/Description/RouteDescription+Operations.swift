@@ -49,7 +49,8 @@ extension RouteDescription {
         answers: [.nothing("The cookie is set.", headers: [.cookie])], problems: [.unauthenticated]),
       .delete: OperationDescription(
         name: "endSession", summary: "End the session of the cookie",
-        answers: [.nothing("It is ended.", headers: [.cookie])], problems: [.unauthenticated, .storeUnavailable]),
+        answers: [.nothing("It is ended.", headers: [.cookie])],
+        problems: [.unauthenticated, .storeUnavailable, .overloaded, .leaderUnreachable, .behind]),
     ])
 
   private static let revocationForm = SchemaForm.object(["sub": .text, "before": .text])

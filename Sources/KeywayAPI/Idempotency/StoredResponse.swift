@@ -25,6 +25,7 @@ struct StoredResponse {
   private static let viewedForm: UInt8 = 5
   /// What one begins with whose key belongs to no identity, and which was made for a viewer.
   private static let strangersForm: UInt8 = 6
+  // 7 is the form of `EndedSession`.
   private static let forms = [form, ownedForm, keylessForm, viewedForm, strangersForm]
 
   init(request: IdempotentRequest?, response: Response) {

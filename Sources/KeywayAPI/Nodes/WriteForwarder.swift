@@ -36,9 +36,11 @@ final class WriteForwarder: Sendable {
   /// How many writes wait for a connection or the other node's answer.
   var waitingCount: Int { pool.waitingCount + pool.runningCount + batcher.count }
 
-  /// Passes a request on, which may be one that changes the revocations. Throws `leader-unreachable` and `overloaded`,
-  /// without having sent anything.
-  func forward(_ request: borrowing Request, _ route: Route) throws(Problem) -> HandlerResponse {
+  /// Passes a request on, which may be one that changes the revocations or ends a session, with further fields. Throws
+  /// `leader-unreachable` and `overloaded`, without having sent anything.
+  func forward(
+    _ request: borrowing Request, _ route: Route, adding fields: [(name: String, value: String)] = []
+  ) throws(Problem) -> HandlerResponse {
     guard following.silenceMilliseconds < staleMilliseconds else {
       throw Problem(
         .leaderUnreachable,
@@ -46,12 +48,13 @@ final class WriteForwarder: Sendable {
     }
     let sender = request.client
     guard answers.hasRoom(for: sender) else { throw Self.overload }
-    let forwarded = NodeRequest(passing: request, fields: NodeRequest.writeFields)
+    var forwarded = NodeRequest(passing: request, fields: NodeRequest.writeFields)
+    forwarded.fields += fields
     // A follower of this one has named it already.
     let write = try PassedWrite(of: request) ?? PassedWrite(since: store.cursor(store.revision))
     let goesWithOthers = OutgoingWrite.goesWithOthers(forwarded, of: request, route, store)
     let isRevocation = route.position(of: .sub) != nil
-    return .deferred { [self] completion in
+    return .deferred { [self, forwarded] completion in
       let outgoing = OutgoingWrite(request: forwarded, write: write) {
         guard completion.isAbandoned else { return true }
         completion.respond(Self.overload.response)

@@ -1,7 +1,12 @@
 import Foundation
+import HTTPServer
+import Journal
+import JournalTesting
 import KeyValueModel
 import KeywayAPI
+import Locking
 import LoopbackKit
+import ModelStore
 import Testing
 
 /// Sessions, and pages of other origins.
@@ -72,6 +77,72 @@ import Testing
     let soon = Int64(Date().timeIntervalSince1970) + 5
     let later = guarded.token("root", roles: ["keyway-admin"], ["iat": .integer(soon)])
     #expect(try status(try begin(["Authorization": "Bearer \(later)"])) == 200)
+  }
+
+  @Test("An ended session stays ended after a restart, also where the records of its end are gone", arguments: [1, 5])
+  func restart(_ ends: Int) throws {
+    let folder = try ScratchDirectory()
+    var path = ""
+    func open() throws -> TestServer {
+      try TestServer(
+        objects: [],
+        journal: SQLiteJournal(directory: folder.file("store"), durability: .synced) {
+          JournalIdentity(epoch: "sessions", schema: Fixture.schema)
+        }
+      ) {
+        $0.access.keys = path
+        // Two are remembered by their names.
+        $0.access.endedSessions = 2_000
+        ($0.store.historyRevisions, $0.store.snapshotRevisions) = (5, 20)
+      }
+    }
+    let keys = try GuardedServer()
+    path = keys.path
+    let admin = keys.admin
+    var sessions: [String] = []
+    var other = ""
+    func check(_ server: TestServer) throws {
+      func status(_ session: String) throws -> Int {
+        try server.client.send("GET", "/v1/objects/Note", ["Cookie": session]).status
+      }
+      #expect(try sessions.map(status) == sessions.map { _ in 401 })
+      #expect(try status(other) == 200)
+    }
+    do {
+      let server = try open()
+      other = try cookie(try server.client.send("POST", "/v1/session", keys.bearer("else", roles: ["keyway-admin"])))
+      for _ in 0..<ends { sessions.append(try cookie(try server.client.send("POST", "/v1/session", admin))) }
+      let before = server.server.store.revision
+      let ended = try server.client.send("DELETE", "/v1/session", ["Cookie": sessions[0]])
+      #expect(ended.status == 204 && ended["Keyway-Cursor"] == "sessions-\(before + 1)")
+      for session in sessions[1...] { try server.client.send("DELETE", "/v1/session", ["Cookie": session]) }
+      try check(server)
+    }
+    for _ in 0..<2 {
+      let server = try open()
+      try check(server)
+      let journal = server.server.store.journal
+      let last = journal.bounds.last
+      let deadline = Deadline()
+      while journal.bounds.base < last, !deadline.hasPassed {
+        try server.client.must("PUT", "/v1/objects/Note/1", admin, body: "{}")
+      }
+      #expect(journal.bounds.base >= last)
+      try check(server)
+    }
+    try check(try open())
+  }
+
+  @Test("Where the store takes no commit, a session has ended here, and the answer says that it may be good elsewhere")
+  func withoutCommit() throws {
+    let journal = FaultyJournal(MemoryJournal(identity: JournalIdentity(epoch: "faulty", schema: "")))
+    let guarded = try GuardedServer(journal: journal)
+    let session = try cookie(try guarded.client.send("POST", "/v1/session", guarded.admin))
+    journal.faults.withLock { $0.append = .refused("the disk is full") }
+    let ended = try guarded.client.send("DELETE", "/v1/session", ["Cookie": session])
+    #expect(ended.status == 503 && ended.problem == "store-unavailable")
+    #expect(ended["Set-Cookie"]?.contains("Max-Age=0") == true)
+    #expect(try guarded.client.send("GET", "/v1/objects/Account/1", ["Cookie": session]).status == 401)
   }
 
   @Test("The cookie is for secure connections where the server goes by a name of the network")

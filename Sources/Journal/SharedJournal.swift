@@ -33,6 +33,19 @@ package protocol SharedJournal: TransactionJournal {
   /// What `records` gives, where it is among the newest records and nothing has to be waited for; nil otherwise.
   func recentRecords(after revision: UInt64, limit: Int, bytes: Int) -> [JournalRecord]?
 
+  /// The newest record that this node has appended, read or been handed, with its digest; where there is none, the
+  /// place that the journal begins with here.
+  var newest: (revision: UInt64, digest: JournalDigest) { get }
+
+  /// What another node of the same epoch lacks that has come as far as a revision with this digest: the newest records
+  /// after it, with no more than `bytes` in their bodies. Nil where there are none, or not so old ones, where this node
+  /// has another digest there, or the journal is over.
+  func handed(after revision: UInt64, _ digest: JournalDigest, bytes: Int) -> HandedRecords?
+
+  /// Takes over records that another node has handed to this one, as if they were read; those who wait for others are
+  /// not woken. False where they are of no use: they do not follow on what this node has, or it has all of them.
+  func take(_ handed: HandedRecords) -> Bool
+
   /// Whether there is no journal where it is kept. Throws `refused` where that cannot be found out.
   func isMissing() throws(JournalError) -> Bool
 

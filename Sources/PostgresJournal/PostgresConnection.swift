@@ -131,8 +131,8 @@ final class PostgresConnection: @unchecked Sendable {
 
   /// What a wait ended with.
   enum Arrival {
-    /// Another connection has notified.
-    case notification
+    /// Other connections have notified: of the newest record that they name, or of something else.
+    case notification(UInt64?)
     /// What was to wake can be read, or the time is over.
     case nothing
     /// The connection is lost.
@@ -147,21 +147,27 @@ final class PostgresConnection: @unchecked Sendable {
       pollfd(fd: wake, events: Int16(POLLIN), revents: 0),
     ]
     // What came with the answer to a statement is there already.
-    if takeNotifications() { return .notification }
+    if let news = takeNotifications() { return news }
     poll(&polled, 2, patience.pollMilliseconds)
     if polled[0].revents != 0, PQconsumeInput(handle) == 0 { return .lost }
-    if takeNotifications() { return .notification }
-    return PQstatus(handle) == CONNECTION_OK ? .nothing : .lost
+    return takeNotifications() ?? (PQstatus(handle) == CONNECTION_OK ? .nothing : .lost)
   }
 
-  /// Whether another connection has notified.
-  private func takeNotifications() -> Bool {
-    var isNotified = false
+  /// What other connections have notified of; nil where none has.
+  private func takeNotifications() -> Arrival? {
+    var (newest, isNotified, isUnnamed): (UInt64, Bool, Bool) = (0, false, false)
     while let notification = PQnotifies(handle) {
-      if notification.pointee.be_pid != PQbackendPID(handle) { isNotified = true }
+      if notification.pointee.be_pid != PQbackendPID(handle) {
+        isNotified = true
+        if let payload = notification.pointee.extra, let revision = UInt64(String(cString: payload)) {
+          newest = max(newest, revision)
+        } else {
+          isUnnamed = true
+        }
+      }
       PQfreemem(notification)
     }
-    return isNotified
+    return isNotified ? .notification(isUnnamed ? nil : newest) : nil
   }
 
   // MARK: libpq

@@ -44,6 +44,16 @@ struct PostgresHead: Equatable, Sendable {
     revoked = try result.bits(row, 8)
   }
 
+  private static let statement = PostgresStatement(
+    name: "keyway_head", text: "SELECT \(PostgresLayout.headColumns) FROM keyway.head h")
+
+  /// The head that a database has.
+  static func read(_ connection: PostgresConnection, within patience: Duration) throws(PostgresError) -> PostgresHead {
+    let result = try connection.execute(statement, [], within: patience)
+    guard result.count == 1 else { throw .unexpected("the head is missing") }
+    return try PostgresHead(result)
+  }
+
   /// The digest by which the text of a schema is known.
   static func digest(ofSchema text: String) -> UInt64 { JournalDigest.start.linked(to: Array(text.utf8)).value }
 }

@@ -2,27 +2,11 @@ package import Journal
 import Locking
 
 extension PostgresJournal {
-  /// The head, and the records after a revision with the digest that they follow on, in one look: at least one row, in
-  /// which `revision` is null where there is none. No more records than `$2`, nor once those before have `$3` bytes.
-  private static let recordsStatement = PostgresStatement(
-    name: "keyway_records",
-    text: """
-      SELECT \(PostgresLayout.headColumns),
-        COALESCE((SELECT digest FROM keyway.records WHERE revision = $1), h.base_digest),
-        r.revision, r.milliseconds, r.digest, r.body
-      FROM keyway.head h LEFT JOIN (
-        SELECT revision, milliseconds, digest, body,
-          SUM(octet_length(body)) OVER (ORDER BY revision) - octet_length(body) AS bytes_before
-        FROM (SELECT * FROM keyway.records WHERE revision > $1 ORDER BY revision LIMIT $2) AS found
-      ) AS r ON r.bytes_before < $3
-      ORDER BY r.revision
-      """)
-  private static let headStatement = PostgresStatement(
-    name: "keyway_head", text: "SELECT \(PostgresLayout.headColumns) FROM keyway.head h")
-
   /// The most records, and bytes, that are asked for at a time.
   private static let chunkRecords = 4_096
   private static let chunkBytes = 8 << 20
+  /// The most bytes that are asked for when others have told of records; who reads on asks for the rest.
+  private static let toldBytes = 1 << 20
 
   /// See `TransactionJournal.records(after:limit:bytes:waiting:)`. What is among the newest costs nothing; the rest is
   /// asked of the database, and throws `refused` where it does not answer.
@@ -55,40 +39,32 @@ extension PostgresJournal {
     return found
   }
 
-  /// Reads some records, and looks whether they are what was written, and follow on what was read before.
+  /// Reads some records.
   private func read(after revision: UInt64, limit: Int, bytes: Int) throws(JournalError) -> [JournalRecord] {
     let known = state.withLock { $0.known }
-    let (head, digest, entries) = try reading { connection throws(PostgresError) in
-      let result = try connection.execute(
-        Self.recordsStatement,
-        [.bits(revision), .integer(Int64(max(1, limit))), .integer(Int64(max(1, bytes)))], within: options.patience)
-      guard result.count > 0 else { throw .unexpected("the head is missing") }
-      return (
-        try PostgresHead(result), JournalDigest(value: try result.bits(0, PostgresLayout.headColumnCount)),
-        try Self.entries(result)
-      )
+    let found = try reading { connection throws(PostgresError) in
+      try FoundRecords(after: revision, limit: limit, bytes: bytes, connection, within: options.patience)
     }
-    try note(head, asked: known)
+    try keep(found, after: revision, asked: known)
+    return found.entries.map(\.record)
+  }
+
+  /// Looks whether records follow on what was read before, and keeps them.
+  private func keep(
+    _ found: FoundRecords, after revision: UInt64, asked known: (revision: UInt64, digest: JournalDigest)
+  ) throws(JournalError) {
+    let head = found.head
+    try check(head, asked: known)
+    // Those whom it wakes find the records here.
+    defer { keep(head) }
     guard revision >= head.base else { throw .compacted(base: head.base) }
-    try requireSame(digest, at: revision, head)
-    var link = digest
-    var next = revision
-    for (record, digest) in entries {
-      next += 1
-      link = link.linked(to: record)
-      guard record.revision == next, link == digest else {
-        throw .damaged(place: "the database, revision \(next)", reason: "it is not what was written")
-      }
-    }
-    guard !entries.isEmpty || head.last <= revision else {
-      throw .damaged(place: "the database, revision \(revision + 1)", reason: "it is missing")
-    }
+    try requireSame(found.digest, at: revision, head)
+    let last = try found.check(after: revision)
     state.withLock { state in
-      if next > state.known.revision { state.known = (next, link) }
+      if last.revision > state.known.revision { state.known = last }
       // What was read to start from an old snapshot is of no use later.
-      if next + UInt64(Self.chunkRecords) > head.last { state.tail.append(entries) }
+      if last.revision + UInt64(Self.chunkRecords) > head.last { state.tail.append(found.entries) }
     }
-    return entries.map(\.record)
   }
 
   /// See `SharedJournal.recentRecords(after:limit:bytes:)`.
@@ -98,28 +74,9 @@ extension PostgresJournal {
     }
   }
 
-  private static func entries(
-    _ result: PostgresResult
-  ) throws(PostgresError) -> [(record: JournalRecord, digest: JournalDigest)] {
-    let first = PostgresLayout.headColumnCount + 1
-    var entries: [(record: JournalRecord, digest: JournalDigest)] = []
-    for row in 0..<result.count where !result.isNull(row, first) {
-      let record = JournalRecord(
-        revision: try result.bits(row, first), milliseconds: try result.integer(row, first + 1),
-        body: result.bytes(row, first + 3))
-      entries.append((record, JournalDigest(value: try result.bits(row, first + 2))))
-    }
-    return entries
-  }
-
   /// See `TransactionJournal.digest(at:)`.
   package func digest(at revision: UInt64) throws(JournalError) -> JournalDigest? {
-    let kept = state.withLock { state -> JournalDigest? in
-      if revision == state.known.revision { return state.known.digest }
-      if revision == state.head.base { return state.head.baseDigest }
-      return state.tail.digest(at: revision)
-    }
-    if let kept { return kept }
+    if let kept = state.withLock({ $0.digest(at: revision) }) { return kept }
     return try reading { connection throws(PostgresError) in
       let result = try connection.execute(
         """
@@ -145,25 +102,29 @@ extension PostgresJournal {
   @discardableResult
   func readHead() throws(JournalError) -> PostgresHead {
     let known = state.withLock { $0.known }
-    let head = try reading { connection throws(PostgresError) in try Self.head(connection, options.patience) }
+    let head = try reading { connection throws(PostgresError) in
+      try PostgresHead.read(connection, within: options.patience)
+    }
     try note(head, asked: known)
     return head
   }
 
-  private static func head(
-    _ connection: PostgresConnection, _ patience: Duration
-  ) throws(PostgresError) -> PostgresHead {
-    let result = try connection.execute(headStatement, [], within: patience)
-    guard result.count == 1 else { throw .unexpected("the head is missing") }
-    return try PostgresHead(result)
-  }
-
-  /// For the watch: asks for the head. False where the journal is closed or over.
-  func look(_ connection: PostgresConnection) throws(PostgresError) -> Bool {
+  /// For the watch: asks for the head, and where others have told of records for those as well, by the same statement.
+  /// False where the journal is closed or over.
+  func look(_ connection: PostgresConnection, readingOn isTold: Bool) throws(PostgresError) -> Bool {
     guard (try? requireUse()) != nil else { return false }
     let known = state.withLock { $0.known }
-    let head = try Self.head(connection, options.patience)
-    guard (try? note(head, asked: known)) != nil else { return false }
+    if isTold {
+      let found = try FoundRecords(
+        after: known.revision, limit: Self.chunkRecords, bytes: Self.toldBytes, connection, within: options.patience)
+      // Who reads on finds what is wrong with them once more, and says so.
+      try? keep(found, after: known.revision, asked: known)
+      if let last = found.entries.last?.record.revision { othersArrivals.announce(last) }
+    } else {
+      let head = try PostgresHead.read(connection, within: options.patience)
+      try? note(head, asked: known)
+    }
+    guard (try? requireUse()) != nil else { return false }
     try register.note(connection)
     return true
   }
@@ -171,6 +132,13 @@ extension PostgresJournal {
   /// Takes note of a head that was asked for when this node knew the record `known`. Throws `damaged` where it is not
   /// that of this journal any more.
   private func note(
+    _ head: PostgresHead, asked known: (revision: UInt64, digest: JournalDigest)
+  ) throws(JournalError) {
+    try check(head, asked: known)
+    keep(head)
+  }
+
+  private func check(
     _ head: PostgresHead, asked known: (revision: UInt64, digest: JournalDigest)
   ) throws(JournalError) {
     let (present, isRebasing) = state.withLock { ($0.head, $0.isRebasing) }
@@ -183,22 +151,12 @@ extension PostgresJournal {
     if head.last < known.revision || (head.last == known.revision && head.digest != known.digest) {
       throw lose(head, known.revision)
     }
-    let last = state.withLock { state in
-      state.heard = .now
-      let (base, revoked) = (max(head.base, state.head.base), max(head.revoked, state.head.revoked))
-      // Several threads ask, and one answer may overtake another.
-      if head.last >= state.head.last {
-        if head.base < base {
-          (state.head.last, state.head.digest, state.head.pen) = (head.last, head.digest, head.pen)
-        } else {
-          state.head = head
-        }
-      }
-      state.head.revoked = revoked
-      return state.head.last
-    }
-    arrivals.announce(last)
-    if last > state.withLock({ $0.known.revision }) { othersArrivals.announce(last) }
+  }
+
+  private func keep(_ head: PostgresHead) {
+    guard let newest = state.withLock({ $0.keep(head) }) else { return }
+    arrivals.announce(newest.last)
+    if newest.isOthers { othersArrivals.announce(newest.last) }
   }
 
   /// See `SharedJournal.waitForOthers(beyond:for:)`.

@@ -9,25 +9,6 @@ import Locking
 /// `state` is all that changes, under its lock, which is held for a look and never while the database is waited for. No
 /// other lock is taken inside it.
 package final class PostgresJournal: SharedJournal {
-  struct State {
-    /// The newest head that was seen.
-    var head: PostgresHead
-    /// The text of the schema that `head` names.
-    var schemaText: String
-    /// The furthest record that was read here, or appended: what the database must never be without.
-    var known: (revision: UInt64, digest: JournalDigest)
-    var tail: RecordTail
-    /// The last append whose outcome is not known.
-    var doubt: AppendDoubt?
-    /// When the database was last heard.
-    var heard = ContinuousClock.now
-    /// Whether this node is about to begin the journal anew, so that another head is what it makes itself.
-    var isRebasing = false
-    /// Why this journal is over.
-    var end: JournalEnd?
-    var isClosed = false
-  }
-
   /// How a journal is used.
   package struct Options: Sendable {
     /// The address at which other nodes reach this one; it stands in the head when this one has appended.
@@ -44,7 +25,7 @@ package final class PostgresJournal: SharedJournal {
   let pool: PostgresPool
   let options: Options
   let register: NodeRegister
-  let state: Locked<State>
+  let state: Locked<PostgresState>
   let arrivals = ArrivalSignal()
   /// The same for what this node has neither appended nor read.
   let othersArrivals = ArrivalSignal()
@@ -94,11 +75,16 @@ package final class PostgresJournal: SharedJournal {
     (self.options, self.pool) = (options, pool)
     register = NodeRegister(url: options.node, patience: options.patience)
     state = Locked(
-      State(
+      PostgresState(
         head: head, schemaText: schemaText, known: (head.last, head.digest),
         tail: RecordTail(byteLimit: Self.tailBytes)))
     watch = try HeadWatch(pool.address, patience: options.patience)
-    watch.start { [weak self] connection throws(PostgresError) in try self?.look(connection) ?? false }
+    watch.start(
+      HeadWatch.Owner { [weak self] connection, isTold throws(PostgresError) in
+        try self?.look(connection, readingOn: isTold) ?? false
+      } known: { [weak self] in
+        self?.state.withLock { ($0.known.revision, $0.isHandedRecords) } ?? (0, false)
+      })
   }
 
   deinit {
@@ -236,9 +222,9 @@ package final class PostgresJournal: SharedJournal {
   /// Tells those who wait here, and the other nodes, of a record.
   func announce(_ revision: UInt64) {
     arrivals.announce(revision)
-    watch.notify()
+    watch.notify(.record(revision))
   }
 
   /// Tells the other nodes that there is something new that is no record.
-  func announceChange() { watch.notify() }
+  func announceChange() { watch.notify(.change) }
 }

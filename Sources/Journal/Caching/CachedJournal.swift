@@ -144,6 +144,14 @@ package final class CachedJournal: SharedJournal {
   package func recentRecords(after revision: UInt64, limit: Int, bytes: Int) -> [JournalRecord]? {
     origin.recentRecords(after: revision, limit: limit, bytes: bytes)
   }
+  /// The newest record that this node has, with its digest.
+  package var newest: (revision: UInt64, digest: JournalDigest) { origin.newest }
+  /// See `SharedJournal.handed(after:_:bytes:)`.
+  package func handed(after revision: UInt64, _ digest: JournalDigest, bytes: Int) -> HandedRecords? {
+    origin.handed(after: revision, digest, bytes: bytes)
+  }
+  /// See `SharedJournal.take(_:)`.
+  package func take(_ handed: HandedRecords) -> Bool { origin.take(handed) }
   /// See `SharedJournal.isMissing()`.
   package func isMissing() throws(JournalError) -> Bool { try origin.isMissing() }
   /// See `SharedJournal.end(_:)`.

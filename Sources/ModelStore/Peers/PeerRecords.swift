@@ -41,18 +41,42 @@ struct PeerRecords {
     // What this node has appended itself is published by then.
     store.writer.sync {}
     guard shared.bounds.last > store.revision else { return }
+    try onWriter { writing throws(JournalError) in try catchUp(&writing) }
+  }
+
+  /// Takes over what another node has handed to the journal, and asks for nothing beyond.
+  func takeOver(from shared: any SharedJournal) throws(JournalError) {
+    try onWriter { writing throws(JournalError) in
+      try catchUp(&writing) { revision in
+        shared.recentRecords(after: revision, limit: Self.chunkRecords, bytes: Self.chunkBytes) ?? []
+      }
+    }
+  }
+
+  private func onWriter(
+    _ body: (inout Store.Writing) throws(JournalError) -> Void
+  ) throws(JournalError) {
     let outcome = store.writer.sync { () -> Result<Void, JournalError> in
-      store.writing.withLock { writing in Result { () throws(JournalError) in try catchUp(&writing) } }
+      store.writing.withLock { writing in Result { () throws(JournalError) in try body(&writing) } }
     }
     try outcome.get()
   }
 
   /// On the writer: takes over what the journal has beyond what is published.
   func catchUp(_ writing: inout Store.Writing) throws(JournalError) {
+    try catchUp(&writing) { revision throws(JournalError) in
+      try store.journal.records(
+        after: revision, limit: Self.chunkRecords, bytes: Self.chunkBytes, waiting: .zero)
+    }
+  }
+
+  /// The same with what `read` gives, until that is nothing.
+  private func catchUp(
+    _ writing: inout Store.Writing, _ read: (Revision) throws(JournalError) -> [JournalRecord]
+  ) throws(JournalError) {
     let restore = store.restoring.withLock { $0 }
     while true {
-      let records = try store.journal.records(
-        after: writing.model.revision, limit: Self.chunkRecords, bytes: Self.chunkBytes, waiting: .zero)
+      let records = try read(writing.model.revision)
       guard !records.isEmpty else { return }
       do throws(StoreError) {
         var entries: [(JournalRecord, Transaction)] = []

@@ -1,4 +1,4 @@
-import Journal
+package import Journal
 import KeyValueModel
 import Locking
 import Synchronization
@@ -12,6 +12,14 @@ extension Store {
     guard let shared else { return }
     restoring.withLock { $0 = KeptAction(restore) }
     PeerRecords.follow(shared, self)
+  }
+
+  /// Takes over records that another node hands to this one, so that they are published when this returns. Where they
+  /// do not follow on what this node has, they come by the journal, as always.
+  package func take(_ handed: HandedRecords) {
+    guard let shared, shared.take(handed) else { return }
+    // What goes wrong here goes wrong again where the journal is followed, and is told there.
+    try? PeerRecords(store: self).takeOver(from: shared)
   }
 
   /// Whether an error of the journal says that others have appended, and what they appended was taken over.

@@ -24,7 +24,7 @@ package struct Leader: Sendable {
   }
 
   let client: NodeClient
-  private let tokenFile: String?
+  private let token: NodeToken
 
   /// What has to come, again and again, while something is received.
   private static let silence = Duration.seconds(8)
@@ -34,7 +34,7 @@ package struct Leader: Sendable {
   /// The node at an address; `tokenFile` holds the token that it is shown, if it wants one.
   package init(_ client: NodeClient, tokenFile: String) {
     self.client = client
-    self.tokenFile = tokenFile == Node.Options.none ? nil : tokenFile
+    token = NodeToken(file: tokenFile)
   }
 
   /// Its epoch and the text of its schema.
@@ -151,12 +151,11 @@ package struct Leader: Sendable {
 
   private func request(_ target: String) throws(Refusal) -> NodeRequest {
     var request = NodeRequest("GET", target)
-    guard let tokenFile else { return request }
-    // Read each time, so that a token can be replaced before it expires.
-    guard let text = try? String(contentsOfFile: tokenFile, encoding: .utf8) else {
-      throw .fault(NodeFault("\(tokenFile) (nodes.tokenFile) cannot be read", isUnsent: true))
+    do throws(NodeFault) {
+      request.fields += try token.fields
+    } catch {
+      throw .fault(error)
     }
-    request.fields.append(("Authorization", "Bearer \(text.trimmingCharacters(in: .whitespacesAndNewlines))"))
     return request
   }
 

@@ -8,7 +8,8 @@ extension Node {
     package var url = "auto"
     /// The node that this one follows, or `none`. `nodes.follow`.
     package var follow = none
-    /// The file of the token that this node shows the one that it follows, or `none`. `nodes.tokenFile`.
+    /// The file of the token that this node shows the one that it follows, or the peer that it passes writes on to, or
+    /// `none`. `nodes.tokenFile`.
     package var tokenFile = none
     /// The address of the database where this node and others keep their journal, or `none`. `nodes.journal`.
     package var journal = none

@@ -20,6 +20,8 @@ extension HTTPField.Name {
   /// `Keyway-Nodes`: on a follower's request for records the nodes that follow it, on the answer what changes with the
   /// nodes that are known.
   static let keywayNodes = named("Keyway-Nodes")
+  /// `Keyway-Records`: on a batch of writes that a node passes on, how far it has come.
+  static let keywayRecords = named("Keyway-Records")
   static let keywayRevocations = named("Keyway-Revocations")
   /// `Keyway-Request`: what nodes call a write that one of them passes on.
   static let keywayRequest = named("Keyway-Request")

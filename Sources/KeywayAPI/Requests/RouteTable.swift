@@ -88,7 +88,7 @@ struct RouteTable: Sendable {
         "/v1/nodes/records", .nodeRecords, [.get: nodes.records], form: nil, isUnlimited: true, audience: .admins),
       Route("/v1/nodes/revocations", .nodeRevocations, [.get: nodes.revocationList], audience: .admins),
       Route("/v1/nodes/streams", .nodeStreams, [.post: nodes.end], audience: .admins, isForwarded: true),
-      Route("/v1/nodes/writes", .nodeWrites, [.post: BatchHandler().writes], form: nil),
+      Route("/v1/nodes/writes", .nodeWrites, [.post: BatchHandler(journal: nodes.node.journal).writes], form: nil),
       Route("/v1/nodes/streams/{stream}", .nodeStream, [.get: nodes.stream], audience: .streams),
     ]
   }

@@ -34,7 +34,7 @@ extension Settings {
     .number("access.revocations", \.api.access.revocations, 0...10_000_000, "revocations of tokens kept"),
     .text("nodes.url", \.api.node.url, "where other nodes reach this one; auto: its host and port"),
     .text("nodes.follow", \.api.node.follow, "the node to follow, http://host:port, or none"),
-    .text("nodes.tokenFile", \.api.node.tokenFile, "the file of the token that is shown to it, or none"),
+    .text("nodes.tokenFile", \.api.node.tokenFile, "the file of the token that nodes are shown, or none"),
     .text("nodes.journal", \.api.node.journal, "the PostgreSQL that nodes share, postgres://host/database, or none"),
     .number(
       "nodes.staleSeconds", \.api.node.staleSeconds, 3...86_400,

@@ -1,5 +1,6 @@
 import HTTPServer
 import HTTPTypes
+import Journal
 import Locking
 
 /// The answers to the requests of a batch, as they come in any order: the batch is answered with the last of them.
@@ -19,14 +20,18 @@ final class BatchAnswers: Sendable {
 
   private let state: Locked<State>
   private let limit: Int
+  private let handed: @Sendable () -> HandedRecords?
   private let respond: @Sendable (Response) -> Void
 
-  /// For so many requests, with at most `limit` bytes of bodies; `respond` gets the answer to the batch.
+  /// For so many requests, with at most `limit` bytes of bodies; `respond` gets the answer to the batch. `handed` gives
+  /// the records that go with it, once all of it is done.
   init(
-    of count: Int, limit: Int = WriteBatch.mostAnswerBytes, _ respond: @escaping @Sendable (Response) -> Void
+    of count: Int, limit: Int = WriteBatch.mostAnswerBytes, handed: @escaping @Sendable () -> HandedRecords? = { nil },
+    _ respond: @escaping @Sendable (Response) -> Void
   ) {
     state = Locked(State(answers: Array(repeating: nil, count: count), missing: count))
     self.limit = limit
+    self.handed = handed
     self.respond = respond
   }
 
@@ -43,7 +48,8 @@ final class BatchAnswers: Sendable {
       return state.missing == 0 ? state.answers.compactMap { $0 } : nil
     }
     guard let all else { return }
-    respond(Response(status: .ok, fields: [.contentType: WriteBatch.mediaType], body: WriteBatch.encoded(all)))
+    respond(
+      Response(status: .ok, fields: [.contentType: WriteBatch.mediaType], body: WriteBatch.encoded(all, handed())))
     state.withLock { $0.memory = [] }
   }
 }

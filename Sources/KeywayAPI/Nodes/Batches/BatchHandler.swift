@@ -1,11 +1,15 @@
 import HTTPServer
 import HTTPTypes
+import Journal
 
 /// `POST /v1/nodes/writes`: writes that another node passes on, several at once.
 ///
 /// Each goes the way of every request, through the router, with its own token, limits and counts. Nothing is believed
 /// of it because it came so; who sends a batch needs no token for that, as little as for `Keyway-Request`.
 struct BatchHandler: Sendable {
+  /// The journal that this node shares with the one that sends the batch; nil where it shares none.
+  let journal: (any SharedJournal)?
+
   /// Answers a batch. Throws `malformed-request` where the body is none.
   func writes(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.checkParameters()
@@ -19,14 +23,28 @@ struct BatchHandler: Sendable {
     guard let carrier = request.carrier, !messages.isEmpty else {
       throw Problem(.malformedRequest, "a batch has one write or more, and none is in another")
     }
-    return .deferred { completion in
-      let answers = BatchAnswers(of: messages.count) { completion.respond($0) }
+    let place = place(named: request, context)
+    return .deferred { [journal] completion in
+      let answers = BatchAnswers(of: messages.count) {
+        place.flatMap { journal?.handed(after: $0.cursor.revision, $0.digest, bytes: WriteBatch.mostRecordBytes) }
+      } _: {
+        completion.respond($0)
+      }
       for (index, message) in messages.enumerated() {
         carrier.handle(message, number: index, isAbandoned: { completion.isAbandoned }) {
           answers.add($0, at: index)
         }
       }
     }
+  }
+
+  /// How far the node has come that sends a batch, where it says so and is to have the records since: it may read the
+  /// whole journal, and it has the same epoch.
+  private func place(named request: borrowing Request, _ context: RequestContext) -> HandedPlace? {
+    guard context.requester.isAdmin, let field = request.header(.keywayRecords), let place = HandedPlace(field),
+      place.cursor.epoch == journal?.identity.epoch
+    else { return nil }
+    return place
   }
 
   /// Throws where a request is in a batch that is not what nodes pass on: a write, and with a name.

@@ -1,11 +1,13 @@
 import HTTPServer
 import HTTPTypes
+import Journal
 
 /// Writes on their way to another node, several in one request, and the answers to them: `POST /v1/nodes/writes`.
 ///
 /// Four bytes that name the form, and a number of requests (4 bytes); of each its method, its target, the number of its
 /// fields (2), of each field its name and its value, and its body. Answers are the same with other bytes for the form,
-/// and a status (2) in the place of method and target. A text is its length (4) and so many bytes of UTF-8, a body its
+/// and a status (2) in the place of method and target; behind them may stand the records that the sender lacks, under
+/// another form. A text is its length (4) and so many bytes of UTF-8, a body its
 /// length (4) and the bytes. Numbers are little-endian.
 enum WriteBatch {
   /// What bytes are in the place of a batch.
@@ -25,11 +27,17 @@ enum WriteBatch {
   static let mostRequestBytes = 8 << 10
   /// The most bytes of the bodies of the answers. What a write has done is answered without a body beyond.
   static let mostAnswerBytes = 16 << 20
+  /// The most bytes of the bodies of the records that go with the answers; the sender reads the rest itself.
+  static let mostRecordBytes = 256 << 10
   /// The most bytes that an answer has besides its body.
   static let answerHeadBytes = 64 << 10
 
   private static let requestForm = Array("kww1".utf8)
   private static let answerForm = Array("kwa1".utf8)
+  /// The form of answers with records behind them: where their node is reached that appended last, the revision before
+  /// the first (8 bytes), the digest at the last (8), their number (4), and of each its milliseconds (8) and its body.
+  /// It is sent to those alone that ask for records.
+  private static let recordsForm = Array("kwa2".utf8)
   /// What a request or an answer takes at least.
   private static let leastBytes = 8
 
@@ -79,22 +87,37 @@ enum WriteBatch {
 
   // MARK: Answers
 
-  /// The bytes of the answers to a batch.
-  static func encoded(_ answers: [NodeAnswer]) -> [UInt8] {
-    var bytes = answerForm
+  /// The bytes of the answers to a batch, with the records that go with them.
+  static func encoded(_ answers: [NodeAnswer], _ handed: HandedRecords? = nil) -> [UInt8] {
+    var bytes = handed == nil ? answerForm : recordsForm
     bytes.append(number: UInt32(answers.count))
     for answer in answers {
       bytes.append(number: UInt16(answer.status))
       bytes.append(fields: answer.fields)
       bytes.append(content: answer.body)
     }
+    if let handed { append(handed, to: &bytes) }
     return bytes
   }
 
-  /// The answers that bytes are, which must be so many.
-  static func answers(in bytes: [UInt8], count expected: Int) throws(Defect) -> [NodeAnswer] {
+  private static func append(_ handed: HandedRecords, to bytes: inout [UInt8]) {
+    bytes.append(text: handed.pen)
+    bytes.append(number: (handed.records.first?.revision ?? 1) - 1)
+    bytes.append(number: handed.digest.value)
+    bytes.append(number: UInt32(handed.records.count))
+    for record in handed.records {
+      bytes.append(number: record.milliseconds)
+      bytes.append(content: record.body)
+    }
+  }
+
+  /// The answers that bytes are, which must be so many, and the records that stand behind them.
+  static func answers(
+    in bytes: [UInt8], count expected: Int
+  ) throws(Defect) -> (answers: [NodeAnswer], handed: HandedRecords?) {
     var reader = Reader(bytes: bytes)
-    let count = try reader.count(answerForm)
+    let hasRecords = bytes.starts(with: recordsForm)
+    let count = try reader.count(hasRecords ? recordsForm : answerForm)
     guard count == expected else { throw Defect(description: "there are \(count) answers to \(expected) requests") }
     var answers: [NodeAnswer] = []
     for _ in 0..<count {
@@ -103,8 +126,9 @@ enum WriteBatch {
       let fields = try reader.fields()
       answers.append(NodeAnswer(status: Int(status), fields: fields, body: try reader.content()))
     }
+    let handed = hasRecords ? try reader.handed() : nil
     try reader.end()
-    return answers
+    return (answers, handed)
   }
 
   private struct Reader {
@@ -118,8 +142,11 @@ enum WriteBatch {
       return Int(count)
     }
 
-    mutating func number<Number: FixedWidthInteger>() throws(Defect) -> Number {
-      try take(Number.bitWidth / 8).reversed().reduce(0) { $0 << 8 | Number($1) }
+    mutating func number<Number: FixedWidthInteger & BitwiseCopyable>() throws(Defect) -> Number {
+      let place = position
+      _ = try take(Number.bitWidth / 8)
+      return Number(
+        littleEndian: bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: place, as: Number.self) })
     }
 
     mutating func text() throws(Defect) -> String {
@@ -138,6 +165,22 @@ enum WriteBatch {
       fields.reserveCapacity(Int(count))
       for _ in 0..<count { fields.append((try text(), try text())) }
       return fields
+    }
+
+    mutating func handed() throws(Defect) -> HandedRecords? {
+      let pen = try text()
+      var revision: UInt64 = try number()
+      let digest: UInt64 = try number()
+      let count: UInt32 = try number()
+      guard Int(count) <= (bytes.count - position) / leastBytes else { throw missing }
+      var records: [JournalRecord] = []
+      records.reserveCapacity(Int(count))
+      for _ in 0..<count {
+        revision &+= 1
+        let milliseconds: Int64 = try number()
+        records.append(JournalRecord(revision: revision, milliseconds: milliseconds, body: try content()))
+      }
+      return HandedRecords(records, digest: JournalDigest(value: digest), pen: pen)
     }
 
     mutating func content() throws(Defect) -> [UInt8] {

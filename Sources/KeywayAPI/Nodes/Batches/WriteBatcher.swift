@@ -20,11 +20,14 @@ final class WriteBatcher: Sendable {
   fileprivate final class Sender: Sendable {
     let client: NodeClient
     let times: Times
+    let taking: RecordTaking?
     let hasStopped = Atomic(false)
     /// Until when the other node is not sent batches, which it does not know.
     let singlesUntil = Locked<ContinuousClock.Instant?>(nil)
 
-    init(_ client: NodeClient, _ times: Times) { (self.client, self.times) = (client, times) }
+    init(_ client: NodeClient, _ times: Times, _ taking: RecordTaking?) {
+      (self.client, self.times, self.taking) = (client, times, taking)
+    }
   }
 
   /// Between two questions what became of writes, in microseconds.
@@ -35,14 +38,15 @@ final class WriteBatcher: Sendable {
   private let sender: Sender
   private let threads: BatchThreads<OutgoingWrite>
 
-  /// A batcher to the node of a client.
-  init(_ client: NodeClient, _ limits: Node.ForwardingLimits, _ times: Times) {
-    let sender = Sender(client, times)
+  /// A batcher to the node of a client. Where answers bring records, `taking` takes them over, and one write goes as a
+  /// batch too.
+  init(_ client: NodeClient, _ limits: Node.ForwardingLimits, _ times: Times, _ taking: RecordTaking? = nil) {
+    let sender = Sender(client, times, taking)
     self.sender = sender
     threads = BatchThreads(
       BatchSchedule.Limits(
         connections: limits.connections, waiting: limits.waiting, waitingPerClient: limits.waitingPerClient)
-    ) { sender.send($0) }
+    ) { sender.send($0, asBatch: sender.taking != nil || $0.count > 1) }
   }
 
   deinit { stop() }
@@ -53,7 +57,7 @@ final class WriteBatcher: Sendable {
   }
 
   /// Sends a write by itself on the calling thread, which waits for the answer.
-  func sendAlone(_ write: OutgoingWrite) { sender.send([write]) }
+  func sendAlone(_ write: OutgoingWrite) { sender.send([write], asBatch: false) }
 
   /// How many writes wait, or have no answer yet.
   var count: Int { threads.count }
@@ -67,12 +71,12 @@ final class WriteBatcher: Sendable {
 
 extension WriteBatcher.Sender {
   /// Sends writes, and gives each what comes of it.
-  func send(_ waiting: [OutgoingWrite]) {
+  func send(_ waiting: [OutgoingWrite], asBatch isBatch: Bool) {
     let deadline = ContinuousClock.now + times.silence
     let writes = waiting.filter { $0.begin() }
     guard !writes.isEmpty else { return }
     var doubtful: [(write: OutgoingWrite, fault: NodeFault)] = []
-    for (write, result) in zip(writes, results(of: writes, silence: times.silence)) {
+    for (write, result) in zip(writes, results(of: writes, silence: times.silence, asBatch: isBatch)) {
       if case .failure(let fault) = result, !fault.isUnsent, !write.write.isAgain, times.asking != nil {
         doubtful.append((write, fault))
       } else {
@@ -87,7 +91,7 @@ extension WriteBatcher.Sender {
     var left = doubtful
     while !left.isEmpty, .now < end, !hasStopped.load(ordering: .relaxed) {
       usleep(WriteBatcher.pause)
-      let results = results(of: left.map(\.write.again), silence: end - .now)
+      let results = results(of: left.map(\.write.again), silence: end - .now, asBatch: left.count > 1)
       var open: [(write: OutgoingWrite, fault: NodeFault)] = []
       for (entry, result) in zip(left, results) {
         // A node that is about to stop, or has just begun, does not know.
@@ -102,8 +106,10 @@ extension WriteBatcher.Sender {
     for entry in left { entry.write.finish(.failure(entry.fault)) }
   }
 
-  private func results(of writes: [OutgoingWrite], silence: Duration) -> [Result<NodeAnswer, NodeFault>] {
-    guard writes.count > 1, singlesUntil.withLock({ $0.map { $0 <= .now } ?? true }) else {
+  private func results(
+    of writes: [OutgoingWrite], silence: Duration, asBatch isBatch: Bool
+  ) -> [Result<NodeAnswer, NodeFault>] {
+    guard isBatch, singlesUntil.withLock({ $0.map { $0 <= .now } ?? true }) else {
       return writes.map { single($0, silence) }
     }
     do throws(NodeFault) {
@@ -122,14 +128,17 @@ extension WriteBatcher.Sender {
   /// The answers to a batch; nil where the other node does not take it, and has done nothing.
   private func together(_ writes: [OutgoingWrite], _ silence: Duration) throws(NodeFault) -> [NodeAnswer]? {
     var request = NodeRequest("POST", WriteBatch.target)
-    request.fields = [("Content-Type", WriteBatch.mediaType)]
+    request.fields = [("Content-Type", WriteBatch.mediaType)] + (taking?.fields() ?? [])
     request.body = WriteBatch.encoded(writes.map { $0.request.naming($0.write) })
-    let limit = WriteBatch.mostAnswerBytes + writes.count * WriteBatch.answerHeadBytes
+    let limit =
+      WriteBatch.mostAnswerBytes + writes.count * WriteBatch.answerHeadBytes + 2 * WriteBatch.mostRecordBytes
     let answer = try client.send(request, silence: silence, limit: limit)
     switch HTTPResponse.Status(code: answer.status) {
     case .ok:
       do throws(WriteBatch.Defect) {
-        return try WriteBatch.answers(in: answer.body, count: writes.count)
+        let (answers, handed) = try WriteBatch.answers(in: answer.body, count: writes.count)
+        if let taking, let handed { taking.take(handed) }
+        return answers
       } catch {
         throw NodeFault("the answer to a batch: \(error)")
       }

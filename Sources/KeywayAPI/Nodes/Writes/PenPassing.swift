@@ -26,6 +26,7 @@ final class PenPassing: Sendable {
   private let directory: NodeDirectory
   private let answers: RevisionWaits
   private let limits: Node.ForwardingLimits
+  private let taking: RecordTaking
   private let clients: NodeClients
   /// Peers that have not answered, and until when they are not asked.
   private let silent = Locked<[NodeAddress: ContinuousClock.Instant]>([:])
@@ -36,11 +37,13 @@ final class PenPassing: Sendable {
   private static let rest = Duration.seconds(3)
   /// For a store over a journal that other nodes append to; `answers` has those that wait for it.
   init(
-    _ journal: any SharedJournal, _ store: Store, _ directory: NodeDirectory, _ limits: Node.ForwardingLimits,
+    _ journal: any SharedJournal, _ store: Store, _ directory: NodeDirectory, _ options: Node.Options,
     answers: RevisionWaits
   ) {
     (self.journal, self.store, self.directory) = (journal, store, directory)
+    let limits = options.forwarding
     (self.limits, self.answers) = (limits, answers)
+    taking = RecordTaking(journal, store, NodeToken(file: options.tokenFile))
     clients = NodeClients(limits) { NodeClient($0, keeping: limits.connections, connecting: Self.patience) }
   }
 
@@ -80,7 +83,7 @@ final class PenPassing: Sendable {
   func stop() { clients.stop() }
 
   private func makeBatcher(_ client: NodeClient) -> WriteBatcher {
-    WriteBatcher(client, limits, WriteBatcher.Times(silence: Self.patience))
+    WriteBatcher(client, limits, WriteBatcher.Times(silence: Self.patience), taking)
   }
 
   /// Whether a write is still to be sent to the peer that it was to go to.

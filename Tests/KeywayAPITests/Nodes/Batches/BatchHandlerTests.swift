@@ -1,6 +1,7 @@
 import Foundation
 import HTTPServer
 import HTTPTypes
+import Journal
 import KeyValueModel
 import Locking
 import LoopbackKit
@@ -38,7 +39,7 @@ import Testing
   ) throws -> [NodeAnswer] {
     let answer = try post(server, WriteBatch.encoded(requests), fields)
     guard answer.status == 200 else { throw LoopbackError(String(decoding: answer.body, as: UTF8.self)) }
-    return try WriteBatch.answers(in: answer.body, count: requests.count)
+    return try WriteBatch.answers(in: answer.body, count: requests.count).answers
   }
 
   private static func problem(_ answer: NodeAnswer) -> String? {
@@ -204,6 +205,39 @@ import Testing
     #expect(behind.map(\.status) == [503, 200] && Self.problem(behind[0]) == "behind")
   }
 
+  @Test("How far a node has come that passes writes on is read back as it was; what is no place is none")
+  func places() throws {
+    let place = HandedPlace(cursor: try #require(Cursor("e-17")), digest: JournalDigest(value: 0xfedc))
+    #expect(place.field == "e-17 fedc" && HandedPlace(place.field) == place)
+    for text in ["", "e-17", "e-17 ", "e-17 x", "e-17 +1", "e-17 1 2", "17 1", "e-17 11111111111111111"] {
+      #expect(HandedPlace(text) == nil, "\(text)")
+    }
+  }
+
+  @Test("A node that shares its journal with none hands no records over, whatever the sender asks for")
+  func noRecords() throws {
+    let server = try TestServer()
+    let write = try Self.request(server, "PUT", "/v1/objects/Account/1/visits", "7")
+    let answer = try Self.post(server, WriteBatch.encoded([write]), ["Keyway-Records": "\(server.epoch)-0 0"])
+    #expect(answer.status == 200 && answer.body.starts(with: Array("kwa1".utf8)))
+  }
+
+  @Test("The records that go with the answers are looked for when all of it is done")
+  func recordsLast() throws {
+    let record = JournalRecord(revision: 4, milliseconds: 1, body: [1, 2])
+    let handed = try #require(HandedRecords([record], digest: .start, pen: "a"))
+    let (isDone, sent) = (Locked(false), Locked<HandedRecords?>(nil))
+    let batch = BatchAnswers(of: 2) {
+      isDone.withLock { $0 } ? handed : nil
+    } _: { response in
+      sent.withLock { $0 = (try? WriteBatch.answers(in: response.body, count: 2))?.handed }
+    }
+    batch.add(Response(status: .ok), at: 1)
+    isDone.withLock { $0 = true }
+    batch.add(Response(status: .ok), at: 0)
+    #expect(sent.withLock { $0 } == handed)
+  }
+
   @Test("Answers that are too large together lose the content of what was done, and no more")
   func largeAnswers() throws {
     let sent = Locked<Response?>(nil)
@@ -213,7 +247,7 @@ import Testing
     let answers = Locked<[NodeAnswer]>([])
     let batch = BatchAnswers(of: 4, limit: 100) { response in
       sent.withLock { $0 = response }
-      answers.withLock { $0 = (try? WriteBatch.answers(in: response.body, count: 4)) ?? [] }
+      answers.withLock { $0 = (try? WriteBatch.answers(in: response.body, count: 4).answers) ?? [] }
     }
     batch.add(large, at: 3)
     batch.add(refusal, at: 0)

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import HTTPServer
+import Journal
 import Locking
 import LoopbackKit
 
@@ -11,6 +12,7 @@ final class ScriptedNode: Sendable {
   /// A request that came.
   struct Request: Sendable {
     let line: String
+    let head: String
     let body: [UInt8]
 
     /// The writes, where it is a batch.
@@ -59,7 +61,8 @@ final class ScriptedNode: Sendable {
         let head = String(decoding: bytes[..<end.lowerBound], as: UTF8.self)
         let length = head.firstMatch(of: /Content-Length: ([0-9]+)/).flatMap { Int($0.1) } ?? 0
         if bytes.count >= end.upperBound + length {
-          return Request(line: String(head.prefix { $0 != "\r\n" }), body: Array(bytes[end.upperBound...]))
+          return Request(
+            line: String(head.prefix { $0 != "\r\n" }), head: head, body: Array(bytes[end.upperBound...]))
         }
       }
       let count = recv(client, &buffer, buffer.count, 0)
@@ -73,10 +76,12 @@ final class ScriptedNode: Sendable {
     Array("HTTP/1.1 \(status) X\r\nContent-Length: \(body.count)\r\n\r\n".utf8) + body
   }
 
-  /// The answer to a request: to each write 200 with the write's own body, but for what `status` says.
-  static func echo(_ request: Request, status: (CarriedMessage) -> Int = { _ in 200 }) -> [UInt8] {
+  /// The answer to a request: to each write 200 with the write's own body, but for what `status` says, with records.
+  static func echo(
+    _ request: Request, handed: HandedRecords? = nil, status: (CarriedMessage) -> Int = { _ in 200 }
+  ) -> [UInt8] {
     guard let writes = request.writes else { return answer(200, request.body) }
-    return answer(
-      200, WriteBatch.encoded(writes.map { NodeAnswer(status: status($0), fields: [("A", "b")], body: $0.body) }))
+    let answers = writes.map { NodeAnswer(status: status($0), fields: [("A", "b")], body: $0.body) }
+    return answer(200, WriteBatch.encoded(answers, handed))
   }
 }

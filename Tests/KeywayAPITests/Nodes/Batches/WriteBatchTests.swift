@@ -1,5 +1,6 @@
 import HTTPServer
 import HTTPTypes
+import Journal
 import Seeding
 import Testing
 
@@ -54,7 +55,18 @@ import Testing
     }
   }
 
-  @Test("Answers are read back as they were")
+  private static func handed(_ random: inout SplitMix64) -> HandedRecords? {
+    let first = UInt64.random(in: 1...9_000, using: &random)
+    let records = (0..<UInt64.random(in: 0...4, using: &random)).map { index in
+      JournalRecord(
+        revision: first + index, milliseconds: .random(in: .min ... .max, using: &random), body: body(&random))
+    }
+    return HandedRecords(
+      records, digest: JournalDigest(value: .random(in: .min ... .max, using: &random)),
+      pen: ["", "http://a:1"].randomElement(using: &random) ?? "")
+  }
+
+  @Test("Answers are read back as they were, with the records behind them, and as an older node sends them")
   func answers() throws {
     var random = SplitMix64(seed: seed)
     for _ in 0..<200 {
@@ -62,8 +74,11 @@ import Testing
         NodeAnswer(
           status: Int.random(in: 200...599, using: &random), fields: Self.fields(&random), body: Self.body(&random))
       }
-      let bytes = WriteBatch.encoded(answers)
-      let read = try WriteBatch.answers(in: bytes, count: answers.count)
+      let handed = Self.handed(&random)
+      let bytes = WriteBatch.encoded(answers, handed)
+      #expect(bytes.starts(with: Array((handed == nil ? "kwa1" : "kwa2").utf8)))
+      let (read, records) = try WriteBatch.answers(in: bytes, count: answers.count)
+      #expect(records == handed, "seed \(seed)")
       for (sent, got) in zip(answers, read) {
         #expect(got.status == sent.status && got.body == sent.body, "seed \(seed)")
         #expect(Self.isSame(sent.fields, got.fields, lowered: false), "seed \(seed)")

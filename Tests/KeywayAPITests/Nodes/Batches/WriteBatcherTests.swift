@@ -1,5 +1,6 @@
 import Foundation
 import HTTPServer
+import Journal
 import KeyValueModel
 import Locking
 import LoopbackKit
@@ -15,12 +16,14 @@ import Testing
     let results = Locked<[Int: Result<NodeAnswer, NodeFault>]>([:])
     let left = Locked<Set<Int>>([])
 
-    init(_ node: ScriptedNode, asking: Duration? = nil, _ change: (inout Node.ForwardingLimits) -> Void = { _ in })
-      throws
-    {
+    init(
+      _ node: ScriptedNode, asking: Duration? = nil, taking: RecordTaking? = nil,
+      _ change: (inout Node.ForwardingLimits) -> Void = { _ in }
+    ) throws {
       var limits = Node.ForwardingLimits()
       change(&limits)
-      batcher = WriteBatcher(try node.client(), limits, WriteBatcher.Times(silence: .seconds(30), asking: asking))
+      batcher = WriteBatcher(
+        try node.client(), limits, WriteBatcher.Times(silence: .seconds(30), asking: asking), taking)
     }
 
     /// False where it is refused.
@@ -208,6 +211,38 @@ import Testing
     #expect(names[0] == names[1] && names[1] == names[2])
     // The last goes alone.
     #expect(requests.count == 6 && requests[5].line.hasPrefix("PUT /v1/objects/Note/3 "))
+  }
+
+  @Test("Where answers bring records, one write goes as a batch too, and its client hears when they are taken over")
+  func records() throws {
+    let records = (5...6).map { JournalRecord(revision: $0, milliseconds: 1, body: [UInt8($0)]) }
+    let handed = try #require(HandedRecords(records, digest: .start, pen: "a"))
+    let node = try ScriptedNode { number, request in
+      // The second answer is that of an older node.
+      ScriptedNode.echo(request, handed: number == 1 ? nil : handed)
+    }
+    let (taken, wereAnswered) = (Locked<[HandedRecords]>([]), Locked<[Int]>([]))
+    let sender = Locked<Clients?>(nil)
+    defer { sender.withLock { $0 = nil } }
+    let taking = RecordTaking {
+      [("Keyway-Records", "e-4 0")]
+    } take: { handed in
+      let count = sender.withLock { $0 }?.results.withLock { $0.count }
+      wereAnswered.withLock { $0.append(count ?? -1) }
+      taken.withLock { $0.append(handed) }
+    }
+    let clients = try Clients(node, taking: taking, Self.two)
+    sender.withLock { $0 = clients }
+    for number in 0..<3 {
+      clients.send(number)
+      #expect(clients.await(number + 1))
+    }
+    #expect(taken.withLock { $0 } == [handed, handed])
+    #expect(wereAnswered.withLock { $0 } == [0, 2])
+    let requests = node.requests.withLock { $0 }
+    #expect(requests.map(\.writes?.count) == [1, 1, 1])
+    #expect(requests.allSatisfy { $0.head.contains("Keyway-Records: e-4 0") })
+    for number in 0..<3 { #expect(clients.answer(to: number)?.body == Array("\(number)".utf8)) }
   }
 
   @Test("Stopped, it ends what is under way as a fault, lets go of what waits and takes no more")

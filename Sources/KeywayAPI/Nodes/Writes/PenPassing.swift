@@ -28,8 +28,15 @@ final class PenPassing: Sendable {
   private let limits: Node.ForwardingLimits
   private let taking: RecordTaking
   private let clients: NodeClients
-  /// Peers that have not answered, and until when they are not asked.
-  private let silent = Locked<[NodeAddress: ContinuousClock.Instant]>([:])
+  private let state = Locked(State())
+
+  private struct State {
+    /// Peers that have not answered, and until when they are not asked.
+    var silent: [NodeAddress: ContinuousClock.Instant] = [:]
+    /// The last pen that was asked for, and the address that it is.
+    var pen = ""
+    var address: NodeAddress?
+  }
 
   /// After so long without an answer this node carries a write out itself.
   private static let patience = Duration.seconds(1)
@@ -109,9 +116,9 @@ final class PenPassing: Sendable {
     switch result {
     case .success(let given): answer = given
     case .failure(let fault):
-      silent.withLock { silent in
-        silent = silent.filter { $0.value > .now }
-        silent[holder] = .now + Self.rest
+      state.withLock { state in
+        state.silent = state.silent.filter { $0.value > .now }
+        state.silent[holder] = .now + Self.rest
       }
       return postponement.end(with: fault.isUnsent ? Outcome.turn(known, .none) : .turn(write, .otherPeer))
     }
@@ -135,7 +142,11 @@ final class PenPassing: Sendable {
   /// The peer that appended last, where that is another one that answers.
   private func holder() -> NodeAddress? {
     let pen = journal.pen
-    guard !pen.isEmpty, pen != directory.url, let address = try? NodeAddress(pen) else { return nil }
-    return silent.withLock { $0[address].map { $0 <= .now } ?? true } ? address : nil
+    guard !pen.isEmpty, pen != directory.url else { return nil }
+    return state.withLock { state in
+      if state.pen != pen { (state.pen, state.address) = (pen, try? NodeAddress(pen)) }
+      guard let address = state.address else { return nil }
+      return state.silent.isEmpty || state.silent[address].map { $0 <= .now } ?? true ? address : nil
+    }
   }
 }

@@ -17,7 +17,8 @@ extension Store {
   /// Takes over records that another node hands to this one, so that they are published when this returns. Where they
   /// do not follow on what this node has, they come by the journal, as always.
   package func take(_ handed: HandedRecords) {
-    guard let shared, shared.take(handed) else { return }
+    // Before it follows there is nothing that is told what they kept with their commits.
+    guard let shared, restoring.withLock({ $0 != nil }), shared.take(handed) else { return }
     // What goes wrong here goes wrong again where the journal is followed, and is told there.
     try? PeerRecords(store: self).takeOver(from: shared)
   }

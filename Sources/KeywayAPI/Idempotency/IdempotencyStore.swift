@@ -82,7 +82,7 @@ package final class IdempotencyStore: Sendable {
   /// charged to `ClientAddress.unknown`, and where the ledger has no room for them they are remembered all the same.
   func restore(_ attachments: [StoredAttachment], at present: Int64) {
     contents.withLock { [now, ledger] contents in
-      for attachment in attachments {
+      for attachment in attachments where PassedAttachment.mayHaveKey(attachment.bytes) {
         // Of clocks that say anything: what was written in the future has no age, and what is older than can be counted
         // is too old.
         let (age, isTooOld) = present.subtractingReportingOverflow(attachment.milliseconds)

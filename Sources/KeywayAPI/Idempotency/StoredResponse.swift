@@ -28,6 +28,9 @@ struct StoredResponse {
   // 7 is the form of `EndedSession`.
   private static let forms = [form, ownedForm, keylessForm, viewedForm, strangersForm]
 
+  /// Whether one that begins with this byte may have a key.
+  static func mayHaveKey(_ form: UInt8) -> Bool { form != keylessForm }
+
   init(request: IdempotentRequest?, response: Response) {
     self.request = request
     self.response = response

@@ -99,12 +99,13 @@ struct NodeReader {
     var text: [UInt8] = []
     while true {
       if isEmpty { try fill() }
-      let byte = buffer[position]
-      position += 1
-      bytes += 1
-      if byte == UInt8(ascii: "\n") { break }
-      guard bytes < Self.headBytes else { throw NodeFault("the head of the answer is too long") }
-      text.append(byte)
+      let end = buffer[position...].firstIndex(of: UInt8(ascii: "\n"))
+      let piece = buffer[position..<(end ?? buffer.endIndex)]
+      bytes += piece.count + (end == nil ? 0 : 1)
+      guard bytes <= Self.headBytes else { throw NodeFault("the head of the answer is too long") }
+      text += piece
+      position = piece.endIndex + (end == nil ? 0 : 1)
+      if end != nil { break }
     }
     if text.last == UInt8(ascii: "\r") { text.removeLast() }
     return String(decoding: text, as: UTF8.self)

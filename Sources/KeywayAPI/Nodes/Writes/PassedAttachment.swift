@@ -36,6 +36,12 @@ struct PassedAttachment {
     bytes.first == form ? PassedWrite.ID(bytes: bytes.dropFirst()) : nil
   }
 
+  /// Whether an attachment of any form may have a client's key, which most of those of nodes do not.
+  static func mayHaveKey(_ bytes: [UInt8]) -> Bool {
+    let place = bytes.first == form ? 1 + PassedWrite.ID.byteCount : 0
+    return place < bytes.count && StoredResponse.mayHaveKey(bytes[place])
+  }
+
   /// What an attachment has that is of no concern to nodes: the response with a client's key, where there is one.
   static func rest(of bytes: [UInt8]) -> [UInt8] {
     bytes.first == form ? Array(bytes.dropFirst(1 + PassedWrite.ID.byteCount)) : bytes

@@ -63,10 +63,20 @@ struct PassedWrite: Hashable, Sendable {
 }
 
 extension PassedWrite.ID {
+  /// By bytes: nodes read one for each write, and characters take many times as long.
   fileprivate init?(hexadecimal text: Substring) {
-    guard text.utf8.count == 2 * Self.byteCount, text.utf8.allSatisfy({ $0 != UInt8(ascii: "+") }),
-      let high = UInt64(text.prefix(16), radix: 16), let low = UInt64(text.dropFirst(16), radix: 16)
-    else { return nil }
+    guard text.utf8.count == 2 * Self.byteCount else { return nil }
+    var (high, low): (UInt64, UInt64) = (0, 0)
+    for byte in text.utf8 {
+      let digit: UInt8
+      switch byte {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
+      case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
+      case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = byte - UInt8(ascii: "A") + 10
+      default: return nil
+      }
+      (high, low) = (high << 4 | low >> 60, low << 4 | UInt64(digit))
+    }
     self.init(high: high, low: low)
   }
 

@@ -27,13 +27,22 @@ extension ObserverIndex {
       if case .event(let event) = plain { receive(event) }
       return
     }
+    var rest = commits[...]
+    if past == nil {
+      while let commit = rest.first, let notices = AttributeNotices(of: commit, in: self) {
+        notices.forEachEvent(
+          changesPerObserver: changesPerObserver, bytesPerObserver: bytesPerObserver, receive)
+        rest.removeFirst()
+      }
+      guard !rest.isEmpty else { return }
+    }
     // The notifier must be the only owner of the index while it changes it.
     var notifier = CommitNotifier(
-      taking: &self, state: past ?? PastState(before: commits, of: present), changesPerObserver: changesPerObserver,
+      taking: &self, state: past ?? PastState(before: rest, of: present), changesPerObserver: changesPerObserver,
       bytesPerObserver: bytesPerObserver)
     var objects =
       past == nil ? nil : notifier.index.objectsRead(in: notifier.state, atMost: Self.objectsLookedFor)
-    for commit in commits {
+    for commit in rest {
       // Observations end here, but none begins: where there is none, no observer is left to notify.
       guard notifier.index.count > 0 else { break }
       if let objects, !commit.touchesObject(where: objects.contains) {

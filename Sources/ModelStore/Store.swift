@@ -333,14 +333,14 @@ package final class Store: Sendable {
       publication.snapshot = snapshot
       latest.withLock { $0 = snapshot }
       forgetResumed(at: revision)
-      var events: [ObserverEvent] = []
-      publication.observers.notify(
-        commits, of: snapshot.state, changesPerObserver: limits.changesPerObserver,
-        bytesPerObserver: limits.bytesPerObserver
-      ) { events.append($0) }
       var queryEvents: [QueryEvent] = []
       publication.queries.notify(commits, of: snapshot.state) { queryEvents.append($0) }
-      publication.queries.settle(upTo: publisher.publish(events, queryEvents, upTo: snapshot.revision))
+      let settled = publisher.publish(queryEvents, upTo: revision) { receive in
+        publication.observers.notify(
+          commits, of: state, changesPerObserver: limits.changesPerObserver,
+          bytesPerObserver: limits.bytesPerObserver, receive: receive)
+      }
+      publication.queries.settle(upTo: settled)
       free(publication.queries.takeForgotten())
       return dropped
     }
@@ -367,7 +367,7 @@ package final class Store: Sendable {
       publication = Publication(snapshot: snapshot, history: history, limits: limits)
       latest.withLock { $0 = snapshot }
       // Before the first subscription: heartbeats name this state, although nothing was committed yet.
-      publication.queries.settle(upTo: publisher.publish([], [], upTo: snapshot.revision))
+      publication.queries.settle(upTo: publisher.publish([], upTo: snapshot.revision) { _ in })
     }
     currentCondition.withLock { $0 = .serving }
   }

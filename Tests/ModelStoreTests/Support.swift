@@ -22,7 +22,12 @@ final class Recorder: StorePublisher {
 
   var published: [Batch] { batches.withLock { $0 } }
 
-  func publish(_ events: [ObserverEvent], _ queryEvents: [QueryEvent], upTo revision: Revision) -> Revision {
+  func publish(
+    _ queryEvents: [QueryEvent], upTo revision: Revision,
+    notifying notify: (_ receive: (ObserverEvent) -> Void) -> Void
+  ) -> Revision {
+    var events: [ObserverEvent] = []
+    notify { events.append($0) }
     batches.withLock { $0.append(Batch(events: events, upTo: revision)) }
     return revision
   }

@@ -8,9 +8,10 @@ struct NodePublisher: StorePublisher {
   let node: Node
 
   func publish(
-    _ events: [ObserverEvent], _ queryEvents: [QueryEvent], upTo revision: Revision
+    _ queryEvents: [QueryEvent], upTo revision: Revision,
+    notifying notify: (_ receive: (ObserverEvent) -> Void) -> Void
   ) -> Revision {
     defer { node.reached(revision) }
-    return streams.publish(events, queryEvents, upTo: revision)
+    return streams.publish(queryEvents, upTo: revision, notifying: notify)
   }
 }

@@ -90,36 +90,32 @@ package final class StreamRegistry: StorePublisher, Sendable {
 
   /// Notifies the streams of what a batch of commits did; see `StorePublisher`.
   package func publish(
-    _ events: [ObserverEvent], _ queryEvents: [QueryEvent], upTo revision: Revision
+    _ queryEvents: [QueryEvent], upTo revision: Revision,
+    notifying notify: (_ receive: (ObserverEvent) -> Void) -> Void
   ) -> Revision {
     // Asked before the reports are looked at: a stream that missed something up to here has said so by now.
     let settled = StreamPosition(rawValue: services.hub.settledPosition).revision
     let firstMissed = lagReports.withLock { $0.values.min() }
     let position = StreamPosition.commit(revision).rawValue
-    contents.withLock { contents in
-      if !contents.batchBytes.isEmpty { contents.batchBytes = [:] }
-      if queryEvents.isEmpty {
-        post(events, position, &contents)
-      } else {
-        services.hub.post(deliveries(of: events, queryEvents, &contents), position: position)
-      }
+    contents.withLock { if !$0.batchBytes.isEmpty { $0.batchBytes = [:] } }
+    var events: [ObserverEvent] = []
+    notify { event in
+      events.append(event)
+      guard events.count >= Self.eventsAtOnce, queryEvents.isEmpty else { return }
+      services.hub.post(deliveries(of: events), position: nil)
+      events.removeAll(keepingCapacity: true)
     }
+    services.hub.post(
+      queryEvents.isEmpty ? deliveries(of: events) : deliveries(of: events, queryEvents), position: position)
     return min(settled, firstMissed?.lastNotified ?? settled)
   }
 
-  /// How many deliveries the hub is given at once: its threads send these while the next are encoded.
-  private static let deliveriesAtOnce = 256
+  /// How many events are encoded and given to the hub at once: its threads send these while the next are worked out.
+  private static let eventsAtOnce = 256
 
-  /// Encodes events and hands them to the hub.
-  private func post(_ events: [ObserverEvent], _ position: UInt64, _ contents: inout Contents) {
-    var deliveries: [Delivery] = []
-    for event in events {
-      if let delivery = delivery(of: event, &contents) { deliveries.append(delivery) }
-      guard deliveries.count >= Self.deliveriesAtOnce else { continue }
-      services.hub.post(deliveries, position: nil)
-      deliveries.removeAll(keepingCapacity: true)
-    }
-    services.hub.post(deliveries, position: position)
+  /// What events deliver that go with none of a live query.
+  private func deliveries(of events: [ObserverEvent]) -> [Delivery] {
+    contents.withLock { contents in events.compactMap { delivery(of: $0, &contents) } }
   }
 
   private func delivery(of event: ObserverEvent, _ contents: inout Contents) -> Delivery? {
@@ -131,6 +127,10 @@ package final class StreamRegistry: StorePublisher, Sendable {
 
   /// What a batch of commits delivers, live queries included, in the order of revisions: what one commit did to the
   /// cells of one stream is one delivery.
+  private func deliveries(of events: [ObserverEvent], _ queryEvents: [QueryEvent]) -> [Delivery] {
+    contents.withLock { contents in deliveries(of: events, queryEvents, &contents) }
+  }
+
   private func deliveries(
     of events: [ObserverEvent], _ queryEvents: [QueryEvent], _ contents: inout Contents
   ) -> [Delivery] {

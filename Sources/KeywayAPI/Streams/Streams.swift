@@ -24,10 +24,11 @@ struct Streams: StorePublisher {
   /// Passes on what commits did to the streams that observe objects, and that the journal has grown to those that
   /// follow it; see `StorePublisher`.
   func publish(
-    _ events: [ObserverEvent], _ queryEvents: [QueryEvent], upTo revision: Revision
+    _ queryEvents: [QueryEvent], upTo revision: Revision,
+    notifying notify: (_ receive: (ObserverEvent) -> Void) -> Void
   ) -> Revision {
     defer { journal.commitsWerePublished(upTo: revision) }
     objects.forgetReplays(at: revision)
-    return registry.publish(events, queryEvents, upTo: revision)
+    return registry.publish(queryEvents, upTo: revision, notifying: notify)
   }
 }

@@ -12,7 +12,8 @@ package struct ServerLimits: Sendable {
   /// How much of the time of the threads that read requests one address has while others make requests as well, in
   /// percent; a trusted proxy has all of it.
   package var timePercent = 50
-  /// How many connections a second have their first request read, counted by hundredths of a second.
+  /// How many connections a second have their first request read, counted by five-hundredths of a second; a quarter of
+  /// it while there are requests on connections that have begun before.
   package var beginningsPerSecond = 32_000
   /// How much of an answer the kernel takes beyond what it may send at once (`TCP_NOTSENT_LOWAT`).
   package var unsentBytes = 131_072

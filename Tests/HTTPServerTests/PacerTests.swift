@@ -100,6 +100,36 @@ import Testing
     #expect(mayRead(other, 1_000))
   }
 
+  @Test func fewerConnectionsBeginWhileOthersGoOn() throws {
+    // Ten in two milliseconds, or two.
+    let pacer = TrafficPacer(beginningsPerSecond: 5_000)
+    let ends = try unreadPair()
+    defer { for descriptor in ends { close(descriptor) } }
+    let crowd = try (0..<30).map { _ in try connection("192.0.2.1", descriptor: ends[0], hasBegun: false) }
+    func goOn(_ milliseconds: Int64) -> Int {
+      pacer.goOn(now: milliseconds, nanoseconds: milliseconds * 1_000_000).count
+    }
+    pacer.wentOn(now: 1_000)
+    let begun = crowd.prefix { connection in
+      guard pacer.mayRead(connection, now: 1_000, nanoseconds: { 1_000_000_000 }, whenFirst: {}) else { return false }
+      pacer.begun(now: 1_000)
+      return true
+    }
+    #expect(begun.count == 2)
+    for connection in crowd.dropFirst(2) {
+      #expect(!pacer.mayRead(connection, now: 1_001, nanoseconds: { 1_001_000_000 }, whenFirst: {}))
+    }
+    #expect(goOn(1_001) == 0)
+    #expect(goOn(1_002) == 2)
+    #expect(goOn(1_098) == 2)
+    #expect(goOn(1_100) == 10)
+    pacer.wentOn(now: 1_101)
+    #expect(goOn(1_102) == 2)
+    #expect(goOn(1_300) == 10)
+    #expect(goOn(1_302) == 2)
+    #expect(pacer.isEmpty)
+  }
+
   @Test func oneThatWaitsIsNotWokenBecauseItHasSomethingUnread() throws {
     let ends = try (0..<2).map { _ in try unreadPair() }
     defer { for descriptor in ends.joined() { close(descriptor) } }

@@ -39,10 +39,21 @@ import Testing
     #expect(quota.left(now: 9_000) == 2)
   }
 
-  /// Slices of three, and a share that is used up at once, alone or not.
+  @Test func aQuotaOfManyHasShortTicks() {
+    let quota = TickQuota(perSecond: 1_500)
+    for _ in 0..<3 {
+      #expect(quota.left(now: 1_000) > 0)
+      quota.take(now: 1_000)
+    }
+    #expect(quota.left(now: 1_001) == 0)
+    #expect(quota.left(now: 1_002) == 3)
+  }
+
+  /// Slices of two, or of three in a longer tick beside further requests, and a share that is used up at once, alone or
+  /// not.
   @Test(arguments: [1, 2]) func aCrowdOfNewConnectionsIsServedWholeWhileOthersGoOn(addresses: Int) throws {
     let limits = ServerLimits.with {
-      $0.beginningsPerSecond = 300
+      $0.beginningsPerSecond = 1_200
       if addresses == 1 { $0.bytesPerSecond = 1 }
     }
     let server = try TestServer(limits: limits) { _, _ in .response(Response(status: .ok, body: Array("here".utf8))) }

@@ -122,7 +122,11 @@ final class Connection: @unchecked Sendable {
       let count = keyway_receive(descriptor, buffer.baseAddress, buffer.count)
       if count > 0 {
         self.count(count)
-        if !hasBegun.exchange(true, ordering: .relaxed) { server.pacer.begun(now: MonotonicClock.milliseconds) }
+        if !hasBegun.exchange(true, ordering: .relaxed) {
+          server.pacer.begun(now: MonotonicClock.milliseconds)
+        } else if !isRequestUnderWay {
+          server.pacer.wentOn(now: MonotonicClock.milliseconds)
+        }
       }
       return count < 0 ? -Int(errno) : count
     }

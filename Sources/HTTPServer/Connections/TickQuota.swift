@@ -1,20 +1,25 @@
 import Synchronization
 
-/// How often something may happen in the hundredth of a second under way. Threads that ask at the same moment may pass
-/// it by one each.
+/// How often something may happen in the part of a second under way. Threads that ask at the same moment may pass it by
+/// one each.
 final class TickQuota: Sendable {
   private let limit: Int
+  private let tickMilliseconds: Int64
   private let used = Atomic<Int>(0)
   private let tick = Atomic<Int64>(0)
 
-  /// Of so many times a second, and at least one a tick.
+  /// Of so many times a second. The ticks are as short as those of a share of time, so that whatever else is to be done
+  /// finds the threads free as soon; where not one would fall into such a tick, they are hundredths of a second, with
+  /// at least one in each.
   init(perSecond count: Int) {
-    limit = max(1, count / Int(1_000 / TrafficShare.tickMilliseconds))
+    let isOften = count >= Int(1_000 / TrafficShare.timeTickMilliseconds)
+    tickMilliseconds = isOften ? TrafficShare.timeTickMilliseconds : TrafficShare.tickMilliseconds
+    limit = max(1, count / Int(1_000 / tickMilliseconds))
   }
 
   /// How often it may still happen in the tick of a moment, in milliseconds.
   func left(now milliseconds: Int64) -> Int {
-    let present = milliseconds / TrafficShare.tickMilliseconds
+    let present = milliseconds / tickMilliseconds
     let last = tick.load(ordering: .relaxed)
     if present > last, tick.compareExchange(expected: last, desired: present, ordering: .relaxed).exchanged {
       used.store(0, ordering: .relaxed)

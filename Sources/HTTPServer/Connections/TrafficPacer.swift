@@ -38,14 +38,22 @@ final class TrafficPacer: Sendable {
   private let state = Locked(State())
   private let lastAddress = Atomic<Int>(0)
   private let companyUntil = Atomic<Int64>(0)
+  /// While others go on, one part in so many of the connections begin that might.
+  private static let besideKeptPart = 4
+  /// How long after a request on a connection that began before there is said to be one.
+  private static let keptMilliseconds: Int64 = 100
   /// The first requests that may be read.
   private let beginnings: TickQuota
+  /// Those that may while there are requests on connections that have begun before.
+  private let beginningsBesideKept: TickQuota
+  private let keptUntil = Atomic<Int64>(0)
   /// Whether connections wait that have not begun.
   private let hasCrowd = Atomic<Bool>(false)
 
   /// One that has so many connections begin in a second.
   init(beginningsPerSecond: Int) {
     beginnings = TickQuota(perSecond: beginningsPerSecond)
+    beginningsBesideKept = TickQuota(perSecond: beginningsPerSecond / Self.besideKeptPart)
   }
 
   /// Whether connections wait to be read.
@@ -84,12 +92,27 @@ final class TrafficPacer: Sendable {
   private func mayGoOn(_ connection: Connection, now: Int64) -> Bool {
     if connection.hasBegun.load(ordering: .relaxed) { return true }
     // Those that wait come first.
-    if !hasCrowd.load(ordering: .relaxed), beginnings.left(now: now) > 0 { return true }
+    if !hasCrowd.load(ordering: .relaxed), mayOneBegin(now: now) { return true }
     return !connection.hasUnread
   }
 
+  private func mayOneBegin(now: Int64) -> Bool {
+    guard beginnings.left(now: now) > 0 else { return false }
+    return keptUntil.load(ordering: .relaxed) <= now || beginningsBesideKept.left(now: now) > 0
+  }
+
   /// The first bytes of a connection were read.
-  func begun(now: Int64) { beginnings.take(now: now) }
+  func begun(now: Int64) {
+    beginnings.take(now: now)
+    beginningsBesideKept.take(now: now)
+  }
+
+  /// A further request was read of a connection that has begun before.
+  func wentOn(now: Int64) {
+    // Written once in a while: both threads read it.
+    guard keptUntil.load(ordering: .relaxed) < now + Self.keptMilliseconds / 2 else { return }
+    keptUntil.store(now + Self.keptMilliseconds, ordering: .relaxed)
+  }
 
   /// Whether a connection of a place may be begun now: not where its address has had its share, and has company.
   func mayBegin(_ slot: ConnectionSlot, now: Int64, nanoseconds: Int64) -> Bool {
@@ -123,7 +146,7 @@ final class TrafficPacer: Sendable {
       while !turns.isEmpty {
         for (address, left) in turns {
           guard left > 0, let first = state.lines[address]?.first,
-            beginnings.left(now: now) > 0 || first.connection.hasBegun.load(ordering: .relaxed)
+            mayOneBegin(now: now) || first.connection.hasBegun.load(ordering: .relaxed)
           else {
             turns[address] = nil
             continue

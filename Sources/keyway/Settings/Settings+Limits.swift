@@ -122,8 +122,8 @@ extension Settings {
     SettingLimit(
       "connections.beginningsPerSecond", of: .server,
       """
-      is read later: the first request of a connection, in turns of their addresses, so that a crowd does not keep the \
-      next request of any other connection waiting; counted by hundredths of a second
+      is read later, in turns of the addresses, so that a crowd keeps no other connection's next request waiting; by \
+      five-hundredths of a second, and a quarter of it while connections that have begun make further requests
       """),
     SettingLimit(
       "connections.unsentBytes", of: .request,

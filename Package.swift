@@ -198,7 +198,7 @@ let package = Package(
       dependencies: [
         "Seeding",
         "HTTPServer", "Journal", "JournalTesting", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayBrowser",
-        "KeywayClient", "Locking", "LoopbackKit", "ModelStore", "Tokens",
+        "KeywayClient", "Locking", "LoopbackKit", "ModelStore", "PostgresJournal", "Tokens",
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
       ],

@@ -149,6 +149,10 @@ final class ServerContext: Sendable {
   private func answer(_ connection: Connection, _ mhdConnection: OpaquePointer, _ line: RequestLine) -> Bool {
     switch connection.deferredResponse?.take() {
     case .response(let response)?:
+      if let retry = response.retry, connection.keepsBody {
+        (connection.isPostponed, connection.outcome) = (true, retry.outcome)
+        return handle(connection, mhdConnection, line)
+      }
       return respond(response, to: connection, mhdConnection, line)
     case .stream(let stream, let fields)?:
       return handOff(
@@ -193,7 +197,11 @@ final class ServerContext: Sendable {
       Request(
         id: id, method: method, target: target, version: version, holder: connection, connection: mhdConnection,
         ledger: ledger))
-    if case .postponed = answer { connection.isPostponed = true } else { connection.body.clear() }
+    if case .postponed = answer {
+      connection.isPostponed = true
+    } else if !connection.keepsBody {
+      connection.body.clear()
+    }
     switch answer {
     case .response(let response):
       return respond(response, to: connection, mhdConnection, line)

@@ -182,6 +182,8 @@ final class RequestRouter: RequestHandler, Sendable {
       return .deferred { completion in
         start(
           completion.preparing { [self] response in
+            // It is handled once more.
+            if response.retry != nil { return response }
             var response = told(response, to: answer)
             counts.count(method, status: response.status, after: answer.watch)
             // Who has left is refused too, and nothing is full for that.
@@ -286,10 +288,7 @@ final class RequestRouter: RequestHandler, Sendable {
         return passed
       }
       if let postponement = try node.postponement(of: request, store) { return postponement }
-      if request.outcome == nil, route.isCommitted(by: method) {
-        if let passed = try node.penPassing?.response(to: request, route) { return passed }
-        if let waiting = try node.inquiry.response(to: request, route) { return waiting }
-      }
+      if route.isCommitted(by: method), let elsewhere = try atPeers(request, route, outcome) { return elsewhere }
     }
     var context = RequestContext(
       route: route, target: target, requester: requester, parameters: route.parameterNames(method, isStream))
@@ -298,19 +297,32 @@ final class RequestRouter: RequestHandler, Sendable {
     return try carryOut(request, context, outcome, handler)
   }
 
+  /// Has peers do what a write needs of them, or all of it; nil where this node is to carry it out.
+  private func atPeers(
+    _ request: borrowing Request, _ route: Route, _ outcome: PenPassing.Outcome?
+  ) throws(Problem) -> HandlerResponse? {
+    var givenBack: PenPassing.Turn?
+    if case .givenBack(let turn)? = outcome { givenBack = turn }
+    guard request.outcome == nil || givenBack != nil else { return nil }
+    if let passed = try node.penPassing?.response(to: request, route, givenBack) { return passed }
+    return try node.inquiry.response(to: request, route)
+  }
+
   /// Has a handler answer a request: once, where nodes have a name for it.
   private func carryOut(
     _ request: borrowing Request, _ context: RequestContext, _ outcome: PenPassing.Outcome?,
     _ handler: @escaping Route.Handler
   ) throws(Problem) -> HandlerResponse {
     guard context.route.isCommitted(by: request.method) else { return try handler(request, context) }
-    if case .turn(let write?, let doubt)? = outcome {
-      return try passedWrites.once(write, doubt, request, context, handler)
-    }
-    if let write = try PassedWrite(of: request) {
-      return try passedWrites.once(write, .none, request, context, handler)
-    }
-    return try handler(request, context)
+    let turn =
+      switch outcome {
+      case .turn(let turn)?, .givenBack(let turn)?: turn
+      case .answer?, nil: PenPassing.Turn(try PassedWrite(of: request), passedWrites.writes)
+      }
+    var context = context
+    context.givenBack = node.penPassing?.givenBack(request, turn)
+    guard let write = turn.write else { return try handler(request, context) }
+    return try passedWrites.once(write, turn.doubt, request, context, handler)
   }
 
   /// Who asks. Throws `forbidden` where a page of another origin uses the session of its visitor to change something.

@@ -30,6 +30,10 @@ package final class Store: Sendable {
   /// out the same request meanwhile, gives what is to be done in place of the write.
   package typealias Precedent = @Sendable () -> (@Sendable (StoreUnavailable?) -> Void)?
 
+  /// Called on the writer in place of what a conclusion gives, where other nodes were first several times: the write is
+  /// not carried out, and goes back to who has handed it over, who may know a better node.
+  package typealias GivingBack = @Sendable () -> Void
+
   /// What the writer has.
   struct Writing {
     var model: Model
@@ -93,10 +97,9 @@ package final class Store: Sendable {
   let resumedQueries: Locked<BoundedCache<ResumedQueryKey, PreparedQuery>>
 
   /// A store without objects over a journal, which `recover` reads. `streams` says which streams are this node's; all
-  /// without it. `publisher` is told of each batch of commits; `now`
-  /// gives milliseconds since 1970, and `elapsed` those of a clock that only grows, by which leases run; `notify` is
-  /// told what an operator should know, once when it begins and once when it ends, from any thread, and must not call
-  /// the store.
+  /// without it. `publisher` is told of each batch of commits; `now` gives milliseconds since 1970, and `elapsed` those
+  /// of a clock that only grows, by which leases run; `notify` is told what an operator should know, once when that
+  /// begins and once when it ends, from any thread, and must not call the store.
   package init(
     schema: Schema, journal: any TransactionJournal, limits: StoreLimits, publisher: any StorePublisher,
     streams: StreamNumbers? = nil,
@@ -173,17 +176,17 @@ package final class Store: Sendable {
 
   /// Hands a transaction to the writer. False where too many wait already, of all clients or of this one: then nothing
   /// happens and `conclude` is never called. Otherwise it is called once, and what it gives is too; where the journal
-  /// is shared and another node was first, it is called again, and only what it gives at last is. What
+  /// is shared and another node was first, it is called again, and only what it gives at last is, or `giveBack`. What
   /// `attachment` gives is kept with the commit. `limits` are the store's own unless others are given. `client` is a
   /// number for who asks: those of different numbers take turns, in which `bytes`, about what it takes, counts.
   package func submit(
     _ transaction: Transaction, of client: Int = ownClient, bytes: Int = 0, limits: TransactionLimits? = nil,
-    attachment: Attachment? = nil, precedent: Precedent? = nil,
+    attachment: Attachment? = nil, precedent: Precedent? = nil, giveBack: GivingBack? = nil,
     conclude: @escaping Conclusion
   ) -> Bool {
     let submission = StoreSubmission(
       transaction: transaction, client: client, limits: limits ?? self.limits.transaction, attachment: attachment,
-      precedent: precedent, conclude: conclude)
+      precedent: precedent, giveBack: giveBack, conclude: conclude)
     enum Entry { case refused, queued, first }
     let entry = queue.withLock { queue -> Entry in
       guard queue.enqueue(submission, bytes: bytes, of: client) else { return .refused }
@@ -213,12 +216,14 @@ package final class Store: Sendable {
 
   /// Commits as much of `rest` as goes into one batch, and takes it off.
   private func write(_ rest: inout ArraySlice<StoreSubmission>) {
-    let waiting = rest
+    var waiting = rest
     var (overtaking, attempt) = (Overtaking(), self.attempt(&rest, limit: .max))
     while attempt.isOvertaken {
       overtaken.wrappingAdd(1, ordering: .relaxed)
+      let goesOn = overtaking.goesOn()
+      if !isCaretaker { overtaking.giveBack(&waiting) }
       rest = waiting
-      guard overtaking.goesOn() else {
+      guard goesOn else {
         attempt = rest.popFirst().map { .refusing($0, snapshot) } ?? WriteAttempt()
         break
       }

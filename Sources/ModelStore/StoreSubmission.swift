@@ -8,6 +8,7 @@ struct StoreSubmission: Sendable {
   let limits: TransactionLimits
   let attachment: Store.Attachment?
   let precedent: Store.Precedent?
+  let giveBack: Store.GivingBack?
   let conclude: Store.Conclusion
   /// Since it was handed over.
   let watch = Stopwatch()

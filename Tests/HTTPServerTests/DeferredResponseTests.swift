@@ -69,6 +69,42 @@ import Testing
     #expect(seen.withLock { $0 } == [200, 500])
   }
 
+  @Test("A request that has kept its body is handled once more in place of a response that says so; others are not")
+  func retry() throws {
+    let seen = Locked<[String]>([])
+    let test = try TestServer { request, _ in
+      if request.target == "/kept" { request.keepBody() }
+      let (body, outcome, isAgain) = (request.body(), request.outcome as? String, request.isPostponed)
+      return .deferred { completion in
+        let inner = completion.preparing { response in
+          seen.withLock { $0.append("\(response.status.code) \(outcome ?? "-")") }
+          return response
+        }
+        _ = SystemThread {
+          var response = Response(status: .accepted, body: Array("\(outcome ?? "-") \(isAgain) ".utf8) + body)
+          if outcome != "twice" {
+            response.status = .serviceUnavailable
+            response.retry = Response.Retry(with: outcome == nil ? "once" : "twice")
+          }
+          inner.respond(response)
+        }?.detach()
+      }
+    }
+    let client = try test.client()
+    for target in ["/kept", "/let-go", "/kept"] {
+      client.send("PUT \(target) HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody")
+      let response = client.readResponse()
+      if target == "/kept" {
+        #expect(response.head.hasPrefix("HTTP/1.1 202 ") && response.body == "twice true body")
+        #expect(seen.withLock { $0 } == ["503 -", "503 once", "202 twice"])
+      } else {
+        #expect(response.head.hasPrefix("HTTP/1.1 503 ") && response.body == "- false body")
+        #expect(seen.withLock { $0 } == ["503 -"])
+      }
+      seen.withLock { $0 = [] }
+    }
+  }
+
   @Test func stoppingWaitsForAnAnswerUnderWay() throws {
     let held = Locked<Completion?>(nil)
     let test = try TestServer { _, _ in

@@ -28,6 +28,8 @@ final class Connection: @unchecked Sendable {
   var access: AccessEntry?
   var body = RequestBody()
   var deferredResponse: DeferredResponse?
+  /// Whether the request may be handled once more after its response was made.
+  var keepsBody = false
   /// Whether the handler has postponed the request.
   var isPostponed = false
   /// What the handler found out while it had postponed the request.
@@ -184,6 +186,7 @@ final class Connection: @unchecked Sendable {
     client = slot.address
     body = RequestBody()
     deferredResponse = nil
+    keepsBody = false
     isPostponed = false
     outcome = nil
     fileLease = nil

@@ -17,6 +17,8 @@ final class CarriedRequest: @unchecked Sendable {
   /// Whose share it counts for.
   var client: ClientAddress
   var body: RequestBody
+  /// Whether it may be handled once more after its response was made.
+  var keepsBody = false
   private(set) var isPostponed = false
   private(set) var outcome: (any Sendable)?
   /// What the access log will say of it; nil where there is none.
@@ -57,7 +59,7 @@ final class CarriedRequest: @unchecked Sendable {
   /// Has the handler answer it, on the calling thread.
   func handle() {
     let response = server.handler.handle(Request(self, ledger: server.ledger))
-    if case .postponed = response { isPostponed = true } else { body.clear() }
+    if case .postponed = response { isPostponed = true } else if !keepsBody { body.clear() }
     switch response {
     case .response(let response): respond(response)
     case .deferred(let work): work(Completion(self, handler: server.handler))
@@ -78,8 +80,12 @@ final class CarriedRequest: @unchecked Sendable {
     }
   }
 
-  /// Gives the answer. To be called once.
+  /// Gives the answer, unless it says that the request is to be handled once more. To be called once each time.
   func respond(_ response: Response) {
+    if let retry = response.retry, keepsBody {
+      isPostponed = true
+      return resume(with: retry.outcome)
+    }
     var response = server.held(response, of: client, at: address) { message.method }
     // What is sent from files or withheld answers those who read.
     if response.file != nil || response.withheldCount != nil || response.isStreamHead {

@@ -105,7 +105,15 @@ package struct Request: ~Copyable {
     }
   }
 
-  /// Whether the handler had the request before, and postponed it.
+  /// Has the body stay until the request is answered, so that it can be handled once more: see `Response.retry`.
+  package func keepBody() {
+    switch origin {
+    case .connection(_, let holder): holder.keepsBody = true
+    case .carried(let carried): carried.keepsBody = true
+    }
+  }
+
+  /// Whether the handler had the request before, and postponed it or had it handled once more.
   package var isPostponed: Bool {
     switch origin {
     case .connection(_, let holder): holder.isPostponed
@@ -113,7 +121,7 @@ package struct Request: ~Copyable {
     }
   }
 
-  /// What the handler found out while it had postponed the request: see `Postponement.end(with:)`.
+  /// What the handler found out since it had the request before: see `Postponement.end(with:)` and `Response.retry`.
   package var outcome: (any Sendable)? {
     switch origin {
     case .connection(_, let holder): holder.outcome

@@ -108,7 +108,7 @@ package final class Node: Sendable {
   /// first request.
   func passWrites(_ store: Store) {
     guard let journal else { return }
-    pen.withLock { $0 = PenPassing(journal, store, directory, options, answers: answers) }
+    pen.withLock { $0 = PenPassing(journal, store, directory, options, answers: answers, writes: writes) }
   }
 
   /// Begins to follow, where it does and the store has read its journal.

@@ -48,7 +48,8 @@ struct TransactionWriter: Sendable {
     return .deferred { [self, transaction] completion in
       let submission = Submission(
         client: client, bytes: bytes, write: write, transaction: transaction, viewer: context.viewer,
-        attachment: attachment, precedent: context.precedent, rendered: rendered, kept: kept)
+        attachment: attachment, precedent: context.precedent, givenBack: context.givenBack,
+        rendered: rendered, kept: kept)
       guard isLarge else { return submit(submission, completion) }
       readings.perform(for: client, completion) {
         var submission = submission
@@ -96,6 +97,8 @@ struct TransactionWriter: Sendable {
     let attachment: Store.Attachment?
     /// What another node has answered to the same request.
     let precedent: (@Sendable () -> Response?)?
+    /// Gives what is answered where other nodes are always first.
+    let givenBack: (@Sendable () -> Response)?
     let rendered: Rendering
     /// The response that is kept with the commit, where one is.
     let kept: Locked<Response?>?
@@ -105,7 +108,8 @@ struct TransactionWriter: Sendable {
     let (write, rendered, kept) = (submission.write, submission.rendered, submission.kept)
     let isAccepted = store.submit(
       submission.transaction, of: submission.client.hashValue, bytes: submission.bytes,
-      attachment: submission.attachment, precedent: Self.precedent(submission, completion)
+      attachment: submission.attachment, precedent: Self.precedent(submission, completion),
+      giveBack: Self.giveBack(submission, completion)
     ) { [self] outcome, state, revision in
       let isKept = kept?.withLock { $0 != nil } ?? false
       if case .success(let commit) = outcome, !isKept, write.isAbout(moreThan: Self.largeBytes, in: state) {
@@ -137,6 +141,12 @@ struct TransactionWriter: Sendable {
       guard let response = find() else { return nil }
       return { (_: StoreUnavailable?) in completion.respond(response) }
     }
+  }
+
+  /// Has a write go where others are not first each time.
+  private static func giveBack(_ submission: Submission, _ completion: Completion) -> Store.GivingBack? {
+    guard let response = submission.givenBack else { return nil }
+    return { completion.respond(response()) }
   }
 
   /// The problem of what the model refuses; where a condition failed, with the present `ETag`.

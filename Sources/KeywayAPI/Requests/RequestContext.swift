@@ -19,6 +19,9 @@ struct RequestContext: Sendable {
   var passed: PassedWrite?
   /// What another node has answered to the same request meanwhile, where it has an `Idempotency-Key` or was passed on.
   var precedent: (@Sendable () -> Response?)?
+  /// Gives what is answered where other nodes append again and again before this one can carry the write out, which it
+  /// then has not done and does not do; nil where it goes on trying.
+  var givenBack: (@Sendable () -> Response)?
 
   /// A variable part of the path, percent-decoded. The route's pattern must have it.
   subscript(parameter: Route.Parameter) -> String {

@@ -57,6 +57,20 @@ struct PassedWriteMemoryTests {
     #expect(memory.begin(id, since: 0) == .refused)
   }
 
+  @Test("What another peer was sent stays in doubt, for the newest of such writes")
+  func doubts() {
+    var memory = Self.memory(2)
+    let ids = (0..<3).map { _ in PassedWrite.ID.random() }
+    for id in ids.prefix(2) { memory.doubt(id) }
+    memory.doubt(ids[0])
+    #expect(ids.map { memory.isDoubtful($0) } == [true, true, false])
+    memory.doubt(ids[2])
+    #expect(ids.map { memory.isDoubtful($0) } == [false, true, true])
+    #expect(memory.begin(ids[1], since: 0) == .first)
+    memory.end(ids[1], doneAt: nil, isRefused: false)
+    #expect(memory.isDoubtful(ids[1]))
+  }
+
   @Test("Before it has begun, and for what is older than it knows, nothing is taken")
   func beginning() {
     var memory = PassedWriteMemory(limit: 2)

@@ -86,17 +86,21 @@ struct PassedWriteHandlers: Sendable {
     let isDone = response.status.kind == .successful
     let isRefused = response.status.kind == .clientError
     let revision = isDone ? response.fields[.keywayCursor].flatMap { Cursor($0) }?.revision : nil
-    var answer = response
-    if doubt == .otherPeer, isRefused, !Self.pureRefusals.contains(response.status.code) {
-      answer =
-        Problem(
-          .storeUnavailable,
-          "the node that was sent the write has not answered, and may still do what is refused here "
-            + "(\(response.status.code)): send it again with its Idempotency-Key, or with If-Match"
-        ).response
-    }
+    let answer = Self.told(response, doubt)
     writes.end(write.id, doneAt: revision, isRefused: isRefused && write.isAgain, answer)
     return answer
+  }
+
+  /// What is told of a response: a refusal is not while another node may still do what was refused.
+  static func told(_ response: Response, _ doubt: Doubt) -> Response {
+    guard doubt == .otherPeer, response.status.kind == .clientError,
+      !pureRefusals.contains(response.status.code)
+    else { return response }
+    return Problem(
+      .storeUnavailable,
+      "the node that was sent the write has not answered, and may still do what is refused here "
+        + "(\(response.status.code)): send it again with its Idempotency-Key, or with If-Match"
+    ).response
   }
 
   /// The response that stands in the record of a commit.

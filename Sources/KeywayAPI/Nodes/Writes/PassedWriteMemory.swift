@@ -39,6 +39,9 @@ struct PassedWriteMemory: Sendable {
   private var fates: [PassedWrite.ID: Fate] = [:]
   /// The ids of `fates`, in the order in which they came.
   private var order: Deque<PassedWrite.ID> = []
+  /// Writes that another peer was sent, and may still do: the newest, so many of them, in the order in which they came.
+  private var doubtful: Set<PassedWrite.ID> = []
+  private var doubtfulOrder: Deque<PassedWrite.ID> = []
   /// Those under way, with the response that was read in a record.
   private var underWay: [PassedWrite.ID: Response?] = [:]
 
@@ -73,6 +76,16 @@ struct PassedWriteMemory: Sendable {
     if underWay[id] != nil, let response = response() { underWay[id] = .some(response) }
     remember(id, .done(revision))
   }
+
+  /// Another peer was sent a write, and has not said what became of it.
+  mutating func doubt(_ id: PassedWrite.ID) {
+    guard doubtful.insert(id).inserted else { return }
+    doubtfulOrder.append(id)
+    if doubtfulOrder.count > limit, let oldest = doubtfulOrder.popFirst() { doubtful.remove(oldest) }
+  }
+
+  /// Whether another peer was sent a write and may still do it, whatever is refused here.
+  func isDoubtful(_ id: PassedWrite.ID) -> Bool { doubtful.contains(id) }
 
   /// What another commit has answered to a write that is under way; nil where none has done it.
   func precedent(of id: PassedWrite.ID) -> Response? { underWay[id] ?? nil }

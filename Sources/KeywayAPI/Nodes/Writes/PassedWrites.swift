@@ -54,6 +54,12 @@ final class PassedWrites: Sendable {
     }
   }
 
+  /// Another peer was sent a write, and has not said what became of it.
+  func doubt(_ id: PassedWrite.ID) { state.withLock { $0.memory.doubt(id) } }
+
+  /// Whether another peer was sent a write and may still do it, whatever is refused here.
+  func isDoubtful(_ id: PassedWrite.ID) -> Bool { state.withLock { $0.memory.isDoubtful(id) } }
+
   /// What another node has answered to a write that is under way here; nil where none has.
   func precedent(of id: PassedWrite.ID) -> Response? { state.withLock { $0.memory.precedent(of: id) } }
 
@@ -63,6 +69,9 @@ final class PassedWrites: Sendable {
       state.memory.end(id, doneAt: revision, isRefused: isRefused)
       return state.waiting.removeValue(forKey: id) ?? []
     }
+    // A request that is handled once more is the one that was carried out.
+    var response = response
+    response.retry = nil
     for completion in waiting { completion.respond(response) }
   }
 }

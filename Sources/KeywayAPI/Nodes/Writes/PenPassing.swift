@@ -17,8 +17,45 @@ final class PenPassing: Sendable {
   enum Outcome: Sendable {
     /// The other peer's answer, to whose state this node has come.
     case answer(Response)
-    /// This node is to carry it out, under the name where it has one.
-    case turn(PassedWrite?, PassedWriteHandlers.Doubt)
+    /// This node is to carry it out.
+    case turn(Turn)
+    /// This node could not carry it out, because others were first each time, or is not to any more: it is for the one
+    /// that has appended last by now, if that is another.
+    case givenBack(Turn)
+  }
+
+  /// A write that is for this node, or was.
+  struct Turn: Sendable {
+    /// Its name, where nodes have given it one.
+    var write: PassedWrite?
+    var doubt = PassedWriteHandlers.Doubt.none
+    /// How often it has gone back.
+    var returns = 0
+
+    /// The write of a request as it came: with a name where another node has given it one, which may have asked for it
+    /// before.
+    init(_ write: PassedWrite?, _ writes: PassedWrites) {
+      self.write = write
+      if let write, writes.isDoubtful(write.id) { doubt = .otherPeer }
+    }
+
+    /// The same after another peer was sent the write under a name, and has not said what became of it.
+    func doubting(_ write: PassedWrite) -> Turn {
+      var turn = self
+      (turn.write, turn.doubt) = (write, .otherPeer)
+      return turn
+    }
+
+    /// The same, gone back once more; nil where it has gone back too often.
+    var goneBack: Turn? {
+      guard returns < Self.mostReturns else { return nil }
+      var turn = self
+      turn.returns += 1
+      return turn
+    }
+
+    /// Each time, other peers have appended, so that nothing stands still.
+    private static let mostReturns = 3
   }
 
   private let journal: any SharedJournal
@@ -27,6 +64,7 @@ final class PenPassing: Sendable {
   private let answers: RevisionWaits
   private let limits: Node.ForwardingLimits
   private let taking: RecordTaking
+  private let writes: PassedWrites
   private let clients: NodeClients
   private let state = Locked(State())
 
@@ -42,12 +80,14 @@ final class PenPassing: Sendable {
   private static let patience = Duration.seconds(1)
   /// For how long a peer that has not answered is not asked, as long as it is the one that appended last.
   private static let rest = Duration.seconds(3)
-  /// For a store over a journal that other nodes append to; `answers` has those that wait for it.
+
+  /// For a store over a journal that other nodes append to; `answers` has those that wait for it, `writes` what other
+  /// nodes have passed on.
   init(
     _ journal: any SharedJournal, _ store: Store, _ directory: NodeDirectory, _ options: Node.Options,
-    answers: RevisionWaits
+    answers: RevisionWaits, writes: PassedWrites
   ) {
-    (self.journal, self.store, self.directory) = (journal, store, directory)
+    (self.journal, self.store, self.directory, self.writes) = (journal, store, directory, writes)
     let limits = options.forwarding
     (self.limits, self.answers) = (limits, answers)
     taking = RecordTaking(journal, store, NodeToken(file: options.tokenFile))
@@ -57,32 +97,52 @@ final class PenPassing: Sendable {
   /// How many writes wait for a connection or the other peer's answer.
   var waitingCount: Int { clients.waitingCount }
 
-  /// Passes a write on; nil where this node is to carry it out. Throws `malformed-query`.
-  func response(to request: borrowing Request, _ route: Route) throws(Problem) -> HandlerResponse? {
+  /// Passes a write on; nil where this node is to carry it out. `turn` is what became of it so far. Throws
+  /// `malformed-query`.
+  func response(
+    to request: borrowing Request, _ route: Route, _ turn: Turn?
+  ) throws(Problem) -> HandlerResponse? {
     guard let holder = holder() else { return nil }
-    let known = try PassedWrite(of: request)
+    let named = try PassedWrite(of: request)
+    let turn = turn ?? Turn(named, writes)
     let sender = request.client
     // Who has a stream that an object is to last with is asked by this node, and may take longer to answer than others
     // wait for the one that appended last.
-    guard !(known?.isFinal ?? false), request.header(.keywayForwarded) == nil,
+    guard named?.isFinal != true, request.header(.keywayForwarded) == nil,
       LifetimeReader.streams(namedBy: request, isTransaction: route.isTransaction).isEmpty,
       answers.hasRoom(for: sender), let pool = clients.pool(),
       let batcher = clients.batcher(of: holder, make: { makeBatcher($0) })
     else { return nil }
-    var write = known ?? PassedWrite(since: store.cursor(store.revision))
+    var write = turn.write ?? PassedWrite(since: store.cursor(store.revision))
     write.isFinal = true
     let forwarded = NodeRequest(passing: request, fields: NodeRequest.writeFields)
     let goesWithOthers = OutgoingWrite.goesWithOthers(forwarded, of: request, route, store)
     return .postponed { [self, write] postponement in
       let outgoing = OutgoingWrite(request: forwarded, write: write) { [self] in
-        begins(at: holder, known, postponement)
+        begins(at: holder, turn, postponement)
       } finish: { [self] in
-        finish($0, write, known, at: holder, of: sender, postponement)
+        finish($0, write, turn, at: holder, of: sender, postponement)
       }
       let isAccepted =
         goesWithOthers
         ? batcher.submit(outgoing, of: sender) : pool.submit(for: sender) { batcher.sendAlone(outgoing) }
-      if !isAccepted { postponement.end(with: Outcome.turn(known, .none)) }
+      if !isAccepted { postponement.end(with: Outcome.turn(turn)) }
+    }
+  }
+
+  /// What is answered to a write that this node is to carry out, where others append again and again before it can: it
+  /// is handled once more, and goes to the one of them that appended last. The node that has passed it on to be carried
+  /// out here does that itself then. Nil where it has gone back often enough, or names streams of other nodes.
+  func givenBack(_ request: borrowing Request, _ turn: Turn) -> (@Sendable () -> Response)? {
+    guard let goneBack = turn.goneBack, request.outcome == nil || request.outcome is Outcome else { return nil }
+    // What comes from another node to be carried out here goes back to that one; what was turned to this node does not.
+    let isOfAnotherNode = request.outcome == nil && turn.write?.isFinal == true
+    if !isOfAnotherNode { request.keepBody() }
+    return {
+      let problem = Problem(.storeUnavailable, "other nodes have appended first each time; nothing was changed")
+      var response = problem.response
+      if !isOfAnotherNode { response.retry = Response.Retry(with: Outcome.givenBack(goneBack)) }
+      return response
     }
   }
 
@@ -94,14 +154,14 @@ final class PenPassing: Sendable {
   }
 
   /// Whether a write is still to be sent to the peer that it was to go to.
-  private func begins(at holder: NodeAddress, _ known: PassedWrite?, _ postponement: Postponement) -> Bool {
+  private func begins(at holder: NodeAddress, _ turn: Turn, _ postponement: Postponement) -> Bool {
     guard !postponement.isAbandoned else {
       postponement.end(with: Outcome.answer(Problem(.overloaded, "the client has left").response))
       return false
     }
     // It may have come here, or gone silent, while the write waited.
     guard self.holder() == holder else {
-      postponement.end(with: Outcome.turn(known, .none))
+      postponement.end(with: turn.goneBack.map { Outcome.givenBack($0) } ?? .turn(turn))
       return false
     }
     return true
@@ -109,7 +169,7 @@ final class PenPassing: Sendable {
 
   /// Gives a write what has come of it.
   private func finish(
-    _ result: Result<NodeAnswer, NodeFault>, _ write: PassedWrite, _ known: PassedWrite?, at holder: NodeAddress,
+    _ result: Result<NodeAnswer, NodeFault>, _ write: PassedWrite, _ turn: Turn, at holder: NodeAddress,
     of sender: ClientAddress, _ postponement: Postponement
   ) {
     let answer: NodeAnswer
@@ -120,13 +180,15 @@ final class PenPassing: Sendable {
         state.silent = state.silent.filter { $0.value > .now }
         state.silent[holder] = .now + Self.rest
       }
-      return postponement.end(with: fault.isUnsent ? Outcome.turn(known, .none) : .turn(write, .otherPeer))
+      if !fault.isUnsent { writes.doubt(write.id) }
+      return postponement.end(with: Outcome.turn(fault.isUnsent ? turn : turn.doubting(write)))
     }
     // It has too much to do, is about to stop, or does not know itself what became of it.
     guard answer.status < 500, answer.status != HTTPResponse.Status.tooManyRequests.code else {
-      return postponement.end(with: Outcome.turn(write, .otherPeer))
+      writes.doubt(write.id)
+      return postponement.end(with: Outcome.turn(turn.doubting(write)))
     }
-    let response = answer.response
+    let response = PassedWriteHandlers.told(answer.response, turn.doubt)
     guard let cursor = answer[HTTPField.Name.keywayCursor.rawName].flatMap({ Cursor($0) }),
       cursor.epoch == store.epoch, cursor.revision > store.revision
     else {

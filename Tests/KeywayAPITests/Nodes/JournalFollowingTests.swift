@@ -10,31 +10,12 @@ import Testing
 
 @Suite("Followers of the journal")
 struct JournalFollowingTests {
-  /// Runs `body` on threads of its own, and gives what goes wrong in them.
-  private func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) -> [String] {
-    let failures = Locked<[String]>([])
-    let group = DispatchGroup()
-    for index in 0..<count {
-      group.enter()
-      Thread.detachNewThread {
-        do {
-          try body(index)
-        } catch {
-          failures.withLock { $0.append("\(index): \(error)") }
-        }
-        group.leave()
-      }
-    }
-    #expect(group.wait(timeout: .now() + 120) == .success)
-    return failures.withLock { $0 }
-  }
-
   @Test("Each hears of every revision once and in order, wherever it begins, while four write and others come and go")
   func seam() throws {
     let server = try TestServer()
     let (port, epoch) = (server.client.port, server.epoch)
     let last = 7 + 4 * 150
-    let failures = onThreads(9) { index in
+    let failures = TestThreads.run(9) { index in
       let client = WireClient(port: port)
       if index < 4 {
         for number in 0..<150 {

@@ -6,32 +6,13 @@ import Testing
 
 @Suite("Many at a time")
 struct ConcurrencyTests {
-  /// Runs `body` on threads of its own, and gives what goes wrong in them.
-  private func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) -> [String] {
-    let failures = Locked<[String]>([])
-    let group = DispatchGroup()
-    for index in 0..<count {
-      group.enter()
-      Thread.detachNewThread {
-        do {
-          try body(index)
-        } catch {
-          failures.withLock { $0.append("\(error)") }
-        }
-        group.leave()
-      }
-    }
-    #expect(group.wait(timeout: .now() + 60) == .success)
-    return failures.withLock { $0 }
-  }
-
   @Test("A client that subscribes in the midst of writing gets the state and everything after it: no gap, no echo")
   func noGap() throws {
     let server = try TestServer()
     let port = server.client.port
     let last = 600
     try server.set("Account/1/visits", "0")
-    let failures = onThreads(4) { index in
+    let failures = TestThreads.run(4) { index in
       let client = WireClient(port: port)
       if index == 0 {
         for number in 1...last { try client.must("PUT", "/v1/objects/Account/1/visits", body: "\(number)") }
@@ -61,7 +42,7 @@ struct ConcurrencyTests {
     let stream = try server.subscribed("Account/1/visits,balance,owner.lastName")
     let before = try server.revision
     let cursors = Locked<[String]>([])
-    let failures = onThreads(6) { index in
+    let failures = TestThreads.run(6) { index in
       for number in 0..<50 {
         let answer = try WireClient(port: port)
           .must("PUT", "/v1/objects/Account/1/visits", ["Keyway-Writer": "w\(index)"], body: "\(number)")
@@ -84,7 +65,7 @@ struct ConcurrencyTests {
     let server = try TestServer()
     let port = server.client.port
     try server.set("Account/1/visits", "0")
-    let failures = onThreads(4) { _ in
+    let failures = TestThreads.run(4) { _ in
       let client = WireClient(port: port)
       var left = 25
       while left > 0 {
@@ -107,7 +88,7 @@ struct ConcurrencyTests {
     try server.commit(
       #"{"op":"set","object":"Account/1","keyPath":"visits","value":0}"#,
       #"{"op":"set","object":"Account/2","keyPath":"visits","value":0}"#)
-    let failures = onThreads(3) { index in
+    let failures = TestThreads.run(3) { index in
       let client = WireClient(port: port)
       for number in 1...100 {
         if index == 0 {

@@ -231,7 +231,7 @@ package final class KeywayServer: Sendable {
     }
     let remarks = try store.recover(schemaText: schemaText, report: report, restore: restore)
     api.takePassedWrites()
-    store.follow(restore: restore)
+    store.follow()
     return remarks
   }
 

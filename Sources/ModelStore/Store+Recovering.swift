@@ -1,6 +1,7 @@
 import Dispatch
 import Journal
 package import KeyValueModel
+import Locking
 
 extension Store {
   /// Reads the journal, once, before the first write; then the store serves. Gives remarks for the operator. Throws
@@ -10,15 +11,18 @@ extension Store {
   /// its objects are taken to this one, in a revision of its own; what cannot go on is told by `StoreError.schema`, and
   /// nothing has changed. Without a text, the journal's is taken to be this one. `restore` gets what was kept with the
   /// commits that are carried out again, which are those that can be resumed and more, oldest first, some at a time,
-  /// before the first write.
+  /// before the first write; where the journal is shared, also what other nodes keep with theirs from then on, before
+  /// these are published. It must not call the store.
   package func recover(
     schemaText: String? = nil, report: @escaping (RecoveryProgress) -> Void = { _ in },
-    restore: @escaping ([StoredAttachment]) -> Void = { _ in }
+    restore: @escaping @Sendable ([StoredAttachment]) -> Void = { _ in }
   ) throws(StoreError) -> [String] {
-    try StoreOpening(self, report: report, restore: restore).run(schemaText: schemaText)
+    // Writes are taken as soon as it serves, and may be overtaken before this node follows.
+    if shared != nil { restoring.withLock { $0 = KeptAction(restore) } }
+    return try StoreOpening(self, report: report, restore: restore).run(schemaText: schemaText)
   }
 
-  /// What was kept with commits was told to `restore`, or is told to `follow`, of all commits after this revision.
+  /// What was kept with commits was told to `restore`, or is, of all commits after this revision.
   package var toldAfter: Revision { keeper.toldAfter }
 
   /// The revision of the newest snapshot; 0 where there is none.

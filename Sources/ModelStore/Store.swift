@@ -65,7 +65,7 @@ package final class Store: Sendable {
   let shared: (any SharedJournal)?
   /// How often a batch was judged anew because another node was first.
   let overtaken = Atomic(0)
-  /// Told what other nodes have kept with their commits; nothing before `follow`.
+  /// Told what other nodes have kept with their commits; nothing before `recover`.
   let restoring = Locked<KeptAction<[StoredAttachment], Void>?>(nil)
   /// Asked what is still of use of what was kept with commits up to a revision; nothing before `keepAttachments`.
   private let keeping = Locked<KeptAction<Revision, [StoredAttachment]>?>(nil)

@@ -6,19 +6,15 @@ import Synchronization
 /// A store over a journal that other nodes append to as well.
 extension Store {
   /// Where other nodes append to the journal, takes over what they append, on a thread of its own, until the journal is
-  /// closed. To be called after `recover`. `restore` is told what they kept with their commits, before these are
-  /// published; it must not call the store.
-  package func follow(restore: @escaping @Sendable ([StoredAttachment]) -> Void) {
-    guard let shared else { return }
-    restoring.withLock { $0 = KeptAction(restore) }
-    PeerRecords.follow(shared, self)
+  /// closed. To be called after `recover`.
+  package func follow() {
+    if let shared { PeerRecords.follow(shared, self) }
   }
 
   /// Takes over records that another node hands to this one, so that they are published when this returns. Where they
   /// do not follow on what this node has, they come by the journal, as always.
   package func take(_ handed: HandedRecords) {
-    // Before it follows there is nothing that is told what they kept with their commits.
-    guard let shared, restoring.withLock({ $0 != nil }), shared.take(handed) else { return }
+    guard let shared, shared.take(handed) else { return }
     // What goes wrong here goes wrong again where the journal is followed, and is told there.
     try? PeerRecords(store: self).takeOver(from: shared)
   }

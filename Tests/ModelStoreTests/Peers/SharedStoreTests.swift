@@ -16,7 +16,10 @@ struct SharedStoreTests {
     let recorder = Recorder()
     let store: Store
 
-    init(_ database: String, _ name: String, _ change: (inout StoreLimits) -> Void = { _ in }) throws {
+    init(
+      _ database: String, _ name: String, restore: @escaping @Sendable ([StoredAttachment]) -> Void = { _ in },
+      limits change: (inout StoreLimits) -> Void = { _ in }
+    ) throws {
       var options = PostgresJournal.Options()
       options.node = name
       let journal = try PostgresJournal(database, options: options) {
@@ -26,7 +29,7 @@ struct SharedStoreTests {
       change(&limits)
       store = Store(
         schema: try Schema(yaml: accounts), journal: journal, limits: limits, publisher: recorder, now: { 1_000 })
-      _ = try store.recover(schemaText: accounts)
+      _ = try store.recover(schemaText: accounts, restore: restore)
     }
 
     @discardableResult
@@ -69,9 +72,11 @@ struct SharedStoreTests {
 
   @Test("What is called for each batch of another node is called the same way each time")
   func calling() async throws {
-    let (one, other) = (try Node(database, "one"), try Node(database, "other"))
     let depths = Locked<[Int]>([])
-    other.store.follow { _ in depths.withLock { $0.append(Thread.callStackReturnAddresses.count) } }
+    let one = try Node(database, "one")
+    let other = try Node(
+      database, "other", restore: { _ in depths.withLock { $0.append(Thread.callStackReturnAddresses.count) } })
+    other.store.follow()
     let object = try ref("Account/1")
     for number in 1...20 {
       await one.write(.put(object, ["balance": .integer(Int64(number))]), attachment: [UInt8(number)])
@@ -103,7 +108,7 @@ struct SharedStoreTests {
   @Test("Of writes that demand the same state, at all nodes at once, one succeeds; all nodes come to the same")
   func racing() async throws {
     let nodes = try ["a", "b", "c"].map { try Node(database, $0) }
-    for node in nodes { node.store.follow { _ in } }
+    for node in nodes { node.store.follow() }
     let object = try ref("Account/1")
     await nodes[0].write(.put(object, ["balance": .integer(0)]))
     let seen = Locked<[Revision: Int]>([:])
@@ -141,17 +146,15 @@ struct SharedStoreTests {
   @Test("Random writes at random nodes leave the same objects and history everywhere, and after a start")
   func randomly() async throws {
     var random = SplitMix64(seed: seed)
-    let nodes = try ["a", "b", "c"].map { name in
-      try Node(database, name) { limits in
+    let restored = Locked<[Int: [String]]>([:])
+    let nodes = try ["a", "b", "c"].enumerated().map { index, name in
+      try Node(database, name) { attachments in
+        restored.withLock { $0[index, default: []] += attachments.map { String(decoding: $0.bytes, as: UTF8.self) } }
+      } limits: { limits in
         (limits.historyRevisions, limits.snapshotRevisions) = (40, 50)
       }
     }
-    let restored = Locked<[Int: [String]]>([:])
-    for (index, node) in nodes.enumerated() {
-      node.store.follow { attachments in
-        restored.withLock { $0[index, default: []] += attachments.map { String(decoding: $0.bytes, as: UTF8.self) } }
-      }
-    }
+    for node in nodes { node.store.follow() }
     var own: [Int: Set<String>] = [:]
     for number in 0..<400 {
       let index = Int.random(in: 0..<3, using: &random)
@@ -173,7 +176,7 @@ struct SharedStoreTests {
       let others = own.filter { $0.key != index }.values.reduce(into: Set()) { $0.formUnion($1) }
       #expect(Set(restored.withLock { $0[index] ?? [] }) == others, "seed \(seed)")
     }
-    let started = try Node(database, "d") { limits in limits.historyRevisions = 40 }
+    let started = try Node(database, "d", limits: { limits in limits.historyRevisions = 40 })
     #expect(started.portrait == nodes[0].portrait, "seed \(seed)")
     #expect(started.store.snapshot.oldestResumable == last - 40, "seed \(seed)")
     // Some node has written the state down, and none has taken away what a start needs.
@@ -182,12 +185,15 @@ struct SharedStoreTests {
 
   @Test("A write that another node has carried out already is not carried out again")
   func precedents() async throws {
-    let (one, other) = (try Node(database, "one"), try Node(database, "other"))
-    let object = try ref("Account/1")
-    await one.write(.put(object, ["balance": .integer(1)]), attachment: Array("key".utf8))
     let known = Locked(false)
+    let one = try Node(database, "one")
+    // It takes writes, and does not follow yet: only an append that comes too late has it read on.
+    let other = try Node(
+      database, "other",
+      restore: { found in if found.contains(where: { $0.bytes == [7] }) { known.withLock { $0 = true } } })
+    let object = try ref("Account/1")
+    await one.write(.put(object, ["balance": .integer(1)]), attachment: [7])
     let outcomes = Locked<[String]>([])
-    other.store.follow { attachments in known.withLock { $0 = attachments.contains { $0.bytes == Array("key".utf8) } } }
     let precedent: Store.Precedent = {
       guard known.withLock({ $0 }) else { return nil }
       return { _ in outcomes.withLock { $0.append("replayed") } }
@@ -216,7 +222,7 @@ struct SharedStoreTests {
         schema: try Schema(yaml: accounts), journal: journal, limits: StoreLimits(), publisher: Recorder(),
         streams: numbers, now: { 1_000 }, elapsed: { clock.withLock { $0 } })
       _ = try store.recover(schemaText: accounts)
-      store.follow { _ in }
+      store.follow()
       return (store: store, stream: numbers.first + 1)
     }
     let (bound, timed) = (try ref("Account/1"), try ref("Account/2"))

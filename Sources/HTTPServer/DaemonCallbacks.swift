@@ -34,7 +34,9 @@ func requestBegun(
   guard let context, let mhdConnection, let connection = connection(mhdConnection) else { return nil }
   let server = server(context)
   connection.begin(target: target.flatMap(requestTarget), limits: server.limits)
-  connection.access = server.accessLog.flatMap { $0.isWanted ? AccessEntry($0, client: connection.slot.address) : nil }
+  if let log = server.accessLog, log.isWanted {
+    connection.access = AccessEntry(log, client: connection.slot.address)
+  }
   target.map(hideParameters)
   return nil
 }

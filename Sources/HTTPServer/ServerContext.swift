@@ -90,9 +90,9 @@ final class ServerContext: Sendable {
     registry.remove(connection)
   }
 
-  /// Whether a connection may be read now; otherwise its turn comes.
-  func mayRead(_ connection: Connection) -> Bool {
-    pacer.mayRead(connection, now: MonotonicClock.milliseconds, nanoseconds: { MonotonicClock.nanoseconds }) {
+  /// Whether a connection may be read at a moment, in milliseconds; otherwise its turn comes.
+  func mayRead(_ connection: Connection, now: Int64) -> Bool {
+    pacer.mayRead(connection, now: now, nanoseconds: { MonotonicClock.nanoseconds }) {
       sweeperWake.wake()
     }
   }
@@ -102,9 +102,9 @@ final class ServerContext: Sendable {
   func advance(
     _ connection: Connection, _ mhdConnection: OpaquePointer, _ line: RequestLine, _ part: UnsafeRawBufferPointer
   ) -> Bool {
-    let isBodyUnread = connection.exchange.phase == .begun
+    let isBodyUnread = connection.exchange.hasJustBegun
     let step =
-      if connection.exchange.phase == .begun {
+      if isBodyUnread {
         connection.exchange.headerArrived(headerArrived(connection, mhdConnection, line))
       } else {
         connection.exchange.continued(byteCount: part.count)
@@ -171,6 +171,7 @@ final class ServerContext: Sendable {
   ) -> RequestHeader {
     var header = RequestHeader(of: mhdConnection)
     connection.noteForwarding(proxies, isLocal: isLocal) { headerField($0, of: mhdConnection) }
+    connection.fieldNames = header.names
     connection.requestID = header.requestID ?? requestIDs.next()
     let method = HTTPRequest.Method(requestLine: line.method)
     if method == nil { header.fault = .malformed(.method) }
@@ -202,7 +203,7 @@ final class ServerContext: Sendable {
     } else if !connection.keepsBody {
       connection.body.clear()
     }
-    switch answer {
+    switch consume answer {
     case .response(let response):
       return respond(response, to: connection, mhdConnection, line)
     case .deferred(let work):

@@ -24,6 +24,39 @@ import Testing
     }
   }
 
+  @Test func whatComesWhileAnAnswerIsAwaitedIsReadBehindIt() throws {
+    let completions = Locked([Completion]())
+    let test = try TestServer { request, _ in
+      guard request.target == "/later" else {
+        return .response(Response(status: .ok, body: Array(request.target.utf8)))
+      }
+      return .deferred { completion in completions.withLock { $0.append(completion) } }
+    }
+    let client = try test.client()
+    for round in 0..<50 {
+      client.get("/later")
+      while completions.withLock({ $0.isEmpty }) { SystemThread.pause(milliseconds: 1) }
+      client.get("/next\(round)")
+      completions.withLock { $0.removeLast() }.respond(Response(status: .ok, body: Array("answer".utf8)))
+      #expect(client.readResponse().body == "answer")
+      #expect(client.readResponse().body == "/next\(round)")
+    }
+  }
+
+  @Test func whoSendsNoMoreWhileTheAnswerIsAwaitedGetsIt() throws {
+    let completions = Locked([Completion]())
+    let test = try TestServer { _, _ in
+      .deferred { completion in completions.withLock { $0.append(completion) } }
+    }
+    let client = try test.client()
+    client.get("/later")
+    while completions.withLock({ $0.isEmpty }) { SystemThread.pause(milliseconds: 1) }
+    client.finish()
+    completions.withLock { $0.removeLast() }.respond(Response(status: .ok, body: Array("answer".utf8)))
+    #expect(client.readResponse().body == "answer")
+    #expect(client.read(until: "never").isEmpty)
+  }
+
   @Test func theFirstAnswerCounts() throws {
     let test = try TestServer { _, _ in
       .deferred { completion in

@@ -5,9 +5,10 @@ import Synchronization
 /// What the server keeps for one TCP connection that libmicrohttpd has, from accepting to closing: one object, reused
 /// for every request on it.
 ///
-/// `@unchecked Sendable`: `exchange`, `target`, `requestID`, `address`, `isForwardedOverTLS`, `client`, `access`,
-/// `body`, `deferredResponse`, `fileLease`, `gate` and `isRequestUnderWay` are touched by the one libmicrohttpd thread
-/// that the connection belongs to; `registryIndex` under the registry's lock; the rest is constant or atomic.
+/// `@unchecked Sendable`: `exchange`, `target`, `fieldNames`, `requestID`, `address`, `isForwardedOverTLS`, `client`,
+/// `access`, `body`, `deferredResponse`, `fileLease`, `gate` and `isRequestUnderWay` are touched by the one
+/// libmicrohttpd thread that the connection belongs to; `registryIndex` under the registry's lock; the rest is constant
+/// or atomic.
 final class Connection: @unchecked Sendable {
   /// libmicrohttpd's descriptor; valid as long as the connection is registered.
   let descriptor: Int32
@@ -16,6 +17,8 @@ final class Connection: @unchecked Sendable {
 
   var exchange: Exchange
   var target: String?
+  /// Which header fields the request may have, once its header has been read.
+  var fieldNames = FieldNameFilter()
   /// The name of the request, once its header has been read.
   var requestID: RequestID?
   /// Where the request came from: the other side of the connection, or whom a trusted proxy names.
@@ -39,7 +42,9 @@ final class Connection: @unchecked Sendable {
   private var gate: RequestGate
   /// Whether the time for a request runs. The first has been under way since the connection was made.
   private var isRequestUnderWay = true
-  unowned let server: ServerContext
+  /// Counts no references, which both threads would write to at each look. It lives longer: a connection is closed, and
+  /// then released, before the daemon that it belongs to has stopped, and `DaemonHandle` keeps the context until then.
+  unowned(unsafe) let server: ServerContext
   /// What its thread works for.
   private let attention: ThreadAttention
 
@@ -119,15 +124,22 @@ final class Connection: @unchecked Sendable {
   /// What recv(2) gives libmicrohttpd, `errno` included.
   func receive(into buffer: UnsafeMutableRawBufferPointer) -> Int {
     attend()
+    // libmicrohttpd reads when it is resumed, to no purpose: the answer comes first. What the kernel has then, it
+    // reports once the connection is watched again, behind the answer.
+    if exchange.isSuspended, gate.isEmpty {
+      errno = EAGAIN
+      return -1
+    }
     let reception = gate.receive(into: buffer) { buffer in
-      guard server.mayRead(self) else { return -Int(EAGAIN) }
+      let now = MonotonicClock.milliseconds
+      guard server.mayRead(self, now: now) else { return -Int(EAGAIN) }
       let count = keyway_receive(descriptor, buffer.baseAddress, buffer.count)
       if count > 0 {
         self.count(count)
         if !hasBegun.exchange(true, ordering: .relaxed) {
-          server.pacer.begun(now: MonotonicClock.milliseconds)
+          server.pacer.begun(now: now)
         } else if !isRequestUnderWay {
-          server.pacer.wentOn(now: MonotonicClock.milliseconds)
+          server.pacer.wentOn(now: now)
         }
       }
       return count < 0 ? -Int(errno) : count

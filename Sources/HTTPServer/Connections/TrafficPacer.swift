@@ -119,8 +119,11 @@ final class TrafficPacer: Sendable {
     !hasCompany(now: now) || Self.hasShare(slot, now: now, nanoseconds: nanoseconds)
   }
 
-  /// Whether requests of several addresses came lately.
-  func hasCompany(now: Int64) -> Bool { companyUntil.load(ordering: .relaxed) > now }
+  /// Whether requests of several addresses came lately. What time it is, is asked where they ever did.
+  func hasCompany(now: @autoclosure () -> Int64) -> Bool {
+    let end = companyUntil.load(ordering: .relaxed)
+    return end > 0 && end > now()
+  }
 
   private static func hasShare(_ slot: ConnectionSlot, now: Int64, nanoseconds: Int64) -> Bool {
     slot.traffic.rest(now: now) > 0 && slot.time.rest(now: nanoseconds) > 0

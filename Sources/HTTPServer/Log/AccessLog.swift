@@ -1,5 +1,5 @@
 /// Hears of every request and stream that has ended. On the server's own threads: it must not wait.
-package protocol AccessLog: Sendable {
+package protocol AccessLog: AnyObject, Sendable {
   /// Whether records are wanted at present: where not, none is begun.
   var isWanted: Bool { get }
 

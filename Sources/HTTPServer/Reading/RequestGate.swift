@@ -49,6 +49,9 @@ struct RequestGate {
     place = .head(RequestHeadReader(limits: limits))
   }
 
+  /// Whether everything that was read was handed on.
+  var isEmpty: Bool { held.isEmpty && fault == nil }
+
   /// Whether the head of a request has come in part.
   var hasPartOfHead: Bool {
     if case .head = place { return held.count > readyCount }

@@ -36,6 +36,12 @@ struct Exchange: Equatable {
   private(set) var phase = Phase.begun
   let bodyLimit: Int
 
+  /// Whether the header has not been looked at.
+  var hasJustBegun: Bool { if case .begun = phase { true } else { false } }
+
+  /// Whether the connection is suspended, or was resumed for an answer that has not been sent.
+  var isSuspended: Bool { if case .suspended = phase { true } else { false } }
+
   init(bodyLimit: Int) {
     self.bodyLimit = bodyLimit
   }

@@ -96,11 +96,12 @@ package struct Request: ~Copyable {
     return RequestCarrier(id: id, sender: holder.address, destination: holder.localAddress, server: holder.server)
   }
 
-  /// The value of a header field, `nil` if it was not sent; several lines of one name are joined by ", ". Each call
-  /// looks through the lines anew. Bytes that are not UTF-8 come as replacement characters.
+  /// The value of a header field, `nil` if it was not sent; several lines of one name are joined by ", ". Each call for
+  /// one that may have been sent looks through the lines anew. Bytes that are not UTF-8 come as replacement characters.
   package func header(_ name: HTTPField.Name) -> String? {
     switch origin {
-    case .connection(let connection, _): headerField(name.canonicalName, of: connection)
+    case .connection(let connection, let holder):
+      holder.fieldNames.mayContain(name.canonicalName) ? headerField(name.canonicalName, of: connection) : nil
     case .carried(let carried): carried.message[name]
     }
   }

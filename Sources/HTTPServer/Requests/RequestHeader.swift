@@ -11,6 +11,8 @@ struct RequestHeader {
   /// The id that the client gave the request; nil where it gave none, none that is one, or several.
   private(set) var requestID: RequestID?
   private var hasRequestID = false
+  /// Which fields it may have.
+  private(set) var names = FieldNameFilter()
 
   init(contentLength: Int? = nil, fault: RequestFault? = nil) {
     self.contentLength = contentLength
@@ -23,6 +25,8 @@ struct RequestHeader {
       _ = MHD_get_connection_values_n(connection, .HEADER_KIND, noteHeader, $0)
     }
   }
+
+  fileprivate mutating func note(_ name: UnsafeRawBufferPointer) { names.insert(name) }
 
   fileprivate mutating func noteRequestID(_ value: UnsafeRawBufferPointer) {
     requestID = hasRequestID ? nil : RequestID(sent: value)
@@ -39,6 +43,7 @@ private func noteHeader(
   _ value: UnsafePointer<CChar>?, _ valueCount: Int
 ) -> MHD_Result {
   guard let header = header?.assumingMemoryBound(to: RequestHeader.self), let name else { return .YES }
+  header.pointee.note(UnsafeRawBufferPointer(start: name, count: nameCount))
   if nameCount == 14, strncasecmp(name, "content-length", 14) == 0 {
     header.pointee.noteContentLength(UnsafeRawBufferPointer(start: value, count: value == nil ? 0 : valueCount))
   } else if nameCount == 12, strncasecmp(name, RequestID.fieldName, 12) == 0 {

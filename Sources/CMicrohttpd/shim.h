@@ -2,6 +2,7 @@
 #define KEYWAY_SHIM_H
 #include <malloc.h>
 #include <microhttpd.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -39,6 +40,20 @@ static inline struct MHD_Daemon *keyway_start_daemon(const struct keyway_daemon 
       &keyway_keep_escaped, (void *)NULL, MHD_OPTION_URI_LOG_CALLBACK, daemon->request_begun, daemon->context,
       MHD_OPTION_NOTIFY_CONNECTION, daemon->connection_changed, daemon->context, MHD_OPTION_NOTIFY_COMPLETED,
       daemon->request_completed, daemon->context, MHD_OPTION_END);
+}
+
+// Adds several fields to a response as one: the value of the first, and behind it the lines of the others, where two
+// marks stand for each line break. MHD takes no value with line breaks, so they come into its own copy, which it gives
+// as constant and writes to nowhere; it sends the copy as it is. False where it has no memory for that.
+static inline bool keyway_add_fields(struct MHD_Response *response, const char *name, const char *lines, char mark) {
+  if (MHD_add_response_header(response, name, lines) != MHD_YES) return false;
+  char *kept = (char *)MHD_get_response_header(response, name);
+  if (kept == NULL) return false;
+  for (char *end = strchr(kept, mark); end != NULL; end = strchr(end, mark)) {
+    *end++ = '\r';
+    if (*end == mark) *end++ = '\n';
+  }
+  return true;
 }
 
 // MHD_get_connection_info is variadic, and answers a union that is read by what was asked.

@@ -9,16 +9,17 @@ extension ServerContext {
   /// memory for it a reader gets the fault instead, and the sender of a request that was carried out the same response
   /// without its content: it must not hear that nothing happened.
   func respond(
-    _ response: Response, to connection: Connection, _ mhdConnection: OpaquePointer, _ line: RequestLine
+    _ response: consuming Response, to connection: Connection, _ mhdConnection: OpaquePointer, _ line: RequestLine
   ) -> Bool {
     connection.exchange.responded()
     connection.body = RequestBody()
     if response.isStreamHead {
-      var response = response
       finish(&response, connection, mhdConnection)
       return sendHead(ofStream: response.fields, on: connection, HTTPVersion(line.version))
     }
-    let response = held(response, of: connection.client, at: connection.address) {
+    // Of a small one no memory is counted, and nothing is copied.
+    guard response.body.count > MemoryLedger.uncountedBytes else { return send(response, connection, mhdConnection) }
+    response = held(response, of: connection.client, at: connection.address) {
       HTTPRequest.Method(requestLine: line.method)
     }
     return send(response, connection, mhdConnection)
@@ -53,12 +54,8 @@ extension ServerContext {
     let made = response.file.map { $0.makeResponse() } ?? SentBody.makeResponse(of: response)
     guard let queueable = made else { return false }
     defer { MHD_destroy_response(queueable) }
-    for field in response.fields where !Self.isOurs(field.name) {
-      Self.add(field.name.rawName, field.value, to: queueable)
-    }
-    if let id = connection.requestID { Self.add(RequestID.fieldName, id.text, to: queueable) }
-    for field in CommonFields.all { Self.add(field.name, field.value, to: queueable) }
-    if isDraining.load(ordering: .relaxed) { Self.add("Connection", "close", to: queueable) }
+    FieldLines(response.fields, id: connection.requestID).add(to: queueable)
+    if isDraining.load(ordering: .relaxed) { MHD_add_response_header(queueable, "Connection", "close") }
     return MHD_queue_response(mhdConnection, UInt32(response.status.code), queueable) == .YES
   }
 
@@ -66,12 +63,6 @@ extension ServerContext {
   private func finish(_ response: inout Response, _ connection: Connection, _ mhdConnection: OpaquePointer) {
     guard let id = connection.requestID else { return }
     handler.finish(&response, of: id) { headerField("origin", of: mhdConnection) }
-  }
-
-  /// Adds a field to a response of libmicrohttpd, which copies it. Strings are lent where they are: given as arguments,
-  /// each would be copied to the heap once more.
-  private static func add(_ name: String, _ value: String, to queueable: OpaquePointer) {
-    name.withCString { name in _ = value.withCString { value in MHD_add_response_header(queueable, name, value) } }
   }
 
   /// Answers a request that libmicrohttpd never hears of, and ends the connection behind it. Every earlier request on
@@ -142,10 +133,5 @@ extension ServerContext {
     connection.access?.record.status = 200
     close(connection, behind: StreamHead.bytes(fields, version: version, requestID: connection.requestID))
     return false
-  }
-
-  /// Fields that the server alone decides on.
-  private static func isOurs(_ name: HTTPField.Name) -> Bool {
-    name == .contentLength || name == .transferEncoding || name == .date
   }
 }

@@ -6,6 +6,11 @@ enum CommonFields {
     ("X-Content-Type-Options", "nosniff"), ("Cross-Origin-Resource-Policy", "same-origin"),
   ]
 
+  /// The same as lines behind others, with what stands for the line breaks.
+  static let lines: [UInt8] = all.flatMap {
+    [FieldLines.mark, FieldLines.mark] + Array("\($0.name): \($0.value)".utf8)
+  }
+
   /// The most bytes that they and the request's id add to the head of a response.
   static let byteCount =
     all.reduce(0) { $0 + lineByteCount($1.name, valueByteCount: $1.value.utf8.count) }

@@ -1,0 +1,65 @@
+import HTTPTypes
+import Testing
+
+@testable import HTTPServer
+
+@Suite("A response's fields as one") struct FieldLinesTests {
+  /// The first name, and the lines behind it as they are sent.
+  private static func text(_ fields: HTTPFields, id: String?) -> (name: String, lines: String) {
+    let lines = FieldLines(fields, id: id.map { RequestID(made: $0) })
+    var bytes = [UInt8](repeating: 0xFF, count: lines.byteCount)
+    let start = bytes.withUnsafeMutableBytes { lines.write(to: $0) }
+    func string(from start: Int) -> String { String(decoding: bytes[start...].prefix { $0 != 0 }, as: UTF8.self) }
+    return (string(from: 0), string(from: start).replacingOccurrences(ofMarks: "\r\n"))
+  }
+
+  @Test("They are in order, and behind them the request's id and what all responses have")
+  func order() {
+    let (name, lines) = Self.text([.contentType: "text/plain", .vary: "Accept", .eTag: #""a-1""#], id: "r-1")
+    #expect(name == "Content-Type")
+    #expect(
+      lines == "text/plain\r\nVary: Accept\r\nETag: \"a-1\"\r\nX-Request-Id: r-1\r\nX-Content-Type-Options: nosniff"
+        + "\r\nCross-Origin-Resource-Policy: same-origin")
+  }
+
+  @Test("What the server decides on is left out, as is what has no value")
+  func leftOut() {
+    var fields: HTTPFields = [.contentLength: "7", .date: "today", .transferEncoding: "gzip", .connection: "close"]
+    fields[.location] = ""
+    fields[.eTag] = "x"
+    let (name, lines) = Self.text(fields, id: nil)
+    #expect(name == "ETag")
+    #expect(lines == "x\r\nX-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin")
+  }
+
+  @Test("Without fields and id there is what all responses have")
+  func bare() {
+    let (name, lines) = Self.text([:], id: nil)
+    #expect(name == "X-Content-Type-Options")
+    #expect(lines == "nosniff\r\nCross-Origin-Resource-Policy: same-origin")
+  }
+
+  @Test("They go over the wire as so many lines")
+  func wire() throws {
+    let test = try TestServer { _, _ in
+      .response(
+        Response(status: .ok, fields: [.contentType: "text/plain", .vary: "Accept", .setCookie: "a=b; Path=/"]))
+    }
+    let client = try test.client()
+    client.get("/", "X-Request-Id: mine\r\n")
+    let lines = client.readResponse().head.split(separator: "\r\n").dropFirst().filter { !$0.hasPrefix("Date: ") }
+    #expect(
+      Set(lines) == [
+        "Content-Type: text/plain", "Vary: Accept", "Set-Cookie: a=b; Path=/", "X-Request-Id: mine",
+        "X-Content-Type-Options: nosniff", "Cross-Origin-Resource-Policy: same-origin", "Content-Length: 0",
+      ])
+    #expect(lines.count == 7)
+  }
+}
+
+extension String {
+  /// Two marks are one line break.
+  fileprivate func replacingOccurrences(ofMarks replacement: String) -> String {
+    split(separator: "\u{1}\u{1}", omittingEmptySubsequences: false).joined(separator: replacement)
+  }
+}

@@ -26,7 +26,7 @@ final class RequestRouter: RequestHandler, Sendable {
   private let passedWrites: PassedWriteHandlers
   /// What an answer says that depends on the `Accept` of its request (RFC 9110 §12.5.5). No handler says what its
   /// answers depend on.
-  private static let negotiated = HTTPField(name: .vary, value: "Accept")
+  private static let negotiated = "Accept"
   /// Requests whose path has no route.
   private let otherCounts = RequestCounts(route: "other")
 
@@ -165,15 +165,11 @@ final class RequestRouter: RequestHandler, Sendable {
     let watch: Stopwatch
   }
 
-  private func counted(_ response: HandlerResponse, _ answer: Answer) -> HandlerResponse {
-    let (method, counts) = (answer.method, answer.counts)
+  private func counted(_ response: consuming HandlerResponse, _ answer: Answer) -> HandlerResponse {
     switch response {
     case .response(var response):
-      response = told(response, to: answer)
-      counts.count(method, status: response.status, after: answer.watch)
-      noteRefusal(response, answer.address)
-      if answer.isNegotiated { response.fields.append(Self.negotiated) }
-      name(answer.revision, in: &response.fields)
+      settle(&response, answer)
+      if response.reason != nil { noteRefusal(response, answer.address) }
       return .response(response)
     case .postponed: return response
     case .stream(let stream, let fields):
@@ -184,12 +180,10 @@ final class RequestRouter: RequestHandler, Sendable {
           completion.preparing { [self] response in
             // It is handled once more.
             if response.retry != nil { return response }
-            var response = told(response, to: answer)
-            counts.count(method, status: response.status, after: answer.watch)
+            var response = response
+            settle(&response, answer)
             // Who has left is refused too, and nothing is full for that.
             if response.reason != nil, !completion.isAbandoned { noteRefusal(response, answer.address) }
-            if answer.isNegotiated { response.fields.append(Self.negotiated) }
-            name(answer.revision, in: &response.fields)
             return response
           } willStream: { [self] stream, fields in
             begun(stream, fields, answer)
@@ -198,12 +192,20 @@ final class RequestRouter: RequestHandler, Sendable {
     }
   }
 
+  /// Makes the response that is sent of a handler's, and counts it.
+  private func settle(_ response: inout Response, _ answer: borrowing Answer) {
+    if answer.isUnknown { hideAccess(in: &response) }
+    answer.counts.count(answer.method, status: response.status, after: answer.watch)
+    if answer.isNegotiated { response.fields[.vary] = Self.negotiated }
+    name(answer.revision, in: &response.fields)
+  }
+
   /// The fields of a stream that has become the answer.
   private func begun(_ stream: EventStream, _ fields: HTTPFields, _ answer: Answer) -> HTTPFields {
     answer.counts.count(answer.method, status: .ok, after: answer.watch)
     if let owner = answer.owner { registry.own(stream.id, owner) }
     var fields = fields
-    if answer.isNegotiated { fields.append(Self.negotiated) }
+    if answer.isNegotiated { fields[.vary] = Self.negotiated }
     origins.add(to: &fields, for: answer.origin)
     name(answer.revision, in: &fields)
     return fields
@@ -211,17 +213,16 @@ final class RequestRouter: RequestHandler, Sendable {
 
   /// Says by which state a request was judged, where that was not said.
   private func name(_ revision: Revision?, in fields: inout HTTPFields) {
-    if let revision, fields[.keywayCursor] == nil { fields[.keywayCursor] = store.cursor(revision).description }
+    guard let revision, !fields.contains(.keywayCursor) else { return }
+    fields[.keywayCursor] = store.cursor(revision).description
   }
 
   /// Without a token, what a rule refuses and what is not there are answered alike.
-  private func told(_ response: Response, to answer: Answer) -> Response {
-    guard answer.isUnknown, let code = response.reason.flatMap(ProblemCode.init), code.dependsOnAccess else {
-      return response
-    }
-    var refusal = AccessControl.unauthenticated.response
-    refusal.fields[.keywayCursor] = response.fields[.keywayCursor]
-    return refusal
+  private func hideAccess(in response: inout Response) {
+    guard let code = response.reason.flatMap(ProblemCode.init), code.dependsOnAccess else { return }
+    let cursor = response.fields[.keywayCursor]
+    response = AccessControl.unauthenticated.response
+    response.fields[.keywayCursor] = cursor
   }
 
   private func noteRefusal(_ response: Response, _ address: ClientAddress) {
@@ -269,20 +270,20 @@ final class RequestRouter: RequestHandler, Sendable {
     // From here on shares and limits are those of the identity, from whatever address it comes.
     if let mark = requester.mark { request.note(client: mark.client) }
     if !route.isUnlimited, !request.isPostponed { try rates.take(request.client) }
-    guard var handler = route.handler(of: method) else {
+    guard var action = route.action(of: method) else {
       throw Problem(.methodNotAllowed, "\(method.rawValue) is none of \(route.allow)").with(.allow, route.allow)
     }
     var isStream = false
     if method == .get || method == .head, !route.forms.isEmpty {
       let form = try Negotiation.form(of: request, available: route.forms)
-      if form == .stream, let stream = route.stream { (handler, isStream) = (stream, true) }
+      if form == .stream, let stream = route.stream { (action, isStream) = (stream, true) }
     }
     if !route.isAlwaysServed {
       try readiness.check()
       if route.isForwarded, method != .get, method != .head, let forwarder = node.forwarder {
         return try forwarder.forward(request, route)
       }
-      if admission.mayAsk(requester, on: route),
+      if !node.isAlone, admission.mayAsk(requester, on: route),
         let passed = try node.passing?.response(to: request, route, target, isStream: isStream)
       {
         return passed
@@ -294,7 +295,7 @@ final class RequestRouter: RequestHandler, Sendable {
       route: route, target: target, requester: requester, parameters: route.parameterNames(method, isStream))
     if let named = request.outcome as? NamedStreams { context.namedStreams = named }
     try admission.check(context)
-    return try carryOut(request, context, outcome, handler)
+    return try carryOut(request, context, outcome, action)
   }
 
   /// Has peers do what a write needs of them, or all of it; nil where this node is to carry it out.
@@ -311,9 +312,9 @@ final class RequestRouter: RequestHandler, Sendable {
   /// Has a handler answer a request: once, where nodes have a name for it.
   private func carryOut(
     _ request: borrowing Request, _ context: RequestContext, _ outcome: PenPassing.Outcome?,
-    _ handler: @escaping Route.Handler
+    _ action: Route.Action
   ) throws(Problem) -> HandlerResponse {
-    guard context.route.isCommitted(by: request.method) else { return try handler(request, context) }
+    guard context.route.isCommitted(by: request.method) else { return try action.handle(request, context) }
     let turn =
       switch outcome {
       case .turn(let turn)?, .givenBack(let turn)?: turn
@@ -321,8 +322,8 @@ final class RequestRouter: RequestHandler, Sendable {
       }
     var context = context
     context.givenBack = node.penPassing?.givenBack(request, turn)
-    guard let write = turn.write else { return try handler(request, context) }
-    return try passedWrites.once(write, turn.doubt, request, context, handler)
+    guard let write = turn.write else { return try action.handle(request, context) }
+    return try passedWrites.once(write, turn.doubt, request, context, action.handle)
   }
 
   /// Who asks. Throws `forbidden` where a page of another origin uses the session of its visitor to change something.

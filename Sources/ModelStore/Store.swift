@@ -61,6 +61,9 @@ package final class Store: Sendable {
   package let schema: Schema
   /// Where every commit is written down.
   package let journal: any TransactionJournal
+  /// The random word that tells this store's cursors from those of any other. A journal keeps its epoch while it is
+  /// open.
+  package let epoch: String
   /// The journal, where other nodes append to it too.
   let shared: (any SharedJournal)?
   /// How often a batch was judged anew because another node was first.
@@ -83,7 +86,7 @@ package final class Store: Sendable {
   private let freeing = DispatchQueue(label: "keyway.freeing", qos: .utility)
   let writing: Locked<Writing>
   private let publication: Locked<Publication>
-  private let latest: Locked<Snapshot>
+  private let latest: LatestSnapshot
   let currentCondition: Locked<Condition>
   /// Tells the operator.
   let notify: @Sendable (StoreNotice) -> Void
@@ -108,6 +111,7 @@ package final class Store: Sendable {
   ) {
     self.schema = schema
     self.journal = journal
+    epoch = journal.identity.epoch
     shared = journal as? any SharedJournal
     self.limits = limits
     self.publisher = publisher
@@ -118,7 +122,7 @@ package final class Store: Sendable {
     queue = Locked(WriteQueue(limits))
     writing = Locked(Writing(model: model))
     publication = Locked(Publication(snapshot: snapshot, history: History(limits: limits), limits: limits))
-    latest = Locked(snapshot)
+    latest = LatestSnapshot(snapshot)
     currentCondition = Locked(journal.bounds.last == 0 ? .serving : .recovering(RecoveryProgress()))
     keeper = JournalKeeper(journal: journal, limits: limits) { failure in
       notify(failure.map { .snapshotFailed($0) } ?? .snapshotWritten)
@@ -136,9 +140,6 @@ package final class Store: Sendable {
       publisher: publisher, now: { Int64(time(nil)) * 1000 })
   }
 
-  /// The random word that tells this store's cursors from those of any other.
-  package var epoch: String { journal.identity.epoch }
-
   /// From now on snapshots have what `kept` says is still of use of what was kept with commits up to a revision, oldest
   /// first: it is gone with the records otherwise. Called on a thread that may wait; must not call the store.
   package func keepAttachments(_ kept: @escaping @Sendable (Revision) -> [StoredAttachment]) {
@@ -149,10 +150,10 @@ package final class Store: Sendable {
   func attachments(upTo revision: Revision) -> [StoredAttachment] { keeping.withLock { $0 }?(revision) ?? [] }
 
   /// The published state. Never waits for a write or for observers being told.
-  package var snapshot: Snapshot { latest.withLock { $0 } }
+  package var snapshot: Snapshot { latest.snapshot }
 
   /// How far it has come.
-  package var revision: Revision { latest.withLock { $0.revision } }
+  package var revision: Revision { latest.revision }
 
   /// Whether it can be read and written.
   package var condition: Condition { currentCondition.withLock { $0 } }
@@ -336,7 +337,7 @@ package final class Store: Sendable {
         state: state, revision: revision, oldestResumable: publication.history.oldestResumable(at: revision),
         writtenBytes: publication.history.writtenBytes)
       publication.snapshot = snapshot
-      latest.withLock { $0 = snapshot }
+      latest.show(snapshot)
       forgetResumed(at: revision)
       var queryEvents: [QueryEvent] = []
       publication.queries.notify(commits, of: snapshot.state) { queryEvents.append($0) }
@@ -370,7 +371,7 @@ package final class Store: Sendable {
         state: model.state, revision: model.revision, oldestResumable: history.oldestResumable(at: model.revision),
         writtenBytes: history.writtenBytes)
       publication = Publication(snapshot: snapshot, history: history, limits: limits)
-      latest.withLock { $0 = snapshot }
+      latest.show(snapshot)
       // Before the first subscription: heartbeats name this state, although nothing was committed yet.
       publication.queries.settle(upTo: publisher.publish([], upTo: snapshot.revision) { _ in })
     }
@@ -388,7 +389,7 @@ package final class Store: Sendable {
         oldestResumable: publication.history.oldestResumable(at: publication.snapshot.revision),
         writtenBytes: publication.history.writtenBytes)
       publication.snapshot = snapshot
-      latest.withLock { $0 = snapshot }
+      latest.show(snapshot)
     }
   }
 }

@@ -1,6 +1,7 @@
 package import HTTPServer
 import Locking
 import Logging
+import Synchronization
 
 /// Writes the access log: a line for each request, and for each stream when it has ended.
 ///
@@ -11,19 +12,27 @@ package final class AccessLogger: AccessLog {
   private static let methodLength = 32
 
   private let level: Locked<AccessLogLevel>
+  /// Whether that is any but `off`: every request asks.
+  private let isOn: Atomic<Bool>
   private let output: LogOutput
 
   /// The log of that level.
   package init(_ level: AccessLogLevel, output: LogOutput) {
     self.level = Locked(level)
+    isOn = Atomic(level != .off)
     self.output = output
   }
 
   /// Whether any record has a line.
-  package var isWanted: Bool { level.withLock { $0 != .off } }
+  package var isWanted: Bool { isOn.load(ordering: .relaxed) }
 
   /// From now on the lines of that level are written.
-  package func set(_ level: AccessLogLevel) { self.level.withLock { $0 = level } }
+  package func set(_ level: AccessLogLevel) {
+    self.level.withLock {
+      $0 = level
+      isOn.store(level != .off, ordering: .relaxed)
+    }
+  }
 
   /// Writes the line of a record, where the level asks for it.
   package func ended(_ record: AccessRecord) {

@@ -1,5 +1,6 @@
 import KeyValueModel
 import Locking
+import Synchronization
 
 /// The nodes that follow this one, as far as they were heard lately, and the copies that others begin with; and what
 /// the journal has to keep for both.
@@ -59,7 +60,6 @@ final class Followers: Sendable {
     var followers: [String: Follower] = [:]
     var copies: [Copy] = []
     var lastCopy = 0
-    var wasHeard = false
   }
 
   /// After so long without a request one has gone, in nanoseconds.
@@ -70,6 +70,8 @@ final class Followers: Sendable {
   private let limit: Int
   private let joining: Node.JoiningLimits
   private let state = Locked(State())
+  /// Every request asks whether this node is alone.
+  private let hasHeard = Atomic(false)
   private let now: @Sendable () -> UInt64
 
   /// None was heard yet; at most `limit` can be at a time. `now` gives nanoseconds that only grow.
@@ -82,7 +84,7 @@ final class Followers: Sendable {
   }
 
   /// Whether one was ever heard.
-  var wasHeard: Bool { state.withLock { $0.wasHeard } }
+  var wasHeard: Bool { hasHeard.load(ordering: .acquiring) }
 
   /// Those that are there now, by name.
   var present: [(name: String, follower: Follower)] {
@@ -118,7 +120,7 @@ final class Followers: Sendable {
       let isKnown = former.map { $0.below == below && $0.heard >= present &- Self.memory } ?? false
       let need = (former?.revision ?? 0) <= revision ? former?.need : nil
       state.followers[name] = Follower(revision: revision, heard: present, below: below, need: need ?? Need())
-      state.wasHeard = true
+      hasHeard.store(true, ordering: .releasing)
       return isKnown ? .known : .new
     }
   }

@@ -4,6 +4,7 @@ import Journal
 import KeyValueModel
 import Locking
 import ModelStore
+import Synchronization
 
 /// What clients and other nodes may know of this one, and what it does about clients that have seen a newer state (the
 /// specification, section 13).
@@ -36,6 +37,8 @@ package final class Node: Sendable {
   let refusing = Locked<UInt64?>(nil)
   /// How this node keeps up with another, and where it passes writes on to; nil where it takes writes itself.
   private let leadership = Locked<(following: Following, forwarder: WriteForwarder)?>(nil)
+  /// Whether it does: every request asks that.
+  private let isFollowing = Atomic(false)
   /// Where requests are passed on that name what another node has made; nil before there is a store.
   private let names = Locked<NamePassing?>(nil)
   /// Where writes are passed on to the peer that appended last; nil where there are no peers.
@@ -89,6 +92,7 @@ package final class Node: Sendable {
       restore: restore)
     let forwarder = WriteForwarder(options, store: store, following: following, answers: answers)
     leadership.withLock { $0 = (following, forwarder) }
+    isFollowing.store(true, ordering: .releasing)
   }
 
   /// From now on a store's journal keeps what followers need of it.
@@ -117,13 +121,20 @@ package final class Node: Sendable {
   }
 
   /// How this node keeps up with the one that it follows; nil where it follows none.
-  var following: Following? { leadership.withLock { $0?.following } }
+  var following: Following? {
+    isFollowing.load(ordering: .acquiring) ? leadership.withLock { $0?.following } : nil
+  }
 
   /// Where writes are passed on; nil where this node takes them.
-  var forwarder: WriteForwarder? { leadership.withLock { $0?.forwarder } }
+  var forwarder: WriteForwarder? {
+    isFollowing.load(ordering: .acquiring) ? leadership.withLock { $0?.forwarder } : nil
+  }
 
   /// Where requests are passed on that name what another node has made; nil before there is a store.
   var passing: NamePassing? { names.withLock { $0 } }
+
+  /// Whether there has been no other node, so that no name is another's.
+  var isAlone: Bool { directory.isAlone }
 
   /// Where writes are passed on to the peer that appended last; nil where there are no peers.
   var penPassing: PenPassing? { pen.withLock { $0 } }

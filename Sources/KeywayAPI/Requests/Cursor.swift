@@ -22,8 +22,29 @@ package struct Cursor: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// The token.
-  package var description: String { "\(epoch)-\(revision)" }
+  package var description: String { text(in: "") }
 
   /// The token as a strong entity tag (RFC 9110 §8.8.3).
-  package var entityTag: String { "\"\(epoch)-\(revision)\"" }
+  package var entityTag: String { text(in: "\"") }
+
+  /// The token with a mark before and behind it. Put together by bytes, which takes half as long as an interpolation:
+  /// each answer has one or two.
+  private func text(in mark: StaticString) -> String {
+    let digits = String(revision)
+    return String(
+      unsafeUninitializedCapacity: 2 * mark.utf8CodeUnitCount + epoch.utf8.count + 1 + digits.utf8.count
+    ) { text in
+      var end = 0
+      func append(_ byte: UInt8) {
+        text[end] = byte
+        end += 1
+      }
+      if mark.utf8CodeUnitCount > 0 { append(mark.utf8Start.pointee) }
+      for byte in epoch.utf8 { append(byte) }
+      append(UInt8(ascii: "-"))
+      for byte in digits.utf8 { append(byte) }
+      if mark.utf8CodeUnitCount > 0 { append(mark.utf8Start.pointee) }
+      return end
+    }
+  }
 }

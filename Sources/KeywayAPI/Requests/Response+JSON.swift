@@ -4,6 +4,8 @@ import KeyValueModel
 import ModelStore
 
 extension Response {
+  private static let jsonType = HTTPField(name: .contentType, value: Body.json)
+
   /// A JSON response, which ends with a newline: its `ETag` is `tag`, and `Keyway-Cursor` names the state that it
   /// shows, `cursor`.
   static func json(
@@ -11,8 +13,8 @@ extension Response {
   ) -> Response {
     // Appended, since setting a field looks for fields of the same name first.
     var fields = HTTPFields()
-    fields.reserveCapacity(4)
-    fields.append(HTTPField(name: .contentType, value: Body.json))
+    fields.reserveCapacity(5)
+    fields.append(Self.jsonType)
     if let tag { fields.append(HTTPField(name: .eTag, value: tag.entityTag)) }
     if let cursor { fields.append(HTTPField(name: .keywayCursor, value: cursor.description)) }
     body.append(UInt8(ascii: "\n"))

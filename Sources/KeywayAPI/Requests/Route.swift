@@ -69,7 +69,7 @@ final class Route: Sendable {
   /// The forms that `GET` is available in, the preferred one first; empty where `Accept` is not looked at.
   let forms: [Negotiation.Form]
   /// What `GET` does for a client that accepts an event stream; nil where the resource has none.
-  let stream: Handler?
+  let stream: Action?
   /// Whether the answer to a method depends on the `Accept` of the request: it chooses between the forms.
   func isNegotiated(_ method: HTTPRequest.Method) -> Bool { forms.count > 1 && (method == .get || method == .head) }
   /// The value of an `Allow` header (RFC 9110 §10.2.1).
@@ -97,7 +97,14 @@ final class Route: Sendable {
   let counts: RequestCounts
 
   private let segments: [Segment]
-  private let handlers: [(method: HTTPRequest.Method, handle: Handler)]
+  /// What a method does. A closure that is an element of a list is converted, with an allocation, whenever it is looked
+  /// at; in a struct it stays what it is.
+  struct Action: Sendable {
+    /// Answers a request.
+    let handle: Handler
+  }
+
+  private let handlers: [(method: HTTPRequest.Method, action: Action)]
   private let parameterNames: [(method: HTTPRequest.Method, plain: [String], streamed: [String])]
 
   /// A resource.
@@ -120,8 +127,8 @@ final class Route: Sendable {
     isUnlimited: Bool = false, audience: Audience = .everybody, isForwarded: Bool = false
   ) {
     self.pattern = pattern
-    self.handlers = handlers.map { ($0.key, $0.value) }
-    self.stream = stream
+    self.handlers = handlers.map { ($0.key, Action(handle: $0.value)) }
+    self.stream = stream.map(Action.init)
     self.isAlwaysServed = isAlwaysServed
     self.isUnlimited = isUnlimited
     self.audience = audience
@@ -175,8 +182,8 @@ final class Route: Sendable {
   }
 
   /// What answers a method, `HEAD` as `GET`; nil where the resource does not have it.
-  func handler(of method: HTTPRequest.Method) -> Handler? {
+  func action(of method: HTTPRequest.Method) -> Action? {
     let method = method == .head ? .get : method
-    return handlers.first { $0.method == method }?.handle
+    return handlers.first { $0.method == method }?.action
   }
 }

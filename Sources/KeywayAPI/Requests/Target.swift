@@ -7,29 +7,30 @@ package struct Target: Sendable {
 
   /// Takes apart `text`, or throws `malformed-query` where an escape is broken or does not give UTF-8.
   package init(_ text: String) throws(Problem) {
-    let text = Self.authorityAndRest(of: text)?.rest ?? text[...]
-    let question = text.utf8.firstIndex(of: UInt8(ascii: "?"))
-    var path = String(text[..<(question ?? text.endIndex)])
-    let slash = UInt8(ascii: "/")
-    let decoded: Result<[String], Problem> = path.withUTF8 { bytes in
-      Result { () throws(Problem) in
-        var segments: [String] = []
-        segments.reserveCapacity(5)
-        var start = 1
-        for end in 1..<max(2, bytes.count + 1) where end >= bytes.count || bytes[end] == slash {
-          let segment = UnsafeBufferPointer(rebasing: bytes[min(start, bytes.count)..<min(end, bytes.count)])
-          segments.append(try Self.decoded(segment))
-          start = end + 1
-        }
-        return segments
-      }
+    var text = Self.authorityAndRest(of: text)?.rest ?? text[...]
+    let (decoded, pathCount) = text.withUTF8 { bytes in
+      let count = bytes.firstIndex(of: UInt8(ascii: "?")) ?? bytes.count
+      let path = UnsafeBufferPointer(rebasing: bytes[..<count])
+      return (Result { () throws(Problem) in try Self.segments(of: path) }, count)
     }
     segments = try decoded.get()
-    guard let question else {
+    guard pathCount < text.utf8.count else {
       parameters = []
       return
     }
-    parameters = try Self.parameters(of: text[text.utf8.index(after: question)...])
+    parameters = try Self.parameters(of: text[text.utf8.index(text.startIndex, offsetBy: pathCount + 1)...])
+  }
+
+  private static func segments(of path: UnsafeBufferPointer<UInt8>) throws(Problem) -> [String] {
+    var segments: [String] = []
+    segments.reserveCapacity(5)
+    var start = 1
+    for end in 1..<max(2, path.count + 1) where end >= path.count || path[end] == UInt8(ascii: "/") {
+      let segment = UnsafeBufferPointer(rebasing: path[min(start, path.count)..<min(end, path.count)])
+      segments.append(try decoded(segment))
+      start = end + 1
+    }
+    return segments
   }
 
   /// The authority of a target in absolute form, which counts in place of `Host` (RFC 9112 §3.2.2); nil in origin form.

@@ -5,9 +5,13 @@ package import KeyValueModel
 /// What the body of a record is: the transaction's text, which has no line break, and behind one, where there is one,
 /// the attachment that was submitted with it.
 extension JournalRecord {
+  /// What most records take at most: one allocation does for their texts.
+  private static var usualBytes: Int { 192 }
+
   /// The record of a commit.
   init(_ transaction: Transaction, revision: Revision, milliseconds: Int64, attachment: [UInt8]?) {
     var body: [UInt8] = []
+    body.reserveCapacity(Self.usualBytes)
     transaction.appendJournalText(to: &body)
     if let attachment {
       body.append(UInt8(ascii: "\n"))

@@ -24,6 +24,20 @@ struct FairQueueTests {
     #expect(order == [1, 1000, 2])
   }
 
+  @Test(
+    "What is taken out at once is out, however much it was, and the next lines begin empty", arguments: [1, 40, 600])
+  func takenOutAtOnce(_ count: Int) {
+    var queue = FairQueue<String, Int>(threads: 1, limit: 1000, limitPerClient: 1000)
+    for round in 0..<3 {
+      Self.fill(&queue, 0..<count, of: "a")
+      Self.fill(&queue, 1000..<1003, of: "b")
+      #expect(queue.removeWaiting() == Array(0..<count) + [1000, 1001, 1002], "round \(round)")
+      #expect(queue.isIdle && queue.waitingCount == 0 && queue.next()?.job == nil)
+    }
+    Self.fill(&queue, 7..<8, of: "c")
+    #expect(queue.next()?.job == 7)
+  }
+
   @Test("A client never has all threads, and no more than half while another waits", arguments: [2, 3, 4, 8])
   func shares(_ threads: Int) {
     var queue = FairQueue<String, Int>(threads: threads, limit: 1000, limitPerClient: 1000)

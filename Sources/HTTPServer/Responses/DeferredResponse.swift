@@ -5,8 +5,9 @@ import Locking
 
 /// The meeting point of a suspended connection and the thread that will have its answer.
 ///
-/// `@unchecked Sendable` for the pointer alone: libmicrohttpd keeps a suspended connection until it is resumed, only
-/// the call that turns the state to `.responded` resumes it, and resuming is allowed from any thread.
+/// `@unchecked Sendable` for the place, which the lock of `all` guards, and for the pointer: libmicrohttpd keeps a
+/// suspended connection until it is resumed, only the call that turns the state to `.responded` resumes it, and that is
+/// allowed from any thread.
 final class DeferredResponse: @unchecked Sendable {
   /// What comes of the request.
   enum Outcome {
@@ -27,6 +28,8 @@ final class DeferredResponse: @unchecked Sendable {
   private let state = Locked(State.open)
   private let connection: OpaquePointer
   private let all: DeferredResponses
+  /// Where it stands in `all`, whose lock guards it.
+  var place = 0
 
   /// Made for a connection that is about to be suspended; leaves `all` when it is resumed.
   init(connection: OpaquePointer, all: DeferredResponses) {

@@ -3,7 +3,8 @@ import Locking
 /// All deferred responses that are still owed, so that a server that stops can wait for them or give them itself.
 final class DeferredResponses: Sendable {
   private struct Owed {
-    var answers: [ObjectIdentifier: DeferredResponse] = [:]
+    /// In any order; each knows its place.
+    var answers: [DeferredResponse] = []
     var isClosed = false
   }
 
@@ -16,20 +17,28 @@ final class DeferredResponses: Sendable {
   func insert(_ answer: DeferredResponse) -> Bool {
     owed.withLock { owed in
       guard !owed.isClosed else { return false }
-      owed.answers[ObjectIdentifier(answer)] = answer
+      answer.place = owed.answers.count
+      owed.answers.append(answer)
       return true
     }
   }
 
   func remove(_ answer: DeferredResponse) {
-    owed.withLock { $0.answers[ObjectIdentifier(answer)] = nil }
+    owed.withLock { owed in
+      let place = answer.place
+      guard owed.answers.indices.contains(place), owed.answers[place] === answer else { return }
+      owed.answers.swapAt(place, owed.answers.count - 1)
+      owed.answers.removeLast()
+      if place < owed.answers.count { owed.answers[place].place = place }
+      if owed.answers.capacity > 4 * owed.answers.count + 64 { owed.answers = Array(owed.answers[...]) }
+    }
   }
 
   /// Takes no further ones, and gives those that are still owed.
   func close() -> [DeferredResponse] {
     owed.withLock { owed in
       owed.isClosed = true
-      return Array(owed.answers.values)
+      return owed.answers
     }
   }
 }

@@ -4,7 +4,9 @@ public import KeyValueModel
 public struct Observation: Hashable, Sendable {
   /// What it consists of, in one object: an observation is copied with every change, and each copy counts one
   /// reference.
-  private final class Parts: Sendable {
+  ///
+  /// `@unchecked Sendable`, because it has a subclass, `ObserverIndex.Registration`. In both, everything is constant.
+  class Parts: @unchecked Sendable {
     let object: Reference
     let keyPath: ModelKeyPath
     let options: ObservingOptions
@@ -19,6 +21,11 @@ public struct Observation: Hashable, Sendable {
   }
 
   private let parts: Parts
+
+  /// The observation that consists of these.
+  init(_ parts: Parts) {
+    self.parts = parts
+  }
 
   /// An observation of a path that was resolved for the object's entity.
   public init(object: Reference, keyPath: ModelKeyPath, options: ObservingOptions, context: String? = nil) {
@@ -63,6 +70,12 @@ public struct Observation: Hashable, Sendable {
   public func value(in reader: some ObjectReader) -> Value {
     guard let viewer else { return reader.value(of: object, at: keyPath) }
     return GuardedReader(reader, for: viewer).value(of: object, at: keyPath)
+  }
+
+  /// What a collection of the object itself folds into, where that is what is observed; nil for any other path.
+  var ownFold: CollectionFold? {
+    guard viewer == nil, keyPath.keys.count == 1, let operation = keyPath.operation else { return nil }
+    return CollectionFold(operation, ofKey: keyPath.keys[0])
   }
 
   /// What the value is read from.

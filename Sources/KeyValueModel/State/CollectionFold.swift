@@ -43,9 +43,15 @@ public struct CollectionFold: Hashable, Sendable {
     if case .expression = element { true } else { false }
   }
 
+  /// The key of the members whose values are folded as they are, where it is one; nil for a longer path, for an
+  /// expression and for members that are folded themselves.
+  package var attribute: Int? {
+    if case .keys(let keys) = element, keys.count == 1 { keys[0] } else { nil }
+  }
+
   /// The fold of an operator over the collection that has this key; nil for operators that give lists, and for
   /// `@count`, which needs none.
-  init?(_ operation: CollectionOperation, ofKey key: Int) {
+  package init?(_ operation: CollectionOperation, ofKey key: Int) {
     switch operation.function {
     case .sum: function = .sum
     case .average: function = .average

@@ -6,9 +6,24 @@ struct CollectionWatch {
   /// One member.
   struct Link {
     /// What is read of it, as the paths lead now.
-    var dependencies: [Dependency]
+    var dependencies: [Dependency] { didSet { onlyAttribute = Self.onlyAttribute(of: dependencies) } }
+    /// The key of the member that is all that is read of it, where no computed key and no rule stands in between; -1
+    /// where that is anything else. Known without a look at the dependencies.
+    private(set) var onlyAttribute: Int32
     /// What it has added to the fold; nil while it has not yet.
     var contribution: RunningFold.Contribution?
+
+    init(dependencies: [Dependency]) {
+      self.dependencies = dependencies
+      onlyAttribute = Self.onlyAttribute(of: dependencies)
+    }
+
+    private static func onlyAttribute(of dependencies: [Dependency]) -> Int32 {
+      guard dependencies.count == 1, let only = dependencies.first, only.gates.isEmpty, !only.isOfRule,
+        !only.observedKey.isCollection
+      else { return -1 }
+      return Int32(only.observedKey.key)
+    }
   }
 
   /// The collection's key.
@@ -28,7 +43,7 @@ struct CollectionWatch {
   /// Takes a member in, or follows it anew; gives what was followed before.
   mutating func link(_ member: Value, _ dependencies: [Dependency]) -> [Dependency] {
     guard let former = links[member] else {
-      links[member] = Link(dependencies: dependencies, contribution: nil)
+      links[member] = Link(dependencies: dependencies)
       return []
     }
     links[member]?.dependencies = dependencies
@@ -42,9 +57,27 @@ struct CollectionWatch {
     return link.dependencies
   }
 
+  /// Puts what a member adds now, which is `record`, in the place of what it added before, where an attribute of it is
+  /// all that is read of it; false where more is, and then nothing is done.
+  mutating func refold(_ member: Value, attribute: Int, by record: ObjectRecord, in state: ModelState) -> Bool {
+    guard let place = links.index(forKey: member), links.values[place].onlyAttribute == Int32(attribute) else {
+      return false
+    }
+    guard let fold = branch.fold else { return true }
+    // Mostly the record, which is at hand, says it all.
+    let isFoldedItself = fold.attribute == attribute
+    contribute(
+      isFoldedItself ? .value(record.attribute(at: attribute)) : state.contribution(of: member, to: fold), at: place)
+    return true
+  }
+
   /// Puts what a member adds now in the place of what it added before.
   mutating func contribute(_ contribution: RunningFold.Contribution, from member: Value) {
     guard let place = links.index(forKey: member) else { return }
+    contribute(contribution, at: place)
+  }
+
+  private mutating func contribute(_ contribution: RunningFold.Contribution, at place: Dictionary<Value, Link>.Index) {
     let former = links.values[place].contribution
     guard former != contribution else { return }
     if let former { running?.remove(former) }

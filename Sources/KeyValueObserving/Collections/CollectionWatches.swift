@@ -14,7 +14,7 @@ struct CollectionWatches {
   private(set) var shapes = CollectionShapes()
   private(set) var watches: [ObservedKey: CollectionWatch] = [:]
   /// The members that depend on a key.
-  private var linksByKey: [ObservedKey: SmallSet<Link>] = [:]
+  private var linksByKey = KeyedSets<Link>()
   /// The watches of a collection.
   private var watchesByList: [ObservedKey: [ObservedKey]] = [:]
   /// The members whose values may have changed.
@@ -23,20 +23,27 @@ struct CollectionWatches {
   private var orphans: Set<ObservedKey> = []
 
   /// How many (key, member) pairs there are.
-  var linkCount: Int { linksByKey.values.reduce(0) { $0 + $1.count } }
+  var linkCount: Int { linksByKey.pairCount }
 
   /// Whether nothing is watched: then nothing here costs anything.
   var isEmpty: Bool { watches.isEmpty }
 
   /// The members that depend on a key of an object, or on another watch.
-  func links(dependingOn key: ObservedKey) -> SmallSet<Link> {
-    linksByKey[key] ?? SmallSet()
-  }
+  func links(dependingOn key: ObservedKey) -> SmallSet<Link> { linksByKey[key] }
 
   /// What a member depends on.
   func dependencies(of link: Link) -> [Dependency] {
     watches[link.watch]?.links[link.member]?.dependencies ?? []
   }
+
+  /// Whether a member depends on a key of its own and on nothing else, with nothing in between.
+  func reads(_ link: Link, nothingBut key: ObservedKey) -> Bool {
+    guard case .reference(let member) = link.member, member == key.object else { return false }
+    return watches[link.watch]?.links[link.member]?.onlyAttribute == Int32(key.key)
+  }
+
+  /// What a collection folds into, where that is kept.
+  func folded(_ fold: CollectionFold, of owner: Reference) -> FoldedValue? { folds.folded(fold, of: owner) }
 
   /// What the collections fold into.
   var folds: KeptFolds { KeptFolds(watches: watches, watchesByList: watchesByList) }
@@ -78,7 +85,7 @@ struct CollectionWatches {
     let link = Link(watch: watch, member: member)
     let former = watches[watch]?.link(member, dependencies) ?? []
     for dependency in former { forget(link, dependency.observedKey) }
-    for dependency in dependencies { linksByKey[dependency.observedKey, default: SmallSet()].insert(link) }
+    for dependency in dependencies { linksByKey.insert(link, for: dependency.observedKey) }
     dirty[watch, default: SmallSet()].insert(member)
   }
 
@@ -92,6 +99,19 @@ struct CollectionWatches {
   }
 
   // MARK: One operation
+
+  /// Does what `touch` and `settle` do after a setting of one attribute, of an object that is `record` by now, where it
+  /// is one member of one collection at the most that reads it, and nothing depends on that collection in turn: then
+  /// only its fold is to be looked at. False where that is not so, and then nothing is done.
+  mutating func refold(_ key: ObservedKey, by record: ObjectRecord, in state: ModelState) -> Bool {
+    guard dirty.isEmpty else { return false }
+    let links = linksByKey[key]
+    guard let link = links.only else { return links.isEmpty }
+    guard case .reference(let member) = link.member, member == key.object, !linksByKey.contains(link.watch) else {
+      return false
+    }
+    return watches[link.watch]?.refold(link.member, attribute: key.key, by: record, in: state) ?? false
+  }
 
   /// Marks the members that depend on a key, and those that depend on what their collections fold into.
   mutating func touch(_ key: ObservedKey) {
@@ -171,7 +191,7 @@ struct CollectionWatches {
 
   /// Ends the watch if no member of another depends on it. The watches that its own members depended on may be next.
   mutating func end(_ watch: ObservedKey) {
-    guard linksByKey[watch] == nil, let ended = watches.removeValue(forKey: watch) else { return }
+    guard !linksByKey.contains(watch), let ended = watches.removeValue(forKey: watch) else { return }
     for (member, link) in ended.links {
       for dependency in link.dependencies { forget(Link(watch: watch, member: member), dependency.observedKey) }
     }

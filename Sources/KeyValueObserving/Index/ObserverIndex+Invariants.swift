@@ -12,7 +12,7 @@ extension ObserverIndex {
         of: entry.observation.keyPath.reads, from: entry.observation.object, entry.entity, in: reader)
       let expectedKeys = Set(expected.map(\.observedKey))
       if Set(entry.dependencies.map(\.observedKey)) != expectedKeys { broken.append("\(name) follows an old path") }
-      for key in expectedKeys where !ids(dependingOn: key).contains(id) {
+      for key in expectedKeys where !listeners(dependingOn: key).contains(where: { $0.id == id }) {
         broken.append("\(name) is not found by \(key)")
       }
       if !ids(of: entry.observation.object).contains(id) { broken.append("an observation is not found by its object") }
@@ -39,7 +39,7 @@ extension ObserverIndex {
     var links = 0
     for (key, watch) in collections.watches {
       let name = "the watch of \(watch.list.object) \(watch.list.key)"
-      if ids(dependingOn: key).isEmpty, collections.links(dependingOn: key).isEmpty {
+      if listeners(dependingOn: key).isEmpty, collections.links(dependingOn: key).isEmpty {
         broken.append("nobody depends on \(name)")
       }
       let members = Set(reader.members(of: watch.list))

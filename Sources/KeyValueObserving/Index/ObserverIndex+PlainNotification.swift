@@ -10,8 +10,6 @@ extension ObserverIndex {
     case event(ObserverEvent)
   }
 
-  private typealias Listener = (id: TrackedID, registration: Registration)
-
   /// The state before a plain commit.
   private struct StateBefore: ObjectReader {
     let setting: PlainSetting
@@ -32,17 +30,18 @@ extension ObserverIndex {
     let key = ObservedKey(object: setting.object, key: setting.key)
     var listener: Listener?
     guard findListener(to: key, in: present, &listener) else { return nil }
-    guard !setting.isSilent, let (id, entry) = listener else {
-      refold(key, in: present)
+    guard !setting.isSilent, let listener else {
+      refold(key, by: setting.after, in: present)
       return .nothing
     }
+    let entry = listener.registration
     let (observation, options) = (entry.observation, entry.observation.options)
-    let isAtEnd = entry.attribute == setting.key || tracked[id]?.ends(at: key) == true
+    let isAtEnd = entry.attribute == setting.key || tracked[listener.id]?.ends(at: key) == true
     func value(_ record: ObjectRecord, _ state: some ObjectReader) -> Value {
       isAtEnd ? record.attribute(at: setting.key) : self.value(of: observation, in: state)
     }
     let old = options.contains(.old) ? value(setting.before, StateBefore(setting: setting, present: present)) : nil
-    refold(key, in: present)
+    refold(key, by: setting.after, in: present)
     let new = options.contains(.new) ? value(setting.after, present) : nil
     var told = [Change(cell: entry.cell, observation: observation, old: old, new: new, isPrior: false)]
     if options.contains(.prior) {
@@ -56,17 +55,21 @@ extension ObserverIndex {
   /// Finds the one observation that depends on a key, be it through collections. False where that is not all that there
   /// is to know: there is a second one, or a computed key on the way that may keep silent.
   private func findListener(to key: ObservedKey, in state: ModelState, _ listener: inout Listener?) -> Bool {
-    let ids = ids(dependingOn: key)
-    if let id = ids.only {
-      guard listener == nil || listener?.id == id, let registration = tracked[id]?.registration,
-        registration.attribute != nil || isHeard(key, by: id, in: state)
+    let listeners = listeners(dependingOn: key)
+    if let only = listeners.only {
+      guard listener == nil || listener == only,
+        only.registration.attribute != nil || isHeard(key, by: only.id, in: state)
       else { return false }
-      listener = (id, registration)
-    } else if !ids.isEmpty {
+      listener = only
+    } else if !listeners.isEmpty {
       return false
     }
     guard !collections.isEmpty else { return true }
     for link in collections.links(dependingOn: key) {
+      if collections.reads(link, nothingBut: key) {
+        guard findListener(to: link.watch, in: state, &listener) else { return false }
+        continue
+      }
       for dependency in collections.dependencies(of: link) where dependency.observedKey == key {
         guard alwaysNotify(dependency.gates, in: state), findListener(to: link.watch, in: state, &listener) else {
           return false
@@ -86,15 +89,19 @@ extension ObserverIndex {
     gates.allSatisfy { state.record($0.object)?.entity.notifying($0.key) == .always }
   }
 
-  /// Works out again what the collections fold into that read the attribute.
-  private mutating func refold(_ attribute: ObservedKey, in state: ModelState) {
-    guard !collections.isEmpty else { return }
+  /// Works out again what the collections fold into that read the attribute of an object, which is `record` by now.
+  private mutating func refold(_ attribute: ObservedKey, by record: ObjectRecord, in state: ModelState) {
+    guard !collections.isEmpty, !collections.refold(attribute, by: record, in: state) else { return }
     collections.touch(attribute)
     collections.settle(in: state)
   }
 
   private func value(of observation: Observation, in base: some ObjectReader) -> Value {
     if collections.isEmpty { return observation.value(in: base) }
+    if let fold = observation.ownFold, let folded = collections.folded(fold, of: observation.object) {
+      if case .value(let value) = folded { return value }
+      return .null
+    }
     return observation.value(in: FoldingReader(base: base, watches: collections))
   }
 }

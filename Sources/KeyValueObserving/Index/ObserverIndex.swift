@@ -4,14 +4,15 @@ public import KeyValueModel
 ///
 /// Holds exactly what is registered; the order of registration has no influence on what is delivered.
 public struct ObserverIndex: Sendable {
-  /// An observation as it was registered. A class, because it is immutable and looked up often: a copy counts one
-  /// reference.
-  final class Registration: Sendable {
+  /// An observation as it was registered, in one piece of memory with what it consists of: a notification of one among
+  /// very many observations costs little more than the memory that it has to read.
+  ///
+  /// `@unchecked Sendable`, because the superclass is: all that it has is constant.
+  final class Registration: Observation.Parts, @unchecked Sendable {
     let observer: ObserverID
     let cell: String?
     /// Its place among the key paths that were registered with it.
     let position: Int
-    let observation: Observation
     /// What the observed object is.
     let entity: Entity
     /// The attribute that it observes, of the object itself, and that is then all that it depends on; nil where the
@@ -22,12 +23,15 @@ public struct ObserverIndex: Sendable {
       self.observer = observer
       self.cell = cell
       self.position = position
-      self.observation = observation
       self.entity = entity
       let path = observation.keyPath
       let isOne = path.keys.count == 1 && path.operation == nil && observation.viewer == nil
       attribute = isOne && entity.isAttribute(path.keys[0]) ? path.keys[0] : nil
+      super.init(
+        observation.object, path, observation.options, observation.context, observation.viewer)
     }
+
+    var observation: Observation { Observation(self) }
   }
 
   /// An observation with what it depends on at the moment.
@@ -44,8 +48,18 @@ public struct ObserverIndex: Sendable {
 
   typealias TrackedID = SlotTable<Tracked>.ID
 
+  /// An observation as keys find it: what an observation of an attribute is told takes no more than this.
+  struct Listener: Hashable {
+    let id: TrackedID
+    let registration: Registration
+
+    static func == (one: Listener, other: Listener) -> Bool { one.id == other.id }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(id) }
+  }
+
   private(set) var tracked = SlotTable<Tracked>()
-  private var idsByKey: [ObservedKey: SmallSet<TrackedID>] = [:]
+  private var listenersByKey = KeyedSets<Listener>()
   private var idsByObject: [Reference: SmallSet<TrackedID>] = [:]
   private var idsByObserver: [ObserverID: [String?: [TrackedID]]] = [:]
   /// How many observations are of viewers who may not read everything.
@@ -76,7 +90,7 @@ public struct ObserverIndex: Sendable {
       let registration = Registration(
         observer: observer, cell: cell, position: position, observation: observation, entity: entity)
       let id = tracked.insert(Tracked(registration: registration, dependencies: dependencies))
-      for dependency in dependencies { idsByKey[dependency.observedKey, default: SmallSet()].insert(id) }
+      link(Listener(id: id, registration: registration), dependencies)
       if observation.viewer != nil { guardedCount += 1 }
       idsByObject[observation.object, default: SmallSet()].insert(id)
       idsByObserver[observer, default: [:]][cell, default: []].append(id)
@@ -101,33 +115,35 @@ public struct ObserverIndex: Sendable {
   /// operation may need them again.
   mutating func sweep() {
     while let watch = orphans.popFirst() ?? collections.popOrphan() {
-      if idsByKey[watch] == nil { collections.end(watch) }
+      if !listenersByKey.contains(watch) { collections.end(watch) }
     }
   }
 
   private mutating func forget(_ id: TrackedID) {
     guard let entry = tracked.remove(id) else { return }
     if entry.observation.viewer != nil { guardedCount -= 1 }
-    unlink(id, entry.dependencies)
+    unlink(Listener(id: id, registration: entry.registration), entry.dependencies)
     idsByObject.remove(id, from: entry.observation.object)
   }
 
-  private mutating func unlink(_ id: TrackedID, _ dependencies: [Dependency]) {
+  private mutating func link(_ listener: Listener, _ dependencies: [Dependency]) {
+    for dependency in dependencies { listenersByKey.insert(listener, for: dependency.observedKey) }
+  }
+
+  private mutating func unlink(_ listener: Listener, _ dependencies: [Dependency]) {
     for dependency in dependencies {
       let key = dependency.observedKey
-      if idsByKey.remove(id, from: key), key.isCollection { orphans.insert(key) }
+      if listenersByKey.remove(listener, from: key), key.isCollection { orphans.insert(key) }
     }
   }
 
   /// How many (key, observation) pairs the index holds.
-  var linkCount: Int { idsByKey.values.reduce(0) { $0 + $1.count } }
+  var linkCount: Int { listenersByKey.pairCount }
 
   // MARK: For notifying
 
   /// The observations that depend on a key of an object.
-  func ids(dependingOn key: ObservedKey) -> SmallSet<TrackedID> {
-    idsByKey[key] ?? SmallSet()
-  }
+  func listeners(dependingOn key: ObservedKey) -> SmallSet<Listener> { listenersByKey[key] }
 
   /// The observations that were registered with an object.
   func ids(of object: Reference) -> SmallSet<TrackedID> {
@@ -140,15 +156,16 @@ public struct ObserverIndex: Sendable {
     let dependencies = collections.dependencies(
       of: entry.observation.reads, from: entry.observation.object, entry.entity,
       isGuarded: entry.observation.viewer != nil, in: reader)
-    unlink(id, entry.dependencies)
-    for dependency in dependencies { idsByKey[dependency.observedKey, default: SmallSet()].insert(id) }
+    let listener = Listener(id: id, registration: entry.registration)
+    unlink(listener, entry.dependencies)
+    link(listener, dependencies)
     tracked[id]?.dependencies = dependencies
   }
 
   /// Takes an observation out of sight: no key finds it until it is rewired. It remains registered.
   mutating func unwire(_ id: TrackedID) {
     guard let entry = tracked[id] else { return }
-    unlink(id, entry.dependencies)
+    unlink(Listener(id: id, registration: entry.registration), entry.dependencies)
     tracked[id]?.dependencies = []
   }
 

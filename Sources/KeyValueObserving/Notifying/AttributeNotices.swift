@@ -72,11 +72,13 @@ struct AttributeNotices {
     in index: borrowing ObserverIndex
   ) -> Bool {
     guard index.collections.isEmpty || index.collections.links(dependingOn: key).isEmpty else { return false }
-    for id in index.ids(dependingOn: key) {
-      guard let registration = index.tracked[id]?.registration, registration.attribute != nil else { return false }
+    for listener in index.listeners(dependingOn: key) {
+      guard listener.registration.attribute != nil else { return false }
       guard !isSilent else { continue }
       notices.append(
-        Notice(registration: registration, id: id, step: step, keyPosition: keyPosition, old: old, new: new))
+        Notice(
+          registration: listener.registration, id: listener.id, step: step, keyPosition: keyPosition, old: old, new: new
+        ))
     }
     return true
   }

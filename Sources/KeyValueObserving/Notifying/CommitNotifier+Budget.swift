@@ -28,15 +28,15 @@ extension CommitNotifier {
   ///
   /// Those of an overflowed observer are taken out of the index when they are met, so that none is met twice; they are
   /// not needed before the end of the commit.
-  mutating func listeners(to key: ObservedKey) -> SmallSet<ObserverIndex.TrackedID> {
-    var ids = index.ids(dependingOn: key)
-    guard !overflowed.isEmpty else { return ids }
-    let deaf = ids.filter { id in index.tracked[id].map { overflowed.contains($0.observer) } ?? false }
-    guard !deaf.isEmpty else { return ids }
-    for id in deaf { index.unwire(id) }
-    unwired.append(contentsOf: deaf)
-    for id in deaf { ids.remove(id) }
-    return ids
+  mutating func listeners(to key: ObservedKey) -> SmallSet<ObserverIndex.Listener> {
+    var listeners = index.listeners(dependingOn: key)
+    guard !overflowed.isEmpty else { return listeners }
+    let deaf = listeners.filter { overflowed.contains($0.registration.observer) }
+    guard !deaf.isEmpty else { return listeners }
+    for listener in deaf { index.unwire(listener.id) }
+    unwired.append(contentsOf: deaf.map(\.id))
+    for listener in deaf { listeners.remove(listener) }
+    return listeners
   }
 
   /// Puts back what overflowed observers observe, as the paths lead by now; the next commit has a budget of its own.

@@ -33,7 +33,7 @@ extension CommitNotifier {
   }
 
   private mutating func reach(_ key: ObservedKey, by stretch: Stretch, into reached: inout [Reached]) {
-    for id in listeners(to: key) {
+    for id in listeners(to: key).map(\.id) {
       let dependencies = index.tracked[id]?.dependencies ?? []
       for dependency in dependencies where dependency.observedKey == key {
         let whole = longer(stretch, by: dependency, of: dependencies)

@@ -1,0 +1,126 @@
+/// Sets by keys of objects, as a dictionary of sets has them, for tables that are too large for a cache: a lookup reads
+/// one word of a narrow table and the one piece of memory that has the key and its set, where a dictionary reads a line
+/// of its keys and another of its values.
+///
+/// Open addressing with linear probing (Knuth, The Art of Computer Programming, vol. 3, §6.4). Keys are hashed by
+/// Swift's seeded `Hasher`, so that nobody can choose ids that fall together.
+struct KeyedSets<Element: Hashable> {
+  fileprivate struct Entry {
+    let key: ObservedKey
+    var elements: SmallSet<Element>
+  }
+
+  /// A place of the table: 32 bits of the hash of a key, and which entry has it.
+  fileprivate struct Place {
+    var tag: UInt32
+    /// The index of the entry; `free` for none.
+    var entry: UInt32
+
+    static var free: UInt32 { .max }
+  }
+
+  /// The keys that have elements, in no order.
+  private var entries: ContiguousArray<Entry> = []
+  /// As many places as a power of two, and at least half of them free; none where there are no entries.
+  private var places: ContiguousArray<Place> = []
+
+  /// No sets.
+  init() {}
+
+  /// Whether no key has an element.
+  var isEmpty: Bool { entries.isEmpty }
+
+  /// How many (key, element) pairs there are. O(n).
+  var pairCount: Int { entries.reduce(0) { $0 + $1.elements.count } }
+
+  /// The elements of a key.
+  subscript(key: ObservedKey) -> SmallSet<Element> {
+    place(of: key, Self.tag(of: key)).map { entries[Int(places[$0].entry)].elements } ?? SmallSet()
+  }
+
+  /// Whether a key has elements.
+  func contains(_ key: ObservedKey) -> Bool { place(of: key, Self.tag(of: key)) != nil }
+
+  /// Adds an element to the set of a key.
+  mutating func insert(_ element: Element, for key: ObservedKey) {
+    let tag = Self.tag(of: key)
+    if let place = place(of: key, tag) {
+      entries[Int(places[place].entry)].elements.insert(element)
+      return
+    }
+    precondition(entries.count < Int(Place.free), "more keys than entries can be numbered")
+    if places.count < 2 * (entries.count + 1) { grow() }
+    put(Place(tag: tag, entry: UInt32(entries.count)))
+    entries.append(Entry(key: key, elements: .one(element)))
+  }
+
+  /// Takes an element out of the set of a key. True where the key has none left by that.
+  @discardableResult
+  mutating func remove(_ element: Element, from key: ObservedKey) -> Bool {
+    guard let place = place(of: key, Self.tag(of: key)) else { return false }
+    let index = Int(places[place].entry)
+    entries[index].elements.remove(element)
+    guard entries[index].elements.isEmpty else { return false }
+    free(place)
+    // The last entry takes the place of this one.
+    let last = entries.count - 1
+    if index < last {
+      var moved = Int(Self.tag(of: entries[last].key)) & (places.count - 1)
+      while places[moved].entry != UInt32(last) { moved = (moved + 1) & (places.count - 1) }
+      places[moved].entry = UInt32(index)
+      entries.swapAt(index, last)
+    }
+    entries.removeLast()
+    if entries.isEmpty { (entries, places) = ([], []) }
+    return true
+  }
+
+  // MARK: Places
+
+  private static func tag(of key: ObservedKey) -> UInt32 { UInt32(truncatingIfNeeded: key.hashValue) }
+
+  /// Where the table has a key; nil where it has none.
+  private func place(of key: ObservedKey, _ tag: UInt32) -> Int? {
+    guard !places.isEmpty else { return nil }
+    var place = Int(tag) & (places.count - 1)
+    while places[place].entry != Place.free {
+      if places[place].tag == tag, entries[Int(places[place].entry)].key == key { return place }
+      place = (place + 1) & (places.count - 1)
+    }
+    return nil
+  }
+
+  /// Takes the first free place from the one on that a tag asks for.
+  private mutating func put(_ new: Place) {
+    var place = Int(new.tag) & (places.count - 1)
+    while places[place].entry != Place.free { place = (place + 1) & (places.count - 1) }
+    places[place] = new
+  }
+
+  private mutating func grow() {
+    let former = places
+    places = ContiguousArray(repeating: Place(tag: 0, entry: Place.free), count: max(8, 2 * former.count))
+    for place in former where place.entry != Place.free { put(place) }
+  }
+
+  /// Frees a place, and moves up those behind it that would not be found any more (Knuth's algorithm R).
+  private mutating func free(_ place: Int) {
+    let mask = places.count - 1
+    var hole = place
+    var next = (place + 1) & mask
+    while places[next].entry != Place.free {
+      // How far each is behind where its key is looked for first.
+      let wanted = Int(places[next].tag) & mask
+      if (next - wanted) & mask >= (next - hole) & mask {
+        places[hole] = places[next]
+        hole = next
+      }
+      next = (next + 1) & mask
+    }
+    places[hole].entry = Place.free
+  }
+}
+
+extension KeyedSets: Sendable where Element: Sendable {}
+
+extension KeyedSets.Entry: Sendable where Element: Sendable {}

@@ -45,11 +45,26 @@ extension RankedTree {
 
   /// Changes the element at a rank in place; its key may change as long as the order stays. O(log n).
   package mutating func update(at rank: Int, _ change: (inout Element) -> Void) {
-    update(rank..<rank + 1) { change(&$1) }
+    precondition(rank >= 0 && rank < count, "no element of this rank")
+    root.update(at: rank, change)
   }
 }
 
 extension RankedNode {
+  /// Changes the element at `offset`, on one way down.
+  fileprivate mutating func update(at offset: Int, _ change: (inout Order.Element) -> Void) {
+    switch take() {
+    case .leaf(var elements):
+      change(&elements[offset])
+      self = .leaf(elements)
+    case .inner(var branches):
+      let (index, rest) = Self.place(of: offset, in: branches)
+      branches[index].node.update(at: rest, change)
+      if rest == 0 { branches[index].first = branches[index].node.firstKey }
+      self = .inner(branches)
+    }
+  }
+
   /// Changes the elements at `offsets`; `change` gets each with its offset and `base` added.
   fileprivate mutating func update(
     _ offsets: Range<Int>, offsetBy base: Int, _ change: (Int, inout Order.Element) -> Void

@@ -30,6 +30,9 @@ package struct RankedTree<Order: RankedOrder>: Sendable {
     return isFound ? rank + 1 : rank
   }
 
+  /// How many elements precede `key`, and whether the next one is equal to it. O(log n).
+  package func place(of key: Key) -> (rank: Int, isFound: Bool) { root.search(key) }
+
   /// The rank of the element with this key, nil where there is none. O(log n).
   package func rank(of key: Key) -> Int? {
     let (rank, isFound) = root.search(key)

@@ -20,7 +20,9 @@ package struct ValueBag: Sendable {
     static func key(of entry: Entry) -> ValueOrder.Key { entry.key }
 
     static func precedes(_ left: ValueOrder.Key, _ right: ValueOrder.Key) -> Bool {
-      switch left.ordering(to: right) {
+      // Of two doubles, which are the commonest by far, both orders say the same.
+      if case .number = left.value, case .number = right.value { return MemberOrder.precedes(left.value, right.value) }
+      return switch left.ordering(to: right) {
       case .ascending: true
       case .same: MemberOrder.precedes(left.value, right.value)
       case .descending: false
@@ -52,8 +54,8 @@ package struct ValueBag: Sendable {
   package mutating func insert(_ value: Value) {
     let key = order.key(of: value)
     count += 1
-    let rank = entries.lowerBound(of: key)
-    if rank < entries.count, !EntryOrder.precedes(key, entries.element(at: rank).key) {
+    let (rank, isFound) = entries.place(of: key)
+    if isFound {
       entries.update(at: rank) { $0.count += 1 }
     } else {
       entries.insert(Entry(key: key, count: 1), at: rank)
@@ -65,11 +67,12 @@ package struct ValueBag: Sendable {
   package mutating func remove(_ value: Value) -> Bool {
     guard let rank = entries.rank(of: order.key(of: value)) else { return false }
     count -= 1
-    if entries.element(at: rank).count == 1 {
-      entries.remove(at: rank)
-    } else {
-      entries.update(at: rank) { $0.count -= 1 }
+    var left = 0
+    entries.update(at: rank) { entry in
+      entry.count -= 1
+      left = entry.count
     }
+    if left == 0 { entries.remove(at: rank) }
     return true
   }
 

@@ -34,20 +34,36 @@ struct OperationReader {
     return try reader.lifetime(value)
   }
 
+  /// What `op` may name: the kinds of one name, with the members that such an operation may have besides.
+  private struct Sent {
+    let first: OperationKind
+    let isAmbiguous: Bool
+    let members: [String]
+
+    init(_ kinds: [OperationKind], first: OperationKind) {
+      self.first = first
+      isAmbiguous = kinds.count > 1
+      var names = ["object"] + (first == .create ? ["entity"] : [])
+      for operand in kinds.flatMap(\.operands) where !names.contains(operand.name) { names.append(operand.name) }
+      if OperationReader.leasing.contains(first) { names.append("lifetime") }
+      members = names
+    }
+  }
+
+  /// All of them by name: made once, since a transaction may have thousands of operations.
+  private static let sent = Dictionary(grouping: OperationKind.allCases.filter(\.isSent), by: \.name)
+    .compactMapValues { kinds in kinds.first.map { Sent(kinds, first: $0) } }
+
   /// The kind that `op` names, once nothing but its members is there. Two kinds are called `remove`: one has places,
   /// the other members.
   private func kind() throws(ModelError) -> OperationKind {
     let name = try string("op")
-    let kinds = OperationKind.allCases.filter { $0.isSent && $0.name == name }
-    guard let first = kinds.first else { throw ModelError(.invalidValue, "'\(name)' is no operation") }
-    var names = ["object"] + (first == .create ? ["entity"] : [])
-    for operand in kinds.flatMap(\.operands) where !names.contains(operand.name) { names.append(operand.name) }
-    if Self.leasing.contains(first) { names.append("lifetime") }
-    for member in members.members.keys where member != "op" && !names.contains(member) {
+    guard let sent = Self.sent[name] else { throw ModelError(.invalidValue, "'\(name)' is no operation") }
+    for member in members.members.keys where member != "op" && !sent.members.contains(member) {
       throw ModelError(
-        .invalidValue, "'\(member)' is no member of this operation; it has \(names.joined(separator: ", "))")
+        .invalidValue, "'\(member)' is no member of this operation; it has \(sent.members.joined(separator: ", "))")
     }
-    guard kinds.count > 1 else { return first }
+    guard sent.isAmbiguous else { return sent.first }
     switch (members["index"], members["value"]) {
     case (nil, _?): return .removeMembers
     case (_?, nil): return .removeIndexes

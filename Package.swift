@@ -73,7 +73,7 @@ let package = Package(
     .target(
       name: "Journal",
       dependencies: [
-        "Digests", "Locking", "Notation",
+        "CLinux", "Digests", "Locking", "Notation",
         .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
       ],

@@ -1,5 +1,6 @@
 #ifndef KEYWAY_LINUX_SHIM_H
 #define KEYWAY_LINUX_SHIM_H
+#include <linux/stat.h>
 #include <sys/epoll.h>
 
 // <time.h> hides strptime unless _XOPEN_SOURCE is defined before the first libc header, which a header that Swift
@@ -19,6 +20,19 @@ static inline void keyway_name_thread(const char *name) {
 // <fcntl.h> hides O_PATH unless _GNU_SOURCE is defined; it is the same number on all that Swift runs on
 // (asm-generic/fcntl.h).
 static const int keyway_open_path_only = 010000000;
+
+// <sys/stat.h> hides statx unless _GNU_SOURCE is defined. Tells which file a path leads to, or with an empty one, which
+// file is open; and nothing else: since Linux 6.13 a look at a file's times makes the next write renew them, and the
+// next sync write them to the disk (fdatasync too, where ext4 has no journal). False where there is none.
+static inline _Bool keyway_identify_file(
+  int descriptor, const char *path, unsigned long long *device, unsigned long long *inode) {
+  extern int statx(int, const char *, int, unsigned, struct statx *);
+  struct statx status;
+  if (statx(descriptor, path, 0x1000 /* AT_EMPTY_PATH, <fcntl.h> */, STATX_INO, &status) != 0) return 0;
+  *device = (unsigned long long)status.stx_dev_major << 32 | status.stx_dev_minor;
+  *inode = status.stx_ino;
+  return 1;
+}
 
 // <spawn.h> hides these two unless _GNU_SOURCE is defined. `actions` is a `posix_spawn_file_actions_t *`.
 static inline int keyway_spawn_close_from(void *actions, int first) {

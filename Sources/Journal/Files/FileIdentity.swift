@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// Which file it is, whatever its name: another of the same name is another.
@@ -5,22 +6,16 @@ struct FileIdentity: Hashable, Sendable {
   private let device: UInt64
   private let inode: UInt64
 
-  /// The file or directory of a name; nil where there is none.
-  init?(path: String) {
-    var status = stat()
-    guard stat(path, &status) == 0 else { return nil }
-    self.init(status)
-  }
+  /// The file or directory of a name; nil where there is none. Leaves its times alone: a look at those of a log that is
+  /// written in place costs each sync a second write, of the times.
+  init?(path: String) { self.init(AT_FDCWD, path) }
 
   /// An open file.
-  init?(_ file: SystemFile) {
-    var status = stat()
-    guard fstat(file.descriptor, &status) == 0 else { return nil }
-    self.init(status)
-  }
+  init?(_ file: SystemFile) { self.init(file.descriptor, "") }
 
-  private init(_ status: stat) {
-    device = UInt64(status.st_dev)
-    inode = UInt64(status.st_ino)
+  private init?(_ descriptor: CInt, _ path: String) {
+    var (device, inode): (UInt64, UInt64) = (0, 0)
+    guard keyway_identify_file(descriptor, path, &device, &inode) else { return nil }
+    (self.device, self.inode) = (device, inode)
   }
 }

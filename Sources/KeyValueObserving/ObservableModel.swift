@@ -18,7 +18,8 @@ public final class ObservableModel {
   private struct Contents {
     var model: Model
     var index = ObserverIndex()
-    var handlers: [ObserverID: Handler] = [:]
+    /// By the numbers of observers.
+    var handlers = SparseArray<Handler>()
     var nextObserver: UInt64 = 0
 
     /// Sets an attribute of an object where nothing else is to be done; `outcome` says who is to hear of it. False
@@ -31,7 +32,7 @@ public final class ObservableModel {
       // Most commits tell one observer at the most, and need no list of events.
       switch index.plainNotification(of: commit, in: model.state) {
       case .nothing?: break
-      case .event(let event)?: if let handler = handlers[event.observer] { outcome = .event(handler, event) }
+      case .event(let event)?: if let handler = handlers[event.observer.rawValue] { outcome = .event(handler, event) }
       case nil: outcome = .commit(commit)
       }
       return true
@@ -98,7 +99,7 @@ public final class ObservableModel {
     contents.index.notify(CollectionOfOne(commit), of: contents.model.state) { events.append($0) }
     if events.count > 1 { events.sort { $0.observer.rawValue < $1.observer.rawValue } }
     for event in events {
-      contents.handlers[event.observer]?(event)
+      contents.handlers[event.observer.rawValue]?(event)
     }
   }
 
@@ -117,7 +118,7 @@ public final class ObservableModel {
     let observer = ObserverID(contents.nextObserver)
     contents.nextObserver += 1
     contents.index.add(observations, of: observer, in: state)
-    contents.handlers[observer] = handler
+    contents.handlers[observer.rawValue] = handler
     if options.contains(.initial) {
       let changes = observations.map { $0.initialChange(cell: nil, in: state) }
       handler(ObserverEvent(observer: observer, revision: revision, writer: nil, changes: changes, gone: []))
@@ -128,6 +129,6 @@ public final class ObservableModel {
   /// Ends an observation; ending it twice does nothing.
   public func end(_ token: Token) {
     contents.index.remove(token.observer)
-    contents.handlers[token.observer] = nil
+    contents.handlers[token.observer.rawValue] = nil
   }
 }

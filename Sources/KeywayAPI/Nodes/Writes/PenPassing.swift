@@ -31,11 +31,13 @@ final class PenPassing: Sendable {
     var doubt = PassedWriteHandlers.Doubt.none
     /// How often it has gone back.
     var returns = 0
+    /// Whether the name is another node's, which may ask for it again.
+    let isNamedElsewhere: Bool
 
     /// The write of a request as it came: with a name where another node has given it one, which may have asked for it
     /// before.
     init(_ write: PassedWrite?, _ writes: PassedWrites) {
-      self.write = write
+      (self.write, isNamedElsewhere) = (write, write != nil)
       if let write, writes.isDoubtful(write.id) { doubt = .otherPeer }
     }
 
@@ -180,13 +182,11 @@ final class PenPassing: Sendable {
         state.silent = state.silent.filter { $0.value > .now }
         state.silent[holder] = .now + Self.rest
       }
-      if !fault.isUnsent { writes.doubt(write.id) }
-      return postponement.end(with: Outcome.turn(fault.isUnsent ? turn : turn.doubting(write)))
+      return postponement.end(with: Outcome.turn(fault.isUnsent ? turn : doubt(write, turn)))
     }
     // It has too much to do, is about to stop, or does not know itself what became of it.
     guard answer.status < 500, answer.status != HTTPResponse.Status.tooManyRequests.code else {
-      writes.doubt(write.id)
-      return postponement.end(with: Outcome.turn(turn.doubting(write)))
+      return postponement.end(with: Outcome.turn(doubt(write, turn)))
     }
     let response = PassedWriteHandlers.told(answer.response, turn.doubt)
     guard let cursor = answer[HTTPField.Name.keywayCursor.rawName].flatMap({ Cursor($0) }),
@@ -199,6 +199,13 @@ final class PenPassing: Sendable {
       let detail = "the write was judged by \(cursor), and this node has come to revision \(store.revision) only"
       postponement.end(with: Outcome.answer(Problem(.behind, detail).response))
     }
+  }
+
+  /// What becomes of a write of which a peer that it was sent to has not said what came of it.
+  private func doubt(_ write: PassedWrite, _ turn: Turn) -> Turn {
+    // Nobody asks again for a name that this node has made.
+    if turn.isNamedElsewhere { writes.doubt(write.id) }
+    return turn.doubting(write)
   }
 
   /// The peer that appended last, where that is another one that answers.

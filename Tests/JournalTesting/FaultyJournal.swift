@@ -2,7 +2,7 @@ package import Journal
 package import Locking
 
 /// A journal whose disk fails as `faults` says.
-package final class FaultyJournal: TransactionJournal {
+package final class FaultyJournal: ForwardingJournal {
   /// What fails, and how often the disk was used.
   package struct Faults: Sendable {
     /// What the next appends throw.
@@ -21,7 +21,8 @@ package final class FaultyJournal: TransactionJournal {
     package var refusals = 0
   }
 
-  private let base: any TransactionJournal
+  /// The journal without faults.
+  package let base: any TransactionJournal
   /// What fails from now on.
   package let faults = Locked(Faults())
 
@@ -29,15 +30,6 @@ package final class FaultyJournal: TransactionJournal {
   package init(_ base: any TransactionJournal = MemoryJournal(identity: JournalIdentity(epoch: "test", schema: ""))) {
     self.base = base
   }
-
-  /// See `TransactionJournal.identity`.
-  package var identity: JournalIdentity { base.identity }
-  /// See `TransactionJournal.bounds`.
-  package var bounds: JournalBounds { base.bounds }
-  /// See `TransactionJournal.directory`.
-  package var directory: String? { base.directory }
-  /// See `TransactionJournal.isVolatile`.
-  package var isVolatile: Bool { base.isVolatile }
 
   /// See `TransactionJournal.append`.
   package func append(_ records: [JournalRecord], after expected: UInt64) throws(JournalError) {
@@ -64,37 +56,6 @@ package final class FaultyJournal: TransactionJournal {
     return Array(records.prefix { $0.revision < damaged })
   }
 
-  /// See `TransactionJournal.digest`.
-  package func digest(at revision: UInt64) throws(JournalError) -> JournalDigest? { try base.digest(at: revision) }
-
-  /// See `TransactionJournal.snapshots`.
-  package func snapshots() throws(JournalError) -> [JournalSnapshot] { try base.snapshots() }
-
-  /// See `TransactionJournal.writeSnapshot`.
-  package func writeSnapshot(
-    at revision: UInt64, milliseconds: Int64, _ next: () throws -> [UInt8]?
-  ) throws(JournalError) {
-    try base.writeSnapshot(at: revision, milliseconds: milliseconds, next)
-  }
-
-  /// See `TransactionJournal.readSnapshot`.
-  package func readSnapshot(_ snapshot: JournalSnapshot, _ receive: ([UInt8]) throws -> Void) throws {
-    try base.readSnapshot(snapshot, receive)
-  }
-
-  /// See `TransactionJournal.compact`.
-  package func compact(upTo revision: UInt64) throws(JournalError) { try base.compact(upTo: revision) }
-
-  /// See `TransactionJournal.rebase`.
-  package func rebase(
-    to revision: UInt64, schema: String, milliseconds: Int64, _ next: () throws -> [UInt8]?
-  ) throws(JournalError) {
-    try base.rebase(to: revision, schema: schema, milliseconds: milliseconds, next)
-  }
-
-  /// See `TransactionJournal.revocations`.
-  package func revocations() throws(JournalError) -> [Revocation] { try base.revocations() }
-
   /// See `TransactionJournal.setRevocation`: fails as an append does.
   package func setRevocation(of subject: String, to milliseconds: Int64?) throws(JournalError) {
     if let error = faults.withLock({ $0.append }) { throw error }
@@ -112,18 +73,10 @@ package final class FaultyJournal: TransactionJournal {
     try base.recover()
   }
 
-  /// See `TransactionJournal.checkPresence`.
-  package func checkPresence() throws(JournalError) { try base.checkPresence() }
-
   /// See `TransactionJournal.probe`: fails as an append does.
   package func probe(bytes: Int) throws(JournalError) {
     if case .untrusted? = faults.withLock({ $0.append }) { return try recover() }
     if let error = faults.withLock({ $0.append }) { throw error }
     try base.probe(bytes: bytes)
   }
-
-  /// See `TransactionJournal.maintain`.
-  package func maintain() { base.maintain() }
-  /// See `TransactionJournal.close`.
-  package func close() { base.close() }
 }

@@ -19,12 +19,6 @@ package enum Resumption: Hashable, Sendable {
   /// The cursor is of no use.
   case reset(Reset)
 
-  /// Whether a cursor was given that is of no use.
-  var isReset: Bool {
-    if case .reset = self { return true }
-    return false
-  }
-
   /// What a cursor means to the store of `epoch` whose history runs from `oldest` to `present`.
   package init(cursor text: String?, epoch: String, oldest: Revision, present: Revision) {
     guard let text else {

@@ -204,18 +204,22 @@ struct CutStreamTests {
     #expect(try stream.next().changes.map { $0["cell"].text } == ["d"])
   }
 
-  @Test("Without a cursor comes the state; an object that is gone by then is told so")
+  @Test("Without a cursor comes the state, asked for or not; an object that is gone by then is told so")
   func withoutCursor() throws {
     let server = try server()
     let stream = try CuttableStream(
       server,
-      cells: #"{"a":{"object":"Employee/1"},"b":{"object":"Employee/2"},"h":{"object":"Employee/3","visible":false}}"#)
+      cells: #"{"a":{"object":"Employee/1"},"b":{"object":"Employee/2"},"h":{"object":"Employee/3","visible":false},"#
+        + #""n":{"object":"Employee/1","keyPaths":["salary"],"options":["new"]}}"#)
     _ = try stream.next()
     try stream.cut()
+    try server.set("Employee/1/salary", "77")
     for number in 2...3 { try server.client.must("DELETE", "/v1/objects/Employee/\(number)") }
     let again = try server.client.stream(stream.url)
     #expect(try again.next().name == "open")
-    #expect(try again.next().changes.map { $0["cell"].text } == ["a", "a"])
+    let state = try again.next()
+    #expect(state.json["initial"] == .bool(true) && state.changes.map { $0["cell"].text } == ["a", "a", "n"])
+    #expect(state.changes.last?["new"].whole == 77)
     let gone = try again.next()
     #expect(gone.name == "gone" && gone.json["cell"].text == "b")
     try stream.send("PATCH", "/cells/h", #"{"visible":true}"#)

@@ -67,6 +67,16 @@ struct CellStreamOpening: StreamOpening {
     return after < cut.openedAt ? .reset(.compacted) : resumption
   }
 
+  /// Whether cells receive the present state also where they did not ask for it: their client has seen an earlier one,
+  /// and does not go on from there.
+  private func isForced(_ resumption: Resumption) -> Bool {
+    switch resumption {
+    case .fresh: cut != nil
+    case .reset: true
+    case .after: false
+    }
+  }
+
   private func missed(after revision: Revision, _ snapshot: Snapshot) throws(Problem) -> MissedByCells {
     if let cut { return cut.missed(after: revision, snapshot, services) }
     var sources: [MissedByCells.Source] = []
@@ -195,7 +205,7 @@ struct CellStreamOpening: StreamOpening {
     beginning.cellSet = Self.cellSet(
       beginning.cells.map { ($0.name, $0.binding, $0.target.observations, $0.target.query) }, publication.snapshot)
     for cell in beginning.cells { beginning.cellSet[cell.name]?.told = cut?.cells[cell.name]?.told ?? 0 }
-    try evaluate(&beginning.cells, isForced: beginning.resumption.isReset, in: publication.snapshot.state)
+    try evaluate(&beginning.cells, isForced: isForced(beginning.resumption), in: publication.snapshot.state)
     return beginning
   }
 
@@ -251,7 +261,7 @@ struct CellStreamOpening: StreamOpening {
         stream.lose(cell.name, cell.target.missing ?? cut?.cells[cell.name]?.lost?.object, publication, &update)
       } else if present.binding.object != nil || present.query != nil {
         stream.register(
-          cell.name, cell.target, sendsInitial: !resumes, isForced: beginning.resumption.isReset, &publication,
+          cell.name, cell.target, sendsInitial: !resumes, isForced: isForced(beginning.resumption), &publication,
           &update)
       }
     }

@@ -25,6 +25,7 @@ struct ErrorTests {
       ("a.?b", "1:3: optional selection is not supported"), ("é", "1:1: unexpected character U+E9"),
       // Types.
       ("1 * 2.0", "1:3: no such overload: int * double; write double(…) around the int"),
+      ("1 in 2", "1:3: no such overload: int in int"),
       ("2u + 1", "1:4: no such overload: uint + int; write int(…) around the uint"),
       ("5.0 % 2", "1:5: no such overload: double % int"), ("salry", "1:1: undeclared reference to 'salry'"),
       ("open & open", "1:6: unexpected character '&'; to join conditions, write '&&'"),

@@ -99,7 +99,7 @@ extension Checker {
 
   /// What may be done about operands that an operator does not take; nothing where no advice is to be had.
   static func hint(_ sign: BinaryOperator, _ left: ExpressionType, _ right: ExpressionType) -> String {
-    if left.isNumber, right.isNumber, sign != .modulo {
+    if left.isNumber, right.isNumber, sign != .modulo, sign != .contained {
       let other = left == .double ? right : left
       return left == .double || right == .double
         ? "; write double(…) around the \(other)" : "; write int(…) around the uint"

@@ -26,9 +26,8 @@ extension Attribute {
     case (.string, .string), (.integer, .integer), (.number, .number), (.boolean, .bool): return value
     case (.json, _), (.number, .rounded): return value.settled
     case (.number, .integer(let integer)): return .number(Double(integer))
-    case (.integer, .number(let number)):
-      // A double stands for the shortest decimal that reads back as it, as everywhere.
-      guard let integer = ShortestDecimal(number).integer else {
+    case (.integer, .number):
+      guard let integer = value.wholeNumber else {
         throw Refusal(reason: "wants a whole number of 64 bits and is \(value.json)")
       }
       return .integer(integer)

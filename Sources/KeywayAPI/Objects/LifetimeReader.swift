@@ -56,12 +56,10 @@ struct LifetimeReader: Sendable {
 
   /// What `lifetime` of an operation says. Throws `invalid-value`.
   func lifetime(_ value: Value) throws(ModelError) -> Lifetime {
-    var found: Lifetime?
-    switch value {
-    case .integer(let seconds): found = lifetime("", seconds: seconds)
-    case .string(let text): found = lifetime(text, seconds: nil)
-    default: break
-    }
+    let found =
+      if case .string(let text) = value { lifetime(text, seconds: nil) } else {
+        value.wholeNumber.flatMap { lifetime("", seconds: $0) }
+      }
     guard let found else { throw ModelError(.invalidValue, "'lifetime' \(Self.rule)") }
     return found
   }

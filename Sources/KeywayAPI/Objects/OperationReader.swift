@@ -91,7 +91,7 @@ struct OperationReader {
       }
       return .body(object)
     case .revision:
-      guard case .integer(let revision) = try value(form.name), revision >= 0 else {
+      guard let revision = try value(form.name).wholeNumber, revision >= 0 else {
         throw ModelError(.invalidValue, "revision is a whole number from 0")
       }
       return .revision(Revision(revision))
@@ -114,7 +114,7 @@ struct OperationReader {
     }
     var indexes: [Int] = []
     for element in elements {
-      guard case .integer(let index) = element else {
+      guard let index = element.wholeNumber else {
         throw ModelError(.invalidValue, "'index' has \(element.json), which is no whole number")
       }
       indexes.append(Int(index))

@@ -32,6 +32,29 @@ struct CollectionTransactionTests {
     #expect(changes[6]["old"].json == "[20]")
   }
 
+  @Test("A whole number is one however it is written, as place, revision, lifetime and limit")
+  func wholeNumbers() throws {
+    let revision = try server.client.json("/v1/objects/Department/1")["@revision"].whole ?? 0
+    let department = #""object":"Department/1""#
+    let response = try server.commit(
+      #"{"op":"require",\#(department),"revision":\#(revision).0}"#,
+      #"{"op":"insert",\#(department),"keyPath":"marks","value":[1,2],"index":[0.0,1e0]}"#,
+      #"{"op":"patch",\#(department),"value":{},"lifetime":6e1}"#)
+    #expect(response.json["results"].items.count == 3)
+    let marks = try server.client.json("/v1/objects/Department/1/marks").items.map(\.whole)
+    #expect(marks.prefix(2) == [1, 2])
+    let stream = try server.client.stream(
+      "/v1/streams", ["Content-Type": "application/json"], method: "POST", body: #"{"cells":{}}"#)
+    let name = try stream.next().json["stream"].text ?? ""
+    let cell = "/v1/streams/\(name)/cells/c"
+    try server.client.must("PUT", cell, body: #"{"entity":"Department","limit":1.0}"#)
+    #expect(try server.client.json(cell)["limit"].whole == 1)
+    for limit in ["0.0", "1.5", "1e30", "-1.0", "true"] {
+      let answer = try server.client.send("PUT", cell, body: #"{"entity":"Department","limit":\#(limit)}"#)
+      #expect(answer.problem == "invalid-value", "\(limit)")
+    }
+  }
+
   @Test("A bracket around indexed changes makes one setting of the whole")
   func bracket() throws {
     let stream = try server.client.stream("/v1/objects/Department/1/marks?options=old,new")

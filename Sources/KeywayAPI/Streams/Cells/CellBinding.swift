@@ -95,12 +95,9 @@ struct CellBinding: Hashable, Sendable {
       }
     case "keys": query?.keys = value.isNull ? nil : try Self.strings(value, name)
     default:
-      switch value {
-      case .null: query?.limit = nil
-      case .integer(let limit) where limit >= 1: query?.limit = Int(limit)
-      case .number(let limit) where limit >= 1 && limit < 9e15 && limit.rounded() == limit: query?.limit = Int(limit)
-      default: throw Problem(.invalidValue, "limit wants a whole number from 1")
-      }
+      let limit = value.wholeNumber.map(Int.init)
+      guard value.isNull || limit ?? 0 >= 1 else { throw Problem(.invalidValue, "limit wants a whole number from 1") }
+      query?.limit = limit
     }
   }
 

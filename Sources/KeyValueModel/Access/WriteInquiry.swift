@@ -3,9 +3,9 @@ import Expressions
 /// One transaction under the rules: what was asked already, and what is to be asked of the state that it leaves. It is
 /// asked twice about each operation: all of them before the first is applied, and each as it is.
 struct WriteInquiry {
-  private let access: WriteAccess
+  let access: WriteAccess
   /// The objects that were there and may be changed, as far as they were before; with the operation that named each.
-  private var updated: [Reference: Int] = [:]
+  private(set) var updated: [Reference: Int] = [:]
   /// The objects that were not there and were named; with the operation that did.
   private var created: [Reference: Int] = [:]
   /// The objects that the operations make, as far as they were asked about.
@@ -238,7 +238,7 @@ struct WriteInquiry {
     _ new: ObjectRecord, insteadOf old: ObjectRecord, of reference: Reference, in state: ModelState
   ) -> Bool {
     if let outcome = access.permits(.update, of: new.entity) { return outcome }
-    let present = IntendedState(base: state, object: reference, intent: new)
+    let present = IntendedState(base: state, intents: [reference: new])
     return access.permits(.update, reference, new, in: present, before: (old, state))
   }
 
@@ -272,66 +272,6 @@ struct WriteInquiry {
     }
   }
 
-  /// Asks whether the objects may be made at all that a transaction would make which cannot be applied: the rules come
-  /// before conditions, and before what is wrong with the values. Each is taken as its operation has it, with those
-  /// values that are right.
-  func ask(
-    afterFailureOf operations: some Collection<Operation>, former: some ObjectReader, in schema: Schema
-  ) throws(ModelError) {
-    for (index, operation) in operations.enumerated() {
-      do throws(ModelError) {
-        try ask(afterFailureOf: operation, former: former, in: schema)
-      } catch {
-        var located = error
-        located.operation = index
-        throw located
-      }
-    }
-  }
-
-  private func ask(
-    afterFailureOf operation: Operation, former: some ObjectReader, in schema: Schema
-  ) throws(ModelError) {
-    switch operation {
-    case .create(let reference, let body): try askIntent(reference, body, former, schema)
-    case .put(let reference, let body) where former.record(reference) == nil:
-      try askIntent(reference, body, former, schema)
-    case .insert(_, _, let members, _), .replace(_, _, _, let members), .mutateSet(_, _, _, let members):
-      for case .object(let reference, let body) in members { try askIntent(reference, body, former, schema) }
-    default: break
-    }
-  }
-
-  private func askIntent(
-    _ reference: Reference, _ body: JSONObject, _ former: some ObjectReader, _ schema: Schema
-  ) throws(ModelError) {
-    guard let entity = schema.entity(of: reference) else { return }
-    var values = entity.emptyValues
-    for key in entity.keys {
-      guard let storage = key.storage else { continue }
-      values[storage] = key.defaultValue
-      guard let given = body[key.name] else { continue }
-      switch key.kind {
-      case .attribute(let attribute): if let value = try? attribute.accepting(given) { values[storage] = value }
-      case .toOne:
-        if case .string(let text) = given, let target = Reference(text) { values[storage] = .reference(target) }
-      case .toMany, .computed: break
-      }
-    }
-    let record = ObjectRecord(reference, entity: entity, revision: 0, createdAt: 0, values: values)
-    let intended = IntendedState(base: former, object: reference, intent: record)
-    guard access.permits(.create, reference, record, in: intended) else { throw Self.forbidden("create", reference) }
-  }
-
-  /// A state with an object as it is to be: one that could not be made, or one that is to be changed.
-  private struct IntendedState<Base: ObjectReader>: ObjectReader {
-    let base: Base
-    let object: Reference
-    let intent: ObjectRecord
-
-    func record(_ reference: Reference) -> ObjectRecord? { reference == object ? intent : base.record(reference) }
-  }
-
   // MARK: Refusals
 
   /// What the model refuses, without what it says of other objects.
@@ -342,7 +282,7 @@ struct WriteInquiry {
     return guarded
   }
 
-  private static func forbidden(_ action: String, _ reference: Reference, _ operation: Int? = nil) -> ModelError {
+  static func forbidden(_ action: String, _ reference: Reference, _ operation: Int? = nil) -> ModelError {
     var error = ModelError(.forbidden, "no rule lets you \(action) \(reference)", object: reference)
     error.operation = operation
     return error

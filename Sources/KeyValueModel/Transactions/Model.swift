@@ -80,6 +80,8 @@ public struct Model: Sendable {
 
   private func check(_ precondition: Precondition) throws(ModelError) {
     switch precondition {
+    case .impossible:
+      throw ModelError(.staleRevision, "what is written has no version that a condition could hold for")
     case .exists(let reference):
       guard state.record(reference) != nil else { throw stale("\(reference) is not there", reference) }
     case .holds(let reference, let condition):

@@ -64,6 +64,8 @@ public enum Precondition: Sendable {
   case differs(Reference, keyPath: String?, from: Set<Revision>)
   /// Something is so of the state that the transaction meets, about this object.
   case holds(Reference, @Sendable (borrowing ModelState) -> Bool)
+  /// Nothing that can be: what is written is no object that was there.
+  case impossible
   /// The object is there.
   case exists(Reference)
   /// The object is not there.

@@ -9,12 +9,8 @@ extension TransactionWriter {
     of request: borrowing Request, about subject: Write.Subject, for viewer: Viewer?
   ) throws(Problem) -> [Precondition] {
     let (match, noneMatch) = (request.header(.ifMatch), request.header(.ifNoneMatch))
-    guard let reference = subject.reference else {
-      guard match == nil else {
-        throw Problem(.staleRevision, "what is written has no ETag that If-Match could hold for")
-      }
-      return []
-    }
+    // What is new, and a transaction, have no ETag that If-Match could hold for.
+    guard let reference = subject.reference else { return match == nil ? [] : [.impossible] }
     guard match != nil || noneMatch != nil else { return [] }
     var keyPath: String?
     if case .keyPath(_, let text) = subject {

@@ -240,9 +240,11 @@ final class RequestRouter: RequestHandler, Sendable {
     }
     let method = request.method
     if request.target == "*", method == .options { return .response(Response(status: .noContent)) }
-    let target = try Target(request.target)
+    let target = try target(of: request, &found)
     guard let route = table.route(target.segments) else {
       try rates.take(request.client)
+      // A bad token is one whatever it is sent for.
+      _ = try self.requester(of: request, nil, host: host)
       throw Problem(.notFound, "nothing is served under this path")
     }
     found = route
@@ -261,7 +263,7 @@ final class RequestRouter: RequestHandler, Sendable {
       return .response(Response(status: .noContent, fields: fields))
     }
     do throws(Problem) {
-      if route.audience != .visitors { requester = try self.requester(of: request, host: host) }
+      if route.audience != .visitors { requester = try self.requester(of: request, route, host: host) }
     } catch {
       // Who sends what is no token is nobody, and makes the most work.
       if !route.isUnlimited { try rates.take(request.client) }
@@ -298,6 +300,16 @@ final class RequestRouter: RequestHandler, Sendable {
     return try carryOut(request, context, outcome, action)
   }
 
+  /// What is asked for. Where it is malformed behind its path, the problem is still one of the path's route.
+  private func target(of request: borrowing Request, _ found: inout Route?) throws(Problem) -> Target {
+    do throws(Problem) {
+      return try Target(request.target)
+    } catch {
+      found = Target.segments(of: request.target).flatMap(table.route)
+      throw error
+    }
+  }
+
   /// Has peers do what a write needs of them, or all of it; nil where this node is to carry it out.
   private func atPeers(
     _ request: borrowing Request, _ route: Route, _ outcome: PenPassing.Outcome?
@@ -327,14 +339,22 @@ final class RequestRouter: RequestHandler, Sendable {
   }
 
   /// Who asks. Throws `forbidden` where a page of another origin uses the session of its visitor to change something.
-  private func requester(of request: borrowing Request, host: String?) throws(Problem) -> Requester {
+  private func requester(
+    of request: borrowing Request, _ route: Route?, host: String?
+  ) throws(Problem) -> Requester {
     let method = request.method
     if access.isOn, method != .get, method != .head, let origin = request.header(.origin), Session(in: request) != nil,
       !origins.mayUseCookie(origin, host: host)
     {
       throw Problem(.forbidden, "pages of '\(origin)' may not use the session cookie (access.origins)")
     }
-    return try access.requester(of: request)
+    do throws(Problem) {
+      return try access.requester(of: request)
+    } catch {
+      // A session that is no good any more is ended like any other: only so does the browser forget it.
+      guard route?.endsSession == true, method == .delete, request.header(.authorization) == nil else { throw error }
+      return access.stranger
+    }
   }
 
   /// A problem says which request it is of, and what is sent, whether it may be read by the page that asked.

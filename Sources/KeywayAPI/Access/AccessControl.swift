@@ -20,7 +20,7 @@ final class AccessControl: Sendable {
   private let admin: AdminRule
   private let schema: Schema
   /// Who has no token.
-  private let stranger: Requester
+  let stranger: Requester
   /// Nil where there are no keys.
   private let state: Locked<State>?
   private let logger: Logger

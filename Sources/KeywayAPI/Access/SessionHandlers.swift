@@ -48,8 +48,8 @@ struct SessionHandlers: Sendable {
     try context.checkParameters()
     let noCookie = Session.noCookie(isSecure: Self.isSecure(request))
     let done = Response(status: .noContent, fields: [.setCookie: noCookie])
-    // The header may be another's.
-    guard let session = Session(in: request), let identity = try access.identity(of: session) else {
+    // The header may be another's. A session that is no good any more has ended.
+    guard let session = Session(in: request), let identity = try? access.identity(of: session) else {
       return .response(done)
     }
     let expires = identity.expires + Double(access.options.leewaySeconds)

@@ -7,18 +7,23 @@ package struct Target: Sendable {
 
   /// Takes apart `text`, or throws `malformed-query` where an escape is broken or does not give UTF-8.
   package init(_ text: String) throws(Problem) {
-    var text = Self.authorityAndRest(of: text)?.rest ?? text[...]
+    let (segments, query) = try Self.parts(of: text)
+    self.segments = segments
+    parameters = try query.map(Self.parameters) ?? []
+  }
+
+  /// The decoded segments of a target whose query may be malformed; nil where its path is.
+  static func segments(of text: String) -> [String]? { try? parts(of: text).segments }
+
+  private static func parts(of text: String) throws(Problem) -> (segments: [String], query: Substring?) {
+    var text = authorityAndRest(of: text)?.rest ?? text[...]
     let (decoded, pathCount) = text.withUTF8 { bytes in
       let count = bytes.firstIndex(of: UInt8(ascii: "?")) ?? bytes.count
       let path = UnsafeBufferPointer(rebasing: bytes[..<count])
-      return (Result { () throws(Problem) in try Self.segments(of: path) }, count)
+      return (Result { () throws(Problem) in try segments(of: path) }, count)
     }
-    segments = try decoded.get()
-    guard pathCount < text.utf8.count else {
-      parameters = []
-      return
-    }
-    parameters = try Self.parameters(of: text[text.utf8.index(text.startIndex, offsetBy: pathCount + 1)...])
+    guard pathCount < text.utf8.count else { return (try decoded.get(), nil) }
+    return (try decoded.get(), text[text.utf8.index(text.startIndex, offsetBy: pathCount + 1)...])
   }
 
   private static func segments(of path: UnsafeBufferPointer<UInt8>) throws(Problem) -> [String] {

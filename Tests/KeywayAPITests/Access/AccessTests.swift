@@ -123,7 +123,7 @@ func first(_ name: String, of stream: WireStream) throws -> WireEvent {
       "Bearer " + guarded.token("alice", ["nbf": .integer(4_000_000_000)]),
     ]
     for authorization in bad {
-      for target in ["/v1/objects/Account", "/v1/objects/Account/1", "/v1/session", "/healthz"] {
+      for target in ["/v1/objects/Account", "/v1/objects/Account/1", "/v1/session", "/healthz", "/v1/none"] {
         let response = try guarded.client.send("GET", target, ["Authorization": authorization])
         #expect(response.status == 401 && response.problem == "unauthenticated", "\(authorization) \(target)")
         #expect(response["WWW-Authenticate"] == #"Bearer error="invalid_token""#)

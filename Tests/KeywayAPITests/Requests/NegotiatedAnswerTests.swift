@@ -10,6 +10,7 @@ import Testing
   private static let negotiated = [
     "/v1/objects/Account/1", "/v1/objects/Account/1/balance", "/v1/objects/Account/9", "/v1/objects/Account",
     "/v1/objects/Account?filter=(", "/v1/streams", "/v1/journal", "/v1/streams/none", "/v1/objects/Account/1/none",
+    "/v1/objects/Account/1?keys=x&keys=y", "/v1/objects/Account?%zz=1",
   ]
 
   @Test("Every answer to GET and HEAD says so, in both forms, with problems and 304", arguments: negotiated)

@@ -8,7 +8,7 @@ import Testing
 @testable import HTTPServer
 
 /// In which order connections are begun to be served.
-@Suite(.serialized, .timeLimit(.minutes(10))) struct ArrivalTests {
+@Suite(.serialized, .timeLimit(.minutes(60))) struct ArrivalTests {
   private let limiter = ConnectionLimiter(.with { $0.connections = 800 })
 
   private func connection(_ descriptor: Int32, from client: String) throws -> AcceptedConnection {

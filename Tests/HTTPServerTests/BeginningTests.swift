@@ -4,7 +4,7 @@ import Testing
 @testable import HTTPServer
 
 /// Streams of a channel that counts for itself, and streams that are behind when they are opened.
-@Suite(.serialized, .timeLimit(.minutes(10))) struct BeginningTests {
+@Suite(.serialized, .timeLimit(.minutes(60))) struct BeginningTests {
   private func event(_ text: String, position: UInt64) -> EventBytes {
     EventBytes(Array("\(text)\n\n".utf8), position: position)
   }

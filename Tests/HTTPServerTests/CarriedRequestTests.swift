@@ -5,7 +5,7 @@ import Testing
 @testable import HTTPServer
 
 /// Requests that come in the body of another: one target a line, each a request of its own.
-@Suite(.timeLimit(.minutes(5))) struct CarriedRequestTests {
+@Suite(.timeLimit(.minutes(60))) struct CarriedRequestTests {
   /// A server that hands the lines of a body to its own handler, and answers with what each is answered, a line each.
   private static func server(
     ledger: MemoryLedger = MemoryLedger(limit: .max, clientLimit: .max),

@@ -5,7 +5,7 @@ import Testing
 @testable import HTTPServer
 
 /// Whether what slow readers are told is whole, while several threads post.
-@Suite(.serialized, .timeLimit(.minutes(10))) struct CatchUpTests {
+@Suite(.serialized, .timeLimit(.minutes(60))) struct CatchUpTests {
   /// Posts numbered events, and answers for the streams that missed some: with the last number by then, and now and
   /// then in two answers.
   private final class Owner: Sendable {

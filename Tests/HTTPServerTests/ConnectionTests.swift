@@ -7,7 +7,7 @@ import Testing
 @testable import HTTPServer
 
 /// Who gets a connection, and when one ends.
-@Suite(.serialized, .timeLimit(.minutes(10))) struct ConnectionTests {
+@Suite(.serialized, .timeLimit(.minutes(60))) struct ConnectionTests {
   private static func address(_ last: UInt32) -> ClientAddress {
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import HTTPServer
 
-@Suite(.serialized, .timeLimit(.minutes(10))) struct DeferredResponseTests {
+@Suite(.serialized, .timeLimit(.minutes(60))) struct DeferredResponseTests {
   @Test func anAnswerFromAnotherThreadIsSent() throws {
     let threads = Locked([SystemThread]())
     defer { for thread in threads.withLock({ $0 }) { thread.join() } }

@@ -6,7 +6,7 @@ import Testing
 @testable import HTTPServer
 
 /// Readers that are slower than their events, and are not sent away for it.
-@Suite(.serialized, .timeLimit(.minutes(10))) struct LaggingTests {
+@Suite(.serialized, .timeLimit(.minutes(60))) struct LaggingTests {
   private static let padding = String(repeating: "x", count: 60_000)
 
   private static func event(_ number: Int) -> EventBytes {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import HTTPServer
 
-@Suite(.serialized, .timeLimit(.minutes(10))) struct RequestIDTests {
+@Suite(.serialized, .timeLimit(.minutes(60))) struct RequestIDTests {
   /// Answers by the path: with a status, later, or with a stream.
   private static func server() throws -> TestServer {
     try TestServer(limits: .with { $0.bodyBytes = 10 }) { request, hub in

@@ -2,7 +2,7 @@ import Testing
 
 @testable import HTTPServer
 
-@Suite(.serialized, .timeLimit(.minutes(10))) struct StreamFateTests {
+@Suite(.serialized, .timeLimit(.minutes(60))) struct StreamFateTests {
   private static let large = String(repeating: "x", count: 60_000) + "\n\n"
 
   private func subscribed(_ test: TestServer, receiveBuffer: Int32? = nil) throws -> TestClient {

@@ -4,7 +4,7 @@ import Testing
 @testable import HTTPServer
 
 /// What waits for readers is in the ledger of memory, for the client that reads.
-@Suite(.timeLimit(.minutes(10))) struct StreamMemoryTests {
+@Suite(.timeLimit(.minutes(60))) struct StreamMemoryTests {
   private static let share = 400_000
 
   private func server(_ ledger: MemoryLedger) throws -> TestServer {

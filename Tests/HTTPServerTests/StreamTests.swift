@@ -3,7 +3,7 @@ import Testing
 
 @testable import HTTPServer
 
-@Suite(.serialized, .timeLimit(.minutes(10))) struct StreamTests {
+@Suite(.serialized, .timeLimit(.minutes(60))) struct StreamTests {
   @Test func aStreamBeginsWithItsHeadAndPrelude() throws {
     let test = try TestServer.streaming()
     let client = try test.client()

@@ -6,7 +6,7 @@ import Testing
 @testable import HTTPServer
 
 /// What an address may have the connection threads move while others are served.
-@Suite(.serialized, .timeLimit(.minutes(10))) struct TrafficTests {
+@Suite(.serialized, .timeLimit(.minutes(60))) struct TrafficTests {
   @Test func whatIsOverTheAllowanceCountsInTheNextTicks() {
     let share = TrafficShare(bytesPerSecond: 100_000)
     #expect(share.rest(now: 1_000) == 1_000)

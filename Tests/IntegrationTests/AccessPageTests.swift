@@ -4,7 +4,7 @@ import Testing
 
 /// Runs the set-ups that the page "Access" shows: each block behind `<!-- setup -->` is one, from an empty folder on.
 @Suite("The set-ups of the page about access") struct AccessPageTests {
-  @Test("Every command of each set-up prints what the page says", .timeLimit(.minutes(10)), arguments: 0..<3)
+  @Test("Every command of each set-up prints what the page says", .timeLimit(.minutes(60)), arguments: 0..<3)
   func setup(number: Int) throws {
     let page = PackageFolder.root + "/Sources/keyway/Documentation.docc/Access.md"
     let blocks = ConsoleStep.blocks(of: try String(contentsOfFile: page, encoding: .utf8), behind: "setup")

@@ -26,7 +26,7 @@ import Testing
     page.components(separatedBy: "```\(language)\n").dropFirst().map { $0.components(separatedBy: "\n```")[0] + "\n" }
   }
 
-  @Test("Every command of the page about curl prints what the page says", .timeLimit(.minutes(5)))
+  @Test("Every command of the page about curl prints what the page says", .timeLimit(.minutes(60)))
   func curl() throws {
     let steps = ConsoleStep.blocks(of: try page("CurlClient"), behind: "curl").flatMap(\.self)
     #expect(steps.count > 15)
@@ -38,7 +38,7 @@ import Testing
     #expect(outputs.count == steps.count, "the session stops after: $ \(steps[max(0, outputs.count - 1)].command)")
   }
 
-  @Test("The Python of its page runs as one program, and prints what the page says", .timeLimit(.minutes(5)))
+  @Test("The Python of its page runs as one program, and prints what the page says", .timeLimit(.minutes(60)))
   func python() throws {
     let page = try page("PythonClient")
     let program = addressed(Self.blocks("python", of: page).joined(separator: "\n\n"))
@@ -48,7 +48,7 @@ import Testing
     #expect(child.output == Self.blocks("text", of: page).joined())
   }
 
-  @Test("In a browser, each part of the page about its client shows what the page says", .timeLimit(.minutes(5)))
+  @Test("In a browser, each part of the page about its client shows what the page says", .timeLimit(.minutes(60)))
   func browser() throws {
     let page = try page("BrowserClient")
     let consoleOnPage =

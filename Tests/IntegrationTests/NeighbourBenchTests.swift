@@ -2,7 +2,7 @@ import KeyValueModel
 import LoopbackKit
 import Testing
 
-@Suite("The benchmark of a hostile neighbour", .timeLimit(.minutes(10)))
+@Suite("The benchmark of a hostile neighbour", .timeLimit(.minutes(60)))
 struct NeighbourBenchTests {
   @Test("It reports of each attack what the others noticed, and that they were served and told everything")
   func report() throws {

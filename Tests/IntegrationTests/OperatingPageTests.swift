@@ -11,7 +11,7 @@ import Testing
     page = try String(contentsOfFile: path, encoding: .utf8)
   }
 
-  @Test("Every command prints what the page says, but for times, sizes and epochs", .timeLimit(.minutes(5)))
+  @Test("Every command prints what the page says, but for times, sizes and epochs", .timeLimit(.minutes(60)))
   func session() throws {
     let steps = ConsoleStep.blocks(of: page, behind: "operating").flatMap(\.self)
     #expect(steps.count > 20)

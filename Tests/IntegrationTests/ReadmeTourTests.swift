@@ -20,7 +20,7 @@ struct ReadmeTourTests {
     server = try ServerProcess()
   }
 
-  @Test("Every command of the tour prints what the README says", .timeLimit(.minutes(10)))
+  @Test("Every command of the tour prints what the README says", .timeLimit(.minutes(60)))
   func tour() throws {
     let steps = ConsoleStep.blocks(of: readme, behind: "tour").flatMap(\.self)
     #expect(!steps.isEmpty, "README.md has no console block behind <!-- tour -->")

@@ -5,7 +5,7 @@ import LoopbackKit
 import Seeding
 import Testing
 
-@Suite("The commands of keyway store", .timeLimit(.minutes(10)))
+@Suite("The commands of keyway store", .timeLimit(.minutes(60)))
 struct StoreCommandTests {
   private let folder: TransferStore
 

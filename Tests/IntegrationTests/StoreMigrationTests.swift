@@ -3,7 +3,7 @@ import KeyValueModel
 import LoopbackKit
 import Testing
 
-@Suite("A store and another schema", .timeLimit(.minutes(10)))
+@Suite("A store and another schema", .timeLimit(.minutes(60)))
 struct StoreMigrationTests {
   private let folder: TransferStore
 

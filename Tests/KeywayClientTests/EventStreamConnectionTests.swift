@@ -3,7 +3,7 @@ import Testing
 
 @testable import KeywayClient
 
-@Suite("A stream that comes back", .timeLimit(.minutes(10)))
+@Suite("A stream that comes back", .timeLimit(.minutes(60)))
 struct EventStreamConnectionTests {
   private static let head =
     "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nConnection: close\r\n\r\n"

@@ -4,7 +4,7 @@ import LoopbackKit
 import Testing
 
 /// Nodes behind a proxy that gives each request to the next of them.
-@Suite("Nodes behind nginx", .timeLimit(.minutes(5))) struct BalancedNodesTests {
+@Suite("Nodes behind nginx", .timeLimit(.minutes(60))) struct BalancedNodesTests {
   /// A leader and two followers behind nginx, which passes what a dead node does not take on to the next.
   private struct Group {
     let directory: ScratchDirectory

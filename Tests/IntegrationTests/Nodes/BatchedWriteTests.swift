@@ -5,7 +5,7 @@ import LoopbackKit
 import Testing
 
 /// Writes at a follower that come together, and so go to its leader together.
-@Suite("Writes that are passed on in batches", .timeLimit(.minutes(10))) struct BatchedWriteTests {
+@Suite("Writes that are passed on in batches", .timeLimit(.minutes(60))) struct BatchedWriteTests {
   private struct Pair {
     let leader: NodeProcess
     let follower: NodeProcess

@@ -6,7 +6,7 @@ import Seeding
 import Testing
 
 /// Nodes that follow one another, as processes of their own.
-@Suite("Followers", .timeLimit(.minutes(10))) struct FollowerTests {
+@Suite("Followers", .timeLimit(.minutes(60))) struct FollowerTests {
   private static let streams = [
     "/v1/objects/Account/1/balance,owner.lastName,turnover?options=old,new,prior",
     "/v1/objects/Employee?filter=salary%20%3E%20100.0&sort=-salary,lastName&keys=fullName,salary"

@@ -5,7 +5,7 @@ import LoopbackKit
 import Testing
 
 /// Writes that a follower passes on, where the connection to its leader breaks in the midst of one.
-@Suite("Forwarded writes", .timeLimit(.minutes(5))) struct ForwardedWriteTests {
+@Suite("Forwarded writes", .timeLimit(.minutes(60))) struct ForwardedWriteTests {
   private struct Pair {
     let leader: NodeProcess
     let follower: NodeProcess

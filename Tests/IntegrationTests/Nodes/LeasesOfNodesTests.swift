@@ -4,7 +4,7 @@ import LoopbackKit
 import Testing
 
 /// Objects that last with a stream of one node, written at others.
-@Suite("Leases of streams at other nodes", .timeLimit(.minutes(10))) struct LeasesOfNodesTests {
+@Suite("Leases of streams at other nodes", .timeLimit(.minutes(60))) struct LeasesOfNodesTests {
   /// Short, so that what is gone is gone soon.
   private static let settings = ["streams.resumeSeconds": "2"]
 

@@ -4,7 +4,7 @@ import Testing
 
 /// Runs the commands that the page "Many nodes" shows.
 @Suite("The page about many nodes") struct ManyNodesPageTests {
-  @Test("Every command prints what the page says", .timeLimit(.minutes(10)))
+  @Test("Every command prints what the page says", .timeLimit(.minutes(60)))
   func commands() throws {
     let page = PackageFolder.root + "/Sources/keyway/Documentation.docc/ManyNodes.md"
     let text = try String(contentsOfFile: page, encoding: .utf8)

@@ -4,7 +4,7 @@ import LoopbackKit
 import Testing
 
 /// Streams with cells and pages of one node, at the others.
-@Suite("Names at other nodes", .timeLimit(.minutes(10))) struct NamesOfNodesTests {
+@Suite("Names at other nodes", .timeLimit(.minutes(60))) struct NamesOfNodesTests {
   private static let cells = #"{"cells":{"one":{"object":"Account/1","keyPaths":["balance"],"options":["old","new"]}}}"#
 
   private static func open(_ client: WireClient) throws -> (stream: WireStream, url: String) {

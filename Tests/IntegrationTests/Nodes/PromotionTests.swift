@@ -4,7 +4,7 @@ import LoopbackKit
 import Testing
 
 /// What becomes of followers when their leader changes.
-@Suite("Promotion", .timeLimit(.minutes(10))) struct PromotionTests {
+@Suite("Promotion", .timeLimit(.minutes(60))) struct PromotionTests {
   @Test("A promoted follower takes writes under a new epoch, knows the keys of before, and others begin anew with it")
   func promotion() throws {
     let directory = try ScratchDirectory()

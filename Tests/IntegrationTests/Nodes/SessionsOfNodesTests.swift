@@ -3,7 +3,7 @@ import LoopbackKit
 import Testing
 
 /// Sessions that are ended at one node and used at another, with the built program.
-@Suite("Sessions of several nodes", .timeLimit(.minutes(10))) struct SessionsOfNodesTests {
+@Suite("Sessions of several nodes", .timeLimit(.minutes(60))) struct SessionsOfNodesTests {
   /// A file of keys, and the token of an admin.
   private static func keys(in directory: ScratchDirectory) throws -> (file: String, token: String) {
     let keys = directory.file("keys.json")

@@ -4,7 +4,7 @@ import LoopbackKit
 import Testing
 
 /// Objects that last with streams of peers, and of nodes that follow one.
-@Suite("Leases of streams of peers", .timeLimit(.minutes(10))) struct LeasesOfPeersTests {
+@Suite("Leases of streams of peers", .timeLimit(.minutes(60))) struct LeasesOfPeersTests {
   private static func open(_ client: WireClient) throws -> (stream: WireStream, lease: [String: String]) {
     let stream = try client.stream("/v1/streams")
     let name = try #require(try stream.next().json["stream"].text)

@@ -4,7 +4,7 @@ import LoopbackKit
 import Testing
 
 /// What peers keep of their journal in a directory.
-@Suite("The caches of peers", .timeLimit(.minutes(10)))
+@Suite("The caches of peers", .timeLimit(.minutes(60)))
 struct PeerCacheTests {
   private let folder: ScratchDirectory
   private let path = "/v1/objects/Account/1/balance"

@@ -5,7 +5,7 @@ import LoopbackKit
 import Testing
 
 /// Peers that have what their writes did with the answers of the one that appends.
-@Suite("What the pen hands over", .timeLimit(.minutes(5))) struct PenHandingTests {
+@Suite("What the pen hands over", .timeLimit(.minutes(60))) struct PenHandingTests {
   private static let balance = "/v1/objects/Account/1/balance"
 
   /// Two peers, of which the first has the pen, and the second knows of it and reaches the database through a way that

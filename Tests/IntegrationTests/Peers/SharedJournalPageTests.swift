@@ -5,7 +5,7 @@ import Testing
 /// Runs what the page "A journal in PostgreSQL" shows, its blocks one after the other.
 @Suite("The commands of the page about a journal in PostgreSQL")
 struct SharedJournalPageTests {
-  @Test("Three peers on one machine print what the page says", .timeLimit(.minutes(10)))
+  @Test("Three peers on one machine print what the page says", .timeLimit(.minutes(60)))
   func peers() throws {
     let page = PackageFolder.root + "/Sources/keyway/Documentation.docc/SharedJournal.md"
     let steps = ConsoleStep.blocks(of: try String(contentsOfFile: page, encoding: .utf8), behind: "peers").flatMap {

@@ -9,7 +9,7 @@ import PostgresJournal
 import Testing
 
 /// What becomes of a write that a peer is to carry out while another one appends first each time.
-@Suite("Writes that are given back", .timeLimit(.minutes(5)))
+@Suite("Writes that are given back", .timeLimit(.minutes(60)))
 struct GivenBackWriteTests {
   /// A peer that appends first each time, from `overtake` on, and one that is overtaken by it.
   private let first: TestServer

@@ -6,7 +6,7 @@ import Logging
 import LoopbackKit
 import Testing
 
-@Suite("The access log", .timeLimit(.minutes(10)))
+@Suite("The access log", .timeLimit(.minutes(60)))
 struct AccessLogTests {
   /// A server whose access log goes into a pipe that the test reads.
   private final class LoggedServer {

@@ -4,7 +4,7 @@ import LoopbackKit
 import ModelStore
 import Testing
 
-@Suite("Live queries that cost more than a commit has", .timeLimit(.minutes(10)))
+@Suite("Live queries that cost more than a commit has", .timeLimit(.minutes(60)))
 struct QueryShareTests {
   private static let costly = "balance > 0.0 && [1.0,2.0,3.0,4.0,5.0,6.0,7.0,8.0].all(x, x < balance + 100.0)"
 

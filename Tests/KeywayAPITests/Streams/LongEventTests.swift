@@ -5,7 +5,7 @@ import Testing
 
 @testable import KeywayAPI
 
-@Suite("Events that are longer than streams.eventBytes", .timeLimit(.minutes(10)))
+@Suite("Events that are longer than streams.eventBytes", .timeLimit(.minutes(60)))
 struct LongEventTests {
   private let server: TestServer
   private static let limit = 8192

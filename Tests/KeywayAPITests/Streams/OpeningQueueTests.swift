@@ -10,7 +10,7 @@ import Testing
 
 @testable import KeywayAPI
 
-@Suite("Streams that wait to be opened", .timeLimit(.minutes(10)))
+@Suite("Streams that wait to be opened", .timeLimit(.minutes(60)))
 struct OpeningQueueTests {
   @Test("While one client's costly openings are held up, another client's stream is opened")
   func fairness() throws {

@@ -10,7 +10,7 @@ import Testing
 @testable import KeywayAPI
 
 /// What a server makes of a batch: of each request in it what it makes of one that comes by itself.
-@Suite("Batches at a server", .timeLimit(.minutes(5))) struct BatchHandlerTests {
+@Suite("Batches at a server", .timeLimit(.minutes(60))) struct BatchHandlerTests {
   private static func client(_ server: TestServer) throws -> NodeClient {
     NodeClient(try NodeAddress("http://127.0.0.1:\(server.client.port)"), keeping: 2)
   }

@@ -9,7 +9,7 @@ import Testing
 @testable import KeywayAPI
 
 /// What a node sends another one, and what its clients get.
-@Suite("Sending writes together", .timeLimit(.minutes(5))) struct WriteBatcherTests {
+@Suite("Sending writes together", .timeLimit(.minutes(60))) struct WriteBatcherTests {
   /// Sends writes with numbers, and keeps what comes of them.
   private final class Clients: Sendable {
     let batcher: WriteBatcher

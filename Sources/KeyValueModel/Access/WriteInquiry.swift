@@ -1,5 +1,3 @@
-import Expressions
-
 /// One transaction under the rules: what was asked already, and what is to be asked of the state that it leaves. It is
 /// asked twice about each operation: all of them before the first is applied, and each as it is.
 struct WriteInquiry {

@@ -1,4 +1,3 @@
-import Expressions
 import Notation
 
 extension Attribute {

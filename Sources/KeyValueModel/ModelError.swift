@@ -46,6 +46,8 @@ public struct ModelError: Error, Hashable, Sendable, CustomStringConvertible {
     case contentTooLarge = "content-too-large"
     /// The transaction, or what is read, takes more steps than a request may.
     case tooManySteps = "too-many-steps"
+    /// The objects take as much memory as they may, and the transaction would have them take more.
+    case overloaded
     /// As many objects end by themselves as the store allows.
     case tooManyLeases = "too-many-leases"
     /// As many objects end by themselves, that this client has made so, as the store allows one client.

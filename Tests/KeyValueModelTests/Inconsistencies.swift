@@ -32,6 +32,8 @@ private struct Census {
         }
         let bytes = record.values.reduce(0) { $0 + $1.textBytes }
         if record.textBytes != bytes { faults.append("\(reference) counts \(record.textBytes) bytes of \(bytes)") }
+        let size = ObjectRecord.size(of: record.values, entity, reference, record.lease)
+        if record.size != size { faults.append("\(reference) counts \(record.size) where \(size) is right") }
         objects.append((reference, record))
       }
       let family = Set(state.schema.family(of: entity).map(\.name))
@@ -39,6 +41,8 @@ private struct Census {
         faults.append("the extent of \(entity.name) has strangers")
       }
     }
+    let memoryBytes = objects.reduce(0) { $0 + $1.record.memoryBytes }
+    if memoryBytes != state.memoryBytes { faults.append("\(state.memoryBytes) bytes are counted of \(memoryBytes)") }
     if objects.count != state.count { faults.append("\(objects.count) objects in extents of \(state.count)") }
   }
 

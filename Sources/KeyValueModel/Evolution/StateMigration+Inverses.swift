@@ -82,8 +82,10 @@ extension StateMigration {
     guard var record = records[far.object] else { return }
     switch record.values[far.storage] {
     case .members(var list):
+      let old = list
       guard list.insert(.reference(object)) != nil else { return }
-      record.set(.members(list), at: far.storage, growth: Value.reference(object).memberBytes)
+      let growth = list.growth(from: old, removed: EmptyCollection(), inserted: CollectionOfOne(.reference(object)))
+      record.set(.members(list), at: far.storage, growth: growth)
     case .null: record.set(.reference(object), at: far.storage)
     case let rival:
       // What a step said is for the step to be said otherwise; other values can only go.
@@ -111,8 +113,10 @@ extension StateMigration {
   private mutating func release(_ target: Reference, from slot: Slot, by step: Int) {
     guard var record = records[slot.object] else { return }
     if case .members(var list) = record.values[slot.storage] {
+      let old = list
       guard list.remove(.reference(target)) != nil else { return }
-      record.set(.members(list), at: slot.storage, growth: -Value.reference(target).memberBytes)
+      let growth = list.growth(from: old, removed: CollectionOfOne(.reference(target)), inserted: EmptyCollection())
+      record.set(.members(list), at: slot.storage, growth: growth)
     } else {
       record.set(.null, at: slot.storage)
     }

@@ -6,6 +6,8 @@ public struct ModelState: ObjectReader, Sendable {
   /// Those of each entity. One list for all that there is of an entity: a state is copied often, and each list would
   /// count one reference.
   private(set) var extents: [Extent]
+  /// The bytes of memory that the objects take, with what is kept to find them. O(1).
+  package private(set) var memoryBytes = 0
   /// The relationships without an inverse that name each object, for deletions.
   private var referrers = Referrers()
 
@@ -34,6 +36,7 @@ public struct ModelState: ObjectReader, Sendable {
     var lists: [[[RecordTree.Entry]]] = Array(repeating: [], count: extents.count)
     for block in blocks {
       for extent in block.extents { lists[extent.entity].append(extent.entries) }
+      memoryBytes += block.memoryBytes
     }
     for (index, entity) in schema.entities.enumerated() {
       let entries = [RecordTree.Entry].joined(inHashOrder: lists[index])
@@ -129,6 +132,7 @@ public struct ModelState: ObjectReader, Sendable {
         extents[index].objects.remove(reference)
       }
     if (old == nil) != (record == nil) { extents[index].version += 1 }
+    memoryBytes += (record?.memoryBytes ?? 0) - (old?.memoryBytes ?? 0)
     let entity = schema.entities[index]
     if !entity.referenceStorage.isEmpty { referrers.update(reference, entity, from: old, to: record) }
     if !entity.indexedKeys.isEmpty { updateIndexes(reference, entity, from: old, to: record) }
@@ -140,6 +144,7 @@ public struct ModelState: ObjectReader, Sendable {
   mutating func replaceAttributes(_ old: ObjectRecord, with new: ObjectRecord, _ hash: RecordHash) {
     let entity = new.entity
     extents[entity.index].objects.update(new, hash)
+    memoryBytes += new.memoryBytes - old.memoryBytes
     if !entity.indexedKeys.isEmpty { updateIndexes(new.reference, entity, from: old, to: new) }
   }
 
@@ -147,9 +152,13 @@ public struct ModelState: ObjectReader, Sendable {
   mutating func setAttribute(
     of reference: Reference, _ column: RecordLayout.Column, to value: Value, entity index: Int, revision: Revision
   ) -> Bool {
-    extents[index].objects.change(reference) { record in
+    var growth = 0
+    defer { memoryBytes += growth }
+    return extents[index].objects.change(reference) { record in
+      let before = record.memoryBytes
       record.set(value, at: Int(column.storage))
       record.noteSetting(by: revision, isReadFromAfar: column.isReadFromAfar)
+      growth = record.memoryBytes - before
     }
   }
 

@@ -17,9 +17,9 @@ public struct ObjectRecord: @unchecked Sendable {
     lease: Lease? = nil, farRevision: Revision? = nil
   ) {
     precondition(values.count == entity.storageCount)
-    let textBytes = values.reduce(0) { $0 + $1.textBytes }
+    let size = Self.size(of: values, entity, reference, lease)
     let header = RecordHeader(
-      reference, entity: entity, revision: revision, createdAt: createdAt, textBytes: textBytes, lease: lease)
+      reference, entity: entity, revision: revision, createdAt: createdAt, size: size, lease: lease)
     storage = RecordStorage.make(header, values, farRevision: farRevision ?? revision)
   }
 
@@ -54,39 +54,59 @@ public struct ObjectRecord: @unchecked Sendable {
   /// The value of the attribute at an index of the entity's keys.
   package func attribute(at key: Int) -> Value { values[Int(entity.layout.columns[key].storage)] }
 
-  /// About how many bytes the values have as JSON: kept, so that a change does not look at them all.
-  package var textBytes: Int { storage.withHeader { $0.pointee.textBytes } }
+  /// The size of the object: kept, so that a change does not look at all values.
+  package var size: ValueSize { storage.withHeader { $0.pointee.size } }
+
+  /// About how many bytes the values have as JSON.
+  package var textBytes: Int { size.textBytes }
+
+  /// The bytes of memory that the object takes, its share of what a state keeps to find it included.
+  package var memoryBytes: Int { size.memoryBytes }
+
+  /// The size of an object with these values, counted anew. O(n) in them.
+  static func size(
+    of values: some Collection<Value>, _ entity: Entity, _ reference: Reference, _ lease: Lease?
+  ) -> ValueSize {
+    var size = ValueSize(memoryBytes: entity.recordBytes(of: reference) + (lease == nil ? 0 : Allocation.lease))
+    for (storage, value) in values.enumerated() { size += entity.size(of: value, at: storage) }
+    return size
+  }
 
   /// What ends the object by itself; nil where nothing does.
   package internal(set) var lease: Lease? {
     get { storage.withHeader { $0.pointee.lease } }
     set {
       makeUnique()
-      storage.withHeader { $0.pointee.lease = newValue }
+      storage.withHeader { header in
+        let leases = (newValue == nil ? 0 : 1) - (header.pointee.lease == nil ? 0 : 1)
+        header.pointee.size.memoryBytes += leases * Allocation.lease
+        header.pointee.lease = newValue
+      }
     }
   }
 
-  /// Sets the value of a stored key, which makes the object larger by `growth` bytes of JSON, or smaller.
-  mutating func set(_ value: Value, at index: Int, growth: Int) {
+  /// Sets the value of a stored key, which makes the object larger by `growth`, or smaller.
+  mutating func set(_ value: Value, at index: Int, growth: ValueSize) {
     if PackedValues.room(for: value) == 0, isKnownUniquelyReferenced(&storage) {
       storage.set(value, at: index)
     } else {
       storage = storage.copy(with: value, at: index)
     }
-    storage.withHeader { $0.pointee.textBytes += growth }
+    storage.withHeader { $0.pointee.size += growth }
   }
 
   /// The same for a value that may be looked at as a whole, as the one before it.
   mutating func set(_ value: Value, at index: Int) {
-    set(value, at: index, growth: value.textBytes - values[index].textBytes)
+    let entity = entity
+    set(value, at: index, growth: entity.size(of: value, at: index) - entity.size(of: values[index], at: index))
   }
 
   /// The same object with another value of the stored key of a column, set by `revision`.
-  func setting(_ value: Value, of column: RecordLayout.Column, growth: Int, revision: Revision) -> ObjectRecord {
+  func setting(_ value: Value, of column: RecordLayout.Column, growth: ValueSize, revision: Revision) -> ObjectRecord {
     var record = self
     record.storage = storage.copy(with: value, at: Int(column.storage))
     record.storage.withHeader { header in
-      header.pointee.textBytes += growth
+      header.pointee.size += growth
       header.pointee.revision = revision
     }
     if column.isReadFromAfar { record.storage.farRevision = revision }

@@ -20,16 +20,31 @@ struct RecordHeader {
   let reference: Reference
   var revision: Revision
   let createdAt: Revision
-  var textBytes: Int
+  // One word for both: a text of 4 GiB, and 64 GiB of memory, are more than an object ever has.
+  private var textBytes: UInt32
+  private var memoryUnits: UInt32
+
+  private static let memoryUnit = 16
 
   init(
-    _ reference: Reference, entity: Entity, revision: Revision, createdAt: Revision, textBytes: Int, lease: Lease?
+    _ reference: Reference, entity: Entity, revision: Revision, createdAt: Revision, size: ValueSize, lease: Lease?
   ) {
     self.reference = reference
     self.revision = revision
     self.createdAt = createdAt
-    self.textBytes = textBytes
+    (textBytes, memoryUnits) = (0, 0)
     kind = Self.kind(entity, lease)
+    self.size = size
+  }
+
+  /// The size of the object, as JSON without the names of its keys and in memory with all that it takes.
+  var size: ValueSize {
+    get { ValueSize(textBytes: Int(textBytes), memoryBytes: Int(memoryUnits) * Self.memoryUnit) }
+    set {
+      assert(newValue.memoryBytes % Self.memoryUnit == 0, "\(newValue.memoryBytes) is not a multiple")
+      textBytes = UInt32(truncatingIfNeeded: newValue.textBytes)
+      memoryUnits = UInt32(truncatingIfNeeded: newValue.memoryBytes / Self.memoryUnit)
+    }
   }
 
   var entity: Entity {
@@ -81,6 +96,12 @@ final class RecordStorage: ManagedBuffer<RecordHeader, UInt8> {
       fill(PackedValues(bytes), textOffset)
     }
     return unsafeDowncast(buffer, to: RecordStorage.self)
+  }
+
+  /// The bytes of the memory of an entity's object, without texts.
+  static func fixedBytes(of entity: Entity) -> Int {
+    2 * MemoryLayout<Int>.size + MemoryLayout<RecordHeader>.size + entity.storageCount * PackedValues.stride
+      + (entity.farKeeping == .apart ? MemoryLayout<Revision>.size : 0)
   }
 
   /// The last revision that set a key that computed keys of other objects read.

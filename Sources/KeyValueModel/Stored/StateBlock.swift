@@ -8,6 +8,9 @@ package struct StateBlock: Sendable {
   /// The collections without an inverse, and their members.
   let collections: [(referrer: Referrers.Referrer, members: MemberList)]
 
+  /// The bytes of memory that the objects take.
+  let memoryBytes: Int
+
   /// What the records of a block come to.
   init(_ records: [ObjectRecord]) {
     var extents: [(entity: Int, entries: [RecordTree.Entry])] = []
@@ -30,6 +33,7 @@ package struct StateBlock: Sendable {
         }
       }
     }
+    memoryBytes = records.reduce(0) { $0 + $1.memoryBytes }
     self.extents = extents
     self.links = links
     self.collections = collections

@@ -33,14 +33,15 @@ extension Model {
     let hash = state.extents[index].objects.hash(of: reference)
     guard let old = state.extents[index].objects[reference, hash] else { return nil }
     let former = old.values[Int(column.storage)]
-    let (bytes, formerBytes) = (value.textBytes, former.textBytes)
+    let (size, formerSize) = (value.storedSize, former.storedSize)
+    let growth = size - formerSize
     var budget = TransactionBudget(limits)
-    budget.spend(writing: bytes, over: formerBytes)
+    budget.spend(writing: size.textBytes, over: formerSize.textBytes)
     budget.spendWrites()
-    guard budget.isKept, bytes <= formerBytes || old.textBytes + bytes - formerBytes <= limits.objectBytes else {
-      return nil
-    }
-    let new = old.setting(value, of: column, growth: bytes - formerBytes, revision: revision + 1)
+    guard budget.isKept, growth.textBytes <= 0 || old.textBytes + growth.textBytes <= limits.objectBytes,
+      growth.memoryBytes <= 0 || state.memoryBytes + growth.memoryBytes <= limits.memoryBytes
+    else { return nil }
+    let new = old.setting(value, of: column, growth: growth, revision: revision + 1)
     if let inquiry, !inquiry.permits(new, insteadOf: old, of: reference, in: state) { return nil }
     revision += 1
     state.replaceAttributes(old, with: new, hash)

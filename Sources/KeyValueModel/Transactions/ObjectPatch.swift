@@ -5,8 +5,8 @@ struct ObjectPatch: Sendable {
   struct Setting {
     let key: Int
     let value: Value
-    /// How many bytes the value has, and the one that it replaces, where that was counted.
-    var textBytes: (new: Int, old: Int)?
+    /// The size of the value, and of the one that it replaces, where that was counted.
+    var size: (new: ValueSize, old: ValueSize)?
   }
 
   /// The keys, in the order in which the patch names them.
@@ -62,7 +62,7 @@ struct ObjectPatch: Sendable {
       let (value, key) = (settings[index].value, record.entity.keys[settings[index].key])
       check.look(at: value, for: key, of: reference, key.name)
       guard key.attribute?.type == .json, !value.isNull, let storage = key.storage else { continue }
-      settings[index].textBytes = (value.textBytes, record.values[storage].textBytes)
+      settings[index].size = (value.storedSize, record.values[storage].storedSize)
     }
     switch check.outcome {
     case .refused(let error): throw error

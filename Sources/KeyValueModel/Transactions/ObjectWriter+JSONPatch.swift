@@ -18,8 +18,8 @@ extension ObjectWriter {
     }
     isChecked = patched.isChecked
     for setting in patched.settings {
-      if isChecked, let bytes = setting.textBytes, let record = editor.state.record(reference) {
-        editor.store(setting.value, in: reference, record, key: setting.key, textBytes: bytes)
+      if isChecked, let size = setting.size, let record = editor.state.record(reference) {
+        editor.store(setting.value, in: reference, record, key: setting.key, size: size)
       } else {
         try assign(setting.value, to: reference, key: setting.key)
       }

@@ -9,6 +9,8 @@ struct StateEditor: ~Copyable {
   private let milliseconds: Int64
   /// What the transaction has taken of its limits.
   var budget: TransactionBudget
+  /// The bytes of memory that the objects took before the transaction.
+  private let formerMemoryBytes: Int
   /// The objects that were written, as they stood before the transaction.
   private(set) var before = RecordLog()
   /// What the writer may read; nil where that is everything.
@@ -36,6 +38,7 @@ struct StateEditor: ~Copyable {
   init(taking state: inout ModelState, revision: Revision, milliseconds: Int64, limits: TransactionLimits) {
     self.milliseconds = milliseconds
     budget = TransactionBudget(limits)
+    formerMemoryBytes = state.memoryBytes
     self.state = ModelState(placeholderFor: state.schema)
     self.revision = revision
     swap(&self.state, &state)
@@ -85,6 +88,12 @@ struct StateEditor: ~Copyable {
     }
   }
 
+  /// Throws `overloaded` where the transaction makes the objects take more memory than before, and more than they may.
+  func checkGrowth() throws(ModelError) {
+    guard state.memoryBytes > budget.limits.memoryBytes, state.memoryBytes > formerMemoryBytes else { return }
+    throw budget.limits.memoryBound.refusal
+  }
+
   // MARK: Writing
 
   /// Makes an object of which no key is set yet.
@@ -118,11 +127,11 @@ struct StateEditor: ~Copyable {
     store(value, in: reference, record, key: index)
   }
 
-  /// The same for an object that the caller has looked up and that has not changed since. `textBytes` are those of the
+  /// The same for an object that the caller has looked up and that has not changed since. `size` are those of the
   /// value and of the one before it, where they are known.
   mutating func store(
     _ value: Value, in reference: Reference, _ record: ObjectRecord, key index: Int,
-    textBytes: (new: Int, old: Int)? = nil
+    size: (new: ValueSize, old: ValueSize)? = nil
   ) {
     let column = record.entity.layout.columns[index]
     guard column.storage >= 0 else { return }
@@ -130,10 +139,10 @@ struct StateEditor: ~Copyable {
     let isSilent =
       column.notifying == .manual
       || (column.notifying == .changed && record.values[storage].isWrittenAlike(value))
-    let (bytes, oldBytes) = textBytes ?? (value.textBytes, record.values[storage].textBytes)
-    budget.spend(writing: bytes, over: oldBytes)
+    let (new, old) = size ?? (value.storedSize, record.values[storage].storedSize)
+    budget.spend(writing: new.textBytes, over: old.textBytes)
     var record = record
-    record.set(value, at: storage, growth: bytes - oldBytes)
+    record.set(value, at: storage, growth: new - old)
     record.noteSetting(by: revision, isReadFromAfar: column.isReadFromAfar)
     write(reference, record)
     changes.noteSetting(of: reference, key: index, isSilent: isSilent)
@@ -153,13 +162,16 @@ struct StateEditor: ~Copyable {
     let isSilent = notifying == .manual || (notifying == .changed && old == list && !isMade)
     // Where an object that is made in place has put itself in before, what came says more than is new.
     let isDifference = old.count - removed.count + inserted.count == list.count
-    let bytes = isDifference ? inserted.reduce(0) { $0 + $1.memberBytes } : Value.members(list).textBytes
-    let oldBytes = isDifference ? removed.reduce(0) { $0 + $1.memberBytes } : Value.members(old).textBytes
-    budget.spend(writing: bytes, over: oldBytes)
+    let new = isDifference ? ValueSize(ofMembers: inserted) : Value.members(list).size
+    let former = isDifference ? ValueSize(ofMembers: removed) : Value.members(old).size
+    budget.spend(writing: new.textBytes, over: former.textBytes)
     budget.spend(removed.count + inserted.count)
     // Two lists are compared member by member.
     if notifying == .changed { budget.spend(TransactionBudget.steps(of: list.count)) }
-    record.set(.members(list), at: storage, growth: bytes - oldBytes)
+    var growth = new - former
+    if isDifference { growth.memoryBytes += list.structureBytes - old.structureBytes }
+    growth.memoryBytes += record.entity.referrerBytes(of: list.count - old.count, at: storage)
+    record.set(.members(list), at: storage, growth: growth)
     record.noteSetting(by: revision, isReadFromAfar: record.entity.layout.columns[index].isReadFromAfar)
     write(reference, record)
     if record.entity.referenceStorage.contains(storage) {

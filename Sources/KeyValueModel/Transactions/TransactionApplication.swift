@@ -65,6 +65,7 @@ struct TransactionApplication: ~Copyable {
       throw error
     }
     try askRules(after: operations)
+    try writer.editor.checkGrowth()
   }
 
   private mutating func ask(_ operation: Operation, _ index: Int) throws(ModelError) {

@@ -10,13 +10,41 @@ public struct TransactionLimits: Hashable, Sendable {
   /// that comes or goes. `transaction.steps`.
   public var steps = 5_000_000
 
+  /// The most bytes of memory that all objects take after a transaction that makes them take more. One that makes them
+  /// take less, or as much, is never refused for it. `objects.bytes`, `objects.bytesPerClient`.
+  public var memoryBytes = Int.max
+  /// The setting that `memoryBytes` comes from, which a refusal names.
+  public var memoryBound = MemoryBound.objects
+
+  /// A bound of the memory that objects take.
+  public enum MemoryBound: Hashable, Sendable {
+    /// All objects together: `objects.bytes`.
+    case objects
+    /// The growth that one client has caused: `objects.bytesPerClient`.
+    case client
+
+    /// The refusal of a transaction that is over the bound.
+    var refusal: ModelError {
+      switch self {
+      case .objects:
+        ModelError(
+          .overloaded, "the objects take as much memory as objects.bytes allows; only writes that do not add are taken")
+      case .client:
+        ModelError(
+          .overloaded,
+          "this client has added as much to the objects as objects.bytesPerClient allows; "
+            + "only writes that do not add are taken from it")
+      }
+    }
+  }
+
   /// The defaults.
   public init() {}
 
   /// No limits: for what was committed once and is carried out again.
   public static var unlimited: TransactionLimits {
     var limits = TransactionLimits()
-    (limits.objectBytes, limits.bytes, limits.steps) = (.max, .max, .max)
+    (limits.objectBytes, limits.bytes, limits.steps, limits.memoryBytes) = (.max, .max, .max, .max)
     return limits
   }
 }

@@ -20,6 +20,7 @@ struct StateTextTests {
       copies.append((redone, portrayal(of: redone)))
       guard number % 15 == 14 else { continue }
       let isRedone = portrayal(of: redone) == portrayal(of: model)
+      #expect(redone.state.memoryBytes == model.state.memoryBytes)
       #expect(isRedone, "transaction \(number) of seed \(seed)\n\(world.yaml)")
       let place: Comment = "transaction \(number) of seed \(seed)\n\(world.yaml)"
       let blockBytes = Int.random(in: 1...2_000, using: &world.random)
@@ -72,7 +73,8 @@ struct StateTextTests {
     #expect(model.revision > 1_000)
     let isSame = portrayal(of: redone) == portrayal(of: model)
     #expect(isSame, "seed \(seed)")
-    #expect(accounts.allSatisfy { redone.state.record($0)?.textBytes == model.state.record($0)?.textBytes })
+    #expect(accounts.allSatisfy { redone.state.record($0)?.size == model.state.record($0)?.size })
+    #expect(redone.state.memoryBytes == model.state.memoryBytes)
     for copy in copies {
       let isKept = portrayal(of: copy.model) == copy.portrayal
       #expect(isKept, "revision \(copy.model.revision) of seed \(seed)")

@@ -83,7 +83,8 @@ struct FailureTests {
   func codes() throws {
     let covered = Set(try Self.failures().keys)
       .union([.unobservableKeyPath, .malformedFilter, .malformedQuery, .contentTooLarge, .tooManySteps])
-    #expect(covered.union([.forbidden, .tooManyLeases, .tooManyLeasesOfClient]) == Set(ModelError.Code.allCases))
+    let others: Set<ModelError.Code> = [.forbidden, .overloaded, .tooManyLeases, .tooManyLeasesOfClient]
+    #expect(covered.union(others) == Set(ModelError.Code.allCases))
     let fixture = try Self.fixture()
     let error = try #require(throws: ModelError.self) { try fixture.value("Item/1", "other.@count") }
     #expect(error.code == .notACollection)

@@ -9,6 +9,10 @@ extension Condition {
   /// The store takes no writes.
   static let store = Condition(
     "store", "the store takes no writes, and reading goes on: see to its disk", level: .critical)
+  /// A write was refused because the objects take as much memory as they may.
+  static let objects = Condition(
+    "objects", "writes that add to the objects are refused: they take as much memory as objects.bytes allows",
+    level: .error)
   /// Nothing is heard of the node that this one follows.
   static let leader = Condition(
     "leader", "nothing is heard of the node that this one follows: it goes on serving what it has", level: .error)
@@ -28,6 +32,7 @@ extension KeywayServer {
     switch notice {
     case .refusesWrites(let reason): conditions.set(.store, isActive: true, detail: reason)
     case .takesWrites: conditions.set(.store, isActive: false)
+    case .refusesGrowth: conditions.note(.objects)
     case .snapshotFailed(let reason): conditions.set(.snapshots, isActive: true, detail: reason)
     case .snapshotWritten: conditions.set(.snapshots, isActive: false)
     case .cacheFailed(let reason): conditions.set(.cache, isActive: true, detail: reason)

@@ -72,9 +72,12 @@ package final class KeywayServer: Sendable {
       return limits
     }
 
-    /// The bounds of the store with what `streams.resumeSeconds` says of its leases.
+    /// The bounds of the store with what `streams.resumeSeconds` says of its leases, and its shares of `memory.bytes`.
     var storeLimits: StoreLimits {
       var limits = store
+      let shares = MemoryShares(memory)
+      limits.transaction.memoryBytes = shares.objectBytes
+      limits.historyBytes = min(limits.historyBytes, shares.historyBytes)
       limits.streamLeaseSeconds = streams.resumeSeconds
       return limits
     }

@@ -23,6 +23,12 @@ package struct Publication {
       revision: snapshot.revision)
   }
 
+  /// Publishes a state, with what the history says of it; gives it as readers find it.
+  mutating func advance(to state: ModelState, _ revision: Revision) -> Snapshot {
+    snapshot = Snapshot(state: state, revision: revision, after: history)
+    return snapshot
+  }
+
   /// Whether there is room for the rows of one more live query: `queries.rows`.
   package func hasRoom(for prepared: PreparedQuery) -> Bool {
     queries.rowCount + prepared.rowCount <= limits.queryRows

@@ -14,6 +14,13 @@ package final class Snapshot: Sendable {
   /// keeping the older one costs.
   package let writtenBytes: Int
 
+  /// A state behind the commits of a history.
+  convenience init(state: ModelState, revision: Revision, after history: History) {
+    self.init(
+      state: state, revision: revision, oldestResumable: history.oldestResumable(at: revision),
+      writtenBytes: history.writtenBytes)
+  }
+
   init(state: ModelState, revision: Revision, oldestResumable: Revision, writtenBytes: Int = 0) {
     self.state = state
     self.revision = revision

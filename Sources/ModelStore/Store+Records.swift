@@ -94,6 +94,7 @@ extension Store {
   func undo(_ writing: inout Writing) {
     let snapshot = self.snapshot
     writing.model = Model(state: snapshot.state, revision: snapshot.revision)
+    writing.growth.undo()
   }
 }
 

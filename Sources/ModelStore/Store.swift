@@ -45,6 +45,8 @@ package final class Store: Sendable {
     var patience = WriterPatience()
     /// When the last commit was made, by the clock of its node.
     var lastMilliseconds = Int64.min
+    /// By how much clients have made the objects grow.
+    var growth: ClientGrowth
   }
 
   /// Whether the store can be read and written.
@@ -74,6 +76,8 @@ package final class Store: Sendable {
   private let keeping = Locked<KeptAction<Revision, [StoredAttachment]>?>(nil)
 
   package let limits: StoreLimits
+  /// The writes that were refused because they would have had the objects take more memory than they may.
+  package let growthRefusals: GrowthRefusals
   /// How long transactions took from being handed over to being published.
   package let commitDurations = DurationHistogram()
   /// How long the journal took to write a batch of them down.
@@ -117,11 +121,14 @@ package final class Store: Sendable {
     self.publisher = publisher
     self.now = now
     self.notify = notify
+    growthRefusals = GrowthRefusals { notify(.refusesGrowth) }
     let model = Model(schema: schema)
-    let snapshot = Snapshot(state: model.state, revision: model.revision, oldestResumable: model.revision)
+    let history = History(limits: limits)
+    let snapshot = Snapshot(state: model.state, revision: model.revision, after: history)
     queue = Locked(WriteQueue(limits))
-    writing = Locked(Writing(model: model))
-    publication = Locked(Publication(snapshot: snapshot, history: History(limits: limits), limits: limits))
+    let growth = ClientGrowth(limit: limits.growthPerClient, refusals: growthRefusals)
+    writing = Locked(Writing(model: model, growth: growth))
+    publication = Locked(Publication(snapshot: snapshot, history: history, limits: limits))
     latest = LatestSnapshot(snapshot)
     currentCondition = Locked(journal.bounds.last == 0 ? .serving : .recovering(RecoveryProgress()))
     keeper = JournalKeeper(journal: journal, limits: limits) { failure in
@@ -252,7 +259,7 @@ package final class Store: Sendable {
         }
         let outcome = Result { () throws(ModelError) in
           let newLeases = try admission.check(submission.transaction, of: submission.client, in: writing.model.state)
-          let commit = try writing.model.commit(submission.transaction, limits: submission.limits, at: milliseconds)
+          let commit = try writing.growth.commit(submission, to: &writing.model, at: milliseconds)
           admission.add(newLeases, of: submission.client)
           return commit
         }
@@ -291,6 +298,7 @@ package final class Store: Sendable {
         return
       }
       becomeAvailable()
+      writing.growth.keep()
       writing.lastMilliseconds = milliseconds
       leases.note(commits, of: admission.clients)
       publish(commits, at: records.map(\.milliseconds), writing.model.state, writing.model.revision)
@@ -333,14 +341,10 @@ package final class Store: Sendable {
       for (commit, milliseconds) in zip(commits, times) {
         dropped += publication.history.append(commit, milliseconds: milliseconds)
       }
-      let snapshot = Snapshot(
-        state: state, revision: revision, oldestResumable: publication.history.oldestResumable(at: revision),
-        writtenBytes: publication.history.writtenBytes)
-      publication.snapshot = snapshot
-      latest.show(snapshot)
+      latest.show(publication.advance(to: state, revision))
       forgetResumed(at: revision)
       var queryEvents: [QueryEvent] = []
-      publication.queries.notify(commits, of: snapshot.state) { queryEvents.append($0) }
+      publication.queries.notify(commits, of: state) { queryEvents.append($0) }
       let settled = publisher.publish(queryEvents, upTo: revision) { receive in
         publication.observers.notify(
           commits, of: state, changesPerObserver: limits.changesPerObserver,
@@ -367,9 +371,7 @@ package final class Store: Sendable {
     let early = shared == nil ? 0 : Self.lateMilliseconds
     leases.restore(model.state, wall: now(), grace: streamGrace - min(streamGrace, early))
     publication.withLock { publication in
-      let snapshot = Snapshot(
-        state: model.state, revision: model.revision, oldestResumable: history.oldestResumable(at: model.revision),
-        writtenBytes: history.writtenBytes)
+      let snapshot = Snapshot(state: model.state, revision: model.revision, after: history)
       publication = Publication(snapshot: snapshot, history: history, limits: limits)
       latest.show(snapshot)
       // Before the first subscription: heartbeats name this state, although nothing was committed yet.
@@ -384,12 +386,7 @@ package final class Store: Sendable {
     guard shared == nil else { return }
     publication.withLock { publication in
       guard publication.history.trim(at: now()) else { return }
-      let snapshot = Snapshot(
-        state: publication.snapshot.state, revision: publication.snapshot.revision,
-        oldestResumable: publication.history.oldestResumable(at: publication.snapshot.revision),
-        writtenBytes: publication.history.writtenBytes)
-      publication.snapshot = snapshot
-      latest.show(snapshot)
+      latest.show(publication.advance(to: publication.snapshot.state, publication.snapshot.revision))
     }
   }
 }

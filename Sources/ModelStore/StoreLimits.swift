@@ -9,7 +9,11 @@ package struct StoreLimits: Sendable {
   /// The most bytes, as the journal has them, of the writes that are committed together; the others wait for the next
   /// sync. `writes.batchBytes`.
   package var batchBytes = 8 * 1024 * 1024
-  /// What one transaction may make and take. `object.bytes`, `transaction.bytes`, `transaction.steps`.
+  /// The most bytes of memory by which the writes of one client may make the objects grow, since the start; 0 for no
+  /// bound. `objects.bytesPerClient`.
+  package var growthPerClient = 0
+  /// What one transaction may make and take, and how much memory the objects may take after it. `object.bytes`,
+  /// `transaction.bytes`, `transaction.steps`, `objects.bytes`.
   package var transaction = TransactionLimits()
   /// The most commits that are kept for resuming clients. `history.revisions`.
   package var historyRevisions = 10_000

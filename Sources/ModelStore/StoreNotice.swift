@@ -4,6 +4,8 @@ package enum StoreNotice: Hashable, Sendable {
   case refusesWrites(String)
   /// It takes writes again.
   case takesWrites
+  /// A write was refused because it would have the objects take more memory than they may. Told each time.
+  case refusesGrowth
   /// The state could not be written down, for this reason; the journal grows until it can.
   case snapshotFailed(String)
   /// It was written down.

@@ -205,7 +205,7 @@ struct SettingsTests {
 
   @Test("Every limit is a setting, and every number that is no limit is known as such")
   func limits() {
-    let names = Settings.limits.map(\.name)
+    let names = SettingLimit.all.map(\.name)
     #expect(Set(names).count == names.count)
     #expect(Set(names).isSubset(of: Settings.all.map(\.name)))
     let numbers = Settings.all.filter { if case .integer = $0.value(Settings()) { true } else { false } }

@@ -5,6 +5,9 @@ package struct MemoryLimits: Sendable {
   package var bytes = 0
   /// What one client may make the server hold, in bytes; 0 is half of what all of them may. `memory.clientBytes`.
   package var clientBytes = 0
+  /// The most bytes of memory that all objects may take when a write adds to them; 0 is the part of `bytes` that
+  /// `MemoryShares` gives them. `objects.bytes`.
+  package var objectBytes = 0
 
   /// The defaults.
   package init() {}

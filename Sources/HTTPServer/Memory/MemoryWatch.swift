@@ -1,8 +1,6 @@
 /// Keeps the limits of a ledger at what is left for clients: the process aims to stay below a number of bytes, and the
 /// model, which no client holds, takes its part of them first.
 package struct MemoryWatch: Sendable {
-  /// What clients may hold however much the model takes: this part of the whole.
-  private static let leastPart = 8
   /// The process's own part is believed to shrink by this part of it from one look to the next at most: memory that is
   /// reserved but not filled yet (a body that was announced) hides some of it for a while.
   private static let decayPart = 64
@@ -10,7 +8,7 @@ package struct MemoryWatch: Sendable {
   private static let trimmedBytes = 32 << 20
 
   private let ledger: MemoryLedger
-  private let bytes: Int
+  private let shares: MemoryShares
   private let clientBytes: Int
   private let addressSpaceBytes: Int?
   private var ownBytes = 0
@@ -25,7 +23,7 @@ package struct MemoryWatch: Sendable {
   /// The same with a given machine, and with what the process takes now if that is known.
   init(_ ledger: MemoryLedger, limits: MemoryLimits, machine: MachineMemory, now: ProcessMemory?) {
     self.ledger = ledger
-    bytes = limits.bytes > 0 ? limits.bytes : machine.bytes / 4 * 3
+    shares = MemoryShares(limits, machine: machine)
     clientBytes = limits.clientBytes
     // A sixteenth of the address space stays free: a mapping that the system refuses ends the process.
     addressSpaceBytes = machine.addressSpaceBytes.map { $0 - $0 / 16 }
@@ -39,9 +37,9 @@ package struct MemoryWatch: Sendable {
       ownBytes = max(now.residentBytes - held, ownBytes - ownBytes / Self.decayPart)
       ownAddressSpaceBytes = now.addressSpaceBytes - held
     }
-    var left = bytes - max(0, ownBytes)
+    var left = shares.bytes - max(0, ownBytes)
     if let addressSpaceBytes { left = min(left, addressSpaceBytes - max(0, ownAddressSpaceBytes)) }
-    let limit = max(bytes / Self.leastPart, left)
+    let limit = max(shares.leastClientBytes, left)
     ledger.setLimits(limit, client: clientBytes > 0 ? clientBytes : limit / 2)
   }
 

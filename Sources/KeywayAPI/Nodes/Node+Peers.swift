@@ -12,7 +12,7 @@ extension Node {
     switch notice {
     case .refusesWrites: refusing.withLock { $0 = $0 ?? present }
     case .takesWrites: refusing.withLock { $0 = nil }
-    case .snapshotFailed, .snapshotWritten, .cacheFailed, .cacheWritten: break
+    case .refusesGrowth, .snapshotFailed, .snapshotWritten, .cacheFailed, .cacheWritten: break
     }
   }
 

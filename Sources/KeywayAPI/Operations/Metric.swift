@@ -17,6 +17,9 @@ package enum Metric: String, CaseIterable, Sendable {
   case revision = "keyway_revision"
   case oldestRevision = "keyway_oldest_revision"
   case objects = "keyway_objects"
+  case objectMemory = "keyway_objects_memory_bytes"
+  case objectMemoryLimit = "keyway_objects_memory_limit_bytes"
+  case objectRefusals = "keyway_objects_refusals_total"
   case leases = "keyway_leases"
   case storeBytes = "keyway_store_bytes"
   case queuedWrites = "keyway_queued_writes"
@@ -79,7 +82,7 @@ package enum Metric: String, CaseIterable, Sendable {
     case .requestDurations: ["route", "status"]
     case .openingStreams: ["queue"]
     case .expressionFailures: ["entity", "key"]
-    case .disconnects, .memoryRefusals: ["reason"]
+    case .disconnects, .memoryRefusals, .objectRefusals: ["reason"]
     case .memory: ["use"]
     case .conditions, .activeConditions: ["condition"]
     default: []
@@ -104,6 +107,9 @@ package enum Metric: String, CaseIterable, Sendable {
     case .revision: "The revision of the last commit."
     case .oldestRevision: "The oldest revision that streams can resume from."
     case .objects: "Objects in the store."
+    case .objectMemory: "The memory that the objects take, with what is kept to find them."
+    case .objectMemoryLimit: "The memory that they may take when a write adds to them."
+    case .objectRefusals: "Writes that were refused because the objects, or one client's part of them, take so much."
     case .leases: "Objects that end by themselves."
     case .storeBytes: "What the files of the store take; 0 in memory."
     case .queuedWrites: "Writes that wait for the writer."

@@ -63,12 +63,14 @@ struct OperationsHandlers: Sendable {
     return .response(.json(body))
   }
 
-  /// What clients make the server hold, in bytes.
+  /// The memory that clients make the server hold, and that the objects take, in bytes.
   private var memoryStatus: JSONObject {
     var status: JSONObject = [
       "bytes": .integer(Int64(ledger.total)), "limit": .integer(Int64(ledger.limit)),
       "clientLimit": .integer(Int64(ledger.clientLimit)),
     ]
+    status["objects"] = .integer(Int64(store.snapshot.state.memoryBytes))
+    status["objectsLimit"] = .integer(Int64(store.limits.transaction.memoryBytes))
     for use in MemoryUse.allCases { status["\(use)"] = .integer(Int64(ledger.bytes(for: use))) }
     return status
   }

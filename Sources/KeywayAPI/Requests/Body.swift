@@ -44,7 +44,7 @@ package enum Body {
     }
     // Short numbers and empty lists take many times as much memory as their text.
     if body.count > MemoryLedger.uncountedBytes {
-      do throws(MemoryRefusal) { try request.hold(value.approximateBytes) } catch { throw Problem(error) }
+      do throws(MemoryRefusal) { try request.hold(value.size.memoryBytes) } catch { throw Problem(error) }
     }
     return value
   }

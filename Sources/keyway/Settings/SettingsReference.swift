@@ -18,7 +18,7 @@ enum SettingsReference {
 
   /// The text of Limits.md with its table as the settings and their limits are.
   static func limits(in page: String) -> String {
-    let limits = Dictionary(Settings.limits.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    let limits = Dictionary(SettingLimit.all.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     let defaults = Settings()
     let rows = Settings.all.map { setting in
       let limit = limits[setting.name]

@@ -1,7 +1,7 @@
 /// What is over each limit, and what has the limit for itself. Settings that are no limits do not stand here.
-extension Settings {
-  /// The limits in the order of the table of settings; Limits.md is written from both.
-  static let limits: [SettingLimit] = [
+extension SettingLimit {
+  /// All limits, in the order of the table of settings; Limits.md is written from both.
+  static let all: [SettingLimit] = [
     SettingLimit(
       "access.leewaySeconds", of: .server, "a token that expired longer ago is refused: 401 `unauthenticated`"),
     SettingLimit("access.cachedTokenBytes", of: .server, "the oldest are verified again when they come"),
@@ -234,6 +234,17 @@ extension Settings {
       """
       waits for the next sync. Clients take turns; while several write, one that puts more than 1/128 of it into a \
       batch misses as many of the next
+      """),
+    SettingLimit(
+      "objects.bytes", of: .server,
+      """
+      503 `overloaded` with `Retry-After` for a write that makes the objects larger, and nothing was changed; one that \
+      makes them smaller, or leaves them as large, is taken: see below
+      """),
+    SettingLimit(
+      "objects.bytesPerClient", of: .client,
+      """
+      the same, for this client alone: what its writes have added since the start, less what they have taken away
       """),
     SettingLimit(
       "object.bytes", of: .object,

@@ -7,6 +7,8 @@ package struct History: Sendable {
   private(set) var commits = CommitList()
   /// When each of them was made, in milliseconds since 1970, and the bytes that it takes.
   private var accounts: Deque<(milliseconds: Int64, bytes: Int)> = []
+  /// When the newest commit was made, kept or not, in milliseconds since 1970; nil before the first.
+  private(set) var lastTime: Int64?
   private var bytes = 0
   /// The bytes of all commits that were ever added.
   private(set) var writtenBytes = 0
@@ -40,6 +42,7 @@ package struct History: Sendable {
   /// free, so that the caller can do that where nobody waits for it.
   @discardableResult
   mutating func append(_ commit: Commit, milliseconds: Int64) -> [any Sendable] {
+    lastTime = milliseconds
     let size = commit.approximateBytes
     commits.append(commit)
     accounts.append((milliseconds, size))

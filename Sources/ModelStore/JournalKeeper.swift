@@ -112,7 +112,7 @@ final class JournalKeeper: Sendable {
           Self.awaitConclusions(of: store, at: snapshot.revision)
           return store.attachments(upTo: snapshot.revision)
         }
-        try journal.writeSnapshot(at: snapshot.revision, milliseconds: store.now()) { encoder.nextBlock() }
+        try journal.writeSnapshot(at: snapshot.revision, milliseconds: store.clock.now()) { encoder.nextBlock() }
       }
       try forget(snapshot)
       account.withLock { account in

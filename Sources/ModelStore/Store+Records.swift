@@ -72,7 +72,7 @@ extension Store {
       }
     }
     becomeAvailable()
-    writing.lastMilliseconds = records.last?.milliseconds ?? writing.lastMilliseconds
+    if let last = records.last { clock.advance(to: last.milliseconds) }
     leases.note(commits)
     let attachments = records.compactMap { record in
       record.attachment.map {

@@ -43,8 +43,6 @@ package final class Store: Sendable {
     var refusedBytes = 0
     /// What the last batch was like, to tell how many may come for the next.
     var patience = WriterPatience()
-    /// When the last commit was made, by the clock of its node.
-    var lastMilliseconds = Int64.min
     /// By how much clients have made the objects grow.
     var growth: ClientGrowth
   }
@@ -82,8 +80,8 @@ package final class Store: Sendable {
   package let commitDurations = DurationHistogram()
   /// How long the journal took to write a batch of them down.
   package let syncDurations = DurationHistogram()
-  /// Milliseconds since 1970.
-  let now: @Sendable () -> Int64
+  /// The clock that commits are dated by.
+  let clock: CommitClock
   private let queue: Locked<WriteQueue<StoreSubmission>>
   let writer = DispatchQueue(label: "keyway.writer", qos: .userInitiated)
   /// Frees what would hold up the writer.
@@ -119,7 +117,7 @@ package final class Store: Sendable {
     shared = journal as? any SharedJournal
     self.limits = limits
     self.publisher = publisher
-    self.now = now
+    clock = CommitClock(wall: now, elapsed: elapsed)
     self.notify = notify
     growthRefusals = GrowthRefusals { notify(.refusesGrowth) }
     let model = Model(schema: schema)
@@ -249,7 +247,7 @@ package final class Store: Sendable {
       var watches: [Stopwatch] = []
       var bytes = 0
       var isProofDue = false
-      let milliseconds = max(now(), shared == nil ? .min : writing.lastMilliseconds)
+      let milliseconds = clock.now()
       let base = writing.model.revision
       while let submission = rest.first, bytes < limits.batchBytes, attempt.actions.count < limit {
         rest.removeFirst()
@@ -299,7 +297,6 @@ package final class Store: Sendable {
       }
       becomeAvailable()
       writing.growth.keep()
-      writing.lastMilliseconds = milliseconds
       leases.note(commits, of: admission.clients)
       publish(commits, at: records.map(\.milliseconds), writing.model.state, writing.model.revision)
       for watch in watches { commitDurations.record(nanoseconds: watch.nanoseconds) }
@@ -366,10 +363,11 @@ package final class Store: Sendable {
   /// Publishes what was recovered. There is no observer yet.
   func adopt(_ model: Model, _ history: History) {
     writing.withLock { $0.model = model }
+    if let time = history.lastTime { clock.advance(to: time) }
     // A little earlier than their clients may come back at the latest: what is late is deleted within a second, and
     // where another node is to do that, this one leaves it time to.
     let early = shared == nil ? 0 : Self.lateMilliseconds
-    leases.restore(model.state, wall: now(), grace: streamGrace - min(streamGrace, early))
+    leases.restore(model.state, wall: clock.now(), grace: streamGrace - min(streamGrace, early))
     publication.withLock { publication in
       let snapshot = Snapshot(state: model.state, revision: model.revision, after: history)
       publication = Publication(snapshot: snapshot, history: history, limits: limits)
@@ -385,7 +383,7 @@ package final class Store: Sendable {
     // So that all nodes agree on what can be resumed, the times of the records alone decide where there are several.
     guard shared == nil else { return }
     publication.withLock { publication in
-      guard publication.history.trim(at: now()) else { return }
+      guard publication.history.trim(at: clock.now()) else { return }
       latest.show(publication.advance(to: publication.snapshot.state, publication.snapshot.revision))
     }
   }

@@ -90,12 +90,12 @@ struct StoreOpening {
     guard store.journal.bounds.last > 0 else {
       // There is nothing that could not go on, and no client that has seen anything.
       try StoreError.of { () throws(JournalError) in
-        try store.journal.rebase(to: 0, schema: text, milliseconds: store.now()) { nil }
+        try store.journal.rebase(to: 0, schema: text, milliseconds: store.clock.now()) { nil }
       }
       return beginEmpty()
     }
     let migration = try StoreMigration(store.journal, to: store.schema, text: text, report: report)
-    try migration.write(to: store.journal, milliseconds: store.now())
+    try migration.write(to: store.journal, milliseconds: store.clock.now())
     if !migration.kept.isEmpty { restore(migration.kept) }
     store.adopt(Model(state: migration.state, revision: migration.revision), History(limits: store.limits))
     startKeeping(toldAfter: migration.revision)

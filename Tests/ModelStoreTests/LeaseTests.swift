@@ -33,6 +33,8 @@ struct LeaseTests {
     /// The streams that are there.
     var streams: Set<UInt64> = [1, 2, 3]
     static let grace: UInt64 = 29_000
+    /// When the last commit is dated, and the clock that only grows then.
+    private var dated: (time: Int64, elapsed: UInt64) = (0, 0)
 
     deinit {
       store.close()
@@ -59,7 +61,17 @@ struct LeaseTests {
       return store
     }
 
+    /// What commits are dated now: never back, and at half speed until the wall clock has caught up.
+    func date() -> Clock {
+      var now = clock.withLock { $0 }
+      let next = dated.time + Int64((now.elapsed - dated.elapsed) / 2)
+      if now.wall >= next { dated = (now.wall, now.elapsed) } else { now.wall = next }
+      return now
+    }
+
     func restart() throws {
+      let now = date()
+      dated = (now.wall, now.elapsed)
       store.close()
       store = try Self.open(path, clock)
     }
@@ -138,7 +150,7 @@ struct LeaseTests {
     for step in 0..<400 {
       let name = "Account/\(Int.random(in: 0..<8, using: &random))"
       let object = try ref(name)
-      let now = world.clock.withLock { $0 }
+      let now = world.date()
       let lifetime = lifetime(world.streams, &random)
       let leasing = lifetime.map { [KeyValueModel.Operation.lifetime(object, $0)] } ?? []
       var isWritten = false

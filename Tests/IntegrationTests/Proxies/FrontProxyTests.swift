@@ -56,6 +56,22 @@ struct FrontProxyTests {
     try proxy.stop()
   }
 
+  @Test(
+    "A stream whose client has left ends at the server, without a heartbeat", arguments: FrontProxy.Program.allCases)
+  func leaving(program: FrontProxy.Program) throws {
+    let server = try ServerProcess(
+      "--port", "\(port)", "--store", "memory", settings: ["names": FrontProxy.name, "heartbeat.seconds": "3600"])
+    let proxy = try FrontProxy(program, upstream: .port(port))
+    try proxy.start()
+    let client = try proxy.curl("/v1/objects/Account/1/balance", "-H", "Accept: text/event-stream")
+    #expect(Deadline().awaits { client.output.contains("data:") })
+    func openStreams() -> Int? { try? server.client.json("/v1/status")["streams"].whole }
+    #expect(openStreams() == 1)
+    client.send(SIGKILL)
+    #expect(Deadline().awaits { openStreams() == 0 })
+    try proxy.stop()
+  }
+
   @Test("The little of the page Proxies is enough too", arguments: FrontProxy.Program.allCases)
   func defaults(program: FrontProxy.Program) throws {
     let page = try String(

@@ -101,6 +101,11 @@ struct FileHandlers: Sendable {
     _ entry: PublicFolder.Entry, _ request: borrowing Request, _ context: RequestContext
   ) throws(Problem) -> Response {
     switch entry {
+    case .foreignLink:
+      throw Problem(
+        .notFound,
+        "the file has several hard links and another owner than the public folder, so it is not served; copy it into "
+          + "the folder, or give it the folder's owner")
     case .exhausted: throw Problem(.overloaded, "no descriptor is left for a file")
     case .folder:
       // With the slash its page's links lead to its own files.

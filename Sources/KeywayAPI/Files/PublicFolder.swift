@@ -5,6 +5,9 @@ import Glibc
 ///
 /// A path is opened without reading it (`O_PATH`), then the kernel is asked where that has led: what is not below the
 /// folder, by whatever links, is not there. So no file can be put in its place in between, and no device is opened.
+///
+/// The kernel cannot say whether another name of the same file, a hard link, is outside of the folder. So a file with
+/// several names is served only if it has the same owner as the folder: who could link it there could as well copy it.
 final class PublicFolder: Sendable {
   /// Why a folder cannot be served, in a sentence.
   struct Mistake: Error, CustomStringConvertible {
@@ -28,12 +31,15 @@ final class PublicFolder: Sendable {
     case file(File)
     /// A folder with an `index.html`, asked for without a slash behind it.
     case folder
+    /// A file that has other hard links, and another owner than the folder.
+    case foreignLink
     /// The process has no descriptor left.
     case exhausted
   }
 
   /// Where it really is.
   private let root: String
+  private let owner: uid_t
 
   /// Serves a folder that exists now.
   init(path: String) throws(Mistake) {
@@ -44,8 +50,9 @@ final class PublicFolder: Sendable {
     root = String(cString: resolved)
     var status = stat()
     guard stat(root, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
-      throw Mistake(description: "public is \(path), which is no folder")
+      throw Mistake(description: "public is \(path), which is not a folder")
     }
+    owner = status.st_uid
   }
 
   /// What the segments of a path name, nil where there is nothing. An empty last one names the folder's `index.html`.
@@ -67,6 +74,7 @@ final class PublicFolder: Sendable {
       close(index.descriptor)
       return .folder
     case S_IFREG:
+      if status.st_nlink > 1, status.st_uid != owner { return .foreignLink }
       let descriptor = Glibc.open("/proc/self/fd/\(place)", O_RDONLY | O_CLOEXEC | O_NOCTTY)
       guard descriptor >= 0 else { return errno == EMFILE || errno == ENFILE ? .exhausted : nil }
       let time = status.st_mtim

@@ -111,6 +111,27 @@ extension String {
     #expect(try server.client.send("GET", "/page.html").text == "<h1>sub</h1>")
   }
 
+  @Test(
+    "A hard link to a file of another owner is not served, and says why; one of the folder's owner is",
+    .enabled(if: geteuid() == 0, "only the superuser gives files away"))
+  func hardLinks() throws {
+    let folder = try PublishedFolder()
+    #expect(link(folder.root + "/sub/index.html", folder.root + "/copy.html") == 0)
+    try folder.outside.path.write("/of-another.txt", "secret")
+    #expect(chown(folder.outside.path + "/of-another.txt", 12_345, 12_345) == 0)
+    #expect(link(folder.outside.path + "/of-another.txt", folder.root + "/linked.txt") == 0)
+    try folder.root.write("/given.txt", "given")
+    #expect(chown(folder.root + "/given.txt", 12_345, 12_345) == 0)
+    let server = try folder.server()
+    #expect(try server.client.send("GET", "/copy.html").text == "<h1>sub</h1>")
+    #expect(try server.client.send("GET", "/given.txt").text == "given")
+    let refused = try server.client.send("GET", "/linked.txt")
+    #expect(refused.status == 404 && refused.problem == "not-found" && !refused.text.contains("secret"))
+    #expect(refused.text.contains("several hard links and another owner"), "\(refused.text)")
+    #expect(unlink(folder.outside.path + "/of-another.txt") == 0)
+    #expect(try server.client.send("GET", "/linked.txt").text == "secret")
+  }
+
   @Test("A tag holds as long as the file; a range is of that version")
   func conditions() throws {
     let folder = try PublishedFolder()

@@ -15,6 +15,9 @@ package struct KeySet: Sendable {
 
   /// How many keys there are.
   package var count: Int { entries.count }
+  /// True if who has the set can sign tokens with it: one of its keys is a shared secret, or comes with its private
+  /// part, which is not used.
+  package let holdsSecret: Bool
 
   /// Reads a JWK Set. Throws what is wrong with it: a key without a listed `alg`, one whose type is not that of its
   /// `alg`, a weak one, two of one `kid`. A set without keys is one under which no token is good.
@@ -27,6 +30,9 @@ package struct KeySet: Sendable {
     }
     guard case .object(let set) = value, case .array(let keys)? = set["keys"] else {
       throw KeyDefect("it is no JWK Set: an object with a list 'keys' (RFC 7517 §5)")
+    }
+    holdsSecret = keys.contains { key in
+      if case .object(let key) = key { key["k"] != nil || key["d"] != nil } else { false }
     }
     var entries: [Entry] = []
     for (index, key) in keys.enumerated() {

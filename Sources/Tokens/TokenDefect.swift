@@ -1,6 +1,7 @@
 /// Why a token is not good. It says nothing of what the token holds.
 package enum TokenDefect: Error, Hashable, Sendable {
-  case malformed, unknownKey, forged, expired, early, withoutExpiry, withoutSubject, otherIssuer, otherAudience, revoked
+  case malformed, unknownKey, forged, expired, early, withoutExpiry, expiryInMilliseconds, tooLong,
+    withoutSubject, otherIssuer, otherAudience, revoked
 
   /// The reason, as a sentence's predicate.
   package var reason: String {
@@ -11,6 +12,8 @@ package enum TokenDefect: Error, Hashable, Sendable {
     case .expired: "has expired"
     case .early: "is not valid yet"
     case .withoutExpiry: "has no 'exp', which is a number of seconds"
+    case .expiryInMilliseconds: "has an 'exp' in milliseconds; it must be a number of seconds"
+    case .tooLong: "is valid for longer than access.tokenSeconds allows"
     case .withoutSubject: "has no 'sub', which is a text"
     case .otherIssuer: "is from another issuer"
     case .otherAudience: "is for another audience"

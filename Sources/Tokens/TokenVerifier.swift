@@ -14,10 +14,18 @@ package struct TokenVerifier: Sendable {
   package let audience: String?
   /// By how many seconds clocks may differ.
   package let leeway: Double
+  /// The longest life of a token, in seconds from `iat`, or from the present where it has none, to `exp`; 0 for any.
+  package let longestLife: Double
 
-  /// A verifier. `leeway` is in seconds.
-  package init(keys: KeySet, issuer: String? = nil, audience: String? = nil, leeway: Double = 10) {
+  /// An `exp` from here on, in the year 5138, is a number of milliseconds.
+  private static let leastMilliseconds: Double = 100_000_000_000
+
+  /// A verifier. `leeway` and `longestLife` are in seconds.
+  package init(
+    keys: KeySet, issuer: String? = nil, audience: String? = nil, leeway: Double = 10, longestLife: Double = 0
+  ) {
     (self.keys, self.issuer, self.audience, self.leeway) = (keys, issuer, audience, leeway)
+    self.longestLife = longestLife
   }
 
   /// Who a token stands for; `now` is in seconds since 1970. Throws why it is not good: its signature is looked at
@@ -46,7 +54,7 @@ package struct TokenVerifier: Sendable {
     return identity
   }
 
-  /// Whether an identity, verified before, still holds at a time. Throws `expired` or `early`.
+  /// Checks that an identity, verified before, still holds at a time. Throws `expired`, `early` or `tooLong`.
   package func check(_ identity: Identity, now: Double) throws(TokenDefect) {
     guard now < identity.expires + leeway else { throw .expired }
     if let start = identity.claims["nbf"] {
@@ -54,10 +62,12 @@ package struct TokenVerifier: Sendable {
       guard start <= now + leeway else { throw .early }
     }
     if let issued = identity.issued, issued > now + leeway { throw .early }
+    if longestLife > 0, identity.expires - min(identity.issued ?? now, now) > longestLife { throw .tooLong }
   }
 
   private func identity(of claims: JSONObject, key: KeyMark) throws(TokenDefect) -> Identity {
     guard let expires = claims["exp"]?.seconds else { throw .withoutExpiry }
+    guard expires < Self.leastMilliseconds else { throw .expiryInMilliseconds }
     guard let subject = claims["sub"]?.text else { throw .withoutSubject }
     if claims["iat"] != nil, claims["iat"]?.seconds == nil { throw .malformed }
     if let issuer, claims["iss"]?.text != issuer { throw .otherIssuer }

@@ -123,10 +123,11 @@ struct TokenVerifierTests {
   /// The verdict on claims and a header, signed rightly with HS256.
   private func verdict(
     _ claims: String, header: String = #"{"alg":"HS256"}"#, keys: [String]? = nil, issuer: String? = nil,
-    audience: String? = nil, at now: Double = TokenVerifierTests.now
+    audience: String? = nil, longestLife: Double = 0, at now: Double = TokenVerifierTests.now
   ) throws -> TokenDefect? {
     let signer = try Self.signers()[0]
-    let verifier = TokenVerifier(keys: try Self.set(keys ?? [signer.key]), issuer: issuer, audience: audience)
+    let verifier = TokenVerifier(
+      keys: try Self.set(keys ?? [signer.key]), issuer: issuer, audience: audience, longestLife: longestLife)
     let token = try Self.token(header, claims, signer.sign)
     do throws(TokenDefect) {
       _ = try verifier.verify(token, now: now)
@@ -163,6 +164,24 @@ struct TokenVerifierTests {
     #expect(try verdict(Self.claims, issuer: "login") == .otherIssuer)
     #expect(try verdict(Self.claims, audience: "keyway") == .otherAudience)
     #expect(try verdict(#"{"sub":"a","exp":1300000100,"aud":"keyway"}"#, audience: "keyway") == nil)
+  }
+
+  @Test(
+    "The life of a token is bounded from its iat, or from the present without one; exp is no number of milliseconds")
+  func life() throws {
+    #expect(try verdict(Self.claims, longestLife: 110) == nil)
+    #expect(try verdict(Self.claims, longestLife: 109) == .tooLong)
+    let undated = #"{"sub":"a","exp":1300000100}"#
+    #expect(try verdict(undated, longestLife: 100) == nil)
+    #expect(try verdict(undated, longestLife: 99) == .tooLong)
+    #expect(try verdict(undated, longestLife: 99, at: Self.now + 1) == nil)
+    // A later iat is no way to a longer life.
+    #expect(try verdict(#"{"sub":"a","exp":1300000109,"iat":1300000009}"#, longestLife: 100) == .tooLong)
+    let centuries = #"{"sub":"a","exp":99999999999}"#
+    #expect(try verdict(centuries) == nil)
+    #expect(try verdict(centuries, longestLife: 315_360_000) == .tooLong)
+    #expect(try verdict(#"{"sub":"a","exp":1300000100000}"#) == .expiryInMilliseconds)
+    #expect(TokenDefect.expiryInMilliseconds.reason.contains("milliseconds"))
   }
 
   @Test("Headers: never none, no critical extension, and the only key that is meant")

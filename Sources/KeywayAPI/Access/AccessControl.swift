@@ -50,6 +50,7 @@ final class AccessControl: Sendable {
     }
     var file = KeyFile(path: options.keys)
     let keys = try file.read()
+    if let warning = file.warning(of: keys) { logger.warning("\(warning)") }
     state = Locked(
       State(
         file: file, verifier: Self.verifier(keys, options), tokens: TokenCache(limit: options.cachedTokenBytes)))
@@ -59,7 +60,7 @@ final class AccessControl: Sendable {
     TokenVerifier(
       keys: keys, issuer: options.issuer == AccessOptions.none ? nil : options.issuer,
       audience: options.audience == AccessOptions.none ? nil : options.audience,
-      leeway: Double(options.leewaySeconds))
+      leeway: Double(options.leewaySeconds), longestLife: Double(options.tokenSeconds))
   }
 
   /// Whether there are keys, so that it matters who asks.
@@ -146,19 +147,21 @@ final class AccessControl: Sendable {
   /// keys stay.
   func reloadKeys(always: Bool = false) {
     guard let state else { return }
-    let outcome = state.withLock { state -> Result<Int, AccessError>? in
+    let outcome = state.withLock { state -> Result<(count: Int, warning: String?), AccessError>? in
       guard always || state.file.hasChanged else { return nil }
       do throws(AccessError) {
         let keys = try state.file.read()
         state.verifier = Self.verifier(keys, options)
         state.tokens.removeAll()
-        return .success(keys.count)
+        return .success((keys.count, state.file.warning(of: keys)))
       } catch {
         return .failure(error)
       }
     }
     switch outcome {
-    case .success(let count)?: logger.notice("keys read", metadata: ["keys": "\(count)"])
+    case .success((let count, let warning))?:
+      logger.notice("keys read", metadata: ["keys": "\(count)"])
+      if let warning { logger.warning("\(warning)") }
     case .failure(let error)?: logger.error("keys not read; the former stay", metadata: ["reason": "\(error)"])
     case nil: break
     }

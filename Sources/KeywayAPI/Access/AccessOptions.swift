@@ -13,6 +13,8 @@ package struct AccessOptions: Sendable {
   package var audience = none
   /// By how many seconds clocks may differ. `access.leewaySeconds`.
   package var leewaySeconds = 10
+  /// The longest life of a token, in seconds; 0 for any. `access.tokenSeconds`.
+  package var tokenSeconds = 3_153_600_000
   /// CEL over `identity`: who meets it may do everything. `access.admin`.
   package var admin = #""keyway-admin" in identity.roles"#
   /// Other origins whose pages may call. `access.origins`.

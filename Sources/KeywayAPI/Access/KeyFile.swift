@@ -38,11 +38,34 @@ struct KeyFile: Sendable {
     }
   }
 
+  /// Returns what an operator is warned of where others than the owner can read the file, and its keys are secret.
+  func warning(of keys: KeySet) -> String? {
+    keys.holdsSecret ? SecretFile.warning(of: path, named: "access.keys") : nil
+  }
+
   private static func version(of path: String) -> Version? {
     var status = stat()
     guard stat(path, &status) == 0 else { return nil }
     return Version(
       device: UInt64(status.st_dev), inode: UInt64(status.st_ino), bytes: Int64(status.st_size),
       seconds: status.st_mtim.tv_sec, nanoseconds: status.st_mtim.tv_nsec)
+  }
+}
+
+/// Files whose content nobody but their owner should read.
+package enum SecretFile {
+  /// Returns what an operator is warned of where the group or others can read a file, which a setting names; nil where
+  /// they cannot, or there is no such file. It is only a warning: some systems hand secrets to programs in files that a
+  /// group can read.
+  package static func warning(of path: String, named setting: String) -> String? {
+    var status = stat()
+    guard stat(path, &status) == 0, status.st_mode & 0o044 != 0 else { return nil }
+    let mode = String(status.st_mode & 0o777, radix: 8)
+    let isPlain = path.unicodeScalars.allSatisfy {
+      $0.properties.isAlphabetic || "0123456789/._-".unicodeScalars.contains($0)
+    }
+    let argument = isPlain ? path : "'\(path.replacing("'", with: #"'\''"#))'"
+    return
+      "\(setting): others than the owner can read the secret in '\(path)' (mode \(mode)); run chmod 600 \(argument)"
   }
 }

@@ -31,6 +31,10 @@ struct ServeCommand: AsyncParsableCommand {
     defer { log.flush(within: .seconds(1)) }
     let logger = Logger(label: "keyway") { LineLogHandler(label: $0, output: log) }
     for warning in settings.warnings { logger.warning("\(warning)") }
+    let tokenFile = settings.api.node.tokenFile
+    if tokenFile != Node.Options.none, let warning = SecretFile.warning(of: tokenFile, named: "nodes.tokenFile") {
+      logger.warning("\(warning)")
+    }
     guard settings.api.node.follow == Node.Options.none else {
       guard settings.api.node.journal == Node.Options.none else {
         throw CommandFailure("nodes.follow and nodes.journal: a node follows another one, or shares its journal")

@@ -22,6 +22,10 @@ final class PostgresConnection: @unchecked Sendable {
   /// for each host. Throws `unreachable`.
   init(_ address: String) throws(PostgresError) {
     // What comes later wins.
+    // libpq quotes what it cannot read, which may be a password.
+    guard PostgresAddress.isReadable(address) else {
+      throw .unreachable("nodes.journal is not a connection string that libpq can read")
+    }
     let words: KeyValuePairs = [
       "connect_timeout": Self.connectSeconds, "fallback_application_name": "keyway", "dbname": address,
       "client_encoding": "UTF8", "target_session_attrs": "read-write",

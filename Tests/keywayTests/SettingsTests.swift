@@ -220,4 +220,33 @@ struct SettingsTests {
     #expect(page == SettingsReference.limits(in: page))
     for setting in Settings.all { #expect(page.contains("\n| `\(setting.name)` |"), "\(setting.name)") }
   }
+
+  @Test("The settings are shown without the passwords of nodes.journal, however these are written")
+  func passwords() throws {
+    let cases: [(address: String, shown: String)] = [
+      ("none", "none"),
+      ("postgres://db/keyway", "postgres://db/keyway"),
+      ("postgres://ann:S3cret@db:5432/keyway", "postgres://ann:***@db:5432/keyway"),
+      ("postgresql://ann:S3cret%40x@a,b/keyway?sslmode=require", "postgresql://ann:***@a,b/keyway?sslmode=require"),
+      (
+        "postgres://ann@db/keyway?password=S3cret&sslmode=require",
+        "postgres://ann@db/keyway?password=***&sslmode=require"
+      ),
+      ("postgres://db/keyway?sslpassword=S3cret", "postgres://db/keyway?sslpassword=***"),
+      ("host=db password=S3cret dbname=keyway", "host=db password=*** dbname=keyway"),
+      (#"host=db password = 'S3cret \' S3cret' user=ann"#, "host=db password = *** user=ann"),
+      ("postgres://db/keyway?p%61ssword=S3cret", "***"),
+      ("host=db S3cret", "***"),
+    ]
+    for (address, shown) in cases {
+      let flags = [SettingFlag("nodes.journal", address)]
+      let settings = try Settings.load(configFile: nil, flags: flags, environment: [:])
+      #expect(settings.api.node.journal == address)
+      let text = settings.rendered()
+      #expect(!text.contains("S3cret"), "\(address)")
+      #expect(
+        text.contains(Settings.yaml(.text(shown))),
+        "\(address): \(text.split(separator: "\n").first { $0.contains("journal") } ?? "")")
+    }
+  }
 }

@@ -27,6 +27,8 @@ struct Setting: Sendable {
   let allowed: String
   /// Reads the value from the field.
   let value: @Sendable (Settings) -> Value
+  /// Hides the secret parts of a text for people who look at the settings; nil where there are none.
+  var masked: (@Sendable (String) -> String)?
   /// Checks a value and writes it to the field.
   let store: @Sendable (inout Settings, Value) throws(Mismatch) -> Void
 
@@ -38,6 +40,12 @@ struct Setting: Sendable {
 }
 
 extension Setting {
+  /// The value as it may be shown to people.
+  func shown(_ settings: Settings) -> Value {
+    guard let masked, case .text(let text) = value(settings) else { return value(settings) }
+    return .text(masked(text))
+  }
+
   typealias Field<Value> = any WritableKeyPath<Settings, Value> & Sendable
 
   /// A whole number within a range.
@@ -56,10 +64,12 @@ extension Setting {
       })
   }
 
-  /// Any text but the empty one.
-  static func text(_ name: String, _ field: Field<String>, _ help: String) -> Setting {
+  /// Any text but the empty one; `masked` hides what is secret in it where settings are shown.
+  static func text(
+    _ name: String, _ field: Field<String>, _ help: String, masked: (@Sendable (String) -> String)? = nil
+  ) -> Setting {
     Setting(
-      name: name, help: help, allowed: "", value: { .text($0[keyPath: field]) },
+      name: name, help: help, allowed: "", value: { .text($0[keyPath: field]) }, masked: masked,
       store: { (settings, value) throws(Mismatch) in settings[keyPath: field] = try value.text() })
   }
 

@@ -3,6 +3,7 @@ import KeyValueModel
 import KeywayAPI
 import ModelStore
 import Notation
+import PostgresJournal
 
 /// The table of settings: from it follow the configuration file, the variables of the environment, `--set`,
 /// `--print-config`, the messages about wrong settings, `Config/keyway.yaml` and the table of Limits.md.
@@ -35,7 +36,9 @@ extension Settings {
     .text("nodes.url", \.api.node.url, "where other nodes reach this one; auto: its host and port"),
     .text("nodes.follow", \.api.node.follow, "the node to follow, http://host:port, or none"),
     .text("nodes.tokenFile", \.api.node.tokenFile, "the file of the token that nodes are shown, or none"),
-    .text("nodes.journal", \.api.node.journal, "the PostgreSQL that nodes share, postgres://host/database, or none"),
+    .text(
+      "nodes.journal", \.api.node.journal, "the PostgreSQL that nodes share, postgres://host/database, or none",
+      masked: { $0 == Node.Options.none ? $0 : PostgresAddress.masked($0) }),
     .number(
       "nodes.staleSeconds", \.api.node.staleSeconds, 3...86_400,
       "silence of either after which this node is not ready"),

@@ -54,7 +54,7 @@ extension Settings {
         line = "  \(parts[1]): "
       }
       group = parts.count > 1 ? parts[0] : nil
-      line += Self.yaml(setting.value(self))
+      line += Self.yaml(setting.shown(self))
       text += line + String(repeating: " ", count: max(2, 32 - line.count)) + "# \(comment(setting))\n"
     }
     return text

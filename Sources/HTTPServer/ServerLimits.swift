@@ -7,6 +7,8 @@ package struct ServerLimits: Sendable {
   package var connectionsPerAddress = 14_336
   /// How many of the connections an address cannot take that has as many already; at most an eighth of all.
   package var reservedConnections = 64
+  /// The number of first bits of an IPv6 address that tell one client from another.
+  package var ipv6PrefixBits = 64
   /// How many bytes a second of one address, bodies and answers, are dealt with while others make requests as well.
   package var bytesPerSecond = 268_435_456
   /// How much of the time of the threads that read requests one address has while others make requests as well, in

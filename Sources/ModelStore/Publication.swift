@@ -1,5 +1,14 @@
 package import KeyValueModel
 package import KeyValueObserving
+package import Scheduling
+
+/// The limit on live queries that a client would exceed with one more.
+package enum QueryRefusal: Hashable, Sendable {
+  /// The limit on their number.
+  case queries(ShareLimit.Refusal)
+  /// The limit on their rows.
+  case rows(ShareLimit.Refusal)
+}
 
 /// What is published, and its observers: the two change together, so that between reading a state and observing what
 /// comes after it nothing can be lost or doubled. Reached through `Store.withPublication` alone.
@@ -29,9 +38,14 @@ package struct Publication {
     return snapshot
   }
 
-  /// Whether there is room for the rows of one more live query: `queries.rows`.
-  package func hasRoom(for prepared: PreparedQuery) -> Bool {
-    queries.rowCount + prepared.rowCount <= limits.queryRows
+  /// Returns the limit that a client would exceed if it opened one more live query, which has so many rows and which
+  /// nobody watches yet; nil if it may. Another subscriber of a query that is watched already needs no permission.
+  package func refusal(ofQueryWithRows rows: Int, for payer: QueryPayer) -> QueryRefusal? {
+    let holding = queries.holding(of: payer)
+    let queryLimit = ShareLimit(total: limits.queries, perClient: limits.queriesPerClient)
+    if let limit = queryLimit.refusal(of: 1, held: holding.queries, total: queries.count) { return .queries(limit) }
+    let rowLimit = ShareLimit(total: limits.queryRows, perClient: limits.queryRowsPerClient)
+    return rowLimit.refusal(of: rows, held: holding.rows, total: queries.rowCount).map { .rows($0) }
   }
 
   /// The objects as they were at `revision`, nil where the history does not reach back so far. Costs what was written

@@ -50,8 +50,14 @@ package struct StoreLimits: Sendable {
   /// The most steps that all live queries may cost for each commit of one object, to which each further object adds
   /// some: what does not suffice for all is shared by those who watch them. `queries.commitSteps`.
   package var queryCommitCost = 500_000
+  /// The most different live queries that are open. `queries.maximum`.
+  package var queries = 20_000
+  /// Those of one client. `queries.perClient`.
+  package var queriesPerClient = 17_500
   /// The most rows that all live queries may have together when one more is opened. `queries.rows`.
   package var queryRows = 5_000_000
+  /// Those of the live queries of one client. `queries.rowsPerClient`.
+  package var queryRowsPerClient = 4_375_000
 
   /// The defaults.
   package init() {}

@@ -19,8 +19,7 @@ public import DequeModule
   }
 
   @usableFromInline let threads: Int
-  @usableFromInline let limit: Int
-  @usableFromInline let limitPerClient: Int
+  @usableFromInline let limit: ShareLimit
   @usableFromInline var accounts: [Client: Account] = [:]
   /// The clients that have something waiting; the one whose turn it is first.
   @usableFromInline var turns: Deque<Client> = []
@@ -32,11 +31,11 @@ public import DequeModule
   /// How many jobs are being done.
   @usableFromInline package internal(set) var runningCount = 0
 
-  /// A queue for so many threads, of at most `limit` jobs, `limitPerClient` of them of one client.
+  /// A queue for so many threads, of at most `limit` waiting jobs, `limitPerClient` of them of one client; while others
+  /// wait, fewer: see `ShareLimit`.
   @inlinable package init(threads: Int, limit: Int, limitPerClient: Int) {
     self.threads = threads
-    self.limit = limit
-    self.limitPerClient = limitPerClient
+    self.limit = ShareLimit(total: limit, perClient: limitPerClient)
   }
 
   /// How many clients have something waiting.
@@ -52,7 +51,7 @@ public import DequeModule
 
   /// Whether one more job of a client may wait.
   @inlinable package func hasRoom(for client: Client) -> Bool {
-    waitingCount < limit && accounts[client]?.waiting.count ?? 0 < limitPerClient
+    limit.refusal(of: 1, held: accounts[client]?.waiting.count ?? 0, total: waitingCount) == nil
   }
 
   /// Takes in a job. False where too many wait, of all clients or of this one; then it is not taken.

@@ -30,6 +30,18 @@ import Testing
     #expect(throws: MemoryRefusal.total) { try held.resize(to: 61) }
   }
 
+  @Test func clientsThatTakeAllTheyGetLeaveMemoryToOthers() throws {
+    let ledger = MemoryLedger(limit: 1 << 20, clientLimit: 1 << 19)
+    var held: [MemoryReservation] = []
+    func fill(_ client: ClientAddress) -> Int {
+      while let reservation = try? ledger.reserve(1 << 10, for: client, .requestBodies) { held.append(reservation) }
+      return ledger.bytes(of: client)
+    }
+    let amounts = (1...12).map { fill(ClientAddress(number: $0)) }
+    #expect(amounts[0] == 1 << 19 && amounts == amounts.sorted(by: >))
+    #expect(amounts.allSatisfy { $0 > 0 } && ledger.total < 1 << 20)
+  }
+
   @Test func theSumIsThatOfWhatIsHeld() throws {
     var random = SplitMix64(seed: seed)
     let ledger = MemoryLedger(limit: 10_000, clientLimit: 10_000)

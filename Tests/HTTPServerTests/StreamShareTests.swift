@@ -9,7 +9,7 @@ import Testing
     let test = try TestServer(
       limits: .with {
         $0.streams = 4
-        $0.streamsPerAddress = 2
+        $0.streamsPerAddress = 3
         // None of them becomes the answer to a request, and none ends for that.
         $0.requestSeconds = 3_600
       })
@@ -19,8 +19,8 @@ import Testing
     }
     let first = try open(greedy)
     _ = try open(greedy)
+    _ = try open(greedy)
     #expect(throws: StreamHubError.tooManyStreamsOfClient) { try open(greedy) }
-    _ = try open(modest)
     _ = try open(modest)
     #expect(test.hub.openStreams == 4)
     // The server is full: that is another refusal, and takes nothing of anyone's share.
@@ -29,6 +29,24 @@ import Testing
     #expect(await test.listener.next(1) == [.clientGone])
     _ = try open(greedy)
     #expect(throws: StreamHubError.tooManyStreamsOfClient) { try open(greedy) }
+  }
+
+  @Test func twoClientsThatTakeAllTheyGetLeaveStreamsToOthers() throws {
+    let test = try TestServer(
+      limits: .with {
+        $0.streams = 160
+        $0.streamsPerAddress = 140
+        $0.requestSeconds = 3_600
+      })
+    func fill(_ client: ClientAddress) -> Int {
+      var count = 0
+      while (try? test.hub.open(for: client, prelude: EventBytes([]), channel: nil)) != nil { count += 1 }
+      return count
+    }
+    #expect(fill(ClientAddress(number: 1)) == 140)
+    #expect(fill(ClientAddress(number: 2)) < 10)
+    for newcomer in 3..<10 { #expect(fill(ClientAddress(number: UInt8(newcomer))) > 0) }
+    #expect(test.hub.openStreams < 160)
   }
 }
 

@@ -27,6 +27,33 @@ import Testing
     }
   }
 
+  /// The rule for limits so small that nothing is reserved: a client may have its part of what the others leave.
+  private static func refusal(of new: Int, held: Int, total: Int, limit: Int, perClient: Int) -> ModelError.Code? {
+    if held + new > perClient { return .tooManyLeasesOfClient }
+    if total + new > limit { return .tooManyLeases }
+    let left = Double(limit - (total - held))
+    return held + new == 1 || Double(held + new) <= (left * Double(perClient) / Double(limit)).rounded(.up)
+      ? nil : .tooManyLeases
+  }
+
+  @Test("Two clients that make all the leases they may leave some to others")
+  func twoClients() async throws {
+    let fixture = try Self.store(160, perClient: 140)
+    var counts: [Int] = []
+    for client in 1...6 {
+      var count = 0
+      while count < 160 {
+        let object = try ref("Account/\(client)-\(count)")
+        let outcome = await Self.write(fixture, [.put(object, [:]), .lifetime(object, .seconds(3_600))], of: client)
+        guard outcome == nil else { break }
+        count += 1
+      }
+      counts.append(count)
+    }
+    #expect(counts[0] == 140 && counts.allSatisfy { $0 > 0 }, "\(counts)")
+    #expect(fixture.store.leaseCount < 160)
+  }
+
   @Test("What is refused is what would be over a limit, whatever came before, and it changes nothing")
   func random() async throws {
     let (limit, share) = (6, 4)
@@ -67,9 +94,8 @@ import Testing
       let expected: ModelError.Code? =
         new == 0
         ? nil
-        : owners.count + new > limit
-          ? .tooManyLeases
-          : owners.values.count { $0 == client } + new > share ? .tooManyLeasesOfClient : nil
+        : Self.refusal(
+          of: new, held: owners.values.count { $0 == client }, total: owners.count, limit: limit, perClient: share)
       let outcome = await Self.write(fixture, operations, of: client)
       #expect(outcome == expected, "seed \(seed), step \(step)")
       if outcome == nil { (owners, present) = (after, there) }

@@ -1,4 +1,5 @@
 import Locking
+import Scheduling
 
 /// How many files are open to be sent, in all and for each client: a client that takes an answer slowly holds the
 /// descriptor of its file, and those are few.
@@ -27,37 +28,21 @@ package final class OpenFiles: Sendable {
     deinit { files.end(client) }
   }
 
-  private struct State {
-    var total = 0
-    var byClient: [ClientAddress: Int] = [:]
-  }
-
-  private let limits: Limits
-  private let state = Locked(State())
+  private let shares: Locked<FairShares<ClientAddress>>
 
   /// None is open yet.
-  package init(limits: Limits) { self.limits = limits }
+  package init(limits: Limits) {
+    shares = Locked(FairShares(ShareLimit(total: limits.files, perClient: limits.filesPerClient)))
+  }
 
   /// How many are open.
-  package var count: Int { state.withLock { $0.total } }
+  package var count: Int { shares.withLock { $0.total } }
 
-  /// Counts a file for a client; nil where it, or all clients together, have as many as they may.
+  /// Counts a file for a client; nil where its share of `files.open` is used up.
   package func lease(for client: ClientAddress) -> Lease? {
-    let isCounted = state.withLock { state in
-      let held = state.byClient[client] ?? 0
-      guard state.total < limits.files, held < limits.filesPerClient else { return false }
-      state.total += 1
-      state.byClient[client] = held + 1
-      return true
-    }
+    let isCounted = shares.withLock { $0.take(1, for: client) == nil }
     return isCounted ? Lease(self, client) : nil
   }
 
-  private func end(_ client: ClientAddress) {
-    state.withLock { state in
-      state.total -= 1
-      let held = (state.byClient[client] ?? 1) - 1
-      state.byClient[client] = held == 0 ? nil : held
-    }
-  }
+  private func end(_ client: ClientAddress) { shares.withLock { $0.giveBack(1, of: client) } }
 }

@@ -1,4 +1,5 @@
 import Locking
+import Scheduling
 
 /// How much memory is held for each client, and in all: one account for request bodies, responses, events, pages and
 /// whatever else a client can make the server hold, because limits that each bound one sort are gigabytes together.
@@ -15,21 +16,24 @@ package final class MemoryLedger: Sendable {
     var total = 0
     var byUse = [Int](repeating: 0, count: MemoryUse.allCases.count)
     var byClient: [ClientAddress: Int] = [:]
-    var limit: Int
-    var clientLimit: Int
+    var limit: ShareLimit
     var refusals = [Int](repeating: 0, count: MemoryRefusal.allCases.count)
 
     func refusal(of bytes: Int, held: Int) -> MemoryRefusal? {
-      if bytes > clientLimit - held { return .clientShare }
-      return bytes > limit - total ? .total : nil
+      switch limit.refusal(of: bytes, held: held, total: total) {
+      case .perClient: .clientShare
+      case .total: .total
+      case nil: nil
+      }
     }
   }
 
   private let accounts: Locked<Accounts>
 
-  /// A ledger of nothing: all clients together may hold `limit` bytes, each of them `clientLimit`.
+  /// A ledger of nothing: all clients together may hold `limit` bytes, each of them `clientLimit`, and less the more
+  /// the others hold.
   package init(limit: Int, clientLimit: Int) {
-    accounts = Locked(Accounts(limit: limit, clientLimit: clientLimit))
+    accounts = Locked(Accounts(limit: ShareLimit(total: limit, perClient: clientLimit)))
   }
 
   /// How many bytes are reserved.
@@ -37,19 +41,19 @@ package final class MemoryLedger: Sendable {
 
   /// How many bytes all clients together may hold. Lowering it takes nothing from those who have it.
   package var limit: Int {
-    get { accounts.withLock { $0.limit } }
-    set { accounts.withLock { $0.limit = newValue } }
+    get { accounts.withLock { $0.limit.total } }
+    set { accounts.withLock { $0.limit = ShareLimit(total: newValue, perClient: $0.limit.perClient) } }
   }
 
   /// How many bytes one client may hold. Lowering it takes nothing from those who have it.
   package var clientLimit: Int {
-    get { accounts.withLock { $0.clientLimit } }
-    set { accounts.withLock { $0.clientLimit = newValue } }
+    get { accounts.withLock { $0.limit.perClient } }
+    set { accounts.withLock { $0.limit = ShareLimit(total: $0.limit.total, perClient: newValue) } }
   }
 
   /// Sets both limits at once.
   func setLimits(_ limit: Int, client clientLimit: Int) {
-    accounts.withLock { ($0.limit, $0.clientLimit) = (limit, clientLimit) }
+    accounts.withLock { $0.limit = ShareLimit(total: limit, perClient: clientLimit) }
   }
 
   /// How many bytes are reserved for a use.

@@ -1,5 +1,6 @@
 import Locking
 import Measuring
+import Scheduling
 import Synchronization
 
 /// The numbers that all threads of a hub share.
@@ -9,8 +10,13 @@ final class HubCounters: Sendable {
   private let lagging = Atomic<Int>(0)
   /// How long streams lagged.
   let lagDurations = DurationHistogram()
-  /// How many of the streams each client has. Touched when a stream opens and ends, never by events.
-  private let byClient = Locked([ClientAddress: Int]())
+  /// The share of the streams that each client has. Touched when a stream opens and ends, never by events.
+  private let shares: Locked<FairShares<ClientAddress>>
+
+  /// Counts nothing yet. At most `streams.maximum` streams are open, `streams.perAddress` of one client.
+  init(_ limits: ServerLimits) {
+    shares = Locked(FairShares(ShareLimit(total: limits.streams, perClient: limits.streamsPerAddress)))
+  }
 
   var openStreams: Int { streams.load(ordering: .acquiring) }
 
@@ -18,27 +24,19 @@ final class HubCounters: Sendable {
 
   var laggingStreams: Int { lagging.load(ordering: .acquiring) }
 
-  /// Takes a place for a stream of a client. Throws where all are taken, or as many as one client may have.
-  func openStream(for client: ClientAddress, _ limits: ServerLimits) throws(StreamHubError) {
-    let isWithinShare = byClient.withLock { counts in
-      let count = counts[client] ?? 0
-      guard count < limits.streamsPerAddress else { return false }
-      counts[client] = count + 1
-      return true
-    }
-    guard isWithinShare else { throw .tooManyStreamsOfClient }
-    if streams.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue > limits.streams {
-      closeStream(of: client)
-      throw .tooManyStreams
+  /// Takes a place for a stream of a client. Throws where the client's share, or the total, is used up.
+  func openStream(for client: ClientAddress) throws(StreamHubError) {
+    switch shares.withLock({ $0.take(1, for: client) }) {
+    case .perClient: throw .tooManyStreamsOfClient
+    case .total: throw .tooManyStreams
+    case nil: streams.wrappingAdd(1, ordering: .acquiringAndReleasing)
     }
   }
 
+  /// Gives back the place of a stream that has ended.
   func closeStream(of client: ClientAddress) {
     streams.wrappingSubtract(1, ordering: .acquiringAndReleasing)
-    byClient.withLock { counts in
-      guard let count = counts[client] else { return }
-      counts[client] = count > 1 ? count - 1 : nil
-    }
+    shares.withLock { $0.giveBack(1, of: client) }
   }
 
   func addPending(_ byteCount: Int) {

@@ -12,7 +12,7 @@ package final class StreamHub: Sendable {
   private let limits: ServerLimits
   private let ledger: MemoryLedger
   private let logger: Logger
-  private let counters = HubCounters()
+  private let counters: HubCounters
   private let workers: [HubWorker]
   private let threads = Locked([SystemThread]())
   private let firstID: UInt64
@@ -30,7 +30,8 @@ package final class StreamHub: Sendable {
     self.limits = limits
     self.ledger = ledger
     self.logger = logger
-    let counters = counters
+    let counters = HubCounters(limits)
+    self.counters = counters
     workers = (0..<limits.hubThreadCount).map { _ in HubWorker(counters: counters) }
   }
 
@@ -89,7 +90,7 @@ package final class StreamHub: Sendable {
     overflow: OverflowPolicy = .coalesce, beginning: StreamBeginning = .posted
   ) throws(StreamHubError) -> EventStream {
     guard !isDraining.load(ordering: .acquiring) else { throw .draining }
-    try counters.openStream(for: client, limits)
+    try counters.openStream(for: client)
     let reservation: MemoryReservation?
     do throws(MemoryRefusal) {
       let bytes = QueueAccount.reserved(for: prelude.framedCount)

@@ -6,6 +6,8 @@ package struct LiveQueries: Sendable {
   private struct Entry: Sendable {
     var live: LiveQuery
     var observers: Set<QueryObserver> = []
+    /// The clients that pay for it, each with the number of observers that it pays for.
+    var payers: [QueryPayer: Int] = [:]
     /// What it was before each of its last contents, as far as a subscriber may not have received these yet.
     var recent: Deque<(revision: Revision, before: QueryResult)> = []
     /// The last content of which that was forgotten; the revision of registration, while none is.
@@ -27,6 +29,7 @@ package struct LiveQueries: Sendable {
 
   /// Who pays for what an observer watches, and how often: once for each of its streams.
   private var payers: [ObserverID: [QueryPayer: Int]] = [:]
+  private var holdings: [QueryPayer: QueryHolding] = [:]
   /// The most that one query may cost for one commit.
   private let filterCost: Int
   /// The most that all queries may cost for one commit.
@@ -55,7 +58,7 @@ package struct LiveQueries: Sendable {
   package var observerCount: Int { watched.values.reduce(0) { $0 + $1.count } }
 
   /// How many things are kept for queries and their observers: none where there are no observers. For tests.
-  var counts: Int { entries.count + numbers.count + watched.count + payers.count + routes.count }
+  var counts: Int { entries.count + numbers.count + watched.count + payers.count + holdings.count + routes.count }
 
   /// How many (key, row) pairs are followed for a query. For tests.
   func linkCount(of query: Query) -> Int? { entry(of: query)?.live.linkCount }
@@ -100,7 +103,8 @@ package struct LiveQueries: Sendable {
   package mutating func watch(_ query: Query, _ observer: QueryObserver) -> Bool {
     guard let number = numbers[query] else { return false }
     if let former = watched[observer.id]?[observer.cell], former != number { remove(observer) }
-    entries[number]?.observers.insert(observer)
+    guard entries[number]?.observers.insert(observer).inserted == true else { return true }
+    for payer in (payers[observer.id] ?? [:]).keys { pay(1, for: number, by: payer) }
     watched[observer.id, default: [:]][observer.cell] = number
     return true
   }
@@ -110,6 +114,7 @@ package struct LiveQueries: Sendable {
     guard let number = watched[observer.id]?.removeValue(forKey: observer.cell) else { return }
     if watched[observer.id]?.isEmpty == true { watched[observer.id] = nil }
     entries[number]?.observers.remove(observer)
+    for payer in (payers[observer.id] ?? [:]).keys { pay(-1, for: number, by: payer) }
     if entries[number]?.observers.isEmpty == true { forget(number) }
   }
 
@@ -121,19 +126,42 @@ package struct LiveQueries: Sendable {
   /// Has a client pay for what an observer watches; once more for each stream that the client has of it.
   package mutating func charge(_ observer: ObserverID, to payer: QueryPayer) {
     payers[observer, default: [:]][payer, default: 0] += 1
+    guard payers[observer]?[payer] == 1 else { return }
+    for number in (watched[observer] ?? [:]).values { pay(1, for: number, by: payer) }
   }
 
   /// Takes back one such charge.
   package mutating func discharge(_ observer: ObserverID, of payer: QueryPayer) {
     guard let count = payers[observer]?[payer] else { return }
     payers[observer]?[payer] = count > 1 ? count - 1 : nil
+    if count == 1 { for number in (watched[observer] ?? [:]).values { pay(-1, for: number, by: payer) } }
     if payers[observer]?.isEmpty == true { payers[observer] = nil }
   }
 
   private func payers(of number: Int) -> [QueryPayer] {
-    var found: Set<QueryPayer> = []
-    for observer in entries[number]?.observers ?? [] { found.formUnion((payers[observer.id] ?? [:]).keys) }
-    return found.isEmpty ? [.unknown] : Array(found)
+    guard let payers = entries[number]?.payers, !payers.isEmpty else { return [.unknown] }
+    return Array(payers.keys)
+  }
+
+  /// Returns what a client pays for. A query that several clients watch counts in full for each of them.
+  package func holding(of payer: QueryPayer) -> QueryHolding { holdings[payer] ?? QueryHolding() }
+
+  /// Has a client pay for one observer more, or less, of a query.
+  private mutating func pay(_ change: Int, for number: Int, by payer: QueryPayer) {
+    guard let rows = entries[number]?.live.rowCount else { return }
+    let before = entries[number]?.payers[payer] ?? 0
+    let after = before + change
+    entries[number]?.payers[payer] = after > 0 ? after : nil
+    guard (before > 0) != (after > 0) else { return }
+    holdings[payer, default: QueryHolding()].add(queries: change, rows: change * rows)
+    if holdings[payer]?.queries == 0 { holdings[payer] = nil }
+  }
+
+  /// Counts the rows that have come to a query, in all and for those who pay for it.
+  private mutating func countRows(_ change: Int, of number: Int) {
+    guard change != 0 else { return }
+    rowCount += change
+    for payer in (entries[number]?.payers ?? [:]).keys { holdings[payer]?.add(queries: 0, rows: change) }
   }
 
   private mutating func forget(_ number: Int) {
@@ -248,8 +276,8 @@ package struct LiveQueries: Sendable {
     cost: inout Int
   ) throws(ModelError) -> QueryContent? {
     guard let before = entries[number]?.live.result else { return nil }
-    rowCount -= entries[number]?.live.rowCount ?? 0
-    defer { rowCount += entries[number]?.live.rowCount ?? 0 }
+    let rowsBefore = entries[number]?.live.rowCount ?? 0
+    defer { countRows((entries[number]?.live.rowCount ?? 0) - rowsBefore, of: number) }
     let changes = try entries[number]?.live.apply(touch, in: state, cost: &cost)
     guard let (rows, sections) = changes, let after = entries[number]?.live.result else { return nil }
     if rows.isEmpty, sections.isEmpty, after.isSummedUpLike(before) { return nil }

@@ -12,3 +12,16 @@ package struct QueryPayer: Hashable, Sendable {
   /// The payer of queries for which no client is charged.
   static let unknown = QueryPayer(0, 0)
 }
+
+/// The live queries that one client pays for.
+package struct QueryHolding: Hashable, Sendable {
+  /// The number of different queries.
+  package private(set) var queries = 0
+  /// The number of their rows together.
+  package private(set) var rows = 0
+
+  mutating func add(queries: Int, rows: Int) {
+    self.queries += queries
+    self.rows += rows
+  }
+}

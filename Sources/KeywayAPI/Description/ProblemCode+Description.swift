@@ -3,7 +3,10 @@ import HTTPTypes
 extension ProblemCode {
   /// The statuses that answers with it have: of a limit that one client has met, also 429.
   var statuses: [HTTPResponse.Status] {
-    self == .tooManyStreams ? [.tooManyRequests, status] : [status]
+    switch self {
+    case .tooManyStreams, .tooManyQueries: [.tooManyRequests, status]
+    default: [status]
+    }
   }
 
   /// The headers that help.

@@ -1,14 +1,15 @@
 import DequeModule
 package import HTTPServer
 import HTTPTypes
+import Scheduling
 
 /// What is known of requests that came with an `Idempotency-Key`: a state machine without lock, clock or socket.
 ///
 /// A key is unknown, under way or answered. `begin` makes an unknown key one that is under way and gives `first`; the
 /// caller ends that with `keep`, which makes it answered, or with `abandon`, which makes it unknown again. An answered
 /// key becomes unknown by age alone: were it forgotten earlier, because others want the room, its retry would be
-/// applied a second time. So where the memory is full, or a client has its share of it, `begin` refuses the new
-/// request, and the refusal goes to the one who asks.
+/// applied a second time. So where the memory is full, or a client has its share of it (`ShareLimit`), `begin` refuses
+/// the new request, and the refusal goes to the one who asks.
 package struct IdempotencyMemory: Sendable {
   /// The limits of the memory.
   package struct Limits: Sendable {
@@ -77,6 +78,8 @@ package struct IdempotencyMemory: Sendable {
 
   /// The bounds.
   package let limits: Limits
+  private let keyLimit: ShareLimit
+  private let byteLimit: ShareLimit
   /// Bytes of all keys with their responses, and of the room that is held for responses to come.
   package private(set) var byteCount = 0
   /// Clients that have less than at the last look, because keys of theirs became unknown.
@@ -94,6 +97,8 @@ package struct IdempotencyMemory: Sendable {
   /// A memory of nothing.
   package init(limits: Limits) {
     self.limits = limits
+    keyLimit = ShareLimit(total: limits.keys, perClient: limits.clientKeys)
+    byteLimit = ShareLimit(total: limits.bytes, perClient: limits.clientBytes)
   }
 
   /// How many keys are remembered, those under way included.
@@ -117,8 +122,12 @@ package struct IdempotencyMemory: Sendable {
     let cost = Self.cost(of: key) + Self.headBytes + bodyBytes
     let share = shares[client] ?? Share()
     if cost > limits.clientBytes { return .tooLarge }
-    if share.keys >= limits.clientKeys || share.bytes + cost > limits.clientBytes { return .shareFull }
-    if entries.count >= limits.keys || byteCount + cost > limits.bytes { return .full }
+    let refusals = [
+      keyLimit.refusal(of: 1, held: share.keys, total: entries.count),
+      byteLimit.refusal(of: cost, held: share.bytes, total: byteCount),
+    ]
+    if refusals.contains(.perClient) { return .shareFull }
+    if refusals.contains(.total) { return .full }
     entries[key] = Entry(
       fingerprint: request.fingerprint, viewer: request.viewer, client: client, byteCount: 0, state: .underWay)
     shares[client, default: Share()].keys += 1
@@ -134,8 +143,9 @@ package struct IdempotencyMemory: Sendable {
     forgetExpired(at: now)
     let cost = Self.cost(of: key) + Self.byteCount(of: response)
     let growth = cost - entry.byteCount
-    let left = min(limits.bytes - byteCount, entry.client.map { limits.clientBytes - byteCount(of: $0) } ?? .max)
-    let kept = growth > max(0, left) ? Self.withoutBody(response) : Self.trimmed(response)
+    let held = entry.client.map { byteCount(of: $0) } ?? 0
+    let isRefused = byteLimit.refusal(of: growth, held: held, total: byteCount) != nil
+    let kept = isRefused ? Self.withoutBody(response) : Self.trimmed(response)
     entries[key]?.state = .answered(kept, expiry: now + limits.seconds)
     answered.append(key)
     setByteCount(of: key, to: Self.cost(of: key) + Self.byteCount(of: kept))

@@ -1,6 +1,7 @@
 import HTTPServer
 import KeyValueModel
 import Locking
+import Scheduling
 
 /// Requests that wait until the store has come to a revision that they name (the specification, section 13).
 package final class RevisionWaits: Sendable {
@@ -49,6 +50,7 @@ package final class RevisionWaits: Sendable {
   }
 
   private let limits: Limits
+  private let shares: ShareLimit
   private let state = Locked(State())
   private let now: @Sendable () -> UInt64
 
@@ -56,6 +58,7 @@ package final class RevisionWaits: Sendable {
   init(_ limits: Limits, now: @escaping @Sendable () -> UInt64) {
     self.limits = limits
     self.now = now
+    shares = ShareLimit(total: limits.requests, perClient: limits.requestsPerClient)
   }
 
   /// How many requests wait.
@@ -64,7 +67,8 @@ package final class RevisionWaits: Sendable {
   /// Whether one more request of a client may wait.
   func hasRoom(for client: ClientAddress) -> Bool {
     state.withLock { state in
-      !state.isClosed && state.waits.count < limits.requests && (state.counts[client] ?? 0) < limits.requestsPerClient
+      let held = state.counts[client] ?? 0
+      return !state.isClosed && shares.refusal(of: 1, held: held, total: state.waits.count) == nil
     }
   }
 

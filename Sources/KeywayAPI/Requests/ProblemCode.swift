@@ -171,7 +171,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .tooManyLeases, .tooManyLeasesOfClient: "There are as many leases as leases.maximum or leases.perClient allow."
     case .tooManyStreams:
       "As many streams are open as streams.maximum, or streams.perAddress or access.streams for a client, allows."
-    case .tooManyQueries: "There are as many live queries, or rows of them, as queries.maximum and queries.rows allow."
+    case .tooManyQueries: "There are as many live queries, or rows of them, as the server, or a client, may have."
     case .behind: "The server has not come to the state that Keyway-Cursor names."
     case .leaderUnreachable: "The node that takes writes gives no answer; the detail says what of the write."
     case .overloaded: "The server has more to do than its limits allow; try again."

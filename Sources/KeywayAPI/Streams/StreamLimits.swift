@@ -14,8 +14,6 @@ package struct StreamLimits: Sendable {
   /// The most bytes of missed events that are kept, besides those being sent, for the next who resume alike.
   /// `resume.bytes`.
   package var resumedBytes = 32 * 1024 * 1024
-  /// The most different live queries that are open. `queries.maximum`.
-  package var queries = 20_000
   /// The most streams that wait to be opened because their beginning takes work: those that resume, and live queries,
   /// each. `streams.opening`.
   package var opening = 12_000

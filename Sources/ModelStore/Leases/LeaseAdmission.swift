@@ -1,4 +1,5 @@
 import KeyValueModel
+import Scheduling
 
 /// Whether the transactions of a batch may give leases to objects that have none: not more objects than the store has
 /// room for, and not more of one client than its share. To give another lease to an object that has one is always
@@ -6,8 +7,7 @@ import KeyValueModel
 ///
 /// A value of the writer: what it admits is not in the table yet when it is asked for the next.
 struct LeaseAdmission {
-  private let limit: Int
-  private let limitPerClient: Int
+  private let limit: ShareLimit
   private let count: Int
   /// How many a client has in the table.
   private let countOfClient: (Int) -> Int
@@ -18,7 +18,8 @@ struct LeaseAdmission {
 
   /// For a batch that begins with so many leases, of which a client has what `countOfClient` gives.
   init(limit: Int, limitPerClient: Int, count: Int, countOfClient: @escaping (Int) -> Int) {
-    (self.limit, self.limitPerClient, self.count) = (limit, limitPerClient, count)
+    self.limit = ShareLimit(total: limit, perClient: limitPerClient)
+    self.count = count
     self.countOfClient = countOfClient
   }
 
@@ -35,16 +36,20 @@ struct LeaseAdmission {
       objects.insert(object)
     }
     guard !objects.isEmpty else { return objects }
-    guard count + admitted + objects.count <= limit else {
-      throw ModelError(.tooManyLeases, "there are \(count + admitted) objects that end by themselves (leases.maximum)")
-    }
     let own = countOfClient(client) + admittedOfClients[client, default: 0]
-    guard own + objects.count <= limitPerClient else {
+    let total = count + admitted
+    switch limit.refusal(of: objects.count, held: own, total: total) {
+    case nil: return objects
+    case .total:
+      throw ModelError(
+        .tooManyLeases,
+        "of the \(limit.total) leases of leases.maximum, \(total) are in use, \(own) by this client; its share of the "
+          + "rest does not suffice for \(objects.count) more")
+    case .perClient:
       throw ModelError(
         .tooManyLeasesOfClient,
-        "\(own) objects end by themselves that this client has made so (leases.perClient)")
+        "this client holds \(own) leases, and leases.perClient allows \(limit.perClient)")
     }
-    return objects
   }
 
   /// The transaction was applied that `check` has given these objects of.

@@ -1,9 +1,12 @@
-/// What is over each limit, and what has the limit for itself. Settings that are no limits do not stand here.
+/// What is over each limit, and what has the limit for itself. Settings that are not limits do not stand here.
 extension SettingLimit {
-  /// All limits, in the order of the table of settings; Limits.md is written from both.
+  /// The limits in the order of the table of settings; Limits.md is written from both.
   static let all: [SettingLimit] = [
     SettingLimit(
       "access.leewaySeconds", of: .server, "a token that expired longer ago is refused: 401 `unauthenticated`"),
+    SettingLimit(
+      "access.tokenSeconds", of: .token,
+      "401 `unauthenticated`: its `exp` is further behind its `iat`, or from now where it has none"),
     SettingLimit("access.cachedTokenBytes", of: .server, "the oldest are verified again when they come"),
     SettingLimit(
       "access.endedSessions", of: .server,
@@ -106,6 +109,12 @@ extension SettingLimit {
       """
       the same: an address that has so many takes none of the last so many of `connections.maximum`, so that others \
       and health checks get in; at most an eighth of all is reserved
+      """),
+    SettingLimit(
+      "connections.ipv6PrefixBits", of: .server,
+      """
+      is the same client, since a host may use every address of its network: wherever a client is counted by its \
+      address, in a connection and in `X-Forwarded-For`. IPv4 addresses, and trusted proxies, count one by one
       """),
     SettingLimit(
       "connections.bytesPerSecond", of: .client,
@@ -293,10 +302,18 @@ extension SettingLimit {
       503 `too-many-queries` with `Retry-After`; more subscribers of one live query cost none
       """),
     SettingLimit(
+      "queries.perClient", of: .client,
+      """
+      429 `too-many-queries` with `Retry-After`; a live query that several clients have open counts for each of them
+      """),
+    SettingLimit(
       "queries.rows", of: .server,
       """
       the same, where a query that is opened would bring all live queries over so many rows together
       """),
+    SettingLimit(
+      "queries.rowsPerClient", of: .client,
+      "429 `too-many-queries` likewise; rows of a live query that several clients have open count for each of them"),
     SettingLimit(
       "queries.filterCost", of: .query,
       """

@@ -6,7 +6,7 @@ struct SettingLimit: Sendable {
     case server
     /// A client: one identity, or one address where no token says who asks.
     case client
-    case connection, request, object, transaction, stream, query
+    case connection, request, object, transaction, stream, query, token
   }
 
   /// The name of the setting.

@@ -20,6 +20,8 @@ extension Settings {
     .text("access.issuer", \.api.access.issuer, "what iss of a token must be, or none"),
     .text("access.audience", \.api.access.audience, "what aud of a token must be or hold, or none"),
     .number("access.leewaySeconds", \.api.access.leewaySeconds, 0...3600, "by how much clocks may differ"),
+    .number(
+      "access.tokenSeconds", \.api.access.tokenSeconds, 0...10_000_000_000, "the longest life of a token; 0 is any"),
     .text("access.admin", \.api.access.admin, "CEL over identity: who meets it may do everything"),
     .list("access.origins", \.api.access.origins, "other origins whose pages may call"),
     .list("access.proxies", \.api.access.proxies, "addresses, ranges, unix: whose X-Forwarded-For is believed"),
@@ -84,6 +86,9 @@ extension Settings {
     .number("connections.perAddress", \.api.server.connectionsPerAddress, 1...1_000_000, "those of one address"),
     .number("connections.reserved", \.api.server.reservedConnections, 0...1_000_000, "those for addresses with few"),
     .number(
+      "connections.ipv6PrefixBits", \.api.server.ipv6PrefixBits, 32...128,
+      "first bits of an IPv6 address that make one client"),
+    .number(
       "connections.bytesPerSecond", \.api.server.bytesPerSecond, 1 << 20...1 << 40,
       "what one address may send and ask for while others do"),
     .number(
@@ -140,8 +145,10 @@ extension Settings {
     .number("answer.bytes", \.api.requests.answerBytes, 4096...1 << 40, "such a response"),
     .number("journal.records", \.api.requests.journalRecords, 1...1_000_000, "transactions of a journal response"),
     .number("journal.bytes", \.api.requests.journalBytes, 4096...1 << 30, "such a response"),
-    .number("queries.maximum", \.api.streams.queries, 1...10_000_000, "different live queries"),
+    .number("queries.maximum", \.api.store.queries, 1...10_000_000, "different live queries"),
+    .number("queries.perClient", \.api.store.queriesPerClient, 1...10_000_000, "those of one client"),
     .number("queries.rows", \.api.store.queryRows, 1000...1_000_000_000, "rows of all live queries together"),
+    .number("queries.rowsPerClient", \.api.store.queryRowsPerClient, 1000...1_000_000_000, "those of one client's"),
     .number("queries.filterCost", \.api.store.queryFilterCost, 1000...10_000_000_000, "steps of a live filter"),
     .number("queries.commitSteps", \.api.store.queryCommitCost, 1000...10_000_000_000, "those of all, for a commit"),
     .number("fetch.limit", \.api.pages.objects, 1...100_000, "objects on a page"),

@@ -131,7 +131,9 @@ struct IdempotencyMemoryTests {
     #expect(try Self.begin(&memory, "s4") == "share full")
     #expect(try Self.begin(&memory, "mine", from: 1) == "answered 1")
     #expect(try Self.begin(&memory, "next", from: 1) == "first")
+    memory.checkInvariants()
     // The same by bytes.
+    memory = Self.memory(keys: 100, bytes: 1 << 20, clientPercent: 40)
     let large = 100_000
     for number in 0..<3 { #expect(try Self.begin(&memory, "l\(number)", from: 2, bytes: large) == "first") }
     #expect(try Self.begin(&memory, "l3", from: 2, bytes: 2 * large) == "share full")
@@ -139,15 +141,32 @@ struct IdempotencyMemoryTests {
     memory.checkInvariants()
   }
 
-  @Test("Two clients that fill it leave a third none, whose request is refused and not carried out")
+  @Test("Clients that fill it leave a further one none, whose request is refused and not carried out")
   func full() throws {
-    var memory = Self.memory(keys: 4, clientPercent: 50)
-    for (number, client) in [0, 0, 1, 1].enumerated() {
+    var memory = Self.memory(keys: 4, clientPercent: 75)
+    for (number, client) in [0, 0, 0, 1].enumerated() {
       #expect(try Self.begin(&memory, "k\(number)", from: client) == "first")
     }
     #expect(try Self.begin(&memory, "k4", from: 2) == "full")
     memory.abandon(try Self.key("k0"), at: 0)
     #expect(try Self.begin(&memory, "k4", from: 2) == "first")
+  }
+
+  @Test("Two clients that take all they get leave keys and bytes to others")
+  func newcomers() throws {
+    for memory in [
+      Self.memory(keys: 160, clientPercent: 50), Self.memory(keys: 1_000, bytes: 1 << 17, clientPercent: 50),
+    ] {
+      var memory = memory
+      var counts: [Int] = []
+      for client in 0..<3 {
+        var count = 0
+        while try Self.begin(&memory, "\(client)-\(count)", from: client) == "first" { count += 1 }
+        counts.append(count)
+      }
+      #expect(counts[0] > counts[1] && counts[1] > counts[2] && counts[2] > 3, "\(counts)")
+      memory.checkInvariants()
+    }
   }
 
   @Test("A request over a client's share by itself is too large; a body for which there is no room is left out")

@@ -22,6 +22,14 @@ struct IdempotencyOracle {
 
   private func cost(_ key: String) -> Int { IdempotencyMemory.overheadBytes + key.utf8.count }
 
+  /// Whether the others leave a client so much: its part of what they leave unreserved, or an eighth of all they leave.
+  private static func isLeft(_ wanted: Int, beside others: Int, of limit: Int, share: Int) -> Bool {
+    let unreserved = Double(limit - min(limit / 8, limit - share))
+    let part = min(Double(share), unreserved) / unreserved
+    return wanted == 1 || wanted <= (limit - others) / 8
+      || Double(wanted) <= (part * max(0, unreserved - Double(others)) - 1e-6).rounded(.up)
+  }
+
   mutating func begin(_ key: String, _ request: String, from client: Int, at now: UInt64) -> String {
     records.removeAll { $0.answer.map { $0.expiry <= now } ?? false }
     if let record = records.first(where: { $0.key == key }) {
@@ -34,6 +42,10 @@ struct IdempotencyOracle {
     if cost > byteShare { return "too large" }
     if own.count + 1 > max(1, keyShare) || bytes(of: client) + cost > byteShare { return "share full" }
     if records.count + 1 > limits.keys || bytes + cost > limits.bytes { return "full" }
+    guard
+      Self.isLeft(own.count + 1, beside: records.count - own.count, of: limits.keys, share: max(1, keyShare)),
+      Self.isLeft(bytes(of: client) + cost, beside: bytes - bytes(of: client), of: limits.bytes, share: byteShare)
+    else { return "full" }
     records.append(Record(key: key, client: client, request: request, bytes: cost))
     return "first"
   }
@@ -45,7 +57,11 @@ struct IdempotencyOracle {
     var text = text
     let growth = cost(key) + text.utf8.count - record.bytes
     let byteShare = limits.bytes * limits.clientPercent / 100
-    if growth > 0, bytes + growth > limits.bytes || bytes(of: record.client) + growth > byteShare { text = "" }
+    let own = bytes(of: record.client)
+    let isLeft =
+      bytes + growth <= limits.bytes && own + growth <= byteShare
+      && Self.isLeft(own + growth, beside: bytes - own, of: limits.bytes, share: byteShare)
+    if growth > 0, !isLeft { text = "" }
     records[index].bytes = cost(key) + text.utf8.count
     records[index].answer = (text, now + limits.seconds)
   }

@@ -132,7 +132,7 @@ struct LiveQueryMistakeTests {
 
   @Test("There are at most queries.maximum different queries; one more is told too-many-queries, the same is not")
   func tooMany() throws {
-    let server = try Staff.server { $0.streams.queries = 2 }
+    let server = try Staff.server { $0.store.queries = 2 }
     let headers = ["Accept": "text/event-stream"]
     let screen = try CellScreen(server, cells: #"{"a":{"entity":"Employee"}}"#)
     let stream = try server.client.stream("/v1/objects/Department")

@@ -17,10 +17,11 @@ extension CellStream {
     }
     var targets: [CellTarget] = []
     for (_, binding) in bindings {
-      targets.append(try services.target(of: binding, prepared, publication, toleratesMissing: replacingAll))
+      targets.append(
+        try services.target(of: binding, prepared, for: client, publication, toleratesMissing: replacingAll))
     }
     try evaluate(&targets, of: bindings, publication)
-    return try services.holding(targets, &publication) { publication throws(Problem) in
+    return try services.holding(targets, for: client, &publication) { publication throws(Problem) in
       try makeRoom(for: targets, of: bindings, replacingAll: replacingAll)
       if replacingAll { end(cells.byName.keys.filter { !bound.contains($0) }, &publication) }
       var update = makeUpdate()
@@ -89,10 +90,10 @@ extension CellStream {
       targets.append(
         hasLostUnseen(name, binding)
           ? CellTarget()
-          : try services.target(of: binding, prepared, publication, toleratesMissing: toleratesMissing))
+          : try services.target(of: binding, prepared, for: client, publication, toleratesMissing: toleratesMissing))
     }
     try evaluate(&targets, of: bindings, publication)
-    return try services.holding(targets, &publication) { publication throws(Problem) in
+    return try services.holding(targets, for: client, &publication) { publication throws(Problem) in
       try makeRoom(for: targets, of: bindings, replacingAll: false)
       end(ended, &publication)
       var update = makeUpdate()

@@ -136,13 +136,15 @@ struct CellStreamOpening: StreamOpening {
     _ former: CellStream?, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication
   ) throws(Problem) -> EventStream {
     let beginning = try beginning(publication)
-    return try services.holding(beginning.cells.map(\.target), &publication) { publication throws(Problem) in
+    let client = former?.client ?? request.client
+    let targets = beginning.cells.map(\.target)
+    return try services.holding(targets, for: client, &publication) { publication throws(Problem) in
       let observer = contents.makeObserver()
       let id = services.hub.reserveID()
       let stream =
         former
         ?? CellStream(
-          id: id, client: request.client, observer: observer, openedAt: publication.snapshot.revision,
+          id: id, client: client, observer: observer, openedAt: publication.snapshot.revision,
           services: services)
       let place = stream.place
       let kept = beginning.cellSet.pendingBytes + beginning.cellSet.formerBytes
@@ -234,7 +236,8 @@ struct CellStreamOpening: StreamOpening {
     let prepared = missed?.prepared ?? self.prepared
     for (name, binding) in bindings {
       let target = try services.target(
-        of: binding, prepared, publication, mayBeGone: mayBeGone, toleratesMissing: cut != nil)
+        of: binding, prepared, for: cut?.client ?? request.client, publication, mayBeGone: mayBeGone,
+        toleratesMissing: cut != nil)
       cells.append(BeginningCell(name: name, binding: binding, target: target))
     }
     return cells

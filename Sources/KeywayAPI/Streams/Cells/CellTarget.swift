@@ -1,3 +1,4 @@
+import HTTPServer
 import KeyValueModel
 import KeyValueObserving
 import ModelStore
@@ -42,8 +43,8 @@ extension StreamServices {
   /// What a binding names. Throws what is wrong with it, and `too-many-queries`; registers nothing. With
   /// `toleratesMissing` an object that is not there is no mistake.
   func target(
-    of binding: CellBinding, _ prepared: [Query: PreparedQuery], _ publication: borrowing Publication,
-    mayBeGone: Bool = false, toleratesMissing: Bool = false
+    of binding: CellBinding, _ prepared: [Query: PreparedQuery], for client: ClientAddress,
+    _ publication: borrowing Publication, mayBeGone: Bool = false, toleratesMissing: Bool = false
   ) throws(Problem) -> CellTarget {
     let state = publication.snapshot.state
     if toleratesMissing, !mayBeGone, let object = binding.object, !state.isThere(object, for: binding.viewer) {
@@ -54,18 +55,25 @@ extension StreamServices {
     guard let query = try query(of: binding, state.schema) else {
       return CellTarget(observations: try observations(of: binding, state, mayBeGone: mayBeGone))
     }
-    return CellTarget(query: query, finished: try finish(query, prepared[query], publication))
+    return CellTarget(query: query, finished: try finish(query, prepared[query], for: client, publication))
   }
 
-  /// Has the queries of all targets watched while `body` runs. Throws `too-many-queries`, and runs nothing then.
+  /// Has the queries of all targets watched, which a client pays for, while `body` runs. Throws `too-many-queries`
+  /// where they are too many together, and runs nothing then.
   func holding<Result>(
-    _ targets: [CellTarget], _ publication: inout Publication,
+    _ targets: [CellTarget], for client: ClientAddress, _ publication: inout Publication,
     _ body: (inout Publication) throws(Problem) -> Result
   ) throws(Problem) -> Result {
-    defer { publication.queries.remove(Self.holder) }
+    publication.queries.charge(Self.holder, to: QueryPayer(client))
+    defer {
+      publication.queries.remove(Self.holder)
+      publication.queries.discharge(Self.holder, of: QueryPayer(client))
+    }
     for (index, target) in targets.enumerated() {
       guard let query = target.query else { continue }
-      if publication.queries.result(of: query) == nil { try checkRoom(publication) }
+      if publication.queries.result(of: query) == nil {
+        try checkRoom(rows: target.finished?.rowCount ?? 0, for: client, publication)
+      }
       publication.watch(query, QueryObserver(id: Self.holder, cell: "\(index)"), target.finished)
     }
     return try body(&publication)

@@ -6,6 +6,8 @@ import ModelStore
 /// The cells of a stream that was cut, as they were then, for a client that comes back to them.
 struct CutCells {
   let name: StreamID
+  /// The client that pays for the stream.
+  let client: ClientAddress
   /// What `CutStreams` knows them by.
   let number: Int
   /// The revision that the stream was opened at.
@@ -21,6 +23,7 @@ struct CutCells {
     throws(Problem)
   {
     name = entry.stream.name
+    client = entry.stream.client
     number = entry.number
     openedAt = entry.stream.openedAt
     cutAt = entry.revision

@@ -1,8 +1,10 @@
 import HTTPServer
+import HTTPTypes
 import KeyValueModel
 import KeyValueObserving
 import Locking
 import ModelStore
+import Scheduling
 
 /// The opening of a stream of a live query, from the present rows or from where an earlier stream ended.
 struct QueryStreamOpening: StreamOpening {
@@ -86,7 +88,7 @@ struct QueryStreamOpening: StreamOpening {
       let key = QueryTopic.Key(query: query, context: request.context)
       let topic: QueryTopic =
         contents.topic(key) ?? QueryTopic(key: key, observer: contents.makeObserver(), services: services)
-      var finished = try services.finish(query, prepared[query], publication)
+      var finished = try services.finish(query, prepared[query], for: request.client, publication)
       let account = try finished.flatMap { finished throws(Problem) in
         try services.reserve(finished.rowCount * StreamWeight.row, for: request.client)
       }
@@ -154,21 +156,49 @@ extension StreamServices {
   /// A query with its rows, nil where it is watched already. Throws `too-many-queries`, and `malformed-filter` for one
   /// that costs too much.
   func finish(
-    _ query: Query, _ prepared: PreparedQuery?, _ publication: borrowing Publication
+    _ query: Query, _ prepared: PreparedQuery?, for client: ClientAddress, _ publication: borrowing Publication
   ) throws(Problem) -> PreparedQuery? {
     guard publication.queries.result(of: query) == nil else { return nil }
-    try checkRoom(publication)
+    try checkRoom(rows: 0, for: client, publication)
     let finished = try Problem.translating(try publication.finish(query, prepared))
-    guard publication.hasRoom(for: finished) else {
-      throw Problem(.tooManyQueries, "the live queries would have more rows than queries.rows allows")
-    }
+    try checkRoom(rows: finished.rowCount, for: client, publication)
     return finished
   }
 
-  /// Throws `too-many-queries` where no further live query may be watched.
-  func checkRoom(_ publication: borrowing Publication) throws(Problem) {
-    guard publication.queries.count < limits.queries else {
-      throw Problem(.tooManyQueries, "as many different live queries are open as the server allows")
+  /// Throws `too-many-queries` where a client may not have one more live query watched, of so many rows.
+  func checkRoom(rows: Int, for client: ClientAddress, _ publication: borrowing Publication) throws(Problem) {
+    let payer = QueryPayer(client)
+    guard let refusal = publication.refusal(ofQueryWithRows: rows, for: payer) else { return }
+    throw Problem(refusal, publication.queries.holding(of: payer), publication)
+  }
+}
+
+extension Problem {
+  /// The reason why a client that has these live queries opens no other.
+  fileprivate init(_ refusal: QueryRefusal, _ holding: QueryHolding, _ publication: borrowing Publication) {
+    let limits = publication.limits
+    switch refusal {
+    case .queries(.perClient):
+      self.init(
+        .tooManyQueries,
+        "this client has \(holding.queries) live queries open, and queries.perClient allows \(limits.queriesPerClient)",
+        status: .tooManyRequests)
+    case .rows(.perClient):
+      self.init(
+        .tooManyQueries,
+        "the live queries of this client would have more rows than the \(limits.queryRowsPerClient) of "
+          + "queries.rowsPerClient",
+        status: .tooManyRequests)
+    case .queries(.total):
+      self.init(
+        .tooManyQueries,
+        "of the \(limits.queries) live queries of queries.maximum, \(publication.queries.count) are open, "
+          + "\(holding.queries) by this client; its share of the rest is used up")
+    case .rows(.total):
+      self.init(
+        .tooManyQueries,
+        "of the \(limits.queryRows) rows of queries.rows, live queries have \(publication.queries.rowCount), "
+          + "\(holding.rows) of this client; its share of the rest does not suffice for this query")
     }
   }
 }

@@ -138,7 +138,7 @@ final class ServerContext: Sendable {
   /// Adds a part to the body, or begins to throw the body away where its client is given no more memory.
   private func keep(_ part: UnsafeRawBufferPointer, for connection: Connection) {
     do {
-      try connection.body.append(part, limit: limits.bodyBytes, of: connection.address, in: ledger)
+      try connection.body.append(part, limit: limits.bodyBytes, of: connection.network, in: ledger)
     } catch {
       connection.body = RequestBody()
       connection.exchange.refused(error)
@@ -181,7 +181,7 @@ final class ServerContext: Sendable {
     if connection.target == nil { header.fault = .malformed(.target) }
     if header.fault == nil, let length = header.contentLength, length <= limits.bodyBytes {
       do {
-        try connection.body.announce(length, of: connection.address, in: ledger)
+        try connection.body.announce(length, of: connection.network, in: ledger)
       } catch {
         header.fault = .memoryRefused(error)
       }

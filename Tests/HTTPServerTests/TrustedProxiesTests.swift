@@ -28,6 +28,44 @@ import Testing
     #expect(try !TrustedProxies(["unix"]).contains(address("127.0.0.1"), isLocal: false))
   }
 
+  @Test("An IPv6 address counts for its network, any other for itself")
+  func networks() throws {
+    let cases: [(address: String, prefixBits: Int, network: String)] = [
+      ("2001:db8:1:2:3:4:5:6", 64, "2001:db8:1:2::"),
+      ("2001:db8:1:2:ffff::", 64, "2001:db8:1:2::"),
+      ("2001:db8:1:2ff:3::1", 56, "2001:db8:1:200::"),
+      ("2001:db8:1:2:3:4:5:6", 48, "2001:db8:1::"),
+      ("2001:db8:1:2:3:4:5:6", 80, "2001:db8:1:2:3::"),
+      ("2001:db8:1:2:3:4:5:6", 128, "2001:db8:1:2:3:4:5:6"),
+      ("::1", 64, "::1"),
+      ("::ffff:192.0.2.7", 32, "192.0.2.7"),
+      ("192.0.2.7", 64, "192.0.2.7"),
+    ]
+    for (text, prefixBits, network) in cases {
+      #expect(try address(text).network(prefixBits: prefixBits) == address(network), "\(text)/\(prefixBits)")
+    }
+    #expect(ClientAddress.unknown.network(prefixBits: 64) == .unknown)
+    let identity = ClientAddress(digest: 1, 2)
+    #expect(identity.network(prefixBits: 32) == identity)
+  }
+
+  @Test("The connections of one IPv6 network are counted together, those of a proxy by themselves")
+  func connections() throws {
+    let proxy = try address("2001:db8::9")
+    let limiter = ConnectionLimiter(
+      .with {
+        $0.connections = 100; $0.connectionsPerAddress = 4
+      }, isProxy: { $0 == proxy })
+    let inside = try (1...6).map { limiter.admit(try address("2001:db8::\($0)")) }
+    #expect(inside.map { $0 != nil } == [true, true, true, true, false, false])
+    #expect(inside[1]?.address.description == "2001:db8::2" && inside[1]?.client.description == "2001:db8::")
+    let others = try [limiter.admit(address("2001:db8:0:1::1")), limiter.admit(proxy), limiter.admit(address("::1"))]
+    #expect(others.allSatisfy { $0 != nil })
+    #expect(limiter.count == 7)
+    withExtendedLifetime((inside, others)) {}
+    #expect(limiter.count == 7)
+  }
+
   @Test("What is no address is refused")
   func mistakes() {
     for text in ["", "localhost", "10.0.0", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/", "::1/129", "10.0.0.1, ::1", "*"]

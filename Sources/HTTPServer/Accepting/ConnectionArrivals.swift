@@ -27,9 +27,9 @@ final class ConnectionArrivals: Sendable {
   func add(_ connection: AcceptedConnection) {
     state.withLock { state in
       // A thread that had no memory for it has closed an earlier one of the same number.
-      if let lost = state.starting.removeValue(forKey: connection.descriptor) { state.queue.finish(lost.address) }
+      if let lost = state.starting.removeValue(forKey: connection.descriptor) { state.queue.finish(lost.client) }
       // The limiter has bounded them, in all and for each address.
-      _ = state.queue.enqueue(connection, of: connection.slot.address)
+      _ = state.queue.enqueue(connection, of: connection.slot.client)
     }
   }
 
@@ -49,7 +49,7 @@ final class ConnectionArrivals: Sendable {
   func begun(_ descriptor: Int32) -> ConnectionSlot? {
     state.withLock { state in
       guard let slot = state.starting.removeValue(forKey: descriptor) else { return nil }
-      state.queue.finish(slot.address)
+      state.queue.finish(slot.client)
       return slot
     }
   }

@@ -1,4 +1,5 @@
 import Locking
+import Scheduling
 
 /// Counts the open TCP connections, in all and for each client address, event streams included, and knows what each
 /// address moves on them.
@@ -15,42 +16,47 @@ final class ConnectionLimiter: Sendable {
   }
 
   private let counts = Locked(Counts())
-  private let limit: Int
-  private let limitPerAddress: Int
-  private let reserve: Int
+  private let limit: ShareLimit
   private let bytesPerSecond: Int
   private let nanosecondsPerSecond: Int
+  private let ipv6PrefixBits: Int
   private let isProxy: @Sendable (ClientAddress) -> Bool
 
   /// Bounds of a server. The reserve is at most an eighth of all connections. A proxy has the whole time of the
   /// connection threads, as it stands for many.
   init(_ limits: ServerLimits, isProxy: @escaping @Sendable (ClientAddress) -> Bool = { _ in false }) {
-    limit = limits.connections
-    limitPerAddress = limits.connectionsPerAddress
     bytesPerSecond = limits.bytesPerSecond
     nanosecondsPerSecond = limits.serverThreadCount * 10_000_000 * limits.timePercent
+    ipv6PrefixBits = limits.ipv6PrefixBits
     self.isProxy = isProxy
-    reserve = min(limits.reservedConnections, limit / 8)
+    limit = ShareLimit(
+      total: limits.connections, perClient: limits.connectionsPerAddress,
+      reserve: min(limits.reservedConnections, limits.connections / 8))
   }
 
   var count: Int { counts.withLock { $0.total } }
 
-  /// Takes a place for a connection from the address, until the slot is released; nil where there is none. The last
-  /// places are for addresses that have few: so one that takes all it can get leaves room for others, and for whatever
-  /// looks after the server.
+  /// Takes a place for a connection from the address, until the slot is released; nil where its share is used up. So an
+  /// address that takes all it can get leaves room for others, and for whatever looks after the server.
   func admit(_ address: ClientAddress) -> ConnectionSlot? {
+    let client = client(at: address)
     let account = counts.withLock { counts -> Account? in
-      let count = counts.byAddress[address]?.count ?? 0
-      guard counts.total < limit, count < limitPerAddress, counts.total < limit - reserve || count < reserve else {
-        return nil
-      }
+      let count = counts.byAddress[client]?.count ?? 0
+      guard limit.refusal(of: 1, held: count, total: counts.total) == nil else { return nil }
       counts.total += 1
-      var account = counts.byAddress[address] ?? makeAccount(of: address)
+      var account = counts.byAddress[client] ?? makeAccount(of: address)
       account.count += 1
-      counts.byAddress[address] = account
+      counts.byAddress[client] = account
       return account
     }
-    return account.map { ConnectionSlot(limiter: self, address: address, traffic: $0.traffic, time: $0.time) }
+    return account.map {
+      ConnectionSlot(limiter: self, address: address, client: client, traffic: $0.traffic, time: $0.time)
+    }
+  }
+
+  /// Returns the client that is counted for an address: its network, or a proxy by itself.
+  func client(at address: ClientAddress) -> ClientAddress {
+    isProxy(address) ? address : address.network(prefixBits: ipv6PrefixBits)
   }
 
   private func makeAccount(of address: ClientAddress) -> Account {
@@ -59,12 +65,12 @@ final class ConnectionLimiter: Sendable {
       time: TrafficShare(nanosecondsPerSecond: isProxy(address) ? .max : nanosecondsPerSecond))
   }
 
-  func leave(_ address: ClientAddress) {
+  func leave(_ client: ClientAddress) {
     counts.withLock { counts in
       counts.total -= 1
-      guard var account = counts.byAddress[address] else { return }
+      guard var account = counts.byAddress[client] else { return }
       account.count -= 1
-      counts.byAddress[address] = account.count > 0 ? account : nil
+      counts.byAddress[client] = account.count > 0 ? account : nil
       if counts.byAddress.capacity > 4 * counts.byAddress.count + 64 {
         counts.byAddress = Dictionary(uniqueKeysWithValues: counts.byAddress.map { ($0.key, $0.value) })
       }

@@ -2,23 +2,30 @@
 /// stream it becomes, and is free again when the last of them lets go.
 final class ConnectionSlot: Sendable {
   private let limiter: ConnectionLimiter
+  /// The other side of the connection.
   let address: ClientAddress
-  /// A number that stands for the address.
-  let addressNumber: Int
-  /// What all connections of the address move.
+  /// The client that the connection counts for.
+  let client: ClientAddress
+  /// A number that stands for the client.
+  let clientNumber: Int
+  /// What all connections of the client move.
   let traffic: TrafficShare
   /// How much time of the connection threads they take.
   let time: TrafficShare
 
-  init(limiter: ConnectionLimiter, address: ClientAddress, traffic: TrafficShare, time: TrafficShare) {
+  init(
+    limiter: ConnectionLimiter, address: ClientAddress, client: ClientAddress, traffic: TrafficShare,
+    time: TrafficShare
+  ) {
     self.limiter = limiter
     self.address = address
-    addressNumber = address.hashValue
+    self.client = client
+    clientNumber = client.hashValue
     self.traffic = traffic
     self.time = time
   }
 
   deinit {
-    limiter.leave(address)
+    limiter.leave(client)
   }
 }

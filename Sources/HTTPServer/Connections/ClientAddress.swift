@@ -1,7 +1,8 @@
 import Glibc
 
-/// What a client is known by where its share of something is counted: its IP address, or a digest of its name, where
-/// the handler knows that. An IPv4 address and its form inside IPv6 are the same.
+/// An address that requests come from, and what a client is known by where its share of something is counted: its
+/// `network`, or a digest of its name, where the handler knows that. An IPv4 address and its form inside IPv6 are the
+/// same.
 package struct ClientAddress: Hashable, Sendable {
   /// The first half of a number of 128 bits: of the address as IPv6 has it.
   package let high: UInt64
@@ -32,6 +33,18 @@ package struct ClientAddress: Hashable, Sendable {
   }
 
   private static let digestPrefix: UInt64 = 0xFF << 56
+
+  /// The client that shares are counted for at this address: of an IPv6 address the network of its first `prefixBits`
+  /// bits, since a host may use every address of its network (RFC 4291 §2.5.4, RFC 8981); of any other address the
+  /// address itself. IPv4 addresses, the loopback and what has no address all begin with 64 zero bits.
+  package func network(prefixBits: Int) -> ClientAddress {
+    guard high != 0, !isDigest, prefixBits < 128 else { return self }
+    let (highBits, lowBits) = (min(prefixBits, 64), max(prefixBits - 64, 0))
+    return ClientAddress(
+      high: high & ~(UInt64.max >> UInt64(highBits)), low: low & ~(UInt64.max >> UInt64(lowBits)))
+  }
+
+  private init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
 
   /// Whether it is a digest, and no address.
   package var isDigest: Bool { high & Self.digestPrefix == Self.digestPrefix }

@@ -5,8 +5,8 @@ import Synchronization
 /// What the server keeps for one TCP connection that libmicrohttpd has, from accepting to closing: one object, reused
 /// for every request on it.
 ///
-/// `@unchecked Sendable`: `exchange`, `target`, `fieldNames`, `requestID`, `address`, `isForwardedOverTLS`, `client`,
-/// `access`, `body`, `deferredResponse`, `fileLease`, `gate` and `isRequestUnderWay` are touched by the one
+/// `@unchecked Sendable`: `exchange`, `target`, `fieldNames`, `requestID`, `address`, `isForwardedOverTLS`, `network`,
+/// `client`, `access`, `body`, `deferredResponse`, `fileLease`, `gate` and `isRequestUnderWay` are touched by the one
 /// libmicrohttpd thread that the connection belongs to; `registryIndex` under the registry's lock; the rest is constant
 /// or atomic.
 final class Connection: @unchecked Sendable {
@@ -25,7 +25,9 @@ final class Connection: @unchecked Sendable {
   var address: ClientAddress
   /// Whether a trusted proxy says that its client used TLS.
   var isForwardedOverTLS = false
-  /// Whose share the request counts for: that of the address, until the handler knows better.
+  /// The client at the address, which the body counts for.
+  private(set) var network: ClientAddress
+  /// Whose share the request counts for: that of the network, until the handler knows better.
   var client: ClientAddress
   /// What the access log will say of the request; nil where there is none.
   var access: AccessEntry?
@@ -63,7 +65,8 @@ final class Connection: @unchecked Sendable {
     self.descriptor = descriptor
     self.slot = slot
     address = slot.address
-    client = slot.address
+    client = slot.client
+    network = slot.client
     self.server = server
     self.attention = attention
     gate = RequestGate(
@@ -169,7 +172,8 @@ final class Connection: @unchecked Sendable {
   func noteForwarding(_ proxies: TrustedProxies, isLocal: Bool, _ field: (String) -> String?) {
     guard let forwarding = proxies.forwarding(by: slot.address, isLocal: isLocal, field) else { return }
     (address, isForwardedOverTLS) = forwarding
-    client = address
+    network = server.limiter.client(at: address)
+    client = network
     access?.record.client = address
   }
 
@@ -195,7 +199,8 @@ final class Connection: @unchecked Sendable {
     requestID = nil
     address = slot.address
     isForwardedOverTLS = false
-    client = slot.address
+    network = slot.client
+    client = slot.client
     body = RequestBody()
     deferredResponse = nil
     keepsBody = false

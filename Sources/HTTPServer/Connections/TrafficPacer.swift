@@ -65,7 +65,7 @@ final class TrafficPacer: Sendable {
     _ connection: Connection, now: Int64, nanoseconds: () -> Int64, whenFirst wake: () -> Void
   ) -> Bool {
     let slot = connection.slot
-    let address = slot.addressNumber
+    let address = slot.clientNumber
     let last = lastAddress.load(ordering: .relaxed)
     if last != address {
       lastAddress.store(address, ordering: .relaxed)
@@ -77,7 +77,7 @@ final class TrafficPacer: Sendable {
     if connection.waitsForTurn.exchange(true, ordering: .relaxed) { return false }
     let isBeginning = !hadItsShare && !connection.hasBegun.load(ordering: .relaxed)
     let isFirst = state.withLock { state in
-      defer { state.lines[slot.address, default: []].append(Waiting(connection: connection, isBeginning: isBeginning)) }
+      defer { state.lines[slot.client, default: []].append(Waiting(connection: connection, isBeginning: isBeginning)) }
       if isBeginning {
         state.beginningCount += 1
         hasCrowd.store(true, ordering: .relaxed)

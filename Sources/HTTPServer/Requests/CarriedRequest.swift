@@ -46,7 +46,7 @@ final class CarriedRequest: @unchecked Sendable {
     }
     address = forwarding?.origin ?? sender
     isForwardedOverTLS = forwarding?.isOverTLS ?? false
-    client = address
+    client = server.limiter.client(at: address)
     body = RequestBody(carried: message.body)
     access = server.accessLog.flatMap { [address] in $0.isWanted ? AccessEntry($0, client: address) : nil }
     access?.record.id = id

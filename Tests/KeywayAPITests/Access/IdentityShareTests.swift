@@ -137,6 +137,22 @@ import Testing
     }
   }
 
+  @Test("The addresses of one IPv6 network are one client")
+  func networks() throws {
+    let server = try TestServer {
+      $0.access.proxies = ["127.0.0.1"]
+      $0.server.streamsPerAddress = 2
+    }
+    func open(_ address: String) throws(LoopbackError) -> WireStream {
+      try server.client.stream("/v1/streams", ["X-Forwarded-For": address])
+    }
+    let own = try [open("2001:db8:0:1::1"), open("2001:db8:0:1:ffff::2")]
+    #expect(throws: LoopbackError.self) { try open("2001:db8:0:1:1:2:3:4") }
+    let others = try [open("2001:db8:0:2::1"), open("192.0.2.1"), open("192.0.2.1"), open("::ffff:192.0.2.2")]
+    #expect(throws: LoopbackError.self) { try open("::ffff:192.0.2.1") }
+    withExtendedLifetime((own, others)) {}
+  }
+
   @Test("Streams are counted by identity, wherever its clients are; without a token by address")
   func streams() throws {
     let guarded = try GuardedServer { $0.server.streamsPerAddress = 2 }

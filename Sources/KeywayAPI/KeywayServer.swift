@@ -133,7 +133,7 @@ package final class KeywayServer: Sendable {
     let shared = journal as? any SharedJournal
     let rates = RequestRateLimiter(configuration.access.rates) { Identifiers.monotonicNanoseconds }
     let files = try FileHandlers(configuration.files)
-    let node = Node(configuration.node, host: configuration.host, port: socket.port, journal: shared)
+    let node = try Self.node(configuration, socket, shared, follows: plan != nil, hasAccess: access.isOn)
     let numbers = StreamNumbers(node: node.url, random: shared == nil && plan == nil ? nil : random())
     hub = StreamHub(limits: configuration.limits, ledger: ledger, numbers: numbers.first, logger: logger)
     let services = StreamServices(
@@ -198,6 +198,15 @@ package final class KeywayServer: Sendable {
     node.follow(plan, store, access.revocations, conditions) { [api] attachments in
       api.restore(attachments, at: Identifiers.epochMilliseconds)
     }
+  }
+
+  private static func node(
+    _ configuration: Configuration, _ socket: ListeningSocket, _ journal: (any SharedJournal)?, follows: Bool,
+    hasAccess: Bool
+  ) throws(NodeFault) -> Node {
+    try Node(
+      configuration.node, host: configuration.host, port: socket.port, journal: journal, follows: follows,
+      hasAccess: hasAccess)
   }
 
   private static func access(

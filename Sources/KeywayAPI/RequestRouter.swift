@@ -46,7 +46,7 @@ final class RequestRouter: RequestHandler, Sendable {
     self.origins = origins
     self.rates = rates
     self.registry = streams.registry
-    admission = Admission(access: access, streams: streams.registry)
+    admission = Admission(access: access, streams: streams.registry, service: node.service)
     self.conditions = conditions
     self.logger = logger
     readiness = Readiness(of: store)
@@ -272,6 +272,7 @@ final class RequestRouter: RequestHandler, Sendable {
     // From here on shares and limits are those of the identity, from whatever address it comes.
     if let mark = requester.mark { request.note(client: mark.client) }
     if !route.isUnlimited, !request.isPostponed { try rates.take(request.client) }
+    try admission.checkName(of: request, present: store.cursor(store.revision))
     guard var action = route.action(of: method) else {
       throw Problem(.methodNotAllowed, "\(method.rawValue) is none of \(route.allow)").with(.allow, route.allow)
     }

@@ -56,6 +56,10 @@ struct SettingsTests {
       ("port: 1\nport: 2", "k.yaml:1: port stands there twice"),
       ("heartbeat.seconds: 1\nheartbeat: {seconds: 2}", "k.yaml:2: heartbeat.seconds is set already, on line 1"),
       ("- port", "k.yaml:1: the file is no mapping of names to values"),
+      (
+        "nodes: {followers: 100}",
+        "k.yaml:1: nodes.followers is the number 100, not true or false; the maximum number is nodes.followersMaximum"
+      ),
       ("port: {number: 1}", "k.yaml:1: port is a mapping, not a whole number"),
     ])
   func mistakes(yaml: String, message: String) {

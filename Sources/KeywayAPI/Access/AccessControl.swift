@@ -73,15 +73,27 @@ final class AccessControl: Sendable {
   func requester(of request: borrowing Request) throws(Problem) -> Requester {
     guard let state else { return stranger }
     if let authorization = request.header(.authorization) {
-      return try requester(of: authorization, "the token", state) { () throws(Problem) in
-        guard let token = BearerToken(authorization: authorization) else {
-          throw Self.refusal("the Authorization header is not 'Bearer' with a token")
-        }
-        return token.text
-      }
+      return try requester(ofAuthorization: authorization, state)
     }
     guard let session = Session(in: request) else { return stranger }
     return try requester(of: session, state)
+  }
+
+  /// Returns true if a field's value is 'Bearer' and the token of a node: of an identity that may follow this server.
+  func isNode(_ authorization: String?) -> Bool {
+    guard let state, let authorization else { return false }
+    return (try? requester(ofAuthorization: authorization, state))?.isAdmin ?? false
+  }
+
+  private func requester(
+    ofAuthorization authorization: String, _ state: Locked<State>
+  ) throws(Problem) -> Requester {
+    try requester(of: authorization, "the token", state) { () throws(Problem) in
+      guard let token = BearerToken(authorization: authorization) else {
+        throw Self.refusal("the Authorization header is not 'Bearer' with a token")
+      }
+      return token.text
+    }
   }
 
   /// Whose a session is. Throws `unauthenticated` where it was ended, or its token is not good.

@@ -1,5 +1,6 @@
 import Expressions
 import HTTPServer
+import HTTPTypes
 import KeyValueModel
 import Tokens
 
@@ -8,6 +9,7 @@ import Tokens
 struct Admission: Sendable {
   let access: AccessControl
   let streams: StreamRegistry
+  let service: NodeService
 
   /// Throws `unauthenticated`, `forbidden`, or what is answered where nothing is there.
   func check(_ context: RequestContext) throws(Problem) {
@@ -39,6 +41,20 @@ struct Admission: Sendable {
     case .identities: requester.identity != nil
     case .streams: requester.mayHaveStreams
     }
+  }
+
+  /// Throws `node-refused`, judged by the `present` state, if a write has a name that nodes give to writes, and no node
+  /// sends it. What is in a batch was sent by the node that sends the batch.
+  func checkName(of request: borrowing Request, present: @autoclosure () -> Cursor) throws(Problem) {
+    let method = request.method
+    guard method != .get, method != .head, request.header(.keywayRequest) != nil, !request.isCarried else { return }
+    guard !service.takesWrites || access.isOn && !access.isNode(request.header(.keywayNode)) else { return }
+    let remedy =
+      service.takesWrites
+      ? "Keyway-Node is not the token of a node (nodes.tokenFile there)"
+      : "this server takes no writes from nodes (nodes.followers)"
+    throw Problem(.nodeRefused, "Keyway-Request is accepted from nodes only, and \(remedy); nothing was changed")
+      .judged(by: present())
   }
 
   private func refusal(of requester: Requester) -> Problem {

@@ -170,7 +170,8 @@ package struct Leader: Sendable {
     {
       return .otherHistory(detail)
     }
-    return .fault(NodeFault("it answers \(answer.status): \(detail)"))
+    let remedy = code.hasSuffix("/\(ProblemCode.notFound.rawValue)") ? "; set nodes.followers to true there" : ""
+    return .fault(NodeFault("it answers \(answer.status): \(detail)\(remedy)"))
   }
 }
 

@@ -18,8 +18,12 @@ extension Node {
     package var staleSeconds = 10
     /// The bounds of waiting for a state.
     package var waits = RevisionWaits.Limits()
-    /// The most nodes that follow this one. `nodes.followers`.
-    package var followers = 100
+    /// True if other nodes may follow this one. `nodes.followers`.
+    package var followers = false
+    /// The maximum number of nodes that follow this one. `nodes.followersMaximum`.
+    package var followersMaximum = 100
+    /// The addresses that other nodes may give as their own; nothing is sent to any other. `nodes.urls`.
+    package var urls: [String] = []
     /// The most bytes of records that a follower gets at once, unless one is larger. `nodes.recordBytes`.
     package var recordBytes = 8 << 20
     /// The bounds of what is kept of the journal for followers.

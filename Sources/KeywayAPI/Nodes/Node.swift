@@ -50,28 +50,45 @@ package final class Node: Sendable {
   /// The journal that it shares with others; nil where it has its own.
   let journal: (any SharedJournal)?
 
-  /// The node at an address and port, which may share its journal with others. `now` gives nanoseconds that only grow.
+  /// The parts of `/v1/nodes` that this node serves.
+  let service: NodeService
+  /// True if this node asks who its clients are (`access.keys`).
+  let hasAccess: Bool
+  /// True if other nodes have to know who asks: this one does, or the one that it follows may.
+  private let hasCredentials: Bool
+
+  /// Creates the node at an address and port, which may share its journal with others.
+  ///
+  /// - Parameters:
+  ///   - follows: True if it is going to follow another node.
+  ///   - hasAccess: True if it asks who its clients are.
+  ///   - now: Returns nanoseconds that only grow.
+  /// - Throws: A fault that names the entry of `nodes.urls` that is not an address.
   init(
-    _ options: Options, host: String, port: UInt16, journal: (any SharedJournal)? = nil,
-    now: @escaping @Sendable () -> UInt64 = { Identifiers.monotonicNanoseconds }
-  ) {
+    _ options: Options, host: String, port: UInt16, journal: (any SharedJournal)? = nil, follows: Bool = false,
+    hasAccess: Bool = false, now: @escaping @Sendable () -> UInt64 = { Identifiers.monotonicNanoseconds }
+  ) throws(NodeFault) {
     self.options = options
     self.journal = journal
+    self.hasAccess = hasAccess
+    service = NodeService(
+      isFollowable: options.followers, sharesJournal: journal != nil, follows: follows)
     self.now = now
     waits = RevisionWaits(options.waits, now: now)
     var polling = RevisionWaits.Limits()
     polling.seconds = Self.pollSeconds
-    polling.requests = options.followers
-    polling.requestsPerClient = options.followers
+    polling.requests = options.followersMaximum
+    polling.requestsPerClient = options.followersMaximum
     pollers = RevisionWaits(polling, now: now)
-    followers = Followers(limit: options.followers, joining: options.joining, now: now)
+    followers = Followers(limit: options.followersMaximum, joining: options.joining, now: now)
     writes = PassedWrites(limit: options.forwarding.remembered)
     answers = RevisionWaits(options.forwarding.waits(seconds: options.waits.seconds), now: now)
     directory = NodeDirectory(
       url: options.url == "auto" ? Self.url(host: host, port: port) : options.url, followers: followers,
-      journal: journal)
+      listed: try NodeURLs(options.urls), journal: journal)
     streamEnds = StreamEnds(directory, now: now)
-    inquiry = StreamInquiry(options, directory)
+    hasCredentials = hasAccess || follows
+    inquiry = StreamInquiry(options, directory, hasCredentials: hasCredentials)
   }
 
   private static func url(host: String, port: UInt16) -> String {
@@ -104,7 +121,8 @@ package final class Node: Sendable {
   func passNames(_ store: Store, _ services: StreamServices) {
     names.withLock {
       $0 = NamePassing(
-        options.forwarding, directory: directory, answers: answers, store: store, services: services)
+        options.forwarding, directory: directory, answers: answers, store: store, services: services,
+        hasCredentials: hasCredentials)
     }
   }
 
@@ -112,7 +130,10 @@ package final class Node: Sendable {
   /// first request.
   func passWrites(_ store: Store) {
     guard let journal else { return }
-    pen.withLock { $0 = PenPassing(journal, store, directory, options, answers: answers, writes: writes) }
+    pen.withLock {
+      $0 = PenPassing(
+        journal, store, directory, options, answers: answers, writes: writes, hasCredentials: hasAccess)
+    }
   }
 
   /// Begins to follow, where it does and the store has read its journal.

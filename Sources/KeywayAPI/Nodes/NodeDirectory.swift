@@ -5,6 +5,10 @@ import Synchronization
 
 /// The other nodes that this one knows of, by the marks that the names of their streams and pages begin with.
 ///
+/// Only addresses that an operator has vouched for are given out and passed on: that of the node that this one follows,
+/// those of `nodes.urls`, and what stands in the database of peers, since who may write there may write the journal. A
+/// node that gives another address as its own follows, and nothing is sent there.
+///
 /// A follower hears of them from the node that it follows, that one from its followers, of those that follow these too;
 /// peers find one another in their database. `followed` and `peers` are all that changes, each under its lock, which is
 /// held for a look.
@@ -27,6 +31,7 @@ final class NodeDirectory: Sendable {
   /// What the names of this node begin with.
   let mark: NodeMark
   private let followers: Followers
+  private let listed: NodeURLs
   private let journal: (any SharedJournal)?
   private let followed = Locked<Followed?>(nil)
   private let isFollowing = Atomic(false)
@@ -37,10 +42,11 @@ final class NodeDirectory: Sendable {
   /// The most nodes that a node takes over from the one that it follows.
   private static let most = 1_000
 
-  /// The directory of the node that others reach at `url`.
-  init(url: String, followers: Followers, journal: (any SharedJournal)?) {
+  /// Creates the directory of the node that others reach at `url`, which sends requests to `listed` addresses alone.
+  init(url: String, followers: Followers, listed: NodeURLs, journal: (any SharedJournal)?) {
     self.url = url
     self.followers = followers
+    self.listed = listed
     self.journal = journal
     mark = NodeMark(of: url)
   }
@@ -56,12 +62,12 @@ final class NodeDirectory: Sendable {
 
   /// All nodes that this one knows, itself first, but for its peers: what it tells its followers.
   var urls: [String] {
-    let known = (followed.withLock { $0?.urls } ?? []) + followers.names
+    let known = (followed.withLock { $0?.urls } ?? []) + below
     return [url] + Set(known).subtracting([url]).sorted()
   }
 
-  /// The nodes that follow this one, or one that does.
-  var below: [String] { followers.names }
+  /// The nodes that follow this one, or one that does, at addresses that are listed.
+  var below: [String] { followers.names.filter { listed.contains($0) } }
 
   /// The nodes that follow this one, or one that does, as the numbers of their streams name them: those that were heard
   /// in the last so many nanoseconds.
@@ -92,9 +98,11 @@ final class NodeDirectory: Sendable {
   func address(of mark: NodeMark) -> NodeAddress? {
     if let followed = followed.withLock({ $0 }) {
       if let url = followed.urls.first, NodeMark(of: url) == mark { return followed.address }
-      if let url = followed.urls.first(where: { NodeMark(of: $0) == mark }) { return try? NodeAddress(url) }
+      if let url = followed.urls.first(where: { NodeMark(of: $0) == mark }), listed.contains(url) {
+        return try? NodeAddress(url)
+      }
     }
-    if let url = followers.names.first(where: { NodeMark(of: $0) == mark }) { return try? NodeAddress(url) }
+    if let url = below.first(where: { NodeMark(of: $0) == mark }) { return try? NodeAddress(url) }
     return journal.flatMap { peer(mark, $0) }
   }
 

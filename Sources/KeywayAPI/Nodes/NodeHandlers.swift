@@ -121,7 +121,7 @@ struct NodeHandlers: Sendable {
     case .known: break
     // All followers shall know of it at once.
     case .new: node.pollers.endAll()
-    case .refused: throw Problem(.overloaded, "as many nodes follow this one as nodes.followers allows")
+    case .refused: throw Problem(.overloaded, "as many nodes follow this one as nodes.followersMaximum allows")
     }
     let client = request.client
     let hasRevocations = try request.header(.keywayRevocations).map { text throws(Problem) in
@@ -145,7 +145,7 @@ struct NodeHandlers: Sendable {
   /// The nodes that follow the one that asks.
   private func below(_ header: String?) -> [String] {
     guard let header else { return [] }
-    return header.split(separator: ",").prefix(node.options.followers).compactMap { name in
+    return header.split(separator: ",").prefix(node.options.followersMaximum).compactMap { name in
       String(name).removingPercentEncoding.flatMap { $0.utf8.count <= Followers.nameBytes ? $0 : nil }
     }
   }

@@ -25,7 +25,8 @@ final class WriteForwarder: Sendable {
     address = following.plan.leader.client.address
     batcher = WriteBatcher(
       NodeClient(address, keeping: limits.connections), limits,
-      WriteBatcher.Times(silence: .seconds(limits.answerSeconds), asking: .seconds(options.waits.seconds)))
+      WriteBatcher.Times(silence: .seconds(limits.answerSeconds), asking: .seconds(options.waits.seconds)),
+      token: NodeToken(file: options.tokenFile))
     pool = ReadingPool(limits.threads)
     self.answers = answers
     self.store = store
@@ -48,7 +49,7 @@ final class WriteForwarder: Sendable {
     }
     let sender = request.client
     guard answers.hasRoom(for: sender) else { throw Self.overload }
-    var forwarded = NodeRequest(passing: request, fields: NodeRequest.writeFields)
+    var forwarded = NodeRequest(passing: request, fields: NodeRequest.writeFields, hasCredentials: true)
     forwarded.fields += fields
     // A follower of this one has named it already.
     let write = try PassedWrite(of: request) ?? PassedWrite(since: store.cursor(store.revision))
@@ -82,17 +83,17 @@ final class WriteForwarder: Sendable {
   private func finish(
     _ result: Result<NodeAnswer, NodeFault>, of sender: ClientAddress, to completion: Completion, _ isRevocation: Bool
   ) {
-    let answer: NodeAnswer
-    switch result {
-    case .success(let given): answer = given
-    case .failure(let fault):
+    let (answer, response): (NodeAnswer, Response)
+    do throws(NodeFault) {
+      answer = try result.get()
+      response = try answer.passedBack()
+    } catch {
       let fate =
-        fault.isUnsent
+        error.isUnsent
         ? "nothing was changed"
         : "it is not known whether the write was done: send it again with its Idempotency-Key, or with If-Match"
-      return completion.respond(Problem(.leaderUnreachable, "\(address): \(fault.reason); \(fate)").response)
+      return completion.respond(Problem(.leaderUnreachable, "\(address): \(error.reason); \(fate)").response)
     }
-    let response = answer.response
     // Revocations have no revision that could be waited for. Where they cannot be had now, they come with the records.
     if isRevocation, response.status.kind == .successful { try? following.takeRevocations() }
     guard let cursor = answer["Keyway-Cursor"].flatMap({ Cursor($0) }), cursor.epoch == store.epoch,

@@ -22,6 +22,10 @@ extension HTTPField.Name {
   static let keywayNodes = named("Keyway-Nodes")
   /// `Keyway-Records`: on a batch of writes that a node passes on, how far it has come.
   static let keywayRecords = named("Keyway-Records")
+  /// `Keyway-Access`: on records for a follower, says that the node asks who its clients are.
+  static let keywayAccess = named("Keyway-Access")
+  /// `Keyway-Node`: the token of the node that sends a request whose `Authorization` is a client's.
+  static let keywayNode = named("Keyway-Node")
   static let keywayRevocations = named("Keyway-Revocations")
   /// `Keyway-Request`: what nodes call a write that one of them passes on.
   static let keywayRequest = named("Keyway-Request")

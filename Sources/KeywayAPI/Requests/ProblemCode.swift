@@ -9,6 +9,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
   case malformedRequest = "malformed-request"
   case unauthenticated
   case forbidden
+  case nodeRefused = "node-refused"
   case unknownEntity = "unknown-entity"
   case unknownObject = "unknown-object"
   case undefinedKey = "undefined-key"
@@ -59,6 +60,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
   case draining
   case storeUnavailable = "store-unavailable"
   case internalError = "internal-error"
+  case badGateway = "bad-gateway"
   case notImplemented = "not-implemented"
   case unsupportedVersion = "http-version-not-supported"
 
@@ -67,7 +69,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     switch self {
     case .malformedJSON, .malformedKeyPath, .malformedFilter, .malformedQuery, .malformedRequest: .badRequest
     case .unauthenticated: .unauthorized
-    case .forbidden: .forbidden
+    case .forbidden, .nodeRefused: .forbidden
     case .unknownEntity, .unknownObject, .undefinedKey, .unknownStream, .unknownCell, .notFound: .notFound
     case .methodNotAllowed: .methodNotAllowed
     case .notAcceptable: .notAcceptable
@@ -91,6 +93,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
       .storeUnavailable:
       .serviceUnavailable
     case .internalError: .internalServerError
+    case .badGateway: .badGateway
     case .notImplemented: .notImplemented
     case .unsupportedVersion: .httpVersionNotSupported
     }
@@ -120,6 +123,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .malformedRequest: "The request cannot be understood as HTTP."
     case .unauthenticated: "There is no token that is good, and without one this is not there."
     case .forbidden: "The token that was sent does not allow this."
+    case .nodeRefused: "The request has a field that is accepted from nodes only, and does not come from one."
     case .unknownEntity: "The schema has no entity of this name."
     case .unknownObject: "There is no object of this reference, or no longer."
     case .undefinedKey: "The entity has no such key, or the path goes on behind a value that has no keys."
@@ -135,8 +139,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .otherHistory: "The node that asks has another history than this one; it has to begin anew with a copy."
     case .pageExpired: "The state that the pages of this fetch show is no longer kept; fetch again."
     case .unusableCursor:
-      "The journal cannot go on from this cursor: too old, of another store, from the future, or none. "
-        + "Read all objects."
+      "The journal cannot go on from this cursor: too old, of another store, or malformed. Read all objects."
     case .staleRevision: "What the request depends on has changed, or is another version than it names."
     case .rangeNotSatisfiable: "The file has no bytes of the range; the Content-Range header has its length."
     case .contentTooLarge:
@@ -162,8 +165,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .tooManyOperations: "A transaction has at most transactions.operations, a JSON Patch patch.operations of them."
     case .tooManyObjects: "An answer has at most answer.objects objects by expand, or of a to-many behind another."
     case .tooManyBytes:
-      "An answer has at most answer.bytes bytes, the first event of a stream streams.eventBytes; ask for fewer objects "
-        + "or keys, or expand less."
+      "An answer has at most answer.bytes bytes, the first event of a stream streams.eventBytes; ask for less."
     case .tooManySteps:
       "A request takes at most request.steps steps to read: ask for fewer objects, or filter by an indexed key. A "
         + "transaction takes at most transaction.steps: do it in several."
@@ -178,6 +180,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .draining: "The server is about to stop; try again."
     case .storeUnavailable: "The store is not ready yet, or takes no writes now; the detail says why. Try again."
     case .internalError: "The server made a mistake; nothing was changed."
+    case .badGateway: "Another node, which made what the request names, does not answer as a node does."
     case .notImplemented: "A body comes with a Content-Length or in chunks; there is no other transfer coding."
     case .unsupportedVersion: "The server speaks HTTP/1.1 and HTTP/1.0."
     }

@@ -79,18 +79,28 @@ struct RouteTable: Sendable {
     self.routes = routes
   }
 
-  /// What other nodes ask.
+  /// The resources for other nodes, as far as this one has dealings with any.
   private static func nodes(_ nodes: NodeHandlers) -> [Route] {
-    [
-      Route("/v1/nodes", .node, [.get: nodes.identity], audience: .admins),
-      Route("/v1/nodes/snapshot", .nodeSnapshot, [.get: nodes.snapshot], form: nil, audience: .admins),
-      Route(
-        "/v1/nodes/records", .nodeRecords, [.get: nodes.records], form: nil, isUnlimited: true, audience: .admins),
-      Route("/v1/nodes/revocations", .nodeRevocations, [.get: nodes.revocationList], audience: .admins),
-      Route("/v1/nodes/streams", .nodeStreams, [.post: nodes.end], audience: .admins, isForwarded: true),
-      Route("/v1/nodes/writes", .nodeWrites, [.post: BatchHandler(journal: nodes.node.journal).writes], form: nil),
-      Route("/v1/nodes/streams/{stream}", .nodeStream, [.get: nodes.stream], audience: .streams),
-    ]
+    let service = nodes.node.service
+    var routes: [Route] = []
+    if service.isFollowable {
+      routes += [
+        Route("/v1/nodes", .node, [.get: nodes.identity], audience: .admins),
+        Route("/v1/nodes/snapshot", .nodeSnapshot, [.get: nodes.snapshot], form: nil, audience: .admins),
+        Route(
+          "/v1/nodes/records", .nodeRecords, [.get: nodes.records], form: nil, isUnlimited: true, audience: .admins),
+        Route("/v1/nodes/revocations", .nodeRevocations, [.get: nodes.revocationList], audience: .admins),
+        Route("/v1/nodes/streams", .nodeStreams, [.post: nodes.end], audience: .admins, isForwarded: true),
+      ]
+    }
+    if service.takesWrites {
+      let batches = BatchHandler(journal: nodes.node.journal)
+      routes.append(Route("/v1/nodes/writes", .nodeWrites, [.post: batches.writes], form: nil, audience: .admins))
+    }
+    if service.namesStreams {
+      routes.append(Route("/v1/nodes/streams/{stream}", .nodeStream, [.get: nodes.stream], audience: .streams))
+    }
+    return routes
   }
 
   /// What a browser gets.

@@ -90,12 +90,17 @@ extension Setting {
       })
   }
 
-  /// True or false.
-  static func flag(_ name: String, _ field: Field<Bool>, _ help: String) -> Setting {
+  /// True or false. `formerNumber` is the setting to which a number belongs that earlier versions took here.
+  static func flag(
+    _ name: String, _ field: Field<Bool>, _ help: String, formerNumber: String? = nil
+  ) -> Setting {
     Setting(
       name: name, help: help, allowed: "true, false",
       value: { .other($0[keyPath: field] ? "true" : "false") },
       store: { (settings, value) throws(Mismatch) in
+        if let formerNumber, let number = try? value.integer() {
+          throw Mismatch(reason: "is the number \(number), not true or false; the maximum number is \(formerNumber)")
+        }
         let text = if case .other(let word) = value { word } else { try value.text() }
         guard let isOn = Bool(text) else { throw Mismatch(reason: "is \"\(text)\", not true or false") }
         settings[keyPath: field] = isOn

@@ -25,7 +25,8 @@ extension SettingLimit {
     SettingLimit("access.streams", of: .client, "429 `too-many-streams` with `Retry-After`"),
     SettingLimit(
       "access.revocations", of: .server, "503 `overloaded`, and nothing is revoked until others have been lifted"),
-    SettingLimit("nodes.followers", of: .server, "503 `overloaded` with `Retry-After`; that node does not follow"),
+    SettingLimit(
+      "nodes.followersMaximum", of: .server, "503 `overloaded` with `Retry-After`; that node does not follow"),
     SettingLimit("nodes.recordBytes", of: .request, "waits for the next request; one record that is larger goes alone"),
     SettingLimit(
       "nodes.joinSeconds", of: .server, "they are forgotten; a node that lacks them begins anew with a copy"),

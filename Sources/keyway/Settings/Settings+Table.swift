@@ -25,7 +25,7 @@ extension Settings {
     .text("access.admin", \.api.access.admin, "CEL over identity: who meets it may do everything"),
     .list("access.origins", \.api.access.origins, "other origins whose pages may call"),
     .list("access.proxies", \.api.access.proxies, "addresses, ranges, unix: whose X-Forwarded-For is believed"),
-    .flag("access.open", \.api.access.open, "whether to listen beyond the loopback without keys"),
+    .flag("access.open", \.api.access.open, "whether to serve without keys what would want them"),
     .flag("access.openMetrics", \.api.access.openMetrics, "whether /metrics and /v1/status want no admin"),
     .number("access.cachedTokenBytes", \.api.access.cachedTokenBytes, 0...1 << 40, "verified tokens remembered"),
     .number("access.endedSessions", \.api.access.endedSessions, 1...100_000_000, "ended sessions remembered"),
@@ -44,7 +44,11 @@ extension Settings {
     .number(
       "nodes.staleSeconds", \.api.node.staleSeconds, 3...86_400,
       "silence of either after which this node is not ready"),
-    .number("nodes.followers", \.api.node.followers, 0...100_000, "nodes that follow this one"),
+    .flag(
+      "nodes.followers", \.api.node.followers, "whether other nodes may follow this one",
+      formerNumber: "nodes.followersMaximum"),
+    .number("nodes.followersMaximum", \.api.node.followersMaximum, 0...100_000, "nodes that follow this one"),
+    .list("nodes.urls", \.api.node.urls, "addresses that other nodes may give as their own"),
     .number("nodes.recordBytes", \.api.node.recordBytes, 1 << 16...1 << 28, "records that one of them gets at once"),
     .number(
       "nodes.joinSeconds", \.api.node.joining.seconds, 0...86_400,

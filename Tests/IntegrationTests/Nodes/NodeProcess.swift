@@ -9,13 +9,14 @@ final class NodeProcess {
   private var settings: [String: String]
   private var running: ServerProcess?
 
-  /// A node called `name` within a directory, following the node at a URL where one is given.
+  /// A node called `name` within a directory, following the node at a URL where one is given. It may be followed, and
+  /// lists the addresses of all other nodes, unless `settings` say otherwise.
   init(
     _ name: String, in parent: ScratchDirectory, following leader: String? = nil, settings: [String: String] = [:]
   ) throws {
     directory = parent.file(name)
-    port = try LoopbackPort.free()
-    self.settings = settings
+    port = try NodePorts.take()
+    self.settings = settings.merging(["nodes.followers": "true", "nodes.urls": NodePorts.urls]) { given, _ in given }
     if settings["store"] == nil { self.settings["store"] = directory }
     self.settings["port"] = "\(port)"
     if let leader { self.settings["nodes.follow"] = leader }

@@ -19,7 +19,9 @@ import Testing
 
   @Test("What lasts with streams of a peer that never comes back ends, and nothing else; several peers' go together")
   func dead() throws {
-    let group = try PeerGroup(3, settings: ["streams.resumeSeconds": "2"])
+    let group = try PeerGroup(
+      3,
+      settings: ["streams.resumeSeconds": "2", "nodes.followers": "true", "nodes.urls": NodePorts.urls])
     let directory = try ScratchDirectory()
     // The peer that it follows alone hears of it.
     let follower = try NodeProcess(

@@ -230,7 +230,7 @@ struct PeerCacheTests {
   func marks() throws {
     let group = try PeerGroup(1)
     let own = "\(folder.path)/own"
-    let single = try ServerProcess("--store", own)
+    let single = try ServerProcess("--store", own, "--set", "nodes.followers=true")
     let follower = try ServerProcess("--store", "\(folder.path)/copy", "--follow", single.url)
     let peer = try group.start(["store": store])
     for process in [follower, single, peer] { #expect(try process.stop() == 0) }

@@ -124,7 +124,7 @@ import Tokens
 
   @Test("A node that follows waits for records, and not where it lacks a revocation")
   func followers() throws {
-    let server = try TestServer()
+    let server = try TestServer { $0.node.followers = true }
     try server.client.must("PUT", Self.target + "/alice")
     let store = server.server.store
     func connect() throws -> WireConnection {

@@ -16,13 +16,16 @@ import Testing
       func journal() -> MemoryJournal { MemoryJournal(identity: JournalIdentity(epoch: "shared", schema: "")) }
       maker = try GuardedServer(journal: journal())
       let path = maker.path
+      let url = "http://127.0.0.1:\(maker.server.server.port)"
       other = try TestServer(objects: [], journal: journal()) {
         $0.access.keys = path
+        $0.node.followers = true
+        $0.node.urls = [url]
         $0.node.forwarding.streams = streams
         $0.node.waits.seconds = 1
       }
       while try other.revision(maker.admin) < maker.server.revision(maker.admin) { try advance() }
-      try introduce("http://127.0.0.1:\(maker.server.server.port)")
+      try introduce(url)
     }
 
     /// One revision more at the other one.

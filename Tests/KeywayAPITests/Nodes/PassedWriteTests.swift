@@ -9,7 +9,7 @@ import Testing
 @Suite("Writes that nodes pass on") struct PassedWriteTests {
   private let server: TestServer
 
-  init() throws { server = try TestServer() }
+  init() throws { server = try TestServer { $0.node.followers = true } }
 
   private func write(_ since: String? = nil) throws -> PassedWrite {
     let status = try server.client.json("/v1/status")

@@ -19,7 +19,7 @@ import Testing
 
   @Test("The number of a stream is told those whose stream it is, also while it is cut")
   func number() throws {
-    let guarded = try GuardedServer()
+    let guarded = try GuardedServer { $0.node.followers = true }
     let (ann, bob) = (guarded.bearer("ann", roles: ["reader"]), guarded.bearer("bob", roles: ["reader"]))
     let stream = try guarded.client.stream("/v1/streams", ann)
     let name = try #require(try stream.next().json["stream"].text)
@@ -43,7 +43,7 @@ import Testing
 
   @Test("Of streams that are gone a node takes numbers, not more than a thousand")
   func ending() throws {
-    let server = try TestServer()
+    let server = try TestServer { $0.node.followers = true }
     let many = "[\((1...1_001).map { "\($0)" }.joined(separator: ","))]"
     for body in [
       "{}", #"{"ended":5}"#, #"{"ended":[0]}"#, #"{"ended":["5"]}"#, #"{"ended":[-5]}"#, #"{"ended":[],"x":1}"#,
@@ -66,7 +66,14 @@ import Testing
 
   @Test("A write names no more than a hundred streams of other nodes, and waits no longer than nodes.waitSeconds")
   func bounds() throws {
-    let server = try TestServer { $0.node.waits.seconds = 1 }
+    // A node that takes connections and says nothing.
+    let silent = try LoopbackListener()
+    let url = "http://127.0.0.1:\(silent.port)"
+    let server = try TestServer {
+      $0.node.waits.seconds = 1
+      $0.node.followers = true
+      $0.node.urls = [url]
+    }
     let operations = (0...100).map { index in
       #"{"op":"create","object":"Note/m\#(index)","value":{},"lifetime":"stream=zzzzzz\#(index)\#(Self.hash)"}"#
     }
@@ -76,9 +83,6 @@ import Testing
       let refused = try server.client.send("POST", "/v1/transactions", body: body)
       #expect(refused.problem == "invalid-value" && refused.text.contains("at most 100"), "\(refused.text)")
     }
-    // A node that takes connections and says nothing.
-    let silent = try LoopbackListener()
-    let url = "http://127.0.0.1:\(silent.port)"
     let name = "\(NodeMark(of: url).text)1\(Self.hash)"
     func put() throws -> WireResponse {
       try server.client.send("PUT", "/v1/objects/Note/9", ["Keyway-Lifetime": "stream=\(name)"], body: "{}")

@@ -4,8 +4,8 @@ import Journal
 
 /// `POST /v1/nodes/writes`: writes that another node passes on, several at once.
 ///
-/// Each goes the way of every request, through the router, with its own token, limits and counts. Nothing is believed
-/// of it because it came so; who sends a batch needs no token for that, as little as for `Keyway-Request`.
+/// Each goes the way of every request, through the router, with its own token, limits and counts. That a node sends it
+/// says only that its name, `Keyway-Request`, can be believed.
 struct BatchHandler: Sendable {
   /// The journal that this node shares with the one that sends the batch; nil where it shares none.
   let journal: (any SharedJournal)?
@@ -23,7 +23,7 @@ struct BatchHandler: Sendable {
     guard let carrier = request.carrier, !messages.isEmpty else {
       throw Problem(.malformedRequest, "a batch has one write or more, and none is in another")
     }
-    let place = place(named: request, context)
+    let place = place(named: request)
     return .deferred { [journal] completion in
       let answers = BatchAnswers(of: messages.count) {
         place.flatMap { journal?.handed(after: $0.cursor.revision, $0.digest, bytes: WriteBatch.mostRecordBytes) }
@@ -38,10 +38,9 @@ struct BatchHandler: Sendable {
     }
   }
 
-  /// How far the node has come that sends a batch, where it says so and is to have the records since: it may read the
-  /// whole journal, and it has the same epoch.
-  private func place(named request: borrowing Request, _ context: RequestContext) -> HandedPlace? {
-    guard context.requester.isAdmin, let field = request.header(.keywayRecords), let place = HandedPlace(field),
+  /// How far the node has come that sends a batch, if it says so and has the same epoch: it gets the records since.
+  private func place(named request: borrowing Request) -> HandedPlace? {
+    guard let field = request.header(.keywayRecords), let place = HandedPlace(field),
       place.cursor.epoch == journal?.identity.epoch
     else { return nil }
     return place

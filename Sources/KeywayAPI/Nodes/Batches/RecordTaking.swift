@@ -6,7 +6,7 @@ import ModelStore
 /// How a peer that passes writes on takes over what they did: the answer to a batch has the records that the peer
 /// lacked when it sent it, so that it asks the database for none of them.
 struct RecordTaking: Sendable {
-  /// What a batch says of this node: how far it has come, and a token by which it may have the records.
+  /// What a batch says of this node: how far it has come.
   let fields: @Sendable () -> [(name: String, value: String)]
   /// Takes over what came with an answer: it is published when this returns, so that the writes can be answered.
   let take: @Sendable (HandedRecords) -> Void
@@ -14,12 +14,11 @@ struct RecordTaking: Sendable {
 
 extension RecordTaking {
   /// For a store over a journal that other nodes append to.
-  init(_ journal: any SharedJournal, _ store: Store, _ token: NodeToken) {
+  init(_ journal: any SharedJournal, _ store: Store) {
     self.init {
       let (revision, digest) = journal.newest
       let place = HandedPlace(cursor: store.cursor(revision), digest: digest)
-      // Without its token it gets no records where there are keys, and reads them itself.
-      return [(HTTPField.Name.keywayRecords.rawName, place.field)] + ((try? token.fields) ?? [])
+      return [(HTTPField.Name.keywayRecords.rawName, place.field)]
     } take: {
       store.take($0)
     }

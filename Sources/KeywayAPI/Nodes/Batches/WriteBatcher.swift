@@ -20,13 +20,14 @@ final class WriteBatcher: Sendable {
   fileprivate final class Sender: Sendable {
     let client: NodeClient
     let times: Times
+    let token: NodeToken
     let taking: RecordTaking?
     let hasStopped = Atomic(false)
     /// Until when the other node is not sent batches, which it does not know.
     let singlesUntil = Locked<ContinuousClock.Instant?>(nil)
 
-    init(_ client: NodeClient, _ times: Times, _ taking: RecordTaking?) {
-      (self.client, self.times, self.taking) = (client, times, taking)
+    init(_ client: NodeClient, _ times: Times, _ token: NodeToken, _ taking: RecordTaking?) {
+      (self.client, self.times, self.token, self.taking) = (client, times, token, taking)
     }
   }
 
@@ -38,10 +39,13 @@ final class WriteBatcher: Sendable {
   private let sender: Sender
   private let threads: BatchThreads<OutgoingWrite>
 
-  /// A batcher to the node of a client. Where answers bring records, `taking` takes them over, and one write goes as a
-  /// batch too.
-  init(_ client: NodeClient, _ limits: Node.ForwardingLimits, _ times: Times, _ taking: RecordTaking? = nil) {
-    let sender = Sender(client, times, taking)
+  /// Creates a batcher to the node of a client, to which `token` shows that a node sends. If answers bring records,
+  /// `taking` takes them over, and one write goes as a batch too.
+  init(
+    _ client: NodeClient, _ limits: Node.ForwardingLimits, _ times: Times, token: NodeToken,
+    _ taking: RecordTaking? = nil
+  ) {
+    let sender = Sender(client, times, token, taking)
     self.sender = sender
     threads = BatchThreads(
       BatchSchedule.Limits(
@@ -121,14 +125,26 @@ extension WriteBatcher.Sender {
 
   private func single(_ write: OutgoingWrite, _ silence: Duration) -> Result<NodeAnswer, NodeFault> {
     Result { () throws(NodeFault) in
-      try client.send(write.request.naming(write.write), silence: silence, limit: NodeAnswer.largestBytes)
+      var request = write.request.naming(write.write)
+      request.fields += try token.fields(named: .keywayNode)
+      let answer = try client.send(request, silence: silence, limit: NodeAnswer.largestBytes)
+      // Its client may be refused with this status too, and hears of that.
+      if answer.status == ProblemCode.nodeRefused.status.code, answer.problemCode == .nodeRefused {
+        throw Self.refusal(answer)
+      }
+      return answer
     }
+  }
+
+  /// The other node has not believed that a node sends, and so has done nothing.
+  private static func refusal(_ answer: NodeAnswer) -> NodeFault {
+    NodeFault("it does not take writes from this node (\(answer.status)): see nodes.tokenFile", isUnsent: true)
   }
 
   /// The answers to a batch; nil where the other node does not take it, and has done nothing.
   private func together(_ writes: [OutgoingWrite], _ silence: Duration) throws(NodeFault) -> [NodeAnswer]? {
     var request = NodeRequest("POST", WriteBatch.target)
-    request.fields = [("Content-Type", WriteBatch.mediaType)] + (taking?.fields() ?? [])
+    request.fields = [("Content-Type", WriteBatch.mediaType)] + (try token.fields) + (taking?.fields() ?? [])
     request.body = WriteBatch.encoded(writes.map { $0.request.naming($0.write) })
     let limit =
       WriteBatch.mostAnswerBytes + writes.count * WriteBatch.answerHeadBytes + 2 * WriteBatch.mostRecordBytes
@@ -142,6 +158,7 @@ extension WriteBatcher.Sender {
       } catch {
         throw NodeFault("the answer to a batch: \(error)")
       }
+    case .unauthorized, .forbidden: throw Self.refusal(answer)
     // A node of an older version.
     case .notFound, .methodNotAllowed:
       singlesUntil.withLock { $0 = .now + WriteBatcher.singlesTime }

@@ -13,6 +13,8 @@ final class StreamInquiry: Sendable {
   /// How long an answer is waited for.
   private let patience: Duration
   private let began: ContinuousClock.Instant
+  /// True if the other nodes have to know who asks.
+  private let hasCredentials: Bool
 
   /// The most streams of other nodes that a write may name.
   static let most = 100
@@ -22,9 +24,10 @@ final class StreamInquiry: Sendable {
   private static let pause: UInt32 = 100_000
   private static let answerBytes = 1 << 16
 
-  /// Asks the nodes of a directory.
-  init(_ options: Node.Options, _ directory: NodeDirectory) {
+  /// Creates what asks the nodes of a directory, with the credentials of clients if `hasCredentials`.
+  init(_ options: Node.Options, _ directory: NodeDirectory, hasCredentials: Bool) {
     self.directory = directory
+    self.hasCredentials = hasCredentials
     patience = .seconds(options.waits.seconds)
     began = .now
     clients = NodeClients(options.forwarding) { NodeClient($0, keeping: options.forwarding.connections) }
@@ -48,7 +51,7 @@ final class StreamInquiry: Sendable {
     }
     let sender = request.client
     guard let pool = clients.pool() else { throw Self.overload }
-    var question = NodeRequest(passing: request, fields: [])
+    var question = NodeRequest(passing: request, fields: [], hasCredentials: hasCredentials)
     (question.method, question.body) = (HTTPRequest.Method.get.rawValue, [])
     // Asked once, it is answered where it is.
     question.fields.append((HTTPField.Name.keywayForwarded.rawName, directory.mark.text))

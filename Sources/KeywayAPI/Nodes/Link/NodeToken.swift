@@ -8,17 +8,19 @@ struct NodeToken: Sendable {
   /// The token in a file, or `Node.Options.none`.
   init(file: String) { self.file = file == Node.Options.none ? nil : file }
 
+  /// True if there is a file.
+  var isThere: Bool { file != nil }
+
   /// What a request to the other node has of it; nothing where there is none. The file is read each time, so that a
   /// token can be replaced before it expires. Throws a fault by which nothing was sent, where that cannot be read.
-  var fields: [(name: String, value: String)] {
-    get throws(NodeFault) {
-      guard let file else { return [] }
-      guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {
-        throw NodeFault("\(file) (nodes.tokenFile) cannot be read", isUnsent: true)
-      }
-      return [
-        (HTTPField.Name.authorization.rawName, "Bearer \(text.trimmingCharacters(in: .whitespacesAndNewlines))")
-      ]
+  var fields: [(name: String, value: String)] { get throws(NodeFault) { try fields(named: .authorization) } }
+
+  /// Returns the same in another field, for a request whose own credentials are a client's.
+  func fields(named name: HTTPField.Name) throws(NodeFault) -> [(name: String, value: String)] {
+    guard let file else { return [] }
+    guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {
+      throw NodeFault("\(file) (nodes.tokenFile) cannot be read", isUnsent: true)
     }
+    return [(name.rawName, "Bearer \(text.trimmingCharacters(in: .whitespacesAndNewlines))")]
   }
 }

@@ -32,6 +32,8 @@ final class NamePassing: Sendable {
   private let store: Store
   private let services: StreamServices
   private let clients: NodeClients
+  /// True if the other nodes have to know who asks.
+  private let hasCredentials: Bool
 
   private static let passedFields: [HTTPField.Name] = [
     .ifMatch, .ifNoneMatch, .contentType, .accept, .lastEventID, .keywayWriter, .idempotencyKey,
@@ -39,12 +41,14 @@ final class NamePassing: Sendable {
   /// What an event has besides what `streams.eventBytes` is about.
   private static let eventOverhead = 1 << 16
 
-  /// Passes requests on to the nodes of a directory; `answers` has the answers that wait for this node.
+  /// Creates what forwards requests to the nodes of a directory, with the credentials of clients if `hasCredentials`;
+  /// `answers` has the answers that wait for this node.
   init(
     _ limits: Node.ForwardingLimits, directory: NodeDirectory, answers: RevisionWaits, store: Store,
-    services: StreamServices
+    services: StreamServices, hasCredentials: Bool
   ) {
     self.limits = limits
+    self.hasCredentials = hasCredentials
     self.directory = directory
     self.answers = answers
     self.store = store
@@ -66,7 +70,7 @@ final class NamePassing: Sendable {
     guard mark != directory.mark, request.header(.keywayForwarded) == nil else { return nil }
     let sender = request.client
     guard answers.hasRoom(for: sender), let pool = clients.pool() else { throw Self.overload }
-    var forwarded = NodeRequest(passing: request, fields: Self.passedFields)
+    var forwarded = NodeRequest(passing: request, fields: Self.passedFields, hasCredentials: hasCredentials)
     forwarded.fields.append((HTTPField.Name.keywayForwarded.rawName, directory.mark.text))
     let asked = request.header(.keywayCursor).flatMap { Cursor($0) }
     if let cursor = cursor(asked, isPage: route.position(of: .stream) == nil) {
@@ -160,7 +164,13 @@ final class NamePassing: Sendable {
   }
 
   private func answer(_ passed: Passed, _ answer: NodeAnswer) {
-    let response = passed.isStreamHead ? answer.headResponse : answer.response
+    let response: Response
+    do throws(NodeFault) {
+      response = try passed.isStreamHead ? answer.headPassedBack() : answer.passedBack()
+    } catch {
+      let address = directory.address(of: passed.mark)?.description ?? "the other node"
+      return passed.completion.respond(Problem(.badGateway, "\(address): \(error.reason)").response)
+    }
     let cursor = answer["Keyway-Cursor"].flatMap { Cursor($0) }
     guard let cursor, cursor.epoch == store.epoch else { return passed.completion.respond(response) }
     whenReached(cursor.revision, passed) { passed.completion.respond(response) }

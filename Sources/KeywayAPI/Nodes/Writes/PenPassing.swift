@@ -66,6 +66,10 @@ final class PenPassing: Sendable {
   private let answers: RevisionWaits
   private let limits: Node.ForwardingLimits
   private let taking: RecordTaking
+  /// Shows the other peers that this one is a node.
+  private let token: NodeToken
+  /// True if the other peers have to know who asks; they then take writes only from a node that shows a token.
+  private let hasCredentials: Bool
   private let writes: PassedWrites
   private let clients: NodeClients
   private let state = Locked(State())
@@ -83,16 +87,17 @@ final class PenPassing: Sendable {
   /// For how long a peer that has not answered is not asked, as long as it is the one that appended last.
   private static let rest = Duration.seconds(3)
 
-  /// For a store over a journal that other nodes append to; `answers` has those that wait for it, `writes` what other
-  /// nodes have passed on.
+  /// Creates what forwards the writes of a store over a journal that other nodes append to, with the credentials of
+  /// clients if `hasCredentials`; `answers` has those that wait for it, `writes` what other nodes have passed on.
   init(
     _ journal: any SharedJournal, _ store: Store, _ directory: NodeDirectory, _ options: Node.Options,
-    answers: RevisionWaits, writes: PassedWrites
+    answers: RevisionWaits, writes: PassedWrites, hasCredentials: Bool
   ) {
+    (token, self.hasCredentials) = (NodeToken(file: options.tokenFile), hasCredentials)
     (self.journal, self.store, self.directory, self.writes) = (journal, store, directory, writes)
     let limits = options.forwarding
     (self.limits, self.answers) = (limits, answers)
-    taking = RecordTaking(journal, store, NodeToken(file: options.tokenFile))
+    taking = RecordTaking(journal, store)
     clients = NodeClients(limits) { NodeClient($0, keeping: limits.connections, connecting: Self.patience) }
   }
 
@@ -104,7 +109,7 @@ final class PenPassing: Sendable {
   func response(
     to request: borrowing Request, _ route: Route, _ turn: Turn?
   ) throws(Problem) -> HandlerResponse? {
-    guard let holder = holder() else { return nil }
+    guard !hasCredentials || token.isThere, let holder = holder() else { return nil }
     let named = try PassedWrite(of: request)
     let turn = turn ?? Turn(named, writes)
     let sender = request.client
@@ -117,7 +122,8 @@ final class PenPassing: Sendable {
     else { return nil }
     var write = turn.write ?? PassedWrite(since: store.cursor(store.revision))
     write.isFinal = true
-    let forwarded = NodeRequest(passing: request, fields: NodeRequest.writeFields)
+    let forwarded = NodeRequest(
+      passing: request, fields: NodeRequest.writeFields, hasCredentials: hasCredentials)
     let goesWithOthers = OutgoingWrite.goesWithOthers(forwarded, of: request, route, store)
     return .postponed { [self, write] postponement in
       let outgoing = OutgoingWrite(request: forwarded, write: write) { [self] in
@@ -152,7 +158,7 @@ final class PenPassing: Sendable {
   func stop() { clients.stop() }
 
   private func makeBatcher(_ client: NodeClient) -> WriteBatcher {
-    WriteBatcher(client, limits, WriteBatcher.Times(silence: Self.patience), taking)
+    WriteBatcher(client, limits, WriteBatcher.Times(silence: Self.patience), token: token, taking)
   }
 
   /// Whether a write is still to be sent to the peer that it was to go to.
@@ -174,21 +180,22 @@ final class PenPassing: Sendable {
     _ result: Result<NodeAnswer, NodeFault>, _ write: PassedWrite, _ turn: Turn, at holder: NodeAddress,
     of sender: ClientAddress, _ postponement: Postponement
   ) {
-    let answer: NodeAnswer
-    switch result {
-    case .success(let given): answer = given
-    case .failure(let fault):
+    let (answer, passedBack): (NodeAnswer, Response)
+    do throws(NodeFault) {
+      answer = try result.get()
+      passedBack = try answer.passedBack()
+    } catch {
       state.withLock { state in
         state.silent = state.silent.filter { $0.value > .now }
         state.silent[holder] = .now + Self.rest
       }
-      return postponement.end(with: Outcome.turn(fault.isUnsent ? turn : doubt(write, turn)))
+      return postponement.end(with: Outcome.turn(error.isUnsent ? turn : doubt(write, turn)))
     }
     // It has too much to do, is about to stop, or does not know itself what became of it.
     guard answer.status < 500, answer.status != HTTPResponse.Status.tooManyRequests.code else {
       return postponement.end(with: Outcome.turn(doubt(write, turn)))
     }
-    let response = PassedWriteHandlers.told(answer.response, turn.doubt)
+    let response = PassedWriteHandlers.told(passedBack, turn.doubt)
     guard let cursor = answer[HTTPField.Name.keywayCursor.rawName].flatMap({ Cursor($0) }),
       cursor.epoch == store.epoch, cursor.revision > store.revision
     else {

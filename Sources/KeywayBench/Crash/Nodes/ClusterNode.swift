@@ -17,7 +17,7 @@ final class ClusterNode {
   let index: Int
   let door: NodeDoor
   private let server: KeywayServer
-  private let settings: [String: String]
+  private var settings: [String: String]
   private let entrance: FaultyProxy
   private let exit: FaultyProxy?
   private var started: UInt64 = 0
@@ -31,6 +31,12 @@ final class ClusterNode {
     door = NodeDoor(node: index, port: server.port)
     entrance = try FaultyProxy(to: server.port)
     self.settings = settings.merging(["nodes.url": "http://127.0.0.1:\(entrance.port)"]) { _, new in new }
+  }
+
+  /// Lets others follow this node that are reached at these addresses. To be called before it is started.
+  func letFollow(_ urls: [String]) {
+    settings["nodes.followers"] = "true"
+    settings["nodes.urls"] = urls.joined(separator: ",")
   }
 
   /// Where the others reach it.

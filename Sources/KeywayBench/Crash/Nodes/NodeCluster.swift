@@ -56,6 +56,7 @@ final class NodeCluster {
           index, plan: plan, arguments: store + ["--follow", "http://127.0.0.1:\(way.port)"], settings: settings,
           exit: way))
     }
+    for node in nodes { node.letFollow(nodes.map(\.url)) }
     return nodes
   }
 

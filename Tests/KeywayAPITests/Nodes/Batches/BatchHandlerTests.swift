@@ -51,7 +51,7 @@ import Testing
 
   @Test("Each request gets what it would get alone, in order: what is done, and what is refused for any reason")
   func mixed() throws {
-    let server = try TestServer()
+    let server = try TestServer { $0.node.followers = true }
     let visits = "/v1/objects/Account/1/visits"
     let requests: [(NodeRequest, Int, String?)] = [
       (try Self.request(server, "PUT", visits, "7"), 200, nil),
@@ -88,7 +88,7 @@ import Testing
 
   @Test("An Idempotency-Key holds within a batch and beyond it, and metrics count each request by itself")
   func keys() throws {
-    let server = try TestServer()
+    let server = try TestServer { $0.node.followers = true }
     func create() throws -> NodeRequest {
       try Self.request(server, "POST", "/v1/objects/Note", #"{"text":"once"}"#, ["Idempotency-Key": "mine"])
     }
@@ -107,7 +107,7 @@ import Testing
 
   @Test("Only writes that have a name are taken: no reading, no stream, no other batch, nothing beside")
   func strangers() throws {
-    let server = try TestServer()
+    let server = try TestServer { $0.node.followers = true }
     func unnamed(_ method: String, _ target: String) -> NodeRequest {
       var request = NodeRequest(method, target)
       request.fields = [("Content-Type", "application/json"), ("Accept", "text/event-stream")]
@@ -134,7 +134,7 @@ import Testing
 
   @Test("What is no batch is refused precisely, and nothing of it is done")
   func malformed() throws {
-    let server = try TestServer()
+    let server = try TestServer { $0.node.followers = true }
     let good = WriteBatch.encoded([try Self.request(server, "PUT", "/v1/objects/Account/1/visits", "5")])
     let before = try server.revision
     for (bytes, text) in [
@@ -151,9 +151,9 @@ import Testing
     #expect(try server.revision == before)
   }
 
-  @Test("Each request is judged by its own token, and nothing by that of the batch")
+  @Test("A batch is taken from a node alone; each request is judged by its own token, and not by that of the batch")
   func access() throws {
-    let guarded = try GuardedServer()
+    let guarded = try GuardedServer { $0.node.followers = true }
     let server = guarded.server
     func put(_ headers: [String: String]) throws -> NodeRequest {
       try Self.request(server, "PUT", "/v1/objects/Account/1/visits", "5", headers)
@@ -162,16 +162,20 @@ import Testing
       try put([:]), try put(guarded.reader), try put(guarded.admin), try put(["Authorization": "Bearer x"]),
       try Self.request(server, "PUT", "/v1/access/revocations/bob", "{}"),
     ]
-    for headers in [[:], guarded.admin] {
-      let statuses = try Self.answers(server, requests, headers).map(\.status)
-      #expect(statuses == [401, 404, 200, 401, 401])
+    let statuses = try Self.answers(server, requests, guarded.admin).map(\.status)
+    #expect(statuses == [401, 404, 200, 401, 401])
+    let before = try server.client.must("GET", "/v1/status", guarded.admin).json["revision"]
+    for (headers, status) in [([:], 401), (guarded.reader, 403)] {
+      #expect(try Self.post(server, WriteBatch.encoded([put(guarded.admin)]), headers).status == status)
     }
+    #expect(try server.client.must("GET", "/v1/status", guarded.admin).json["revision"] == before)
   }
 
   @Test("Each request counts for its own client's rate, by address only where the sender is a trusted proxy")
   func rates() throws {
     func statuses(_ proxies: [String], _ outer: [String: String] = [:]) throws -> [Int] {
       let server = try TestServer(objects: []) {
+        $0.node.followers = true
         $0.access.proxies = proxies
         $0.access.rates.requestsPerSecond = 2
       }
@@ -189,7 +193,7 @@ import Testing
 
   @Test("A request that has to wait for a state is handled when it is there, and the others with it")
   func postponed() throws {
-    let server = try TestServer()
+    let server = try TestServer { $0.node.followers = true }
     let next = "\(server.epoch)-\(try server.revision + 1)"
     let requests = [
       try Self.request(server, "PUT", "/v1/objects/Account/1/visits", "5", ["Keyway-Cursor": next]),
@@ -198,7 +202,10 @@ import Testing
     let answers = try Self.answers(server, requests)
     #expect(answers.map(\.status) == [200, 200])
     #expect(try server.client.send("GET", "/v1/objects/Account/1/visits").text == "5\n")
-    let quick = try TestServer { $0.node.waits.seconds = 1 }
+    let quick = try TestServer {
+      $0.node.followers = true
+      $0.node.waits.seconds = 1
+    }
     let far = try Self.request(
       quick, "PUT", "/v1/objects/Account/1/visits", "7", ["Keyway-Cursor": "\(quick.epoch)-100000"])
     let behind = try Self.answers(quick, [far, try Self.request(quick, "PUT", "/v1/objects/Account/2/visits", "6")])
@@ -216,7 +223,7 @@ import Testing
 
   @Test("A node that shares its journal with none hands no records over, whatever the sender asks for")
   func noRecords() throws {
-    let server = try TestServer()
+    let server = try TestServer { $0.node.followers = true }
     let write = try Self.request(server, "PUT", "/v1/objects/Account/1/visits", "7")
     let answer = try Self.post(server, WriteBatch.encoded([write]), ["Keyway-Records": "\(server.epoch)-0 0"])
     #expect(answer.status == 200 && answer.body.starts(with: Array("kwa1".utf8)))

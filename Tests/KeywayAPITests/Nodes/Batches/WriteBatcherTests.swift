@@ -17,13 +17,15 @@ import Testing
     let left = Locked<Set<Int>>([])
 
     init(
-      _ node: ScriptedNode, asking: Duration? = nil, taking: RecordTaking? = nil,
+      _ node: ScriptedNode, asking: Duration? = nil, token: String = Node.Options.none,
+      taking: RecordTaking? = nil,
       _ change: (inout Node.ForwardingLimits) -> Void = { _ in }
     ) throws {
       var limits = Node.ForwardingLimits()
       change(&limits)
       batcher = WriteBatcher(
-        try node.client(), limits, WriteBatcher.Times(silence: .seconds(30), asking: asking), taking)
+        try node.client(), limits, WriteBatcher.Times(silence: .seconds(30), asking: asking),
+        token: NodeToken(file: token), taking)
     }
 
     /// False where it is refused.
@@ -169,7 +171,9 @@ import Testing
     let port = try LoopbackPort.free()
     let nobody = NodeClient(try NodeAddress("http://127.0.0.1:\(port)"), keeping: 1)
     let faults = Locked<[NodeFault]>([])
-    let sender = WriteBatcher(nobody, Node.ForwardingLimits(), WriteBatcher.Times(silence: .seconds(5)))
+    let sender = WriteBatcher(
+      nobody, Node.ForwardingLimits(), WriteBatcher.Times(silence: .seconds(5)),
+      token: NodeToken(file: Node.Options.none))
     for _ in 0..<5 {
       let write = OutgoingWrite(
         request: NodeRequest("PUT", "/x"), write: PassedWrite(since: try #require(Cursor("e-1"))), begin: { true }
@@ -243,6 +247,38 @@ import Testing
     #expect(requests.map(\.writes?.count) == [1, 1, 1])
     #expect(requests.allSatisfy { $0.head.contains("Keyway-Records: e-4 0") })
     for number in 0..<3 { #expect(clients.answer(to: number)?.body == Array("\(number)".utf8)) }
+  }
+
+  @Test("A batch shows the token of its node, a write that goes alone does beside its client's, and refused is unsent")
+  func token() throws {
+    let directory = try ScratchDirectory()
+    let file = try directory.write("secret\n", to: "token")
+    let refusal = Array(Problem(.nodeRefused, "no").response.body)
+    let node = try ScriptedNode { number, request in
+      number < 2 ? ScriptedNode.echo(request) : ScriptedNode.answer(403, refusal)
+    }
+    let clients = try Clients(node, token: file, Self.two)
+    clients.send(0)
+    #expect(clients.await(1))
+    // With records to take over, one goes as a batch.
+    let taking = RecordTaking(fields: { [] }, take: { _ in })
+    let batching = try Clients(node, token: file, taking: taking, Self.two)
+    batching.send(1)
+    #expect(batching.await(1))
+    for (number, sender) in [(2, clients), (3, batching)] {
+      sender.send(number)
+      #expect(sender.await(2))
+      #expect(sender.fault(of: number)?.isUnsent == true)
+      #expect(sender.fault(of: number)?.reason.contains("nodes.tokenFile") == true)
+    }
+    let heads = node.requests.withLock { $0.map(\.head) }
+    #expect(heads[0].contains("Keyway-Node: Bearer secret\r\n") && !heads[0].contains("Authorization"))
+    #expect(heads[1].contains("Authorization: Bearer secret\r\n") && !heads[1].contains("Keyway-Node"))
+    // What cannot be read is not left out.
+    let lost = try Clients(node, token: directory.file("none"), Self.two)
+    lost.send(4)
+    #expect(lost.await(1) && lost.fault(of: 4)?.isUnsent == true)
+    #expect(node.requests.withLock { $0.count } == 4)
   }
 
   @Test("Stopped, it ends what is under way as a fault, lets go of what waits and takes no more")

@@ -1,0 +1,72 @@
+import HTTPServer
+import HTTPTypes
+import KeyValueModel
+
+/// Answers of other nodes on their way back to clients.
+///
+/// Another node may be broken, replaced or taken over, and what it sends must not become something else under this
+/// server's name: a page, a cookie, a redirection. So only what a node of this program answers passes, and nothing of
+/// it by default: a status that the program gives, the fields below, and content that is JSON. (Events of a stream go
+/// another way, as events: `StreamRelay`.)
+extension NodeAnswer {
+  /// The maximum size of an answer to a forwarded request, in bytes.
+  static let largestBytes = 256 << 20
+
+  private static let statuses = Set(ProblemCode.allCases.map(\.status.code) + [200, 201, 204, 304])
+  private static let passedFields: [HTTPField.Name] = [
+    .contentType, .eTag, .keywayCursor, .location, .retryAfter, .allow, .acceptPatch, .acceptEncoding, .cacheControl,
+    .wwwAuthenticate, .idempotencyReplayed,
+  ]
+  private static let contentTypes = ["application/json", "application/problem+json"]
+  private static let eventStream = "text/event-stream"
+
+  /// Returns the answer as this node gives it to the client whose request it forwarded. An error of the other node
+  /// (5xx) names the state of that one, which may still read its store; its client is told that of this node. Throws a
+  /// fault if a node does not answer like this.
+  func passedBack() throws(NodeFault) -> Response {
+    guard Self.statuses.contains(status) else { throw Self.malformed("has the status \(status)") }
+    try checkContentType()
+    var response = Response(status: HTTPResponse.Status(code: status), body: body)
+    for name in Self.passedFields where name != .keywayCursor || status < 500 {
+      guard let value = self[name.rawName] else { continue }
+      response.fields[name] = value
+    }
+    if let location = response.fields[.location], !location.hasPrefix("/v1/") {
+      throw Self.malformed("leads to '\(location.shortened(to: 100))'")
+    }
+    return response
+  }
+
+  /// Returns the answer to a HEAD request, as this node gives it: the head of a stream, or the length of the content
+  /// that it stands for. Throws as `passedBack` does.
+  func headPassedBack() throws(NodeFault) -> Response {
+    let response = try passedBack()
+    if status == 200, isEventStream { return Response(streamHead: response.fields) }
+    let contentCount = self["Content-Length"].flatMap { Int($0) } ?? 0
+    return Response(status: response.status, fields: response.fields, withholding: contentCount)
+  }
+
+  /// The code of the problem that the answer is; nil if it is not one.
+  var problemCode: ProblemCode? {
+    guard let value = try? Value(json: body), case .object(let members) = value,
+      case .string(let type)? = members["type"]
+    else { return nil }
+    return type.split(separator: "/").last.flatMap { ProblemCode(rawValue: String($0)) }
+  }
+
+  private func checkContentType() throws(NodeFault) {
+    guard let type = self["Content-Type"] else {
+      guard body.isEmpty else { throw Self.malformed("has content without a Content-Type") }
+      return
+    }
+    let essence = type.prefix { $0 != ";" }.trimmingSpaces().lowercased()
+    let isHeadOfStream = essence == Self.eventStream && status == 200 && body.isEmpty
+    guard Self.contentTypes.contains(essence) || isHeadOfStream else {
+      throw Self.malformed("has the Content-Type '\(type.shortened(to: 100))'")
+    }
+  }
+
+  private static func malformed(_ defect: String) -> NodeFault {
+    NodeFault("its answer \(defect), which no answer of a node has")
+  }
+}

@@ -13,6 +13,11 @@ struct HalfDigest: Hashable, Sendable {
   init(of bytes: [UInt8]) {
     var hash = SHA256()
     hash.update(bytes)
+    self.init(&hash)
+  }
+
+  /// The digest of what was hashed.
+  init(_ hash: inout SHA256) {
     (high, low) = hash.finalize().withUnsafeBytes { bytes in
       (bytes.loadUnaligned(as: UInt64.self), bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
     }

@@ -19,7 +19,7 @@ struct StoredResponse {
   private static let form: UInt8 = 1
   /// What one begins with whose key belongs to an identity.
   private static let ownedForm: UInt8 = 2
-  /// What one begins with that has no key. 3 is the form of `PassedAttachment`.
+  /// What one begins with that has no key. 3 and 16 are forms of `PassedAttachment`.
   private static let keylessForm: UInt8 = 4
   /// What one begins with whose key belongs to an identity, and which was made for a viewer.
   private static let viewedForm: UInt8 = 5

@@ -67,7 +67,7 @@ struct TransactionWriter: Sendable {
   ) -> (kept: Locked<Response?>?, attachment: Store.Attachment?) {
     guard context.idempotency != nil || context.passed != nil else { return (nil, nil) }
     let kept = Locked<Response?>(nil)
-    let (request, id) = (context.idempotency, context.passed?.id)
+    let (request, passed) = (context.idempotency, context.passed)
     return (
       kept,
       { [store] commit, state in
@@ -79,8 +79,8 @@ struct TransactionWriter: Sendable {
           response = rendered(commit, state)
           kept.withLock { [response] in $0 = response }
         }
-        guard let id else { return StoredResponse(request: request, response: response).bytes }
-        return PassedAttachment(id: id, request, response).bytes
+        guard let passed else { return StoredResponse(request: request, response: response).bytes }
+        return PassedAttachment(passed, request, response).bytes
       }
     )
   }

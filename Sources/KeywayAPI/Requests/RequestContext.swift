@@ -15,8 +15,8 @@ struct RequestContext: Sendable {
   var idempotency: IdempotentRequest?
   /// The streams of other nodes that the write names for objects to last with.
   var namedStreams = NamedStreams()
-  /// What nodes call the write that one of them has passed on; nil for a client's own.
-  var passed: PassedWrite?
+  /// The name of a write that a node has forwarded, with what it stands for; nil for a client's own.
+  var passed: BoundWrite?
   /// What another node has answered to the same request meanwhile, where it has an `Idempotency-Key` or was passed on.
   var precedent: (@Sendable () -> Response?)?
   /// Gives what is answered where other nodes append again and again before this one can carry the write out, which it

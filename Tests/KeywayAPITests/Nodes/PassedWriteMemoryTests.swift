@@ -12,6 +12,10 @@ struct PassedWriteMemoryTests {
     Response(status: .ok, body: Array("\(number)".utf8))
   }
 
+  private static let binding = BoundWrite.Binding(subject: "ann", method: "PUT", target: "/x", body: [1])
+
+  private static func bound(_ id: PassedWrite.ID) -> BoundWrite { BoundWrite(id: id, binding: binding) }
+
   private static func memory(_ limit: Int = 10) -> PassedWriteMemory {
     var memory = PassedWriteMemory(limit: limit)
     memory.begin(after: 0)
@@ -22,39 +26,40 @@ struct PassedWriteMemoryTests {
   func states() {
     var memory = Self.memory()
     let id = PassedWrite.ID.random()
-    #expect(memory.begin(id, since: 3) == .first)
-    #expect(memory.begin(id, since: 3) == .underWay)
+    #expect(memory.begin(Self.bound(id), since: 3) == .first)
+    #expect(memory.begin(Self.bound(id), since: 3) == .underWay)
     memory.end(id, doneAt: nil, isRefused: false)
-    #expect(memory.begin(id, since: 3) == .first)
+    #expect(memory.begin(Self.bound(id), since: 3) == .first)
     memory.end(id, doneAt: 4, isRefused: false)
-    #expect(memory.begin(id, since: 3) == .done(4))
-    #expect(memory.begin(id, since: 3) == .done(4))
+    #expect(memory.begin(Self.bound(id), since: 3) == .done(4))
+    #expect(memory.begin(Self.bound(id), since: 3) == .done(4))
   }
 
   @Test("What a record says of a write that is under way is its response; of another one, only where it stands")
   func precedents() {
     var memory = Self.memory()
     let (here, there) = (PassedWrite.ID.random(), PassedWrite.ID.random())
-    #expect(memory.begin(here, since: 0) == .first)
+    #expect(memory.begin(Self.bound(here), since: 0) == .first)
     #expect(memory.precedent(of: here) == nil)
-    memory.note(here, at: 1) { Self.response(1) }
-    memory.note(there, at: 2) {
+    memory.note(here, Self.binding, at: 1) { Self.response(1) }
+    memory.note(there, Self.binding, at: 2) {
       Issue.record("nobody has asked for it")
       return nil
     }
     #expect(memory.precedent(of: here)?.body == Self.response(1).body)
     #expect(memory.precedent(of: there) == nil)
     memory.end(here, doneAt: 1, isRefused: false)
-    #expect(memory.begin(here, since: 0) == .done(1) && memory.begin(there, since: 0) == .done(2))
+    #expect(memory.begin(Self.bound(here), since: 0) == .done(1))
+    #expect(memory.begin(Self.bound(there), since: 0) == .done(2))
   }
 
   @Test("Once its client was told that it was refused, an earlier request for a write does not do it")
   func refusals() {
     var memory = Self.memory()
     let id = PassedWrite.ID.random()
-    #expect(memory.begin(id, since: 0) == .first)
+    #expect(memory.begin(Self.bound(id), since: 0) == .first)
     memory.end(id, doneAt: nil, isRefused: true)
-    #expect(memory.begin(id, since: 0) == .refused)
+    #expect(memory.begin(Self.bound(id), since: 0) == .refused)
   }
 
   @Test("What another peer was sent stays in doubt, for the newest of such writes")
@@ -66,7 +71,7 @@ struct PassedWriteMemoryTests {
     #expect(ids.map { memory.isDoubtful($0) } == [true, true, false])
     memory.doubt(ids[2])
     #expect(ids.map { memory.isDoubtful($0) } == [false, true, true])
-    #expect(memory.begin(ids[1], since: 0) == .first)
+    #expect(memory.begin(Self.bound(ids[1]), since: 0) == .first)
     memory.end(ids[1], doneAt: nil, isRefused: false)
     #expect(memory.isDoubtful(ids[1]))
   }
@@ -75,15 +80,46 @@ struct PassedWriteMemoryTests {
   func beginning() {
     var memory = PassedWriteMemory(limit: 2)
     let id = PassedWrite.ID.random()
-    memory.note(id, at: 12) { nil }
-    #expect(memory.begin(.random(), since: 1_000) == .forgotten)
+    memory.note(id, Self.binding, at: 12) { nil }
+    #expect(memory.begin(Self.bound(.random()), since: 1_000) == .forgotten)
     memory.begin(after: 10)
-    #expect(memory.begin(id, since: 3) == .done(12))
-    #expect(memory.begin(.random(), since: 9) == .forgotten)
-    #expect(memory.begin(.random(), since: 10) == .first)
-    for revision in Revision(13)...14 { memory.note(.random(), at: revision) { nil } }
-    #expect(memory.begin(id, since: 11) == .forgotten)
-    #expect(memory.begin(.random(), since: 12) == .first)
+    #expect(memory.begin(Self.bound(id), since: 3) == .done(12))
+    #expect(memory.begin(Self.bound(.random()), since: 9) == .forgotten)
+    #expect(memory.begin(Self.bound(.random()), since: 10) == .first)
+    for revision in Revision(13)...14 { memory.note(.random(), Self.binding, at: revision) { nil } }
+    #expect(memory.begin(Self.bound(id), since: 11) == .forgotten)
+    #expect(memory.begin(Self.bound(.random()), since: 12) == .first)
+  }
+
+  @Test("A name that stands for another request is told from a first one, under way, done or refused")
+  func bindings() {
+    let others = [
+      BoundWrite.Binding(subject: "bob", method: "PUT", target: "/x", body: [1]),
+      BoundWrite.Binding(subject: nil, method: "PUT", target: "/x", body: [1]),
+      BoundWrite.Binding(subject: "ann", method: "DELETE", target: "/x", body: [1]),
+      BoundWrite.Binding(subject: "ann", method: "PUT", target: "/y", body: [1]),
+      BoundWrite.Binding(subject: "ann", method: "PUT", target: "/x", body: []),
+    ]
+    #expect(Set(others + [Self.binding]).count == 6)
+    var memory = Self.memory()
+    func expectOthers(_ id: PassedWrite.ID) {
+      for other in others {
+        #expect(memory.begin(BoundWrite(id: id, binding: other), since: 0) == .otherRequest)
+      }
+    }
+    let (done, refused, elsewhere) = (PassedWrite.ID.random(), PassedWrite.ID.random(), PassedWrite.ID.random())
+    for id in [done, refused] {
+      #expect(memory.begin(Self.bound(id), since: 0) == .first)
+      expectOthers(id)
+    }
+    // A record of another request under the name has no answer for this one.
+    memory.note(done, others[0], at: 1) { Self.response(1) }
+    #expect(memory.precedent(of: done) == nil)
+    memory.end(refused, doneAt: nil, isRefused: true)
+    expectOthers(refused)
+    memory.note(elsewhere, Self.binding, at: 2) { nil }
+    expectOthers(elsewhere)
+    #expect(memory.begin(Self.bound(elsewhere), since: 0) == .done(2))
   }
 
   /// Against the list of all that was ever done: what was done is never done again, and what can be known is known.
@@ -104,7 +140,7 @@ struct PassedWriteMemoryTests {
           ids[index] = (.random(), Revision.random(in: 0...revision, using: &generator))
           if underWay.remove(id) != nil { memory.end(id, doneAt: nil, isRefused: false) }
         case 1:
-          let finding = memory.begin(id, since: since)
+          let finding = memory.begin(Self.bound(id), since: since)
           let truth = done.first { $0.id == id }?.revision
           // The newest that need not be remembered.
           let edge = done.count > limit ? done[done.count - limit - 1].revision : 0
@@ -114,12 +150,12 @@ struct PassedWriteMemoryTests {
           case .underWay: #expect(underWay.contains(id), "seed \(seed)")
           case .done(let found): #expect(found == truth, "seed \(seed)")
           case .forgotten: #expect(since < edge, "seed \(seed): \(since) of \(revision), limit \(limit)")
-          case .refused: Issue.record("nothing is refused")
+          case .refused, .otherRequest: Issue.record("nothing is refused, and a name has one request")
           }
         case 2 where !done.contains { $0.id == id } && since <= revision:
           // Another node does it.
           done.append((id, revision + 1))
-          memory.note(id, at: revision + 1) { Self.response(revision + 1) }
+          memory.note(id, Self.binding, at: revision + 1) { Self.response(revision + 1) }
           #expect(!underWay.contains(id) || memory.precedent(of: id)?.body == Self.response(revision + 1).body)
         default:
           guard underWay.remove(id) != nil else { continue }
@@ -157,21 +193,37 @@ struct PassedWriteMemoryTests {
     let request = IdempotentRequest(
       key: try IdempotencyKey("key"), fingerprint: RequestFingerprint(head: "POST /\n\n", body: []))
     for request in [nil, request] {
-      let bytes = PassedAttachment(id: id, request, response).bytes
+      let bytes = PassedAttachment(Self.bound(id), request, response).bytes
       let read = try #require(PassedAttachment(bytes))
-      #expect(read.id == id && PassedAttachment.id(of: bytes) == id)
+      #expect(read.id == id && read.binding == Self.binding)
+      #expect(try #require(PassedAttachment.name(in: bytes)) == (id, Self.binding))
       #expect(read.stored.request?.key == request?.key)
       #expect(read.stored.response.status == .created && read.stored.response.fields == response.fields)
       #expect(read.stored.response.body == response.body)
       #expect(StoredResponse(PassedAttachment.rest(of: bytes))?.request?.key == request?.key)
       // Whatever is missing, nothing is read that was not written.
-      for count in 0..<(1 + PassedWrite.ID.byteCount) { #expect(PassedAttachment(Array(bytes.prefix(count))) == nil) }
+      for count in 0..<33 { #expect(PassedAttachment(Array(bytes.prefix(count))) == nil) }
       let client = StoredResponse(request: request, response: response).bytes
-      #expect(PassedAttachment.id(of: client) == nil && PassedAttachment.rest(of: client) == client)
+      #expect(PassedAttachment.name(in: client) == nil && PassedAttachment.rest(of: client) == client)
     }
     let long = Response(
       status: .ok, fields: [.contentType: "a/b"], body: Array(repeating: 1, count: PassedAttachment.bodyBytes + 1))
-    let kept = try #require(PassedAttachment(PassedAttachment(id: id, nil, long).bytes)).stored.response
+    let kept = try #require(PassedAttachment(PassedAttachment(Self.bound(id), nil, long).bytes)).stored.response
     #expect(kept.status == .ok && kept.body.isEmpty && kept.fields[.contentType] == nil)
+  }
+
+  @Test("What an earlier version has kept with a commit is read, and stands for no request that could be told")
+  func earlierAttachments() throws {
+    let id = PassedWrite.ID.random()
+    var bytes: [UInt8] = [3]
+    id.append(to: &bytes)
+    bytes += StoredResponse(request: nil, response: Self.response(7)).bytes
+    let read = try #require(PassedAttachment(bytes))
+    #expect(read.id == id && read.binding == nil && read.stored.response.body == Self.response(7).body)
+    #expect(read.bytes == bytes && !PassedAttachment.mayHaveKey(bytes))
+    // It is known that it was done.
+    var memory = Self.memory()
+    memory.note(id, read.binding, at: 7) { nil }
+    #expect(memory.begin(Self.bound(id), since: 0) == .done(7))
   }
 }

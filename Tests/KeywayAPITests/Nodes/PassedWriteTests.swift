@@ -96,4 +96,59 @@ import Testing
     let second = try send("PUT", "/v1/objects/Note/large", write, body: "{\"text\":\"\(text)\"}")
     #expect(second.status == 204 && second["Keyway-Cursor"] == first["Keyway-Cursor"])
   }
+
+  @Test("The answer that is kept under a name is given to the same request alone")
+  func bindings() throws {
+    let (write, target) = (try write(), "/v1/objects/Note/secret")
+    let first = try send("PUT", target, write, body: #"{"text":"secret"}"#)
+    #expect(first.status == 201)
+    let before = try server.revision
+    for (method, target, body) in [
+      ("PUT", target, "{}"), ("PATCH", target, #"{"text":"secret"}"#), ("DELETE", target, ""),
+      ("PUT", "/v1/objects/Note/other", #"{"text":"secret"}"#), ("PUT", target + "?x=1", #"{"text":"secret"}"#),
+    ] {
+      let other = try send(method, target, write, body: body)
+      #expect(other.status == 400 && other.problem == "malformed-query", "\(method) \(target): \(other.text)")
+      #expect(!other.text.contains("secret"))
+    }
+    #expect(try server.revision == before)
+    // The same, asked for by its whole URL.
+    let again = try send("PUT", "http://127.0.0.1:\(server.client.port)\(target)", write, body: #"{"text":"secret"}"#)
+    #expect(again.status == 201 && again.body == first.body)
+  }
+
+  @Test("Where clients are asked who they are, a name is believed of nodes alone, and an answer is its client's")
+  func access() throws {
+    let guarded = try GuardedServer { $0.node.followers = true }
+    let (client, target) = (guarded.client, "/v1/objects/Note/1/text")
+    let epoch = guarded.server.epoch
+    let name = ["Keyway-Request": PassedWrite(since: try #require(Cursor("\(epoch)-0"))).field]
+    let node = ["Keyway-Node": guarded.admin["Authorization"] ?? ""]
+    func put(_ headers: [String: String]...) throws -> WireResponse {
+      let all = headers.reduce(into: name) { $0.merge($1) { $1 } }
+      return try client.send("PUT", target, all, body: "\"x\"")
+    }
+    let before = try client.must("GET", "/v1/status", guarded.admin).json["revision"].whole
+    for headers in [[:], ["Keyway-Node": "Bearer x"], ["Keyway-Node": guarded.reader["Authorization"] ?? ""]] {
+      let refused = try put(guarded.admin, headers)
+      #expect(refused.status == 403 && refused.problem == "node-refused" && refused["Keyway-Cursor"] != nil)
+    }
+    #expect(try client.must("GET", "/v1/status", guarded.admin).json["revision"].whole == before)
+    // The node's token says nothing of whom the write is from.
+    #expect(try put(node).status == 401)
+    #expect(try put(guarded.admin, node).status == 200)
+    let other = guarded.bearer("other", roles: ["keyway-admin"])
+    #expect(try put(other, node).problem == "malformed-query")
+    #expect(try put(guarded.admin, node).status == 200)
+  }
+
+  @Test("A server that is on its own takes no names of writes, from nobody")
+  func alone() throws {
+    let alone = try TestServer()
+    let write = PassedWrite(since: try #require(Cursor("\(alone.epoch)-0")))
+    let refused = try alone.client.send(
+      "PUT", "/v1/objects/Account/1/visits", ["Keyway-Request": write.field], body: "9")
+    #expect(refused.status == 403 && refused.problem == "node-refused" && refused.text.contains("nodes.followers"))
+    #expect(try alone.client.send("GET", "/v1/objects/Account/1/visits").text == "null\n")
+  }
 }

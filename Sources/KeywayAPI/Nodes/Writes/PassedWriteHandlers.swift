@@ -3,6 +3,7 @@ import HTTPTypes
 import Journal
 import KeyValueModel
 import ModelStore
+import Tokens
 
 /// Carries out, once, what another node has passed on.
 ///
@@ -41,7 +42,9 @@ struct PassedWriteHandlers: Sendable {
       throw Problem(.storeUnavailable, "the node that passes the write on has another epoch; nothing was changed")
     }
     let client = request.client
-    switch writes.begin(write) {
+    let bound = BoundWrite(
+      id: write.id, binding: BoundWrite.Binding(request, subject: context.requester.identity?.subject))
+    switch writes.begin(bound, since: write.since.revision) {
     case .first: break
     case .underWay:
       return .deferred { [writes] completion in
@@ -49,15 +52,16 @@ struct PassedWriteHandlers: Sendable {
       }
     case .done(let revision):
       return .deferred { [self] completion in
-        readings.perform(for: client, completion) { completion.respond(response(to: write, at: revision)) }
+        readings.perform(for: client, completion) { completion.respond(response(to: bound, at: revision)) }
       }
+    case .otherRequest: throw Problem(.malformedQuery, "Keyway-Request names another write; nothing was changed")
     case .refused: throw Problem(.storeUnavailable, "the write was refused; this is an earlier request for it")
     case .forgotten:
       throw Problem(
         .storeUnavailable, "this node does not know any more, or not yet, whether the write was done (\(write.since))")
     }
     var context = context
-    context.passed = write
+    context.passed = bound
     context.precedent = { [writes] in writes.precedent(of: write.id) }
     do throws(Problem) {
       return watched(try handle(request, context), write, doubt)
@@ -103,12 +107,13 @@ struct PassedWriteHandlers: Sendable {
     ).response
   }
 
-  /// The response that stands in the record of a commit.
-  private func response(to write: PassedWrite, at revision: Revision) -> Response {
+  /// Returns the response that stands in the record of a commit, if it is one to this request.
+  private func response(to write: BoundWrite, at revision: Revision) -> Response {
     do throws(JournalError) {
       let record = try store.journal.records(after: revision - 1, limit: 1, bytes: 1, waiting: .zero).first
       if let record, record.revision == revision,
-        let attachment = record.attachment.flatMap({ PassedAttachment($0) }), attachment.id == write.id
+        let attachment = record.attachment.flatMap({ PassedAttachment($0) }), attachment.id == write.id,
+        attachment.binding == write.binding
       {
         return attachment.stored.response
       }

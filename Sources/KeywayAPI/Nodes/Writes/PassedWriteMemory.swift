@@ -22,6 +22,8 @@ struct PassedWriteMemory: Sendable {
     case done(Revision)
     /// It was refused, to who asked again; this is the request that was on its way meanwhile.
     case refused
+    /// The name stands for another request.
+    case otherRequest
     /// It may have been done, so long ago that it is no longer known.
     case forgotten
   }
@@ -36,14 +38,15 @@ struct PassedWriteMemory: Sendable {
   /// The newest revision of what was forgotten.
   private var forgottenThrough: Revision = 0
   private let limit: Int
-  private var fates: [PassedWrite.ID: Fate] = [:]
+  /// What became of writes, and the requests that their names stand for; nil if an earlier version has done the write.
+  private var fates: [PassedWrite.ID: (fate: Fate, binding: BoundWrite.Binding?)] = [:]
   /// The ids of `fates`, in the order in which they came.
   private var order: Deque<PassedWrite.ID> = []
   /// Writes that another peer was sent, and may still do: the newest, so many of them, in the order in which they came.
   private var doubtful: Set<PassedWrite.ID> = []
   private var doubtfulOrder: Deque<PassedWrite.ID> = []
   /// Those under way, with the response that was read in a record.
-  private var underWay: [PassedWrite.ID: Response?] = [:]
+  private var underWay: [PassedWrite.ID: (binding: BoundWrite.Binding, response: Response?)] = [:]
 
   /// A memory of so many writes, at least one. Nothing is taken before `begin(after:)`.
   init(limit: Int) { self.limit = max(1, limit) }
@@ -59,22 +62,28 @@ struct PassedWriteMemory: Sendable {
   }
 
   /// A write came that got its id at a revision.
-  mutating func begin(_ id: PassedWrite.ID, since: Revision) -> Finding {
-    if underWay[id] != nil { return .underWay }
-    switch fates[id] {
-    case .done(let revision)?: return .done(revision)
-    case .refused?: return .refused
-    case nil: break
+  mutating func begin(_ write: BoundWrite, since: Revision) -> Finding {
+    if let binding = underWay[write.id]?.binding { return binding == write.binding ? .underWay : .otherRequest }
+    if let (fate, binding) = fates[write.id] {
+      if let binding, binding != write.binding { return .otherRequest }
+      switch fate {
+      case .done(let revision): return .done(revision)
+      case .refused: return .refused
+      }
     }
     guard since >= floor else { return .forgotten }
-    underWay[id] = .some(nil)
+    underWay[write.id] = (write.binding, nil)
     return .first
   }
 
   /// A record has been read in which a write stands; `response` reads it there.
-  mutating func note(_ id: PassedWrite.ID, at revision: Revision, _ response: () -> Response?) {
-    if underWay[id] != nil, let response = response() { underWay[id] = .some(response) }
-    remember(id, .done(revision))
+  mutating func note(
+    _ id: PassedWrite.ID, _ binding: BoundWrite.Binding?, at revision: Revision, _ response: () -> Response?
+  ) {
+    if let binding, underWay[id]?.binding == binding, let response = response() {
+      underWay[id]?.response = response
+    }
+    remember(id, binding, .done(revision))
   }
 
   /// Another peer was sent a write, and has not said what became of it.
@@ -88,22 +97,24 @@ struct PassedWriteMemory: Sendable {
   func isDoubtful(_ id: PassedWrite.ID) -> Bool { doubtful.contains(id) }
 
   /// What another commit has answered to a write that is under way; nil where none has done it.
-  func precedent(of id: PassedWrite.ID) -> Response? { underWay[id] ?? nil }
+  func precedent(of id: PassedWrite.ID) -> Response? { underWay[id]?.response }
 
   /// A write that was under way is over: done by a commit, or not done. `isRefused` says that its client is told so,
   /// while an earlier request for it may still be on its way, which then must not do it.
   mutating func end(_ id: PassedWrite.ID, doneAt revision: Revision?, isRefused: Bool) {
-    guard underWay.removeValue(forKey: id) != nil else { return assertionFailure("the write is not under way") }
-    if let revision { remember(id, .done(revision)) } else if isRefused { remember(id, .refused) }
+    guard let (binding, _) = underWay.removeValue(forKey: id) else {
+      return assertionFailure("the write is not under way")
+    }
+    if let revision { remember(id, binding, .done(revision)) } else if isRefused { remember(id, binding, .refused) }
   }
 
-  private mutating func remember(_ id: PassedWrite.ID, _ fate: Fate) {
-    if case .done? = fates[id] { return }
+  private mutating func remember(_ id: PassedWrite.ID, _ binding: BoundWrite.Binding?, _ fate: Fate) {
+    if case .done? = fates[id]?.fate { return }
     // One that was forgotten already stays so: it would take the place of a newer one.
     if case .done(let revision) = fate, fates[id] == nil, revision <= forgottenThrough { return }
-    if fates.updateValue(fate, forKey: id) == nil { order.append(id) }
+    if fates.updateValue((fate, binding), forKey: id) == nil { order.append(id) }
     while order.count > limit, let oldest = order.popFirst() {
-      guard case .done(let revision)? = fates.removeValue(forKey: oldest) else { continue }
+      guard case .done(let revision)? = fates.removeValue(forKey: oldest)?.fate else { continue }
       forgottenThrough = max(forgottenThrough, revision)
       if floor != .max { floor = max(floor, revision) }
     }

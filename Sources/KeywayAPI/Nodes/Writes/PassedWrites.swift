@@ -31,15 +31,15 @@ final class PassedWrites: Sendable {
   func restore(_ attachments: [StoredAttachment]) {
     state.withLock { state in
       for attachment in attachments {
-        guard let id = PassedAttachment.id(of: attachment.bytes) else { continue }
-        state.memory.note(id, at: attachment.revision) { PassedAttachment(attachment.bytes)?.stored.response }
+        guard let (id, binding) = PassedAttachment.name(in: attachment.bytes) else { continue }
+        state.memory.note(id, binding, at: attachment.revision) { PassedAttachment(attachment.bytes)?.stored.response }
       }
     }
   }
 
-  /// A write came.
-  func begin(_ write: PassedWrite) -> PassedWriteMemory.Finding {
-    state.withLock { $0.memory.begin(write.id, since: write.since.revision) }
+  /// A write came that got its id at a revision.
+  func begin(_ write: BoundWrite, since: Revision) -> PassedWriteMemory.Finding {
+    state.withLock { $0.memory.begin(write, since: since) }
   }
 
   /// Adds one who asked for a write that is under way; what it is answered otherwise, where too many wait, or it has

@@ -119,7 +119,7 @@ package final class KeywayServer: Sendable {
     now: @escaping @Sendable () -> UInt64 = { Identifiers.monotonicSeconds }
   ) throws {
     self.schemaText = schemaText
-    try configuration.access.check(host: configuration.host)
+    try configuration.access.check(host: configuration.host, schemaHasRules: schema.hasRules)
     let journal = journal ?? MemoryJournal(identity: JournalIdentity(epoch: Self.makeEpoch(), schema: ""))
     let access = try Self.access(configuration.access, schema, journal, logger)
     let origins = try Origins(configuration.access.origins)

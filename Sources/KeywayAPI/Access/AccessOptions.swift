@@ -21,7 +21,8 @@ package struct AccessOptions: Sendable {
   package var origins: [String] = []
   /// The proxies whose `X-Forwarded-For` is believed: addresses, ranges, `unix`. `access.proxies`.
   package var proxies: [String] = []
-  /// Whether the server may listen beyond the loopback without keys. `access.open`.
+  /// True if the server may serve everything to everyone: without keys beyond the loopback, objects of a schema with
+  /// rules, or those of a node that has keys. `access.open`.
   package var open = false
   /// Whether `/metrics` and `/v1/status` are for everybody. `access.openMetrics`.
   package var openMetrics = false
@@ -40,15 +41,24 @@ package struct AccessOptions: Sendable {
   /// The defaults.
   package init() {}
 
-  /// Throws where a server on this host would let anybody of the network do everything, and nobody has said that it
-  /// should. A socket of this machine is nobody's of the network.
-  func check(host: String) throws(AccessError) {
-    guard SocketFile.path(ofHost: host) == nil, keys == Self.none, !open,
-      !HostNames.isLoopback(host.contains(":") ? "[\(host)]" : host)
-    else { return }
+  /// True if clients are asked who they are, or it was said that they need not be.
+  package var isDecided: Bool { keys != Self.none || open }
+
+  /// Throws if a server on this host would let anybody do what was not meant for everybody, and nobody has said that it
+  /// should: anything, on a network; what the schema has rules for, anywhere. A socket is not on a network.
+  func check(host: String, schemaHasRules: Bool) throws(AccessError) {
+    guard !isDecided else { return }
+    if schemaHasRules {
+      throw AccessError(
+        "the schema has access rules, and there are no keys: nobody could say who they are. Set access.keys, or "
+          + "access.open to true if that is intended")
+    }
+    guard SocketFile.path(ofHost: host) == nil, !HostNames.isLoopback(host.contains(":") ? "[\(host)]" : host) else {
+      return
+    }
     throw AccessError(
       "host is \(host), beyond the loopback, and there are no keys: all who reach the port could read and write "
-        + "everything. Set access.keys, or access.open to true where that is meant")
+        + "everything. Set access.keys, or access.open to true if that is intended")
   }
 }
 

@@ -7,7 +7,10 @@ extension RouteDescription {
   static let node = reading(
     .nodes, "getNode", "What this node has, and how far it has come",
     .json(
-      .object(["epoch": .text, "schema": .text, "node": .text, "revision": .whole(from: 0), "nodes": .list(of: .text)]),
+      .object([
+        "epoch": .text, "schema": .text, "node": .text, "access": .bool, "revision": .whole(from: 0),
+        "nodes": .list(of: .text),
+      ]),
       "The node, and all that it knows."))
   static let nodeSnapshot = reading(
     .nodes, "getNodeSnapshot", "A state to begin with, as a file", .text(octets, "The file of a snapshot."),

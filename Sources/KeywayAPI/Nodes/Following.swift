@@ -21,19 +21,26 @@ package final class Following: Sendable {
     package let schema: String?
     /// Whether the store is a copy that was just made, which may lack much.
     package let beginsWithCopy: Bool
+    /// False if the node that is followed must not be one that asks who its clients are.
+    package let mayHaveAccess: Bool
     /// Gets the copy of another history, once; nothing more is taken over then.
     package let rejoin: @Sendable (LeaderCopy) -> Void
+    /// Called with whether that node asks who its clients are, when that is known and whenever it changes. Where it
+    /// must not, nothing more is taken over then.
+    package let noteAccess: @Sendable (Bool) -> Void
 
     /// A plan of these parts.
     package init(
-      leader: Leader, directory: String, schema: String?, beginsWithCopy: Bool,
-      rejoin: @escaping @Sendable (LeaderCopy) -> Void
+      leader: Leader, directory: String, schema: String?, beginsWithCopy: Bool, mayHaveAccess: Bool,
+      rejoin: @escaping @Sendable (LeaderCopy) -> Void, noteAccess: @escaping @Sendable (Bool) -> Void
     ) {
       self.leader = leader
       self.directory = directory
       self.schema = schema
       self.beginsWithCopy = beginsWithCopy
+      self.mayHaveAccess = mayHaveAccess
       self.rejoin = rejoin
+      self.noteAccess = noteAccess
     }
   }
 
@@ -46,6 +53,8 @@ package final class Following: Sendable {
     var reason: String? = "it has not answered yet"
     /// Whether it has had everything there was, once, or began with a store of its own.
     var hasCaughtUp: Bool
+    /// True if the node that is followed asks who its clients are; nil before it has said so.
+    var leaderHasAccess: Bool?
     var hasStopped = false
   }
 
@@ -125,12 +134,15 @@ package final class Following: Sendable {
   private func run() {
     var failures = 0
     // The first answer comes when there is something new, and names of the others' streams are asked for before.
-    if let nodes = try? plan.leader.nodes() { directory.follow(plan.leader.client.address, nodes) }
+    if let known = try? plan.leader.description() { directory.follow(plan.leader.client.address, known.nodes) }
     while !hasStopped {
       do {
         try advance()
         failures = 0
         continue
+      } catch Leader.Refusal.access(let reason) {
+        note(reason)
+        return plan.noteAccess(true)
       } catch Leader.Refusal.otherHistory(let reason) {
         note(reason)
         if beginAnew(reason) { return }
@@ -153,13 +165,14 @@ package final class Following: Sendable {
     guard let digest = try store.journal.digest(at: revision) else {
       throw NodeFault("this node's journal does not hold revision \(revision)")
     }
-    let (batch, nodes) = try plan.leader.records(
+    let (batch, nodes, hasAccess) = try plan.leader.records(
       after: revision, digest, epoch: store.epoch, revocations: revocations.digest, directory)
     if hasStopped { return }
+    try checkAccess(hasAccess)
     if !batch.records.isEmpty { try store.take(batch.records, restore: restore) }
     if batch.revocations != revocations.digest { try takeRevocations() }
     if let nodes, !directory.isCurrent(nodes) {
-      directory.follow(plan.leader.client.address, try plan.leader.nodes())
+      directory.follow(plan.leader.client.address, try plan.leader.description().nodes)
     }
     let present = now()
     let heard = present - min(present, batch.silenceMilliseconds * 1_000_000)
@@ -171,6 +184,16 @@ package final class Following: Sendable {
       state.reason = nil
     }
     conditions.set(.leader, isActive: false)
+  }
+
+  /// Throws if the node that is followed asks who its clients are, and must not.
+  private func checkAccess(_ hasAccess: Bool) throws(Leader.Refusal) {
+    guard plan.mayHaveAccess || !hasAccess else { throw plan.leader.accessRefusal }
+    let isNew = state.withLock { state in
+      defer { state.leaderHasAccess = hasAccess }
+      return state.leaderHasAccess != hasAccess
+    }
+    if isNew { plan.noteAccess(hasAccess) }
   }
 
   /// Has the revocations that the other node has. Waits for its answer and for the disk. Throws where one of both
@@ -186,9 +209,14 @@ package final class Following: Sendable {
   /// Fetches a copy of another history. False where there is none to be had.
   private func beginAnew(_ reason: String) -> Bool {
     do throws(Leader.Refusal) {
-      let copy = try LeaderCopy.fetch(from: plan.leader, into: plan.directory, schema: plan.schema)
+      let copy = try LeaderCopy.fetch(
+        from: plan.leader, into: plan.directory, schema: plan.schema, mayHaveAccess: plan.mayHaveAccess)
       if hasStopped { return true }
       plan.rejoin(copy)
+      return true
+    } catch .access(let reason) {
+      note(reason)
+      plan.noteAccess(true)
       return true
     } catch {
       note("\(reason); a copy to begin anew with cannot be had: \(error)")

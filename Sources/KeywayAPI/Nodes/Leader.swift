@@ -13,14 +13,26 @@ package struct Leader: Sendable {
     case otherHistory(String)
     /// Its schema is another than the one that this node was given.
     case otherSchema(String)
+    /// It asks who its clients are, and this node does not.
+    case access(String)
 
     /// What is wrong, in a sentence.
     package var description: String {
       switch self {
       case .fault(let fault): fault.reason
-      case .otherHistory(let reason), .otherSchema(let reason): reason
+      case .otherHistory(let reason), .otherSchema(let reason), .access(let reason): reason
       }
     }
+  }
+
+  /// A node, as it describes itself.
+  package struct Description: Sendable {
+    /// Its epoch and the text of its schema.
+    package let identity: JournalIdentity
+    /// True if it asks who its clients are (`access.keys`).
+    package let hasAccess: Bool
+    /// The nodes that it knows, itself first.
+    let nodes: [String]
   }
 
   let client: NodeClient
@@ -37,11 +49,22 @@ package struct Leader: Sendable {
     token = NodeToken(file: tokenFile)
   }
 
-  /// Its epoch and the text of its schema.
-  package func identity() throws(Refusal) -> JournalIdentity {
+  /// Asks the node what it is.
+  package func description() throws(Refusal) -> Description {
     let object = try json("/v1/nodes")
-    guard let epoch = object["epoch"]?.text, let schema = object["schema"]?.text else { throw Self.strange }
-    return JournalIdentity(epoch: epoch, schema: schema)
+    guard let epoch = object["epoch"]?.text, let schema = object["schema"]?.text,
+      case .array(let nodes) = object["nodes"]
+    else { throw Self.strange }
+    return Description(
+      identity: JournalIdentity(epoch: epoch, schema: schema), hasAccess: object["access"] == .bool(true),
+      nodes: nodes.compactMap(\.text))
+  }
+
+  /// The reason why a node that does not ask who its clients are must not follow this one, which does.
+  package var accessRefusal: Refusal {
+    .access(
+      "\(client.address) asks who its clients are (access.keys), and this node would serve everything that it has to "
+        + "everyone. Set access.keys here, or access.open to true if that is intended")
   }
 
   /// Writes its snapshot into a file. False where it begins with the empty store, and the file is not made.
@@ -77,13 +100,13 @@ package struct Leader: Sendable {
   /// The most bytes of the nodes that follow this one, as the other is told of them; more are left out.
   private static let belowBytes = 4_000
 
-  /// The records after a revision of an epoch, with the digest there, and what changes with the nodes that the other
-  /// one knows. It is told those that this node's directory has, and the digest of the revocations that this node has:
-  /// others are told at once.
+  /// Asks for the records after a revision of an epoch, with the digest there, for what changes with the nodes that the
+  /// other one knows, and for whether it asks who its clients are. It is told the nodes that this node's directory has,
+  /// and the digest of the revocations that this node has: others are told at once.
   func records(
     after revision: Revision, _ digest: JournalDigest, epoch: String, revocations: JournalDigest,
     _ directory: NodeDirectory
-  ) throws(Refusal) -> (batch: RecordBatch, nodes: String?) {
+  ) throws(Refusal) -> (batch: RecordBatch, nodes: String?, hasAccess: Bool) {
     let name = directory.url.escaped
     let place = "epoch=\(epoch)&after=\(revision)&digest=\(String(digest.value, radix: 16))"
     var request = try request("/v1/nodes/records?\(place)&node=\(name)")
@@ -97,17 +120,11 @@ package struct Leader: Sendable {
     let answer = try send(request)
     do throws(NodeFault) {
       let batch = try RecordBatch(answer.body, after: revision, digest)
-      return (batch, answer[HTTPField.Name.keywayNodes.rawName])
+      let hasAccess = answer[HTTPField.Name.keywayAccess.rawName] != nil
+      return (batch, answer[HTTPField.Name.keywayNodes.rawName], hasAccess)
     } catch {
       throw .fault(error)
     }
-  }
-
-  /// The nodes that it knows, itself first.
-  func nodes() throws(Refusal) -> [String] {
-    let object = try json("/v1/nodes")
-    guard case .array(let nodes) = object["nodes"] else { throw Self.strange }
-    return nodes.compactMap(\.text)
   }
 
   /// The revocations that count there.

@@ -18,13 +18,14 @@ struct NodeHandlers: Sendable {
   /// How many records are read at a time.
   private static let chunkRecords = 4_096
 
-  /// `/v1/nodes`: epoch, schema and how far this node has come.
+  /// `/v1/nodes`: epoch, schema, whether clients are asked who they are, and how far this node has come.
   func identity(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.checkParameters()
     let identity = store.journal.identity
     return .response(
       .json([
         "epoch": .string(identity.epoch), "schema": .string(identity.schema), "node": .string(node.url),
+        "access": .bool(node.hasAccess),
         "revision": .integer(Int64(store.revision)), "nodes": .array(node.directory.urls.map { .string($0) }),
       ]))
   }
@@ -215,9 +216,9 @@ struct NodeHandlers: Sendable {
     let batch = RecordBatch(
       newest: max(node.newest(store), after), silenceMilliseconds: node.silenceMilliseconds,
       revocations: revocations.digest, records: records)
-    return Response(
-      status: .ok, fields: [.contentType: Self.octets, .keywayNodes: node.directory.digest],
-      body: batch.encoded(after: digest))
+    var fields: HTTPFields = [.contentType: Self.octets, .keywayNodes: node.directory.digest]
+    if node.hasAccess { fields[.keywayAccess] = "keys" }
+    return Response(status: .ok, fields: fields, body: batch.encoded(after: digest))
   }
 
   private func problem(_ error: JournalError) -> Problem {

@@ -57,14 +57,19 @@ struct FollowerServing {
       }
       waiting?.drain(seconds: 1)
     }
+    try checkAccess(copy?.hasAccess)
     while true {
       let journal = try self.journal(copy)
       let (schema, text) = try self.schema(of: journal)
       let (ends, continuation) = AsyncStream.makeStream(of: RunningServer.Outcome.self)
       let plan = Following.Plan(
-        leader: leader, directory: copyDirectory, schema: self.schema, beginsWithCopy: copy != nil
+        leader: leader, directory: copyDirectory, schema: self.schema, beginsWithCopy: copy != nil,
+        mayHaveAccess: settings.api.access.isDecided
       ) {
         continuation.yield(.rejoin($0))
+      } noteAccess: { [self] hasAccess in
+        note(hasAccess)
+        if hasAccess, !settings.api.access.isDecided { continuation.yield(.over("\(leader.accessRefusal)")) }
       }
       var configuration = settings.api
       configuration.port = port
@@ -77,9 +82,13 @@ struct FollowerServing {
         server: server, directory: settings.store,
         settings: RunningSettings(settings, from: source, log: log, logger: logger), logger: logger, ends: ends
       ) { ServeCommand.announce(server, settings, logger) }
-      guard case .rejoin(let other) = try await running.untilSignalled() else { return }
-      logger.warning("beginning anew with a copy", metadata: ["leader": "\(address)"])
-      copy = other
+      switch try await running.untilSignalled() {
+      case .signalled, .reopened: return
+      case .over(let reason): throw CommandFailure(reason)
+      case .rejoin(let other):
+        logger.warning("beginning anew with a copy", metadata: ["leader": "\(address)"])
+        copy = other
+      }
     }
   }
 
@@ -97,7 +106,28 @@ struct FollowerServing {
       throw CommandFailure(
         "\(directory): this store is what a peer keeps of the journal in \(leader); name another with --store")
     }
-    try FollowerMark.write(address.description, inDirectory: directory)
+    let hasAccess = try FollowerMark.hasAccess(inDirectory: directory)
+    try FollowerMark.write(address.description, hasAccess: hasAccess, inDirectory: directory)
+  }
+
+  /// Throws if the node that is followed asks who its clients are, and this one does not. Where it does not answer, it
+  /// is taken to be as it was last. `known` is what a copy says that was just fetched.
+  private func checkAccess(_ known: Bool?) throws {
+    var hasAccess = known ?? (try? leader.description())?.hasAccess
+    if let hasAccess { note(hasAccess) }
+    if hasAccess == nil, !isInMemory { hasAccess = try FollowerMark.hasAccess(inDirectory: settings.store) }
+    guard settings.api.access.isDecided || hasAccess != true else { throw CommandFailure("\(leader.accessRefusal)") }
+  }
+
+  /// Remembers whether the node that is followed asks who its clients are, for a start at which it does not answer.
+  private func note(_ hasAccess: Bool) {
+    guard !isInMemory else { return }
+    do throws(JournalError) {
+      guard try FollowerMark.hasAccess(inDirectory: settings.store) != hasAccess else { return }
+      try FollowerMark.write(address.description, hasAccess: hasAccess, inDirectory: settings.store)
+    } catch {
+      logger.warning("the store does not say whether its leader has access on", metadata: ["reason": "\(error)"])
+    }
   }
 
   private var needsCopy: Bool {
@@ -124,9 +154,14 @@ struct FollowerServing {
     var last = ""
     while true {
       do throws(Leader.Refusal) {
-        return try LeaderCopy.fetch(from: leader, into: copyDirectory, schema: schema)
+        return try LeaderCopy.fetch(
+          from: leader, into: copyDirectory, schema: schema, mayHaveAccess: settings.api.access.isDecided)
       } catch {
-        if case .otherSchema(let reason) = error { throw CommandFailure("\(address) cannot be followed: \(reason)") }
+        switch error {
+        case .otherSchema(let reason): throw CommandFailure("\(address) cannot be followed: \(reason)")
+        case .access(let reason): throw CommandFailure(reason)
+        case .fault, .otherHistory: break
+        }
         if last.isEmpty { try wait() }
         let reason = "\(error)"
         if reason != last {

@@ -301,4 +301,16 @@ func first(_ name: String, of stream: WireStream) throws -> WireEvent {
     let error = #expect(throws: (any Error).self) { try TestServer(objects: [], change) }
     #expect(error.map { "\($0)" }?.contains(reason) == true, "\(error.map { "\($0)" } ?? "")")
   }
+
+  @Test("Objects of a schema with rules are served without keys only if that is said")
+  func rulesWithoutKeys() throws {
+    let schema = "entities: {Box: {access: {read: 'false'}, keys: {name: {type: string}}}}"
+    let error = #expect(throws: AccessError.self) { try TestServer(schema: schema, objects: []) }
+    #expect(error?.description.contains("the schema has access rules, and there are no keys") == true)
+    #expect(error?.description.contains("access.open") == true)
+    let open = try TestServer(schema: schema, objects: []) { $0.access.open = true }
+    #expect(try open.client.send("GET", "/v1/objects/Box").status == 200)
+    let guarded = try GuardedServer(schema: schema, objects: [])
+    #expect(try guarded.client.send("GET", "/v1/objects/Box", guarded.reader).status == 200)
+  }
 }

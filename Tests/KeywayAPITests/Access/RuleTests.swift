@@ -385,7 +385,8 @@ import Tokens
       """
     let server = try TestServer(
       schema: schema,
-      objects: [("Open/1", "{}"), ("Closed/1", #"{"text":"public"}"#), ("Closed/2", #"{"text":"private"}"#)])
+      objects: [("Open/1", "{}"), ("Closed/1", #"{"text":"public"}"#), ("Closed/2", #"{"text":"private"}"#)]
+    ) { $0.access.open = true }
     #expect(try server.client.send("GET", "/v1/objects/Open/1").status == 200)
     #expect(try server.client.send("GET", "/v1/objects/Closed/1").status == 200)
     #expect(try server.client.json("/v1/objects/Closed")["count"].whole == 1)

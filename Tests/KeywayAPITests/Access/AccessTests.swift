@@ -295,7 +295,7 @@ func first(_ name: String, of stream: WireStream) throws -> WireEvent {
       ("names: 'a, b' matches no Host", change { $0.names = ["a, b"] }),
       ("names: 'a:80' matches no Host", change { $0.names = ["a:80"] }),
       ("beyond the loopback, and there are no keys", change { $0.host = "0.0.0.0" }),
-      ("nodes.urls: 'localhost:8080' is no node", change { $0.node.urls = ["localhost:8080"] }),
+      ("nodes.urls: 'localhost:8080'", change { $0.node.urls = ["localhost:8080"] }),
     ])
   func settings(reason: String, change: @escaping @Sendable (inout KeywayServer.Configuration) -> Void) {
     let error = #expect(throws: (any Error).self) { try TestServer(objects: [], change) }

@@ -30,7 +30,7 @@ let package = Package(
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
   ],
   targets: [
-    // C is imported by these six alone. First libmicrohttpd, with Linux calls that Swift's Glibc module lacks.
+    // C is imported by these seven alone. First libmicrohttpd, with Linux calls that Swift's Glibc module lacks.
     .systemLibrary(name: "CMicrohttpd", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
     // Second epoll, strptime, O_PATH and the names of threads, for the loopback kit, the import, public files and the
     // HTTP server; Swift's Glibc module lacks them too.
@@ -41,13 +41,16 @@ let package = Package(
     .target(name: "CSocketCalls"),
     // Fifth libpq, PostgreSQL's client library.
     .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
-    // Sixth the files for browsers, which C embeds in half a second: as Swift's array literals they take a minute.
+    // Sixth libcurl, an HTTP client with TLS.
+    .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+    // Seventh the files for browsers, which C embeds in half a second: as Swift's array literals they take a minute.
     .target(name: "CBrowserFiles"),
     .target(
       name: "KeywayBrowser", dependencies: ["CBrowserFiles", "Digests", "Notation"], exclude: ["Resources"],
       swiftSettings: strict),
     .target(name: "Digests", dependencies: ["CNettle"], swiftSettings: strict),
-    .target(name: "Locking", swiftSettings: strict),
+    // Values behind locks, and threads.
+    .target(name: "Locking", dependencies: ["CLinux"], swiftSettings: strict),
     // How numbers and times are written: zero padding, the calendar, RFC 3339.
     .target(name: "Notation", swiftSettings: strict),
     .target(
@@ -96,6 +99,8 @@ let package = Package(
       swiftSettings: strict),
     // How long things take, and how often they take that long.
     .target(name: "Measuring", swiftSettings: strict),
+    // HTTP requests to other servers.
+    .target(name: "Outbound", dependencies: ["CCurl", "Locking"], swiftSettings: strict),
     // Turns between clients.
     .target(
       name: "Scheduling",
@@ -122,7 +127,7 @@ let package = Package(
       name: "KeywayAPI",
       dependencies: [
         "CLinux", "Digests", "Expressions", "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving",
-        "KeywayBrowser", "Locking", "Measuring", "ModelStore", "Notation", "Scheduling", "Tokens",
+        "KeywayBrowser", "Locking", "Measuring", "ModelStore", "Notation", "Outbound", "Scheduling", "Tokens",
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "DequeModule", package: "swift-collections"),
@@ -164,7 +169,7 @@ let package = Package(
       name: "keyway",
       dependencies: [
         "CLinux", "CommandSupport", "HTTPServer", "Journal", "KeyValueModel", "KeywayAPI", "KeywayBench",
-        "KeywayClient", "Locking", "ModelStore", "Notation", "PostgresJournal", "Tokens",
+        "KeywayClient", "Locking", "ModelStore", "Notation", "Outbound", "PostgresJournal", "Tokens",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -198,7 +203,7 @@ let package = Package(
       dependencies: [
         "Seeding",
         "HTTPServer", "Journal", "JournalTesting", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayBrowser",
-        "KeywayClient", "Locking", "LoopbackKit", "ModelStore", "PostgresJournal", "Tokens",
+        "KeywayClient", "Locking", "LoopbackKit", "ModelStore", "Outbound", "PostgresJournal", "Tokens",
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
       ],
@@ -242,6 +247,8 @@ let package = Package(
         .product(name: "OrderedCollections", package: "swift-collections"),
       ],
       swiftSettings: strict),
+    .testTarget(
+      name: "OutboundTests", dependencies: ["Locking", "LoopbackKit", "Outbound", "Seeding"], swiftSettings: strict),
     .testTarget(name: "MeasuringTests", dependencies: ["Measuring", "Seeding"], swiftSettings: strict),
     // What every source file and page keeps to.
     .testTarget(name: "HygieneTests", swiftSettings: strict),

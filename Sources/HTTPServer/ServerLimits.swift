@@ -1,3 +1,5 @@
+import Locking
+
 /// A limit on everything a client can make the server hold, and on how long.
 package struct ServerLimits: Sendable {
   /// How many TCP connections may be open, event streams included. One more is closed as soon as it is accepted.

@@ -1,4 +1,5 @@
 import HTTPTypes
+import Locking
 import Testing
 
 @testable import HTTPServer

@@ -1,5 +1,6 @@
 import CSocketCalls
 import Glibc
+import Locking
 import Synchronization
 
 /// What the thread of an `Acceptor` does.

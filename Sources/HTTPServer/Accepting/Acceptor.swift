@@ -1,3 +1,5 @@
+import Locking
+
 /// The thread that accepts connections, at once, and hands them to the threads of libmicrohttpd in turns of their
 /// addresses.
 ///

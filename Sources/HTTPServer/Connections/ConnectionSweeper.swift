@@ -1,5 +1,6 @@
 import CMicrohttpd
 import Glibc
+import Locking
 import Logging
 import Synchronization
 

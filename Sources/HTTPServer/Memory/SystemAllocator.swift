@@ -1,4 +1,5 @@
 import CMicrohttpd
+import Locking
 
 /// The C library's memory allocator, which Swift's objects come from.
 package enum SystemAllocator {

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import HTTPServer
 import KeyValueModel
+import Locking
 import LoopbackKit
 import Seeding
 

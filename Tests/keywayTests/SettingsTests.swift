@@ -94,7 +94,7 @@ struct SettingsTests {
       ("hots", "did you mean host?"), ("a", "keyway serve --print-config lists all"),
     ])
   func suggestions(name: String, hint: String) {
-    #expect(Settings.unknown(name) == "there is no setting \(name); \(hint)")
+    #expect(SettingsError.unknown(name) == "there is no setting \(name); \(hint)")
   }
 
   @Test("an unknown variable is a warning, and an empty one none at all")

@@ -2,7 +2,6 @@ import HTTPServer
 import KeyValueModel
 import KeywayAPI
 import ModelStore
-import Notation
 import PostgresJournal
 
 /// The table of settings: from it follow the configuration file, the variables of the environment, `--set`,
@@ -174,14 +173,5 @@ extension Settings {
   /// The names of the settings of a group: those of `log` begin with `log.`.
   static func names(inGroup group: some StringProtocol) -> [String] {
     all.map(\.name).filter { $0.hasPrefix(group + ".") }
-  }
-
-  /// What is said about a name that is no setting: the setting that is spelled nearly so, or those of its group.
-  static func unknown(_ name: String) -> String {
-    let nearest = NearestName.of(name, among: all.map(\.name))
-    let near = nearest.map { [$0] } ?? names(inGroup: name.prefix { $0 != "." })
-    guard let last = near.last else { return "there is no setting \(name); keyway serve --print-config lists all" }
-    let list = (near.count > 1 ? near.dropLast().joined(separator: ", ") + " or " : "") + last
-    return "there is no setting \(name); did you mean \(list)?"
   }
 }

@@ -86,7 +86,7 @@ extension Settings {
     _ name: String, to value: Setting.Value, from origin: SettingsError.Origin
   ) throws(SettingsError) {
     guard let setting = Self.setting(named: name) else {
-      throw SettingsError(origin: origin, reason: Self.unknown(name))
+      throw SettingsError(origin: origin, reason: SettingsError.unknown(name))
     }
     do throws(Setting.Mismatch) {
       try setting.store(&self, value)

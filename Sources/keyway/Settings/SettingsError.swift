@@ -1,3 +1,5 @@
+import Notation
+
 /// Settings that the server does not start with.
 struct SettingsError: Error, Hashable, Sendable, CustomStringConvertible {
   /// Where a value of the settings comes from.
@@ -25,4 +27,14 @@ struct SettingsError: Error, Hashable, Sendable, CustomStringConvertible {
 
   /// `keyway.yaml:12: port is 70000, not between 0 and 65535`.
   var description: String { "\(origin): \(reason)" }
+
+  /// Returns the reason for a name that is not a setting: it suggests the setting that is spelled nearly so, or those
+  /// of its group.
+  static func unknown(_ name: String) -> String {
+    let nearest = NearestName.of(name, among: Settings.all.map(\.name))
+    let near = nearest.map { [$0] } ?? Settings.names(inGroup: name.prefix { $0 != "." })
+    guard let last = near.last else { return "there is no setting \(name); keyway serve --print-config lists all" }
+    let list = (near.count > 1 ? near.dropLast().joined(separator: ", ") + " or " : "") + last
+    return "there is no setting \(name); did you mean \(list)?"
+  }
 }

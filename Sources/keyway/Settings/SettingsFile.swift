@@ -46,7 +46,7 @@ struct SettingsFile {
       let full = prefix + scalar.string
       if case .mapping(let inner) = value, Settings.setting(named: full) == nil {
         // An unknown group is named as a whole, rather than by its first entry.
-        guard !Settings.names(inGroup: full).isEmpty else { throw error(at: key, Settings.unknown(full)) }
+        guard !Settings.names(inGroup: full).isEmpty else { throw error(at: key, SettingsError.unknown(full)) }
         try read(inner, prefix: full + ".")
         continue
       }

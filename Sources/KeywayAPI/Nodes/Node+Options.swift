@@ -1,3 +1,5 @@
+package import Outbound
+
 extension Node {
   /// What can be set.
   package struct Options: Sendable {
@@ -11,6 +13,9 @@ extension Node {
     /// The file of the token that this node shows the one that it follows, or the peer that it passes writes on to, or
     /// `none`. `nodes.tokenFile`.
     package var tokenFile = none
+    /// The file of the certificates by which nodes behind TLS are trusted, in PEM, or `none` for the system's.
+    /// `nodes.caFile`.
+    package var caFile = none
     /// The address of the database where this node and others keep their journal, or `none`. `nodes.journal`.
     package var journal = none
     /// After how much silence of the node that it follows, or of that database, this one is not ready.
@@ -33,6 +38,9 @@ extension Node {
 
     /// The defaults.
     package init() {}
+
+    /// Makes a client for requests to other nodes over TLS. It has no thread before the first request.
+    package func makeOutboundClient() -> OutboundClient { OutboundClient(caFile: caFile == Self.none ? nil : caFile) }
   }
 
   /// The bounds of what a journal keeps for followers that fetch a copy, or are behind what it would keep otherwise.

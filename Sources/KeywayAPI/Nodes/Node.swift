@@ -4,6 +4,7 @@ import Journal
 import KeyValueModel
 import Locking
 import ModelStore
+import Outbound
 import Synchronization
 
 /// What clients and other nodes may know of this one, and what it does about clients that have seen a newer state (the
@@ -31,6 +32,8 @@ package final class Node: Sendable {
   let streamEnds: StreamEnds
   /// Asks other nodes for streams that writes name.
   let inquiry: StreamInquiry
+  /// The client for requests to nodes behind TLS.
+  private let outbound: OutboundClient
   /// Nanoseconds that only grow.
   private let now: @Sendable () -> UInt64
   /// Since when the journal has refused writes; nil where it takes them.
@@ -88,7 +91,8 @@ package final class Node: Sendable {
       listed: try NodeURLs(options.urls), journal: journal)
     streamEnds = StreamEnds(directory, now: now)
     hasCredentials = hasAccess || follows
-    inquiry = StreamInquiry(options, directory, hasCredentials: hasCredentials)
+    outbound = options.makeOutboundClient()
+    inquiry = StreamInquiry(options, directory, hasCredentials: hasCredentials, by: outbound)
   }
 
   private static func url(host: String, port: UInt16) -> String {
@@ -107,7 +111,7 @@ package final class Node: Sendable {
     let following = Following(
       plan, store: store, revocations: revocations, directory: directory, conditions: conditions, now: now,
       restore: restore)
-    let forwarder = WriteForwarder(options, store: store, following: following, answers: answers)
+    let forwarder = WriteForwarder(options, store: store, following: following, answers: answers, by: outbound)
     leadership.withLock { $0 = (following, forwarder) }
     isFollowing.store(true, ordering: .releasing)
   }
@@ -122,7 +126,7 @@ package final class Node: Sendable {
     names.withLock {
       $0 = NamePassing(
         options.forwarding, directory: directory, answers: answers, store: store, services: services,
-        hasCredentials: hasCredentials)
+        hasCredentials: hasCredentials, by: outbound)
     }
   }
 
@@ -132,7 +136,7 @@ package final class Node: Sendable {
     guard let journal else { return }
     pen.withLock {
       $0 = PenPassing(
-        journal, store, directory, options, answers: answers, writes: writes, hasCredentials: hasAccess)
+        journal, store, directory, options, answers: answers, writes: writes, hasCredentials: hasAccess, by: outbound)
     }
   }
 
@@ -313,6 +317,7 @@ package final class Node: Sendable {
 
   /// Ends what it does with other nodes.
   func stop() {
+    defer { outbound.stop() }
     answers.close()
     // It holds the store, which holds this.
     let passing = names.withLock { names in

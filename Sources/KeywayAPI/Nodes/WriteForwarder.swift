@@ -2,6 +2,7 @@ import HTTPServer
 import HTTPTypes
 import KeyValueModel
 import ModelStore
+import Outbound
 
 /// Passes writes on to the node that takes them, and answers with its answer once this node has what they did.
 ///
@@ -20,11 +21,12 @@ final class WriteForwarder: Sendable {
   private let staleMilliseconds: UInt64
 
   /// A forwarder for a store that follows; `answers` has those that wait for it.
-  init(_ options: Node.Options, store: Store, following: Following, answers: RevisionWaits) {
+  init(_ options: Node.Options, store: Store, following: Following, answers: RevisionWaits, by outbound: OutboundClient)
+  {
     let limits = options.forwarding
     address = following.plan.leader.client.address
     batcher = WriteBatcher(
-      NodeClient(address, keeping: limits.connections), limits,
+      NodeClient(address, keeping: limits.connections, by: outbound), limits,
       WriteBatcher.Times(silence: .seconds(limits.answerSeconds), asking: .seconds(options.waits.seconds)),
       token: NodeToken(file: options.tokenFile))
     pool = ReadingPool(limits.threads)

@@ -5,6 +5,7 @@ import KeyValueModel
 import KeywayAPI
 import Logging
 import ModelStore
+import Outbound
 import PostgresJournal
 
 /// `keyway serve --follow`: serves what another node has, from a store of its own, until a signal stops it.
@@ -15,6 +16,7 @@ struct FollowerServing {
   private let settings: Settings
   private let source: SettingsSource
   private let address: NodeAddress
+  private let outbound: OutboundClient
   /// The text of the schema that it was given, which has to be that of the node that it follows.
   private let schema: String?
   private let log: LogOutput
@@ -29,6 +31,7 @@ struct FollowerServing {
     self.source = source
     self.log = log
     self.logger = logger
+    outbound = settings.api.node.makeOutboundClient()
     do throws(NodeFault) {
       address = try NodeAddress(settings.api.node.follow)
     } catch {
@@ -40,7 +43,7 @@ struct FollowerServing {
   private var isInMemory: Bool { settings.store == "memory" }
 
   private var leader: Leader {
-    Leader(NodeClient(address, keeping: 2), tokenFile: settings.api.node.tokenFile)
+    Leader(NodeClient(address, keeping: 2, by: outbound), tokenFile: settings.api.node.tokenFile)
   }
 
   func run() async throws {

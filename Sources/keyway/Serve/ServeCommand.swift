@@ -35,6 +35,7 @@ struct ServeCommand: AsyncParsableCommand {
     if tokenFile != Node.Options.none, let warning = SecretFile.warning(of: tokenFile, named: "nodes.tokenFile") {
       logger.warning("\(warning)")
     }
+    try Self.requireAuthorities(settings.api.node)
     guard settings.api.node.follow == Node.Options.none else {
       guard settings.api.node.journal == Node.Options.none else {
         throw CommandFailure("nodes.follow and nodes.journal: a node follows another one, or shares its journal")
@@ -79,6 +80,17 @@ struct ServeCommand: AsyncParsableCommand {
       metadata["schema"] = "\(follow)"
     }
     logger.notice("serving", metadata: metadata)
+  }
+
+  /// Throws if the file of the certificates by which other nodes are trusted cannot be used.
+  private static func requireAuthorities(_ node: Node.Options) throws {
+    guard node.caFile != Node.Options.none else { return }
+    guard let text = try? String(contentsOfFile: node.caFile, encoding: .utf8) else {
+      throw CommandFailure("nodes.caFile: '\(node.caFile)' cannot be read")
+    }
+    guard text.contains("-----BEGIN CERTIFICATE-----") else {
+      throw CommandFailure("nodes.caFile: '\(node.caFile)' does not contain a certificate in PEM")
+    }
   }
 
   /// Throws where the store follows another node: writes of its own would give its revisions two meanings.

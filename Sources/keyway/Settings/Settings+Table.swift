@@ -35,8 +35,9 @@ extension Settings {
     .number("access.streams", \.api.access.streams, 0...1_000_000, "streams of one; 0 is as streams.perAddress"),
     .number("access.revocations", \.api.access.revocations, 0...10_000_000, "revocations of tokens kept"),
     .text("nodes.url", \.api.node.url, "where other nodes reach this one; auto: its host and port"),
-    .text("nodes.follow", \.api.node.follow, "the node to follow, http://host:port, or none"),
+    .text("nodes.follow", \.api.node.follow, "the node to follow, http://host:port or https://host:port, or none"),
     .text("nodes.tokenFile", \.api.node.tokenFile, "the file of the token that nodes are shown, or none"),
+    .text("nodes.caFile", \.api.node.caFile, "the certificates that https nodes are trusted by, PEM, or none"),
     .text(
       "nodes.journal", \.api.node.journal, "the PostgreSQL that nodes share, postgres://host/database, or none",
       masked: { $0 == Node.Options.none ? $0 : PostgresAddress.masked($0) }),

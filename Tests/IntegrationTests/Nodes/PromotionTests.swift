@@ -81,8 +81,8 @@ import Testing
       "serve", "--port", "0", "--store", directory.file("b"), "--schema", other, "--follow", leader.url)
     #expect(schema.status != 0 && schema.errors.contains("its schema is another"), "\(schema.errors)")
     for (url, reason) in [
-      ("https://a.example.org", "nodes speak plain HTTP"), ("a:1", "is no node"), ("http://a:0", "is no node"),
-      ("http://a/b", "is no node"),
+      ("ftp://a.example.org", "is not the address of a node"), ("a:1", "is not the address of a node"),
+      ("http://a:0", "without a path"), ("https://a/b", "without a path"),
     ] {
       let result = try ChildProcess.keyway("serve", "--port", "0", "--store", directory.file("c"), "--follow", url)
       #expect(result.status != 0 && result.errors.contains(reason), "\(url): \(result.errors)")

@@ -38,28 +38,38 @@ final class FrontProxy {
   let program: Program
   let port: UInt16
   private let scratch: ScratchDirectory
+  private let name: String
+  private let certificates: LoopbackCertificates?
   private var child: ChildProcess?
 
-  /// Makes its files for a server; `text` is its configuration, in the place of the file's.
-  init(_ program: Program, upstream: Upstream, text: String? = nil) throws {
-    self.program = program
+  /// Makes its files for a server; `text` is its configuration, in the place of the file's. It is asked under `name`,
+  /// and has the certificate given, or one for the name that signs itself.
+  init(
+    _ program: Program, upstream: Upstream, text: String? = nil, name: String = FrontProxy.name,
+    certificates: LoopbackCertificates? = nil
+  ) throws {
+    (self.program, self.name, self.certificates) = (program, name, certificates)
     scratch = try ScratchDirectory()
     port = try LoopbackPort.free()
-    let made = try ChildProcess.run(
-      ChildProcess.find("openssl") ?? "/usr/bin/openssl",
-      [
-        "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
-        "/CN=\(Self.name)", "-addext", "subjectAltName=DNS:\(Self.name)", "-keyout", key, "-out", certificate,
-      ])
-    guard made.status == 0 else { throw LoopbackError("openssl: \(made.errors)") }
+    if certificates == nil { try makeCertificate() }
     let text = try adapted(text ?? program.configuration()).replacing(
       "127.0.0.1:8080", with: upstream.text(for: program))
     _ = try scratch.write(text, to: "configuration")
   }
 
-  /// The certificate, which signs itself.
-  var certificate: String { scratch.file("certificate.pem") }
-  private var key: String { scratch.file("key.pem") }
+  private func makeCertificate() throws {
+    let made = try ChildProcess.run(
+      ChildProcess.find("openssl") ?? "/usr/bin/openssl",
+      [
+        "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
+        "/CN=\(name)", "-addext", "subjectAltName=DNS:\(name)", "-keyout", key, "-out", certificate,
+      ])
+    guard made.status == 0 else { throw LoopbackError("openssl: \(made.errors)") }
+  }
+
+  /// The certificate.
+  var certificate: String { certificates?.certificate ?? scratch.file("certificate.pem") }
+  private var key: String { certificates?.key ?? scratch.file("key.pem") }
   private var file: String { scratch.file("configuration") }
 
   /// The configuration on the test's port, with the test's certificate, and writing to the test's folder alone.
@@ -82,7 +92,7 @@ final class FrontProxy {
       let hasOptions = text.contains("\n{\n")
       return (hasOptions ? text.replacing("\n{\n", with: "\n" + options) : options + "}\n" + text)
         .replacing(
-          "\(Self.name) {\n", with: "https://\(Self.name):\(port) {\n\tbind 127.0.0.1\n\ttls \(certificate) \(key)\n")
+          "\(Self.name) {\n", with: "https://\(name):\(port) {\n\tbind 127.0.0.1\n\ttls \(certificate) \(key)\n")
     }
   }
 

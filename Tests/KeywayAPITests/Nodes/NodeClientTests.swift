@@ -133,17 +133,20 @@ import Testing
     }
   }
 
-  @Test("Addresses of nodes: http with a host and perhaps a port, or a socket")
+  @Test("Addresses of nodes: http or https with a host and perhaps a port, or a socket")
   func addresses() throws {
     for (text, authority) in [
       ("http://a.example.org", "a.example.org"), ("http://127.0.0.1:8080", "127.0.0.1:8080"),
       ("http://[::1]:8080/", "[::1]:8080"), ("unix:/run/keyway", "localhost"),
+      ("https://a.example.org", "a.example.org"), ("https://[::1]:8443", "[::1]:8443"),
     ] {
       let address = try NodeAddress(text)
       #expect(address.authority == authority && address.description == text)
+      #expect(address.isSecure == text.hasPrefix("https:"))
     }
     for text in [
-      "", "a", "https://a", "http://", "http://:80", "http://a:0", "http://a:65536", "http://a:x", "http://a:",
+      "", "a", "ftp://a", "https://", "https://a/b", "HTTPS://a", "http://", "http://:80", "http://a:0",
+      "http://a:65536", "http://a:x", "http://a:",
       "http://a/b", "http://a?b", "http://u@a", "unix:", "unix:" + String(repeating: "x", count: 108), "http://[::1",
     ] {
       #expect(throws: NodeFault.self, "\(text)") { try NodeAddress(text) }

@@ -3,6 +3,7 @@ import HTTPServer
 import HTTPTypes
 import KeyValueModel
 import ModelStore
+import Outbound
 
 /// Asks other nodes for their streams that a write names for objects to last with: whether each is there for the client
 /// that writes, and which number it has. The write is handled once more when they have answered. One that is not there,
@@ -25,12 +26,12 @@ final class StreamInquiry: Sendable {
   private static let answerBytes = 1 << 16
 
   /// Creates what asks the nodes of a directory, with the credentials of clients if `hasCredentials`.
-  init(_ options: Node.Options, _ directory: NodeDirectory, hasCredentials: Bool) {
+  init(_ options: Node.Options, _ directory: NodeDirectory, hasCredentials: Bool, by outbound: OutboundClient) {
     self.directory = directory
     self.hasCredentials = hasCredentials
     patience = .seconds(options.waits.seconds)
     began = .now
-    clients = NodeClients(options.forwarding) { NodeClient($0, keeping: options.forwarding.connections) }
+    clients = NodeClients(options.forwarding) { NodeClient($0, keeping: options.forwarding.connections, by: outbound) }
   }
 
   /// How many writes wait for another node's answer.

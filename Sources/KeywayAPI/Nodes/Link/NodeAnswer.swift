@@ -11,8 +11,6 @@ struct NodeAnswer: Sendable {
     return fields.first { $0.name.lowercased() == name }?.value
   }
 
-  /// Whether it is a stream of server-sent events, in chunks as every node sends them.
-  var isEventStream: Bool {
-    self["Content-Type"]?.hasPrefix("text/event-stream") == true && self["Transfer-Encoding"] == "chunked"
-  }
+  /// True for a stream of server-sent events.
+  var isEventStream: Bool { self["Content-Type"]?.hasPrefix("text/event-stream") == true }
 }

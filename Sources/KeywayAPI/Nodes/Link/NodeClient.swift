@@ -1,42 +1,28 @@
-import Locking
+package import Outbound
 
-/// Requests to one other node on connections that are kept. Any thread; each waits for its answer.
-///
-/// A request is sent once. It is sent once more, on a new connection, only where the first connection was kept from an
-/// earlier request and has not taken it whole, so that the other node certainly did not receive it.
+/// A client for requests to one other node, over plain HTTP or TLS as its address says. Any thread; each waits for its
+/// answer.
 package final class NodeClient: Sendable {
-  private struct Idle {
-    let connection: NodeConnection
-    let since: ContinuousClock.Instant
-  }
-
-  private struct State {
-    var idle: [Idle] = []
-    var busy: [ObjectIdentifier: NodeConnection] = [:]
-    var isCut = false
-  }
-
-  /// Where the other node is.
+  /// The address of the other node.
   package let address: NodeAddress
-  private let state = Locked(State())
-  /// The most connections that are kept.
-  private let idleLimit: Int
+  private let link: any NodeLink
 
-  /// How long one is kept: shorter than servers keep theirs, so that they seldom close one that is about to be used.
-  private static let idleTime = Duration.seconds(4)
-  /// How long it may take to connect.
-  private let connectTime: Duration
-
-  /// A client that keeps so many connections, and waits so long for a new one.
-  package init(_ address: NodeAddress, keeping idleLimit: Int, connecting connectTime: Duration = .seconds(2)) {
+  /// Makes a client that keeps at most `idleLimit` connections, and waits at most `connectTime` for a new one. Requests
+  /// to an `https` address go through `outbound`.
+  package init(
+    _ address: NodeAddress, keeping idleLimit: Int, connecting connectTime: Duration = .seconds(2),
+    by outbound: OutboundClient
+  ) {
     self.address = address
-    self.connectTime = connectTime
-    self.idleLimit = idleLimit
+    link =
+      address.isSecure
+      ? SecureLink(address, connecting: connectTime, by: outbound)
+      : PlainLink(address, keeping: idleLimit, connecting: connectTime)
   }
 
-  deinit { cut() }
+  deinit { link.cut() }
 
-  /// The answer to a request, of at most `limit` bytes, every part of which comes within `silence`.
+  /// Returns the answer to a request, of at most `limit` bytes, every part of which comes within `silence`.
   func send(_ request: NodeRequest, silence: Duration, limit: Int) throws(NodeFault) -> NodeAnswer {
     var body: [UInt8] = []
     var answer = try send(request, silence: silence) { piece throws(NodeFault) in
@@ -47,116 +33,21 @@ package final class NodeClient: Sendable {
     return answer
   }
 
-  /// The answer to a request, whose content is given to `receive` as it comes.
+  /// Returns the answer to a request, whose content is given to `receive` as it comes.
   func send(
     _ request: NodeRequest, silence: Duration, _ receive: (ArraySlice<UInt8>) throws(NodeFault) -> Void
   ) throws(NodeFault) -> NodeAnswer {
-    let bytes = request.bytes(to: address)
-    if let kept = takeIdle() {
-      do throws(NodeFault) {
-        try kept.send(bytes, before: .now + silence)
-      } catch {
-        end(kept)
-        guard error.isUnsent else { throw error }
-        return try send(bytes, request.method, on: open(), silence, receive)
-      }
-      return try answer(to: request.method, on: kept, silence, receive)
-    }
-    return try send(bytes, request.method, on: open(), silence, receive)
+    try link.send(request, silence: silence, receive)
   }
 
-  /// The answer to a request on a connection of its own: where that is a stream of events, with the connection and what
-  /// has come of the stream; else whole, of at most `limit` bytes.
+  /// Returns the answer to a request: with the events that follow it if it is a stream of them, else whole, of at most
+  /// `limit` bytes.
   func open(
     _ request: NodeRequest, silence: Duration, limit: Int
-  ) throws(NodeFault) -> (answer: NodeAnswer, events: (NodeConnection, ArraySlice<UInt8>)?) {
-    let connection = try open()
-    defer { end(connection) }
-    try connection.send(request.bytes(to: address), before: .now + silence)
-    var reader = NodeReader(connection, silence: silence)
-    var answer = try reader.head()
-    guard answer.status != 200 || !answer.isEventStream else { return (answer, (connection, reader.rest)) }
-    var body: [UInt8] = []
-    try reader.content(of: answer, to: request.method) { piece throws(NodeFault) in
-      guard body.count + piece.count <= limit else { throw NodeFault("the answer has more than \(limit) bytes") }
-      body.append(contentsOf: piece)
-    }
-    answer.body = body
-    return (answer, nil)
+  ) throws(NodeFault) -> (answer: NodeAnswer, events: (any NodeStream)?) {
+    try link.open(request, silence: silence, limit: limit)
   }
 
-  /// Ends all that is under way; what is asked from now on fails.
-  package func cut() {
-    let connections = state.withLock { state in
-      state.isCut = true
-      state.idle = []
-      return Array(state.busy.values)
-    }
-    for connection in connections { connection.cut() }
-  }
-
-  private func send(
-    _ bytes: [UInt8], _ method: String, on connection: NodeConnection, _ silence: Duration,
-    _ receive: (ArraySlice<UInt8>) throws(NodeFault) -> Void
-  ) throws(NodeFault) -> NodeAnswer {
-    do throws(NodeFault) {
-      try connection.send(bytes, before: .now + silence)
-    } catch {
-      end(connection)
-      throw error
-    }
-    return try answer(to: method, on: connection, silence, receive)
-  }
-
-  private func answer(
-    to method: String, on connection: NodeConnection, _ silence: Duration,
-    _ receive: (ArraySlice<UInt8>) throws(NodeFault) -> Void
-  ) throws(NodeFault) -> NodeAnswer {
-    var reader = NodeReader(connection, silence: silence)
-    do throws(NodeFault) {
-      let answer = try reader.answer(to: method, receive)
-      let isKept = reader.isEmpty && answer["Connection"]?.lowercased() != "close"
-      if isKept { keep(connection) } else { end(connection) }
-      return answer
-    } catch {
-      end(connection)
-      throw error
-    }
-  }
-
-  // MARK: Connections
-
-  private func takeIdle() -> NodeConnection? {
-    state.withLock { state in
-      while let idle = state.idle.popLast() {
-        guard idle.since + Self.idleTime > .now, idle.connection.isOpen else { continue }
-        state.busy[ObjectIdentifier(idle.connection)] = idle.connection
-        return idle.connection
-      }
-      return nil
-    }
-  }
-
-  private func open() throws(NodeFault) -> NodeConnection {
-    let connection = try NodeConnection(address, before: .now + connectTime)
-    let isCut = state.withLock { state in
-      if !state.isCut { state.busy[ObjectIdentifier(connection)] = connection }
-      return state.isCut
-    }
-    if isCut { throw NodeFault("this node is about to stop", isUnsent: true) }
-    return connection
-  }
-
-  private func keep(_ connection: NodeConnection) {
-    state.withLock { state in
-      state.busy[ObjectIdentifier(connection)] = nil
-      guard !state.isCut else { return }
-      if state.idle.count >= idleLimit { state.idle.removeFirst() }
-      state.idle.append(Idle(connection: connection, since: .now))
-    }
-  }
-
-  private func end(_ connection: NodeConnection) {
-    state.withLock { $0.busy[ObjectIdentifier(connection)] = nil }
-  }
+  /// Ends all requests under way; those that are sent from now on fail.
+  package func cut() { link.cut() }
 }

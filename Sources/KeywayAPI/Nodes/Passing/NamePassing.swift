@@ -2,6 +2,7 @@ import HTTPServer
 import HTTPTypes
 import KeyValueModel
 import ModelStore
+import Outbound
 
 /// Passes requests that name a stream or a page of another node on to that node, and answers as it does, once this node
 /// has come to the state of the answer. A node that is not known or cannot be reached has taken its streams and pages
@@ -45,7 +46,7 @@ final class NamePassing: Sendable {
   /// `answers` has the answers that wait for this node.
   init(
     _ limits: Node.ForwardingLimits, directory: NodeDirectory, answers: RevisionWaits, store: Store,
-    services: StreamServices, hasCredentials: Bool
+    services: StreamServices, hasCredentials: Bool, by outbound: OutboundClient
   ) {
     self.limits = limits
     self.hasCredentials = hasCredentials
@@ -53,7 +54,7 @@ final class NamePassing: Sendable {
     self.answers = answers
     self.store = store
     self.services = services
-    clients = NodeClients(limits) { NodeClient($0, keeping: limits.connections) }
+    clients = NodeClients(limits) { NodeClient($0, keeping: limits.connections, by: outbound) }
     relay = StreamRelay(services.hub, limit: limits.streams) { [weak store] in store?.revision ?? .max }
   }
 
@@ -138,8 +139,8 @@ final class NamePassing: Sendable {
     do throws(NodeFault) {
       guard passed.isStream else { return answer(passed, try send(passed, by: client)) }
       let (answer, events) = try client.open(passed.request, silence: silence, limit: NodeAnswer.largestBytes)
-      guard let (connection, first) = events else { return self.answer(passed, answer) }
-      try relay(passed, connection, first)
+      guard let events else { return self.answer(passed, answer) }
+      try relay(passed, events)
     } catch {
       passed.completion.respond(Self.problem(of: error, address, passed).response)
     }
@@ -187,17 +188,13 @@ final class NamePassing: Sendable {
   }
 
   /// Sends a stream on, from what comes first.
-  private func relay(
-    _ passed: Passed, _ connection: NodeConnection, _ first: ArraySlice<UInt8>
-  ) throws(NodeFault) {
-    connection.watchPeer()
+  private func relay(_ passed: Passed, _ source: any NodeStream) throws(NodeFault) {
     // What begins it may have no id: where nothing was missed it is `open` alone, and an initial state may come later.
     var events = PassedEvents(limit: services.limits.eventBytes + Self.eventOverhead, after: passed.cursor)
-    var beginning = try events.take(first)
+    var beginning: [UInt8] = []
     while beginning.isEmpty {
-      guard !events.isOver else { throw NodeFault("the stream ends before its first event") }
-      let bytes = try connection.receive(before: .now + silence)
-      guard !bytes.isEmpty else { throw NodeFault("the connection was closed before the first event") }
+      let bytes = try source.receive(before: .now + silence)
+      guard !bytes.isEmpty else { throw NodeFault("the stream ends before its first event") }
       beginning = try events.take(bytes[...])
     }
     // What has another epoch is another store by now.
@@ -206,7 +203,7 @@ final class NamePassing: Sendable {
     }
     whenReached(events.revision, passed) { [self, events, beginning] in
       do throws(Problem) {
-        try open(passed, connection, events, beginning)
+        try open(passed, source, events, beginning)
       } catch {
         passed.completion.respond(error.response)
       }
@@ -214,7 +211,7 @@ final class NamePassing: Sendable {
   }
 
   private func open(
-    _ passed: Passed, _ connection: NodeConnection, _ events: PassedEvents, _ beginning: [UInt8]
+    _ passed: Passed, _ source: any NodeStream, _ events: PassedEvents, _ beginning: [UInt8]
   ) throws(Problem) {
     let hub = services.hub
     let id = hub.reserveID()
@@ -233,7 +230,7 @@ final class NamePassing: Sendable {
     } catch {
       throw Problem(error)
     }
-    guard relay.add(id, connection, events, reservation) else {
+    guard relay.add(id, source, events, reservation) else {
       hub.abandon(stream)
       throw Problem(.overloaded, "as many streams of other nodes are sent on as nodes.streams allows")
     }

@@ -6,7 +6,6 @@ struct PassedEvents {
   /// The last id among the events that were given out; before the first, what the stream goes on from, if anything.
   private(set) var cursor: Cursor?
   private let limit: Int
-  private var chunks = ChunkedContent()
   /// What has come of the next event.
   private var pending: [UInt8] = []
 
@@ -16,20 +15,17 @@ struct PassedEvents {
     self.cursor = cursor
   }
 
-  /// Whether the stream has come to its end.
-  var isOver: Bool { chunks.isOver }
-
   /// The revision of that id; 0 where there is none.
   var revision: Revision { cursor?.revision ?? 0 }
 
   /// How many bytes of an event that is not whole are held.
   var pendingBytes: Int { pending.count }
 
-  /// The events that are whole with the next bytes of the response's content. Throws where one is too long.
+  /// The events that are whole with the next bytes of the stream. Throws where one is too long.
   mutating func take(_ bytes: ArraySlice<UInt8>) throws(NodeFault) -> [UInt8] {
     // The end of an event may be split between two pieces.
     let unseen = max(0, pending.count - 1)
-    try chunks.take(bytes, into: &pending)
+    pending.append(contentsOf: bytes)
     var end = pending.count
     while end >= unseen + 2, pending[end - 1] != Self.lineFeed || pending[end - 2] != Self.lineFeed { end -= 1 }
     guard end >= unseen + 2 else {

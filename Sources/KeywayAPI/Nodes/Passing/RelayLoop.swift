@@ -5,7 +5,7 @@ import KeyValueModel
 /// The thread of a relay at work: the connections to the other nodes, and nothing that another thread can reach.
 final class RelayLoop {
   private struct Passed {
-    let connection: NodeConnection
+    let source: any NodeStream
     var events: PassedEvents
     let reservation: MemoryReservation?
     /// The revision of the last event that was sent on.
@@ -47,10 +47,10 @@ final class RelayLoop {
 
   private func perform(_ command: StreamRelay.Command) {
     switch command {
-    case .add(let id, let connection, let events, let reservation):
+    case .add(let id, let source, let events, let reservation):
       streams[id] = Passed(
-        connection: connection, events: events, reservation: reservation, revision: events.revision,
-        isOver: events.isOver)
+        source: source, events: events, reservation: reservation, revision: events.revision,
+        isOver: source.isFinished)
       finish(id)
     case .remove(let id): streams[id] = nil
     case .stop: hasStopped = true
@@ -63,7 +63,7 @@ final class RelayLoop {
     var polled = [pollfd(fd: wake.descriptor, events: Int16(POLLIN), revents: 0)]
     for id in ids {
       guard let stream = streams[id] else { continue }
-      polled.append(pollfd(fd: stream.connection.descriptor, events: Int16(POLLIN), revents: 0))
+      polled.append(pollfd(fd: stream.source.descriptor, events: Int16(POLLIN), revents: 0))
     }
     guard poll(&polled, nfds_t(polled.count), -1) > 0 else { return }
     for (index, id) in ids.enumerated() where polled[index + 1].revents != 0 { read(id) }
@@ -72,10 +72,9 @@ final class RelayLoop {
   private func read(_ id: StreamID) {
     guard var stream = streams.removeValue(forKey: id) else { return }
     do throws(NodeFault) {
-      if let bytes = try stream.connection.receiveNow() {
-        stream.isOver = bytes.isEmpty
+      if let bytes = try stream.source.receiveNow() {
+        stream.isOver = stream.source.isFinished
         stream.held = try stream.events.take(bytes[...])
-        if stream.events.isOver { stream.isOver = true }
         release(id, &stream)
       }
       try reserve(stream)

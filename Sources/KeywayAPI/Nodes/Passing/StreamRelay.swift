@@ -13,7 +13,7 @@ import Locking
 final class StreamRelay: Sendable {
   /// What the thread is to do.
   enum Command {
-    case add(StreamID, NodeConnection, PassedEvents, MemoryReservation?)
+    case add(StreamID, any NodeStream, PassedEvents, MemoryReservation?)
     case remove(StreamID)
     case stop
   }
@@ -47,10 +47,10 @@ final class StreamRelay: Sendable {
   /// The channel of a stream that is sent on, which counts for itself: heartbeats have the id of its last event.
   static func channel(of id: StreamID) -> ChannelID { ChannelID(1 << 63 | id.number) }
 
-  /// Sends a stream on that the hub has opened, from a connection on which `events` were read so far. False where there
-  /// are too many.
+  /// Sends a stream on that the hub has opened, from a source of which `events` were read so far. False where there are
+  /// too many.
   func add(
-    _ id: StreamID, _ connection: NodeConnection, _ events: PassedEvents, _ reservation: MemoryReservation?
+    _ id: StreamID, _ source: any NodeStream, _ events: PassedEvents, _ reservation: MemoryReservation?
   ) -> Bool {
     guard let wake else { return false }
     let isAdded = state.withLock { state in
@@ -63,7 +63,7 @@ final class StreamRelay: Sendable {
       }
       guard state.thread != nil else { return false }
       state.streams.insert(id)
-      state.commands.append(.add(id, connection, events, reservation))
+      state.commands.append(.add(id, source, events, reservation))
       return true
     }
     if isAdded { wake.wake() }

@@ -4,6 +4,7 @@ import Journal
 import KeyValueModel
 import Locking
 import ModelStore
+import Outbound
 
 /// Passes the writes of a peer on to the one that appended last, so that one node appends most of the time and few
 /// appends meet another. That is a courtesy, and decides nothing: where that peer does not answer within a second, or
@@ -91,14 +92,16 @@ final class PenPassing: Sendable {
   /// clients if `hasCredentials`; `answers` has those that wait for it, `writes` what other nodes have passed on.
   init(
     _ journal: any SharedJournal, _ store: Store, _ directory: NodeDirectory, _ options: Node.Options,
-    answers: RevisionWaits, writes: PassedWrites, hasCredentials: Bool
+    answers: RevisionWaits, writes: PassedWrites, hasCredentials: Bool, by outbound: OutboundClient
   ) {
     (token, self.hasCredentials) = (NodeToken(file: options.tokenFile), hasCredentials)
     (self.journal, self.store, self.directory, self.writes) = (journal, store, directory, writes)
     let limits = options.forwarding
     (self.limits, self.answers) = (limits, answers)
     taking = RecordTaking(journal, store)
-    clients = NodeClients(limits) { NodeClient($0, keeping: limits.connections, connecting: Self.patience) }
+    clients = NodeClients(limits) {
+      NodeClient($0, keeping: limits.connections, connecting: Self.patience, by: outbound)
+    }
   }
 
   /// How many writes wait for a connection or the other peer's answer.

@@ -4,6 +4,7 @@ import HTTPServer
 import Journal
 import Locking
 import LoopbackKit
+import Outbound
 
 @testable import KeywayAPI
 
@@ -83,5 +84,12 @@ final class ScriptedNode: Sendable {
     guard let writes = request.writes else { return answer(200, request.body) }
     let answers = writes.map { NodeAnswer(status: status($0), fields: [("A", "b")], body: $0.body) }
     return answer(200, WriteBatch.encoded(answers, handed))
+  }
+}
+
+extension NodeClient {
+  /// Makes a client of a node in a test, which trusts the system's certificates.
+  convenience init(_ address: NodeAddress, keeping idleLimit: Int) {
+    self.init(address, keeping: idleLimit, by: OutboundClient(caFile: nil))
   }
 }

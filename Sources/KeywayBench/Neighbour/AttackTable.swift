@@ -17,7 +17,7 @@ enum AttackTable {
 
   private static let single: [any Attack] =
     reads + writes + streams + [
-      UnreadAttack(), BodyAttack(), ConnectionAttack(), CellAttack(), NoiseAttack(),
+      FillAttack(), UnreadAttack(), BodyAttack(), ConnectionAttack(), CellAttack(), NoiseAttack(),
     ]
 
   private static let reads: [any Attack] = [

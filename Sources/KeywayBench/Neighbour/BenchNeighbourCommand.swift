@@ -17,8 +17,9 @@ struct BenchNeighbourCommand: ParsableCommand {
       who listen were told is compared with GET. --list names the attacks; without --attack all are run, the last a
       random mixture from the seed.
 
-      Exits with 1 if a server ended or went over memory.bytes by more than a fifth, or if any of the others was
-      refused, cut off, or told anything wrong. Latencies are printed and not judged.
+      Exits with 1 if a server ended, went over memory.bytes by more than a fifth, or does not start again with the
+      same settings, or if any of the others was refused, cut off, or told anything wrong. Latencies are printed and
+      not judged.
       """)
 
   @Option(help: "An attack to run, by its name; may be repeated.")

@@ -38,6 +38,8 @@ struct NeighbourReport: BenchmarkReport {
     var wrongListeners = 0
     /// How the server ended; nil where it did not.
     var ending: String?
+    /// The reason why the server did not start again with the same settings; nil if it did.
+    var restartFailure: String?
     /// Why the attack could not be measured; nil where it could.
     var failure: String?
     /// What the resident bytes may be; nil where the program has no such bound.
@@ -53,8 +55,8 @@ struct NeighbourReport: BenchmarkReport {
 
     /// Whether the server lives, within its memory, and the others were served and told everything.
     var isFaultless: Bool {
-      ending == nil && failure == nil && attacked.failed == 0 && closedListeners == 0 && wrongListeners == 0
-        && largestResidentBytes <= residentLimit ?? .max
+      ending == nil && restartFailure == nil && failure == nil && attacked.failed == 0 && closedListeners == 0
+        && wrongListeners == 0 && largestResidentBytes <= residentLimit ?? .max
     }
 
     var json: Value {
@@ -66,11 +68,14 @@ struct NeighbourReport: BenchmarkReport {
         "isFaultless": .bool(isFaultless),
       ]
       if let ending { object["ending"] = .string(ending) }
+      if let restartFailure { object["restartFailure"] = .string(restartFailure) }
       if let failure { object["failure"] = .string(failure) }
       return .object(object)
     }
   }
 
+  /// For how long a write of the others may wait, in milliseconds: a maximum over it is marked.
+  static let writeMilliseconds: Int64 = 250
   /// For how long `/healthz` may be silent, in milliseconds: what is over it is marked.
   static let healthMilliseconds = 100.0
   /// How many times the 99th percentile may be what it is without an attack: what is over it is marked.
@@ -116,11 +121,15 @@ struct NeighbourReport: BenchmarkReport {
         format: "  /healthz silent: %.0f -> %.0f ms%@; resident: %d MiB%@", row.calm.longestHealthGap,
         row.attacked.longestHealthGap, row.attacked.longestHealthGap > healthMilliseconds ? "!" : "",
         row.largestResidentBytes >> 20, row.largestResidentBytes > row.residentLimit ?? .max ? "!" : ""))
+    let longest = row.attacked.writes.latency.max / 1_000
+    let mark = longest > writeMilliseconds ? "!" : ""
+    lines.append("  longest write: \(row.calm.writes.latency.max / 1_000) -> \(longest) ms\(mark)")
     let tally = row.neighbour
     lines.append(
       "  neighbour: \(tally.answered) answered, \(tally.refused) refused, \(tally.other) others, \(tally.cut) cut; "
         + "listeners: \(row.listeners), closed \(row.closedListeners), wrong \(row.wrongListeners)")
     if let ending = row.ending { lines.append("  ! the server ended: \(ending)") }
+    if let failure = row.restartFailure { lines.append("  ! the server did not start again: \(failure)") }
     return lines.joined(separator: "\n")
   }
 }

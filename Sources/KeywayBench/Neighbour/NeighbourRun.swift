@@ -11,6 +11,8 @@ struct NeighbourRun: ~Copyable {
   private let options: BenchNeighbourCommand
   private let server: NeighbourServer
   private let folder: ScratchDirectory
+  /// Starts a server on the store of the one that was attacked, with the same settings.
+  private let startAgain: () throws -> NeighbourServer
   private let address: SocketAddress
   private let epoch: String
   private var audience: Audience
@@ -19,9 +21,12 @@ struct NeighbourRun: ~Copyable {
   /// Starts a server and fills it.
   init(_ options: BenchNeighbourCommand) throws {
     let folder = try ScratchDirectory(in: options.folder)
-    let server = try NeighbourServer(
-      program: options.program ?? KeywayServer.thisProgram, folder: folder, settings: options.set,
-      addressSpaceBytes: options.addressSpaceBytes, descriptors: options.descriptors)
+    let startAgain = {
+      try NeighbourServer(
+        program: options.program ?? KeywayServer.thisProgram, folder: folder, settings: options.set,
+        addressSpaceBytes: options.addressSpaceBytes, descriptors: options.descriptors)
+    }
+    let server = try startAgain()
     let world = NeighbourWorld(employees: options.objects, notes: options.notes)
     let address = SocketAddress(port: server.port)
     let connection = try WireConnection(address, timeoutSeconds: 60)
@@ -32,6 +37,7 @@ struct NeighbourRun: ~Copyable {
     audience = try Audience(
       address, (0..<options.listeners).map { Audience.Seat.observing(NeighbourWorld.path(note: $0 % notes)) })
     (self.options, self.server, self.folder, self.address, self.epoch) = (options, server, folder, address, epoch)
+    self.startAgain = startAgain
   }
 
   /// Runs the attack and gives what the others noticed; `seed` is that of the neighbour.
@@ -62,7 +68,18 @@ struct NeighbourRun: ~Copyable {
     row.closedListeners = audience.closedCount
     row.largestResidentBytes = largestResidentBytes
     server.kill()
+    if row.ending == nil { row.restartFailure = restartFailure() }
     return row
+  }
+
+  /// The reason why a server does not start again on the store, with the same settings; nil if it does.
+  private func restartFailure() -> String? {
+    do {
+      try startAgain().kill()
+      return nil
+    } catch {
+      return "\(error)"
+    }
   }
 
   /// Starts the neighbour, which attacks for as long as the phase lasts.

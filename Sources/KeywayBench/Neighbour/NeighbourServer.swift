@@ -6,6 +6,8 @@ final class NeighbourServer {
   /// Where it is.
   let port: UInt16
   private let process: ChildProcess
+  /// How long a start may take, with whatever the attack has left.
+  private static let startSeconds = 120.0
 
   /// Starts a program on an empty store in a folder, and waits until it serves. `addressSpaceBytes` is what
   /// `ulimit -v` bounds; nil for no bound.
@@ -21,7 +23,7 @@ final class NeighbourServer {
         "-c", #"ulimit -v "$0" && ulimit -n "$1" && shift && exec "$@""#, space, "\(descriptors)", program, "serve",
         "--port", "\(port)", "--schema", schema, "--store", folder.file("store"), "--set", "seed=none",
       ] + settings.flatMap { ["--set", $0] }, name: "keyway serve")
-    try process.awaitReady(seconds: 30) {
+    try process.awaitReady(seconds: Self.startSeconds) {
       try WireConnection(SocketAddress(port: port), timeoutSeconds: 5).must(WireRequest("GET", "/readyz"))
     }
   }
@@ -36,8 +38,11 @@ final class NeighbourServer {
     return "status \(status): \(last.prefix(200))"
   }
 
-  /// Ends it at once: nothing of it is needed any more.
-  func kill() { process.send(SIGKILL) }
+  /// Ends it at once, and waits until it has ended: nothing of it is needed any more but its store.
+  func kill() {
+    process.send(SIGKILL)
+    _ = try? process.exitStatus(within: 20)
+  }
 
   /// What `memory.bytes` is set to for a program with these settings; nil where it is not.
   static func memoryBytes(program: String, settings: [String]) throws -> Int? {

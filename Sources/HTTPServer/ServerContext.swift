@@ -220,7 +220,8 @@ final class ServerContext: Sendable {
   /// Suspends a connection, and has `work` see to what it is resumed with.
   private func suspend(_ connection: Connection, _ mhdConnection: OpaquePointer, _ work: (DeferredResponse) -> Void) {
     connection.exchange.suspended()
-    let pending = DeferredResponse(connection: mhdConnection, all: deferredResponses)
+    let pending = DeferredResponse(
+      connection: mhdConnection, all: deferredResponses, share: hasCompany ? connection.slot.time : nil)
     connection.deferredResponse = pending
     MHD_suspend_connection(mhdConnection)
     if deferredResponses.insert(pending) {

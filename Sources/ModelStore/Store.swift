@@ -188,11 +188,11 @@ package final class Store: Sendable {
   package func submit(
     _ transaction: Transaction, of client: Int = ownClient, bytes: Int = 0, limits: TransactionLimits? = nil,
     attachment: Attachment? = nil, precedent: Precedent? = nil, giveBack: GivingBack? = nil,
-    conclude: @escaping Conclusion
+    willBegin: (@Sendable () -> Void)? = nil, conclude: @escaping Conclusion
   ) -> Bool {
     let submission = StoreSubmission(
       transaction: transaction, client: client, limits: limits ?? self.limits.transaction, attachment: attachment,
-      precedent: precedent, giveBack: giveBack, conclude: conclude)
+      precedent: precedent, giveBack: giveBack, willBegin: willBegin, conclude: conclude)
     enum Entry { case refused, queued, first }
     let entry = queue.withLock { queue -> Entry in
       guard queue.enqueue(submission, bytes: bytes, of: client) else { return .refused }
@@ -251,6 +251,7 @@ package final class Store: Sendable {
       let base = writing.model.revision
       while let submission = rest.first, bytes < limits.batchBytes, attempt.actions.count < limit {
         rest.removeFirst()
+        submission.willBegin?()
         if shared != nil, let action = submission.precedent?() {
           attempt.actions.append(action)
           continue

@@ -9,6 +9,8 @@ struct StoreSubmission: Sendable {
   let attachment: Store.Attachment?
   let precedent: Store.Precedent?
   let giveBack: Store.GivingBack?
+  /// Called on the writer just before the transaction is applied.
+  let willBegin: (@Sendable () -> Void)?
   let conclude: Store.Conclusion
   /// Since it was handed over.
   let watch = Stopwatch()

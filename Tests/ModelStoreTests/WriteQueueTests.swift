@@ -33,6 +33,15 @@ struct WriteQueueTests {
     }
   }
 
+  @Test("A client that is alone and writes much has it by batches, so that one who comes finds its turn")
+  func aloneAndLarge() {
+    var queue = Self.queue()
+    for number in 0..<40 { Self.enqueue(Write(client: 1, number: number, bytes: 64 * Self.share), &queue) }
+    #expect(queue.takeBatch().map(\.client) == [1, 1])
+    Self.enqueue(Write(client: 2, number: 0, bytes: 10), &queue)
+    #expect(queue.takeBatch().contains { $0.client == 2 })
+  }
+
   @Test("While others write, a client that has had more than its share misses batches that they are in")
   func company() {
     var queue = Self.queue()

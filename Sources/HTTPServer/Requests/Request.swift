@@ -163,6 +163,14 @@ package struct Request: ~Copyable {
     case .carried(let carried): try carried.body.hold(byteCount, of: carried.client, in: ledger)
     }
   }
+
+  /// What the client holds for the body, or for what was made of it, in bytes of memory; 0 while that is little.
+  package var heldBytes: Int {
+    switch origin {
+    case .connection(_, let holder): holder.body.memory?.byteCount ?? 0
+    case .carried(let carried): carried.body.memory?.byteCount ?? 0
+    }
+  }
 }
 
 /// Whether the client of a connection that is not closed has closed its side.

@@ -14,6 +14,8 @@ package final class Completion: Sendable {
   private let destination: Destination
   private let handler: any RequestHandler
   private let isAnswered = Atomic(false)
+  /// When the part of the work under way began, by the processor time of its thread.
+  private let workBegan = Atomic<Int64>(0)
 
   init(_ pending: DeferredResponse, handler: any RequestHandler) {
     destination = .connection(pending)
@@ -62,6 +64,24 @@ package final class Completion: Sendable {
       } else {
         stream.worker.send(.abandon(stream.id))
       }
+    }
+  }
+
+  /// Begins a part of the work for the request on the calling thread, which ends it by `endWork`: its processor time
+  /// counts towards `connections.timePercent` of the client's address, as that of the connection threads does. Parts of
+  /// one request come one after the other, on any threads.
+  package func beginWork() { workBegan.store(MonotonicClock.threadNanoseconds, ordering: .relaxed) }
+
+  /// Ends the part of the work that `beginWork` has begun on this thread.
+  package func endWork() {
+    charge(Int(MonotonicClock.threadNanoseconds - workBegan.load(ordering: .relaxed)))
+  }
+
+  private func charge(_ nanoseconds: Int) {
+    switch destination {
+    case .connection(let pending): pending.charge(nanoseconds)
+    case .carried: break
+    case .completion(let completion, _, _): completion.charge(nanoseconds)
     }
   }
 

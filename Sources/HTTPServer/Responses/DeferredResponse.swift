@@ -28,14 +28,20 @@ final class DeferredResponse: @unchecked Sendable {
   private let state = Locked(State.open)
   private let connection: OpaquePointer
   private let all: DeferredResponses
+  /// The processor time of the client's address; nil while it is alone.
+  private let share: TrafficShare?
   /// Where it stands in `all`, whose lock guards it.
   var place = 0
 
   /// Made for a connection that is about to be suspended; leaves `all` when it is resumed.
-  init(connection: OpaquePointer, all: DeferredResponses) {
+  init(connection: OpaquePointer, all: DeferredResponses, share: TrafficShare?) {
     self.connection = connection
     self.all = all
+    self.share = share
   }
+
+  /// Counts processor time that other threads have spent on the request, in nanoseconds, for its address.
+  func charge(_ nanoseconds: Int) { share?.count(nanoseconds) }
 
   /// Stores the first answer and resumes the connection, which then belongs to its own thread again. False where there
   /// was one already.

@@ -26,6 +26,8 @@ public final class Entity: Sendable {
   let indexedKeys: [(key: Int, storage: Int)]
   /// What the record of a new object holds.
   let emptyValues: [Value]
+  /// True where a key is a to-many.
+  let hasCollections: Bool
   /// Whether any key is computed.
   let hasComputedKeys: Bool
   /// How a record knows when a key was set that computed keys of other objects read.
@@ -52,6 +54,7 @@ public final class Entity: Sendable {
     storageCount = emptyValues.count
     layout = RecordLayout(keys: keys, farKeys: farKeys)
     farKeeping = FarKeeping(farCount: farKeys.count, of: storageCount)
+    hasCollections = keys.contains(where: \.isToMany)
     hasComputedKeys = storageCount < keys.count
     referenceStorage = keys.compactMap { $0.relationship.map { $0.inverse == nil } ?? false ? $0.storage : nil }
     indexedKeys = keys.indices.compactMap { key in

@@ -3,6 +3,7 @@
 extension Transaction {
   /// Appends the text, from which exactly these operations come back. O(n) in its length.
   package func appendJournalText(to bytes: inout [UInt8]) {
+    if let journalText { return bytes.append(contentsOf: journalText) }
     bytes.append(UInt8(ascii: "["))
     if let writer {
       bytes.appendJSONString(writer)

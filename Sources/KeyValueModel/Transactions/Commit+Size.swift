@@ -42,7 +42,9 @@ extension ObjectRecord {
 }
 
 extension ObjectRecord {
+  /// O(1) for an entity without collections, whose members are shared with the list before and after; O(n) otherwise.
   fileprivate var approximateBytes: Int {
+    guard entity.hasCollections else { return memoryBytes }
     let values = values
     return values.indices.reduce(64) { $0 + values.approximateBytes(at: $1) }
   }

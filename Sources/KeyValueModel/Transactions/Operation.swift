@@ -82,6 +82,8 @@ public struct Transaction: Sendable {
   public var writer: String?
   /// What was found out about the operations before; of none where there are fewer.
   var preparations: [Preparation] = []
+  /// The text of the transaction in a journal, where `prepare` has written it; the operations are not changed then.
+  var journalText: [UInt8]?
   /// Who writes, where rules are asked.
   package var access: WriteAccess?
 

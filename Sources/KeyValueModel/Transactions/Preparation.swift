@@ -13,12 +13,16 @@ enum Preparation: Sendable {
 
 extension Transaction {
   /// Does what can be done before the writer has the transaction, on the thread that calls: checks the values of
-  /// attributes, and applies JSON patches to the objects as they stand in `state`. Where the writer finds an object
-  /// changed, it applies the patch again. O(n) in what is written; worth it where that is much.
+  /// attributes, writes the text for the journal, and applies JSON patches to the objects as they stand in `state`.
+  /// Where the writer finds an object changed, it applies the patch again. O(n) in what is written; worth it where that
+  /// is much.
   package mutating func prepare(in state: borrowing ModelState, limits: TransactionLimits) {
     var preparations: [Preparation] = []
     for operation in operations { preparations.append(Self.preparation(of: operation, in: state, limits)) }
     self.preparations = preparations
+    var text: [UInt8] = []
+    appendJournalText(to: &text)
+    journalText = text
   }
 
   private static func preparation(

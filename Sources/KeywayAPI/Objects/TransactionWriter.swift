@@ -44,16 +44,19 @@ struct TransactionWriter: Sendable {
       return response
     }
     let (kept, attachment) = attachment(for: write, context, rendered)
-    let (client, bytes) = (request.client, request.body().count)
+    // What was made of the body says better how long the writer takes than its length does.
+    let (client, bytes) = (request.client, max(request.body().count, request.heldBytes))
     return .deferred { [self, transaction] completion in
       let submission = Submission(
-        client: client, bytes: bytes, write: write, transaction: transaction, viewer: context.viewer,
+        client: client, bytes: bytes, isLarge: isLarge, write: write, transaction: transaction, viewer: context.viewer,
         attachment: attachment, precedent: context.precedent, givenBack: context.givenBack,
         rendered: rendered, kept: kept)
       guard isLarge else { return submit(submission, completion) }
       readings.perform(for: client, completion) {
         var submission = submission
+        completion.beginWork()
         submission.transaction.prepare(in: store.snapshot.state, limits: store.limits.transaction)
+        completion.endWork()
         submit(submission, completion)
       }
     }
@@ -88,8 +91,10 @@ struct TransactionWriter: Sendable {
   /// What is handed to the store, and what its answer is made with.
   private struct Submission: Sendable {
     let client: ClientAddress
-    /// What the client sent.
+    /// The bytes that the client sent, or those of memory that they were made into.
     let bytes: Int
+    /// True where it was prepared, and its time on the writer counts for the client.
+    let isLarge: Bool
     let write: Write
     var transaction: Transaction
     /// What the client may read, where that is not everything.
@@ -109,14 +114,21 @@ struct TransactionWriter: Sendable {
     let isAccepted = store.submit(
       submission.transaction, of: submission.client.hashValue, bytes: submission.bytes,
       attachment: submission.attachment, precedent: Self.precedent(submission, completion),
-      giveBack: Self.giveBack(submission, completion)
+      giveBack: Self.giveBack(submission, completion),
+      willBegin: Self.meter(submission, completion)
     ) { [self] outcome, state, revision in
+      if submission.isLarge { completion.endWork() }
       let isKept = kept?.withLock { $0 != nil } ?? false
       if case .success(let commit) = outcome, !isKept, write.isAbout(moreThan: Self.largeBytes, in: state) {
         let state = copy state
         return { failure in
           if let failure { return completion.respond(Problem(.storeUnavailable, failure.reason).response) }
-          Self.encoding.async { completion.respond(rendered(commit, state)) }
+          Self.encoding.async {
+            completion.beginWork()
+            let response = rendered(commit, state)
+            completion.endWork()
+            completion.respond(response)
+          }
         }
       }
       let response: Response =
@@ -132,6 +144,12 @@ struct TransactionWriter: Sendable {
     if !isAccepted {
       completion.respond(Problem(.overloaded, "too many writes wait; try again").response)
     }
+  }
+
+  /// Begins to count the writer's time on a large write for its client.
+  private static func meter(_ submission: Submission, _ completion: Completion) -> (@Sendable () -> Void)? {
+    guard submission.isLarge else { return nil }
+    return { completion.beginWork() }
   }
 
   /// Gives the client the answer of another node that has carried out the same request.

@@ -127,7 +127,8 @@ extension SettingLimit {
       "connections.timePercent", of: .client,
       """
       is read later, and its new connections are begun later: counted by five-hundredths of a second, so that others \
-      find the threads free again soon. An address that is alone, or of `access.proxies`, is not held up
+      find the threads free again soon. What other threads take to prepare, apply and answer its large writes counts \
+      too. An address that is alone, or of `access.proxies`, is not held up
       """),
     SettingLimit(
       "connections.beginningsPerSecond", of: .server,
@@ -243,7 +244,8 @@ extension SettingLimit {
       "writes.batchBytes", of: .server,
       """
       waits for the next sync. Clients take turns; while several write, one that puts more than 1/128 of it into a \
-      batch misses as many of the next
+      batch misses as many of the next, and one that is alone has two batches at once. A large body counts the memory \
+      that it was made into
       """),
     SettingLimit(
       "objects.bytes", of: .server,

@@ -83,6 +83,14 @@ struct CommandLineTests {
     let served = try ChildProcess.keyway("serve", "--port", "0", "--schema", file.path)
     #expect(served.status == 1)
     #expect(served.errors.contains("\(file.path):4:"))
+    let rules = """
+      entities:
+        A: { access: { read: 'size(bs) > 0' }, keys: { bs: { toMany: B, inverse: a } } }
+        B: { keys: { a: { toOne: A, inverse: bs } } }
+      """
+    try Data(rules.utf8).write(to: file)
+    let warned = try ChildProcess.keyway("check", file.path)
+    #expect(warned.status == 0 && warned.errors.contains("\(file.path):2:25: warning: "), "\(warned.errors)")
   }
 
   @Test("watch --json comes back over a cut with its last id: nothing is lost, nothing comes twice")

@@ -12,6 +12,8 @@ package struct AccessRules: Sendable {
   struct KeyRules: Sendable {
     var read: AccessRule?
     var update: AccessRule?
+    /// Asked in place of `update`, of the object and of the key, when a write changes the key through its inverse.
+    var inverse: AccessRule?
   }
 
   /// The rules that there are.

@@ -46,4 +46,9 @@ package struct WriteAccess: Sendable {
   func maySet(_ key: Int, of entity: Entity) -> Bool {
     entity.rules.keys[key]?.update?.holds(for: identity) ?? true
   }
+
+  /// Returns whether the writer may change a key through its inverse, or nil if the key has no rule `inverse`.
+  func mayChangeThroughInverse(_ key: Int, of entity: Entity) -> Bool? {
+    entity.rules.keys[key]?.inverse?.holds(for: identity)
+  }
 }

@@ -2,19 +2,33 @@
 /// asked twice about each operation: all of them before the first is applied, and each as it is.
 struct WriteInquiry {
   let access: WriteAccess
-  /// The objects that were there and may be changed, as far as they were before; with the operation that named each.
-  private(set) var updated: [Reference: Int] = [:]
+  /// The objects that were there and may be changed, as far as they were before; with what changes each.
+  private var updated: [Reference: Cause] = [:]
   /// The objects that were not there and were named; with the operation that did.
-  private var created: [Reference: Int] = [:]
+  private(set) var created: [Reference: Int] = [:]
   /// The objects that the operations make, as far as they were asked about.
   private var made: Set<Reference> = []
+  /// The objects that the operations make and give a lifetime; with the operation that does.
+  private var leased: [Reference: Int] = [:]
   /// Whether objects might be read before, as far as that was asked.
   private var readable: [Reference: Bool] = [:]
+
+  /// The operation that changes an object, and the object that its refusal names: another one where the writer must
+  /// not learn that this object is changed.
+  struct Cause {
+    let operation: Int
+    let shown: Reference
+  }
 
   init(_ access: WriteAccess) { self.access = access }
 
   /// What the writer may read.
   var viewer: Viewer { access.viewer }
+
+  /// Notes that an operation makes an object, if no other one does.
+  mutating func noteCreation(of reference: Reference, _ index: Int) {
+    if created[reference] == nil { created[reference] = index }
+  }
 
   // MARK: Before
 
@@ -66,8 +80,7 @@ struct WriteInquiry {
       try askUpdate(of: reference, index, former, schema)
       try askKeys([key], reference, in: schema)
     case .require: try requireReadable(reference, in: former, schema)
-    // A part of the write before it, which was asked.
-    case .lifetime: break
+    case .lifetime(_, let lifetime): try askLifetime(lifetime, of: reference, index, former: former, present: present)
     }
   }
 
@@ -86,13 +99,32 @@ struct WriteInquiry {
   private mutating func askUpdate(
     of reference: Reference, _ index: Int, _ former: some ObjectReader, _ schema: Schema
   ) throws(ModelError) {
-    guard updated[reference] == nil else { return }
     try requireReadable(reference, in: former, schema)
-    guard let record = former.record(reference) else { return }
+    try askUpdate(of: reference, Cause(operation: index, shown: reference), former)
+  }
+
+  private mutating func askUpdate(
+    of reference: Reference, _ cause: Cause, _ former: some ObjectReader
+  ) throws(ModelError) {
+    guard updated[reference] == nil, let record = former.record(reference) else { return }
     guard access.permits(.update, reference, record, in: former, before: (record, former)) else {
-      throw Self.forbidden("update", reference)
+      throw Self.forbidden("update", reference, cause)
     }
-    updated[reference] = index
+    updated[reference] = cause
+  }
+
+  /// A lifetime is a deletion, so `delete` is asked: of the object before the transaction, or as the transaction leaves
+  /// it where that makes it. Renewing the seconds that the object has, and `none`, need the write that says so alone.
+  private mutating func askLifetime(
+    _ lifetime: Lifetime, of reference: Reference, _ index: Int, former: some ObjectReader, present: some ObjectReader
+  ) throws(ModelError) {
+    guard lifetime != .unlimited else { return }
+    guard let record = former.record(reference), present.record(reference)?.createdAt == record.createdAt else {
+      leased[reference] = leased[reference] ?? index
+      return
+    }
+    if case .seconds = lifetime, record.lease?.lifetime == lifetime { return }
+    guard access.permits(.delete, reference, record, in: former) else { throw Self.forbiddenLifetime(of: reference) }
   }
 
   /// Throws `unknown-object` for what may not be read and, in its turn, for what is not there: which of the two it is
@@ -115,6 +147,30 @@ struct WriteInquiry {
     let isReadable = access.viewer.mayRead(reference, record, in: former)
     readable[reference] = isReadable
     return isReadable
+  }
+
+  // MARK: Inverses
+
+  /// Asks about keys that an operation has changed through their inverses: the rules of those keys, and `update` of
+  /// the objects that have them. Delete rules need no permission.
+  mutating func ask(
+    about changes: [StateEditor.FarChange], by operation: Operation, _ index: Int, former: some ObjectReader,
+    in schema: Schema
+  ) throws(ModelError) {
+    if case .delete = operation { return }
+    for change in changes {
+      guard let entity = schema.entity(of: change.object) else { continue }
+      let farSide = schema.farSide(of: entity.keys[change.key])
+      guard farSide != .mirror else { continue }
+      let isShown = isReadable(change.object, in: former) && !viewer.hiddenKeys(of: entity).contains(change.key)
+      let cause = Cause(operation: index, shown: isShown ? change.object : operation.reference)
+      let rule = farSide == .mutual ? access.mayChangeThroughInverse(change.key, of: entity) : nil
+      guard rule ?? access.maySet(change.key, of: entity) else {
+        throw isShown
+          ? Self.forbidden(change.key, of: entity, change.object) : Self.forbidden("update", change.object, cause)
+      }
+      if rule == nil { try askUpdate(of: change.object, cause, former) }
+    }
   }
 
   // MARK: Keys
@@ -210,23 +266,35 @@ struct WriteInquiry {
   mutating func ask(
     after steps: [Commit.Step], of operations: [Operation], former: some ObjectReader, present: some ObjectReader
   ) throws(ModelError) {
+    try ask(ofObjectsAfter: former, present)
+    // A requirement is no step.
+    let stepping = operations.indices.filter { if case .require = operations[$0] { false } else { true } }
+    for (index, step) in zip(stepping, steps) {
+      guard case .change(let changes) = step.kind else { continue }
+      for change in changes { try askReferences(change, index, former: former, present: present) }
+    }
+  }
+
+  /// Asks what depends on how the objects stand in the end: of those that the transaction has made, changed, and given
+  /// a lifetime while it made them.
+  func ask(ofObjectsAfter former: some ObjectReader, _ present: some ObjectReader) throws(ModelError) {
     for (reference, index) in created.sorted(by: { ($0.value, $0.key) < ($1.value, $1.key) }) {
       guard let record = present.record(reference) else { continue }
       guard access.permits(.create, reference, record, in: present) else {
         throw Self.forbidden("create", reference, index)
       }
     }
-    for (reference, index) in updated.sorted(by: { ($0.value, $0.key) < ($1.value, $1.key) }) {
+    for (reference, cause) in updated.sorted(by: { ($0.value.operation, $0.key) < ($1.value.operation, $1.key) }) {
       guard let record = present.record(reference), let old = former.record(reference) else { continue }
       guard access.permits(.update, reference, record, in: present, before: (old, former)) else {
-        throw Self.forbidden("update", reference, index)
+        throw Self.forbidden("update", reference, cause)
       }
     }
-    // A requirement is no step.
-    let stepping = operations.indices.filter { if case .require = operations[$0] { false } else { true } }
-    for (index, step) in zip(stepping, steps) {
-      guard case .change(let changes) = step.kind else { continue }
-      for change in changes { try askReferences(change, index, former: former, present: present) }
+    for (reference, index) in leased.sorted(by: { ($0.value, $0.key) < ($1.value, $1.key) }) {
+      guard let record = present.record(reference) else { continue }
+      guard access.permits(.delete, reference, record, in: present) else {
+        throw Self.forbiddenLifetime(of: reference, index)
+      }
     }
   }
 
@@ -268,27 +336,5 @@ struct WriteInquiry {
       error.operation = index
       throw error
     }
-  }
-
-  // MARK: Refusals
-
-  /// What the model refuses, without what it says of other objects.
-  static func guarded(_ error: ModelError) -> ModelError {
-    guard error.code == .deleteDenied else { return error }
-    var guarded = ModelError(.deleteDenied, "something that refers to it forbids that it is deleted")
-    (guarded.object, guarded.operation) = (error.object, error.operation)
-    return guarded
-  }
-
-  static func forbidden(_ action: String, _ reference: Reference, _ operation: Int? = nil) -> ModelError {
-    var error = ModelError(.forbidden, "no rule lets you \(action) \(reference)", object: reference)
-    error.operation = operation
-    return error
-  }
-
-  /// The refusal to set a key.
-  static func forbidden(_ key: Int, of entity: Entity, _ reference: Reference) -> ModelError {
-    let name = entity.keys[key].name
-    return ModelError(.forbidden, "no rule lets you set '\(name)'", object: reference, keyPath: name)
   }
 }

@@ -7,6 +7,7 @@ struct AccessDeclaration {
     let name: Located<String>
     var read: LocatedText?
     var update: LocatedText?
+    var inverse: LocatedText?
   }
 
   var actions: [AccessRules.Action: LocatedText] = [:]
@@ -41,7 +42,9 @@ extension SchemaReader {
       switch word.string {
       case "read": rules.read = self.text(value, "'read'")
       case "update": rules.update = self.text(value, "'update'")
-      default: report(word, "'\(word.string ?? "?")' is not a word of a key's access; it has read and update")
+      case "inverse": rules.inverse = self.text(value, "'inverse'")
+      default:
+        report(word, "'\(word.string ?? "?")' is not a word of a key's access; it has read, update and inverse")
       }
     }
     return rules

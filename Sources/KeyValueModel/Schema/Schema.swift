@@ -8,22 +8,27 @@ public struct Schema: Sendable {
     let entities: [Entity]
     let names: NameTable
     let isLenient: Bool
+    let warnings: [SchemaError.Problem]
 
-    init(entities: [Entity], isLenient: Bool) {
+    init(entities: [Entity], isLenient: Bool, warnings: [SchemaError.Problem]) {
       self.entities = entities
       self.isLenient = isLenient
+      self.warnings = warnings
       names = NameTable(entities.map(\.name))
     }
   }
 
   private let content: Content
 
-  init(entities: [Entity], isLenient: Bool = false) {
-    content = Content(entities: entities, isLenient: isLenient)
+  init(entities: [Entity], isLenient: Bool = false, warnings: [SchemaError.Problem] = []) {
+    content = Content(entities: entities, isLenient: isLenient, warnings: warnings)
   }
 
   /// The entities in the order of the file.
   public var entities: [Entity] { content.entities }
+
+  /// Passages of the schema file that are valid and probably not meant so, in the order of the file.
+  public var warnings: [SchemaError.Problem] { content.warnings }
 
   /// Whether computed keys whose type is not known yet count as JSON of any sort: while a schema is being compiled.
   var isLenient: Bool { content.isLenient }

@@ -12,6 +12,8 @@ struct SchemaCompiler {
   }
 
   private(set) var problems: [SchemaError.Problem] = []
+  /// Passages that are valid and probably not meant so.
+  private(set) var warnings: [SchemaError.Problem] = []
   var drafts: [Draft] = []
 
   /// The schema; meaningful only where `problems` stays empty.
@@ -29,13 +31,21 @@ struct SchemaCompiler {
     guard problems.isEmpty else { return schema }
     let rules = rules(access, in: schema)
     schema = Schema(entities: entities(display: true, resolvedIn: schema, rules, FarKeys(of: schema)))
-    return schema
+    warnAboutUnguardedKeys(access, in: schema)
+    return Schema(
+      entities: schema.entities, warnings: warnings.sorted { ($0.line, $0.column) < ($1.line, $1.column) })
   }
 
   /// Notes a mistake; one that every subclass shares, once.
   mutating func report(_ mark: Place?, _ message: String) {
     let problem = SchemaError.Problem(line: mark?.line ?? 1, column: mark?.column ?? 1, message: message)
     if !problems.contains(problem) { problems.append(problem) }
+  }
+
+  /// Notes what is valid and probably a mistake; once.
+  mutating func warn(_ mark: Place, _ message: String) {
+    let warning = SchemaError.Problem(line: mark.line, column: mark.column, message: message)
+    if !warnings.contains(warning) { warnings.append(warning) }
   }
 
   mutating func entities(

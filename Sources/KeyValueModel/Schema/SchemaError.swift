@@ -8,6 +8,11 @@ public struct SchemaError: Error, Hashable, Sendable, CustomStringConvertible {
     public let column: Int
     /// What is wrong, as a sentence.
     public let message: String
+
+    /// The problem in a line, as compilers print it: `schema.yaml:3:7: warning: …`.
+    public func rendered(as kind: String, file: String) -> String {
+      "\(file):\(line):\(column): \(kind): \(message)"
+    }
   }
 
   /// The mistakes in the order of the file; at least one.
@@ -15,7 +20,7 @@ public struct SchemaError: Error, Hashable, Sendable, CustomStringConvertible {
 
   /// One mistake a line, as compilers print them: `schema.yaml:3:7: error: …`.
   public func rendered(file: String) -> String {
-    problems.map { "\(file):\($0.line):\($0.column): error: \($0.message)" }.joined(separator: "\n")
+    problems.map { $0.rendered(as: "error", file: file) }.joined(separator: "\n")
   }
 
   /// The mistakes, for a file without a name.

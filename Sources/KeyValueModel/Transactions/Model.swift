@@ -24,11 +24,12 @@ public struct Model: Sendable {
   public mutating func commit(
     _ transaction: Transaction, limits: TransactionLimits = .unlimited, at milliseconds: Int64 = 0
   ) throws(ModelError) -> Commit {
-    let inquiry = try transaction.access.map { access throws(ModelError) in try ask(access, about: transaction) }
+    let inquiry = try transaction.access.map { access throws(ModelError) in try ask(access, about: transaction, limits)
+    }
     do throws(ModelError) {
       for precondition in transaction.preconditions { try check(precondition) }
     } catch {
-      try ask(inquiry, aboutMakingIn: transaction)
+      try ask(inquiry, aboutMakingIn: transaction, limits)
       throw error
     }
     if let commit = commitPlainly(transaction, limits, asking: inquiry) { return commit }
@@ -39,7 +40,7 @@ public struct Model: Sendable {
     } catch {
       application.undo()
       application.giveBack(to: &state)
-      try ask(inquiry, aboutMakingIn: transaction)
+      try ask(inquiry, aboutMakingIn: transaction, limits)
       throw transaction.access == nil ? error : WriteInquiry.guarded(error)
     }
     application.giveBack(to: &state)
@@ -48,13 +49,15 @@ public struct Model: Sendable {
   }
 
   /// Asks the rules first, as far as what a transaction names is there before it.
-  private func ask(_ access: WriteAccess, about transaction: Transaction) throws(ModelError) -> WriteInquiry {
+  private func ask(
+    _ access: WriteAccess, about transaction: Transaction, _ limits: TransactionLimits
+  ) throws(ModelError) -> WriteInquiry {
     var inquiry = WriteInquiry(access)
     for (index, operation) in transaction.operations.enumerated() {
       do throws(ModelError) {
         try inquiry.ask(operation, index, former: state, present: state, in: schema)
       } catch {
-        try ask(inquiry, aboutMakingIn: transaction, before: index)
+        try ask(inquiry, aboutMakingIn: transaction, limits, before: index)
         var located = error
         if transaction.operations.count > 1 { located.operation = index }
         throw located
@@ -63,14 +66,15 @@ public struct Model: Sendable {
     return inquiry
   }
 
-  /// Asks, of a transaction that is refused, whether its operations may make what they would, up to `end`.
+  /// Asks, of a transaction that is refused, whether its operations up to `end` may make and change what they would.
   private func ask(
-    _ inquiry: WriteInquiry?, aboutMakingIn transaction: Transaction, before end: Int? = nil
+    _ inquiry: WriteInquiry?, aboutMakingIn transaction: Transaction, _ limits: TransactionLimits,
+    before end: Int? = nil
   ) throws(ModelError) {
-    guard let inquiry else { return }
+    guard var inquiry else { return }
     do throws(ModelError) {
       let operations = transaction.operations.prefix(end ?? transaction.operations.count)
-      try inquiry.ask(afterFailureOf: operations, former: state, in: schema)
+      try inquiry.ask(afterFailureOf: operations, transaction.preparations, in: self, limits)
     } catch {
       var located = error
       if transaction.operations.count == 1 { located.operation = nil }

@@ -50,7 +50,7 @@ struct ObjectWriter: ~Copyable {
   }
 
   /// Takes away what a key has that a body does not name, but for what the body says of it from the far side.
-  private mutating func reset(
+  mutating func reset(
     _ reference: Reference, key index: Int, from old: Value, _ given: [Int: Value]
   ) throws(ModelError) {
     guard let record = editor.state.record(reference), let storage = record.entity.keys[index].storage else { return }

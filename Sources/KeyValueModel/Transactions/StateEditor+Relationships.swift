@@ -46,6 +46,14 @@ extension StateEditor {
     }
   }
 
+  /// False if a problem must not name an object and what a key of it holds, because the writer may not read that.
+  private func mayTell(of holder: Reference, key: Int) -> Bool {
+    guard let viewer else { return true }
+    let former = former
+    guard let record = former.record(holder) else { return true }
+    return viewer.mayRead(holder, record, in: former) && !viewer.hiddenKeys(of: record.entity).contains(key)
+  }
+
   /// Sets a to-one, and the other sides where it has an inverse: the old partner lets go, and so does the partner that
   /// the new one had before.
   mutating func connect(
@@ -66,8 +74,14 @@ extension StateEditor {
     guard let record = state.record(holder) else { return }
     switch state.value(of: record, holder, key: index) {
     case .reference(object):
+      noteFarChange(of: holder, key: index)
       let key = record.entity.keys[index]
       guard key.isOptional else {
+        guard mayTell(of: holder, key: index) else {
+          throw ModelError(
+            .nullNotAllowed, "the other side of a relationship must have a value and would lose \(object)",
+            object: object)
+        }
         throw ModelError(
           .nullNotAllowed, "'\(key.name)' of \(holder) must have a value and would lose \(object)", object: holder,
           keyPath: key.name)
@@ -75,6 +89,7 @@ extension StateEditor {
       store(.null, in: holder, key: index)
     case .members(var list):
       guard list.remove(.reference(object)) != nil else { return }
+      noteFarChange(of: holder, key: index)
       store(list, in: holder, key: index, removed: [.reference(object)], inserted: [])
     default: break
     }
@@ -89,12 +104,16 @@ extension StateEditor {
     switch state.value(of: record, holder, key: index) {
     case .members(var list):
       guard list.insert(.reference(object)) != nil else { return }
+      noteFarChange(of: holder, key: index)
       store(list, in: holder, key: index, removed: [], inserted: [.reference(object)])
     case .reference(let rival):
       if rival == object { return }
+      noteFarChange(of: holder, key: index)
       try release(holder, from: rival, key: reverse)
       store(.reference(object), in: holder, key: index)
-    default: store(.reference(object), in: holder, key: index)
+    default:
+      noteFarChange(of: holder, key: index)
+      store(.reference(object), in: holder, key: index)
     }
   }
 }

@@ -13,7 +13,7 @@ struct StateEditor: ~Copyable {
   private let formerMemoryBytes: Int
   /// The objects that were written, as they stood before the transaction.
   private(set) var before = RecordLog()
-  /// What the writer may read; nil where that is everything.
+  /// The viewer whose read rules limit what the transaction may refer to, or nil if no rules are asked.
   var viewer: Viewer?
   /// The members of collections without inverse that came and went, for `undo`.
   private var moves: [Move] = []
@@ -25,6 +25,14 @@ struct StateEditor: ~Copyable {
   private var changes = StepChanges()
   /// The objects that it has made: their collections had no value before, also where they begin without members.
   private var made: Set<Reference> = []
+  /// The keys that it has changed through their inverses, in order; recorded only where rules are asked.
+  private(set) var farChanges: [FarChange] = []
+
+  /// A key that an operation on another object, or on another key, has changed through the key's inverse.
+  struct FarChange: Hashable {
+    let object: Reference
+    let key: Int
+  }
 
   private struct Move {
     let object: Reference
@@ -70,6 +78,12 @@ struct StateEditor: ~Copyable {
     written = RecordLog()
     changes = StepChanges()
     if !made.isEmpty { made.removeAll(keepingCapacity: true) }
+    if !farChanges.isEmpty { farChanges.removeAll(keepingCapacity: true) }
+  }
+
+  /// Records, for the rules, that the operation changes a key through its inverse.
+  mutating func noteFarChange(of object: Reference, key: Int) {
+    if viewer != nil { farChanges.append(FarChange(object: object, key: key)) }
   }
 
   /// What the operation under way has changed.

@@ -50,6 +50,7 @@ struct TransactionApplication: ~Copyable {
       do throws(ModelError) {
         try ask(operation, index)
         try apply(operation, index < preparations.count ? preparations[index] : .none)
+        try askFarChanges(by: operation, index)
       } catch {
         var located = error
         if operations.count > 1 { located.operation = index }
@@ -76,6 +77,16 @@ struct TransactionApplication: ~Copyable {
     if index > 0 { try asked.ask(operation, index, former: former, present: state, in: state.schema) }
     writer.keysLeftAlone = asked.keysLeftAlone(by: operation, in: state)
     writer.closedKeys = asked.closedKeys(to: operation, in: state)
+    inquiry = asked
+  }
+
+  private mutating func askFarChanges(by operation: Operation, _ index: Int) throws(ModelError) {
+    let changes = writer.editor.farChanges
+    guard !changes.isEmpty, var asked = inquiry else { return }
+    writer.editor.budget.spendWrites(changes.count)
+    try writer.editor.budget.check()
+    inquiry = nil
+    try asked.ask(about: changes, by: operation, index, former: former, in: writer.editor.state.schema)
     inquiry = asked
   }
 

@@ -198,7 +198,7 @@ import Testing
       return result.output.trimmingCharacters(in: .whitespacesAndNewlines)
     }
     let schema = try directory.write(
-      "access: {read: 'identity != null', create: 'identity != null', update: 'identity != null'}\n"
+      "access: {read: 'identity != null', create: 'identity != null', update: 'identity != null', delete: 'true'}\n"
         + "entities: {Thing: {keys: {name: {type: string}}}}\n", to: "schema.yaml")
     let file = try directory.write(try token("node", #"roles=["keyway-admin"]"#) + "\n", to: "token")
     let settings = ["access.keys": keys, "schema": schema, "nodes.tokenFile": file].merging(Self.settings) { $1 }

@@ -61,6 +61,8 @@ import Testing
     let rules = [
       ("{ nope: { read: 'true' } }", "no key 'nope'"), ("{ x: { read: 'x == null' } }", "x"),
       ("{ x: { write: 'true' } }", "'write'"), ("{ z: { update: 'true' } }", "computed"),
+      ("{ x: { inverse: 'true' } }", "'inverse'"), ("{ m: { inverse: 'true' } }", "'inverse'"),
+      ("{ o: { inverse: 'true' } }", "'inverse'"), ("{ f: { inverse: 'x == null' } }", "x"),
     ]
     for (keys, word) in rules {
       let error = try #require(throws: SchemaError.self) {
@@ -69,11 +71,53 @@ import Testing
             entities:
               A:
                 access: { keys: \(keys) }
-                keys: { x: { type: string }, z: { computed: x } }
+                keys:
+                  x: { type: string }
+                  z: { computed: x }
+                  o: { toOne: A, inverse: m }
+                  m: { toMany: A, inverse: o }
+                  f: { toMany: A, inverse: f }
             """)
       }
       #expect(error.problems.first?.message.contains(word) == true, "\(error)")
     }
+  }
+
+  @Test("A rule that reads what others change without being asked there is warned about, with its place")
+  func warnings() throws {
+    let schema = try Schema(
+      yaml: """
+        entities:
+          Team:
+            access:
+              read: members.exists(m, m.user == identity.sub)
+              update: lead.user == identity.sub && size > 1
+            keys:
+              members: { toMany: Person, inverse: team }
+              lead: { toOne: Person }
+              size: { computed: members.@count }
+              fans: { toMany: Person, inverse: likes }
+          Person:
+            access:
+              read: user == identity.sub || team != null || likes.exists(t, true)
+              delete: team.members.exists(m, m.user == identity.sub)
+              keys: { likes: { inverse: identity != null } }
+            keys:
+              user: { type: string }
+              team: { toOne: Team, inverse: members }
+              likes: { toMany: Team, inverse: fans }
+        """)
+    #expect(schema.warnings.map(\.line) == [4, 5, 13, 14])
+    for (warning, (key, inverse)) in zip(
+      schema.warnings,
+      [
+        ("Team.members", "Person.team"), ("Team.members", "Person.team"), ("Person.likes", "Team.fans"),
+        ("Team.members", "Person.team"),
+      ])
+    {
+      #expect(warning.message.contains("'\(key)'") && warning.message.contains("'\(inverse)'"), "\(warning)")
+    }
+    #expect(schema.warnings.first?.rendered(as: "warning", file: "a.yaml").hasPrefix("a.yaml:4:13: warning: ") == true)
   }
 
   @Test("Identities that have the same of what rules read are one viewer")

@@ -41,6 +41,13 @@ package final class KeywayServer: Sendable {
 
     /// Which requests the access log tells of. `log.access`.
     package var accessLog = AccessLogLevel.off
+    /// True to write the `sub` of the identity that asked into those lines. `log.accessIdentities`.
+    package var accessLogIdentities = false
+    /// Makes the access log that writes to `output`.
+    fileprivate func accessLogger(to output: LogOutput) -> AccessLogger {
+      AccessLogger(accessLog, namesIdentities: accessLogIdentities, output: output)
+    }
+
     /// After how many seconds without it a condition counts as ended. `log.conditionSeconds`.
     package var conditionSeconds = 60
 
@@ -160,7 +167,7 @@ package final class KeywayServer: Sendable {
       store: store, pages: pages, idempotency: idempotency, access: access, streams: streams.registry,
       rates: rates, node: node)
     (self.access, self.rates, self.files, self.node) = (access, rates, files, node)
-    accessLog = log.map { AccessLogger(configuration.accessLog, output: $0) }
+    accessLog = log.map(configuration.accessLogger(to:))
     Self.connect(node, plan, store, access, conditions, api)
     // The journal is not asked again: others that write to it may have begun it meanwhile.
     if case .serving = store.condition {

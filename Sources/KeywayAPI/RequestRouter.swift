@@ -271,6 +271,7 @@ final class RequestRouter: RequestHandler, Sendable {
     }
     // From here on shares and limits are those of the identity, from whatever address it comes.
     if let mark = requester.mark { request.note(client: mark.client) }
+    if let subject = requester.subject { request.note(subject: subject) }
     if !route.isUnlimited, !request.isPostponed { try rates.take(request.client) }
     try admission.checkName(of: request, present: store.cursor(store.revision))
     guard var action = route.action(of: method) else {

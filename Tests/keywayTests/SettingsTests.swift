@@ -85,11 +85,13 @@ struct SettingsTests {
       throws: { "\($0)" == "/nowhere/k.yaml: there is no such file, or it is no UTF-8 text" })
   }
 
+  private static let logHint =
+    "did you mean log.level, log.format, log.access, log.accessIdentities, log.bytes or log.conditionSeconds?"
+
   @Test(
     "a name that is no setting suggests what is near, and nothing else",
     arguments: [
-      ("log", "did you mean log.level, log.format, log.access, log.bytes or log.conditionSeconds?"),
-      ("log.colour", "did you mean log.level, log.format, log.access, log.bytes or log.conditionSeconds?"),
+      ("log", logHint), ("log.colour", logHint),
       ("logLevel", "did you mean log.level?"), ("snapshot", "did you mean snapshot.revisions or snapshot.bytes?"),
       ("hots", "did you mean host?"), ("a", "keyway serve --print-config lists all"),
     ])

@@ -1,4 +1,5 @@
-/// What an access log may say of one request: nothing that a client wrote but the method, which is a token, and the id.
+/// Everything that an access log may say of one request: nothing that a client wrote but the method, which is a token,
+/// the id, and the name in its verified credential.
 package struct AccessRecord: Sendable {
   /// The request's id; nil where its header never arrived.
   package var id: RequestID?
@@ -16,6 +17,8 @@ package struct AccessRecord: Sendable {
   package var nanoseconds: Int64 = 0
   /// Who asked.
   package var client: ClientAddress
+  /// The `sub` of the identity that asked, or nil if nobody was known.
+  package var subject: String?
   /// How the stream ended that was the answer; nil where it was none.
   package var streamEnd: StreamEnd?
 

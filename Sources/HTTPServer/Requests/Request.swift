@@ -138,6 +138,14 @@ package struct Request: ~Copyable {
     }
   }
 
+  /// Notes the `sub` of the identity that asks, for the access log.
+  package func note(subject: String) {
+    switch origin {
+    case .connection(_, let holder): holder.access?.record.subject = subject
+    case .carried(let carried): carried.access?.record.subject = subject
+    }
+  }
+
   /// Whether the client has closed its side by now: long work for it need not begin.
   package var isAbandoned: Bool {
     switch origin {

@@ -1,5 +1,6 @@
-/// The text of a transaction in a journal: `["writer",[["set","Account/1","balance",120],…]]`, with null for no writer.
-/// It is the same for the same transaction, and the preconditions, which held, are not in it.
+/// The text of a transaction in a journal: `["writer",[["set","Account/1","balance",120],…],"sub"]`, with null for no
+/// writer, and without the last member if no identity wrote it. It is the same for the same transaction, and the
+/// preconditions, which held, are not in it.
 extension Transaction {
   /// Appends the text, from which exactly these operations come back. O(n) in its length.
   package func appendJournalText(to bytes: inout [UInt8]) {
@@ -12,6 +13,10 @@ extension Transaction {
     }
     bytes.appendComma()
     bytes.appendList(operations) { $0.appendJournalText(to: &$1) }
+    if let author {
+      bytes.appendComma()
+      bytes.appendJSONString(author)
+    }
     bytes.append(UInt8(ascii: "]"))
   }
 
@@ -37,8 +42,13 @@ extension JSONParser where Dialect == StoredJSON {
     let writer = try takesNull() ? nil : parseQuoted()
     try expect(",")
     let operations = try parseList { parser throws(JSONError) in try parser.parseOperation() }
+    var transaction = Transaction(operations, writer: writer)
+    if isNext(",") {
+      try expect(",")
+      transaction.author = try parseQuoted()
+    }
     try expect("]")
-    return Transaction(operations, writer: writer)
+    return transaction
   }
 
   private mutating func parseOperation() throws(JSONError) -> Operation {

@@ -79,6 +79,8 @@ public struct Transaction: Sendable {
   public var preconditions: [Precondition]
   /// The name of the writer; observers receive it and know their own echo by it.
   public var writer: String?
+  /// The `sub` of the identity that wrote it, or nil if that is nobody or unknown; the journal keeps it.
+  package var author: String?
   /// What was found out about the operations before; of none where there are fewer.
   var preparations: [Preparation] = []
   /// The text of the transaction in a journal, where `prepare` has written it; the operations are not changed then.

@@ -33,6 +33,9 @@ enum Requester: Sendable {
     if case .known(let known) = self { known.identity } else { nil }
   }
 
+  /// The `sub` of the identity, or nil if nobody is known.
+  var subject: String? { identity?.subject }
+
   /// Whether rules are asked for someone without a token.
   var isUnknown: Bool { viewer != nil && identity == nil }
 

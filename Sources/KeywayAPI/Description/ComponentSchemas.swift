@@ -69,7 +69,8 @@ struct ComponentSchemas {
     (
       "committed",
       .object(
-        ["revision": .count, "time": .text, "writer": .text, "operations": .list(of: .map)], optional: ["writer"])
+        ["revision": .count, "time": .text, "writer": .text, "by": .text, "operations": .list(of: .map)],
+        optional: ["writer", "by"])
     ),
   ]
 

@@ -6,7 +6,7 @@ import Synchronization
 /// Writes the access log: a line for each request, and for each stream when it has ended.
 ///
 /// A line names the resource by its pattern: no path, query, header or body that a client sent stands in it, but the
-/// method and the request's id, which cannot forge lines.
+/// method, the request's id and, as an option, the `sub` of its identity, none of which can forge lines.
 package final class AccessLogger: AccessLog {
   /// The most characters of a method that are written.
   private static let methodLength = 32
@@ -14,11 +14,14 @@ package final class AccessLogger: AccessLog {
   private let level: Locked<AccessLogLevel>
   /// Whether that is any but `off`: every request asks.
   private let isOn: Atomic<Bool>
+  /// True to write the `sub` of the identity that asked.
+  private let namesIdentities: Bool
   private let output: LogOutput
 
-  /// The log of that level.
-  package init(_ level: AccessLogLevel, output: LogOutput) {
+  /// The log of that level; with `namesIdentities`, lines have the `sub` of the identity that asked.
+  package init(_ level: AccessLogLevel, namesIdentities: Bool = false, output: LogOutput) {
     self.level = Locked(level)
+    self.namesIdentities = namesIdentities
     isOn = Atomic(level != .off)
     self.output = output
   }
@@ -49,6 +52,7 @@ package final class AccessLogger: AccessLog {
     line.add("bytes", record.byteCount)
     line.add("milliseconds", nanoseconds: record.nanoseconds)
     line.add("client", "\(record.client)")
+    if namesIdentities, let subject = record.subject { line.add("sub", subject) }
     line.add("requestId", record.id?.text ?? "-")
     output.write(line.ended())
   }

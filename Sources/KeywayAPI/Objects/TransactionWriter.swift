@@ -36,6 +36,7 @@ struct TransactionWriter: Sendable {
       write.operations, preconditions: try preconditions(of: request, about: write.subject, for: context.viewer),
       writer: try Self.writer(of: request))
     transaction.access = context.requester.writeAccess
+    transaction.author = context.requester.subject
     let isLarge =
       request.body().count > MemoryLedger.uncountedBytes || write.isPatch(ofMoreThan: Self.largeBytes, in: store)
     let rendered: Rendering = { [store] commit, state in

@@ -71,6 +71,7 @@ extension Settings {
     .choice("log.level", \.logLevel, "the least severe entries that are logged"),
     .choice("log.format", \.logFormat, "how they are written, one line each"),
     .choice("log.access", \.api.accessLog, "which requests and ended streams get a line in the log"),
+    .flag("log.accessIdentities", \.api.accessLogIdentities, "whether those lines have the sub of the identity"),
     .number("log.bytes", \.logBytes, 4096...1 << 30, "log lines that wait for the log's reader"),
     .number("log.conditionSeconds", \.api.conditionSeconds, 1...86_400, "quiet after which a condition has ended"),
     .text("schema", \.schema, "the schema file"),

@@ -52,6 +52,19 @@ struct JournalTextTests {
     #expect(journalText(of: transaction) == text)
   }
 
+  @Test("The sub of who wrote it stands last, and a text without one is of nobody or of somebody unknown")
+  func author() throws {
+    for (text, author) in [
+      (#"["me",[["delete","Account/1"]],"a\"\nb"]"#, "a\"\nb"), (#"[null,[],""]"#, ""), (#"[null,[]]"#, nil),
+    ] {
+      let transaction = try Transaction(journalText: Array(text.utf8))
+      #expect(transaction.author == author && journalText(of: transaction) == text)
+    }
+    for text in [#"[null,[],null]"#, #"[null,[],"a","b"]"#, #"[null,[],1]"#, #"[null,[],]"#] {
+      #expect(throws: StoredTextError.self) { try Transaction(journalText: Array(text.utf8)) }
+    }
+  }
+
   @Test("Random transactions come back as they were, and do the same", arguments: 0..<10)
   func random(round: Int) throws {
     let seed = seed &+ UInt64(round)
@@ -98,7 +111,7 @@ struct JournalTextTests {
     arguments: [
       ("", "a '[' is missing (byte 0)"),
       ("[1,[]]", "a string is missing (byte 1)"),
-      ("[null,[],1]", "a ']' is missing (byte 8)"),
+      ("[null,[],1]", "a string is missing (byte 9)"),
       ("[null,[]] ", "something follows the value (byte 9)"),
       (#"[null,[["sett","A/1"]]]"#, "there is no operation 'sett' (byte 8)"),
       (#"[null,[["delete","A"]]]"#, "'A' is no reference (byte 17)"),

@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import HTTPServer
 import KeyValueModel
@@ -5,6 +6,7 @@ import KeywayAPI
 import Logging
 import LoopbackKit
 import Testing
+import Tokens
 
 @Suite("The access log", .timeLimit(.minutes(60)))
 struct AccessLogTests {
@@ -18,13 +20,14 @@ struct AccessLogTests {
 
     init(
       _ level: AccessLogLevel = .all, _ format: LogFormat = .json,
+      objects: [(String, String)] = [("Note/1", #"{"text":"one"}"#)],
       _ configure: (inout KeywayServer.Configuration) -> Void = { _ in }
     ) throws {
       var ends: [Int32] = [0, 0]
       guard pipe(&ends) == 0 else { throw LoopbackError("no pipe") }
       (reader, writer) = (ends[0], ends[1])
       output = LogOutput(format, descriptor: writer, bytes: 1 << 20, now: { 1_700_000_000_123 })
-      server = try TestServer(objects: [("Note/1", #"{"text":"one"}"#)], log: output) {
+      server = try TestServer(objects: objects, log: output) {
         $0.accessLog = level
         configure(&$0)
       }
@@ -115,6 +118,27 @@ struct AccessLogTests {
     }
     let gone = try Self.fields(try #require(logged.lines(until: "gone").last))
     #expect(gone["status"].text == "-" && gone["method"].text == "PUT")
+  }
+
+  @Test("As an option a line has the sub of who asked, which looks like no other field", arguments: [false, true])
+  func identities(isNamed: Bool) throws {
+    let folder = try ScratchDirectory()
+    let text = DevelopmentKey.makeSet()
+    try text.write(toFile: folder.path + "/keys.json", atomically: true, encoding: .utf8)
+    let key = try #require(DevelopmentKey(of: try KeySet(json: Array(text.utf8))))
+    let logged = try LoggedServer(.all, .text, objects: []) {
+      $0.access.keys = folder.path + "/keys.json"
+      $0.accessLogIdentities = isNamed
+    }
+    let exp = Value.integer(Int64(Date().timeIntervalSince1970) + 600)
+    let token = key.token(["sub": .string("ann status=200"), "exp": exp])
+    try logged.server.client.send(
+      "GET", "/v1/entities", ["Authorization": "Bearer \(token)", "X-Request-Id": "known"])
+    let known = try #require(logged.lines(until: "known").last)
+    #expect(known.contains(#" sub="ann status=200" "#) == isNamed, "\(known)")
+    try logged.server.client.send("GET", "/v1/entities", ["X-Request-Id": "unknown"])
+    let unknown = try #require(logged.lines(until: "unknown").last)
+    #expect(!unknown.contains("sub="), "\(unknown)")
   }
 
   @Test("Of errors alone there are lines where the level is errors, and none where it is off")

@@ -16,7 +16,7 @@ package struct AccessOptions: Sendable {
   /// The longest life of a token, in seconds; 0 for any. `access.tokenSeconds`.
   package var tokenSeconds = 3_153_600_000
   /// CEL over `identity`: who meets it may do everything. `access.admin`.
-  package var admin = #""keyway-admin" in identity.roles"#
+  package var admin = #"type(identity.roles) == list && "keyway-admin" in identity.roles"#
   /// Other origins whose pages may call. `access.origins`.
   package var origins: [String] = []
   /// The proxies whose `X-Forwarded-For` is believed: addresses, ranges, `unix`. `access.proxies`.

@@ -274,6 +274,14 @@ func first(_ name: String, of stream: WireStream) throws -> WireEvent {
     #expect(try guarded.client.send("GET", "/v1/status", guarded.bearer("eve")).status == 403)
     #expect(try guarded.client.send("GET", "/v1/status", guarded.bearer("eve", ["level": .integer(4)])).status == 200)
     #expect(try guarded.client.send("GET", "/v1/status", guarded.bearer("eve", ["level": .string("x")])).status == 403)
+    // By default it is a list that has the role in it: `in` would find it among the keys of a map, whatever they say.
+    let usual = try GuardedServer(objects: [])
+    let map: Value = .object(["keyway-admin": .bool(false)])
+    for roles in [map, .string("keyway-admin"), .null, .array([.string("keyway")])] {
+      let headers = usual.bearer("eve", ["roles": roles])
+      #expect(try usual.client.send("GET", "/v1/status", headers).status == 403, "\(roles)")
+    }
+    #expect(try usual.client.send("GET", "/v1/status", usual.admin).status == 200)
     let open = try GuardedServer { $0.access.openMetrics = true }
     #expect(try open.client.send("GET", "/metrics").status == 200)
     #expect(try open.client.send("GET", "/v1/journal").status == 401)

@@ -15,6 +15,7 @@ import PostgresJournal
 struct FollowerServing {
   private let settings: Settings
   private let source: SettingsSource
+  private let signals: ServerSignals
   private let address: NodeAddress
   private let outbound: OutboundClient
   /// The text of the schema that it was given, which has to be that of the node that it follows.
@@ -25,10 +26,13 @@ struct FollowerServing {
   /// Seconds between two attempts to get a first copy.
   private static let pause = Duration.seconds(1)
 
-  /// `source` is where the settings come from.
-  init(_ settings: Settings, from source: SettingsSource, log: LogOutput, logger: Logger) throws {
+  /// `source` is where the settings come from, and `signals` what stops the server or has it read them again.
+  init(
+    _ settings: Settings, from source: SettingsSource, _ signals: ServerSignals, log: LogOutput, logger: Logger
+  ) throws {
     self.settings = settings
     self.source = source
+    self.signals = signals
     self.log = log
     self.logger = logger
     outbound = settings.api.node.makeOutboundClient()
@@ -76,6 +80,7 @@ struct FollowerServing {
       }
       var configuration = settings.api
       configuration.port = port
+      signals.keep()
       let server = try KeywayServer(
         schema: schema, schemaText: text, configuration: configuration, logger: logger, journal: journal,
         socket: socket, log: log, following: plan)
@@ -83,7 +88,8 @@ struct FollowerServing {
       port = server.port
       let running = RunningServer(
         server: server, directory: settings.store,
-        settings: RunningSettings(settings, from: source, log: log, logger: logger), logger: logger, ends: ends
+        settings: RunningSettings(settings, from: source, log: log, logger: logger), logger: logger, signals: signals,
+        ends: ends
       ) { ServeCommand.announce(server, settings, logger) }
       switch try await running.untilSignalled() {
       case .signalled, .reopened: return

@@ -14,15 +14,19 @@ import PostgresJournal
 struct PeerServing {
   private let settings: Settings
   private let source: SettingsSource
+  private let signals: ServerSignals
   private let log: LogOutput
   private let logger: Logger
 
   /// Seconds between two attempts to begin anew.
   private static let pause = 1.0
 
-  /// `source` is where the settings come from.
-  init(_ settings: Settings, from source: SettingsSource, log: LogOutput, logger: Logger) {
-    (self.settings, self.source, self.log, self.logger) = (settings, source, log, logger)
+  /// `source` is where the settings come from, and `signals` what stops the server or has it read them again.
+  init(
+    _ settings: Settings, from source: SettingsSource, _ signals: ServerSignals, log: LogOutput, logger: Logger
+  ) {
+    (self.settings, self.source, self.signals) = (settings, source, signals)
+    (self.log, self.logger) = (log, logger)
   }
 
   func run() async throws {
@@ -36,6 +40,7 @@ struct PeerServing {
       var configuration = settings.api
       configuration.port = port
       let ends = ends(of: journal, opening)
+      signals.keep()
       let server = try KeywayServer(
         schema: schema, schemaText: text, configuration: configuration, logger: logger, journal: journal,
         socket: socket, log: log
@@ -46,7 +51,8 @@ struct PeerServing {
       port = server.port
       let running = RunningServer(
         server: server, directory: StoreAdvice.database,
-        settings: RunningSettings(settings, from: source, log: log, logger: logger), logger: logger, ends: ends
+        settings: RunningSettings(settings, from: source, log: log, logger: logger), logger: logger, signals: signals,
+        ends: ends
       ) { ServeCommand.announce(server, settings, logger) }
       switch try await running.untilSignalled() {
       case .signalled, .rejoin: return

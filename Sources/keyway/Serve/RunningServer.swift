@@ -4,10 +4,8 @@ import HTTPServer
 import Journal
 import KeywayAPI
 import Logging
-import UnixSignals
 
-/// The life of a server: it reads its journal, serves until SIGTERM or SIGINT, and drains. SIGHUP has it read its keys
-/// and its settings again.
+/// The life of a server: it reads its journal, serves until a signal stops it, and drains.
 ///
 /// Two things may come first, the end of the recovery or a signal, so both arrive in one stream of notices.
 struct RunningServer {
@@ -33,9 +31,11 @@ struct RunningServer {
   /// The settings, as far as they can change meanwhile.
   let settings: RunningSettings
   let logger: Logger
+  /// What stops it, and has it read its keys and settings again.
+  let signals: ServerSignals
   /// What ends it besides signals.
   var ends: AsyncStream<Outcome>?
-  /// Reports that the server serves. It is called once signals are trapped, since its reader may send one at once.
+  /// Reports that the server serves.
   let announce: @Sendable () -> Void
 
   /// Returns what has ended the server, once it has drained.
@@ -43,12 +43,11 @@ struct RunningServer {
   /// - Throws: what keeps the server from recovering.
   func untilSignalled() async throws -> Outcome {
     let (notices, continuation) = AsyncStream.makeStream(of: Notice.self)
-    let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
-    // It goes on after the first signal: the default action of a second one would cut the drain.
-    let trap = Task { for await _ in signals { continuation.yield(.ended(.signalled)) } }
-    let reloads = await UnixSignalsSequence(trapping: .sighup)
-    let reload = Task { [server, settings] in
-      for await _ in reloads {
+    // They go on after the first one: the default action of a second one would cut the drain.
+    signals.receive { [server, settings] request in
+      switch request {
+      case .stop: continuation.yield(.ended(.signalled))
+      case .reload:
         server.reloadKeys()
         settings.reload(server)
       }
@@ -58,8 +57,7 @@ struct RunningServer {
     }
     defer {
       ending.cancel()
-      trap.cancel()
-      reload.cancel()
+      signals.release()
     }
     let log = RecoveryLog(logger)
     Thread.detachNewThread { [server] in

@@ -30,6 +30,12 @@ struct ServeCommand: AsyncParsableCommand {
     // What was logged is written before the process ends, where the log has a reader.
     defer { log.flush(within: .seconds(1)) }
     let logger = Logger(label: "keyway") { LineLogHandler(label: $0, output: log) }
+    // Before anything answers: a supervisor that hears an answer may send a signal at once.
+    let signals = await ServerSignals {
+      logger.notice("stopped before serving")
+      log.flush(within: .seconds(1))
+      _exit(EXIT_SUCCESS)
+    }
     for warning in settings.warnings { logger.warning("\(warning)") }
     let tokenFile = settings.api.node.tokenFile
     if tokenFile != Node.Options.none, let warning = SecretFile.warning(of: tokenFile, named: "nodes.tokenFile") {
@@ -40,17 +46,18 @@ struct ServeCommand: AsyncParsableCommand {
       guard settings.api.node.journal == Node.Options.none else {
         throw CommandFailure("nodes.follow and nodes.journal: a node follows another one, or shares its journal")
       }
-      try await FollowerServing(settings, from: source, log: log, logger: logger).run()
+      try await FollowerServing(settings, from: source, signals, log: log, logger: logger).run()
       return logger.notice("stopped")
     }
     guard settings.api.node.journal == Node.Options.none else {
-      try await PeerServing(settings, from: source, log: log, logger: logger).run()
+      try await PeerServing(settings, from: source, signals, log: log, logger: logger).run()
       return logger.notice("stopped")
     }
     try Self.requireLeader(settings)
     let (schema, text) = try SchemaFile.loadWithText(settings.schema)
     // The port comes first: a start that fails for it leaves no store behind.
     let socket = try ListeningSocket(host: settings.api.host, port: settings.api.port)
+    signals.keep()
     let server = try KeywayServer(
       schema: schema, schemaText: text, configuration: settings.api, logger: logger,
       journal: try Self.openJournal(settings, schema: text, logger: logger), socket: socket, log: log
@@ -59,7 +66,7 @@ struct ServeCommand: AsyncParsableCommand {
     }
     let running = RunningServer(
       server: server, directory: settings.store,
-      settings: RunningSettings(settings, from: source, log: log, logger: logger), logger: logger
+      settings: RunningSettings(settings, from: source, log: log, logger: logger), logger: logger, signals: signals
     ) { Self.announce(server, settings, logger) }
     _ = try await running.untilSignalled()
     logger.notice("stopped")

@@ -1,0 +1,78 @@
+import Glibc
+import Locking
+import UnixSignals
+
+/// The signals that stop a server or have it read its settings again, trapped as long as the process lives.
+///
+/// A signal has its default action, which ends the process, until something traps it. So this is made first of all,
+/// long before there is a server, and keeps what comes until a server receives it. As in the kernel, a signal that
+/// comes again before it was received counts once.
+final class ServerSignals: Sendable {
+  /// A request that a signal stands for.
+  enum Request: Hashable, Sendable {
+    /// `SIGTERM` or `SIGINT`: the server is to stop.
+    case stop
+    /// `SIGHUP`: the server is to read its keys and its settings again.
+    case reload
+  }
+
+  private enum State {
+    /// There is no server, so that a request to stop is carried out at once. Has the requests to reload.
+    case idle(pending: Set<Request>)
+    /// A server begins and will receive what came meanwhile.
+    case keeping(pending: Set<Request>)
+    case receiving(@Sendable (Request) -> Void)
+  }
+
+  private let state = Locked(State.idle(pending: []))
+  /// Ends the process while there is no server.
+  private let stop: @Sendable () -> Void
+
+  /// Traps the signals. `stop` is called for a request to stop while there is no server, and ends the process.
+  init(stoppingBy stop: @escaping @Sendable () -> Void) async {
+    self.stop = stop
+    let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint, .sighup)
+    Task.detached { [self] in
+      for await signal in signals { note(signal == .sighup ? .reload : .stop) }
+    }
+  }
+
+  /// Keeps what comes from now on for a server that is about to begin.
+  func keep() {
+    state.withLock { state in
+      if case .idle(let pending) = state { state = .keeping(pending: pending) }
+    }
+  }
+
+  /// Gives a server what has come and what comes, until `release`. `body` is called from any thread, and may be called
+  /// before this returns.
+  func receive(_ body: @escaping @Sendable (Request) -> Void) {
+    let pending = state.withLock { state -> Set<Request> in
+      defer { state = .receiving(body) }
+      switch state {
+      case .idle(let pending), .keeping(let pending): return pending
+      case .receiving: return []
+      }
+    }
+    for request in pending { body(request) }
+  }
+
+  /// The server that received signals has ended.
+  func release() { state.withLock { $0 = .idle(pending: []) } }
+
+  private func note(_ request: Request) {
+    let action = state.withLock { state -> (@Sendable () -> Void)? in
+      switch state {
+      case .idle where request == .stop: return stop
+      case .idle(let pending):
+        state = .idle(pending: pending.union([request]))
+        return nil
+      case .keeping(let pending):
+        state = .keeping(pending: pending.union([request]))
+        return nil
+      case .receiving(let body): return { body(request) }
+      }
+    }
+    action?()
+  }
+}

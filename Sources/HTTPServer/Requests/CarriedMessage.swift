@@ -37,7 +37,9 @@ package struct CarriedMessage: Sendable {
   /// The same, by its name in lower case.
   package subscript(name: String) -> String? {
     var value: String?
-    for field in fields where field.name == name { value = value.map { $0 + ", " + field.value } ?? field.value }
+    for field in fields where field.name == name {
+      value = value.map { $0 + fieldSeparator(name) + field.value } ?? field.value
+    }
     return value
   }
 

@@ -187,8 +187,8 @@ func isClosedByPeer(_ connection: OpaquePointer) -> Bool {
   return recv(keyway_connection_socket(connection), &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) == 0
 }
 
-/// A header field of a connection's request by its name in lower case, several lines joined by ", "; nil where there is
-/// none.
+/// A header field of a connection's request by its name in lower case, several lines joined by `fieldSeparator`; nil
+/// where there is none.
 func headerField(_ name: String, of connection: OpaquePointer) -> String? {
   var name = name
   return name.withUTF8 { name in
@@ -199,6 +199,10 @@ func headerField(_ name: String, of connection: OpaquePointer) -> String? {
     return search.value
   }
 }
+
+/// The text between the values of several lines of a field: a comma (RFC 9110 §5.3), but for `Cookie`, whose pairs are
+/// separated by semicolons (RFC 6265 §4.2.1).
+func fieldSeparator(_ name: some StringProtocol) -> String { name == "cookie" ? "; " : ", " }
 
 private struct HeaderSearch {
   let name: UnsafeBufferPointer<UInt8>
@@ -214,6 +218,9 @@ private func collectHeader(
     strncasecmp(name, wanted, nameCount) == 0
   else { return .YES }
   let text = value.map { String(decoding: UnsafeRawBufferPointer(start: $0, count: valueCount), as: UTF8.self) } ?? ""
-  search.pointee.value = search.pointee.value.map { $0 + ", " + text } ?? text
+  search.pointee.value =
+    search.pointee.value.map { value in
+      value + fieldSeparator(String(decoding: search.pointee.name, as: UTF8.self)) + text
+    } ?? text
   return .YES
 }

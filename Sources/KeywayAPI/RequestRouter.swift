@@ -16,6 +16,7 @@ final class RequestRouter: RequestHandler, Sendable {
   private let access: AccessControl
   private let origins: Origins
   private let rates: RequestRateLimiter
+  private let identification: Identification
   private let admission: Admission
   private let registry: StreamRegistry
   private let conditions: ConditionLog
@@ -50,6 +51,7 @@ final class RequestRouter: RequestHandler, Sendable {
     self.conditions = conditions
     self.logger = logger
     readiness = Readiness(of: store)
+    identification = Identification(access: access, origins: origins, readiness: readiness)
     let readings = Readings(limits, ledger: ledger)
     self.readings = readings
     // Streams that resume and live queries wait for their turn, each apart from the other.
@@ -80,7 +82,7 @@ final class RequestRouter: RequestHandler, Sendable {
           store: store, streams: streams.registry, hub: hub, idempotency: idempotency, ledger: ledger,
           registry: registry),
         idempotency: IdempotentHandlers(store: idempotency, registry: registry, objects: store),
-        sessions: SessionHandlers(access: access, store: store, node: node, readiness: readiness, random: random),
+        sessions: SessionHandlers(access: access, store: store, node: node, readiness: readiness),
         revocations: RevocationHandlers(revocations: access.revocations, readings: readings),
         files: files,
         nodes: NodeHandlers(
@@ -109,7 +111,7 @@ final class RequestRouter: RequestHandler, Sendable {
   /// Ends what is still being worked out. Called once nobody waits for it any more.
   func stop() { readings.stop() }
 
-  /// Remembers the responses that were kept with commits, and the sessions that have ended by them; `now` is in
+  /// Remembers the responses that were kept with commits, and the sessions that these began and ended; `now` is in
   /// milliseconds since 1970.
   func restore(_ attachments: [StoredAttachment], at now: Int64) {
     idempotency.restore(attachments, at: now)
@@ -141,7 +143,7 @@ final class RequestRouter: RequestHandler, Sendable {
       method: request.method, address: request.address, counts: route?.counts ?? otherCounts,
       isNegotiated: route?.isNegotiated(request.method) ?? false,
       origin: origins.isEmpty ? nil : request.header(.origin),
-      owner: StreamOwner(requester, in: request), isUnknown: requester.isUnknown, revision: revision, watch: watch)
+      owner: StreamOwner(requester), isUnknown: requester.isUnknown, revision: revision, watch: watch)
     return counted(response, answer)
   }
 
@@ -244,7 +246,7 @@ final class RequestRouter: RequestHandler, Sendable {
     guard let route = table.route(target.segments) else {
       try rates.take(request.client)
       // A bad token is one whatever it is sent for.
-      _ = try self.requester(of: request, nil, host: host)
+      _ = try identification.requester(of: request, nil, host: host)
       throw Problem(.notFound, "nothing is served under this path")
     }
     found = route
@@ -252,21 +254,15 @@ final class RequestRouter: RequestHandler, Sendable {
     try BatchHandler.check(request, route)
     let outcome = request.outcome as? PenPassing.Outcome
     if case .answer(let response)? = outcome { return .response(response) }
-    if method == .options {
-      var fields: HTTPFields = [.allow: route.allow]
-      fields[.acceptPatch] = route.acceptPatch
-      if let origin = request.header(.origin), origins.isAllowed(origin),
-        request.header(.accessControlRequestMethod) != nil
-      {
-        fields.append(contentsOf: Origins.preflight(methods: route.allow))
-      }
-      return .response(Response(status: .noContent, fields: fields))
-    }
+    if method == .options { return .response(capabilities(of: route, for: request)) }
     do throws(Problem) {
-      if route.audience != .visitors { requester = try self.requester(of: request, route, host: host) }
+      if route.audience != .visitors { requester = try identification.requester(of: request, route, host: host) }
     } catch {
-      // Who sends what is no token is nobody, and makes the most work.
-      if !route.isUnlimited { try rates.take(request.client) }
+      // A client without a valid token is anonymous: its address is what is limited.
+      if !route.isUnlimited, !request.isPostponed { try rates.take(request.client) }
+      // A session that another node has begun may be known here once the state has come that the request names.
+      let isOfCookie = !route.isAlwaysServed && request.header(.authorization) == nil
+      if isOfCookie, let postponement = try node.postponement(of: request, store) { return postponement }
       throw error
     }
     // From here on shares and limits are those of the identity, from whatever address it comes.
@@ -300,6 +296,18 @@ final class RequestRouter: RequestHandler, Sendable {
     if let named = request.outcome as? NamedStreams { context.namedStreams = named }
     try admission.check(context)
     return try carryOut(request, context, outcome, action)
+  }
+
+  /// Returns the answer to `OPTIONS`, a preflight among them.
+  private func capabilities(of route: Route, for request: borrowing Request) -> Response {
+    var fields: HTTPFields = [.allow: route.allow]
+    fields[.acceptPatch] = route.acceptPatch
+    if let origin = request.header(.origin), origins.isAllowed(origin),
+      request.header(.accessControlRequestMethod) != nil
+    {
+      fields.append(contentsOf: Origins.preflight(methods: route.allow))
+    }
+    return Response(status: .noContent, fields: fields)
   }
 
   /// What is asked for. Where it is malformed behind its path, the problem is still one of the path's route.
@@ -338,25 +346,6 @@ final class RequestRouter: RequestHandler, Sendable {
     context.givenBack = node.penPassing?.givenBack(request, turn)
     guard let write = turn.write else { return try action.handle(request, context) }
     return try passedWrites.once(write, turn.doubt, request, context, action.handle)
-  }
-
-  /// Who asks. Throws `forbidden` where a page of another origin uses the session of its visitor to change something.
-  private func requester(
-    of request: borrowing Request, _ route: Route?, host: String?
-  ) throws(Problem) -> Requester {
-    let method = request.method
-    if access.isOn, method != .get, method != .head, let origin = request.header(.origin), Session(in: request) != nil,
-      !origins.mayUseCookie(origin, host: host)
-    {
-      throw Problem(.forbidden, "pages of '\(origin)' may not use the session cookie (access.origins)")
-    }
-    do throws(Problem) {
-      return try access.requester(of: request)
-    } catch {
-      // A session that is no good any more is ended like any other: only so does the browser forget it.
-      guard route?.endsSession == true, method == .delete, request.header(.authorization) == nil else { throw error }
-      return access.stranger
-    }
   }
 
   /// A problem says which request it is of, and what is sent, whether it may be read by the page that asked.

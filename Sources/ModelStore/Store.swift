@@ -151,8 +151,8 @@ package final class Store: Sendable {
     keeping.withLock { $0 = KeptAction(kept) }
   }
 
-  /// What is still of use of what was kept with commits up to a revision.
-  func attachments(upTo revision: Revision) -> [StoredAttachment] { keeping.withLock { $0 }?(revision) ?? [] }
+  /// What is still of use of what was kept with commits up to a revision, oldest first. On a thread that may wait.
+  package func attachments(upTo revision: Revision) -> [StoredAttachment] { keeping.withLock { $0 }?(revision) ?? [] }
 
   /// The published state. Never waits for a write or for observers being told.
   package var snapshot: Snapshot { latest.snapshot }

@@ -12,4 +12,10 @@ package struct Identity: Sendable {
   package let issued: Double?
   /// The key that its token is signed with.
   package let key: KeyMark
+
+  /// An identity of these parts.
+  package init(claims: JSONObject, subject: String, expires: Double, issued: Double?, key: KeyMark) {
+    (self.claims, self.subject) = (claims, subject)
+    (self.expires, self.issued, self.key) = (expires, issued, key)
+  }
 }

@@ -109,7 +109,14 @@ package struct KeySet: Sendable {
 
 /// What tells one key from every other: a digest, which says nothing of the key.
 package struct KeyMark: Hashable, Sendable {
-  let digest: [UInt8]
+  /// The length of the digest in bytes.
+  package static let byteCount = 32
+
+  /// The SHA-256 of the key as the set has it.
+  package let digest: [UInt8]
+
+  /// A mark with a digest of `byteCount` bytes.
+  package init(digest: [UInt8]) { self.digest = digest }
 }
 
 extension Value {

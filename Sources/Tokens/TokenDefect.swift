@@ -1,11 +1,12 @@
 /// Why a token is not good. It says nothing of what the token holds.
 package enum TokenDefect: Error, Hashable, Sendable {
-  case malformed, unknownKey, forged, expired, early, withoutExpiry, expiryInMilliseconds, tooLong,
+  case absent, malformed, unknownKey, forged, expired, early, withoutExpiry, expiryInMilliseconds, tooLong,
     withoutSubject, otherIssuer, otherAudience, revoked
 
   /// The reason, as a sentence's predicate.
   package var reason: String {
     switch self {
+    case .absent: "is missing"
     case .malformed: "is no signed JWT"
     case .unknownKey: "is signed with no key of this server, or by another algorithm than that key's"
     case .forged: "has a signature that is not right"

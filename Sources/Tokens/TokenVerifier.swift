@@ -1,4 +1,4 @@
-import KeyValueModel
+package import KeyValueModel
 
 /// Verifies compact JWTs (RFC 7515 §7.1, RFC 7519 §7.2) as RFC 8725 advises: the algorithm is the key's, never the
 /// token's choice.
@@ -63,6 +63,14 @@ package struct TokenVerifier: Sendable {
     }
     if let issued = identity.issued, issued > now + leeway { throw .early }
     if longestLife > 0, identity.expires - min(identity.issued ?? now, now) > longestLife { throw .tooLong }
+  }
+
+  /// The identity of claims that were verified before, by a key with this mark, without their token. Throws
+  /// `unknownKey` if the key is gone, and `otherIssuer` or `otherAudience` if these have changed since; the times are
+  /// for `check`.
+  package func restored(_ claims: JSONObject, key: KeyMark) throws(TokenDefect) -> Identity {
+    guard keys.has(key) else { throw .unknownKey }
+    return try identity(of: claims, key: key)
   }
 
   private func identity(of claims: JSONObject, key: KeyMark) throws(TokenDefect) -> Identity {

@@ -43,7 +43,7 @@ final class AccessControl: Sendable {
     self.logger = logger
     self.now = now
     admin = try AdminRule(options.admin)
-    sessions = Sessions(limit: options.endedSessions)
+    sessions = Sessions(options.sessions, leeway: options.leewaySeconds)
     guard options.keys != AccessOptions.none else {
       state = nil
       return
@@ -69,73 +69,60 @@ final class AccessControl: Sendable {
   /// The time in seconds since 1970.
   var present: Double { now() }
 
-  /// Who sends a request: the header wins over the cookie. Throws `unauthenticated` for a token that is not good.
-  func requester(of request: borrowing Request) throws(Problem) -> Requester {
+  /// Returns the requester of a request: the header wins over the cookie. A cookie whose session has ended, or never
+  /// was, makes nobody known. Throws `unauthenticated` for a token that is not good.
+  func requester(of request: borrowing Request, _ cookie: SessionCookie?) throws(Problem) -> Requester {
     guard let state else { return stranger }
     if let authorization = request.header(.authorization) {
-      return try requester(ofAuthorization: authorization, state)
+      return try requester(ofHeader: authorization, state)
     }
-    guard let session = Session(in: request) else { return stranger }
-    return try requester(of: session, state)
+    guard let digest = cookie?.secret?.digest, let session = sessions.session(of: digest) else { return stranger }
+    let holder = try? holder(of: .session(digest), state) { verifier throws(TokenDefect) in
+      guard case .object(let claims)? = try? Value(json: session.claims) else { throw .malformed }
+      return try verifier.restored(claims, key: session.key)
+    }
+    return holder.map(Requester.known) ?? stranger
   }
 
   /// Returns true if a field's value is 'Bearer' and the token of a node: of an identity that may follow this server.
   func isNode(_ authorization: String?) -> Bool {
     guard let state, let authorization else { return false }
-    return (try? requester(ofAuthorization: authorization, state))?.isAdmin ?? false
+    return (try? requester(ofHeader: authorization, state))?.isAdmin ?? false
   }
 
-  private func requester(
-    ofAuthorization authorization: String, _ state: Locked<State>
-  ) throws(Problem) -> Requester {
-    try requester(of: authorization, "the token", state) { () throws(Problem) in
-      guard let token = BearerToken(authorization: authorization) else {
-        throw Self.refusal("the Authorization header is not 'Bearer' with a token")
-      }
-      return token.text
-    }
-  }
-
-  /// Whose a session is. Throws `unauthenticated` where it was ended, or its token is not good.
-  func identity(of session: Session) throws(Problem) -> Identity? {
-    guard let state else { return nil }
-    return try requester(of: session, state).identity
-  }
-
-  private func requester(of session: Session, _ state: Locked<State>) throws(Problem) -> Requester {
-    let requester = try requester(of: session.token, "the session's token", state) { session.token }
-    guard let identity = requester.identity, sessions.isOpen(session.name, of: identity) else {
-      throw Self.refusal("the session was ended")
-    }
-    return requester
-  }
-
-  /// Who a credential stands for: a header's value or a cookie's. What token is in it is only asked where it is not
-  /// known as it stands. `name` is what a problem calls the token.
-  private func requester(
-    of credential: String, _ name: String, _ state: Locked<State>, token find: () throws(Problem) -> String
-  ) throws(Problem) -> Requester {
-    let (verifier, known) = state.withLock { ($0.verifier, $0.tokens[credential]) }
-    let token = known == nil ? try find() : ""
+  private func requester(ofHeader authorization: String, _ state: Locked<State>) throws(Problem) -> Requester {
     do throws(TokenDefect) {
-      if let known {
-        try verifier.check(known.identity, now: now())
-        try check(known.identity)
-        return .known(known)
-      }
-      // Verified outside of the lock: a signature takes long.
-      let identity = try verifier.verify(token, now: now())
-      try check(identity)
-      let viewer = admin.holds(of: identity.claims) ? nil : Viewer(claims: identity.claims, in: schema)
-      let holder = KnownRequester(identity, viewer: viewer, in: schema)
-      state.withLock { state in
-        // Keys that were read meanwhile may not have verified it.
-        if state.verifier.keys.has(identity.key) { state.tokens.remember(credential, holder) }
-      }
-      return .known(holder)
+      return .known(
+        try holder(of: .header(authorization), state) { [now] verifier throws(TokenDefect) in
+          guard let token = BearerToken(authorization: authorization) else { throw .absent }
+          return try verifier.verify(token.text, now: now())
+        })
+    } catch .absent {
+      throw Self.refusal("the Authorization header is not 'Bearer' with a token")
     } catch {
-      throw Self.refusal("\(name) \(error.reason)")
+      throw Self.refusal("the token \(error.reason)")
     }
+  }
+
+  /// The holder of a credential, whose identity `verify` finds if the credential was not seen before. Throws what is
+  /// wrong with it now.
+  private func holder(
+    of credential: Credential, _ state: Locked<State>,
+    verifiedBy verify: (TokenVerifier) throws(TokenDefect) -> Identity
+  ) throws(TokenDefect) -> KnownRequester {
+    let (verifier, known) = state.withLock { ($0.verifier, $0.tokens[credential]) }
+    // Verified outside of the lock: a signature takes long.
+    let identity = if let known { known.identity } else { try verify(verifier) }
+    try verifier.check(identity, now: now())
+    try check(identity)
+    if let known { return known }
+    let viewer = admin.holds(of: identity.claims) ? nil : Viewer(claims: identity.claims, in: schema)
+    let holder = KnownRequester(identity, viewer: viewer, session: credential.session, in: schema)
+    state.withLock { state in
+      // Keys that were read meanwhile may not have verified it.
+      if state.verifier.keys.has(identity.key) { state.tokens.remember(credential, holder) }
+    }
+    return holder
   }
 
   /// Asked at each use, also of a token that was verified before.
@@ -147,6 +134,9 @@ final class AccessControl: Sendable {
   private static func refusal(_ detail: String) -> Problem {
     Problem(.unauthenticated, detail).with(.wwwAuthenticate, #"Bearer error="invalid_token""#)
   }
+
+  /// The problem of a cookie that is not the one of a session.
+  static var endedSession: Problem { refusal("the session of the cookie has ended, or this server did not begin it") }
 
   /// `unauthenticated` where a token is needed and none was sent.
   static var unauthenticated: Problem {
@@ -180,14 +170,14 @@ final class AccessControl: Sendable {
   }
 
   /// Says of the owner of a stream whether it may go on: the token has not expired and is not revoked, its key is still
-  /// there, and the session has not been ended.
+  /// there, and the session has not ended.
   var validity: (StreamOwner) -> Bool {
     guard let verifier = state?.withLock({ $0.verifier }) else { return { _ in true } }
     let now = now()
     return { [revocations, sessions] owner in
       let identity = owner.identity
       return (try? verifier.check(identity, now: now)) != nil && verifier.keys.has(identity.key)
-        && !revocations.refuses(identity) && owner.session.map { sessions.isOpen($0, of: identity) } ?? true
+        && !revocations.refuses(identity) && owner.session.map { sessions.session(of: $0) != nil } ?? true
     }
   }
 }

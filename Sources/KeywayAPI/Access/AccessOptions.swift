@@ -28,9 +28,8 @@ package struct AccessOptions: Sendable {
   package var openMetrics = false
   /// How many bytes of verified tokens are remembered. `access.cachedTokenBytes`.
   package var cachedTokenBytes = 4 << 20
-  /// How many sessions that were ended are remembered until they would have ended by themselves.
-  /// `access.endedSessions`.
-  package var endedSessions = 100_000
+  /// Bounds of the sessions that the store keeps. `access.sessionBytes`, `access.sessionsPerIdentity`.
+  package var sessions = Sessions.Limits()
   /// How often one client may ask, and of how many that is known. `access.requestsPerSecond`, `access.rateClients`.
   package var rates = RequestRates.Limits()
   /// The most open streams of one client; 0 for what `streams.perAddress` says. `access.streams`.

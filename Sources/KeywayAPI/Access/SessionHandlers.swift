@@ -11,29 +11,46 @@ struct SessionHandlers: Sendable {
   let store: Store
   let node: Node
   let readiness: Readiness
-  let random: @Sendable () -> UInt64
 
-  /// `POST`: sets the cookie for the token of the `Authorization` header.
+  /// `POST`: begins a session that ends with the token of the `Authorization` header, and sets its cookie.
   func begin(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.checkParameters()
-    guard let identity = context.requester.identity,
-      let token = request.header(.authorization).flatMap(BearerToken.init(authorization:))
-    else {
+    guard request.header(.authorization) != nil, let identity = context.requester.identity else {
       throw Problem(.unauthenticated, "a session begins with 'Authorization: Bearer' and a token")
         .with(.wwwAuthenticate, "Bearer")
     }
-    let session = Session(token: token.text, random: (random(), random()))
-    let seconds = max(1, Int(clamping: Int64(max(0, min(identity.expires - access.present, 1e9)))))
-    var fields = HTTPFields()
-    fields[.setCookie] = session.cookie(isSecure: Self.isSecure(request), seconds: seconds)
-    fields[.cacheControl] = "no-store"
-    return .response(Response(status: .noContent, fields: fields))
+    try readiness.check()
+    let seconds = max(1, Int(max(0, min(identity.expires - access.present, 1e9))))
+    let answer = { @Sendable [isSecure = SessionCookie.isSecure(request)] (secret: SessionSecret) in
+      var fields = HTTPFields()
+      fields[.setCookie] = SessionCookie.setting(secret, isSecure: isSecure, seconds: seconds)
+      fields[.cacheControl] = "no-store"
+      return Response(status: .noContent, fields: fields)
+    }
+    if let forwarder = node.forwarder {
+      let forwarded = try forwarder.forward(request, context.route, reading: [.setCookie])
+      return Self.mapping(forwarded) { response in
+        guard response.status.kind == .successful else { return response }
+        guard let secret = response.fields[.setCookie].flatMap(SessionCookie.secret(set:)) else {
+          return Problem(.leaderUnreachable, "the answer of the leader has no session; try again").response
+        }
+        return answer(secret)
+      }
+    }
+    let secret = SessionSecret()
+    let record = SessionRecord(secret.digest, of: identity)
+    try access.sessions.checkRoom(for: record)
+    return commit(.begin(record), of: request.client, answer(secret)) { code, reason in
+      Problem(code, "the session has not begun: \(reason)")
+    }
   }
 
   /// `GET`: who asks, and until when.
   func get(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.checkParameters()
     let identity = context.requester.identity
+    // Before the store is read, nobody can say which sessions there are.
+    if identity == nil { try readiness.check() }
     var response = Response.json([
       "identity": identity.map { .object($0.claims) } ?? .null,
       "expires": identity.map { .string(Self.date($0.expires)) } ?? .null,
@@ -42,78 +59,68 @@ struct SessionHandlers: Sendable {
     return .response(response)
   }
 
-  /// `DELETE`: ends the session, in the browser, here at once, and everywhere by a commit. Where there can be no commit
-  /// the answer says so, and it has ended here nevertheless.
+  /// `DELETE`: ends the session of the cookie, on this node at once and everywhere by a commit. If there can be no
+  /// commit, the answer says that the session has ended here alone.
   func end(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.checkParameters()
-    let noCookie = Session.noCookie(isSecure: Self.isSecure(request))
-    let done = Response(status: .noContent, fields: [.setCookie: noCookie])
-    // The header may be another's. A session that is no good any more has ended.
-    guard let session = Session(in: request), let identity = try? access.identity(of: session) else {
-      return .response(done)
+    let clearing = SessionCookie.clearing(isSecure: SessionCookie.isSecure(request))
+    let done = Response(status: .noContent, fields: [.setCookie: clearing])
+    guard access.isOn, let digest = try SessionCookie(in: request)?.secret?.digest else { return .response(done) }
+    try readiness.check()
+    let isKnown = access.sessions.end(digest)
+    if let forwarder = node.forwarder {
+      do throws(Problem) {
+        return Self.mapping(try forwarder.forward(request, context.route)) { answer in
+          var response = answer.status.kind == .successful ? done : answer
+          response.fields[.setCookie] = clearing
+          response.fields[.keywayCursor] = answer.fields[.keywayCursor]
+          return response
+        }
+      } catch {
+        throw error.with(.setCookie, clearing)
+      }
     }
-    let expires = identity.expires + Double(access.options.leewaySeconds)
-    let ended = EndedSession(session, of: identity, now: access.present, expires: expires)
-    try access.sessions.end(ended)
-    do throws(Problem) {
-      try readiness.check()
-      guard let forwarder = node.forwarder else { return commit(ended, of: request.client, done) }
-      let cookie = (name: HTTPField.Name.cookie.rawName, value: session.field)
-      return Self.answering(try forwarder.forward(request, context.route, adding: [cookie]), done)
-    } catch {
-      throw error.with(.setCookie, noCookie)
+    guard isKnown else {
+      // Another peer may have begun it a moment ago.
+      return node.refreshed(for: request, store) ?? .response(done)
+    }
+    return commit(.end(digest), of: request.client, done) { code, reason in
+      Problem(code, "the session has ended on this node alone: \(reason)").with(.setCookie, clearing)
     }
   }
 
-  /// Has a commit say that a session has ended.
-  private func commit(_ ended: EndedSession, of client: ClientAddress, _ done: Response) -> HandlerResponse {
-    let noCookie = done.fields[.setCookie]
-    return .deferred { [store, sessions = access.sessions] completion in
+  /// Commits a change of the sessions, and answers with `done` once it is durable.
+  private func commit(
+    _ write: Sessions.Write, of client: ClientAddress, _ done: Response,
+    orRefusing refusal: @escaping @Sendable (_ code: ProblemCode, _ reason: String) -> Problem
+  ) -> HandlerResponse {
+    .deferred { [store, sessions = access.sessions] completion in
       let isAccepted = store.submit(
-        Transaction([]), of: client.hashValue, attachment: { _, _ in ended.bytes }
+        Transaction([]), of: client.hashValue,
+        attachment: { commit, _ in sessions.prepare(write, at: commit.revision).bytes }
       ) { outcome, _, _ in
         { failure in
           guard failure == nil, case .success(let commit) = outcome else {
+            sessions.conclude(write, isDone: false)
             let reason = failure.map(\.reason) ?? "the commit was refused"
-            let problem = Problem(.storeUnavailable, "the session has ended on this node alone: \(reason)")
-            return completion.respond(problem.with(.setCookie, noCookie).response)
+            return completion.respond(refusal(.storeUnavailable, reason).response)
           }
-          sessions.note(ended, at: commit.revision)
+          sessions.conclude(write, isDone: true)
           var response = done
           response.fields[.keywayCursor] = store.cursor(commit.revision).description
           completion.respond(response)
         }
       }
-      if !isAccepted {
-        let problem = Problem(.overloaded, "the session has ended on this node alone: too many writes wait; try again")
-        completion.respond(problem.with(.setCookie, noCookie).response)
-      }
+      if !isAccepted { completion.respond(refusal(.overloaded, "too many writes wait; try again").response) }
     }
   }
 
-  /// The answer of the node that takes the writes, as this one gives it. Where a session was good here and is not
-  /// there, it has ended there.
-  private static func answering(_ response: HandlerResponse, _ done: Response) -> HandlerResponse {
+  /// The answer of the leader, as this node gives it.
+  private static func mapping(
+    _ response: HandlerResponse, _ body: @escaping @Sendable (Response) -> Response
+  ) -> HandlerResponse {
     guard case .deferred(let start) = response else { return response }
-    return .deferred { completion in
-      start(
-        completion.preparing { answer in
-          let isDone = answer.status.kind == .successful || answer.status == .unauthorized
-          var response = isDone ? done : answer
-          response.fields[.setCookie] = done.fields[.setCookie]
-          response.fields[.keywayCursor] = answer.fields[.keywayCursor]
-          return response
-        })
-    }
-  }
-
-  /// Whether the cookie must not go over a plain connection. A trusted proxy may say that the request came over TLS;
-  /// otherwise only where the client names this server by a loopback name is there no proxy with TLS in front of it
-  /// that could be meant.
-  private static func isSecure(_ request: borrowing Request) -> Bool {
-    if request.isForwardedOverTLS { return true }
-    guard let host = Target.authority(of: request.target) ?? request.header(.hostName) else { return true }
-    return !HostNames.isLoopback(host)
+    return .deferred { completion in start(completion.preparing(body)) }
   }
 
   /// A time in seconds since 1970 by RFC 3339, in UTC.

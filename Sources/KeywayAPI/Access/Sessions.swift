@@ -1,182 +1,184 @@
-import HTTPServer
-import HTTPTypes
 import KeyValueModel
 import Locking
 import ModelStore
 import Tokens
 
-/// What the session cookie says: a name of the session, and the token that it stands for.
-struct Session: Sendable {
-  static let cookieName = "keyway_session"
-  /// The longest name that a session gets: two numbers of 64 bits to the base 36.
-  private static let maximumNameBytes = 26
-
-  let name: String
-  let token: String
-
-  /// A new session of a token.
-  init(token: String, random: (UInt64, UInt64)) {
-    name = String(random.0, radix: 36) + String(random.1, radix: 36)
-    self.token = token
-  }
-
-  /// The session of a request's cookies; nil where there is none (RFC 6265 §5.4: the first of its name counts).
-  init?(in request: borrowing Request) {
-    guard let cookies = request.header(.cookie) else { return nil }
-    for pair in cookies.split(whereSeparator: { $0 == ";" || $0 == "," }) {
-      let parts = pair.drop { $0 == " " }.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      guard parts.count == 2, parts[0] == Self.cookieName else { continue }
-      let value = parts[1].split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
-      guard value.count == 2, (1...Self.maximumNameBytes).contains(value[0].utf8.count) else { return nil }
-      (name, token) = (String(value[0]), String(value[1]))
-      return
-    }
-    return nil
-  }
-
-  /// The `Set-Cookie` of the session: until the browser closes or the token expires.
-  func cookie(isSecure: Bool, seconds: Int) -> String {
-    "\(field); Path=/; Max-Age=\(seconds); HttpOnly; SameSite=Strict"
-      + (isSecure ? "; Secure" : "")
-  }
-
-  /// The `Cookie` field of it, as a browser sends it.
-  var field: String { "\(Self.cookieName)=\(name).\(token)" }
-
-  /// The `Set-Cookie` that has a browser forget it.
-  static func noCookie(isSecure: Bool) -> String {
-    "\(cookieName)=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict" + (isSecure ? "; Secure" : "")
-  }
-}
-
-/// The sessions that were ended before their tokens expire, by the `sub` of these. Where one `sub` has too many, all of
-/// its sessions end whose tokens were issued before; where all together have too many, no more can be ended.
+/// The sessions of the store: those that commits have begun, and none has ended.
 ///
-/// `contents` is all that changes, under its lock, which is held for a look. Times are in milliseconds since 1970.
-final class Sessions: Sendable {
-  /// One part in so many is what one `sub` may have of them.
-  private static let shares = 1_000
-
-  /// What is remembered of one, or of all of a `sub`.
-  private struct Remembered {
-    var session: EndedSession
-    /// The revision of its commit; nil until there is one.
-    var revision: Revision?
+/// `contents` is all that changes, under its lock, which is held for a look; a sweep and a list of all work on a copy.
+package final class Sessions: Sendable {
+  /// Bounds of what is kept.
+  package struct Limits: Sendable {
+    /// The most bytes of all sessions; one more is refused. `access.sessionBytes`.
+    package var bytes = 64 << 20
+    /// The most sessions of one identity; one more ends its oldest. `access.sessionsPerIdentity`.
+    package var perIdentity = 100
   }
 
-  /// What was ended of one `sub`.
-  private struct Ended {
-    /// Sessions by their names.
-    var names: [String: Remembered] = [:]
-    /// All sessions of tokens that were issued before it ended, or do not say when.
-    var all: Remembered?
+  /// A change that is on its way to a commit.
+  enum Write: Sendable {
+    case begin(SessionRecord)
+    case end(SessionDigest)
 
-    func has(_ name: String, issued: Double?) -> Bool {
-      if names[name] != nil { return true }
-      return all.map { (issued ?? -.infinity) * 1_000 < Double($0.session.ended) } ?? false
+    fileprivate var digest: SessionDigest {
+      switch self {
+      case .begin(let record): record.digest
+      case .end(let digest): digest
+      }
     }
+  }
 
-    /// Takes one in. `limit` is how many are remembered by their names.
-    mutating func insert(_ new: Remembered, limit: Int) {
-      guard let name = new.session.name else { return merge([new]) }
-      // Of one that is known already, the revision may be new.
-      names[name] = Remembered(session: new.session, revision: new.revision ?? names[name]?.revision)
-      guard names.count > limit else { return }
-      merge(Array(names.values))
-      names = [:]
-    }
-
-    /// Has all sessions be ended that were issued before the last of some that are. What says so is of the first
-    /// commit: a snapshot that has that must not lose what it says, and nothing is wrong with its saying more.
-    private mutating func merge(_ some: [Remembered]) {
-      let some = some + (all.map { [$0] } ?? [])
-      guard let owner = some.first?.session.owner else { return }
-      let session = EndedSession(
-        owner: owner, name: nil, ended: some.map(\.session.ended).max() ?? 0,
-        expires: some.map(\.session.expires).max() ?? 0)
-      all = Remembered(session: session, revision: some.compactMap(\.revision).min())
-    }
+  private struct Entry {
+    let record: SessionRecord
+    /// The revision of the commit that began it.
+    let revision: Revision
+    /// True if this node was asked to end it, although no commit may have.
+    var isEnded = false
   }
 
   private struct Contents {
-    var ended: [IdentityMark: Ended] = [:]
-    var count = 0
+    var entries: [SessionDigest: Entry] = [:]
+    /// The sessions of each identity, oldest first.
+    var owned: [IdentityMark: [SessionDigest]] = [:]
+    /// Changes that the writer is committing, by the session that they are about.
+    var pending: [SessionDigest: (change: SessionChange, revision: Revision)] = [:]
+    var bytes = 0
+    /// The time before which nothing is swept, in milliseconds since 1970.
+    var nextSweep = Int64.min
+
+    /// The sessions of an identity that end when it begins another.
+    func replaced(by record: SessionRecord, _ limits: Limits) -> ArraySlice<SessionDigest> {
+      let present = owned[record.owner] ?? []
+      return present.prefix(max(0, present.count - limits.perIdentity + 1))
+    }
+
+    mutating func apply(_ change: SessionChange, at revision: Revision) {
+      for digest in change.ended { remove(digest) }
+      guard let record = change.begun, entries[record.digest] == nil else { return }
+      entries[record.digest] = Entry(record: record, revision: revision)
+      owned[record.owner, default: []].append(record.digest)
+      bytes += record.weight
+    }
+
+    mutating func remove(_ digest: SessionDigest) {
+      guard let record = entries.removeValue(forKey: digest)?.record else { return }
+      owned[record.owner]?.removeAll { $0 == digest }
+      if owned[record.owner]?.isEmpty == true { owned[record.owner] = nil }
+      bytes -= record.weight
+    }
   }
 
-  private let limit: Int
-  private let limitPerSubject: Int
+  private static let sweepMilliseconds: Int64 = 60_000
+
+  private let limits: Limits
+  private let leewayMilliseconds: Int64
   private let contents = Locked(Contents())
 
-  init(limit: Int) {
-    self.limit = limit
-    limitPerSubject = max(1, limit / Self.shares)
+  /// No sessions yet. `leeway` is how many seconds a session outlasts its expiry.
+  init(_ limits: Limits, leeway: Int) {
+    self.limits = limits
+    leewayMilliseconds = Int64(leeway) * 1_000
   }
 
-  /// Whether the session of a name has not been ended.
-  func isOpen(_ name: String, of identity: Identity) -> Bool {
+  /// The number of sessions.
+  var count: Int { contents.withLock { $0.entries.count } }
+
+  /// The session of a secret; nil if there is none, or it has ended. Whether it has expired is for the caller to check.
+  func session(of digest: SessionDigest) -> SessionRecord? {
     contents.withLock { contents in
-      guard !contents.ended.isEmpty else { return true }
-      return !(contents.ended[IdentityMark(of: identity.subject)]?.has(name, issued: identity.issued) ?? false)
+      guard let entry = contents.entries[digest], !entry.isEnded else { return nil }
+      return entry.record
     }
   }
 
-  /// Ends a session, of which no commit says so yet. Throws `overloaded` where too many are remembered.
-  func end(_ session: EndedSession) throws(Problem) {
-    try contents.withLock { contents throws(Problem) in
-      var ended = contents.ended[session.owner] ?? Ended()
-      let before = ended.names.count
-      ended.insert(Remembered(session: session), limit: limitPerSubject)
-      guard contents.count + ended.names.count - before <= limit else {
-        throw Problem(.overloaded, "as many sessions have been ended as access.endedSessions allows; try again later")
+  /// Throws `overloaded` if there is no room for a session.
+  func checkRoom(for record: SessionRecord) throws(Problem) {
+    try contents.withLock { [limits] contents throws(Problem) in
+      let freed = contents.replaced(by: record, limits).reduce(0) { $0 + (contents.entries[$1]?.record.weight ?? 0) }
+      guard contents.bytes - freed + record.weight <= limits.bytes else {
+        throw Problem(.overloaded, "the sessions take as many bytes as access.sessionBytes allows; try again later")
       }
-      contents.count += ended.names.count - before
-      contents.ended[session.owner] = ended
     }
   }
 
-  /// A commit says that a session is ended: of this node, of another, or of before a restart. It is so whatever the
-  /// limit is.
-  func note(_ session: EndedSession, at revision: Revision) {
-    contents.withLock { [limitPerSubject] contents in
-      var ended = contents.ended[session.owner] ?? Ended()
-      let before = ended.names.count
-      ended.insert(Remembered(session: session, revision: revision), limit: limitPerSubject)
-      contents.count += ended.names.count - before
-      contents.ended[session.owner] = ended
+  /// Ends a session on this node alone, which is for a commit to end everywhere. False if there is no such session.
+  func end(_ digest: SessionDigest) -> Bool {
+    contents.withLock { contents in
+      guard contents.entries[digest] != nil else { return false }
+      contents.entries[digest]?.isEnded = true
+      return true
     }
   }
 
-  /// Notes those among what was kept with commits that are to be remembered still; `now` is the present.
+  // MARK: Commits
+
+  /// Returns the attachment of the commit of a write, which has a revision now. On the writer; the commit may still
+  /// fail, and may be prepared anew with another revision.
+  func prepare(_ write: Write, at revision: Revision) -> SessionChange {
+    contents.withLock { [limits] contents in
+      let change =
+        switch write {
+        case .begin(let record): SessionChange(begun: record, ended: Array(contents.replaced(by: record, limits)))
+        case .end(let digest): SessionChange(ended: [digest])
+        }
+      contents.pending[write.digest] = (change, revision)
+      return change
+    }
+  }
+
+  /// Concludes a write that was prepared, or that never came to that: its commit is durable, or has failed.
+  func conclude(_ write: Write, isDone: Bool) {
+    contents.withLock { contents in
+      guard let (change, revision) = contents.pending.removeValue(forKey: write.digest), isDone else { return }
+      contents.apply(change, at: revision)
+    }
+  }
+
+  /// Applies the changes among attachments, oldest first, of other nodes or of before a restart, whatever the limits
+  /// are. `now` is in milliseconds since 1970: expired sessions are left out.
   func restore(_ attachments: [StoredAttachment], at now: Int64) {
     for attachment in attachments {
-      guard let session = EndedSession(attachment.bytes), session.expires > now else { continue }
-      note(session, at: attachment.revision)
+      guard var change = SessionChange(attachment.bytes) else { continue }
+      if let record = change.begun, isExpired(record, at: now) { change = SessionChange(ended: change.ended) }
+      contents.withLock { $0.apply(change, at: attachment.revision) }
     }
   }
 
-  /// Those that commits up to one say, as they are kept with commits.
+  /// The sessions that the commits up to a revision have begun and not ended, as attachments, oldest first. A later
+  /// commit may have ended some that are left out; that commit is found behind the revision.
   func kept(upTo last: Revision) -> [StoredAttachment] {
-    let remembered = contents.withLock { contents in
-      contents.ended.values.flatMap { Array($0.names.values) + ($0.all.map { [$0] } ?? []) }
+    let (entries, pending) = contents.withLock { ($0.entries, $0.pending.values.filter { $0.revision <= last }) }
+    let ended = Set(pending.flatMap(\.change.ended))
+    let begun = pending.compactMap { pending in pending.change.begun.map { ($0, pending.revision) } }
+    return (entries.values.map { ($0.record, $0.revision) } + begun)
+      .filter { $0.1 <= last && !ended.contains($0.0.digest) }
+      .sorted { $0.1 < $1.1 }
+      .map { record, revision in
+        StoredAttachment(revision: revision, milliseconds: record.expires, bytes: SessionChange(begun: record).bytes)
+      }
+  }
+
+  // MARK: Expiry
+
+  /// Forgets the sessions that have expired, once a minute. `now` is in milliseconds since 1970.
+  func sweep(now: Int64) {
+    let entries = contents.withLock { contents -> [SessionDigest: Entry]? in
+      guard now >= contents.nextSweep else { return nil }
+      contents.nextSweep = now + Self.sweepMilliseconds
+      return contents.entries
     }
-    return remembered.compactMap { remembered in
-      guard let revision = remembered.revision, revision <= last else { return nil }
-      let session = remembered.session
-      return StoredAttachment(revision: revision, milliseconds: session.ended, bytes: session.bytes)
+    guard let expired = entries?.filter({ isExpired($0.value.record, at: now) }).keys, !expired.isEmpty else { return }
+    contents.withLock { contents in
+      for digest in expired { contents.remove(digest) }
     }
   }
 
-  /// Forgets those whose tokens have expired by now.
-  func sweep(now: Int64) {
-    contents.withLock { contents in
-      guard !contents.ended.isEmpty else { return }
-      contents.ended = contents.ended.compactMapValues { ended in
-        var rest = ended
-        rest.names = ended.names.filter { $0.value.session.expires > now }
-        if let all = rest.all, all.session.expires <= now { rest.all = nil }
-        return rest.names.isEmpty && rest.all == nil ? nil : rest
-      }
-      contents.count = contents.ended.values.reduce(0) { $0 + $1.names.count }
-    }
+  private func isExpired(_ record: SessionRecord, at now: Int64) -> Bool {
+    record.expires + leewayMilliseconds <= now
   }
+}
+
+extension SessionRecord {
+  /// The bytes that it takes in memory, about.
+  fileprivate var weight: Int { 400 + claims.count }
 }

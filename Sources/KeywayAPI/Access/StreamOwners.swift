@@ -1,20 +1,18 @@
 import Expressions
 import HTTPServer
-import HTTPTypes
 import Locking
 import Tokens
 
-/// For whom a stream was opened.
+/// The identity that a stream was opened for.
 struct StreamOwner: Sendable {
   let identity: Identity
-  /// The name of the session, where a cookie said who asks.
-  let session: String?
+  /// The session that the stream ends with; nil if a token opened it.
+  let session: SessionDigest?
 
-  /// Who sends a request; nil for nobody.
-  init?(_ requester: Requester, in request: borrowing Request) {
-    guard let identity = requester.identity else { return nil }
-    self.identity = identity
-    session = request.header(.authorization) == nil ? Session(in: request)?.name : nil
+  /// The sender of a request; nil for nobody.
+  init?(_ requester: Requester) {
+    guard case .known(let known) = requester else { return nil }
+    (identity, session) = (known.identity, known.session)
   }
 }
 

@@ -52,7 +52,10 @@ struct OpenAPIDocument {
     "bearer": .object([
       "type": .string("http"), "scheme": .string("bearer"), "bearerFormat": .string("JWT"),
     ]),
-    "session": .object(["type": .string("apiKey"), "in": .string("cookie"), "name": .string(Session.cookieName)]),
+    "session": .object([
+      "type": .string("apiKey"), "in": .string("cookie"), "name": .string(SessionCookie.name),
+      "description": .string("Over TLS the cookie is named `\(SessionCookie.secureName)`."),
+    ]),
   ]
   private static let token: [Value] = [
     .object(["bearer": .array([])]), .object(["session": .array([])]),

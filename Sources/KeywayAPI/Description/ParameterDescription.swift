@@ -96,7 +96,7 @@ extension ParameterDescription {
   static let challenge = ParameterDescription(.wwwAuthenticate, "Bearer, with what is wrong with the token.")
   static let replayed = ParameterDescription(
     .idempotencyReplayed, .word(["true"]), "The answer is that of an earlier request with the same key.")
-  static let cookie = ParameterDescription(.setCookie, "The cookie that stands for the token, or its end.")
+  static let cookie = ParameterDescription(.setCookie, "The session cookie, or its end.")
   static let accept = ParameterDescription(.accept, "The media types that there are, or that a body may have.")
   static let acceptEncoding = ParameterDescription(.acceptEncoding, "The encodings that a body may have.")
   static let contentRange = ParameterDescription(.contentRange, "Which part of the file it is.")

@@ -45,8 +45,9 @@ extension RouteDescription {
         name: "getSession", summary: "Who asks, and until when",
         answers: [.json(.object(["identity": .map.orNull, "expires": .text.orNull]), "The identity.")]),
       .post: OperationDescription(
-        name: "beginSession", summary: "Set a cookie that stands for the token",
-        answers: [.nothing("The cookie is set.", headers: [.cookie])], problems: [.unauthenticated]),
+        name: "beginSession", summary: "Begin a session that ends with the token",
+        answers: [.nothing("The cookie is set.", headers: [.cookie])],
+        problems: [.unauthenticated, .storeUnavailable, .overloaded, .leaderUnreachable, .behind]),
       .delete: OperationDescription(
         name: "endSession", summary: "End the session of the cookie",
         answers: [.nothing("It is ended.", headers: [.cookie])],

@@ -25,11 +25,14 @@ struct StoredResponse {
   private static let viewedForm: UInt8 = 5
   /// What one begins with whose key belongs to no identity, and which was made for a viewer.
   private static let strangersForm: UInt8 = 6
-  // 7 is the form of `EndedSession`.
+  /// The forms of sessions: see `SessionChange`.
+  private static let sessionForms: ClosedRange<UInt8> = 7...8
   private static let forms = [form, ownedForm, keylessForm, viewedForm, strangersForm]
 
   /// Whether one that begins with this byte may have a key.
-  static func mayHaveKey(_ form: UInt8) -> Bool { form != keylessForm }
+  static func mayHaveKey(_ form: UInt8) -> Bool {
+    form != keylessForm && !sessionForms.contains(form)
+  }
 
   init(request: IdempotentRequest?, response: Response) {
     self.request = request

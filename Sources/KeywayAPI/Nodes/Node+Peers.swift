@@ -50,4 +50,17 @@ extension Node {
       }
     }
   }
+
+  /// Has a request wait until this node has what other peers had appended when it came. Nil for a request that has
+  /// waited already or may not, and on a node that shares no journal.
+  func refreshed(for request: borrowing Request, _ store: Store) -> HandlerResponse? {
+    let client = request.client
+    guard let journal, !request.isPostponed, waits.hasRoom(for: client) else { return nil }
+    return .postponed { [waits] postponement in
+      Self.inquiries.async {
+        try? journal.refresh()
+        waits.add(of: client, until: journal.bounds.last, present: { store.revision }) { postponement.end() }
+      }
+    }
+  }
 }

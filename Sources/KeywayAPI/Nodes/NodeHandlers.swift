@@ -85,7 +85,7 @@ struct NodeHandlers: Sendable {
     }
     let path = FileManager.default.temporaryDirectory.appending(path: "keyway-\(UUID().uuidString).snapshot").path
     defer { unlink(path) }
-    var encoder = StateEncoder(snapshot.state)
+    var encoder = SnapshotEncoder(snapshot.state) { [store] in store.attachments(upTo: snapshot.revision) }
     try SnapshotFile.write(
       SnapshotFile.Header(
         epoch: identity.epoch, revision: snapshot.revision, digest: digest,

@@ -39,10 +39,10 @@ final class WriteForwarder: Sendable {
   /// How many writes wait for a connection or the other node's answer.
   var waitingCount: Int { pool.waitingCount + pool.runningCount + batcher.count }
 
-  /// Passes a request on, which may be one that changes the revocations or ends a session, with further fields. Throws
-  /// `leader-unreachable` and `overloaded`, without having sent anything.
+  /// Forwards a request, which may be one that changes the revocations or the sessions. The response has further fields
+  /// of the answer, which the caller reads. Throws `leader-unreachable` and `overloaded`, without having sent anything.
   func forward(
-    _ request: borrowing Request, _ route: Route, adding fields: [(name: String, value: String)] = []
+    _ request: borrowing Request, _ route: Route, reading names: [HTTPField.Name] = []
   ) throws(Problem) -> HandlerResponse {
     guard following.silenceMilliseconds < staleMilliseconds else {
       throw Problem(
@@ -51,8 +51,7 @@ final class WriteForwarder: Sendable {
     }
     let sender = request.client
     guard answers.hasRoom(for: sender) else { throw Self.overload }
-    var forwarded = NodeRequest(passing: request, fields: NodeRequest.writeFields, hasCredentials: true)
-    forwarded.fields += fields
+    let forwarded = NodeRequest(passing: request, fields: NodeRequest.writeFields, hasCredentials: true)
     // A follower of this one has named it already.
     let write = try PassedWrite(of: request) ?? PassedWrite(since: store.cursor(store.revision))
     let goesWithOthers = OutgoingWrite.goesWithOthers(forwarded, of: request, route, store)
@@ -63,7 +62,7 @@ final class WriteForwarder: Sendable {
         completion.respond(Self.overload.response)
         return false
       } finish: { [self] in
-        finish($0, of: sender, to: completion, isRevocation)
+        finish($0, of: sender, to: completion, reading: names, isRevocation)
       }
       let isAccepted =
         goesWithOthers
@@ -83,12 +82,15 @@ final class WriteForwarder: Sendable {
   }
 
   private func finish(
-    _ result: Result<NodeAnswer, NodeFault>, of sender: ClientAddress, to completion: Completion, _ isRevocation: Bool
+    _ result: Result<NodeAnswer, NodeFault>, of sender: ClientAddress, to completion: Completion,
+    reading names: [HTTPField.Name], _ isRevocation: Bool
   ) {
-    let (answer, response): (NodeAnswer, Response)
+    let answer: NodeAnswer
+    var response: Response
     do throws(NodeFault) {
       answer = try result.get()
       response = try answer.passedBack()
+      for name in names { response.fields[name] = answer[name.rawName] }
     } catch {
       let fate =
         error.isUnsent
@@ -101,7 +103,7 @@ final class WriteForwarder: Sendable {
     guard let cursor = answer["Keyway-Cursor"].flatMap({ Cursor($0) }), cursor.epoch == store.epoch,
       cursor.revision > store.revision
     else { return completion.respond(response) }
-    answers.add(of: sender, until: cursor.revision, present: { [store] in store.revision }) { [store] in
+    answers.add(of: sender, until: cursor.revision, present: { [store] in store.revision }) { [store, response] in
       guard store.revision < cursor.revision else { return completion.respond(response) }
       let detail = "the write was judged by \(cursor), and this node has come to revision \(store.revision) only"
       completion.respond(Problem(.behind, detail).response)

@@ -120,7 +120,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .malformedJSON: "The body is not one JSON value, names a member of an object twice, or is no JSON Patch."
     case .malformedKeyPath: "The key path does not follow the grammar: keys joined by dots, at most one operator."
     case .malformedQuery: "A query parameter or a header is unknown, double, or not of its form."
-    case .malformedRequest: "The request cannot be understood as HTTP."
+    case .malformedRequest: "The request is not well-formed HTTP, or has two session cookies."
     case .unauthenticated: "There is no token that is good, and without one this is not there."
     case .forbidden: "The token that was sent does not allow this."
     case .nodeRefused: "The request has a field that is accepted from nodes only, and does not come from one."

@@ -85,9 +85,6 @@ final class Route: Sendable {
   /// Whether what it changes is the store's, so that a node that follows another passes it on.
   let isForwarded: Bool
 
-  /// Whether its `DELETE` ends the session of the request, which may have ended before.
-  let endsSession: Bool
-
   /// Whether a method changes something by a commit.
   func isCommitted(by method: HTTPRequest.Method) -> Bool {
     isForwarded && audience == .objects && method != .get && method != .head
@@ -123,12 +120,11 @@ final class Route: Sendable {
   ///   - isUnlimited: Whether `access.requestsPerSecond` is not for it.
   ///   - audience: Whom it is for.
   ///   - isForwarded: Whether what it changes is the store's.
-  ///   - endsSession: Whether its `DELETE` ends the session of the request.
   init(
     _ pattern: String, _ description: RouteDescription, _ handlers: KeyValuePairs<HTTPRequest.Method, Handler>,
     stream: Handler? = nil,
     form: Negotiation.Form? = .json, patchTypes: [String]? = nil, isAlwaysServed: Bool = false,
-    isUnlimited: Bool = false, audience: Audience = .everybody, isForwarded: Bool = false, endsSession: Bool = false
+    isUnlimited: Bool = false, audience: Audience = .everybody, isForwarded: Bool = false
   ) {
     self.pattern = pattern
     self.handlers = handlers.map { ($0.key, Action(handle: $0.value)) }
@@ -137,7 +133,6 @@ final class Route: Sendable {
     self.isUnlimited = isUnlimited
     self.audience = audience
     self.isForwarded = isForwarded
-    self.endsSession = endsSession
     forms = (form.map { [$0] } ?? []) + (stream == nil ? [] : [.stream])
     precondition(
       Set(handlers.map(\.key)) == Set(description.operations.keys), "'\(pattern)' is described otherwise than it is")

@@ -29,7 +29,7 @@ struct RouteTable: Sendable {
         Route("/v1/problems/{code}", .problem, [.get: operations.problem], isAlwaysServed: true),
         Route(
           "/v1/session", .session, [.get: sessions.get, .post: sessions.begin, .delete: sessions.end],
-          isAlwaysServed: true, endsSession: true),
+          isAlwaysServed: true),
         Route("/v1/access/revocations", .revocations, [.get: revocations.list], audience: .admins),
         Route(
           "/v1/access/revocations/{sub}", .revocation,

@@ -8,12 +8,8 @@ extension SettingLimit {
       "access.tokenSeconds", of: .token,
       "401 `unauthenticated`: its `exp` is further behind its `iat`, or from now where it has none"),
     SettingLimit("access.cachedTokenBytes", of: .server, "the oldest are verified again when they come"),
-    SettingLimit(
-      "access.endedSessions", of: .server,
-      """
-      503 `overloaded`, and the session goes on; where one `sub` has ended more than 1/1000 of them, all of its \
-      sessions end whose tokens were issued before
-      """),
+    SettingLimit("access.sessionBytes", of: .server, "503 `overloaded`; the session does not begin"),
+    SettingLimit("access.sessionsPerIdentity", of: .client, "the oldest session of the same identity ends"),
     SettingLimit(
       "access.requestsPerSecond", of: .client,
       """

@@ -27,7 +27,8 @@ extension Settings {
     .flag("access.open", \.api.access.open, "whether to serve without keys what would want them"),
     .flag("access.openMetrics", \.api.access.openMetrics, "whether /metrics and /v1/status want no admin"),
     .number("access.cachedTokenBytes", \.api.access.cachedTokenBytes, 0...1 << 40, "verified tokens remembered"),
-    .number("access.endedSessions", \.api.access.endedSessions, 1...100_000_000, "ended sessions remembered"),
+    .number("access.sessionBytes", \.api.access.sessions.bytes, 1 << 16...1 << 40, "sessions kept in the store"),
+    .number("access.sessionsPerIdentity", \.api.access.sessions.perIdentity, 1...100_000, "sessions of one identity"),
     .number(
       "access.requestsPerSecond", \.api.access.rates.requestsPerSecond, 0...1_000_000,
       "requests of one client; 0 is any"),

@@ -33,9 +33,9 @@ extension NodeRequest {
   private mutating func addCredentials(of request: borrowing Request) {
     if let authorization = request.header(.authorization) {
       fields.append((HTTPField.Name.authorization.rawName, authorization))
-    } else if let session = Session(in: request) {
-      // A session is this node's; the token that it stands for is good on every one.
-      fields.append((HTTPField.Name.authorization.rawName, "Bearer \(session.token)"))
+    }
+    if let cookie = (try? SessionCookie(in: request))?.forwarded {
+      fields.append((HTTPField.Name.cookie.rawName, cookie))
     }
   }
 }

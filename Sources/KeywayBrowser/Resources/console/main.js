@@ -20,6 +20,7 @@ const states = { connecting: 'connecting', live: 'live', waiting: 'waiting for t
 const context = { keyway: null, schema: new Map(), restart }
 let view = null
 let list = null
+let isSignedIn = false
 
 /** Begins anew, as another identity may see other things. */
 function restart(address) {
@@ -63,12 +64,14 @@ function showConnection() {
 /** A stream that was cut may mean that the session is over: then it is time to sign in again. */
 async function checkSession() {
   const session = await readSession()
-  if (session.problem?.status !== 401 || view instanceof SessionView) return
+  const hasEnded = isSignedIn && !session.problem && !session.identity
+  if (!(hasEnded || session.problem?.status === 401) || view instanceof SessionView) return
   showSession(session)
-  show(new SessionView(context, {}, session.problem))
+  show(new SessionView(context, {}, session.problem ?? new Error('The session has ended. Sign in again.')))
 }
 
 function showSession({ identity }) {
+  isSignedIn = Boolean(identity)
   sessionBox.replaceChildren(...(identity
     ? [element('span', { class: 'identity' }, String(identity.sub)),
       element('button', { type: 'button', click: leave }, 'Sign out')]

@@ -18,6 +18,7 @@ final class AccessControl: Sendable {
   let sessions: Sessions
   let revocations: Revocations
   private let admin: AdminRule
+  private let nodes: AdminRule
   private let schema: Schema
   /// Who has no token.
   let stranger: Requester
@@ -42,7 +43,8 @@ final class AccessControl: Sendable {
     stranger = isOpen ? .anybody(schema.hasRules ? access : nil) : .nobody(access)
     self.logger = logger
     self.now = now
-    admin = try AdminRule(options.admin)
+    admin = try AdminRule(options.admin, of: "access.admin")
+    nodes = try AdminRule(options.nodes, of: "access.nodes")
     sessions = Sessions(options.sessions, leeway: options.leewaySeconds)
     guard options.keys != AccessOptions.none else {
       state = nil
@@ -87,7 +89,7 @@ final class AccessControl: Sendable {
   /// Returns true if a field's value is 'Bearer' and the token of a node: of an identity that may follow this server.
   func isNode(_ authorization: String?) -> Bool {
     guard let state, let authorization else { return false }
-    return (try? requester(ofHeader: authorization, state))?.isAdmin ?? false
+    return (try? requester(ofHeader: authorization, state))?.mayFollow ?? false
   }
 
   private func requester(ofHeader authorization: String, _ state: Locked<State>) throws(Problem) -> Requester {
@@ -117,7 +119,8 @@ final class AccessControl: Sendable {
     try check(identity)
     if let known { return known }
     let viewer = admin.holds(of: identity.claims) ? nil : Viewer(claims: identity.claims, in: schema)
-    let holder = KnownRequester(identity, viewer: viewer, session: credential.session, in: schema)
+    let holder = KnownRequester(
+      identity, viewer: viewer, isNode: nodes.holds(of: identity.claims), session: credential.session, in: schema)
     state.withLock { state in
       // Keys that were read meanwhile may not have verified it.
       if state.verifier.keys.has(identity.key) { state.tokens.remember(credential, holder) }

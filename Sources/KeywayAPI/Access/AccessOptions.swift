@@ -17,6 +17,8 @@ package struct AccessOptions: Sendable {
   package var tokenSeconds = 3_153_600_000
   /// CEL over `identity`: who meets it may do everything. `access.admin`.
   package var admin = #"type(identity.roles) == list && "keyway-admin" in identity.roles"#
+  /// CEL over `identity`: who meets it may follow this server, and do nothing else. `access.nodes`.
+  package var nodes = #"type(identity.roles) == list && "keyway-node" in identity.roles"#
   /// Other origins whose pages may call. `access.origins`.
   package var origins: [String] = []
   /// The proxies whose `X-Forwarded-For` is believed: addresses, ranges, `unix`. `access.proxies`.

@@ -1,7 +1,7 @@
 import Expressions
 import KeyValueModel
 
-/// The expression that says who may do everything.
+/// An expression of a setting that says which identities may do something beside what rules say.
 struct AdminRule: Sendable {
   private static let limits = ExpressionLimits()
 
@@ -22,15 +22,15 @@ struct AdminRule: Sendable {
 
   private let expression: CheckedExpression
 
-  /// Throws an `AccessError` for what is no condition over `identity`.
-  init(_ text: String) throws(AccessError) {
+  /// Reads the expression of a setting. Throws an `AccessError` if it is not a condition over `identity`.
+  init(_ text: String, of setting: String) throws(AccessError) {
     do {
       expression = try Expression(parsing: text, limits: Self.limits).checked(in: Environment())
     } catch {
-      throw AccessError("access.admin: \(error)")
+      throw AccessError("\(setting): \(error)")
     }
     guard expression.type == .bool || expression.type == .dyn else {
-      throw AccessError("access.admin is no condition: its values are \(expression.type)")
+      throw AccessError("\(setting) is not a condition: its values are \(expression.type)")
     }
   }
 

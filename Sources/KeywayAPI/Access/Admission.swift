@@ -15,10 +15,14 @@ struct Admission: Sendable {
   func check(_ context: RequestContext) throws(Problem) {
     let requester = context.requester
     guard !requester.isAdmin else { return }
+    if requester.mayFollow, !context.route.audience.hasNodes {
+      throw Problem(.forbidden, "this identity is for nodes that follow this server (access.nodes), and nothing else")
+    }
     switch context.route.audience {
     case .everybody, .visitors: break
     case .operators: if !access.options.openMetrics { throw refusal(of: requester) }
     case .admins: throw refusal(of: requester)
+    case .nodes: if !requester.mayFollow { throw refusal(of: requester) }
     case .identities: if requester.identity == nil { throw AccessControl.unauthenticated }
     // The rules are asked where it is known what is there.
     case .objects: break
@@ -37,7 +41,7 @@ struct Admission: Sendable {
     if requester.isAdmin { return true }
     return switch route.audience {
     case .everybody, .visitors, .objects: true
-    case .operators, .admins: false
+    case .operators, .admins, .nodes: false
     case .identities: requester.identity != nil
     case .streams: requester.mayHaveStreams
     }

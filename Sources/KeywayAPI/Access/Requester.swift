@@ -19,6 +19,11 @@ enum Requester: Sendable {
     }
   }
 
+  /// True if it may follow this server: an identity of a node, or an admin.
+  var mayFollow: Bool {
+    if case .known(let known) = self, known.isNode { true } else { isAdmin }
+  }
+
   /// What the rules let them read; nil where they are asked no rule.
   var viewer: Viewer? {
     switch self {

@@ -38,6 +38,8 @@ final class Route: Sendable {
     case operators
     /// Admins.
     case admins
+    /// Nodes that follow this server, and admins.
+    case nodes
     /// All who have a token.
     case identities
     /// Those whom the rules let.
@@ -50,7 +52,15 @@ final class Route: Sendable {
     var wantsToken: Bool {
       switch self {
       case .everybody, .visitors, .objects: false
-      case .operators, .admins, .identities, .streams: true
+      case .operators, .admins, .nodes, .identities, .streams: true
+      }
+    }
+
+    /// True if the identity of a node gets an answer, as everybody does.
+    var hasNodes: Bool {
+      switch self {
+      case .everybody, .visitors, .nodes: true
+      case .operators, .admins, .identities, .objects, .streams: false
       }
     }
   }

@@ -85,17 +85,17 @@ struct RouteTable: Sendable {
     var routes: [Route] = []
     if service.isFollowable {
       routes += [
-        Route("/v1/nodes", .node, [.get: nodes.identity], audience: .admins),
-        Route("/v1/nodes/snapshot", .nodeSnapshot, [.get: nodes.snapshot], form: nil, audience: .admins),
+        Route("/v1/nodes", .node, [.get: nodes.identity], audience: .nodes),
+        Route("/v1/nodes/snapshot", .nodeSnapshot, [.get: nodes.snapshot], form: nil, audience: .nodes),
         Route(
-          "/v1/nodes/records", .nodeRecords, [.get: nodes.records], form: nil, isUnlimited: true, audience: .admins),
-        Route("/v1/nodes/revocations", .nodeRevocations, [.get: nodes.revocationList], audience: .admins),
-        Route("/v1/nodes/streams", .nodeStreams, [.post: nodes.end], audience: .admins, isForwarded: true),
+          "/v1/nodes/records", .nodeRecords, [.get: nodes.records], form: nil, isUnlimited: true, audience: .nodes),
+        Route("/v1/nodes/revocations", .nodeRevocations, [.get: nodes.revocationList], audience: .nodes),
+        Route("/v1/nodes/streams", .nodeStreams, [.post: nodes.end], audience: .nodes, isForwarded: true),
       ]
     }
     if service.takesWrites {
       let batches = BatchHandler(journal: nodes.node.journal)
-      routes.append(Route("/v1/nodes/writes", .nodeWrites, [.post: batches.writes], form: nil, audience: .admins))
+      routes.append(Route("/v1/nodes/writes", .nodeWrites, [.post: batches.writes], form: nil, audience: .nodes))
     }
     if service.namesStreams {
       routes.append(Route("/v1/nodes/streams/{stream}", .nodeStream, [.get: nodes.stream], audience: .streams))

@@ -296,7 +296,7 @@ func first(_ name: String, of stream: WireStream) throws -> WireEvent {
     arguments: [
       ("access.keys: '/nowhere/keys' cannot be read", change { $0.access.keys = "/nowhere/keys" }),
       ("access.admin", change { $0.access.admin = "identity." }),
-      ("access.admin is no condition", change { $0.access.admin = "1 + 1" }),
+      ("access.admin is not a condition", change { $0.access.admin = "1 + 1" }),
       ("access.origins: 'example.org' is no origin", change { $0.access.origins = ["example.org"] }),
       ("access.origins: 'https://a/' is no origin", change { $0.access.origins = ["https://a/"] }),
       ("names: '*' matches no Host", change { $0.names = ["*"] }),
@@ -320,5 +320,28 @@ func first(_ name: String, of stream: WireStream) throws -> WireEvent {
     #expect(try open.client.send("GET", "/v1/objects/Box").status == 200)
     let guarded = try GuardedServer(schema: schema, objects: [])
     #expect(try guarded.client.send("GET", "/v1/objects/Box", guarded.reader).status == 200)
+  }
+
+  @Test("The identity of a node may use what is for nodes, and nothing else; admins may as well")
+  func nodes() throws {
+    let guarded = try GuardedServer { $0.node.followers = true }
+    let node = guarded.bearer("b", roles: ["keyway-node"])
+    func status(_ method: String, _ target: String, _ headers: [String: String], _ body: String? = nil) throws -> Int {
+      try guarded.client.send(method, target, headers, body: body).status
+    }
+    for target in ["/v1/nodes", "/v1/nodes/revocations"] {
+      #expect(try status("GET", target, node) == 200 && status("GET", target, guarded.admin) == 200)
+      #expect(try status("GET", target, guarded.reader) == 403 && status("GET", target, [:]) == 401)
+    }
+    for target in [
+      "/v1/entities", "/v1/objects", "/v1/objects/Account", "/v1/objects/Account/1", "/v1/journal", "/v1/streams",
+      "/v1/status", "/metrics", "/v1/access/revocations", "/v1/openapi.json",
+    ] { #expect(try status("GET", target, node) == 403, "\(target)") }
+    #expect(try status("PUT", "/v1/objects/Account/1/balance", node, "1") == 403)
+    #expect(try status("POST", "/v1/transactions", node, #"{"operations":[]}"#) == 403)
+    for target in ["/healthz", "/v1/session"] { #expect(try status("GET", target, node) == 200) }
+    // A role that is a member of something else makes no node.
+    let other = guarded.bearer("c", ["roles": .object(["keyway-node": .bool(true)])])
+    #expect(try status("GET", "/v1/nodes", other) == 403 && status("GET", "/v1/entities", other) == 200)
   }
 }

@@ -280,6 +280,9 @@ final class RequestRouter: RequestHandler, Sendable {
     }
     if !route.isAlwaysServed {
       try readiness.check()
+      if requester.identity != nil, route.audience != .nodes {
+        try node.checkRevocations(within: access.options.staleSeconds)
+      }
       if route.isForwarded, method != .get, method != .head, let forwarder = node.forwarder {
         return try forwarder.forward(request, route)
       }

@@ -169,8 +169,9 @@ package final class Following: Sendable {
       after: revision, digest, epoch: store.epoch, revocations: revocations.digest, directory)
     if hasStopped { return }
     try checkAccess(hasAccess)
-    if !batch.records.isEmpty { try store.take(batch.records, restore: restore) }
+    // Revocations come first: the revoked are to hear nothing of the records.
     if batch.revocations != revocations.digest { try takeRevocations() }
+    if !batch.records.isEmpty { try store.take(batch.records, restore: restore) }
     if let nodes, !directory.isCurrent(nodes) {
       directory.follow(plan.leader.client.address, try plan.leader.description().nodes)
     }

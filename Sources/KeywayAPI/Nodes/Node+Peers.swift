@@ -63,4 +63,18 @@ extension Node {
       }
     }
   }
+
+  /// Throws `leader-unreachable`, or `store-unavailable` on a peer, if this node has heard nothing for so many seconds
+  /// of the node that it follows, or of its database: tokens may have been revoked meanwhile. 0 is for ever.
+  func checkRevocations(within seconds: Int) throws(Problem) {
+    guard seconds > 0 else { return }
+    let remedy = "tokens may have been revoked meanwhile (access.staleSeconds)"
+    if let following, following.silenceMilliseconds >= UInt64(seconds) * 1_000 {
+      throw Problem(
+        .leaderUnreachable, "nothing was heard of \(following.plan.leader.client.address) for \(seconds) s; \(remedy)")
+    }
+    if let journal, journal.silence >= .seconds(seconds) {
+      throw Problem(.storeUnavailable, "the database has not answered for \(seconds) s; \(remedy)")
+    }
+  }
 }

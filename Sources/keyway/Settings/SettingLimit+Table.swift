@@ -7,6 +7,9 @@ extension SettingLimit {
     SettingLimit(
       "access.tokenSeconds", of: .token,
       "401 `unauthenticated`: its `exp` is further behind its `iat`, or from now where it has none"),
+    SettingLimit(
+      "access.staleSeconds", of: .server,
+      "503 `leader-unreachable` or `store-unavailable` for requests with an identity; others and open streams go on"),
     SettingLimit("access.cachedTokenBytes", of: .server, "the oldest are verified again when they come"),
     SettingLimit("access.sessionBytes", of: .server, "503 `overloaded`; the session does not begin"),
     SettingLimit("access.sessionsPerIdentity", of: .client, "the oldest session of the same identity ends"),

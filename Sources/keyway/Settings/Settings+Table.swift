@@ -23,6 +23,9 @@ extension Settings {
       "access.tokenSeconds", \.api.access.tokenSeconds, 0...10_000_000_000, "the longest life of a token; 0 is any"),
     .text("access.admin", \.api.access.admin, "CEL over identity: who meets it may do everything"),
     .text("access.nodes", \.api.access.nodes, "CEL over identity: who meets it may follow, and do nothing else"),
+    .number(
+      "access.staleSeconds", \.api.access.staleSeconds, 0...31_536_000,
+      "serving identities without the leader or database; 0 is for ever"),
     .list("access.origins", \.api.access.origins, "other origins whose pages may call"),
     .list("access.proxies", \.api.access.proxies, "addresses, ranges, unix: whose X-Forwarded-For is believed"),
     .flag("access.open", \.api.access.open, "whether to serve without keys what would want them"),

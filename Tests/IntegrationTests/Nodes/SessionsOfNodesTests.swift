@@ -4,15 +4,26 @@ import Testing
 
 /// Sessions that are begun, used and ended at several nodes, with the built program.
 @Suite("Sessions of several nodes", .timeLimit(.minutes(60))) struct SessionsOfNodesTests {
-  /// A file of keys, and the token of an admin.
-  private static func keys(in directory: ScratchDirectory) throws -> (file: String, token: String) {
-    let keys = directory.file("keys.json")
-    let made = try ChildProcess.keyway("token", "--new-key", "--keys", keys)
-    try #require(made.status == 0, "\(made.errors)")
-    let signed = try ChildProcess.keyway(
-      "token", "--keys", keys, "--sub", "root", "--expires", "1h", "--claim", #"roles=["keyway-admin"]"#)
-    try #require(signed.status == 0, "\(signed.errors)")
-    return (keys, signed.output.trimmingCharacters(in: .whitespacesAndNewlines))
+  /// Keys, the token of an admin, and the settings of nodes that show one another the token of a node.
+  private struct Keys {
+    let token: String
+    let settings: [String: String]
+
+    init(in directory: ScratchDirectory) throws {
+      let keys = directory.file("keys.json")
+      let made = try ChildProcess.keyway("token", "--new-key", "--keys", keys)
+      try #require(made.status == 0, "\(made.errors)")
+      func token(_ role: String) throws -> String {
+        let signed = try ChildProcess.keyway(
+          "token", "--keys", keys, "--sub", role, "--expires", "1h", "--claim", #"roles=["\#(role)"]"#)
+        try #require(signed.status == 0, "\(signed.errors)")
+        return signed.output.trimmingCharacters(in: .whitespacesAndNewlines)
+      }
+      self.token = try token("keyway-admin")
+      settings = ["access.keys": keys, "nodes.tokenFile": try directory.write(token("keyway-node"), to: "token")]
+    }
+
+    var admin: [String: String] { ["Authorization": "Bearer \(token)"] }
   }
 
   /// Begins a session at each of two nodes, uses it at both, and ends it at the other one.
@@ -44,22 +55,22 @@ import Testing
   @Test("A session that is ended at a leader or its follower is ended at the other, with its streams")
   func followers() throws {
     let directory = try ScratchDirectory()
-    let (keys, token) = try Self.keys(in: directory)
-    let settings = ["access.keys": keys, "nodes.tokenFile": try directory.write(token, to: "token")]
+    let keys = try Keys(in: directory)
+    let settings = keys.settings
     let leader = try NodeProcess("a", in: directory, settings: settings)
     let follower = try NodeProcess("b", in: directory, following: leader.url, settings: settings)
     #expect(follower.awaitReady())
-    try Self.check(leader.client, follower.client, token: token)
+    try Self.check(leader.client, follower.client, token: keys.token)
   }
 
   @Test("A session that was begun before a follower or a restart is good there, and one of a follower in memory too")
   func copies() throws {
     let directory = try ScratchDirectory()
-    let (keys, token) = try Self.keys(in: directory)
-    let settings = ["access.keys": keys, "nodes.tokenFile": try directory.write(token, to: "token")]
+    let keys = try Keys(in: directory)
+    let settings = keys.settings
     for store in ["memory", directory.file("leader")] {
       let leader = try NodeProcess("a", in: directory, settings: settings.merging(["store": store]) { $1 })
-      let begun = try leader.client.must("POST", "/v1/session", ["Authorization": "Bearer \(token)"])
+      let begun = try leader.client.must("POST", "/v1/session", keys.admin)
       let cookie = ["Cookie": String(try #require(begun["Set-Cookie"]?.split(separator: ";").first))]
       let follower = try NodeProcess(
         "b", in: directory, following: leader.url, settings: settings.merging(["store": "memory"]) { $1 })
@@ -76,8 +87,38 @@ import Testing
   @Test("A session that is ended at a peer is ended at the other, with its streams")
   func peers() throws {
     let directory = try ScratchDirectory()
-    let (keys, token) = try Self.keys(in: directory)
-    let group = try PeerGroup(2, settings: ["access.keys": keys])
-    try Self.check(group[0], group[1], token: token)
+    let keys = try Keys(in: directory)
+    let group = try PeerGroup(2, settings: keys.settings)
+    try Self.check(group[0], group[1], token: keys.token)
+  }
+
+  @Test("A follower without its leader refuses identities after access.staleSeconds, and nobody else")
+  func cutOff() throws {
+    let directory = try ScratchDirectory()
+    let keys = try Keys(in: directory)
+    let leader = try NodeProcess("a", in: directory, settings: keys.settings)
+    let (strict, lenient) = (["access.staleSeconds": "3"], ["access.staleSeconds": "0"])
+    let cut = try NodeProcess("b", in: directory, following: leader.url, settings: keys.settings.merging(strict) { $1 })
+    let other = try NodeProcess(
+      "c", in: directory, following: leader.url, settings: keys.settings.merging(lenient) { $1 })
+    #expect(cut.awaitReady() && other.awaitReady())
+    func status(_ node: NodeProcess, _ target: String, _ headers: [String: String]) -> Int? {
+      (try? node.client.send("GET", target, headers))?.status
+    }
+    let stream = try cut.client.stream("/v1/streams", keys.admin)
+    #expect(status(cut, "/v1/entities", keys.admin) == 200)
+    try leader.kill()
+    #expect(Deadline(seconds: 30).awaits { status(cut, "/v1/entities", keys.admin) == 503 })
+    let refused = try cut.client.send("GET", "/v1/entities", keys.admin)
+    #expect(refused.problem == "leader-unreachable" && refused["Retry-After"] != nil)
+    for target in ["/v1/objects/Note", "/healthz", "/v1/session"] { #expect(status(cut, target, [:]) == 200) }
+    #expect(status(cut, "/v1/status", keys.admin) == 200)
+    #expect(status(other, "/v1/entities", keys.admin) == 200)
+    try leader.start()
+    #expect(Deadline(seconds: 30).awaits { status(cut, "/v1/entities", keys.admin) == 200 })
+    // The stream has stayed, and goes on.
+    try leader.client.must("PUT", "/v1/objects/Note/1", keys.admin, body: "{}")
+    #expect(try cut.client.send("GET", "/v1/streams", keys.admin).json["streams"].items.count == 1)
+    withExtendedLifetime(stream) {}
   }
 }

@@ -36,10 +36,7 @@ extension Topic {
   /// A stream is over; after the last, so is what the topic observes.
   func leave(_ id: StreamID, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication) {
     subscribers -= 1
-    if let client = clients.removeValue(forKey: id) {
-      publication.observers.discharge(observer, of: QueryPayer(client))
-      publication.queries.discharge(observer, of: QueryPayer(client))
-    }
+    clients[id] = nil
     endLag(id)
     guard subscribers == 0 else { return }
     unregister(&publication)

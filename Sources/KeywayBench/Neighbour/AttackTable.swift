@@ -17,8 +17,7 @@ enum AttackTable {
 
   private static let single: [any Attack] =
     reads + writes + streams + [
-      FillAttack(), UnreadAttack(), BodyAttack(), ConnectionAttack(), CellAttack(),
-      AggregateAttack.observing, AggregateAttack.opening, NoiseAttack(),
+      FillAttack(), UnreadAttack(), BodyAttack(), ConnectionAttack(), CellAttack(), NoiseAttack(),
     ]
 
   private static let reads: [any Attack] = [

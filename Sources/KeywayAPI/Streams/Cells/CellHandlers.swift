@@ -81,9 +81,8 @@ struct CellHandlers: Sendable {
     try streams.require(stream)
     try context.checkParameters()
     let bindings = try Self.bindings(of: request)
-    return try readings.response(to: request) { [streams, store] budget throws(Problem) in
-      .json(["cells": .object(try streams.bindAll(bindings, in: stream, store, within: budget.work))])
-    }
+    return .response(
+      .json(["cells": .object(try streams.bindAll(bindings, in: stream, store))]))
   }
 
   /// `PATCH /v1/streams/{stream}/cells`: changes the cells that the body names.
@@ -92,9 +91,7 @@ struct CellHandlers: Sendable {
     try streams.require(stream)
     try context.checkParameters()
     let bodies = try Self.bindings(of: request, types: [Body.json, Body.mergePatch])
-    return try readings.response(to: request) { [streams, store] budget throws(Problem) in
-      .json(["cells": .object(try streams.patchAll(bodies, in: stream, store, within: budget.work))])
-    }
+    return .response(.json(["cells": .object(try streams.patchAll(bodies, in: stream, store))]))
   }
 
   /// `PUT /v1/streams/{stream}/cells/{cell}`: binds one cell.
@@ -102,10 +99,7 @@ struct CellHandlers: Sendable {
     let (stream, cell) = (context[.stream], context[.cell])
     try streams.require(stream)
     try context.checkParameters()
-    let body = try Body.value(of: request)
-    return try readings.response(to: request) { [streams, store] budget throws(Problem) in
-      .json(try streams.bind(cell, to: body, in: stream, store, within: budget.work))
-    }
+    return .response(.json(try streams.bind(cell, to: try Body.value(of: request), in: stream, store)))
   }
 
   /// `PATCH /v1/streams/{stream}/cells/{cell}`: changes what the body names of a cell's binding.
@@ -114,9 +108,7 @@ struct CellHandlers: Sendable {
     try streams.require(stream, cell)
     try context.checkParameters()
     let changes = try Body.value(of: request, types: [Body.json, Body.mergePatch])
-    return try readings.response(to: request) { [streams, store] budget throws(Problem) in
-      .json(try streams.patch(cell, in: stream, changes, store, within: budget.work))
-    }
+    return .response(.json(try streams.patch(cell, in: stream, changes, store)))
   }
 
   /// `DELETE /v1/streams/{stream}/cells`.

@@ -83,6 +83,6 @@ public struct Observation: Hashable, Sendable {
 
   /// What the observer is told first: the whole value, as a setting.
   public func initialChange(cell: String?, in reader: some ObjectReader) -> Change {
-    Change(of: self, cell: cell, old: nil, new: value(in: reader))
+    Change(of: self, cell: cell, old: nil, new: knownValue(in: reader))
   }
 }

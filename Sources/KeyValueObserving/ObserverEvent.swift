@@ -40,7 +40,9 @@ public struct ObserverEvent: Sendable {
   /// Whether the commit has more changes for the observer than one event may have: then `changes` is empty, and the
   /// observer has to read the state itself. Its observations go on.
   public let hasOverflowed: Bool
-  /// Whether it has overflowed because the values of the changes are too long, not because the changes are too many.
+  /// True if it has overflowed because the values of the changes are too long or take more than the budget of the
+  /// commit to evaluate, and not because the changes are too many: the observer can be brought up to date with one
+  /// merged change.
   public let isTooLong: Bool
 
   /// What one commit did to what `observer` observes.

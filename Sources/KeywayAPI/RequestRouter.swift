@@ -69,7 +69,8 @@ final class RequestRouter: RequestHandler, Sendable {
         fetches: FetchHandler(store: store, pages: pages, readings: readings),
         transactions: TransactionHandler(
           schema: store.schema, writer: writer, limits: limits, streams: streams.registry, makeID: makeID),
-        objectStreams: ObjectStreamHandlers(store: store, streams: streams.objects, resumptions: resumptions),
+        objectStreams: ObjectStreamHandlers(
+          store: store, streams: streams.objects, openings: queryOpenings, resumptions: resumptions),
         queryStreams: QueryStreamHandler(store: store, streams: streams.queries, openings: queryOpenings),
         cells: CellHandlers(
           store: store, streams: streams.cells, openings: queryOpenings, resumptions: resumptions, readings: readings),

@@ -55,20 +55,24 @@ package struct Publication {
       .map { PastState(before: $0, of: snapshot.state) }
   }
 
-  /// Gives `receive` what an unbroken observer with these observations would have been told after `revision`, and gives
-  /// back the groups that are left out because an object of theirs did not exist then; nil where the history does not
-  /// reach back so far. `cells` names the groups of observations as `ObserverIndex.add` does.
+  /// Gives `receive` the changes, without their values, that an unbroken observer with these observations would have
+  /// been notified of after `revision`. Returns the groups that are left out because an object of theirs did not exist
+  /// then; nil if the history does not reach back so far, or if that would hold up the writer. `cells` names the
+  /// groups of observations as `ObserverIndex.add` does.
   package func replay(
     _ cells: [(name: String?, observations: [Observation])], after revision: Revision,
     receive: (ObserverEvent) -> Void
   ) -> [String?]? {
     guard revision >= snapshot.oldestResumable, revision <= snapshot.revision else { return nil }
-    // What was not touched since then is now what it was then, and nothing was told of it.
-    let objects = Set(cells.flatMap(\.observations).flatMap { $0.objects(in: snapshot.state) })
-    let exist = objects.allSatisfy { snapshot.state.record($0) != nil }
-    if exist, history.isUntouched(objects, after: revision) { return [] }
     guard let missed = MissedCommits(after: revision, publishedHistory) else { return nil }
-    return Replay(cells, missed, limits: limits, receive: receive).absent
+    if missed.commits.isEmpty {
+      let state = snapshot.state
+      return cells.filter { $0.observations.contains { !state.isThere($0.object, for: $0.viewer) } }.map(\.name)
+    }
+    return Replay(
+      cells.map { (name: $0.name, observations: $0.observations.map(\.withoutValues)) }, missed, limits: limits,
+      steps: ObservedValues.stepsUnderLock, receive: receive
+    ).absent
   }
 
   /// Whether nothing has become of objects after a revision that can be resumed.

@@ -10,6 +10,10 @@ package struct Replay: Sendable {
   /// The groups that are left out because an object of theirs did not exist at the revision where they begin.
   package private(set) var absent: [String?] = []
   private var index = ObserverIndex()
+  /// True if collections would have to be followed that have more members than there are steps.
+  private var isTooLarge: Bool { index.isOverLimit }
+  /// The steps that evaluation may still take, for all commits together.
+  private var budget: ObservationBudget
   /// What was added to the index; some may have ended with their objects.
   private var observations: [Observation] = []
 
@@ -18,13 +22,17 @@ package struct Replay: Sendable {
   package typealias Later = (since: Revision, name: String?, observations: [Observation])
 
   /// Tells what was missed. `cells` names the groups of observations as `ObserverIndex.add` does; `limits` bounds
-  /// the events as it does when they are delivered.
+  /// the events as it does when they are delivered, and evaluation takes at most `steps`, those of a request by
+  /// default: an overflowed event says that this was not enough.
   package init(
     _ cells: [(name: String?, observations: [Observation])], later: [Later] = [], _ missed: MissedCommits,
-    limits: StoreLimits, receive: (ObserverEvent) -> Void
+    limits: StoreLimits, steps: Int? = nil, receive: (ObserverEvent) -> Void
   ) {
+    let steps = steps ?? limits.queryOpeningCost
     let present = missed.snapshot.state
     revision = missed.snapshot.revision
+    budget = ObservationBudget(steps: steps, spansCommits: true)
+    index.limitLinks(to: steps / Self.stepsPerLink)
     let concerning =
       later.isEmpty
       ? Observation.commits(missed.commits, concerning: cells.lazy.flatMap(\.observations), in: present) : nil
@@ -32,9 +40,10 @@ package struct Replay: Sendable {
     add(cells, in: past)
     var rest = (concerning ?? missed.commits)[...]
     func tell(_ commits: ArraySlice<Commit>, _ index: inout ObserverIndex) {
-      index.notify(
+      guard !index.isOverLimit else { return }
+      budget = index.notify(
         commits, of: present, from: past, changesPerObserver: limits.changesPerObserver,
-        bytesPerObserver: limits.bytesPerObserver, receive: receive)
+        bytesPerObserver: limits.bytesPerObserver, budget: budget, receive: receive)
     }
     for since in Set(later.map(\.since)).sorted() {
       let portion = rest.prefix { $0.revision <= since }
@@ -44,6 +53,17 @@ package struct Replay: Sendable {
       add(later.filter { $0.since == since }.map { (name: $0.name, observations: $0.observations) }, in: past)
     }
     tell(rest, &index)
+    if isTooLarge { receive(overflow) }
+  }
+
+  /// Following one member of a collection takes about as long as so many steps.
+  private static let stepsPerLink = 4
+
+  /// What is told in place of everything that would have taken too long to find.
+  private var overflow: ObserverEvent {
+    ObserverEvent(
+      observer: ObserverID(0), revision: revision, writer: nil, changes: [], gone: [], hasOverflowed: true,
+      isTooLong: true)
   }
 
   /// Adds groups of observations, or notes them where an object of theirs is not there.
@@ -53,7 +73,7 @@ package struct Replay: Sendable {
     for cell in cells {
       if cell.observations.contains(where: { !past.isThere($0.object, for: $0.viewer) }) {
         absent.append(cell.name)
-      } else {
+      } else if !isTooLarge {
         index.add(cell.observations, of: ObserverID(0), cell: cell.name, in: past)
         observations += cell.observations
       }
@@ -67,8 +87,9 @@ package struct Replay: Sendable {
     guard let last = commits.last else { return }
     assert(commits.first?.revision == revision + 1)
     revision = last.revision
-    index.notify(
+    budget = index.notify(
       Observation.commits(commits, concerning: observations, in: present) ?? commits, of: present,
-      changesPerObserver: limits.changesPerObserver, bytesPerObserver: limits.bytesPerObserver, receive: receive)
+      changesPerObserver: limits.changesPerObserver, bytesPerObserver: limits.bytesPerObserver, budget: budget,
+      receive: receive)
   }
 }

@@ -346,7 +346,8 @@ package final class Store: Sendable {
       let settled = publisher.publish(queryEvents, upTo: revision) { receive in
         publication.observers.notify(
           commits, of: state, changesPerObserver: limits.changesPerObserver,
-          bytesPerObserver: limits.bytesPerObserver, receive: receive)
+          bytesPerObserver: limits.bytesPerObserver,
+          budget: ObservationBudget(steps: limits.observationCommitSteps), receive: receive)
       }
       publication.queries.settle(upTo: settled)
       free(publication.queries.takeForgotten())

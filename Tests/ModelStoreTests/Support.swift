@@ -113,12 +113,15 @@ final class Gate: Sendable {
 }
 
 extension Publication {
-  /// What `replay(_:after:receive:)` gives and gives back, together.
+  /// What a stream with these cells is told that resumes, and the cells that are left out; nil where it cannot.
   func replay(
     _ cells: [(name: String?, observations: [Observation])], after revision: Revision
   ) -> (events: [ObserverEvent], absent: [String?])? {
     var events: [ObserverEvent] = []
-    guard let absent = replay(cells, after: revision, receive: { events.append($0) }) else { return nil }
-    return (events, absent)
+    guard (snapshot.oldestResumable...snapshot.revision).contains(revision),
+      let missed = MissedCommits(after: revision, publishedHistory)
+    else { return nil }
+    let replay = Replay(cells, missed, limits: limits) { events.append($0) }
+    return (events, replay.absent)
   }
 }

@@ -56,7 +56,7 @@ public final class ReadingWork {
   private static let bytesPerMemory = 128
 
   /// The most steps that it may take.
-  package let limit: Int
+  package private(set) var limit: Int
   /// Why it has stopped; nil as long as it has not.
   package private(set) var stop: Stop?
   private let isAbandoned: () -> Bool
@@ -91,6 +91,23 @@ public final class ReadingWork {
   package func spend(_ steps: Int = 1) -> Bool {
     slice -= steps
     return slice >= 0 || goesOn()
+  }
+
+  /// Begins anew with a limit of its own, for the next of several results that are read from the same state: what is
+  /// remembered stays.
+  package func restart(steps: Int) {
+    limit = steps
+    stop = nil
+    (slice, rest) = (0, max(steps, 0))
+  }
+
+  /// Drops everything that is remembered: the next result is read from another state.
+  package func forget() {
+    guard bytesLeft < Self.rememberedBytes else { return }
+    bytesLeft = Self.rememberedBytes
+    evaluations.removeAll()
+    foldings.removeAll()
+    computations.removeAll()
   }
 
   /// Asks now whether the result is still waited for. False once the work has stopped.

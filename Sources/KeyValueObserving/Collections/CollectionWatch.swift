@@ -31,6 +31,8 @@ struct CollectionWatch {
   /// What is read of the members.
   let branch: KeyTree.Branch
   private(set) var links: [Value: Link] = [:]
+  /// True once all members are followed; what they fold into is known only then.
+  var isComplete = true
   private(set) var running: RunningFold?
 
   /// A watch that has no members yet.

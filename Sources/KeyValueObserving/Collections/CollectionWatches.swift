@@ -19,8 +19,19 @@ struct CollectionWatches {
   private var watchesByList: [ObservedKey: [ObservedKey]] = [:]
   /// The members whose values may have changed.
   private var dirty: [ObservedKey: SmallSet<Value>] = [:]
+  /// The watches that are not complete, with the members that are still to be followed, from a place on: the last is
+  /// gone on with first, which the one before it may depend on.
+  private var unfinished: [(watch: ObservedKey, members: MemberList, next: Int)] = []
+  /// True while new watches are left unfinished.
+  private var leavesUnfinished = false
   /// Watches that have lost the last member that depended on them.
   private var orphans: Set<ObservedKey> = []
+
+  /// The most members that are followed in all. Beyond that, nothing that was registered is to be used.
+  var linkLimit = Int.max
+  private var followed = 0
+  /// True if there would be more members to follow than `linkLimit`.
+  var isOverLimit: Bool { followed > linkLimit }
 
   /// How many (key, member) pairs there are.
   var linkCount: Int { linksByKey.pairCount }
@@ -30,6 +41,21 @@ struct CollectionWatches {
 
   /// The members that depend on a key of an object, or on another watch.
   func links(dependingOn key: ObservedKey) -> SmallSet<Link> { linksByKey[key] }
+
+  /// For each watch whose members read one of the keys, the first of these.
+  func firstReaders(of keys: [ObservedKey]) -> [ObservedKey: ObservedKey] {
+    var found: [ObservedKey: ObservedKey] = [:]
+    for key in keys {
+      var reading = [key]
+      while let next = reading.popLast() {
+        for link in links(dependingOn: next) where found[link.watch] == nil {
+          found[link.watch] = key
+          reading.append(link.watch)
+        }
+      }
+    }
+    return found
+  }
 
   /// What a member depends on.
   func dependencies(of link: Link) -> [Dependency] {
@@ -67,16 +93,69 @@ struct CollectionWatches {
   }
 
   private mutating func watch(_ key: ObservedKey, in reader: some ObjectReader) {
+    if watches[key]?.isComplete == false, !leavesUnfinished { return finishAll(in: reader) }
     guard watches[key] == nil, let branch = shapes[key.key] else { return }
     let list = ObservedKey(object: key.object, key: branch.key)
     shapes.retain(key.key)
     watches[key] = CollectionWatch(list: list, branch: branch)
     watchesByList[list, default: []].append(key)
-    for member in reader.members(of: list) { link(member, to: key, in: reader) }
+    let members = reader.members(of: list)
+    guard !leavesUnfinished || members.isEmpty else {
+      watches[key]?.isComplete = false
+      return unfinished.append((key, members, 0))
+    }
+    for member in members where !isOverLimit { link(member, to: key, in: reader) }
   }
+
+  // MARK: Following many members, portion by portion
+
+  /// The watches of the collections that `tree` reads from an object, begun if need be, and not finished.
+  mutating func begin(
+    _ tree: KeyTree, from object: Reference, _ entity: Entity, isGuarded: Bool, in reader: some ObjectReader
+  ) -> [ObservedKey] {
+    leavesUnfinished = true
+    defer { leavesUnfinished = false }
+    return dependencies(of: tree, from: object, entity, isGuarded: isGuarded, in: reader)
+      .map(\.observedKey).filter(\.isCollection)
+  }
+
+  /// Follows up to `count` more members of unfinished watches. True once all are complete.
+  mutating func finish(_ count: Int, in reader: some ObjectReader) -> Bool {
+    leavesUnfinished = true
+    defer { leavesUnfinished = false }
+    var left = count
+    while left > 0, let place = unfinished.indices.last {
+      let (key, members, next) = unfinished[place]
+      guard next < members.count, let list = watches[key]?.list else {
+        unfinished.remove(at: place)
+        watches[key]?.isComplete = true
+        // What was read of it meanwhile may not have been the last.
+        touch(key)
+        continue
+      }
+      unfinished[place].next += 1
+      left -= 1
+      let member = members[next]
+      // It may have gone, or come, since the watch was begun.
+      if watches[key]?.links[member] == nil, reader.members(of: list).contains(member) {
+        link(member, to: key, in: reader)
+      }
+    }
+    settle(in: reader)
+    return unfinished.isEmpty
+  }
+
+  private mutating func finishAll(in reader: some ObjectReader) {
+    while !finish(.max, in: reader) {}
+  }
+
+  /// Ends watches that nothing depends on, at the next sweep.
+  mutating func release(_ keys: some Sequence<ObservedKey>) { orphans.formUnion(keys) }
 
   private mutating func link(_ member: Value, to watch: ObservedKey, in reader: some ObjectReader) {
     guard let branch = watches[watch]?.branch else { return }
+    followed += 1
+    guard !isOverLimit else { return }
     var dependencies: [Dependency] = []
     if !branch.behind.isEmpty, case .reference(let object) = member, let entity = reader.record(object)?.entity {
       dependencies = self.dependencies(
@@ -124,6 +203,17 @@ struct CollectionWatches {
   /// The watches of a collection: what depends on them depends on the collection.
   func watches(of list: ObservedKey) -> [ObservedKey] { watchesByList[list] ?? [] }
 
+  /// Takes in what an operation did, and works out the folds again.
+  mutating func update(
+    _ changes: [Commit.KeyChange], rewiring links: some Sequence<Link>, in reader: some ObjectReader
+  ) {
+    for change in changes {
+      update(ObservedKey(object: change.object, key: change.key), change.collection, in: reader)
+    }
+    rewire(links, in: reader)
+    settle(in: reader)
+  }
+
   /// Takes in what an operation did to the members of a collection.
   mutating func update(
     _ list: ObservedKey, _ change: Commit.CollectionChange?, in reader: some ObjectReader
@@ -136,6 +226,10 @@ struct CollectionWatches {
         let members = Set(reader.members(of: list))
         for member in Array((watches[watch]?.links ?? [:]).keys) where !members.contains(member) {
           unlink(member, from: watch)
+        }
+        if watches[watch]?.isComplete == false, let place = unfinished.firstIndex(where: { $0.watch == watch }) {
+          (unfinished[place].members, unfinished[place].next) = (reader.members(of: list), 0)
+          continue
         }
         for member in members where watches[watch]?.links[member] == nil { link(member, to: watch, in: reader) }
       }
@@ -196,6 +290,7 @@ struct CollectionWatches {
       for dependency in link.dependencies { forget(Link(watch: watch, member: member), dependency.observedKey) }
     }
     dirty[watch] = nil
+    if !ended.isComplete { unfinished.removeAll { $0.watch == watch } }
     watchesByList[ended.list]?.removeAll { $0 == watch }
     if watchesByList[ended.list]?.isEmpty == true { watchesByList[ended.list] = nil }
     shapes.release(watch.key)

@@ -13,6 +13,8 @@ struct FoldingReader<Base: ObjectReader>: ObjectReader {
   func record(_ reference: Reference) -> ObjectRecord? { base.record(reference) }
 
   func folded(_ fold: CollectionFold, of owner: Reference) -> FoldedValue? { folds.folded(fold, of: owner) }
+
+  var work: ReadingWork? { base.work }
 }
 
 /// What the watched collections fold into: no more of the watches than reading takes, since it is copied for that.
@@ -24,7 +26,7 @@ struct KeptFolds {
   /// What a collection folds into, where that is kept.
   func folded(_ fold: CollectionFold, of owner: Reference) -> FoldedValue? {
     for watch in watchesByList[ObservedKey(object: owner, key: fold.key)] ?? [] {
-      if let found = watches[watch], found.branch.fold == fold { return found.running?.value }
+      if let found = watches[watch], found.branch.fold == fold, found.isComplete { return found.running?.value }
     }
     return nil
   }

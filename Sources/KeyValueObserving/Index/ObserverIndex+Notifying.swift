@@ -21,30 +21,46 @@ extension ObserverIndex {
     _ commits: some BidirectionalCollection<Commit>, of present: ModelState, from past: PastState? = nil,
     changesPerObserver: Int = .max, bytesPerObserver: Int = .max, receive: (ObserverEvent) -> Void
   ) {
-    guard let first = commits.first, count > 0 else { return }
+    notify(
+      commits, of: present, from: past, changesPerObserver: changesPerObserver, bytesPerObserver: bytesPerObserver,
+      budget: ObservationBudget(), receive: receive)
+  }
+
+  /// The same within a budget. Clients take turns, those that have used least first; the event of an observer that is
+  /// left over is overflowed, and can be made up for later. Returns the budget as it was left, which is of use where it
+  /// spans commits.
+  @discardableResult
+  package mutating func notify(
+    _ commits: some BidirectionalCollection<Commit>, of present: ModelState, from past: PastState? = nil,
+    changesPerObserver: Int = .max, bytesPerObserver: Int = .max, budget: ObservationBudget,
+    receive: (ObserverEvent) -> Void
+  ) -> ObservationBudget {
+    guard let first = commits.first, !isIdle else { return budget }
     // With a prior, a plain commit tells two changes.
-    if past == nil, changesPerObserver > 1, commits.count == 1, let plain = plainNotification(of: first, in: present) {
+    if past == nil, changesPerObserver > 1, commits.count == 1,
+      let plain = plainNotification(of: first, in: present, budget)
+    {
       if case .event(let event) = plain { receive(event) }
-      return
+      return budget
     }
     var rest = commits[...]
     if past == nil {
-      while let commit = rest.first, let notices = AttributeNotices(of: commit, in: self) {
+      while let commit = rest.first, let notices = AttributeNotices(of: commit, in: self, budget) {
         notices.forEachEvent(
           changesPerObserver: changesPerObserver, bytesPerObserver: bytesPerObserver, receive)
         rest.removeFirst()
       }
-      guard !rest.isEmpty else { return }
+      guard !rest.isEmpty else { return budget }
     }
     // The notifier must be the only owner of the index while it changes it.
     var notifier = CommitNotifier(
       taking: &self, state: past ?? PastState(before: rest, of: present), changesPerObserver: changesPerObserver,
-      bytesPerObserver: bytesPerObserver)
+      bytesPerObserver: bytesPerObserver, budget: budget)
     var objects =
       past == nil ? nil : notifier.index.objectsRead(in: notifier.state, atMost: Self.objectsLookedFor)
     for commit in rest {
       // Observations end here, but none begins: where there is none, no observer is left to notify.
-      guard notifier.index.count > 0 else { break }
+      guard !notifier.index.isIdle else { break }
       if let objects, !commit.touchesObject(where: objects.contains) {
         notifier.state.apply(commit)
         continue
@@ -55,10 +71,14 @@ extension ObserverIndex {
       }
     }
     notifier.giveBack(to: &self)
+    return notifier.values.budget
   }
 }
 
 extension ObserverIndex {
+  /// True if no commit makes a difference: nothing is observed, and no collection is followed for what will be.
+  fileprivate var isIdle: Bool { count == 0 && collections.isEmpty }
+
   /// The objects that the observed values are read through in a state, nil where they are more than `limit`. A commit
   /// that writes none of them and brackets no key of one notifies no observer, and leaves all dependencies as they are.
   fileprivate func objectsRead(in state: PastState, atMost limit: Int) -> Set<Reference>? {

@@ -10,13 +10,17 @@ extension ObserverIndex {
     case event(ObserverEvent)
   }
 
-  /// The state before a plain commit.
-  private struct StateBefore: ObjectReader {
-    let setting: PlainSetting
+  /// The state before a plain commit, or with nil for `setting` after it, read within the budget of the commit.
+  private struct MeteredReader: ObjectReader {
+    let setting: PlainSetting?
     let present: ModelState
+    let meter: ReadingWork
+
+    var work: ReadingWork? { meter }
 
     func record(_ reference: Reference) -> ObjectRecord? {
-      reference == setting.object ? setting.before : present.record(reference)
+      guard meter.spend() else { return nil }
+      return reference == setting?.object ? setting?.before : present.record(reference)
     }
   }
 
@@ -25,7 +29,9 @@ extension ObserverIndex {
   ///
   /// There is no path that could lead elsewhere, no bracket and no order to find: what is left is to bring the folds up
   /// to date between the two readings of the value.
-  mutating func plainNotification(of commit: Commit, in present: ModelState) -> PlainNotification? {
+  mutating func plainNotification(
+    of commit: Commit, in present: ModelState, _ budget: ObservationBudget = ObservationBudget()
+  ) -> PlainNotification? {
     guard let setting = commit.plainSetting else { return nil }
     let key = ObservedKey(object: setting.object, key: setting.key)
     var listener: Listener?
@@ -37,12 +43,22 @@ extension ObserverIndex {
     let entry = listener.registration
     let (observation, options) = (entry.observation, entry.observation.options)
     let isAtEnd = entry.attribute == setting.key || tracked[listener.id]?.ends(at: key) == true
-    func value(_ record: ObjectRecord, _ state: some ObjectReader) -> Value {
-      isAtEnd ? record.attribute(at: setting.key) : self.value(of: observation, in: state)
+    // The value of the attribute itself is at hand; any other is worked out within the budget, which is this one's.
+    func value(_ record: ObjectRecord, _ setting: PlainSetting?) -> Value? {
+      if isAtEnd { return record.attribute(at: key.key) }
+      let meter = ReadingWork(steps: budget.limit)
+      let value = self.value(of: observation, in: MeteredReader(setting: setting, present: present, meter: meter))
+      return meter.stop == nil ? value : nil
     }
-    let old = options.contains(.old) ? value(setting.before, StateBefore(setting: setting, present: present)) : nil
+    let old = options.contains(.old) ? value(setting.before, setting) : nil
     refold(key, by: setting.after, in: present)
-    let new = options.contains(.new) ? value(setting.after, present) : nil
+    let new = options.contains(.new) ? value(setting.after, nil) : nil
+    guard old != nil || !options.contains(.old), new != nil || !options.contains(.new) else {
+      return .event(
+        ObserverEvent(
+          observer: entry.observer, revision: commit.revision, writer: commit.writer, changes: [], gone: [],
+          hasOverflowed: true, isTooLong: true))
+    }
     var told = [Change(cell: entry.cell, observation: observation, old: old, new: new, isPrior: false)]
     if options.contains(.prior) {
       told.insert(Change(cell: entry.cell, observation: observation, old: old, new: nil, isPrior: true), at: 0)

@@ -66,6 +66,8 @@ public struct ObserverIndex: Sendable {
   private(set) var guardedCount = 0
   /// The collections that the observations read through.
   var collections = CollectionWatches()
+  /// The clients that pay for evaluating the observations.
+  private(set) var payers = ObserverPayers()
   /// Watches that an observation no longer depends on.
   private var orphans: Set<ObservedKey> = []
 
@@ -74,6 +76,46 @@ public struct ObserverIndex: Sendable {
 
   /// How many observations there are.
   public var count: Int { tracked.count }
+
+  /// Follows at most so many members of collections. Beyond that, `isOverLimit`, and the index is not to be used.
+  package mutating func limitLinks(to limit: Int) { collections.linkLimit = limit }
+
+  /// True if there would be more members of collections to follow than `limitLinks` allows.
+  package var isOverLimit: Bool { collections.isOverLimit }
+
+  /// The collections that observations are about to read through, followed before these are registered.
+  package struct Following: Sendable {
+    fileprivate var watches: Set<ObservedKey> = []
+
+    /// Nothing yet.
+    package init() {}
+
+    /// True if no collection is followed.
+    package var isEmpty: Bool { watches.isEmpty }
+  }
+
+  /// Follows `count` more members of the collections that observations read through, so that registering them takes no
+  /// longer than there are of them. True once all are followed.
+  package mutating func follow(
+    _ observations: Set<Observation>, _ following: inout Following, members count: Int, in reader: some ObjectReader
+  ) -> Bool {
+    if following.watches.isEmpty || following.watches.contains(where: { collections.watches[$0] == nil }) {
+      following.watches = []
+      for observation in observations {
+        guard let entity = reader.record(observation.object)?.entity else { continue }
+        following.watches.formUnion(
+          collections.begin(
+            observation.reads, from: observation.object, entity, isGuarded: observation.viewer != nil, in: reader))
+      }
+    }
+    return collections.finish(count, in: reader)
+  }
+
+  /// Ends the following of collections that no observation depends on.
+  package mutating func end(_ following: Following) {
+    collections.release(following.watches)
+    sweep()
+  }
 
   /// Begins observations on behalf of an observer, in one of its cells or, with nil, as a whole. Their objects exist in
   /// `reader`. The same observation may be registered several times: it is told as often.
@@ -97,6 +139,17 @@ public struct ObserverIndex: Sendable {
     }
     collections.settle(in: reader)
   }
+
+  /// Charges a client for evaluating what an observer observes, once more for each stream that the client has of it.
+  package mutating func charge(_ observer: ObserverID, to payer: QueryPayer) { payers.charge(observer, to: payer) }
+
+  /// Takes back one such charge; nothing where there is none.
+  package mutating func discharge(_ observer: ObserverID, of payer: QueryPayer) {
+    payers.discharge(observer, of: payer)
+  }
+
+  /// True if an observer has any observations.
+  func observes(_ observer: ObserverID) -> Bool { idsByObserver[observer] != nil }
 
   /// Ends the observations of one cell.
   public mutating func remove(_ observer: ObserverID, cell: String?) {

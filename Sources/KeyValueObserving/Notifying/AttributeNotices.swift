@@ -26,10 +26,14 @@ struct AttributeNotices {
   /// a fifth of the time that the notices took, which are counted references.
   private var order: [(observer: UInt64, place: Int)] = []
 
-  /// Finds who hears of a commit. Nil where it does anything else, or is heard of by anyone else; then nothing has been
-  /// told.
-  init?(of commit: Commit, in index: borrowing ObserverIndex) {
+  /// The most notices that are made without regard to who pays for them.
+  private let limit: Int
+
+  /// Finds the observers of a commit. Nil if it does anything else, if anyone else is to be notified of it, or if there
+  /// are more notices than the budget has room for; then nothing has been told.
+  init?(of commit: Commit, in index: borrowing ObserverIndex, _ budget: ObservationBudget = ObservationBudget()) {
     (revision, writer) = (commit.revision, commit.writer)
+    limit = budget.next(objects: commit.before.count).limit / ObservationBudget.stepsPerChange
     if let setting = commit.plainSetting {
       let key = ObservedKey(object: setting.object, key: setting.key)
       guard add(key, isSilent: setting.isSilent, step: 0, 0, from: setting.before, to: setting.after, in: index) else {
@@ -75,6 +79,7 @@ struct AttributeNotices {
     for listener in index.listeners(dependingOn: key) {
       guard listener.registration.attribute != nil else { return false }
       guard !isSilent else { continue }
+      guard notices.count < limit else { return false }
       notices.append(
         Notice(
           registration: listener.registration, id: listener.id, step: step, keyPosition: keyPosition, old: old, new: new

@@ -38,21 +38,40 @@ final class CommitGuard {
     /// The objects that the commit touches; nil for those that are not there.
     let touched: [Reference: ObjectRecord?]
     let others: PastState
+    private let meter = ReadingWork(steps: .max)
+
+    init(touched: [Reference: ObjectRecord?], others: PastState) {
+      self.touched = touched
+      self.others = others
+    }
+
+    var work: ReadingWork? { meter }
 
     func record(_ reference: Reference) -> ObjectRecord? {
+      guard meter.spend() else { return nil }
       if let record = touched[reference] { return record }
       return others.record(reference)
     }
   }
 
-  /// Whether a viewer may read an object before and after the commit.
-  func sight(of object: Reference, for viewer: Viewer) -> Sight {
+  /// Returns whether a viewer may read an object before and after the commit. Asking the rules takes from `meter`; once
+  /// that has stopped, the result is worth nothing.
+  func sight(of object: Reference, for viewer: Viewer, within meter: ReadingWork? = nil) -> Sight {
     let question = Question(viewer: viewer, object: object)
     if let sight = known[question] { return sight }
-    let before = start.record(object).map { viewer.mayRead(object, $0, in: start) }
-    let after = end.record(object).map { viewer.mayRead(object, $0, in: end) }
+    var steps = meter?.remainingSteps ?? .max
+    func isReadable(in edge: Edge) -> Bool? {
+      guard let work = edge.work else { return nil }
+      work.restart(steps: steps)
+      let isReadable = edge.record(object).map { viewer.mayRead(object, $0, in: edge) }
+      meter?.spend(work.stop == nil ? work.spentSteps : steps + 1)
+      steps = meter?.remainingSteps ?? .max
+      return isReadable
+    }
+    let before = isReadable(in: start)
+    let after = isReadable(in: end)
     let sight = Sight(before: before ?? after ?? false, after: after ?? before ?? false)
-    known[question] = sight
+    if meter?.stop == nil { known[question] = sight }
     return sight
   }
 
@@ -78,7 +97,8 @@ final class CommitGuard {
 
     func record(_ reference: Reference) -> ObjectRecord? {
       guard base.record(reference) != nil else { return nil }
-      let sight = guarding.sight(of: reference, for: viewer)
+      let sight = guarding.sight(of: reference, for: viewer, within: base.work)
+      guard base.work?.stop == nil else { return nil }
       guard isBefore ? sight.before : sight.after else { return nil }
       // What is readable on one side alone is told as it stands there.
       if sight.before, sight.after { return base.record(reference) }
@@ -87,6 +107,18 @@ final class CommitGuard {
 
     var unguarded: (any ObjectReader)? { base }
 
+    var work: ReadingWork? { base.work }
+
     func hides(_ key: Int, of entity: Entity) -> Bool { viewer.hiddenKeys(of: entity).contains(key) }
+  }
+}
+
+extension Observation {
+  /// The observed value in a state within a commit, as what was or as what is, of which `guarding` says what may be
+  /// seen.
+  func value(in reader: some ObjectReader, within guarding: CommitGuard?, isBefore: Bool) -> Value {
+    guard let viewer, let guarding else { return value(in: reader) }
+    return CommitGuard.Reader(base: reader, guarding: guarding, viewer: viewer, isBefore: isBefore)
+      .value(of: object, at: keyPath)
   }
 }

@@ -1,27 +1,9 @@
-/// The budget: how much one commit may tell one observer, and those that it has told too much.
+/// Observers that one commit has told too much.
 extension CommitNotifier {
-  /// Whether an observer may be told one thing more in this commit. If not, all that it would be told is dropped.
-  mutating func hasRoom(for observer: ObserverID) -> Bool {
-    guard !overflowed.contains(observer) else { return false }
-    guard notifications[observer]?.count ?? 0 >= changesPerObserver else { return true }
-    overflowed.insert(observer)
-    notifications[observer] = nil
-    return false
-  }
-
-  /// Adds what an observer is told, for which there is room, unless its values are too long with those before.
-  mutating func append(_ notification: CollectedNotification, for observer: ObserverID) {
-    if bytesPerObserver < .max {
-      let sum = (bytes[observer] ?? 0) + notification.change.textBytes
-      guard sum <= bytesPerObserver else {
-        tooLong.insert(observer)
-        overflowed.insert(observer)
-        notifications[observer] = nil
-        return
-      }
-      bytes[observer] = sum
-    }
-    notifications[observer, default: []].append(notification)
+  /// Adds what an observer is told, for which there is room, where the budget has some left for it.
+  mutating func append(_ change: Change, of id: ObserverIndex.TrackedID, for observer: ObserverID) {
+    guard values.takeChange(of: payers(of: observer)) else { return notifications.miss(observer) }
+    notifications.append(change, of: id, for: observer)
   }
 
   /// The observations that depend on a key and whose observers still listen.
@@ -30,6 +12,7 @@ extension CommitNotifier {
   /// not needed before the end of the commit.
   mutating func listeners(to key: ObservedKey) -> SmallSet<ObserverIndex.Listener> {
     var listeners = index.listeners(dependingOn: key)
+    let overflowed = notifications.overflowed
     guard !overflowed.isEmpty else { return listeners }
     let deaf = listeners.filter { overflowed.contains($0.registration.observer) }
     guard !deaf.isEmpty else { return listeners }
@@ -44,7 +27,5 @@ extension CommitNotifier {
     for id in unwired { index.rewire(id, in: state) }
     if !unwired.isEmpty { index.collections.settle(in: state) }
     unwired.removeAll()
-    overflowed.removeAll()
-    tooLong.removeAll()
   }
 }

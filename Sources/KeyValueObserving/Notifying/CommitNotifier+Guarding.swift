@@ -28,12 +28,10 @@ extension CommitNotifier {
   }
 
   /// What is seen by those that are looked at, as what was.
-  func guardedValues(of ids: Set<ObserverIndex.TrackedID>) -> [ObserverIndex.TrackedID: Value] {
+  mutating func guardedValues(of ids: Set<ObserverIndex.TrackedID>) -> [ObserverIndex.TrackedID: Value] {
     var values: [ObserverIndex.TrackedID: Value] = [:]
-    for id in ids {
-      guard let observation = index.tracked[id]?.observation else { continue }
-      values[id] = value(of: observation, isBefore: true)
-    }
+    workOut(ids, isBefore: true)
+    for id in ids { values[id] = observedValue(of: id, isBefore: true) }
     return values
   }
 
@@ -42,10 +40,12 @@ extension CommitNotifier {
     _ ids: Set<ObserverIndex.TrackedID>, olds: [ObserverIndex.TrackedID: Value]
   ) {
     guard !ids.isEmpty, let guarding else { return }
+    workOut(ids)
     var triggers: [ObserverIndex.TrackedID: Trigger] = [:]
     var wanted: [ObserverIndex.TrackedID: Value] = [:]
     for id in ids {
-      guard let entry = index.tracked[id], let new = value(of: id), let old = guarding.told[id] ?? olds[id], old != new
+      guard let entry = index.tracked[id], let new = observedValue(of: id), let old = guarding.told[id] ?? olds[id],
+        old != new
       else { continue }
       guarding.told[id] = new
       triggers[id] = Trigger(keyPosition: 0, depth: 0)

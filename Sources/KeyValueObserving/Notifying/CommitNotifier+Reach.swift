@@ -2,29 +2,6 @@ import KeyValueModel
 
 /// What depends on a key: observations, and those that read it through watched collections.
 extension CommitNotifier {
-  /// An observation that a key reaches, by one of the ways.
-  struct Reached {
-    let id: ObserverIndex.TrackedID
-    /// The computed keys on the way, outermost first.
-    let gates: [ObservedKey]
-    /// Whether the way leads through no collection.
-    let isDirect: Bool
-    /// The key of an open bracket, the first opened of several, that one of the computed keys reads as well; nil where
-    /// there is none, or where none was looked for.
-    let holder: ObservedKey?
-    /// Whether the key only says whether an object may be read.
-    let isOfRule: Bool
-  }
-
-  /// The part of a way between a key and what depends on it.
-  private struct Stretch {
-    var gates: [ObservedKey] = []
-    var isDirect = true
-    var holder: ObservedKey?
-    var isOfRule = false
-    let isFindingHolders: Bool
-  }
-
   /// The observations that depend on a key, once for each way.
   mutating func reach(_ key: ObservedKey, findingHolders isFindingHolders: Bool = false) -> [Reached] {
     var reached: [Reached] = []
@@ -88,16 +65,8 @@ extension CommitNotifier {
   /// The first opened of the brackets around what is read of a collection's members.
   mutating func holderOfWatch(_ watch: ObservedKey) -> ObservedKey? {
     if let holdersOfWatches { return holdersOfWatches[watch] }
-    var found: [ObservedKey: ObservedKey] = [:]
-    for (key, _) in brackets.sorted(by: { $0.value.number < $1.value.number }) {
-      var reading = [key]
-      while let next = reading.popLast() {
-        for link in index.collections.links(dependingOn: next) where found[link.watch] == nil {
-          found[link.watch] = key
-          reading.append(link.watch)
-        }
-      }
-    }
+    let opened = brackets.sorted { $0.value.number < $1.value.number }.map(\.key)
+    let found = index.collections.firstReaders(of: opened)
     holdersOfWatches = found
     return found[watch]
   }

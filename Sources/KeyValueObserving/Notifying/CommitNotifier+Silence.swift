@@ -10,7 +10,7 @@ extension CommitNotifier {
     for entry in reached {
       if withheld[entry.id] == nil {
         guard dependsOnBracket(entry.id) else { continue }
-        withheld[entry.id] = value(of: entry.id).map { Withheld(value: $0) }
+        withheld[entry.id] = observedValue(of: entry.id).map { Withheld(value: $0) }
       }
       if withheld[entry.id]?.silenced[key] == nil { withheld[entry.id]?.silenced[key] = record.values[storage] }
     }
@@ -27,13 +27,12 @@ extension CommitNotifier {
 
   /// Whether an observer saw last another value than there is, because a bracket withheld it: then no key that notifies
   /// only when changed may keep it silent. What was set silently does not count.
-  func owes(_ id: ObserverIndex.TrackedID) -> Bool {
-    guard let withheld = withheld[id], withheld.isHeard, let observation = index.tracked[id]?.observation,
-      withheld.value != value(of: observation, isBefore: false, in: self)
+  mutating func owes(_ id: ObserverIndex.TrackedID) -> Bool {
+    guard let withheld = withheld[id], withheld.isHeard, let present = observedValue(of: id),
+      withheld.value != present
     else { return false }
     guard !withheld.silenced.isEmpty else { return true }
-    let audible = AudibleState(base: self, silenced: withheld.silenced)
-    return withheld.value != value(of: observation, isBefore: false, in: audible)
+    return audibleValue(of: id, silenced: withheld.silenced).map { withheld.value != $0 } ?? false
   }
 }
 
@@ -47,6 +46,8 @@ struct AudibleState<Base: ObjectReader>: ObjectReader {
     self.base = base
     for (key, value) in silenced { values[key.object, default: [:]][key.key] = value }
   }
+
+  var work: ReadingWork? { base.work }
 
   func record(_ reference: Reference) -> ObjectRecord? {
     guard let record = base.record(reference), let kept = values[reference] else { return base.record(reference) }

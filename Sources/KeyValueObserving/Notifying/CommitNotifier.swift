@@ -5,17 +5,10 @@ import KeyValueModel
 struct CommitNotifier {
   var index: ObserverIndex
   var state: PastState
-  var notifications: [ObserverID: [CollectedNotification]] = [:]
-  /// The most notifications of one commit that are collected for one observer.
-  let changesPerObserver: Int
-  /// The most bytes of text that the values of these have.
-  let bytesPerObserver: Int
-  /// How many bytes the values have that are collected for an observer.
-  var bytes: [ObserverID: Int] = [:]
-  /// Those of the overflowed for which the values are too long.
-  var tooLong: Set<ObserverID> = []
-  /// The observers that this commit has more for.
-  var overflowed: Set<ObserverID> = []
+  /// What the commit has for each observer.
+  var notifications: CollectedNotifications
+  /// What observers see between two operations, and what it may cost to work that out.
+  var values: StateValues
   /// What the overflowed observe of what this commit has touched: not in the index for the rest of it.
   var unwired: [ObserverIndex.TrackedID] = []
   var brackets: [ObservedKey: Bracket] = [:]
@@ -34,11 +27,14 @@ struct CommitNotifier {
   var commit: Commit?
 
   /// Takes the index away from the caller until `giveBack`: with a second owner, each change of it would be a copy.
-  init(taking index: inout ObserverIndex, state: consuming PastState, changesPerObserver: Int, bytesPerObserver: Int) {
+  init(
+    taking index: inout ObserverIndex, state: consuming PastState, changesPerObserver: Int, bytesPerObserver: Int,
+    budget: ObservationBudget
+  ) {
     self.index = ObserverIndex()
     self.state = state
-    self.changesPerObserver = changesPerObserver
-    self.bytesPerObserver = bytesPerObserver
+    notifications = CollectedNotifications(changesPerObserver: changesPerObserver, bytesPerObserver: bytesPerObserver)
+    values = StateValues(budget)
     swap(&self.index, &index)
   }
 
@@ -48,6 +44,7 @@ struct CommitNotifier {
   /// What the commit tells, by observer; those that hear nothing are not there.
   mutating func events(of commit: Commit) -> [ObserverEvent] {
     self.commit = commit
+    values.begin(commit)
     for step in commit.steps {
       switch step.kind {
       case .change(let changes): notify(step, changes)
@@ -58,25 +55,14 @@ struct CommitNotifier {
     let gone = endGoneObservations(commit)
     endBrackets()
     defer {
-      notifications.removeAll()
-      bytes.removeAll()
       guarding = nil
       self.commit = nil
       endOverflow()
+      notifications.removeAll()
+      values.forget()
       index.sweep()
     }
-    let isSimple = gone.isEmpty && overflowed.isEmpty
-    let observers = isSimple ? Set(notifications.keys) : Set(notifications.keys).union(gone.keys).union(overflowed)
-    return observers.compactMap { observer in
-      let changes = (notifications[observer] ?? []).lazy.filter { !$0.isRetracted }.map(\.change)
-      let ended = gone[observer] ?? []
-      let isGone = Set(ended)
-      let event = ObserverEvent(
-        observer: observer, revision: commit.revision, writer: commit.writer,
-        changes: changes.filter { !isGone.contains(.init(cell: $0.cell, object: $0.observation.object)) },
-        gone: ended, hasOverflowed: overflowed.contains(observer), isTooLong: tooLong.contains(observer))
-      return event.changes.isEmpty && event.gone.isEmpty && !event.hasOverflowed ? nil : event
-    }
+    return notifications.events(of: commit, gone: gone) { index.observes($0) }
   }
 
   /// Ends what was registered with objects that the commit deleted; gives that by observer.
@@ -98,17 +84,17 @@ struct CommitNotifier {
   private mutating func notify(_ step: Commit.Step, _ changes: [Commit.KeyChange]) {
     var touched = touch(step, changes)
     guard !touched.isNothing else { return apply(step) }
-    let gateValues = touched.gated.isEmpty ? [:] : values(ofGates: touched.gated.flatMap(\.gates), in: self)
+    let gateValues = gateValues(of: touched.gated)
     var olds = oldValues(of: touched.triggers.keys)
     if !touched.gated.isEmpty { olds.merge(oldValues(of: touched.gated.lazy.map(\.id))) { first, _ in first } }
     olds.merge(guardedValues(of: touched.guarded)) { first, _ in first }
     apply(step)
     for id in touched.redirected { index.rewire(id, in: state) }
     if !index.collections.isEmpty {
-      updateCollections(changes, touched.redirectedLinks)
+      index.collections.update(changes, rewiring: touched.redirectedLinks, in: state)
       if touched.isRewiring { holdersOfWatches = nil }
     }
-    for entry in touched.gated where owes(entry.id) || passes(entry.gates, valuesBefore: gateValues) {
+    for entry in touched.gated where owes(entry.id) || passes(entry.gates, valuesBefore: gateValues, for: entry.id) {
       touched.triggers.merge(entry.trigger, for: entry.id)
     }
     notify(touched.triggers, olds: olds)
@@ -123,11 +109,11 @@ struct CommitNotifier {
     var silenced: [(reached: [Reached], key: ObservedKey)] = []
     for (position, change) in changes.enumerated() {
       let key = ObservedKey(object: change.object, key: change.key)
-      if !index.collections.isEmpty { touchLinks(key, isLink: reshapes || isLink(key), &touched) }
+      if !index.collections.isEmpty { touchLinks(key, isLink: reshapes || state.isLink(key), &touched) }
       let reached = reach(key, findingHolders: !brackets.isEmpty)
       guard !reached.isEmpty else { continue }
       touched.isNothing = false
-      if reshapes || isLink(key) { touched.redirected.formUnion(reached.lazy.filter(\.isDirect).map(\.id)) }
+      if reshapes || state.isLink(key) { touched.redirected.formUnion(reached.lazy.filter(\.isDirect).map(\.id)) }
       let (guarded, plain) = findGuarded(reached)
       touched.guarded.formUnion(guarded)
       touched.plain.formUnion(plain)
@@ -142,13 +128,15 @@ struct CommitNotifier {
       }
       guard brackets[key] == nil else { continue }
       guard !change.isSilent else {
-        if !brackets.isEmpty, notifying(key) == .manual { silenced.append((heard, key)) }
+        if !brackets.isEmpty, state.notifying(key) == .manual { silenced.append((heard, key)) }
         continue
       }
       hold(heard)
       for entry in heard where entry.holder == nil {
         var trigger = Trigger(keyPosition: position, depth: entry.gates.count)
-        if let collection = change.collection, isEnd(key, of: entry) { trigger.collection = collection }
+        if let collection = change.collection, withheld[entry.id] == nil, index.isEnd(key, of: entry) {
+          trigger.collection = collection
+        }
         if entry.gates.isEmpty {
           touched.triggers.merge(trigger, for: entry.id)
         } else if isOpenToChanges(entry.gates) {
@@ -176,40 +164,12 @@ struct CommitNotifier {
     index.collections.touch(key)
   }
 
-  private mutating func updateCollections(
-    _ changes: [Commit.KeyChange], _ links: Set<CollectionWatches.Link>
-  ) {
-    for change in changes {
-      let key = ObservedKey(object: change.object, key: change.key)
-      index.collections.update(key, change.collection, in: state)
-    }
-    index.collections.rewire(links, in: state)
-    index.collections.settle(in: state)
-  }
-
-  /// Whether an observation's path ends at a collection key.
-  private func isEnd(_ key: ObservedKey, of entry: Reached) -> Bool {
-    guard entry.isDirect, entry.gates.isEmpty, withheld[entry.id] == nil,
-      let path = index.tracked[entry.id]?.observation.keyPath
-    else { return false }
-    return path.operation == nil && path.keys.last == key.key
-  }
-
-  /// Whether setting the key can make a path lead elsewhere.
-  private func isLink(_ key: ObservedKey) -> Bool {
-    guard let entity = state.record(key.object)?.entity else { return true }
-    if entity.isAttribute(key.key) { return false }
-    switch entity.keys[key.key].kind {
-    case .attribute, .toMany: return false
-    case .toOne, .computed: return true
-    }
-  }
-
   /// Goes on to the state after an operation; what was there before is kept for open brackets.
   private mutating func apply(_ step: Commit.Step) {
     if !brackets.isEmpty {
       for (object, _) in step.writes { log.append(object, state.record(object)) }
     }
+    values.forget()
     state.apply(step)
   }
 
@@ -219,36 +179,17 @@ struct CommitNotifier {
     guard !brackets.isEmpty else { return }
     for entry in reached where withheld[entry.id]?.isHeard != true {
       guard brackets[key] != nil || entry.gates.contains(where: { brackets[$0] != nil }) else { continue }
-      if withheld[entry.id] == nil { withheld[entry.id] = value(of: entry.id).map { Withheld(value: $0) } }
+      if withheld[entry.id] == nil { withheld[entry.id] = observedValue(of: entry.id).map { Withheld(value: $0) } }
       withheld[entry.id]?.isHeard = true
     }
   }
 
-  /// What an observation sees.
-  func value(of id: ObserverIndex.TrackedID) -> Value? {
-    guard let observation = index.tracked[id]?.observation else { return nil }
-    return value(of: observation, isBefore: false)
-  }
-
-  /// The same, as what is or as what was.
-  func value(of observation: Observation, isBefore: Bool) -> Value {
-    value(of: observation, isBefore: isBefore, in: self)
-  }
-
-  /// The same in another state than that between the operations.
-  func value(of observation: Observation, isBefore: Bool, in reader: some ObjectReader) -> Value {
-    guard let viewer = observation.viewer, let guarding else { return observation.value(in: reader) }
-    return CommitGuard.Reader(base: reader, guarding: guarding, viewer: viewer, isBefore: isBefore)
-      .value(of: observation.object, at: observation.keyPath)
-  }
-
   /// What the observers saw last, of those that want to be told.
-  func oldValues(of ids: some Sequence<ObserverIndex.TrackedID>) -> [ObserverIndex.TrackedID: Value] {
+  mutating func oldValues(of ids: some Sequence<ObserverIndex.TrackedID>) -> [ObserverIndex.TrackedID: Value] {
+    let wanted = ids.filter { index.tracked[$0]?.observation.options.contains(.old) ?? false }
+    workOut(withheld.isEmpty ? wanted : wanted.filter { withheld[$0] == nil }, isBefore: true)
     var values: [ObserverIndex.TrackedID: Value] = [:]
-    for id in ids {
-      guard let observation = index.tracked[id]?.observation, observation.options.contains(.old) else { continue }
-      values[id] = withheld[id]?.value ?? value(of: observation, isBefore: true)
-    }
+    for id in wanted { values[id] = withheld[id]?.value ?? observedValue(of: id, isBefore: true) }
     return values
   }
 
@@ -258,6 +199,7 @@ struct CommitNotifier {
     _ triggers: [ObserverIndex.TrackedID: Trigger], olds: [ObserverIndex.TrackedID: Value],
     announced: Set<ObserverIndex.TrackedID> = []
   ) {
+    workOut(triggers.evaluated(in: index))
     var byObserver: [ObserverID: [ObserverIndex.TrackedID]] = [:]
     for id in triggers.keys {
       guard let entry = index.tracked[id] else { continue }
@@ -275,20 +217,21 @@ struct CommitNotifier {
   mutating func appendPrior(
     _ id: ObserverIndex.TrackedID, old: Value?, _ collection: Commit.CollectionChange? = nil
   ) {
-    guard let entry = index.tracked[id], entry.observation.options.contains(.prior), hasRoom(for: entry.observer)
+    guard let entry = index.tracked[id], entry.observation.options.contains(.prior),
+      notifications.hasRoom(for: entry.observer)
     else { return }
     let isOldWanted = entry.observation.options.contains(.old)
     let change = Change(
       cell: entry.cell, observation: entry.observation, kind: collection.map { .init($0.kind) } ?? .setting,
       indexes: collection?.indexes, old: isOldWanted ? collection.map { .array($0.removed) } ?? old : nil, new: nil,
       isPrior: true)
-    append(CollectedNotification(id: id, change: change), for: entry.observer)
+    append(change, of: id, for: entry.observer)
   }
 
   mutating func appendChange(
     _ id: ObserverIndex.TrackedID, old: Value?, _ collection: Commit.CollectionChange?, to observer: ObserverID
   ) {
-    guard let entry = index.tracked[id], hasRoom(for: observer) else { return }
+    guard let entry = index.tracked[id], notifications.hasRoom(for: observer) else { return }
     withheld[id] = nil
     var change: Change
     if let collection {
@@ -297,15 +240,20 @@ struct CommitNotifier {
         removed: collection.removed, inserted: collection.inserted)
       change.touched = collection.touched
     } else {
-      change = Change(of: entry.observation, cell: entry.cell, old: old, new: value(of: id))
+      let isNewWanted = entry.observation.options.contains(.new)
+      change = Change(of: entry.observation, cell: entry.cell, old: old, new: isNewWanted ? observedValue(of: id) : nil)
+      guard !notifications.overflowed.contains(observer) else { return }
     }
-    append(CollectedNotification(id: id, change: change), for: observer)
+    append(change, of: id, for: observer)
   }
 }
 
 extension CommitNotifier: ObjectReader {
   /// The object as it stands between the operations told and those to be told.
-  func record(_ reference: Reference) -> ObjectRecord? { state.record(reference) }
+  func record(_ reference: Reference) -> ObjectRecord? { values.meter.spend() ? state.record(reference) : nil }
+
+  /// The work that evaluation is counted as.
+  var work: ReadingWork? { values.meter }
 
   /// What is known of the watched collections.
   func folded(_ fold: CollectionFold, of owner: Reference) -> FoldedValue? {
@@ -346,6 +294,11 @@ extension [ObserverIndex.TrackedID: Trigger] {
         return leftRank < rightRank
       }
       .map(\.0)
+  }
+
+  /// Those of which a new value is told that has to be worked out.
+  func evaluated(in index: ObserverIndex) -> [ObserverIndex.TrackedID] {
+    keys.filter { self[$0]?.collection == nil && index.tracked[$0]?.observation.options.contains(.new) ?? false }
   }
 
   /// Keeps the first reason that an observation has to hear of an operation.

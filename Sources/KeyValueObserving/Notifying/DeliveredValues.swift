@@ -12,7 +12,7 @@ public struct DeliveredValues: Sendable {
   public init(_ observations: [Observation], in reader: some ObjectReader) {
     for observation in observations where values[observation.keyPath.text] == nil {
       if observation.options.contains(.old) {
-        values[observation.keyPath.text] = observation.value(in: reader)
+        values[observation.keyPath.text] = observation.knownValue(in: reader)
       } else if let members = observation.followedMembers(in: reader) {
         values[observation.keyPath.text] = .members(members)
       }

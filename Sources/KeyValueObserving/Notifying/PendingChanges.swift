@@ -101,7 +101,7 @@ public struct PendingChanges: Sendable {
       let difference = MemberDifference(from: then, to: now, touched: touched)
     else {
       return Change(
-        of: observation, cell: cell, old: delivered.value(of: observation), new: observation.value(in: reader))
+        of: observation, cell: cell, old: delivered.value(of: observation), new: observation.knownValue(in: reader))
     }
     return Change(
       of: observation, cell: cell, kind: difference.kind, indexes: difference.indexes, removed: difference.removed,

@@ -39,8 +39,11 @@ struct StateAtWillChange: ObjectReader {
   let log: UndoLog
   let start: Int
   let state: PastState
+  /// The work that reading is part of.
+  let work: ReadingWork?
 
   func record(_ reference: Reference) -> ObjectRecord? {
+    guard work?.spend() ?? true else { return nil }
     if let former = log.record(reference, at: start) { return former }
     return state.record(reference)
   }

@@ -1,4 +1,4 @@
-/// Who pays for the evaluation of live queries: some client, named by whatever tells it from others.
+/// A client that pays for the evaluation of live queries and observations, named by whatever tells it from others.
 package struct QueryPayer: Hashable, Sendable {
   private let high: UInt64
   private let low: UInt64
@@ -9,7 +9,7 @@ package struct QueryPayer: Hashable, Sendable {
     self.low = low
   }
 
-  /// The payer of queries for which no client is charged.
+  /// The payer of queries and observations for which no client is charged.
   static let unknown = QueryPayer(0, 0)
 }
 

@@ -12,17 +12,21 @@ struct QueryTurns {
   /// What one bucket stands for.
   private let step: Int
   private var waiting: [QueryPayer: Deque<Int>] = [:]
-  private var spent: [QueryPayer: Int] = [:]
+  private var spent: [QueryPayer: Int]
   private var isDone: Set<Int> = []
   private var current: QueryPayer?
 
-  /// The queries of these numbers, each of which has payers, within a budget.
-  init(_ numbers: some Sequence<Int>, budget: Int, payers: (Int) -> [QueryPayer]) {
+  /// The queries or observations of these numbers, each of which has payers, within a budget. `spent` has what payers
+  /// have spent before.
+  init(
+    _ numbers: some Sequence<Int>, budget: Int, spent: [QueryPayer: Int] = [:], payers: (Int) -> [QueryPayer]
+  ) {
     step = max(1, budget / Self.bucketCount)
+    self.spent = spent
     buckets = [Deque<QueryPayer>](repeating: [], count: Self.bucketCount)
     for number in numbers {
       for payer in payers(number) {
-        if waiting[payer] == nil { buckets[0].append(payer) }
+        if waiting[payer] == nil { buckets[bucket(of: payer)].append(payer) }
         waiting[payer, default: []].append(number)
       }
     }

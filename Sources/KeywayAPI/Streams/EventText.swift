@@ -72,6 +72,9 @@ struct EventText: Sendable {
       // As JSON it is no shorter.
       guard text.utf8.count <= limit - count else { return giveUp() }
       append(shared: longTexts.json(of: text))
+    case .array(let elements) where elements.count >= LongTexts.elementCount:
+      guard let json = longTexts.json(of: elements, limit: limit - count) else { return giveUp() }
+      append(shared: json)
     case .array(let elements): appendList(elements)
     case .members(let list): appendList(list)
     case .object(let object): append(object)

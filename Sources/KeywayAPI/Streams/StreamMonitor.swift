@@ -51,7 +51,7 @@ package final class StreamMonitor: StreamHubDelegate {
   package func streamCaughtUp(_ id: StreamID) {
     slowReaders.async { [store, streams, encodings] in
       if streams.catchUp(selfPaced: id) { return }
-      if let encode = store.withPublication({ streams.catchUp(id, $0) }) { encodings.async(execute: encode) }
+      if let work = store.withPublication({ streams.catchUp(id, $0) }) { encodings.async { work(store, streams) } }
     }
   }
 

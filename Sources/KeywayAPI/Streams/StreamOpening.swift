@@ -5,8 +5,8 @@ import ModelStore
 /// A stream that is being opened. What takes long is worked out and encoded while others write; under the publication's
 /// lock it is only brought up through the few commits since, so that its first events and what follows belong together.
 protocol StreamOpening {
-  /// Whether so little is left to be worked out that it can be done under the lock. Notes what `prepare` is to work out
-  /// where it is not.
+  /// Returns whether so little is left to be worked out that it can be done under the lock, and notes that for `open`.
+  /// Notes what `prepare` is to work out where it is not.
   mutating func isReady(_ publication: borrowing Publication) -> Bool
 
   /// Works out what was missed, up to what was published a moment ago. Runs without a lock. Need not go on once the
@@ -15,7 +15,8 @@ protocol StreamOpening {
     upTo history: PublishedHistory, in store: Store, _ isAbandoned: () -> Bool
   ) throws(Problem)
 
-  /// Opens the stream and registers what it observes. Throws before it has registered anything.
+  /// Opens the stream and registers what it observes. A stream that is not ready in spite of all attempts receives its
+  /// state later, as a slow reader does. Throws before it has registered anything.
   mutating func open(in registry: StreamRegistry, _ publication: inout Publication) throws(Problem) -> EventStream
 
   /// Keeps what was worked out for the next stream that resumes alike. Called once, whether or not a stream was opened.
@@ -23,7 +24,7 @@ protocol StreamOpening {
 }
 
 extension StreamRegistry {
-  /// So many attempts are made; the last takes the lock for as long as it needs.
+  /// So many attempts are made. A replay that is not ready at the last takes the lock for as long as it needs.
   private static let attempts = 4
 
   /// Opens a stream. Throws `overloaded` where the client turns out to have left.
@@ -36,7 +37,7 @@ extension StreamRegistry {
     while true {
       let isLast = number >= Self.attempts
       let attempt = try store.withPublication { publication throws(Problem) in
-        isLast || opening.isReady(publication)
+        opening.isReady(publication) || isLast
           ? OpeningAttempt.opened(try opening.open(in: self, &publication))
           : .postponed(publication.publishedHistory)
       }

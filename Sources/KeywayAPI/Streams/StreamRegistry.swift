@@ -121,8 +121,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
   private func delivery(of event: ObserverEvent, _ contents: inout Contents) -> Delivery? {
     guard let receiver = contents.receivers[event.observer] else { return nil }
     guard event.hasOverflowed else { return receiver.delivery(of: StreamEvent(event), &contents) }
-    // An object that is gone is not remembered for later.
-    return event.isTooLong && event.gone.isEmpty ? receiver.missed(event.revision) : receiver.overflow(&contents)
+    return event.isTooLong ? receiver.missed(event) : receiver.overflow(&contents)
   }
 
   /// What a batch of commits delivers, live queries included, in the order of revisions: what one commit did to the
@@ -222,7 +221,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
 
   /// Sends a lagging stream, which has read everything else, what it missed. Gives what is to be done while others
   /// write, where that is much.
-  package func catchUp(_ id: StreamID, _ publication: borrowing Publication) -> (@Sendable () -> Void)? {
+  package func catchUp(_ id: StreamID, _ publication: borrowing Publication) -> CatchUpWork? {
     contents.withLock { contents in
       // The report may have been overtaken by this.
       beginLag(id, contents, publication)

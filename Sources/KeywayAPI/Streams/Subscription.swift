@@ -1,7 +1,7 @@
 import HTTPServer
 import KeyValueModel
 import KeyValueObserving
-import ModelStore
+package import ModelStore
 
 /// What a stream is subscribed to; streams that ask for the same may share one.
 ///
@@ -51,9 +51,13 @@ protocol PublishedSubscription: Subscription {
   func beginLag(_ id: StreamID, firstMissed: StreamPosition, _ publication: borrowing Publication)
 
   /// A lagging stream has read what was queued for it: posts what it missed, as `Delivery.catchUp`. What takes long to
-  /// encode comes back, to be done while others write; the stream then goes on lagging behind the present.
-  func catchUp(_ id: StreamID, _ publication: borrowing Publication) -> (@Sendable () -> Void)?
+  /// work out or to encode comes back, to be done while others write; the stream then goes on lagging behind the
+  /// present.
+  func catchUp(_ id: StreamID, _ publication: borrowing Publication) -> CatchUpWork?
 }
+
+/// Work that is done for a lagging stream while others write. It is called with no lock held.
+package typealias CatchUpWork = @Sendable (_ store: Store, _ registry: StreamRegistry) -> Void
 
 /// A subscription that knows by itself how far each of its streams is, and needs no publication for a slow reader.
 protocol SelfPacedSubscription: Subscription {
@@ -84,8 +88,9 @@ protocol CommitReceiver: PublishedSubscription {
   /// What one revision delivers to its streams; nil where that is nothing.
   func delivery(of event: StreamEvent, _ contents: inout StreamRegistry.Contents) -> Delivery?
 
-  /// Has its streams miss what one commit did, because that is longer than an event may be.
-  func missed(_ revision: Revision) -> Delivery
+  /// Has its streams miss what one commit did, because that is longer than an event may be, or takes longer to work out
+  /// than the commit may: they receive it later, merged.
+  func missed(_ event: ObserverEvent) -> Delivery
 
   /// Ends its streams, because one commit did more than an event may hold or a filter has come to cost too much.
   func overflow(_ contents: inout StreamRegistry.Contents) -> Delivery?

@@ -36,7 +36,10 @@ extension Topic {
   /// A stream is over; after the last, so is what the topic observes.
   func leave(_ id: StreamID, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication) {
     subscribers -= 1
-    clients[id] = nil
+    if let client = clients.removeValue(forKey: id) {
+      publication.observers.discharge(observer, of: QueryPayer(client))
+      publication.queries.discharge(observer, of: QueryPayer(client))
+    }
     endLag(id)
     guard subscribers == 0 else { return }
     unregister(&publication)

@@ -17,7 +17,8 @@ enum AttackTable {
 
   private static let single: [any Attack] =
     reads + writes + streams + [
-      FillAttack(), UnreadAttack(), BodyAttack(), ConnectionAttack(), CellAttack(), NoiseAttack(),
+      FillAttack(), UnreadAttack(), BodyAttack(), ConnectionAttack(), CellAttack(),
+      AggregateAttack.observing, AggregateAttack.opening, NoiseAttack(),
     ]
 
   private static let reads: [any Attack] = [

@@ -327,6 +327,13 @@ extension SettingLimit {
       clients take turns, those that have used least first; the streams of queries that are left over, those of who \
       asks for most, get `bye`, `overflow`, and resume; each object of the commit but the first adds 100
       """),
+    SettingLimit(
+      "observations.commitSteps", of: .server,
+      """
+      each object, key path and identity is evaluated once for a commit, and clients take turns, those that have used \
+      least first; the streams that are left over miss the commit, and get one merged change as soon as it is worked \
+      out; each object of the commit but the first adds 100
+      """),
     SettingLimit("fetch.limit", of: .request, "400 `malformed-query`"),
     SettingLimit(
       "fetch.pages", of: .server,

@@ -161,6 +161,9 @@ extension Settings {
     .number("queries.rowsPerClient", \.api.store.queryRowsPerClient, 1000...1_000_000_000, "those of one client's"),
     .number("queries.filterCost", \.api.store.queryFilterCost, 1000...10_000_000_000, "steps of a live filter"),
     .number("queries.commitSteps", \.api.store.queryCommitCost, 1000...10_000_000_000, "those of all, for a commit"),
+    .number(
+      "observations.commitSteps", \.api.store.observationCommitSteps, 1000...10_000_000_000,
+      "steps of all observations, for a commit"),
     .number("fetch.limit", \.api.pages.objects, 1...100_000, "objects on a page"),
     .number("fetch.pages", \.api.pages.fetches, 1...100_000, "fetches kept for their next pages"),
     .number("fetch.clientPages", \.api.pages.clientFetches, 1...100_000, "those of one client"),

@@ -19,6 +19,8 @@ struct Cell {
   /// The revision at which it went off screen, while it is; nil while it receives everything, and where it never
   /// received anything.
   var pausedAt: Revision?
+  /// The segment that it missed something in while it was told what it missed before; nil while it is told nothing.
+  var segment: Int?
   /// The object that it lost.
   var lost: LostObject?
   /// The object that it had lost when it was bound to what it shows.
@@ -38,6 +40,11 @@ struct Cell {
   /// What is kept of the objects that it showed when it is bound anew.
   var formerWhenRebound: FormerObject? { FormerObject(of: self) ?? former }
 
+  /// True if it receives something when it comes into view again, or when its stream catches up.
+  var hasMissed: Bool {
+    isOwedInitial || pending.map { $0.commits > 0 || $0.gone != nil } ?? false || missed?.count ?? 0 > 0
+  }
+
   /// Whether it receives nothing for now.
   var isPaused: Bool { pending != nil }
 
@@ -56,13 +63,23 @@ struct Cell {
 extension Cell {
   /// From now on it receives nothing and remembers what it has: that of `delivered`. A paused cell goes on as it is.
   mutating func pause(at delivered: DeliveredState) {
-    if pending == nil { pending = PendingChanges(observations, in: delivered.reader) }
+    if pending == nil {
+      // One that is owed its state does not go on from what it had.
+      let nothing = PendingChanges(since: DeliveredValues())
+      pending = isOwedInitial ? nothing : PendingChanges(observations, in: delivered.reader)
+    }
     guard let query, missed == nil, !isOwedInitial else { return }
     guard let shown = delivered.result(query) else {
       isOwedInitial = true
       return
     }
     missed = MissedContents(shown: shown, since: delivered.revision)
+  }
+
+  /// From now on it receives nothing, and what it has is not known.
+  mutating func pauseUnknown() {
+    if pending == nil { pending = PendingChanges(since: DeliveredValues()) }
+    if query != nil, missed == nil { isOwedInitial = true }
   }
 
   /// It receives everything again, and first, in `update`, what it missed until `present`.

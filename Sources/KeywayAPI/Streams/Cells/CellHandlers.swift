@@ -81,8 +81,9 @@ struct CellHandlers: Sendable {
     try streams.require(stream)
     try context.checkParameters()
     let bindings = try Self.bindings(of: request)
-    return .response(
-      .json(["cells": .object(try streams.bindAll(bindings, in: stream, store))]))
+    return try readings.response(to: request) { [streams, store] budget throws(Problem) in
+      .json(["cells": .object(try streams.bindAll(bindings, in: stream, store, within: budget.work))])
+    }
   }
 
   /// `PATCH /v1/streams/{stream}/cells`: changes the cells that the body names.
@@ -91,7 +92,9 @@ struct CellHandlers: Sendable {
     try streams.require(stream)
     try context.checkParameters()
     let bodies = try Self.bindings(of: request, types: [Body.json, Body.mergePatch])
-    return .response(.json(["cells": .object(try streams.patchAll(bodies, in: stream, store))]))
+    return try readings.response(to: request) { [streams, store] budget throws(Problem) in
+      .json(["cells": .object(try streams.patchAll(bodies, in: stream, store, within: budget.work))])
+    }
   }
 
   /// `PUT /v1/streams/{stream}/cells/{cell}`: binds one cell.
@@ -99,7 +102,10 @@ struct CellHandlers: Sendable {
     let (stream, cell) = (context[.stream], context[.cell])
     try streams.require(stream)
     try context.checkParameters()
-    return .response(.json(try streams.bind(cell, to: try Body.value(of: request), in: stream, store)))
+    let body = try Body.value(of: request)
+    return try readings.response(to: request) { [streams, store] budget throws(Problem) in
+      .json(try streams.bind(cell, to: body, in: stream, store, within: budget.work))
+    }
   }
 
   /// `PATCH /v1/streams/{stream}/cells/{cell}`: changes what the body names of a cell's binding.
@@ -108,7 +114,9 @@ struct CellHandlers: Sendable {
     try streams.require(stream, cell)
     try context.checkParameters()
     let changes = try Body.value(of: request, types: [Body.json, Body.mergePatch])
-    return .response(.json(try streams.patch(cell, in: stream, changes, store)))
+    return try readings.response(to: request) { [streams, store] budget throws(Problem) in
+      .json(try streams.patch(cell, in: stream, changes, store, within: budget.work))
+    }
   }
 
   /// `DELETE /v1/streams/{stream}/cells`.

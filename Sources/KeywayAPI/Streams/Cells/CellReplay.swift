@@ -104,9 +104,16 @@ struct CellReplay {
     for refresh in refreshes.sorted(by: { ($0.revision, $0.number) < ($1.revision, $1.number) }) {
       guard let past = MissedCommits(after: refresh.revision, history)?.past else { return }
       var update = CellUpdate(limit: services.limits.eventBytes)
+      var values = ObservedValues(steps: limits.queryOpeningCost)
+      do throws(ModelError) {
+        try values.evaluate(refresh.parts.flatMap(\.observations), in: past, at: refresh.revision)
+      } catch {
+        byteCount = .max
+        return
+      }
       for part in refresh.parts {
         if let gone = part.gone { update.add(ObserverEvent.Gone(cell: part.name, object: gone)) }
-        update.addInitial(part.observations, of: part.name, in: past)
+        update.addInitial(part.observations, of: part.name, in: values.reader(of: past))
         guard let query = part.query else { continue }
         let live = try Problem.translating { () throws(ModelError) in try LiveQuery(query, in: past, cost: &cost) }
         update.add(

@@ -8,6 +8,8 @@ struct CellSet {
   private(set) var isSuspended = false
   /// The number of the last event that told cells anything but what a commit did.
   private var lastRefresh = 0
+  /// The number of the last segment.
+  private var lastSegment = 0
 
   subscript(name: String) -> Cell? {
     get { byName[name] }
@@ -92,6 +94,15 @@ struct CellSet {
     byName[name]?.observations = []
   }
 
+  /// Objects of cells were deleted by a commit of which the stream misses everything: it receives that later.
+  mutating func lose(_ gone: [ObserverEvent.Gone], at revision: Revision) {
+    for lost in gone {
+      let name = lost.cell ?? ""
+      byName[name]?.pending?.absorb([], gone: lost.object)
+      empty(name, of: lost.object, at: revision)
+    }
+  }
+
   /// Counts an event for the cells that receive it: one for the changes, one for each live query, one for an end.
   private mutating func countReceived(_ event: StreamEvent) {
     let names = Set(event.changes.map { $0.cell ?? "" }).union(event.gone.map { $0.cell ?? "" })
@@ -145,6 +156,24 @@ struct CellSet {
     for name in byName.keys { byName[name]?.pause(at: delivered) }
   }
 
+  /// The same where it is not known what those on screen have received, or where that takes too long to find out: they
+  /// receive their state anew.
+  mutating func suspendOwingState() {
+    isSuspended = true
+    for (name, cell) in byName {
+      if cell.binding.isVisible { byName[name]?.isOwedInitial = !cell.observations.isEmpty || cell.query != nil }
+      byName[name]?.pauseUnknown()
+    }
+  }
+
+  /// What has to be worked out for the stream to catch up: of each cell on screen that has missed something.
+  var observationsToCatchUp: [Observation] {
+    sorted.flatMap { _, cell in
+      cell.binding.isVisible && cell.isPaused && cell.hasMissed && cell.pending?.gone == nil
+        ? cell.isOwedInitial ? cell.observations : cell.observations.filter { $0.options.contains(.new) } : []
+    }
+  }
+
   /// The cells receive everything again, but for those off screen. What those on screen have missed is told otherwise.
   mutating func endSuspension() {
     isSuspended = false
@@ -152,6 +181,52 @@ struct CellSet {
       byName[name]?.pending = nil
       byName[name]?.missed = nil
       byName[name]?.isOwedInitial = cell.isOwedInitial && cell.isPaused
+    }
+  }
+
+  /// Has the cells on screen, which are told what they missed up to a revision, remember what they miss from then on.
+  /// Returns the number of this segment.
+  mutating func beginSegment(at revision: Revision, result: (Query) -> QueryResult?) -> Int {
+    lastSegment += 1
+    for (name, cell) in byName where cell.binding.isVisible && cell.isPaused {
+      byName[name]?.segment = lastSegment
+      byName[name]?.pending = PendingChanges(since: DeliveredValues())
+      byName[name]?.missed = cell.query.flatMap(result).map { MissedContents(shown: $0, since: revision) }
+      byName[name]?.isOwedInitial = false
+    }
+    return lastSegment
+  }
+
+  /// The cells of a segment have been told what they missed before it, and are in `told` as they were after that,
+  /// having received `delivered`. True if they have missed nothing since, and receive everything again.
+  mutating func endSegment(_ segment: Int, _ told: CellSet, delivered: DeliveredState) -> Bool {
+    lastRefresh = max(lastRefresh, told.lastRefresh)
+    for (name, cell) in byName where cell.segment == segment {
+      guard let former = told[name] else { continue }
+      byName[name]?.segment = nil
+      byName[name]?.told += former.told - cell.told
+      byName[name]?.refresh = former.refresh
+      byName[name]?.refreshedAt = max(cell.refreshedAt, former.refreshedAt)
+      if cell.lost == nil || former.lost?.object == cell.lost?.object { byName[name]?.lost = former.lost }
+      guard let since = cell.pending, !cell.isOwedInitial else { continue }
+      var pending = PendingChanges(cell.observations, in: delivered.reader)
+      pending.merge(since)
+      byName[name]?.pending = pending
+      byName[name]?.pausedAt = delivered.revision
+    }
+    guard isSuspended, !byName.values.contains(where: { $0.binding.isVisible && $0.isPaused && $0.hasMissed }) else {
+      return !isSuspended
+    }
+    endSuspension()
+    for (name, cell) in byName where cell.binding.isVisible { byName[name]?.pausedAt = nil }
+    return true
+  }
+
+  /// Whether its client receives what the cells of a segment were to be told is not known any more.
+  mutating func forgetSegment() {
+    for (name, cell) in byName where cell.segment != nil {
+      byName[name]?.segment = nil
+      byName[name]?.isOwedInitial = true
     }
   }
 

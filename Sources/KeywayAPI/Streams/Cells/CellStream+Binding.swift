@@ -121,6 +121,37 @@ extension CellStream {
     return binding.object == cell.binding.object && binding.query == nil && cell.pending?.gone != nil
   }
 
+  /// What has to be worked out for bindings before they are made.
+  struct BindingWork {
+    /// The observations of which the values are needed: of cells that begin to show something, and of those that leave
+    /// the screen or come back to it.
+    var evaluated: [Observation] = []
+    /// The observations that are to be registered.
+    var registered: [Observation] = []
+  }
+
+  /// What has to be worked out for bindings in a state.
+  func work(
+    for bindings: [(name: String, binding: CellBinding)], in state: ModelState
+  ) throws(Problem) -> BindingWork {
+    var work = BindingWork()
+    for (name, binding) in bindings {
+      let isShown = isShowing(binding, in: name)
+      if isShown, cells[name]?.binding.isVisible == binding.isVisible { continue }
+      let observations =
+        isShown
+        ? cells[name]?.observations ?? [] : try services.observations(of: binding, state, mayBeGone: true)
+      let isTold = binding.isVisible && !cells.isSuspended
+      if !isShown { work.registered += observations }
+      work.evaluated += observations.filter {
+        isTold ? isShown || $0.options.contains(.initial) : $0.options.contains(.old)
+      }
+      // One that is owed what it missed may be told its state, whatever it asks for.
+      if isTold, !isShown, cells[name]?.hasMissed == true { work.evaluated += observations }
+    }
+    return work
+  }
+
   /// What cells receive at once, within the limit of an event.
   func makeUpdate() -> CellUpdate { CellUpdate(limit: services.limits.eventBytes) }
 
@@ -143,7 +174,7 @@ extension CellStream {
         }
       } else if binding.options.contains(.initial) {
         let first = update.initial.count
-        update.addInitial(targets[index].observations, of: name, in: state)
+        update.addInitial(targets[index].observations, of: name, in: values?.reader(of: state) ?? state)
         targets[index].initial = Array(update.initial[first...])
       }
     }
@@ -178,7 +209,7 @@ extension CellStream {
     _ name: String, _ object: Reference?, _ publication: borrowing Publication, _ update: inout CellUpdate
   ) {
     guard let object, var cell = cells[name] else { return }
-    let present = DeliveredState(present: publication)
+    let present = self.present(publication)
     cell.binding.object = nil
     cell.weight = cell.binding.weight(showing: CellTarget())
     cell.lost = LostObject(object: object, position: .state(at: present.revision))
@@ -256,16 +287,18 @@ extension CellStream {
     }
     let wantsInitial = isForced || target.query != nil || cell.binding.options.contains(.initial)
     guard cell.binding.isVisible, !cells.isSuspended else {
-      // A cell that was bound off screen may have missed something before its stream resumed: it receives its state.
-      cell.isOwedInitial = !target.isEmpty && (!sendsInitial || wantsInitial)
-      cell.pause(at: DeliveredState(present: publication))
+      // A cell that was bound off screen may have missed something before its stream resumed: it receives its state. So
+      // does one that is bound while its values cannot be worked out as fast as they change.
+      let isOwed = !sendsInitial || wantsInitial || (values == nil && cells.isSuspended)
+      cell.isOwedInitial = !target.isEmpty && isOwed
+      cell.pause(at: present(publication))
       return
     }
     guard sendsInitial, wantsInitial else { return }
     if let initial = target.initial {
       initial.forEach { update.addInitial($0) }
     } else {
-      update.addInitial(target.observations, of: name, in: snapshot.state)
+      update.addInitial(target.observations, of: name, in: present(publication).reader)
     }
     if let query = target.query, let result = publication.queries.result(of: query) {
       update.add(
@@ -296,7 +329,7 @@ extension CellStream {
     cell.binding = binding
     cell.weight = binding.weight(showing: target)
     if wasPaused || !binding.isVisible {
-      let present = DeliveredState(present: publication)
+      let present = self.present(publication)
       cell.pause(at: present)
       if !cell.isOwedInitial { cell.missed = missed }
       if binding.isVisible, !cells.isSuspended { cell.resume(as: name, at: present, services.encoder, &update) }
@@ -318,7 +351,7 @@ extension CellStream {
   ) {
     guard var cell = cells[name], cell.binding.isVisible != isVisible else { return }
     cell.binding.isVisible = isVisible
-    let present = DeliveredState(present: publication)
+    let present = self.present(publication)
     if !isVisible {
       if !cell.isPaused { cell.pausedAt = present.revision }
       cell.pause(at: present)

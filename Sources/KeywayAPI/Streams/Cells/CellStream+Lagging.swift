@@ -1,6 +1,7 @@
 import HTTPServer
 import KeyValueModel
 import KeyValueObserving
+import Locking
 import ModelStore
 
 /// A reader that is too slow for what its stream receives: its cells are remembered as cells off screen are, and
@@ -22,18 +23,20 @@ extension CellStream {
     }
   }
 
-  /// Has the cells on screen remember what they have received up to a revision, and what they missed since.
+  /// Has the cells on screen remember what they have received up to a revision, and what they missed since. Where that
+  /// is not known any more, or would hold up the writer, they receive everything anew.
   private func suspend(_ shown: [String: Cell], after revision: Revision, _ publication: borrowing Publication) {
     for name in shown.keys { cells[name]?.pausedAt = revision }
-    guard let delivered = DeliveredState(after: revision, publication) else {
-      return suspendOwingState(shown, publication)
+    let observations = shown.values.flatMap(\.observations)
+    guard let delivered = DeliveredState(after: revision, observedBy: observations, publication) else {
+      return cells.suspendOwingState()
     }
-    cells.suspend(at: delivered)
     let observed = shown.filter { !$0.value.observations.isEmpty }
       .map { (name: Optional($0.key), observations: $0.value.observations) }
     var events: [ObserverEvent] = []
     let absent = publication.replay(observed, after: revision) { events.append($0) }
-    guard let absent, !events.contains(where: \.hasOverflowed) else { return suspendOwingState(shown, publication) }
+    guard let absent, !events.contains(where: \.hasOverflowed) else { return cells.suspendOwingState() }
+    cells.suspend(at: delivered)
     for event in events {
       for (name, changes) in Dictionary(grouping: event.changes, by: { $0.cell ?? "" }) {
         cells.absorb(changes, gone: nil, by: name)
@@ -47,31 +50,75 @@ extension CellStream {
     }
   }
 
-  /// The same where it is no longer known what the cells had received: they receive everything anew.
-  private func suspendOwingState(_ shown: [String: Cell], _ publication: borrowing Publication) {
-    cells.suspend(at: DeliveredState(present: publication))
-    for name in shown.keys { cells[name]?.isOwedInitial = true }
-  }
+  // MARK: Catching up
 
-  func catchUp(_ id: StreamID, _ publication: borrowing Publication) -> (@Sendable () -> Void)? {
-    let present = DeliveredState(present: publication)
-    let before = cells
-    var text = caughtUp(to: present)
-    if text.isTooLong {
-      // The present state has no old values, and of a live query no deletions.
-      cells = before
-      cells.forgetMissedOnScreen()
-      text = caughtUp(to: present)
+  func catchUp(_ id: StreamID, _ publication: borrowing Publication) -> CatchUpWork? {
+    let snapshot = publication.snapshot
+    var values = ObservedValues(steps: ObservedValues.stepsUnderLock)
+    do throws(ModelError) {
+      try values.evaluate(cells.observationsToCatchUp, in: snapshot.state, at: snapshot.revision)
+    } catch {
+      return catchUpWork(id, publication)
     }
+    guard values.textBytes <= Self.textBytesUnderLock else { return catchUpWork(id, publication) }
+    let present = DeliveredState(present: publication, values)
+    let text = cells.caughtUp(to: present, services.encoder, isFirstOfID: isUntold(present.revision))
+    noteTold(present.revision)
     reservePending()
     services.postCatchUp(text, to: id, at: present.revision)
     return nil
   }
 
-  private func caughtUp(to present: DeliveredState) -> EventText {
-    let update = cells.catchUp(to: present, services.encoder)
-    defer { noteTold(present.revision) }
-    return cells.encode(
-      update, at: present.revision, services.encoder, isFirstOfID: isUntold(present.revision))
+  /// So many bytes of text may be encoded while writers wait.
+  private static let textBytesUnderLock = 65_536
+
+  /// The catching up of a stream of which too much has to be worked out while writers wait: its cells are told what
+  /// they missed up to now, and go on missing what comes meanwhile.
+  private func catchUpWork(_ id: StreamID, _ publication: borrowing Publication) -> CatchUpWork {
+    let snapshot = publication.snapshot
+    let told = cells
+    var results: [Query: QueryResult] = [:]
+    for query in queries { results[query] = publication.queries.result(of: query) }
+    let segment = cells.beginSegment(at: snapshot.revision) { results[$0] }
+    let isFirstOfID = isUntold(snapshot.revision)
+    return { [services, results] store, registry in
+      var told = told
+      var values = ObservedValues(steps: store.limits.queryOpeningCost)
+      let visible = told.byName.values.filter { $0.binding.isVisible && $0.isPaused }.flatMap(\.observations)
+      do throws(ModelError) {
+        try values.evaluate(visible, in: snapshot.state, at: snapshot.revision)
+      } catch {
+        return services.hub.post([.endStream(id, services.encoder.closingEvent(.overflow))], position: nil)
+      }
+      let reader = values.reader(of: snapshot.state)
+      let present = DeliveredState(reader: reader, revision: snapshot.revision) { results[$0] }
+      let text = told.caughtUp(to: present, services.encoder, isFirstOfID: isFirstOfID)
+      store.withPublication { publication in
+        registry.contents.withLock { contents in
+          guard let stream = contents.subscriptions[id] as? CellStream else { return }
+          let isLast = stream.cells.endSegment(segment, told, delivered: present)
+          stream.noteTold(snapshot.revision)
+          stream.reservePending()
+          services.hub.post([services.catchUp(text, of: id, isLast: isLast)], position: nil)
+        }
+      }
+    }
+  }
+}
+
+extension CellSet {
+  /// Has the cells catch up and gives what those on screen receive of it: what they missed or, where that is too long,
+  /// their state, which has no old values, and of a live query no deletions.
+  fileprivate mutating func caughtUp(
+    to present: DeliveredState, _ encoder: EventEncoder, isFirstOfID: Bool
+  ) -> EventText {
+    let before = self
+    var update = catchUp(to: present, encoder)
+    let text = encode(update, at: present.revision, encoder, isFirstOfID: isFirstOfID)
+    guard text.isTooLong else { return text }
+    self = before
+    forgetMissedOnScreen()
+    update = catchUp(to: present, encoder)
+    return encode(update, at: present.revision, encoder, isFirstOfID: isFirstOfID)
   }
 }

@@ -22,6 +22,8 @@ final class CellStream: CommitReceiver {
   var opener: ExactText?
   var isOver = false
   var cells: CellSet
+  /// The observed values that were worked out for the request under way.
+  var values: ObservedValues?
   /// The last revision that it was told, and when.
   private(set) var lastTold: Revision = 0
   private var lastToldSecond: UInt64
@@ -66,9 +68,10 @@ final class CellStream: CommitReceiver {
   /// Has the stream begin to lag at a position.
   func miss(_ position: StreamPosition) -> Delivery { .streamMisses(id, position: position.rawValue) }
 
-  func missed(_ revision: Revision) -> Delivery {
+  func missed(_ event: ObserverEvent) -> Delivery {
     cells.forgetMissed()
-    return miss(.commit(revision))
+    cells.lose(event.gone, at: event.revision)
+    return miss(.commit(event.revision))
   }
 
   func overflow(_ contents: inout StreamRegistry.Contents) -> Delivery? {
@@ -81,6 +84,7 @@ final class CellStream: CommitReceiver {
     _ id: StreamID, _ cut: StreamCut?, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication
   ) {
     unregister(&publication)
+    cells.forgetSegment()
     contents.receivers[observer] = nil
     contents.connections[name] = nil
     guard let cut, !isOver, services.limits.resumeSeconds > 0, reserveCut() else { return }
@@ -125,9 +129,13 @@ final class CellStream: CommitReceiver {
     lastTold < revision && services.now() + 1 < lastToldSecond + UInt64(services.limits.heartbeatSeconds)
   }
 
+  /// The present state, with the values that were worked out for the request under way.
+  func present(_ publication: borrowing Publication) -> DeliveredState { DeliveredState(present: publication, values) }
+
   /// Ends what all cells observe and watch.
   func unregister(_ publication: inout Publication) {
     publication.observers.remove(observer)
+    publication.observers.discharge(observer, of: QueryPayer(client))
     publication.queries.remove(observer)
     publication.queries.discharge(observer, of: QueryPayer(client))
   }

@@ -27,6 +27,14 @@ struct CellStreamOpening: StreamOpening {
   private var prepared: [Query: PreparedQuery] = [:]
   /// What is missed by a stream that goes on where it was; nil where it begins with the present state.
   private var missed: MissedByCells?
+  /// The values that the stream begins with, where it begins with the present state.
+  private var values: ObservedValues
+  /// The collections that the cells read through.
+  private var following = CollectionFollowing()
+  /// True if these are the values of the present.
+  private var isCurrent = false
+  /// True if all that was missed would be too much to send.
+  private var hasOverflowed = false
 
   /// Opens a new stream. Throws what is wrong with a binding, and `malformed-filter` for filters that cost too much.
   init(
@@ -51,13 +59,21 @@ struct CellStreamOpening: StreamOpening {
     self.cut = cut
     self.request = request
     self.services = services
+    values = ObservedValues(steps: store.limits.queryOpeningCost)
     let snapshot = store.snapshot
-    guard let after = resumption(snapshot).revision else {
-      let queries = try services.queries(of: bindings, store.schema)
-      prepared = try Problem.translating(try store.prepare(queries, isAbandoned))
-      return
+    do throws(Problem) {
+      try follow(snapshot, in: store)
+      guard let after = resumption(snapshot).revision else {
+        let queries = try services.queries(of: bindings, store.schema)
+        prepared = try Problem.translating(try store.prepare(queries, isAbandoned))
+        try evaluate(snapshot)
+        return
+      }
+      missed = try missed(after: after, snapshot)
+    } catch {
+      following.end(in: store)
+      throw error
     }
-    missed = try missed(after: after, snapshot)
   }
 
   /// Where the stream begins.
@@ -88,15 +104,60 @@ struct CellStreamOpening: StreamOpening {
     return MissedByCells(sources, Self.cellSet(sources, snapshot), after: revision, snapshot, services)
   }
 
-  mutating func isReady(_ publication: borrowing Publication) -> Bool { missed?.isReady(publication) ?? true }
+  /// True if the stream begins with the present state.
+  private func beginsWithState(_ snapshot: Snapshot) -> Bool {
+    hasOverflowed || resumption(snapshot).revision == nil
+  }
+
+  mutating func isReady(_ publication: borrowing Publication) -> Bool {
+    let snapshot = publication.snapshot
+    guard beginsWithState(snapshot) else { return missed?.isReady(publication) ?? true }
+    let commits = publication.publishedHistory.commits(after: values.revision ?? 0)
+    isCurrent = values.bringUp(through: commits, to: snapshot.revision)
+    return isCurrent
+  }
 
   mutating func prepare(
     upTo history: PublishedHistory, in store: Store, _ isAbandoned: () -> Bool
   ) throws(Problem) {
+    guard !beginsWithState(history.snapshot) else { return try evaluate(history.snapshot) }
     try missed?.prepare(upTo: history, in: store, isAbandoned)
+    hasOverflowed = missed?.hasOverflowed ?? false
   }
 
-  func keepResults(in store: Store) { missed?.keepResults(in: store) }
+  /// Follows the collections that the cells read through.
+  private mutating func follow(_ snapshot: Snapshot, in store: Store) throws(Problem) {
+    var observations: [Observation] = []
+    for (_, binding) in bindings {
+      observations += try services.observations(of: binding, snapshot.state, mayBeGone: true)
+    }
+    do throws(ModelError) {
+      try following.follow(observations, in: store)
+    } catch {
+      throw Problem(error)
+    }
+  }
+
+  /// Works out what the cells begin with. Throws `too-many-steps` where that takes more steps than a request may take.
+  private mutating func evaluate(_ snapshot: Snapshot) throws(Problem) {
+    let isForced = isForced(hasOverflowed ? .reset(.overflow) : resumption(snapshot))
+    var wanted: [Observation] = []
+    for (_, binding) in bindings {
+      let isTold = binding.isVisible && (isForced || binding.options.contains(.initial))
+      guard isTold || (!binding.isVisible && binding.options.contains(.old)) else { continue }
+      wanted += try services.observations(of: binding, snapshot.state, mayBeGone: true)
+    }
+    do throws(ModelError) {
+      try values.evaluate(wanted, in: snapshot.state, at: snapshot.revision)
+    } catch {
+      throw Problem(error)
+    }
+  }
+
+  func keepResults(in store: Store) {
+    missed?.keepResults(in: store)
+    following.end(in: store)
+  }
 
   /// The cells before they receive anything.
   private static func cellSet(_ sources: [MissedByCells.Source], _ snapshot: Snapshot) -> CellSet {
@@ -151,13 +212,18 @@ struct CellStreamOpening: StreamOpening {
       try stream.reserve(beginning.cells.reduce(kept) { $0 + $1.weight })
       stream.move(to: CellStream.Place(id: id, observer: observer, viewer: request.viewer, cells: beginning.cellSet))
       publication.queries.charge(stream.observer, to: QueryPayer(stream.client))
+      publication.observers.charge(stream.observer, to: QueryPayer(stream.client))
       let prelude = begin(stream, beginning, &publication)
+      let isOwed = stream.cells.isSuspended
       do throws(Problem) {
         let opened = try services.open(
           id, for: request.client, prelude: prelude, channel: nil, overflow: request.overflow)
         contents.receivers[observer] = stream
         contents.subscriptions[id] = stream
         if stream.name != id { contents.connections[stream.name] = id }
+        if isOwed {
+          services.hub.post([stream.miss(.state(at: publication.snapshot.revision))], position: nil)
+        }
         return opened
       } catch {
         stream.unregister(&publication)
@@ -183,12 +249,15 @@ struct CellStreamOpening: StreamOpening {
     var cellSet = CellSet()
     /// What the cells missed, encoded, of a stream that goes on where it was.
     var missed: EventText?
+    /// True if the cells receive their state later, as those of a slow reader do.
+    var isOwed = false
     /// Whether the stream goes on, and why it does not although a cursor was given.
     var resumption: Resumption
   }
 
   private mutating func beginning(_ publication: borrowing Publication) throws(Problem) -> Beginning {
     var beginning = Beginning(resumption: resumption(publication.snapshot))
+    if beginning.resumption.revision != nil, hasOverflowed { beginning.resumption = .reset(.overflow) }
     if let revision = beginning.resumption.revision {
       if missed == nil { missed = try missed(after: revision, publication.snapshot) }
       beginning.cells = try targets(publication, mayBeGone: true)
@@ -207,7 +276,10 @@ struct CellStreamOpening: StreamOpening {
     beginning.cellSet = Self.cellSet(
       beginning.cells.map { ($0.name, $0.binding, $0.target.observations, $0.target.query) }, publication.snapshot)
     for cell in beginning.cells { beginning.cellSet[cell.name]?.told = cut?.cells[cell.name]?.told ?? 0 }
-    try evaluate(&beginning.cells, isForced: isForced(beginning.resumption), in: publication.snapshot.state)
+    beginning.isOwed = !isCurrent
+    if isCurrent {
+      try evaluate(&beginning.cells, isForced: isForced(beginning.resumption), in: publication.snapshot.state)
+    }
     return beginning
   }
 
@@ -216,7 +288,7 @@ struct CellStreamOpening: StreamOpening {
   private func evaluate(
     _ cells: inout [BeginningCell], isForced: Bool, in state: borrowing ModelState
   ) throws(Problem) {
-    let reader = copy state
+    let reader = values.reader(of: copy state)
     var update = CellUpdate(limit: services.limits.eventBytes)
     for (index, cell) in cells.enumerated() where cell.binding.isVisible && cell.target.query == nil {
       guard isForced || cell.binding.options.contains(.initial) else { continue }
@@ -254,6 +326,9 @@ struct CellStreamOpening: StreamOpening {
       services.encoder.appendReset(reason, revision: present, to: &prelude)
     }
     if let missed = beginning.missed { prelude.append(missed) }
+    if beginning.isOwed { stream.cells.suspendOwingState() }
+    stream.values = isCurrent ? values : nil
+    defer { stream.values = nil }
     var update = stream.makeUpdate()
     let resumes = beginning.resumption.revision != nil
     for cell in beginning.cells {

@@ -101,24 +101,29 @@ package struct CellStreams: Sendable {
 
   /// Binds cells of an open stream to what the bodies say and ends its other cells: all or nothing. Gives the cells as
   /// they are now.
-  package func bindAll(_ bindings: [String: Value], in name: String, _ store: Store) throws(Problem) -> JSONObject {
-    try bind(bindings, in: name, replacingAll: true, store) { $0.describeCells($0.cells.sorted.map(\.key)) }
+  package func bindAll(
+    _ bindings: [String: Value], in name: String, _ store: Store, within work: ReadingWork? = nil
+  ) throws(Problem) -> JSONObject {
+    try bind(bindings, in: name, replacingAll: true, store, work) { $0.describeCells($0.cells.sorted.map(\.key)) }
   }
 
   /// Binds one cell of an open stream to what a body says. Gives the cell as it is now.
-  package func bind(_ cell: String, to body: Value, in name: String, _ store: Store) throws(Problem) -> JSONObject {
-    try bind([cell: body], in: name, replacingAll: false, store) { stream throws(Problem) in
+  package func bind(
+    _ cell: String, to body: Value, in name: String, _ store: Store, within work: ReadingWork? = nil
+  ) throws(Problem) -> JSONObject {
+    try bind([cell: body], in: name, replacingAll: false, store, work) { stream throws(Problem) in
       try stream.describeCell(cell)
     }
   }
 
   private func bind(
-    _ bindings: [String: Value], in name: String, replacingAll: Bool, _ store: Store,
+    _ bindings: [String: Value], in name: String, replacingAll: Bool, _ store: Store, _ work: ReadingWork?,
     describe: (CellStream) throws(Problem) -> JSONObject
   ) throws(Problem) -> JSONObject {
     let parsed = try services.parse(bindings, for: try viewer(of: name))
     let prepared = try prepare(try services.queries(of: parsed, store.schema), store)
-    return try update(name, store) { stream, publication throws(Problem) in
+    let wanted: Wanted = { stream, state throws(Problem) in try stream.work(for: parsed, in: state) }
+    return try update(name, store, work, evaluating: wanted) { stream, publication throws(Problem) in
       let update = try stream.bind(parsed, replacingAll: replacingAll, prepared, &publication)
       return (update, try describe(stream))
     }
@@ -126,7 +131,9 @@ package struct CellStreams: Sendable {
 
   /// Changes what the bodies name of cells' bindings, ends those whose body is null, and makes those that are not
   /// there: all or nothing. Gives the cells as they are now.
-  package func patchAll(_ bodies: [String: Value], in name: String, _ store: Store) throws(Problem) -> JSONObject {
+  package func patchAll(
+    _ bodies: [String: Value], in name: String, _ store: Store, within work: ReadingWork? = nil
+  ) throws(Problem) -> JSONObject {
     let id = try registry.id(of: name)
     try StreamServices.checkNames(bodies.keys)
     let sorted = bodies.sorted { $0.key < $1.key }.map { (name: $0.key, body: $0.value) }
@@ -134,21 +141,29 @@ package struct CellStreams: Sendable {
       try stream(id, contents).patched(sorted).bindings
     }
     let prepared = try prepare(try services.queries(of: bindings, store.schema), store)
-    return try update(name, store) { stream, publication throws(Problem) in
+    let wanted: Wanted = { stream, state throws(Problem) in
+      try stream.work(for: try stream.patched(sorted).bindings, in: state)
+    }
+    return try update(name, store, work, evaluating: wanted) { stream, publication throws(Problem) in
       let update = try stream.patch(sorted, toleratesMissing: true, prepared, &publication)
       return (update, stream.describeCells(stream.cells.sorted.map(\.key)))
     }
   }
 
   /// Changes what a body names of one cell's binding. Gives the cell as it is now.
-  package func patch(_ cell: String, in name: String, _ body: Value, _ store: Store) throws(Problem) -> JSONObject {
+  package func patch(
+    _ cell: String, in name: String, _ body: Value, _ store: Store, within work: ReadingWork? = nil
+  ) throws(Problem) -> JSONObject {
     let id = try registry.id(of: name)
     var binding = try registry.contents.withLock { contents throws(Problem) in
       try stream(id, contents).require(cell).binding
     }
     try binding.apply(body)
     let prepared = try prepare(try services.queries(of: [(cell, binding)], store.schema), store)
-    return try update(name, store) { stream, publication throws(Problem) in
+    let wanted: Wanted = { stream, state throws(Problem) in
+      try stream.work(for: try stream.patched([(cell, body)]).bindings, in: state)
+    }
+    return try update(name, store, work, evaluating: wanted) { stream, publication throws(Problem) in
       let update = try stream.patch(cell, body, prepared, &publication)
       return (update, try stream.describeCell(cell))
     }
@@ -168,7 +183,8 @@ package struct CellStreams: Sendable {
 
   /// Ends one cell, or all where `cell` is nil.
   package func end(_ cell: String?, in name: String, _ store: Store) throws(Problem) {
-    try update(name, store) { stream, publication throws(Problem) in
+    try update(name, store, nil, evaluating: { _, _ in CellStream.BindingWork() }) {
+      stream, publication throws(Problem) in
       if let cell { _ = try stream.require(cell) }
       stream.end(cell.map { [$0] } ?? stream.cells.sorted.map(\.key), &publication)
       stream.reservePending()
@@ -186,27 +202,70 @@ package struct CellStreams: Sendable {
     try Problem.translating(try store.prepare(queries))
   }
 
-  /// Runs `body` on a stream and sends what its cells receive of it, as one revision.
-  private func update<Result>(
-    _ name: String, _ store: Store,
+  /// What a request needs to have worked out in a state.
+  private typealias Wanted = (CellStream, ModelState) throws(Problem) -> CellStream.BindingWork
+
+  /// So often values are worked out that others change meanwhile. After that, the cells receive them later.
+  private static let evaluations = 4
+
+  /// Runs `body` on a stream and sends what its cells receive of it, as one revision. The values for that are worked
+  /// out while others write. Throws `too-many-steps` where they take more steps than `work` has, or a request by
+  /// default.
+  private func update<Result: Sendable>(
+    _ name: String, _ store: Store, _ work: ReadingWork?, evaluating wanted: Wanted,
     _ body: (CellStream, inout Publication) throws(Problem) -> (CellUpdate, Result)
   ) throws(Problem) -> Result {
     let id = try registry.id(of: name)
-    return try store.withPublication { publication throws(Problem) in
-      try registry.contents.withLock { contents throws(Problem) in
-        let stream = try stream(id, contents)
-        let (update, result) = try body(stream, &publication)
-        let revision = publication.snapshot.revision
-        let text = stream.cells.encode(
-          update, at: revision, services.encoder, isFirstOfID: stream.isUntold(revision))
-        if !text.isEmpty {
-          stream.noteTold(revision)
-          let position = StreamPosition.state(at: revision)
-          let delivery = text.event(at: position).map { Delivery.stream(stream.id, $0) } ?? stream.miss(position)
-          services.hub.post([delivery], position: nil)
-        }
-        return result
+    var values = ObservedValues(steps: work?.limit ?? store.limits.queryOpeningCost)
+    var following = CollectionFollowing()
+    defer { following.end(in: store) }
+    var number = 1
+    while true {
+      let snapshot = store.snapshot
+      let needed = try registry.contents.withLock { contents throws(Problem) in
+        try wanted(try stream(id, contents), snapshot.state)
       }
+      do throws(ModelError) {
+        try values.evaluate(needed.evaluated, in: snapshot.state, at: snapshot.revision)
+        try following.follow(needed.registered, in: store, steps: work?.limit)
+      } catch {
+        work?.spend(.max)
+        throw Problem(error)
+      }
+      let result = try store.withPublication { publication throws(Problem) -> Result? in
+        let commits = publication.publishedHistory.commits(after: snapshot.revision)
+        let isCurrent = values.bringUp(through: commits, to: publication.snapshot.revision)
+        guard isCurrent || number == Self.evaluations else { return nil }
+        return try apply(body, to: id, isCurrent ? values : nil, &publication)
+      }
+      if let result { return result }
+      number += 1
+    }
+  }
+
+  private func apply<Result: Sendable>(
+    _ body: (CellStream, inout Publication) throws(Problem) -> (CellUpdate, Result), to id: StreamID,
+    _ values: ObservedValues?, _ publication: inout Publication
+  ) throws(Problem) -> Result {
+    try registry.contents.withLock { contents throws(Problem) in
+      let stream = try stream(id, contents)
+      let revision = publication.snapshot.revision
+      stream.values = values
+      defer { stream.values = nil }
+      if values == nil, !stream.cells.isSuspended {
+        stream.cells.suspendOwingState()
+        services.hub.post([stream.miss(.state(at: revision))], position: nil)
+      }
+      let (update, result) = try body(stream, &publication)
+      let text = stream.cells.encode(
+        update, at: revision, services.encoder, isFirstOfID: stream.isUntold(revision))
+      if !text.isEmpty {
+        stream.noteTold(revision)
+        let position = StreamPosition.state(at: revision)
+        let delivery = text.event(at: position).map { Delivery.stream(stream.id, $0) } ?? stream.miss(position)
+        services.hub.post([delivery], position: nil)
+      }
+      return result
     }
   }
 

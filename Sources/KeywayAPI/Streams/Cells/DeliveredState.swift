@@ -11,19 +11,30 @@ struct DeliveredState {
   /// The rows of a query, nil where they are not known any more.
   let result: (Query) -> QueryResult?
 
-  /// The present, which a stream has that is sent everything.
-  init(present publication: borrowing Publication) {
+  /// The present, which a stream has that is sent everything; with the values of it that are known.
+  init(present publication: borrowing Publication, _ values: ObservedValues? = nil) {
     let queries = publication.queries
+    let state = publication.snapshot.state
     self.init(
-      reader: publication.snapshot.state, revision: publication.snapshot.revision,
+      reader: values?.reader(of: state) ?? state, revision: publication.snapshot.revision,
       result: { queries.result(of: $0) })
   }
 
-  /// The state right after a revision; nil where the history does not reach back so far.
-  init?(after revision: Revision, _ publication: borrowing Publication) {
+  /// The state right after a revision, with what observations saw that want to be told old values; nil if the history
+  /// does not reach back so far, or if that takes more steps than writers can wait for.
+  init?(
+    after revision: Revision, observedBy observations: some Sequence<Observation>, _ publication: borrowing Publication
+  ) {
     guard let past = publication.past(after: revision) else { return nil }
+    var values = ObservedValues(steps: ObservedValues.stepsUnderLock)
+    do throws(ModelError) {
+      try values.evaluate(observations.filter { $0.options.contains(.old) }, in: past, at: revision)
+    } catch {
+      return nil
+    }
     let queries = publication.queries
-    self.init(reader: past, revision: revision, result: { queries.result(of: $0, before: revision + 1) })
+    self.init(
+      reader: values.reader(of: past), revision: revision, result: { queries.result(of: $0, before: revision + 1) })
   }
 
   /// A state of the past.

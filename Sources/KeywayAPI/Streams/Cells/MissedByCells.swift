@@ -45,6 +45,9 @@ struct MissedByCells {
   /// What they missed, encoded.
   var text: EventText { replay.text }
 
+  /// True if that would be too much to send.
+  var hasOverflowed: Bool { replay.hasOverflowed }
+
   /// The last revision that they are told of.
   var lastTold: Revision { replay.lastTold }
 

@@ -9,6 +9,8 @@ struct LaggingSubscribers {
     /// What it missed before its first segment.
     var missed: PendingChanges?
     let firstSegment: Int
+    /// True if it is being told the state in which that began.
+    var isTold = false
     /// What the ledger has for that.
     let account: MemoryReservation?
   }
@@ -37,19 +39,24 @@ struct LaggingSubscribers {
 
   /// What all of them have missed is not known any more.
   mutating func forgetMissed() {
-    for id in members.keys { members[id]?.missed = nil }
+    for id in members.keys {
+      members[id]?.missed = nil
+      members[id]?.isTold = false
+    }
   }
 
   /// A stream begins to lag. `missed` is what it has missed until now; nil where that is not known, and it will have to
-  /// receive the whole state anew.
-  mutating func add(_ id: StreamID, missed: PendingChanges?, _ account: MemoryReservation? = nil) {
+  /// receive the whole state anew. With `isTold` it is being sent that already.
+  mutating func add(
+    _ id: StreamID, missed: PendingChanges?, isTold: Bool = false, _ account: MemoryReservation? = nil
+  ) {
     remove(id)
     if let last = segments.indices.last, segments[last].missed.commits == 0 {
       segments[last].members += 1
-      members[id] = Member(missed: missed, firstSegment: segments[last].number, account: account)
+      members[id] = Member(missed: missed, firstSegment: segments[last].number, isTold: isTold, account: account)
     } else {
       segments.append(Segment(number: nextSegment))
-      members[id] = Member(missed: missed, firstSegment: nextSegment, account: account)
+      members[id] = Member(missed: missed, firstSegment: nextSegment, isTold: isTold, account: account)
       nextSegment += 1
     }
   }
@@ -66,6 +73,15 @@ struct LaggingSubscribers {
 
   /// Whether a stream lags.
   func contains(_ id: StreamID) -> Bool { members[id] != nil }
+
+  /// True if a stream receives the whole state anew.
+  func isOwed(_ id: StreamID) -> Bool { members[id].map { $0.missed == nil && !$0.isTold } ?? false }
+
+  /// True if a stream that was told the state has missed nothing since.
+  func hasMissedNothing(_ id: StreamID) -> Bool {
+    guard let member = members[id], member.isTold, let first = index(of: member.firstSegment) else { return false }
+    return segments[first...].allSatisfy { $0.missed.commits == 0 }
+  }
 
   /// What a stream has missed; nil where that is not known, or where it does not lag.
   func missed(by id: StreamID) -> PendingChanges? {

@@ -8,7 +8,8 @@ import ModelStore
 struct ObjectStreamHandlers: Sendable {
   let store: Store
   let streams: ObjectStreams
-  /// Where streams that resume wait for their turn.
+  /// Where streams wait for their turn whose first values take work, and those that resume.
+  let openings: OpeningQueue
   let resumptions: OpeningQueue
 
   /// `GET /v1/objects/{Entity}/{id}`: its display keys.
@@ -39,8 +40,17 @@ struct ObjectStreamHandlers: Sendable {
       try streams.check(asked, in: store)
       return .response(Response(streamHead: .eventStream))
     }
-    guard asked.cursor != nil else { return .stream(try streams.open(asked, in: store), fields: .eventStream) }
-    return resumptions.response(to: request.client) { [streams, store] isAbandoned throws(Problem) in
+    if asked.cursor == nil {
+      do throws(Problem) {
+        let stream = try streams.open(asked, in: store, steps: ObservedValues.stepsUnderLock)
+        return .stream(stream, fields: .eventStream)
+      } catch {
+        // As with other readings, one that takes long is begun anew in its turn.
+        guard error.code == .tooManySteps else { throw error }
+      }
+    }
+    return (asked.cursor == nil ? openings : resumptions).response(to: request.client) {
+      [streams, store] isAbandoned throws(Problem) in
       try streams.open(asked, in: store, isAbandoned)
     }
   }

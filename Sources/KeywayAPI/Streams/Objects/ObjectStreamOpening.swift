@@ -20,11 +20,23 @@ struct ObjectStreamOpening: StreamOpening {
   /// not known or some were not.
   private var objects: Set<Reference>?
   private var replay: ObjectReplay?
+  /// The most steps that the first values may take.
+  private let steps: Int
+  /// The first values, where the stream begins with the present state and they take work.
+  private var values: ObservedValues?
+  /// The collections that are read through.
+  private var following = CollectionFollowing()
+  /// True if the values are those of the present, or none are needed.
+  private var isCurrent = false
+  /// True if all that was missed would be too much to send.
+  private var hasOverflowed = false
 
-  /// Throws what is wrong with the request.
+  /// Throws what is wrong with the request. The first values may take `steps`.
   init(
-    _ request: ObjectStreamRequest, _ snapshot: Snapshot, _ services: StreamServices, _ replays: ReplayCache
+    _ request: ObjectStreamRequest, _ snapshot: Snapshot, _ services: StreamServices, _ replays: ReplayCache,
+    steps: Int
   ) throws(Problem) {
+    self.steps = steps
     self.request = request
     self.services = services
     self.replays = replays
@@ -39,16 +51,49 @@ struct ObjectStreamOpening: StreamOpening {
     if after != nil { objects = observations.objects(in: snapshot.state) }
   }
 
+  /// Follows the collections that are read through, before the stream is opened. Throws `too-many-steps`.
+  mutating func follow(in store: Store) throws(Problem) {
+    do throws(ModelError) {
+      try following.follow(observations, in: store, steps: steps)
+    } catch {
+      following.end(in: store)
+      throw Problem(error)
+    }
+  }
+
   private var replayKey: ObjectReplay.Key? { after.map { ObjectReplay.Key(topic: key, after: $0) } }
 
   mutating func isReady(_ publication: borrowing Publication) -> Bool {
-    guard let after, after >= publication.snapshot.oldestResumable else { return true }
-    if let objects, publication.isUntouched(objects, after: after) { return true }
-    return replay.map { publication.isNear($0.revision) } ?? false
+    if let after, after >= publication.snapshot.oldestResumable, !hasOverflowed {
+      if let objects, publication.isUntouched(objects, after: after) { return true }
+      return replay.map { publication.isNear($0.revision) } ?? false
+    }
+    isCurrent = areCurrent(publication)
+    return isCurrent
   }
 
-  mutating func prepare(upTo history: PublishedHistory, in store: Store, _ isAbandoned: () -> Bool) {
-    guard let after, let replayKey else { return }
+  /// True if the first values are known, or can be read while writers wait.
+  private mutating func areCurrent(_ publication: borrowing Publication) -> Bool {
+    let snapshot = publication.snapshot
+    let isPlain = observations.allSatisfy { $0.isPlain(in: snapshot.state) }
+    guard !isPlain else { return true }
+    let commits = publication.publishedHistory.commits(after: values?.revision ?? 0)
+    return values?.bringUp(through: commits, to: snapshot.revision) ?? false
+  }
+
+  mutating func prepare(
+    upTo history: PublishedHistory, in store: Store, _ isAbandoned: () -> Bool
+  ) throws(Problem) {
+    guard let after, let replayKey, after >= history.snapshot.oldestResumable, !hasOverflowed else {
+      var values = self.values ?? ObservedValues(steps: steps)
+      do throws(ModelError) {
+        let needed = after != nil || request.options.contains(.initial) ? observations : []
+        try values.evaluate(needed, in: history.snapshot.state, at: history.snapshot.revision)
+      } catch {
+        throw Problem(error)
+      }
+      return self.values = values
+    }
     if replay == nil { replay = replays.withLock { $0.take(replayKey) } }
     // One that cannot be brought up any more is of no use.
     if let known = replay?.revision, known < history.snapshot.oldestResumable { replay = nil }
@@ -60,6 +105,7 @@ struct ObjectStreamOpening: StreamOpening {
       replay?.bringUp(
         through: history.commits(after: known), to: history.snapshot, limits: limits)
     }
+    hasOverflowed = replay?.hasOverflowed ?? false
   }
 
   private func makeReplay(_ missed: MissedCommits, _ limits: StoreLimits) -> ObjectReplay {
@@ -69,6 +115,7 @@ struct ObjectStreamOpening: StreamOpening {
   }
 
   func keepResults(in store: Store) {
+    following.end(in: store)
     guard let replay, let replayKey else { return }
     replays.withLock { $0.put(replay, for: replayKey, at: replay.revision, weight: replay.weight) }
   }
@@ -98,6 +145,12 @@ struct ObjectStreamOpening: StreamOpening {
         publication.observers.add(observations, of: topic.observer, in: publication.snapshot.state)
       }
       contents.join(topic, stream.id, request.client)
+      publication.observers.charge(topic.observer, to: QueryPayer(request.client))
+      if beginning.isOwed {
+        topic.owe(stream.id)
+        let position = StreamPosition.state(at: publication.snapshot.revision).rawValue
+        services.hub.post([.streamMisses(stream.id, position: position)], position: nil)
+      }
       return stream
     }
   }
@@ -108,11 +161,19 @@ struct ObjectStreamOpening: StreamOpening {
     _ = try beginning(of: topic, publication)
   }
 
-  /// What the stream is sent before anything new happens, and whether that ends with the object's end. Throws
-  /// `unknown-object`.
+  /// The text that a stream is sent before anything new happens.
+  private struct Beginning {
+    var text: EventText
+    /// True if it ends with the object's end.
+    var isOver = false
+    /// True if the state is still to be sent.
+    var isOwed = false
+  }
+
+  /// What the stream is sent before anything new happens. Throws `unknown-object`.
   private mutating func beginning(
     of topic: ObjectTopic, _ publication: borrowing Publication
-  ) throws(Problem) -> (text: EventText, isOver: Bool) {
+  ) throws(Problem) -> Beginning {
     var text = services.prelude()
     let snapshot = publication.snapshot
     var resumption = services.resumption(from: request.cursor, snapshot)
@@ -123,12 +184,12 @@ struct ObjectStreamOpening: StreamOpening {
       {
         // What was not touched is now what it was then: there is nothing to send.
         text.append(EventEncoder.emptyBlock)
-        return (text, false)
+        return Beginning(text: text)
       }
       if let replay = replay(after: revision, publication) {
         if !replay.hasOverflowed {
           if replay.text.isEmpty { text.append(EventEncoder.emptyBlock) } else { text.append(replay.text) }
-          return (text, replay.isOver)
+          return Beginning(text: text, isOver: replay.isOver)
         }
         resumption = .reset(.overflow)
       } else {
@@ -142,8 +203,12 @@ struct ObjectStreamOpening: StreamOpening {
       services.encoder.appendReset(reason, revision: snapshot.revision, to: &text)
     }
     let showsState = resumption != .fresh || request.options.contains(.initial)
-    if showsState { text.append(topic.initialEvent(snapshot)) } else { text.append(EventEncoder.emptyBlock) }
-    return (text, false)
+    guard isCurrent || areCurrent(publication) else {
+      text.append(EventEncoder.emptyBlock)
+      return Beginning(text: text, isOwed: true)
+    }
+    if showsState { text.append(topic.initialEvent(snapshot, values)) } else { text.append(EventEncoder.emptyBlock) }
+    return Beginning(text: text)
   }
 
   /// What a stream was sent after `revision`; nil where the object did not exist then, or that is not known any more.
@@ -165,7 +230,7 @@ extension [Observation] {
   func objects(in state: ModelState) -> Set<Reference>? {
     guard allSatisfy({ state.isThere($0.object, for: $0.viewer) }) else { return nil }
     var objects: Set<Reference> = []
-    for observation in self { objects.formUnion(observation.objects(in: state)) }
+    for observation in Set(map(\.withoutValues)) { objects.formUnion(observation.objects(in: state)) }
     return objects.allSatisfy { state.record($0) != nil } ? objects : nil
   }
 }

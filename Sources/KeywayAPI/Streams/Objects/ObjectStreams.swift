@@ -1,5 +1,6 @@
 import HTTPServer
 import KeyValueModel
+import KeyValueObserving
 import Locking
 import ModelStore
 
@@ -19,17 +20,21 @@ final class ObjectStreams: Sendable {
   }
 
   /// Opens a stream. Throws `unknown-object`, what is wrong with the key paths, and `too-many-streams`, before anything
-  /// is registered.
+  /// is registered. Throws `too-many-steps` where its first values take more than `steps`, those of a request by
+  /// default.
   func open(
-    _ request: ObjectStreamRequest, in store: Store, _ isAbandoned: () -> Bool = { false }
+    _ request: ObjectStreamRequest, in store: Store, steps: Int? = nil, _ isAbandoned: () -> Bool = { false }
   ) throws(Problem) -> EventStream {
-    let opening = try ObjectStreamOpening(request, store.snapshot, registry.services, replays)
+    var opening = try ObjectStreamOpening(
+      request, store.snapshot, registry.services, replays, steps: min(steps ?? .max, store.limits.queryOpeningCost))
+    try opening.follow(in: store)
     return try registry.open(opening, in: store, isAbandoned)
   }
 
   /// Throws what `open` would throw of the request itself; opens nothing.
   func check(_ request: ObjectStreamRequest, in store: Store) throws(Problem) {
-    var opening = try ObjectStreamOpening(request, store.snapshot, registry.services, replays)
+    var opening = try ObjectStreamOpening(
+      request, store.snapshot, registry.services, replays, steps: ObservedValues.stepsUnderLock)
     try store.withPublication { publication throws(Problem) in try opening.check(publication) }
   }
 

@@ -59,18 +59,12 @@ final class ObjectTopic: Topic {
 
   func describe(in body: inout JSONObject) { key.describe(observations: observations.count, in: &body) }
 
-  /// The present state as the first event of a stream.
-  func initialEvent(_ snapshot: Snapshot) -> EventText {
+  /// The present state as the first event of a stream. `values` are those that are known of it.
+  func initialEvent(_ snapshot: Snapshot, _ values: ObservedValues?) -> EventText {
     if let event = initialEvent, event.revision == snapshot.revision { return event.text }
-    let text = encodedState(snapshot)
+    let reader: any ObjectReader = values?.reader(of: snapshot.state) ?? snapshot.state
+    let text = services.encoder.encodedState(observations, in: reader, at: snapshot.revision)
     initialEvent = text.count <= services.keptEventBytes ? (snapshot.revision, text) : nil
-    return text
-  }
-
-  private func encodedState(_ snapshot: Snapshot) -> EventText {
-    let changes = observations.lazy.map { $0.initialChange(cell: nil, in: snapshot.state) }
-    var text = services.encoder.text()
-    services.encoder.appendChange(changes, revision: snapshot.revision, isInitial: true, to: &text)
     return text
   }
 
@@ -85,9 +79,9 @@ final class ObjectTopic: Topic {
     return .endChannel(channel, bytes)
   }
 
-  func missed(_ revision: Revision) -> Delivery {
+  func missed(_ event: ObserverEvent) -> Delivery {
     lagging.forgetMissed()
-    return miss(revision)
+    return miss(event.revision)
   }
 
   func unregister(_ publication: inout Publication) { publication.observers.remove(observer) }
@@ -95,6 +89,7 @@ final class ObjectTopic: Topic {
   // MARK: Slow readers
 
   func beginLag(_ id: StreamID, firstMissed: StreamPosition, _ publication: borrowing Publication) {
+    guard !lagging.isOwed(id) else { return }
     guard let missed = missed(after: firstMissed.lastNotified, publication) else {
       return lagging.add(id, missed: nil)
     }
@@ -107,12 +102,16 @@ final class ObjectTopic: Topic {
     }
   }
 
+  /// Has a stream that was just opened receive the whole state as soon as that has been worked out.
+  func owe(_ id: StreamID) { lagging.add(id, missed: nil) }
+
   func endLag(_ id: StreamID) { lagging.remove(id) }
 
-  /// What an observer was notified of after a revision; nil where that is no longer known.
+  /// The changes that an observer was notified of after a revision; nil if that is no longer known, or would hold up
+  /// the writer.
   private func missed(after revision: Revision, _ publication: borrowing Publication) -> PendingChanges? {
-    guard let past = publication.past(after: revision) else { return nil }
-    var missed = PendingChanges(observations, in: past)
+    guard let delivered = DeliveredState(after: revision, observedBy: observations, publication) else { return nil }
+    var missed = PendingChanges(observations, in: delivered.reader)
     var isComplete = true
     let absent = publication.replay([(nil, observations)], after: revision) { event in
       isComplete = isComplete && !event.hasOverflowed
@@ -121,22 +120,63 @@ final class ObjectTopic: Topic {
     return absent?.isEmpty == true && isComplete ? missed : nil
   }
 
-  func catchUp(_ id: StreamID, _ publication: borrowing Publication) -> (@Sendable () -> Void)? {
+  func catchUp(_ id: StreamID, _ publication: borrowing Publication) -> CatchUpWork? {
     guard lagging.contains(id) else { return nil }
     let snapshot = publication.snapshot
+    if lagging.hasMissedNothing(id) {
+      lagging.remove(id)
+      services.postCatchUp(services.encoder.text(), to: id, at: snapshot.revision)
+      return nil
+    }
+    var values = ObservedValues(steps: ObservedValues.stepsUnderLock)
+    do throws(ModelError) {
+      try values.evaluate(observations, in: snapshot.state, at: snapshot.revision)
+    } catch {
+      return catchUpWork(id, snapshot)
+    }
+    let reader = values.reader(of: snapshot.state)
     var text: EventText
     if let missed = lagging.missed(by: id) {
       var event = StreamEvent(revision: snapshot.revision)
-      event.changes = missed.coalesced(observations, cell: nil, in: snapshot.state)
+      event.changes = missed.coalesced(observations, cell: nil, in: reader)
       text = services.encoder.text()
       services.encoder.append(event, to: &text)
       // The present state has no old values.
-      if text.isTooLong { text = encodedState(snapshot) }
+      if text.isTooLong { text = services.encoder.encodedState(observations, in: reader, at: snapshot.revision) }
     } else {
-      text = encodedState(snapshot)
+      text = services.encoder.encodedState(observations, in: reader, at: snapshot.revision)
     }
     lagging.remove(id)
     services.postCatchUp(text, to: id, at: snapshot.revision)
     return nil
+  }
+
+  /// The catching up of a stream of which too much has to be worked out while writers wait: it is sent the state as it
+  /// is now, and goes on missing what comes meanwhile.
+  private func catchUpWork(_ id: StreamID, _ snapshot: Snapshot) -> CatchUpWork {
+    lagging.add(id, missed: nil, isTold: true)
+    return { [services, observations] store, _ in
+      var values = ObservedValues(steps: store.limits.queryOpeningCost)
+      do throws(ModelError) {
+        try values.evaluate(observations, in: snapshot.state, at: snapshot.revision)
+      } catch {
+        return services.hub.post([.endStream(id, services.encoder.closingEvent(.overflow))], position: nil)
+      }
+      let reader = values.reader(of: snapshot.state)
+      let text = services.encoder.encodedState(observations, in: reader, at: snapshot.revision)
+      services.hub.post([services.catchUp(text, of: id, isLast: false)], position: nil)
+    }
+  }
+}
+
+extension EventEncoder {
+  /// The first event of a stream: what observations of an object see in a state.
+  fileprivate func encodedState(
+    _ observations: [Observation], in reader: any ObjectReader, at revision: Revision
+  ) -> EventText {
+    let changes = observations.lazy.map { $0.initialChange(cell: nil, in: reader) }
+    var text = text()
+    appendChange(changes, revision: revision, isInitial: true, to: &text)
+    return text
   }
 }

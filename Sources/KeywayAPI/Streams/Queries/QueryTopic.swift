@@ -65,12 +65,7 @@ final class QueryTopic: Topic {
     return .channel(channel, bytes)
   }
 
-  func missed(_ revision: Revision) -> Delivery { miss(revision) }
-
-  func end(_ id: StreamID, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication) {
-    if let client = clients[id] { publication.queries.discharge(observer, of: QueryPayer(client)) }
-    leave(id, &contents, &publication)
-  }
+  func missed(_ event: ObserverEvent) -> Delivery { miss(event.revision) }
 
   func unregister(_ publication: inout Publication) { publication.queries.remove(observer) }
 
@@ -87,7 +82,7 @@ final class QueryTopic: Topic {
 
   func endLag(_ id: StreamID) { lagging[id] = nil }
 
-  func catchUp(_ id: StreamID, _ publication: borrowing Publication) -> (@Sendable () -> Void)? {
+  func catchUp(_ id: StreamID, _ publication: borrowing Publication) -> CatchUpWork? {
     guard let entry = lagging[id], let result = publication.queries.result(of: key.query) else { return nil }
     var missed = entry.missed
     missed.count += contentCount - entry.contentCount
@@ -100,7 +95,7 @@ final class QueryTopic: Topic {
       return nil
     }
     lagging[id] = (MissedContents(shown: result, since: snapshot.revision), contentCount)
-    return { [services] in
+    return { [services] _, _ in
       services.hub.post([services.catchUp(catchUp.encoded(services.encoder), of: id, isLast: false)], position: nil)
     }
   }

@@ -317,4 +317,26 @@ struct BracketTests {
         "A/1.cx old=1 new=5", "A/1.x old=1 new=5",
       ])
   }
+
+  @Test("A bracket around a computed key that notifies when changed compares its value with that at the beginning")
+  mutating func calmComputedKey() throws {
+    var fixture = try Fixture(
+      """
+      entities:
+        A:
+          keys:
+            x: {type: integer}
+            more: {computed: "this.x + 1", notifies: changed}
+            digits: {computed: "[this.x, 0]", notifies: changed}
+      """, #"create A/1 {"x":1}"#)
+    try fixture.observe("A/1.more", "A/1.digits")
+    for (key, change) in [("more", "old=2 new=5"), ("digits", "old=[1,0] new=[4,0]")] {
+      #expect(
+        try fixture.told("will A/1 \(key)", "set A/1 x 4", "did A/1 \(key)").contains("A/1.\(key) \(change)"))
+      #expect(
+        try fixture.told("will A/1 \(key)", "set A/1 x 5", "set A/1 x 4", "did A/1 \(key)").count { $0.contains(key) }
+          == 0)
+      _ = try fixture.told("set A/1 x 1")
+    }
+  }
 }

@@ -7,9 +7,9 @@ struct CollectionWatch {
   struct Link {
     /// What is read of it, as the paths lead now.
     var dependencies: [Dependency] { didSet { onlyAttribute = Self.onlyAttribute(of: dependencies) } }
-    /// The key of the member that is all that is read of it, where no computed key and no rule stands in between; -1
+    /// The key of the member that is all that is read of it, where no computed key and no rule stands in between; nil
     /// where that is anything else. Known without a look at the dependencies.
-    private(set) var onlyAttribute: Int32
+    private(set) var onlyAttribute: Int32?
     /// What it has added to the fold; nil while it has not yet.
     var contribution: RunningFold.Contribution?
 
@@ -18,10 +18,10 @@ struct CollectionWatch {
       onlyAttribute = Self.onlyAttribute(of: dependencies)
     }
 
-    private static func onlyAttribute(of dependencies: [Dependency]) -> Int32 {
+    private static func onlyAttribute(of dependencies: [Dependency]) -> Int32? {
       guard dependencies.count == 1, let only = dependencies.first, only.gates.isEmpty, !only.isOfRule,
         !only.observedKey.isCollection
-      else { return -1 }
+      else { return nil }
       return Int32(only.observedKey.key)
     }
   }

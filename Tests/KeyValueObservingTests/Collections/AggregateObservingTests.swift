@@ -80,6 +80,27 @@ struct AggregateObservingTests {
     #expect(try fixture.told("set Employee/4 salary 3") == ["Department/2.calmTotal old=0 new=3"])
   }
 
+  @Test("A sum that notifies when changed is silent also where its owner is one of its members")
+  mutating func calmSumOfItself() throws {
+    var fixture = try Fixture(
+      """
+      entities:
+        Box:
+          keys:
+            weight: {type: integer}
+            boxes: {toMany: Box, inverse: outer}
+            outer: {toOne: Box, inverse: boxes}
+            total: {computed: boxes.@sum.weight, notifies: changed}
+      """, #"create Box/1 {"weight":1}"#, #"create Box/2 {"weight":2,"boxes":["Box/1","Box/2"]}"#)
+    // The members of the sum are followed first, and those of the maximum after them.
+    try fixture.observe("Box/2.total", observer: 2)
+    try fixture.observe("Box/2.boxes.@max.total")
+    #expect(try fixture.told("set Box/1 weight 1") == [])
+    #expect(try fixture.told("set Box/1 weight 3") == ["Box/2.boxes.@max.total old=3 new=5"])
+    fixture.index.remove(ObserverID(2))
+    #expect(try fixture.told("set Box/1 weight 3") == [])
+  }
+
   @Test("@min and @max skip nulls, and find the next when the extreme goes; of nothing they are null")
   mutating func extremes() throws {
     try fixture.observe("Department/1.employees.@min.salary", "Department/1.employees.@max.salary")

@@ -30,7 +30,8 @@ public final class ObservableModel {
       guard let commit = model.commit(settingPlainly: text, of: object, to: value) else { return false }
       guard index.count > 0 else { return true }
       // Most commits tell one observer at the most, and need no list of events.
-      switch index.plainNotification(of: commit, in: model.state) {
+      var budget = ObservationBudget()
+      switch index.plainNotification(of: commit, in: model.state, &budget) {
       case .nothing?: break
       case .event(let event)?: if let handler = handlers[event.observer.rawValue] { outcome = .event(handler, event) }
       case nil: outcome = .commit(commit)

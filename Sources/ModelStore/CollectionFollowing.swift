@@ -10,8 +10,6 @@ package struct CollectionFollowing: Sendable {
   private static let membersAtOnce = 1_000
   /// How many microseconds writers have between two portions.
   private static let restMicroseconds: UInt32 = 1_000
-  /// Following one member of a collection takes about as long as so many steps.
-  private static let stepsPerMember = 4
 
   private var following = ObserverIndex.Following()
 
@@ -28,7 +26,7 @@ package struct CollectionFollowing: Sendable {
     let distinct = Set(observations.lazy.filter { !$0.isPlain(in: state) }.map(\.withoutValues))
     guard !distinct.isEmpty else { return }
     let steps = steps ?? store.limits.queryOpeningCost
-    var left = steps / Self.stepsPerMember
+    var left = steps / ObservationBudget.stepsPerLink
     while true {
       let (next, isDone) = store.withPublication { [following] publication in
         var next = following

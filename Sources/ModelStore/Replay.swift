@@ -31,8 +31,8 @@ package struct Replay: Sendable {
     let steps = steps ?? limits.queryOpeningCost
     let present = missed.snapshot.state
     revision = missed.snapshot.revision
-    budget = ObservationBudget(steps: steps, spansCommits: true)
-    index.limitLinks(to: steps / Self.stepsPerLink)
+    budget = ObservationBudget(steps: steps)
+    index.limitLinks(to: steps / ObservationBudget.stepsPerLink)
     let concerning =
       later.isEmpty
       ? Observation.commits(missed.commits, concerning: cells.lazy.flatMap(\.observations), in: present) : nil
@@ -55,9 +55,6 @@ package struct Replay: Sendable {
     tell(rest, &index)
     if isTooLarge { receive(overflow) }
   }
-
-  /// Following one member of a collection takes about as long as so many steps.
-  private static let stepsPerLink = 4
 
   /// What is told in place of everything that would have taken too long to find.
   private var overflow: ObserverEvent {

@@ -54,8 +54,9 @@ package struct StoreLimits: Sendable {
   package var queries = 20_000
   /// Those of one client. `queries.perClient`.
   package var queriesPerClient = 17_500
-  /// The most steps that evaluating all observations may take for each commit of one object, to which each further
-  /// object adds some: what does not suffice for all is shared by their clients. `observations.commitSteps`.
+  /// The most steps that notifying all observers may take for the commits of one batch, to which each object that they
+  /// write but the first adds some: what does not suffice for all is shared by their clients.
+  /// `observations.commitSteps`.
   package var observationCommitSteps = 500_000
   /// The most rows that all live queries may have together when one more is opened. `queries.rows`.
   package var queryRows = 5_000_000

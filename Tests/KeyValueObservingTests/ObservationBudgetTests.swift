@@ -101,6 +101,71 @@ struct ObservationBudgetTests {
     #expect(bound.map(\.hasOverflowed) == [false])
   }
 
+  @Test("Who is left over by one of several commits misses the rest, is told so once, and hears of the next again")
+  mutating func missingRest() throws {
+    try fixture.observe("Team/0.members.@distinctUnionOfObjects.name")
+    try fixture.observe("Team/0.name", "Team/1.name", observer: 2)
+    for observer in [1, 2] as [UInt64] { fixture.index.charge(ObserverID(observer), to: QueryPayer(0, observer)) }
+    var commits: [Commit] = []
+    for operations in [
+      [#"set Member/1 name "a""#], [#"set Member/1 name "b""#, #"set Team/0 name "c""#], [#"delete Team/1"#],
+      [#"delete Team/0"#],
+    ] {
+      commits.append(try fixture.model.commit(Transaction(try operations.map(operation))))
+    }
+    var told: [[String]] = []
+    let budget = fixture.index.notify(
+      commits, of: fixture.model.state, budget: ObservationBudget(steps: 150)
+    ) { told.append(["\($0.observer.rawValue) \($0.revision - commits[0].revision) \($0.hasOverflowed)"] + lines($0)) }
+    #expect(
+      Set(told) == [
+        ["1 0 true"], ["2 1 false", #"Team/0.name old="t" new="c""#], ["2 2 false", "gone Team/1"],
+        ["1 3 false", "gone Team/0"], ["2 3 false", "gone Team/0"],
+      ], "\(told)")
+    #expect(told.count == 5)
+    #expect(budget.stepsOfCommits.count == 4 && budget.stepsOfCommits[0] > 100 && budget.stepsOfCommits[1] < 50)
+    #expect(fixture.index.count == 0 && fixture.index.brokenInvariants(in: fixture.model.state).isEmpty)
+    try fixture.observe("Team/2.members.@distinctUnionOfObjects.name", observer: 3)
+    for (budget, isMissed) in [(150, true), (10_000, false)] {
+      let commit = try fixture.model.commit(Transaction([try operation("set Member/2 name \"m\(budget)\"")]))
+      let second = try fixture.model.commit(Transaction([try operation("set Team/3 name \"m\(budget)\"")]))
+      var events: [ObserverEvent] = []
+      fixture.index.notify(
+        [commit, second], of: fixture.model.state, budget: ObservationBudget(steps: budget)
+      ) { events.append($0) }
+      #expect(events.map(\.hasOverflowed) == [isMissed])
+      #expect(fixture.index.brokenInvariants(in: fixture.model.state).isEmpty)
+    }
+  }
+
+  @Test("Who misses commits does not keep the observation of an object that its viewer may not read any more")
+  func unreadable() throws {
+    var fixture = try Fixture(
+      """
+      entities:
+        Team:
+          access: {read: "isOpen"}
+          keys: {isOpen: {type: boolean}, members: {toMany: Member}, lead: {toOne: Member}}
+        Member: {access: {read: "true"}, keys: {name: {type: string}}}
+      """, #"create Member/1 {"name":"a"}"#, #"create Member/2 {"name":"b"}"#,
+      #"create Team/1 {"isOpen":true,"members":["Member/1","Member/2"],"lead":"Member/1"}"#)
+    let plain = try ["members.@unionOfObjects.name", "lead.name"].map { try fixture.observation("Team/1", $0) }
+    let viewer = Viewer(claims: ["sub": .string("u")], in: fixture.model.schema)
+    fixture.index.add(
+      plain.map {
+        Observation(object: $0.object, keyPath: $0.keyPath, options: $0.options, context: nil, viewer: viewer)
+      },
+      of: ObserverID(1), in: fixture.model.state)
+    let commits = try ["set Member/1 name \"c\"", "set Team/1 isOpen false", "set Member/2 name \"d\""].map {
+      try fixture.model.commit(Transaction([try operation($0)]))
+    }
+    var events: [ObserverEvent] = []
+    fixture.index.notify(commits, of: fixture.model.state, budget: ObservationBudget(steps: 4)) { events.append($0) }
+    #expect(events.map(\.hasOverflowed) == [true, false])
+    #expect(events.last.map(lines) == ["gone Team/1"])
+    #expect(fixture.index.count == 0 && fixture.index.brokenInvariants(in: fixture.model.state).isEmpty)
+  }
+
   @Test("A plain commit that one observation hears of has the same budget")
   mutating func plain() throws {
     try fixture.observe("Team/0.members.@distinctUnionOfObjects.name")

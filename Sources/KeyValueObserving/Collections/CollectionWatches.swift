@@ -29,7 +29,8 @@ struct CollectionWatches {
 
   /// The most members that are followed in all. Beyond that, nothing that was registered is to be used.
   var linkLimit = Int.max
-  private var followed = 0
+  /// The members that were followed so far, those included that have gone.
+  private(set) var followed = 0
   /// True if there would be more members to follow than `linkLimit`.
   var isOverLimit: Bool { followed > linkLimit }
 

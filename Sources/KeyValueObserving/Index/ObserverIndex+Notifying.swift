@@ -26,9 +26,10 @@ extension ObserverIndex {
       budget: ObservationBudget(), receive: receive)
   }
 
-  /// The same within a budget. Clients take turns, those that have used least first; the event of an observer that is
-  /// left over is overflowed, and can be made up for later. Returns the budget as it was left, which is of use where it
-  /// spans commits.
+  /// The same within a budget for all commits. Clients take turns, those that have used least first; an observer that is
+  /// left over has an overflowed event, of the first commit that it misses, can be brought up to date later, and is
+  /// notified of none of the commits after that one, except of objects that are gone. Returns the budget as it was left,
+  /// which says how many steps each of the commits took.
   @discardableResult
   package mutating func notify(
     _ commits: some BidirectionalCollection<Commit>, of present: ModelState, from past: PastState? = nil,
@@ -36,9 +37,10 @@ extension ObserverIndex {
     receive: (ObserverEvent) -> Void
   ) -> ObservationBudget {
     guard let first = commits.first, !isIdle else { return budget }
+    var budget = budget
     // With a prior, a plain commit tells two changes.
     if past == nil, changesPerObserver > 1, commits.count == 1,
-      let plain = plainNotification(of: first, in: present, budget)
+      let plain = plainNotification(of: first, in: present, &budget)
     {
       if case .event(let event) = plain { receive(event) }
       return budget
@@ -48,6 +50,8 @@ extension ObserverIndex {
       while let commit = rest.first, let notices = AttributeNotices(of: commit, in: self, budget) {
         notices.forEachEvent(
           changesPerObserver: changesPerObserver, bytesPerObserver: bytesPerObserver, receive)
+        budget.begin(objects: commit.before.count)
+        budget.count(notices.steps)
         rest.removeFirst()
       }
       guard !rest.isEmpty else { return budget }
@@ -62,6 +66,7 @@ extension ObserverIndex {
       // Observations end here, but none begins: where there is none, no observer is left to notify.
       guard !notifier.index.isIdle else { break }
       if let objects, !commit.touchesObject(where: objects.contains) {
+        notifier.values.begin(commit)
         notifier.state.apply(commit)
         continue
       }
@@ -70,6 +75,7 @@ extension ObserverIndex {
         objects = notifier.index.objectsRead(in: notifier.state, atMost: Self.objectsLookedFor)
       }
     }
+    if let last = commits.last { notifier.endMissing(at: last).forEach(receive) }
     notifier.giveBack(to: &self)
     return notifier.values.budget
   }

@@ -30,7 +30,7 @@ extension ObserverIndex {
   /// There is no path that could lead elsewhere, no bracket and no order to find: what is left is to bring the folds up
   /// to date between the two readings of the value.
   mutating func plainNotification(
-    of commit: Commit, in present: ModelState, _ budget: ObservationBudget = ObservationBudget()
+    of commit: Commit, in present: ModelState, _ budget: inout ObservationBudget
   ) -> PlainNotification? {
     guard let setting = commit.plainSetting else { return nil }
     let key = ObservedKey(object: setting.object, key: setting.key)
@@ -43,11 +43,13 @@ extension ObserverIndex {
     let entry = listener.registration
     let (observation, options) = (entry.observation, entry.observation.options)
     let isAtEnd = entry.attribute == setting.key || tracked[listener.id]?.ends(at: key) == true
+    budget.begin(objects: 1)
     // The value of the attribute itself is at hand; any other is worked out within the budget, which is this one's.
     func value(_ record: ObjectRecord, _ setting: PlainSetting?) -> Value? {
       if isAtEnd { return record.attribute(at: key.key) }
       let meter = ReadingWork(steps: budget.limit)
       let value = self.value(of: observation, in: MeteredReader(setting: setting, present: present, meter: meter))
+      budget.count(meter.spentSteps)
       return meter.stop == nil ? value : nil
     }
     let old = options.contains(.old) ? value(setting.before, setting) : nil

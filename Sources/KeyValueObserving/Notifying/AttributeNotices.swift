@@ -33,7 +33,7 @@ struct AttributeNotices {
   /// are more notices than the budget has room for; then nothing has been told.
   init?(of commit: Commit, in index: borrowing ObserverIndex, _ budget: ObservationBudget = ObservationBudget()) {
     (revision, writer) = (commit.revision, commit.writer)
-    limit = budget.next(objects: commit.before.count).limit / ObservationBudget.stepsPerChange
+    limit = budget.limit / ObservationBudget.stepsPerNotice
     if let setting = commit.plainSetting {
       let key = ObservedKey(object: setting.object, key: setting.key)
       guard add(key, isSilent: setting.isSilent, step: 0, 0, from: setting.before, to: setting.after, in: index) else {
@@ -95,6 +95,9 @@ struct AttributeNotices {
   }
 
   // MARK: Telling
+
+  /// The steps that the notices take.
+  var steps: Int { notices.count * ObservationBudget.stepsPerNotice }
 
   /// Gives the event of each observer as soon as it is made. The limits are those of `ObserverIndex.notify`.
   func forEachEvent(changesPerObserver: Int, bytesPerObserver: Int, _ receive: (ObserverEvent) -> Void) {

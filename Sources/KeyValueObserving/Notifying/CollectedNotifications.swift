@@ -22,6 +22,10 @@ struct CollectedNotifications {
   private(set) var overflowed: Set<ObserverID> = []
   /// The overflowed that can be brought up to date later: the values are too long, or the budget does not suffice.
   private var missed: Set<ObserverID> = []
+  /// The observers for which the budget did not suffice: these are overflowed for all further commits.
+  private var missingRest: Set<ObserverID> = []
+  /// Those of them that earlier commits have told so.
+  private var toldBefore: Set<ObserverID> = []
 
   /// Nothing yet, within these limits.
   init(changesPerObserver: Int, bytesPerObserver: Int) {
@@ -35,8 +39,7 @@ struct CollectedNotifications {
   mutating func hasRoom(for observer: ObserverID) -> Bool {
     guard !overflowed.contains(observer) else { return false }
     guard count(of: observer) >= changesPerObserver else { return true }
-    overflowed.insert(observer)
-    byObserver[observer] = nil
+    overflow(observer, isTooLong: false)
     return false
   }
 
@@ -44,15 +47,23 @@ struct CollectedNotifications {
   mutating func append(_ change: Change, of id: ObserverIndex.TrackedID, for observer: ObserverID) {
     if bytesPerObserver < .max {
       let sum = (bytes[observer] ?? 0) + textBytes(of: change.old) + textBytes(of: change.new)
-      guard sum <= bytesPerObserver else { return miss(observer) }
+      guard sum <= bytesPerObserver else { return overflow(observer, isTooLong: true) }
       bytes[observer] = sum
     }
     byObserver[observer, default: []].append(Notification(id: id, change: change))
   }
 
-  /// Has an observer miss the commit: it is brought up to date later, as a slow reader is.
+  /// Has an observer miss this commit and all further ones: it is brought up to date later, as a slow reader is.
   mutating func miss(_ observer: ObserverID) {
-    missed.insert(observer)
+    missingRest.insert(observer)
+    overflow(observer, isTooLong: true)
+  }
+
+  /// True if an observer misses all further commits.
+  func missesRest(_ observer: ObserverID) -> Bool { missingRest.contains(observer) }
+
+  private mutating func overflow(_ observer: ObserverID, isTooLong: Bool) {
+    if isTooLong { missed.insert(observer) }
     overflowed.insert(observer)
     byObserver[observer] = nil
   }
@@ -67,7 +78,8 @@ struct CollectedNotifications {
   func events(
     of commit: Commit, gone: [ObserverID: [ObserverEvent.Gone]], observes: (ObserverID) -> Bool
   ) -> [ObserverEvent] {
-    let left = gone.isEmpty ? overflowed : overflowed.filter { gone[$0] == nil || observes($0) }
+    let new = toldBefore.isEmpty ? overflowed : overflowed.subtracting(toldBefore)
+    let left = gone.isEmpty ? new : new.filter { gone[$0] == nil || observes($0) }
     let isSimple = gone.isEmpty && left.isEmpty
     let observers = isSimple ? Set(byObserver.keys) : Set(byObserver.keys).union(gone.keys).union(left)
     return observers.compactMap { observer in
@@ -83,12 +95,13 @@ struct CollectedNotifications {
     }
   }
 
-  /// Forgets everything: the next commit begins with nothing.
+  /// Forgets everything but who misses all further commits: the next begins with nothing.
   mutating func removeAll() {
     byObserver.removeAll()
     bytes.removeAll()
     measured.removeAll()
-    overflowed.removeAll()
+    overflowed = missingRest
+    toldBefore = missingRest
     missed.removeAll()
   }
 

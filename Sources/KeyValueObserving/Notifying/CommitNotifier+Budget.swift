@@ -1,3 +1,5 @@
+import KeyValueModel
+
 /// Observers that one commit has told too much.
 extension CommitNotifier {
   /// Adds what an observer is told, for which there is room, where the budget has some left for it.
@@ -15,17 +17,53 @@ extension CommitNotifier {
     let overflowed = notifications.overflowed
     guard !overflowed.isEmpty else { return listeners }
     let deaf = listeners.filter { overflowed.contains($0.registration.observer) }
-    guard !deaf.isEmpty else { return listeners }
-    for listener in deaf { index.unwire(listener.id) }
-    unwired.append(contentsOf: deaf.map(\.id))
-    for listener in deaf { listeners.remove(listener) }
+    for listener in deaf {
+      index.unwire(listener.id)
+      if notifications.missesRest(listener.registration.observer) {
+        missing.append(listener.id)
+      } else {
+        unwired.append(listener.id)
+      }
+      listeners.remove(listener)
+    }
     return listeners
   }
 
-  /// Puts back what overflowed observers observe, as the paths lead by now; the next commit has a budget of its own.
-  mutating func endOverflow() {
-    for id in unwired { index.rewire(id, in: state) }
-    if !unwired.isEmpty { index.collections.settle(in: state) }
-    unwired.removeAll()
+  /// Puts back what observers observe that have overflowed in this commit only.
+  mutating func endOverflow(_ gone: inout [ObserverID: Set<ObserverEvent.Gone>]) {
+    let ids = unwired
+    unwired = []
+    rewire(ids, &gone)
+  }
+
+  /// All commits have been told: puts back what observers observe that missed some of them. Returns what that ends.
+  mutating func endMissing(at last: Commit) -> [ObserverEvent] {
+    guard !missing.isEmpty else { return [] }
+    var gone: [ObserverID: Set<ObserverEvent.Gone>] = [:]
+    rewire(missing, &gone)
+    missing = []
+    index.sweep()
+    return gone.sorted { $0.key.rawValue < $1.key.rawValue }.map { observer, ended in
+      ObserverEvent(
+        observer: observer, revision: last.revision, writer: last.writer, changes: [], gone: ended.inOrder)
+    }
+  }
+
+  /// Puts observations back into the index as their paths lead by now, and ends those of objects that their viewers may
+  /// not read any more.
+  private mutating func rewire(
+    _ ids: [ObserverIndex.TrackedID], _ gone: inout [ObserverID: Set<ObserverEvent.Gone>]
+  ) {
+    guard !ids.isEmpty else { return }
+    for id in ids {
+      guard let entry = index.tracked[id] else { continue }
+      index.rewire(id, in: state)
+      guard let viewer = entry.observation.viewer, !state.isThere(entry.observation.object, for: viewer) else {
+        continue
+      }
+      gone[entry.observer, default: []].insert(.init(cell: entry.cell, object: entry.observation.object))
+      index.end(id)
+    }
+    index.collections.settle(in: state)
   }
 }

@@ -9,8 +9,10 @@ struct CommitNotifier {
   var notifications: CollectedNotifications
   /// What observers see between two operations, and what it may cost to work that out.
   var values: StateValues
-  /// What the overflowed observe of what this commit has touched: not in the index for the rest of it.
+  /// The observations of overflowed observers that this commit has touched: not in the index for the rest of it.
   var unwired: [ObserverIndex.TrackedID] = []
+  /// Those of observers that miss the rest of the commits: not in the index until all have been told.
+  var missing: [ObserverIndex.TrackedID] = []
   var brackets: [ObservedKey: Bracket] = [:]
   /// How many brackets the commit has opened.
   var openedBrackets = 0
@@ -45,6 +47,7 @@ struct CommitNotifier {
   mutating func events(of commit: Commit) -> [ObserverEvent] {
     self.commit = commit
     values.begin(commit)
+    let followed = index.collections.followed
     for step in commit.steps {
       switch step.kind {
       case .change(let changes): notify(step, changes)
@@ -57,10 +60,10 @@ struct CommitNotifier {
     defer {
       guarding = nil
       self.commit = nil
-      endOverflow()
       notifications.removeAll()
+      values.count((index.collections.followed - followed) * ObservationBudget.stepsPerLink)
       values.forget()
-      index.sweep()
+      if missing.isEmpty { index.sweep() }
     }
     return notifications.events(of: commit, gone: gone) { index.observes($0) }
   }
@@ -76,7 +79,8 @@ struct CommitNotifier {
       }
     }
     endUnreadableObservations(&gone)
-    return gone.mapValues { $0.sorted { ($0.cell ?? "", $0.object) < ($1.cell ?? "", $1.object) } }
+    endOverflow(&gone)
+    return gone.mapValues(\.inOrder)
   }
 
   // MARK: One operation
@@ -246,6 +250,11 @@ struct CommitNotifier {
     }
     append(change, of: id, for: observer)
   }
+}
+
+extension Set<ObserverEvent.Gone> {
+  /// By cell and object.
+  var inOrder: [ObserverEvent.Gone] { sorted { ($0.cell ?? "", $0.object) < ($1.cell ?? "", $1.object) } }
 }
 
 extension CommitNotifier: ObjectReader {

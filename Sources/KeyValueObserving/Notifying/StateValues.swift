@@ -17,7 +17,7 @@ struct StateValues {
     }
   }
 
-  /// The steps of the commit.
+  /// The steps of all commits.
   private(set) var budget: ObservationBudget
   /// Counts the steps of one evaluation; without a limit between evaluations.
   let meter = ReadingWork(steps: .max)
@@ -29,7 +29,10 @@ struct StateValues {
   init(_ budget: ObservationBudget) { self.budget = budget }
 
   /// A commit begins.
-  mutating func begin(_ commit: Commit) { budget = budget.next(objects: commit.before.count) }
+  mutating func begin(_ commit: Commit) { budget.begin(objects: commit.before.count) }
+
+  /// Counts steps of the commit for which no client pays.
+  mutating func count(_ steps: Int) { budget.count(steps) }
 
   /// The value of an evaluation; nil if it has not been worked out.
   subscript(evaluation: Evaluation) -> Value? { known[evaluation] }
@@ -74,7 +77,7 @@ struct StateValues {
   mutating func takeChange(of payers: [QueryPayer]) -> Bool {
     guard !budget.isUnlimited else { return true }
     guard budget.allowance(of: payers) > 0 else { return false }
-    budget.spend(ObservationBudget.stepsPerChange, by: payers)
+    budget.spendChange(by: payers)
     return true
   }
 }

@@ -195,32 +195,40 @@ package struct LiveQueries: Sendable {
   // MARK: Notifying
 
   /// What consecutive commits do to the queries, each given to `receive`, those of one commit before those of the next.
-  /// `present` is the state after the last of `commits`, `past` that before the first, where the caller has it.
+  /// `present` is the state after the last of `commits`, `past` that before the first, where the caller has it. Returns
+  /// how many steps each commit took.
+  @discardableResult
   package mutating func notify(
     _ commits: some BidirectionalCollection<Commit>, of present: ModelState, from past: PastState? = nil,
     receive: (QueryEvent) -> Void
-  ) {
+  ) -> [Int] {
     revision = commits.last?.revision ?? revision
-    guard !entries.isEmpty, !commits.isEmpty else { return }
+    var steps = Array(repeating: 0, count: commits.count)
+    guard !entries.isEmpty, !commits.isEmpty else { return steps }
     // The state after the last commit is there; those between are seen from it.
     var state = commits.count > 1 ? past ?? PastState(before: commits, of: present) : nil
-    for (index, commit) in zip(commits.indices, commits) {
+    for (place, commit) in commits.enumerated() {
       state?.apply(commit)
-      if let state, index != commits.indices.last {
-        notify(commit, after: state, receive: receive)
+      if let state, place != commits.count - 1 {
+        steps[place] = notify(commit, after: state, receive: receive)
       } else {
-        notify(commit, after: present, receive: receive)
+        steps[place] = notify(commit, after: present, receive: receive)
       }
     }
+    return steps
   }
 
-  private mutating func notify(_ commit: Commit, after state: some ObjectReader, receive: (QueryEvent) -> Void) {
+  /// Notifies the watchers of a commit, and gives what that cost.
+  private mutating func notify(
+    _ commit: Commit, after state: some ObjectReader, receive: (QueryEvent) -> Void
+  ) -> Int {
     let touches = touches(commit, after: state)
-    guard !touches.isEmpty else { return }
+    guard !touches.isEmpty else { return 0 }
     let created = Set(commit.before.lazy.filter { $0.record == nil }.map(\.object))
     let forFurtherObjects = max(0, commit.before.count - 1) * Self.costPerObject
     // There may be no limit.
-    var budget = min(commitCost, .max - forFurtherObjects) + forFurtherObjects
+    let whole = min(commitCost, .max - forFurtherObjects) + forFurtherObjects
+    var budget = whole
     /// Evaluates one query, and gives what that cost.
     func evaluate(_ number: Int) -> Int {
       guard let touch = touches[number], entries[number] != nil else { return 0 }
@@ -239,7 +247,7 @@ package struct LiveQueries: Sendable {
     var numbers = touches.keys.sorted()[...]
     // While there is plenty, it does not matter whose a query is.
     while budget > commitCost / 2, let number = numbers.popFirst() { _ = evaluate(number) }
-    guard !numbers.isEmpty else { return }
+    guard !numbers.isEmpty else { return whole - budget }
     var turns = QueryTurns(numbers, budget: budget) { self.payers(of: $0) }
     while let number = turns.next() {
       guard budget > 0 else {
@@ -250,6 +258,7 @@ package struct LiveQueries: Sendable {
       let payers = payers(of: number)
       turns.spend(evaluate(number), by: payers)
     }
+    return whole - budget
   }
 
   /// What each object of a commit adds to what all queries may cost for it: one of many objects takes long without any.

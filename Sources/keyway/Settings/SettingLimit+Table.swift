@@ -330,9 +330,9 @@ extension SettingLimit {
     SettingLimit(
       "observations.commitSteps", of: .server,
       """
-      each object, key path and identity is evaluated once for a commit, and clients take turns, those that have used \
-      least first; the streams that are left over miss the commit, and get one merged change as soon as it is worked \
-      out; each object of the commit but the first adds 100
+      each object, key path and identity is evaluated once for a commit, a change takes 100 steps more, and clients \
+      take turns, those that have used least first; the streams that are left over miss what is committed with it, and \
+      get one merged change as soon as it is worked out; each object that is written but the first adds 100
       """),
     SettingLimit("fetch.limit", of: .request, "400 `malformed-query`"),
     SettingLimit(

@@ -163,7 +163,7 @@ extension Settings {
     .number("queries.commitSteps", \.api.store.queryCommitCost, 1000...10_000_000_000, "those of all, for a commit"),
     .number(
       "observations.commitSteps", \.api.store.observationCommitSteps, 1000...10_000_000_000,
-      "steps of all observations, for a commit"),
+      "steps of all observations, for the commits of one sync"),
     .number("fetch.limit", \.api.pages.objects, 1...100_000, "objects on a page"),
     .number("fetch.pages", \.api.pages.fetches, 1...100_000, "fetches kept for their next pages"),
     .number("fetch.clientPages", \.api.pages.clientFetches, 1...100_000, "those of one client"),

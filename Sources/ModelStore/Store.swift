@@ -215,15 +215,17 @@ package final class Store: Sendable {
       }
       if batch.isEmpty { return }
       var rest = batch[...]
-      while !rest.isEmpty { write(&rest) }
+      var times = WriterTimes()
+      while !rest.isEmpty { write(&rest, &times) }
+      queue.withLock { $0.charge(times.microseconds) }
       journal.maintain()
     }
   }
 
   /// Commits as much of `rest` as goes into one batch, and takes it off.
-  private func write(_ rest: inout ArraySlice<StoreSubmission>) {
+  private func write(_ rest: inout ArraySlice<StoreSubmission>, _ times: inout WriterTimes) {
     var waiting = rest
-    var (overtaking, attempt) = (Overtaking(), self.attempt(&rest, limit: .max))
+    var (overtaking, attempt) = (Overtaking(), self.attempt(&rest, limit: .max, &times))
     while attempt.isOvertaken {
       overtaken.wrappingAdd(1, ordering: .relaxed)
       let goesOn = overtaking.goesOn()
@@ -233,24 +235,28 @@ package final class Store: Sendable {
         attempt = rest.popFirst().map { .refusing($0, snapshot) } ?? WriteAttempt()
         break
       }
-      attempt = self.attempt(&rest, limit: max(1, waiting.count >> min(overtaking.count, 20)))
+      attempt = self.attempt(&rest, limit: max(1, waiting.count >> min(overtaking.count, 20)), &times)
     }
     for action in attempt.actions { action(attempt.failure) }
   }
 
-  private func attempt(_ rest: inout ArraySlice<StoreSubmission>, limit: Int) -> WriteAttempt {
+  private func attempt(
+    _ rest: inout ArraySlice<StoreSubmission>, limit: Int, _ times: inout WriterTimes
+  ) -> WriteAttempt {
     var attempt = WriteAttempt()
     writing.withLock { writing in
       var commits: [Commit] = []
       var admission = leases.admission(limits)
       var records: [JournalRecord] = []
-      var watches: [Stopwatch] = []
+      var committed: [StoreSubmission] = []
       var bytes = 0
       var isProofDue = false
       let milliseconds = clock.now()
       let base = writing.model.revision
       while let submission = rest.first, bytes < limits.batchBytes, attempt.actions.count < limit {
         rest.removeFirst()
+        let watch = Stopwatch()
+        defer { times.add(watch.nanoseconds, to: submission.client) }
         submission.willBegin?()
         if shared != nil, let action = submission.precedent?() {
           attempt.actions.append(action)
@@ -264,7 +270,7 @@ package final class Store: Sendable {
         }
         if case .success(let commit) = outcome {
           commits.append(commit)
-          watches.append(submission.watch)
+          committed.append(submission)
           let record = JournalRecord(
             submission.transaction, revision: commit.revision, milliseconds: milliseconds,
             attachment: submission.attachment?(commit, writing.model.state))
@@ -299,8 +305,10 @@ package final class Store: Sendable {
       becomeAvailable()
       writing.growth.keep()
       leases.note(commits, of: admission.clients)
-      publish(commits, at: records.map(\.milliseconds), writing.model.state, writing.model.revision)
-      for watch in watches { commitDurations.record(nanoseconds: watch.nanoseconds) }
+      let watch = Stopwatch()
+      let steps = publish(commits, at: records.map(\.milliseconds), writing.model.state, writing.model.revision)
+      times.add(watch.nanoseconds, to: committed.map(\.client), by: steps)
+      for submission in committed { commitDurations.record(nanoseconds: submission.watch.nanoseconds) }
       noteWritten(records: records.count, bytes: bytes)
     }
     return attempt
@@ -332,9 +340,11 @@ package final class Store: Sendable {
     }
   }
 
-  /// Shows durable commits to readers and observers. `times` says when each of them was made.
-  func publish(_ commits: [Commit], at times: [Int64], _ state: ModelState, _ revision: Revision) {
-    let dropped = publication.withLock { publication in
+  /// Shows durable commits to readers and observers. `times` says when each of them was made. Returns how many steps
+  /// each took that observers and live queries were notified of.
+  @discardableResult
+  func publish(_ commits: [Commit], at times: [Int64], _ state: ModelState, _ revision: Revision) -> [Int] {
+    let (dropped, steps) = publication.withLock { publication in
       var dropped: [any Sendable] = []
       for (commit, milliseconds) in zip(commits, times) {
         dropped += publication.history.append(commit, milliseconds: milliseconds)
@@ -342,19 +352,21 @@ package final class Store: Sendable {
       latest.show(publication.advance(to: state, revision))
       forgetResumed(at: revision)
       var queryEvents: [QueryEvent] = []
-      publication.queries.notify(commits, of: state) { queryEvents.append($0) }
+      var steps = publication.queries.notify(commits, of: state) { queryEvents.append($0) }
       let settled = publisher.publish(queryEvents, upTo: revision) { receive in
-        publication.observers.notify(
+        let budget = publication.observers.notify(
           commits, of: state, changesPerObserver: limits.changesPerObserver,
           bytesPerObserver: limits.bytesPerObserver,
-          budget: ObservationBudget(steps: limits.observationCommitSteps), receive: receive)
+          budget: ObservationBudget.publishing(steps: limits.observationCommitSteps), receive: receive)
+        for (place, count) in budget.stepsOfCommits.enumerated() { steps[place] += count }
       }
       publication.queries.settle(upTo: settled)
       free(publication.queries.takeForgotten())
-      return dropped
+      return (dropped, steps)
     }
     // Hundreds of transactions of a thousand objects each may leave the history within a moment.
     free(dropped.isEmpty ? nil : dropped)
+    return steps
   }
 
   /// Lets go of something large where nobody waits for it.

@@ -59,6 +59,57 @@ struct WriteQueueTests {
     #expect((20...30).contains(withBoth), "\(withBoth) of 400 batches")
   }
 
+  @Test("A client whose writes take long has few of them in a batch, owes others the time, and is trusted again")
+  func slow() {
+    var queue = Self.queue()
+    func send(_ count: Int, of client: Int) {
+      for number in 0..<count { Self.enqueue(Write(client: client, number: number, bytes: 10), &queue) }
+    }
+    send(40, of: 1)
+    #expect(queue.takeBatch().count == 40, "nothing is known of it yet")
+    queue.charge([1: 40 * 20_000])
+    send(40, of: 1)
+    #expect(queue.takeBatch().count == 2, "50 ms of it, although nobody else writes")
+    queue.charge([1: 2 * 20_000])
+    // Others have the batches to themselves while it owes.
+    send(10, of: 2)
+    for _ in 0..<10 {
+      #expect(queue.takeBatch().map(\.client) == [2])
+      queue.charge([2: 10])
+    }
+    #expect(queue.takeBatch().map(\.client) == [1], "a debtor has one write where no other has any")
+    queue.charge([1: 20_000])
+    var batches = 0
+    while batches < 1_000 {
+      send(40, of: 1)
+      let count = queue.takeBatch().count
+      queue.charge([1: count])
+      if count > 40 { break }
+      batches += 1
+    }
+    #expect((10..<1_000).contains(batches), "\(batches) batches")
+  }
+
+  @Test("What small writes usually take is what their bytes stand for: no client owes it")
+  func quick() {
+    var queue = Self.queue()
+    for round in 0..<100 {
+      for client in 1...2 { Self.enqueue(Write(client: client, number: round, bytes: 10), &queue) }
+      #expect(queue.takeBatch().count == 2)
+      queue.charge([1: 10, 2: 12])
+    }
+  }
+
+  @Test("Time that writes took together is divided by their steps")
+  func times() {
+    var times = WriterTimes()
+    times.add(1_000_000, to: 1)
+    times.add(10_000_000, to: [1, 2, 2], by: [0, 998, 0])
+    #expect(times.microseconds[1] == 1_009 && times.microseconds[2] == 9_990)
+    times.add(4_000_000, to: [3, 4], by: [0, 0])
+    #expect(times.microseconds[3] == 2_000 && times.microseconds[4] == 2_000)
+  }
+
   @Test("The store's own writes can wait where clients wrote lately, and clients' writes never")
   func ownWrites() {
     var queue = Self.queue()

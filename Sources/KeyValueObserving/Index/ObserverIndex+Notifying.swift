@@ -26,10 +26,10 @@ extension ObserverIndex {
       budget: ObservationBudget(), receive: receive)
   }
 
-  /// The same within a budget for all commits. Clients take turns, those that have used least first; an observer that is
-  /// left over has an overflowed event, of the first commit that it misses, can be brought up to date later, and is
-  /// notified of none of the commits after that one, except of objects that are gone. Returns the budget as it was left,
-  /// which says how many steps each of the commits took.
+  /// The same within a budget for all commits. Clients take turns, those that have used least first. An observer that
+  /// is left over has an overflowed event of the first commit that it misses, which can be made up for later, and is
+  /// notified of none of the commits after it, except of objects that are gone. Returns the budget as it was left: it
+  /// says how many steps each of the commits took.
   @discardableResult
   package mutating func notify(
     _ commits: some BidirectionalCollection<Commit>, of present: ModelState, from past: PastState? = nil,

@@ -18,8 +18,14 @@ public struct ObserverIndex: Sendable {
     /// The attribute that it observes, of the object itself, and that is then all that it depends on; nil where the
     /// path is any other, or a rule has a say.
     let attribute: Int?
+    /// The number of the value that it sees, which all observations have in common that see the same; 0 where that is
+    /// an attribute.
+    let valueNumber: Int
 
-    init(observer: ObserverID, cell: String?, position: Int, observation: Observation, entity: Entity) {
+    init(
+      observer: ObserverID, cell: String?, position: Int, observation: Observation, entity: Entity,
+      _ numbers: inout ValueNumbers
+    ) {
       self.observer = observer
       self.cell = cell
       self.position = position
@@ -27,6 +33,7 @@ public struct ObserverIndex: Sendable {
       let path = observation.keyPath
       let isOne = path.keys.count == 1 && path.operation == nil && observation.viewer == nil
       attribute = isOne && entity.isAttribute(path.keys[0]) ? path.keys[0] : nil
+      valueNumber = attribute == nil ? numbers.retain(observation) : 0
       super.init(
         observation.object, path, observation.options, observation.context, observation.viewer)
     }
@@ -62,6 +69,7 @@ public struct ObserverIndex: Sendable {
   private var listenersByKey = KeyedSets<Listener>()
   private var idsByObject: [Reference: SmallSet<TrackedID>] = [:]
   private var idsByObserver: [ObserverID: [String?: [TrackedID]]] = [:]
+  private var valueNumbers = ValueNumbers()
   /// How many observations are of viewers who may not read everything.
   private(set) var guardedCount = 0
   /// The collections that the observations read through.
@@ -130,7 +138,7 @@ public struct ObserverIndex: Sendable {
       let dependencies = collections.dependencies(
         of: observation.reads, from: observation.object, entity, isGuarded: observation.viewer != nil, in: reader)
       let registration = Registration(
-        observer: observer, cell: cell, position: position, observation: observation, entity: entity)
+        observer: observer, cell: cell, position: position, observation: observation, entity: entity, &valueNumbers)
       let id = tracked.insert(Tracked(registration: registration, dependencies: dependencies))
       link(Listener(id: id, registration: registration), dependencies)
       if observation.viewer != nil { guardedCount += 1 }
@@ -175,6 +183,7 @@ public struct ObserverIndex: Sendable {
   private mutating func forget(_ id: TrackedID) {
     guard let entry = tracked.remove(id) else { return }
     if entry.observation.viewer != nil { guardedCount -= 1 }
+    if entry.registration.attribute == nil { valueNumbers.release(entry.observation) }
     unlink(Listener(id: id, registration: entry.registration), entry.dependencies)
     idsByObject.remove(id, from: entry.observation.object)
   }
@@ -220,6 +229,25 @@ public struct ObserverIndex: Sendable {
     guard let entry = tracked[id] else { return }
     unlink(Listener(id: id, registration: entry.registration), entry.dependencies)
     tracked[id]?.dependencies = []
+  }
+
+  /// Makes observations visible again that were taken out of sight, and ends those of objects that their viewers may
+  /// not read any more. Returns what ends, by observer.
+  mutating func rewire(
+    _ ids: [TrackedID], in reader: some ObjectReader
+  ) -> [ObserverID: Set<ObserverEvent.Gone>] {
+    var gone: [ObserverID: Set<ObserverEvent.Gone>] = [:]
+    for id in ids {
+      guard let entry = tracked[id] else { continue }
+      rewire(id, in: reader)
+      let object = entry.observation.object
+      if let viewer = entry.observation.viewer, !reader.isThere(object, for: viewer) {
+        gone[entry.observer, default: []].insert(.init(cell: entry.cell, object: object))
+        end(id)
+      }
+    }
+    if !ids.isEmpty { collections.settle(in: reader) }
+    return gone
   }
 
   /// Ends one observation.

@@ -39,3 +39,68 @@ struct HeldWay: Hashable {
   let bracket: ObservedKey
   let gates: [ObservedKey]
 }
+
+/// The brackets that are open, and which of them is around what an observation depends on.
+struct OpenBrackets {
+  private var brackets: [ObservedKey: Bracket] = [:]
+  /// The number of brackets that the commit has opened.
+  private(set) var opened = 0
+  /// For each watched collection whose members read the key of an open bracket, the first of those; nil where that is
+  /// to be found anew.
+  private var holdersOfWatches: [ObservedKey: ObservedKey]?
+
+  /// True if no bracket is open.
+  var isEmpty: Bool { brackets.isEmpty }
+
+  /// The bracket around a key; nil where none is open.
+  subscript(key: ObservedKey) -> Bracket? {
+    get { brackets[key] }
+    _modify { yield &brackets[key] }
+  }
+
+  /// Opens a bracket around a key.
+  mutating func open(_ key: ObservedKey, _ bracket: Bracket) {
+    brackets[key] = bracket
+    opened += 1
+    holdersOfWatches = nil
+  }
+
+  /// Closes the bracket around a key.
+  mutating func close(_ key: ObservedKey) {
+    brackets[key] = nil
+    holdersOfWatches = nil
+  }
+
+  /// Forgets which brackets are around what is read of collections, since paths lead elsewhere.
+  mutating func forgetHolders() { holdersOfWatches = nil }
+
+  /// The first opened of the brackets around what the computed keys of a dependency read. The outermost of them reads
+  /// everything that the others read.
+  mutating func holder(
+    of dependency: Dependency, of dependencies: [Dependency], _ collections: CollectionWatches
+  ) -> ObservedKey? {
+    guard let gate = dependency.gates.first else { return nil }
+    var holder: ObservedKey?
+    for other in dependencies where other.gates.first == gate {
+      let key = other.observedKey
+      let found =
+        key.isCollection ? self.holder(ofWatch: key, collections) : brackets[key] == nil ? nil : key
+      holder = earlier(holder, found)
+    }
+    return holder
+  }
+
+  /// The first opened of the brackets around what is read of a collection's members.
+  mutating func holder(ofWatch watch: ObservedKey, _ collections: CollectionWatches) -> ObservedKey? {
+    if let holdersOfWatches { return holdersOfWatches[watch] }
+    let found = collections.firstReaders(of: brackets.sorted { $0.value.number < $1.value.number }.map(\.key))
+    holdersOfWatches = found
+    return found[watch]
+  }
+
+  /// The key whose bracket was opened first.
+  func earlier(_ left: ObservedKey?, _ right: ObservedKey?) -> ObservedKey? {
+    guard let left, let right else { return left ?? right }
+    return brackets[left]?.number ?? 0 < brackets[right]?.number ?? 0 ? left : right
+  }
+}

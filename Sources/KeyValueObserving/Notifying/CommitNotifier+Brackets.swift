@@ -10,16 +10,14 @@ extension CommitNotifier {
     let reached = reach(key)
     let triggers = bracketTriggers(reached)
     let olds = oldValues(of: triggers.keys)
-    var bracket = Bracket(number: openedBrackets, logStart: log.count, dependents: Set(reached.map(\.id)))
-    openedBrackets += 1
-    holdersOfWatches = nil
+    var bracket = Bracket(number: brackets.opened, logStart: log.count, dependents: Set(reached.map(\.id)))
     for id in triggers.sorted(Array(triggers.keys), in: index) {
       guard let entry = index.tracked[id], entry.observation.options.contains(.prior) else { continue }
       bracket.priors.append(
         .init(id: id, observer: entry.observer, position: notifications.count(of: entry.observer)))
       appendPrior(id, old: olds[id])
     }
-    brackets[key] = bracket
+    brackets.open(key, bracket)
   }
 
   mutating func close(_ key: ObservedKey) {
@@ -29,8 +27,7 @@ extension CommitNotifier {
       brackets[key] = bracket
       return
     }
-    brackets[key] = nil
-    holdersOfWatches = nil
+    brackets.close(key)
     defer { if brackets.isEmpty { log.removeAll() } }
     let start = StateAtWillChange(log: log, start: bracket.logStart, state: state, work: work)
     var before = GatesAtWillChange(state: start)
@@ -89,9 +86,7 @@ extension CommitNotifier {
 
   /// Forgets the brackets of a commit, and what they held back.
   mutating func endBrackets() {
-    brackets.removeAll()
-    openedBrackets = 0
-    holdersOfWatches = nil
+    brackets = OpenBrackets()
     log.removeAll()
     withheld.removeAll()
   }

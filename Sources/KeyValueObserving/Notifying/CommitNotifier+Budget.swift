@@ -31,39 +31,19 @@ extension CommitNotifier {
 
   /// Puts back what observers observe that have overflowed in this commit only.
   mutating func endOverflow(_ gone: inout [ObserverID: Set<ObserverEvent.Gone>]) {
-    let ids = unwired
+    gone.merge(index.rewire(unwired, in: state)) { $0.union($1) }
     unwired = []
-    rewire(ids, &gone)
   }
 
   /// All commits have been told: puts back what observers observe that missed some of them. Returns what that ends.
   mutating func endMissing(at last: Commit) -> [ObserverEvent] {
     guard !missing.isEmpty else { return [] }
-    var gone: [ObserverID: Set<ObserverEvent.Gone>] = [:]
-    rewire(missing, &gone)
+    let gone = index.rewire(missing, in: state)
     missing = []
     index.sweep()
     return gone.sorted { $0.key.rawValue < $1.key.rawValue }.map { observer, ended in
       ObserverEvent(
         observer: observer, revision: last.revision, writer: last.writer, changes: [], gone: ended.inOrder)
     }
-  }
-
-  /// Puts observations back into the index as their paths lead by now, and ends those of objects that their viewers may
-  /// not read any more.
-  private mutating func rewire(
-    _ ids: [ObserverIndex.TrackedID], _ gone: inout [ObserverID: Set<ObserverEvent.Gone>]
-  ) {
-    guard !ids.isEmpty else { return }
-    for id in ids {
-      guard let entry = index.tracked[id] else { continue }
-      index.rewire(id, in: state)
-      guard let viewer = entry.observation.viewer, !state.isThere(entry.observation.object, for: viewer) else {
-        continue
-      }
-      gone[entry.observer, default: []].insert(.init(cell: entry.cell, object: entry.observation.object))
-      index.end(id)
-    }
-    index.collections.settle(in: state)
   }
 }

@@ -8,7 +8,8 @@ extension CommitNotifier {
     guard let entry = index.tracked[id] else { return nil }
     let observation = entry.observation
     if let key = entry.registration.attribute { return state.value(of: observation.object, key: key) }
-    let evaluation = StateValues.Evaluation(observation, isBefore: isBefore)
+    let evaluation = StateValues.Evaluation.observed(
+      entry.registration.valueNumber, isBefore: isBefore && observation.viewer != nil)
     if let known = values[evaluation] { return known }
     // What is remembered of a guarded reading is that of one viewer.
     guard

@@ -39,35 +39,10 @@ extension CommitNotifier {
     var longer = stretch
     longer.gates = dependency.gates + stretch.gates
     longer.isOfRule = stretch.isOfRule || dependency.isOfRule
-    if stretch.isFindingHolders { longer.holder = earlier(stretch.holder, holder(of: dependency, of: dependencies)) }
-    return longer
-  }
-
-  // MARK: Brackets on the way
-
-  /// The first opened of the brackets around what the computed keys of a dependency read. The outermost of them reads
-  /// everything that the others read.
-  private mutating func holder(of dependency: Dependency, of dependencies: [Dependency]) -> ObservedKey? {
-    guard let gate = dependency.gates.first else { return nil }
-    var holder: ObservedKey?
-    for other in dependencies where other.gates.first == gate {
-      let key = other.observedKey
-      holder = earlier(holder, key.isCollection ? holderOfWatch(key) : brackets[key] == nil ? nil : key)
+    if stretch.isFindingHolders {
+      longer.holder = brackets.earlier(
+        stretch.holder, brackets.holder(of: dependency, of: dependencies, index.collections))
     }
-    return holder
-  }
-
-  private func earlier(_ left: ObservedKey?, _ right: ObservedKey?) -> ObservedKey? {
-    guard let left, let right else { return left ?? right }
-    return brackets[left]?.number ?? 0 < brackets[right]?.number ?? 0 ? left : right
-  }
-
-  /// The first opened of the brackets around what is read of a collection's members.
-  mutating func holderOfWatch(_ watch: ObservedKey) -> ObservedKey? {
-    if let holdersOfWatches { return holdersOfWatches[watch] }
-    let opened = brackets.sorted { $0.value.number < $1.value.number }.map(\.key)
-    let found = index.collections.firstReaders(of: opened)
-    holdersOfWatches = found
-    return found[watch]
+    return longer
   }
 }

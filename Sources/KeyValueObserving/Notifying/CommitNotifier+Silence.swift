@@ -20,7 +20,9 @@ extension CommitNotifier {
   private mutating func dependsOnBracket(_ id: ObserverIndex.TrackedID) -> Bool {
     for dependency in index.tracked[id]?.dependencies ?? [] {
       let key = dependency.observedKey
-      if brackets[key] != nil || (key.isCollection && holderOfWatch(key) != nil) { return true }
+      if brackets[key] != nil || (key.isCollection && brackets.holder(ofWatch: key, index.collections) != nil) {
+        return true
+      }
     }
     return false
   }

@@ -13,12 +13,7 @@ struct CommitNotifier {
   var unwired: [ObserverIndex.TrackedID] = []
   /// Those of observers that miss the rest of the commits: not in the index until all have been told.
   var missing: [ObserverIndex.TrackedID] = []
-  var brackets: [ObservedKey: Bracket] = [:]
-  /// How many brackets the commit has opened.
-  var openedBrackets = 0
-  /// For each watched collection whose members read the key of an open bracket, the first of those; nil where that is
-  /// to be found anew.
-  var holdersOfWatches: [ObservedKey: ObservedKey]?
+  var brackets = OpenBrackets()
   /// What was written since the first of the open brackets.
   var log = UndoLog()
   /// What observers saw last of the values that changed inside a bracket and of which they were not notified yet.
@@ -96,7 +91,7 @@ struct CommitNotifier {
     for id in touched.redirected { index.rewire(id, in: state) }
     if !index.collections.isEmpty {
       index.collections.update(changes, rewiring: touched.redirectedLinks, in: state)
-      if touched.isRewiring { holdersOfWatches = nil }
+      if touched.isRewiring { brackets.forgetHolders() }
     }
     for entry in touched.gated where owes(entry.id) || passes(entry.gates, valuesBefore: gateValues, for: entry.id) {
       touched.triggers.merge(entry.trigger, for: entry.id)

@@ -1,4 +1,4 @@
-/// The steps that notifying the observers of consecutive commits may take, shared between the clients that pay for them.
+/// The steps that notifying the observers of consecutive commits may take, shared by the clients that pay for them.
 ///
 /// A step is one of `ReadingWork`: an object that is read, a member that is copied or folded, a step of an expression.
 /// The last quarter is reserved for clients that have used less than their share of it, so that a client that observes

@@ -5,16 +5,10 @@ import KeyValueModel
 struct StateValues {
   /// A value that several observations may have in common.
   enum Evaluation: Hashable {
-    /// The value for a key path, as a viewer may see it before or after the commit; as everything is for nil.
-    case path(Reference, ModelKeyPath, Viewer?, isBefore: Bool)
+    /// The value of a number of `ValueNumbers`, as a viewer may see it before or after the commit.
+    case observed(Int, isBefore: Bool)
     /// The value of a computed key that may keep silent.
     case gate(ObservedKey)
-
-    /// The value that an observation sees.
-    init(_ observation: Observation, isBefore: Bool) {
-      self = .path(
-        observation.object, observation.keyPath, observation.viewer, isBefore: isBefore && observation.viewer != nil)
-    }
   }
 
   /// The steps of all commits.

@@ -110,13 +110,15 @@ struct WriteQueue<Write: Sendable>: Sendable {
     return batch
   }
 
-  /// Takes in how long the writer took for the last batch, in microseconds by client, without what it waited for the
-  /// journal: what is more than their bytes stand for, clients owe, up to a whole batch.
+  /// Takes in how long the writer took for the last batch, in microseconds by client. Clients of slow writes owe what
+  /// is more than their bytes stand for, up to a whole batch.
   mutating func charge(_ microseconds: [Int: Int]) {
     for (client, time) in microseconds {
       guard let (writes, bytes) = lastBatch[client] else { continue }
       let more = time * Self.bytesPerMicrosecond - bytes
-      if more > 0 { had[client] = max(had[client] ?? 0, min((had[client] ?? 0) + more, batchBytes)) }
+      if more > 0, time / writes >= Self.slowMicroseconds {
+        had[client] = max(had[client] ?? 0, min((had[client] ?? 0) + more, batchBytes))
+      }
       // Slow at once, and quick again bit by bit.
       let pace = max(time / writes, (paces[client] ?? 0) * 7 / 8)
       paces[client] = pace >= Self.slowMicroseconds ? pace : nil

@@ -42,7 +42,7 @@ struct RecordTests {
       self.clock = clock
       store = Store(
         schema: try Schema(yaml: RecordTests.yaml), journal: journal, limits: limits, publisher: recorder,
-        now: { clock.withLock { $0 } })
+        now: { clock.withLock { $0 } }, elapsed: { UInt64(clock.withLock { $0 }) })
       _ = try store.recover()
     }
 

@@ -100,10 +100,10 @@ struct WriteQueueTests {
     }
   }
 
-  @Test("Time that writes took together is divided by their steps")
+  @Test("Time that writes took together is divided by their weights")
   func times() {
     var times = WriterTimes()
-    times.add(1_000_000, to: 1)
+    times.add(1_000_000, to: [1], by: [7])
     times.add(10_000_000, to: [1, 2, 2], by: [0, 998, 0])
     #expect(times.microseconds[1] == 1_009 && times.microseconds[2] == 9_990)
     times.add(4_000_000, to: [3, 4], by: [0, 0])

@@ -69,6 +69,8 @@ extension Node {
     package var remembered = 100_000
     /// The most streams of other nodes that are sent on. `nodes.streams`.
     package var streams = 4_096
+    /// The most that are sent on to one client. `nodes.streamsPerClient`.
+    package var streamsPerClient = 3_584
 
     /// The defaults.
     package init() {}

@@ -55,6 +55,7 @@ extension SettingLimit {
       """),
     SettingLimit(
       "nodes.streams", of: .server, "503 `overloaded` with `Retry-After`; the stream is there, at its own node"),
+    SettingLimit("nodes.streamsPerClient", of: .client, "the same, for this client alone"),
     SettingLimit("nodes.waitSeconds", of: .request, "503 `behind` with `Retry-After`"),
     SettingLimit("nodes.waiting", of: .server, "503 `behind` with `Retry-After`, at once"),
     SettingLimit("nodes.waitingPerClient", of: .client, "503 `behind` with `Retry-After`, at once"),

@@ -66,6 +66,7 @@ extension Settings {
     .number("nodes.answerSeconds", \.api.node.forwarding.answerSeconds, 1...3600, "waiting for the answer to one"),
     .number("nodes.passedWrites", \.api.node.forwarding.remembered, 1_000...10_000_000, "writes of others, remembered"),
     .number("nodes.streams", \.api.node.forwarding.streams, 0...1_000_000, "streams of other nodes that are sent on"),
+    .number("nodes.streamsPerClient", \.api.node.forwarding.streamsPerClient, 0...1_000_000, "those of one client"),
     .number("nodes.waitSeconds", \.api.node.waits.seconds, 0...3600, "waiting for the state that a request names"),
     .number("nodes.waiting", \.api.node.waits.requests, 0...1_000_000, "requests that wait so"),
     .number("nodes.waitingPerClient", \.api.node.waits.requestsPerClient, 0...1_000_000, "those of one client"),

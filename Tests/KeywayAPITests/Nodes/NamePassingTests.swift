@@ -12,7 +12,7 @@ import Testing
     let maker: GuardedServer
     let other: TestServer
 
-    init(streams: Int = 10) throws {
+    init(streams: Int = 10, streamsPerClient: Int = 10) throws {
       func journal() -> MemoryJournal { MemoryJournal(identity: JournalIdentity(epoch: "shared", schema: "")) }
       maker = try GuardedServer(journal: journal())
       let path = maker.path
@@ -22,6 +22,7 @@ import Testing
         $0.node.followers = true
         $0.node.urls = [url]
         $0.node.forwarding.streams = streams
+        $0.node.forwarding.streamsPerClient = streamsPerClient
         $0.node.waits.seconds = 1
       }
       while try other.revision(maker.admin) < maker.server.revision(maker.admin) { try advance() }
@@ -241,6 +242,49 @@ import Testing
     #expect(try first.next().name == "open")
     let second = try world.other.client.send("GET", urls[1], admin.merging(["Accept": "text/event-stream"]) { $1 })
     #expect(second.status == 503 && second.problem == "overloaded" && second["Retry-After"] != nil)
+  }
+
+  @Test("A client that takes all streams it can get leaves a place to others, and may take what they give back")
+  func shares() throws {
+    let world = try World(streams: 8, streamsPerClient: 7)
+    let maker = world.maker
+    func cut(_ token: [String: String]) throws -> String {
+      let (stream, url) = try open(world, token)
+      stream.socket.close()
+      return url
+    }
+    func resume(_ url: String, _ token: [String: String]) throws -> WireStream {
+      let stream = try world.other.client.stream(url, token)
+      #expect(try stream.next().name == "open")
+      return stream
+    }
+    func refusal(_ url: String, _ token: [String: String]) throws -> WireResponse {
+      try world.other.client.send("GET", url, token.merging(["Accept": "text/event-stream"]) { $1 })
+    }
+    func awaitCount(_ count: Int) -> Bool {
+      Deadline().awaits {
+        let metrics = try? world.other.client.send("GET", "/metrics", maker.admin)
+        return metrics?.text.contains("keyway_nodes_streams \(count)\n") == true
+      }
+    }
+    var greedy = try (0..<7).map { _ in try resume(cut(maker.admin), maker.admin) }
+    let more = try cut(maker.admin)
+    let refused = try refusal(more, maker.admin)
+    #expect(refused.status == 503 && refused.problem == "overloaded" && refused["Retry-After"] != nil)
+    #expect(refused.text.contains("nodes.streamsPerClient"))
+    let ann = maker.bearer("ann", roles: ["keyway-admin"])
+    let other = try resume(cut(ann), ann)
+    greedy.removeLast().socket.close()
+    #expect(awaitCount(7))
+    // What the others leave is less than it was, so the place is for a newcomer.
+    #expect(try refusal(more, maker.admin).problem == "overloaded")
+    let bob = maker.bearer("bob", roles: ["keyway-admin"])
+    let newcomer = try resume(cut(bob), bob)
+    other.socket.close()
+    newcomer.socket.close()
+    #expect(awaitCount(6))
+    #expect(try resume(more, maker.admin).head.status == 200)
+    withExtendedLifetime(greedy) {}
   }
 }
 

@@ -55,7 +55,7 @@ final class NamePassing: Sendable {
     self.store = store
     self.services = services
     clients = NodeClients(limits) { NodeClient($0, keeping: limits.connections, by: outbound) }
-    relay = StreamRelay(services.hub, limit: limits.streams) { [weak store] in store?.revision ?? .max }
+    relay = StreamRelay(services.hub, limits) { [weak store] in store?.revision ?? .max }
   }
 
   /// How many requests wait for a connection or another node's answer.
@@ -230,9 +230,10 @@ final class NamePassing: Sendable {
     } catch {
       throw Problem(error)
     }
-    guard relay.add(id, source, events, reservation) else {
+    guard relay.add(id, for: passed.sender, source, events, reservation) else {
       hub.abandon(stream)
-      throw Problem(.overloaded, "as many streams of other nodes are sent on as nodes.streams allows")
+      throw Problem(
+        .overloaded, "as many streams of other nodes are sent on as nodes.streams and nodes.streamsPerClient allow")
     }
     passed.completion.become(stream, fields: .eventStream)
   }

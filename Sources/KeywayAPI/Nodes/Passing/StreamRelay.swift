@@ -1,6 +1,7 @@
 import HTTPServer
 import KeyValueModel
 import Locking
+import Scheduling
 
 /// Sends on the streams of other nodes that clients came to here: reads their events on one thread, and has the hub
 /// send them.
@@ -19,23 +20,25 @@ final class StreamRelay: Sendable {
   }
 
   private struct State {
-    var streams: Set<StreamID> = []
+    /// The client of each stream that is sent on.
+    var streams: [StreamID: ClientAddress] = [:]
+    var shares: FairShares<ClientAddress>
     var commands: [Command] = []
     var thread: SystemThread?
     var isStopped = false
   }
 
   private let hub: StreamHub
-  private let limit: Int
   private let present: @Sendable () -> Revision
   private let wake: WakeDescriptor?
-  private let state = Locked(State())
+  private let state: Locked<State>
 
-  /// A relay of at most so many streams; `present` gives how far this node has come.
-  init(_ hub: StreamHub, limit: Int, present: @escaping @Sendable () -> Revision) {
+  /// Creates a relay within the limits of a node; `present` gives how far this node has come.
+  init(_ hub: StreamHub, _ limits: Node.ForwardingLimits, present: @escaping @Sendable () -> Revision) {
     self.hub = hub
-    self.limit = limit
     self.present = present
+    let limit = ShareLimit(total: limits.streams, perClient: limits.streamsPerClient)
+    state = Locked(State(shares: FairShares(limit)))
     wake = WakeDescriptor()
   }
 
@@ -47,22 +50,23 @@ final class StreamRelay: Sendable {
   /// The channel of a stream that is sent on, which counts for itself: heartbeats have the id of its last event.
   static func channel(of id: StreamID) -> ChannelID { ChannelID(1 << 63 | id.number) }
 
-  /// Sends a stream on that the hub has opened, from a source of which `events` were read so far. False where there are
-  /// too many.
+  /// Sends a stream on that the hub has opened for a client, from a source of which `events` were read so far. False if
+  /// the client's share of the streams is used up, or the relay has stopped.
   func add(
-    _ id: StreamID, _ source: any NodeStream, _ events: PassedEvents, _ reservation: MemoryReservation?
+    _ id: StreamID, for client: ClientAddress, _ source: any NodeStream, _ events: PassedEvents,
+    _ reservation: MemoryReservation?
   ) -> Bool {
     guard let wake else { return false }
     let isAdded = state.withLock { state in
-      guard !state.isStopped, state.streams.count < limit else { return false }
+      guard !state.isStopped else { return false }
       if state.thread == nil {
         let loop = (hub: hub, present: present)
         state.thread = SystemThread { [weak self] in
           RelayLoop(loop.hub, wake, loop.present) { self?.takeCommands() ?? [.stop] }.run()
         }
       }
-      guard state.thread != nil else { return false }
-      state.streams.insert(id)
+      guard state.thread != nil, state.shares.take(1, for: client) == nil else { return false }
+      state.streams[id] = client
       state.commands.append(.add(id, source, events, reservation))
       return true
     }
@@ -73,7 +77,8 @@ final class StreamRelay: Sendable {
   /// A stream has ended, perhaps one that is sent on.
   func streamEnded(_ id: StreamID) {
     let wasThere = state.withLock { state in
-      guard state.streams.remove(id) != nil else { return false }
+      guard let client = state.streams.removeValue(forKey: id) else { return false }
+      state.shares.giveBack(1, of: client)
       state.commands.append(.remove(id))
       return true
     }

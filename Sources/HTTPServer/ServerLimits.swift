@@ -7,8 +7,8 @@ package struct ServerLimits: Sendable {
   package var connections = 16_384
   /// The same for one client address: seven eighths.
   package var connectionsPerAddress = 14_336
-  /// How many of the connections an address cannot take that has as many already; at most an eighth of all.
-  package var reservedConnections = 64
+  /// The number of connections that are left to addresses with few; at most an eighth of all.
+  package var reservedConnections = 2_048
   /// The number of first bits of an IPv6 address that tell one client from another.
   package var ipv6PrefixBits = 64
   /// How many bytes a second of one address, bodies and answers, are dealt with while others make requests as well.

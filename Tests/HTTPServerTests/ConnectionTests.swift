@@ -18,9 +18,11 @@ import Testing
   }
 
   /// Takes connections for an address until there is no room, and gives their slots.
-  private func fill(_ limiter: ConnectionLimiter, for address: ClientAddress) -> [ConnectionSlot] {
+  private func fill(
+    _ limiter: ConnectionLimiter, for address: ClientAddress, upTo limit: Int = .max
+  ) -> [ConnectionSlot] {
     var slots: [ConnectionSlot] = []
-    while let slot = limiter.admit(address) { slots.append(slot) }
+    while slots.count < limit, let slot = limiter.admit(address) { slots.append(slot) }
     return slots
   }
 
@@ -49,10 +51,29 @@ import Testing
         $0.connections = 800; $0.connectionsPerAddress = 800
       })
     let first = fill(another, for: Self.address(1))
-    #expect(first.count == 736)
-    let others = (2...65).map { another.admit(Self.address(UInt32($0))) }
+    #expect(first.count == 700)
+    let others = (2...101).map { another.admit(Self.address(UInt32($0))) }
     #expect(others.allSatisfy { $0 != nil } && another.count == 800)
-    #expect(another.admit(Self.address(66)) == nil)
+    #expect(another.admit(Self.address(102)) == nil)
+  }
+
+  @Test(arguments: [16_384, 4_096], [1, 2, 10, 100])
+  func clientsThatHoldAllTheyCanGetLeaveConnectionsToNewcomers(_ connections: Int, _ part: Int) {
+    // The default, or less where the process may have fewer descriptors.
+    var limits = ServerLimits()
+    limits.lowerConnections(to: connections)
+    let limiter = ConnectionLimiter(limits)
+    // A few clients that want everything, or many that want a hundred each, and together everything.
+    let (clients, wanted) = part < 100 ? (part, connections) : (connections / part, part)
+    var slots = (1...UInt32(clients)).flatMap { fill(limiter, for: Self.address($0), upTo: wanted) }
+    #expect(slots.count >= connections / 8 * 7)
+    // As many as a browser opens to a host.
+    for newcomer in 1_000..<UInt32(1_016) {
+      let own = fill(limiter, for: Self.address(newcomer), upTo: 6)
+      #expect(own.count == 6, "newcomer \(newcomer - 999)")
+      slots += own
+    }
+    #expect(limiter.count == slots.count)
   }
 
   @Test func aSmallServerReservesNoMoreThanAnEighth() {
@@ -74,7 +95,7 @@ import Testing
     let test = try TestServer(
       host: "::",
       limits: .with {
-        $0.connections = 16; $0.reservedConnections = 2
+        $0.connections = 16
       })
     var greedy: [TestClient] = []
     while greedy.count < 20 {

@@ -108,8 +108,8 @@ extension SettingLimit {
     SettingLimit(
       "connections.reserved", of: .server,
       """
-      the same: an address that has so many takes none of the last so many of `connections.maximum`, so that others \
-      and health checks get in; at most an eighth of all is reserved
+      the same: the last so many of `connections.maximum`, and at most an eighth of it, are left to addresses that \
+      have few, so that newcomers and health checks get in. With 0 nothing is reserved
       """),
     SettingLimit(
       "connections.ipv6PrefixBits", of: .server,

@@ -17,10 +17,13 @@ struct FullStoreTests {
     _ = try folder.write(Self.schema, to: "schema.yaml")
   }
 
-  private func server(memoryBytes: Int = Self.memoryBytes, _ settings: [String: String] = [:]) throws -> ServerProcess {
+  private func server(
+    memoryBytes: Int = Self.memoryBytes, _ settings: [String: String] = [:], addressSpaceKiB: Int? = nil
+  ) throws -> ServerProcess {
     let settings = ["memory.bytes": "\(memoryBytes)", "seed": "none"].merging(settings) { $1 }
     return try ServerProcess(
-      "--schema", folder.file("schema.yaml"), "--store", folder.file("store"), settings: settings)
+      "--schema", folder.file("schema.yaml"), "--store", folder.file("store"), settings: settings,
+      addressSpaceKiB: addressSpaceKiB)
   }
 
   private static func residentBytes(_ server: ServerProcess) throws -> Int {
@@ -38,8 +41,13 @@ struct FullStoreTests {
     }
   }
 
+  /// A megabyte of JSON, which takes eight times as much memory.
+  private static let nested = "{\"data\":[\(Array(repeating: "[]", count: 333_000).joined(separator: ","))]}"
+
   /// Puts objects until one is refused; gives how many were taken.
-  private static func fill(_ server: ServerProcess) throws -> Int {
+  private static func fill(
+    _ server: ServerProcess, memoryBytes: Int = Self.memoryBytes, _ body: (Int) -> String = Self.body
+  ) throws -> Int {
     for number in 0..<1_000 {
       let response = try server.client.send("PUT", "/v1/objects/Item/\(number)", body: body(number))
       #expect(try residentBytes(server) < memoryBytes / 5 * 6)
@@ -87,6 +95,25 @@ struct FullStoreTests {
     try server.set("Item/note/text", #""c""#)
     for number in 0..<count { try server.client.must("DELETE", "/v1/objects/Item/\(number)") }
     try server.client.must("PUT", "/v1/objects/Item/small", body: "{}")
+    #expect(try server.stop() == 0)
+  }
+
+  @Test("In 3 GB of address space, writes of 1 MB are refused near memory.bytes, and it starts again as it was")
+  func addressSpace() throws {
+    let (memoryBytes, addressSpaceKiB) = (256 << 20, 3 << 20)
+    var server = try server(memoryBytes: memoryBytes, addressSpaceKiB: addressSpaceKiB)
+    let count = try Self.fill(server, memoryBytes: memoryBytes) { _ in Self.nested }
+    #expect((10..<40).contains(count))
+    try server.set("Item/0", #"{"data":[[]]}"#)
+    try server.client.must("DELETE", "/v1/objects/Item/1")
+    for number in 0..<2 { try server.client.must("PUT", "/v1/objects/Item/\(number)", body: Self.nested) }
+    server.child.send(SIGKILL)
+    _ = try server.child.exitStatus(within: 20)
+    server = try self.server(memoryBytes: memoryBytes, addressSpaceKiB: addressSpaceKiB)
+    #expect(try server.status["objects"].whole == count)
+    #expect(try server.client.send("PUT", "/v1/objects/Item/more", body: Self.nested).problem == "overloaded")
+    try server.set("Item/2", #"{"data":[[]]}"#)
+    try server.client.must("DELETE", "/v1/objects/Item/3")
     #expect(try server.stop() == 0)
   }
 

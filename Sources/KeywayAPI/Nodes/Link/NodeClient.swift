@@ -51,3 +51,37 @@ package final class NodeClient: Sendable {
   /// Ends all requests under way; those that are sent from now on fail.
   package func cut() { link.cut() }
 }
+
+/// The way by which requests reach one other node. Any thread; each waits for its answer.
+protocol NodeLink: Sendable {
+  /// Returns the answer to a request, every part of which comes within `silence`; its content is given to `receive` as
+  /// it comes.
+  func send(
+    _ request: NodeRequest, silence: Duration, _ receive: (ArraySlice<UInt8>) throws(NodeFault) -> Void
+  ) throws(NodeFault) -> NodeAnswer
+
+  /// Returns the answer to a request: with the events that follow it if it is a stream of them, else whole, of at most
+  /// `limit` bytes.
+  func open(
+    _ request: NodeRequest, silence: Duration, limit: Int
+  ) throws(NodeFault) -> (answer: NodeAnswer, events: (any NodeStream)?)
+
+  /// Ends all requests under way, but not the streams that were opened; requests fail from now on.
+  func cut()
+}
+
+/// The events of another node's stream, as they come. One thread at a time reads; when nothing refers to it any more,
+/// its connection is closed.
+protocol NodeStream: Sendable {
+  /// The descriptor to poll for input: it is readable when something has come, or the stream has ended.
+  var descriptor: Int32 { get }
+
+  /// True once everything was received and nothing more comes.
+  var isFinished: Bool { get }
+
+  /// Waits for content, and returns it; empty at the end.
+  func receive(before deadline: ContinuousClock.Instant) throws(NodeFault) -> [UInt8]
+
+  /// Returns the content that has come; empty at the end, nil if nothing came.
+  func receiveNow() throws(NodeFault) -> [UInt8]?
+}

@@ -63,7 +63,7 @@ final class HeadWatch: Sendable {
     self.address = address
     self.patience = patience
     var ends: [Int32] = [-1, -1]
-    guard pipe(&ends) == 0 else { throw .unusable("there is no descriptor left") }
+    guard pipe(&ends) == 0 else { throw .unusable("no descriptor is left: raise the limit of the process (ulimit -n)") }
     for end in ends {
       _ = fcntl(end, F_SETFL, O_NONBLOCK)
       _ = fcntl(end, F_SETFD, FD_CLOEXEC)

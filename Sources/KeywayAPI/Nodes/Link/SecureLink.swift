@@ -38,7 +38,8 @@ final class SecureLink: NodeLink {
     var answer = try head(of: transfer, silence)
     if answer.status == 200, answer.isEventStream {
       guard let stream = SecureStream(transfer, address) else {
-        throw NodeFault("there is no descriptor left for a stream of \(address)")
+        throw NodeFault(
+          "no descriptor is left to receive a stream of \(address): raise the limit of the process (ulimit -n)")
       }
       return (answer, stream)
     }

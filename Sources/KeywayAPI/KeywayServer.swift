@@ -190,8 +190,8 @@ package final class KeywayServer: Sendable {
     node.begin(store)
   }
 
-  /// Has the nodes that follow this one told of revocations at once, snapshots keep the sessions and the responses that
-  /// are remembered, and this one follow another where that is planned.
+  /// Connects the parts of a node: its followers learn of revocations at once, snapshots keep the sessions and the
+  /// remembered responses, and the node follows another one if that is planned.
   private static func connect(
     _ node: Node, _ plan: Following.Plan?, _ store: Store, _ access: AccessControl, _ conditions: ConditionLog,
     _ api: RequestRouter

@@ -6,9 +6,9 @@ import Locking
 /// The collections that observations are about to read through. They are followed portion by portion, so that
 /// registering the observations keeps no writer waiting.
 package struct CollectionFollowing: Sendable {
-  /// How many members are followed at a time while writers wait: about a millisecond.
+  /// The number of members that are followed at a time while writers wait: about a millisecond.
   private static let membersAtOnce = 1_000
-  /// How many microseconds writers have between two portions.
+  /// The time that writers have between two portions, in microseconds.
   private static let restMicroseconds: UInt32 = 1_000
 
   private var following = ObserverIndex.Following()

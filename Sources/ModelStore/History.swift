@@ -7,7 +7,7 @@ package struct History: Sendable {
   private(set) var commits = CommitList()
   /// When each of them was made, in milliseconds since 1970, and the bytes that it takes.
   private var accounts: Deque<(milliseconds: Int64, bytes: Int)> = []
-  /// When the newest commit was made, kept or not, in milliseconds since 1970; nil before the first.
+  /// The time of the newest commit, kept or not, in milliseconds since 1970; nil before the first.
   private(set) var lastTime: Int64?
   private var bytes = 0
   /// The bytes of all commits that were ever added.

@@ -55,10 +55,10 @@ package struct Publication {
       .map { PastState(before: $0, of: snapshot.state) }
   }
 
-  /// Gives `receive` the changes, without their values, that an unbroken observer with these observations would have
-  /// been notified of after `revision`. Returns the groups that are left out because an object of theirs did not exist
-  /// then; nil if the history does not reach back so far, or if that would hold up the writer. `cells` names the
-  /// groups of observations as `ObserverIndex.add` does.
+  /// Calls `receive` with the changes, without their values, of which an unbroken observer with these observations
+  /// would have been notified after `revision`. Returns the groups that are left out because an object of theirs did
+  /// not exist then; nil if the history does not reach back so far, or if that would hold up the writer. `cells` names
+  /// the groups of observations as `ObserverIndex.add` does.
   package func replay(
     _ cells: [(name: String?, observations: [Observation])], after revision: Revision,
     receive: (ObserverEvent) -> Void

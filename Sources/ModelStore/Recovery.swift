@@ -26,8 +26,8 @@ package struct Recovery {
   private var progress = RecoveryProgress()
   private var remarks: [String] = []
 
-  /// How many records are read at a time, and their bytes: the next ones are read while these are carried out. What
-  /// they are made into may be 24 times as large, and a start has only an eighth of `memory.bytes` beside its objects.
+  /// The records that are read at a time, by number and by bytes: the next ones are read while these are carried out.
+  /// Carried out, they may take 24 times as much, and a start has only an eighth of `memory.bytes` beside its objects.
   private static let chunkRecords = 4096
   private static let chunkBytes = 1024 * 1024
 

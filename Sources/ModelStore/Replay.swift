@@ -56,7 +56,7 @@ package struct Replay: Sendable {
     if isTooLarge { receive(overflow) }
   }
 
-  /// What is told in place of everything that would have taken too long to find.
+  /// The event that replaces all changes that would have taken too long to find.
   private var overflow: ObserverEvent {
     ObserverEvent(
       observer: ObserverID(0), revision: revision, writer: nil, changes: [], gone: [], hasOverflowed: true,

@@ -12,7 +12,7 @@ package struct StoreLimits: Sendable {
   /// The most bytes of memory by which the writes of one client may make the objects grow, since the start; 0 for no
   /// bound. `objects.bytesPerClient`.
   package var growthPerClient = 0
-  /// What one transaction may make and take, and how much memory the objects may take after it. `object.bytes`,
+  /// The limits of one transaction, and of the memory that the objects take after it. `object.bytes`,
   /// `transaction.bytes`, `transaction.steps`, `objects.bytes`.
   package var transaction = TransactionLimits()
   /// The most commits that are kept for resuming clients. `history.revisions`.
@@ -52,7 +52,7 @@ package struct StoreLimits: Sendable {
   package var queryCommitCost = 500_000
   /// The most different live queries that are open. `queries.maximum`.
   package var queries = 20_000
-  /// Those of one client. `queries.perClient`.
+  /// The most live queries of one client. `queries.perClient`.
   package var queriesPerClient = 17_500
   /// The most steps that notifying all observers may take for the commits of one batch, to which each object that they
   /// write but the first adds some: what does not suffice for all is shared by their clients.
@@ -60,7 +60,7 @@ package struct StoreLimits: Sendable {
   package var observationCommitSteps = 500_000
   /// The most rows that all live queries may have together when one more is opened. `queries.rows`.
   package var queryRows = 5_000_000
-  /// Those of the live queries of one client. `queries.rowsPerClient`.
+  /// The most rows of the live queries of one client. `queries.rowsPerClient`.
   package var queryRowsPerClient = 4_375_000
 
   /// The defaults.

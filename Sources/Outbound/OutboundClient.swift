@@ -21,8 +21,8 @@ package final class OutboundClient: Sendable {
     package var headBytes = 64 << 10
     /// The most connections that are kept while they are not used.
     package var idleConnections = 128
-    /// How long such a connection is used again, in seconds: shorter than servers keep theirs, so that they seldom
-    /// close one that is about to be used.
+    /// The time after which such a connection is not used again, in seconds: shorter than servers keep theirs, so that
+    /// they seldom close one that is about to be used.
     package var idleSeconds = 4
 
     /// Makes the default limits.

@@ -4,7 +4,7 @@ package struct OutboundFault: Error, Hashable, Sendable, CustomStringConvertible
   package enum Kind: Hashable, Sendable {
     /// The request cannot be sent as it is.
     case invalid
-    /// As many transfers run as `OutboundClient.Limits.transfers` allows, or the system lacks memory or threads.
+    /// The limit `OutboundClient.Limits.transfers` is reached, or the system lacks memory or threads.
     case overloaded
     /// The host has no address, or nothing takes the connection, or the TLS handshake fails.
     case unreachable

@@ -6,7 +6,7 @@ package struct FairShares<Client: Hashable & Sendable>: Sendable {
   package private(set) var total = 0
   private var held: [Client: Int] = [:]
 
-  /// Nobody holds anything.
+  /// Creates shares of which no client holds anything.
   package init(_ limit: ShareLimit) { self.limit = limit }
 
   /// Returns the amount that a client holds.
@@ -20,7 +20,8 @@ package struct FairShares<Client: Hashable & Sendable>: Sendable {
     limit.refusal(of: amount, held: held[client] ?? 0, total: total)
   }
 
-  /// Gives a client so much more. Returns the limit that it would exceed, and changes nothing then; nil if it has it.
+  /// Adds an amount to what a client holds. Returns the limit that this would exceed, and changes nothing then; nil if
+  /// the client has it.
   package mutating func take(_ amount: Int, for client: Client) -> ShareLimit.Refusal? {
     let present = held[client] ?? 0
     if let refusal = limit.refusal(of: amount, held: present, total: total) { return refusal }

@@ -49,7 +49,7 @@ struct FairSharesTests {
     }
   }
 
-  /// Has a client take one after the other as many as it gets.
+  /// Takes one after the other for a client until it is refused, and returns how many it holds.
   private static func fill(_ shares: inout FairShares<Int>, _ client: Int) -> Int {
     while shares.take(1, for: client) == nil {}
     return shares.held(by: client)

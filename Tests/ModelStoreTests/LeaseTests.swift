@@ -33,7 +33,7 @@ struct LeaseTests {
     /// The streams that are there.
     var streams: Set<UInt64> = [1, 2, 3]
     static let grace: UInt64 = 29_000
-    /// When the last commit is dated, and the clock that only grows then.
+    /// The date of the last commit, and the monotonic clock at that time.
     private var dated: (time: Int64, elapsed: UInt64) = (0, 0)
 
     deinit {
@@ -61,7 +61,7 @@ struct LeaseTests {
       return store
     }
 
-    /// What commits are dated now: never back, and at half speed until the wall clock has caught up.
+    /// Returns the date of a commit made now: never back, and at half speed until the wall clock has caught up.
     func date() -> Clock {
       var now = clock.withLock { $0 }
       let next = dated.time + Int64((now.elapsed - dated.elapsed) / 2)

@@ -113,7 +113,7 @@ final class Gate: Sendable {
 }
 
 extension Publication {
-  /// What a stream with these cells is told that resumes, and the cells that are left out; nil where it cannot.
+  /// Returns the events of a stream with these cells that resumes, and the cells that are left out; nil if it cannot.
   func replay(
     _ cells: [(name: String?, observations: [Observation])], after revision: Revision
   ) -> (events: [ObserverEvent], absent: [String?])? {

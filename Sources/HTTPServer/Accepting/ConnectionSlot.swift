@@ -8,9 +8,9 @@ final class ConnectionSlot: Sendable {
   let client: ClientAddress
   /// A number that stands for the client.
   let clientNumber: Int
-  /// What all connections of the client move.
+  /// The bytes that all connections of the client move.
   let traffic: TrafficShare
-  /// How much time of the connection threads they take.
+  /// The time of the connection threads that they take.
   let time: TrafficShare
 
   init(

@@ -27,7 +27,7 @@ final class Connection: @unchecked Sendable {
   var isForwardedOverTLS = false
   /// The client at the address, which the body counts for.
   private(set) var network: ClientAddress
-  /// Whose share the request counts for: that of the network, until the handler knows better.
+  /// The client whose share the request counts for: the network, until the handler knows better.
   var client: ClientAddress
   /// What the access log will say of the request; nil where there is none.
   var access: AccessEntry?

@@ -172,7 +172,7 @@ package struct Request: ~Copyable {
     }
   }
 
-  /// What the client holds for the body, or for what was made of it, in bytes of memory; 0 while that is little.
+  /// The memory that the client holds for the body, or for what was made of it, in bytes; 0 while that is little.
   package var heldBytes: Int {
     switch origin {
     case .connection(_, let holder): holder.body.memory?.byteCount ?? 0

@@ -14,7 +14,7 @@ package final class Completion: Sendable {
   private let destination: Destination
   private let handler: any RequestHandler
   private let isAnswered = Atomic(false)
-  /// When the part of the work under way began, by the processor time of its thread.
+  /// The processor time of the thread when the part of the work under way began.
   private let workBegan = Atomic<Int64>(0)
 
   init(_ pending: DeferredResponse, handler: any RequestHandler) {

@@ -110,8 +110,8 @@ struct RefusedTransaction: ~Copyable {
     try writer.assign(.array(members), to: reference, key: index)
   }
 
-  /// Gives `change` the collection that a key path names, and those of the members that it can have; objects to be made
-  /// in place are made.
+  /// Calls `change` with the collection that a key path names and those of the members that it can have. Creates the
+  /// objects that are to be made in place.
   private mutating func edit(
     _ reference: Reference, _ keyPath: String, _ members: [NewMember],
     _ change: (inout ObjectWriter, ObjectWriter.CollectionPlace, [NewMember]) throws -> Void

@@ -1,4 +1,4 @@
-/// What a refused writer is told, and what is asked before that.
+/// The problem that a refused writer gets, and the rules that decide what it may say.
 extension WriteInquiry {
   /// Asks about a transaction that is refused, of which `operations` are the first ones, whether it may make and change
   /// what it would.

@@ -29,7 +29,7 @@ public enum Operation: Sendable {
   case didChange(Reference, key: String)
   /// Fails unless the object is unchanged since a revision.
   case require(Reference, Revision)
-  /// Gives an object a lifetime. It belongs to the write before it, which says so, and has no result of its own.
+  /// Sets the lifetime of an object. It belongs to the write before it, which says so, and has no result of its own.
   case lifetime(Reference, Lifetime)
 }
 

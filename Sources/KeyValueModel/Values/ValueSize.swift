@@ -5,7 +5,7 @@
 package struct ValueSize: Hashable, Sendable {
   /// About how many bytes the JSON text has.
   package var textBytes = 0
-  /// How many bytes of memory it takes beside its own place, a multiple of 16. The allocator's pieces are counted, not
+  /// The bytes of memory that it takes beside its own place, a multiple of 16. The allocator's pieces are counted, not
   /// only what is asked of it.
   package var memoryBytes = 0
 
@@ -27,7 +27,7 @@ package struct ValueSize: Hashable, Sendable {
 /// The bytes that pieces of memory take, by the layouts of Swift's standard library and of glibc's allocator, whose
 /// pieces are multiples of 16 bytes with 8 of its own in each. Every figure is a multiple of 16.
 enum Allocation {
-  /// What the headers of Swift's objects, arrays and strings have, in bytes.
+  /// The sizes of the headers of Swift's objects, arrays and strings, in bytes.
   private static let headerBytes = 16
   private static let arrayHeaderBytes = 32
   /// The longest text that a `String` holds without a piece of memory, in bytes.

@@ -19,8 +19,8 @@ package struct AccessOptions: Sendable {
   package var admin = #"type(identity.roles) == list && "keyway-admin" in identity.roles"#
   /// CEL over `identity`: who meets it may follow this server, and do nothing else. `access.nodes`.
   package var nodes = #"type(identity.roles) == list && "keyway-node" in identity.roles"#
-  /// How many seconds a node without its leader, or without the journal that it shares, serves identities, whose tokens
-  /// may have been revoked meanwhile; 0 is for ever. `access.staleSeconds`.
+  /// The number of seconds for which a node without its leader, or without the journal that it shares, serves
+  /// identities, whose tokens may have been revoked meanwhile; 0 is for ever. `access.staleSeconds`.
   package var staleSeconds = 300
   /// Other origins whose pages may call. `access.origins`.
   package var origins: [String] = []

@@ -19,9 +19,9 @@ struct StoredResponse {
   private static let form: UInt8 = 1
   /// What one begins with whose key belongs to an identity.
   private static let ownedForm: UInt8 = 2
-  /// What one begins with that has no key. 3 and 16 are forms of `PassedAttachment`.
+  /// The first byte of a response without a key. 3 and 16 are forms of `PassedAttachment`.
   private static let keylessForm: UInt8 = 4
-  /// What one begins with whose key belongs to an identity, and which was made for a viewer.
+  /// The first byte of a response whose key belongs to an identity, and which was made for a viewer.
   private static let viewedForm: UInt8 = 5
   /// What one begins with whose key belongs to no identity, and which was made for a viewer.
   private static let strangersForm: UInt8 = 6

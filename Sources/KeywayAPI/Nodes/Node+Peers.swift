@@ -51,8 +51,8 @@ extension Node {
     }
   }
 
-  /// Has a request wait until this node has what other peers had appended when it came. Nil for a request that has
-  /// waited already or may not, and on a node that shares no journal.
+  /// Makes a request wait until this node has what other peers had appended when it came. Returns nil for a request
+  /// that has waited already or may not wait, and on a node that shares no journal.
   func refreshed(for request: borrowing Request, _ store: Store) -> HandlerResponse? {
     let client = request.client
     guard let journal, !request.isPostponed, waits.hasRoom(for: client) else { return nil }

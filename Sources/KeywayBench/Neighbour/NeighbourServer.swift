@@ -6,7 +6,7 @@ final class NeighbourServer {
   /// Where it is.
   let port: UInt16
   private let process: ChildProcess
-  /// How long a start may take, with whatever the attack has left.
+  /// The time that a start may take, with whatever the attack has left, in seconds.
   private static let startSeconds = 120.0
 
   /// Starts a program on an empty store in a folder, and waits until it serves. `addressSpaceBytes` is what

@@ -31,7 +31,7 @@ struct RunningServer {
   /// The settings, as far as they can change meanwhile.
   let settings: RunningSettings
   let logger: Logger
-  /// What stops it, and has it read its keys and settings again.
+  /// The signals that stop it, or make it read its keys and settings again.
   let signals: ServerSignals
   /// What ends it besides signals.
   var ends: AsyncStream<Outcome>?

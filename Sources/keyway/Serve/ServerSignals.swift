@@ -44,7 +44,7 @@ final class ServerSignals: Sendable {
     }
   }
 
-  /// Gives a server what has come and what comes, until `release`. `body` is called from any thread, and may be called
+  /// Calls `body` for the signals that have come and for those that come until `release`, from any thread, perhaps
   /// before this returns.
   func receive(_ body: @escaping @Sendable (Request) -> Void) {
     let pending = state.withLock { state -> Set<Request> in

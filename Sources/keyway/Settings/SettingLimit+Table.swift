@@ -1,4 +1,5 @@
-/// What is over each limit, and what has the limit for itself. Settings that are not limits do not stand here.
+/// The consequence of each limit, and the kind of thing that has the limit for itself. Settings that are not limits do
+/// not stand here.
 extension SettingLimit {
   /// The limits in the order of the table of settings; Limits.md is written from both.
   static let all: [SettingLimit] = [

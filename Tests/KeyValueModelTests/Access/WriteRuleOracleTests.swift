@@ -37,7 +37,7 @@ private struct WriteRuleRun {
     self.name = name + "\n" + world.schema
   }
 
-  /// Has a random identity, or somebody who is asked no rule, commit something. False where it was forbidden.
+  /// Commits something by a random identity, or by a requester that no rule is asked about. False if it was forbidden.
   mutating func commit() throws -> Bool {
     let isFree = random.chance(25)
     let identity = WriteRuleWorld.identities.randomElement(using: &random) ?? WriteRuleWorld.identities[0]

@@ -1,6 +1,6 @@
 import KeyValueModel
 
-/// What an identity may do, as section 11 of the specification says it.
+/// The rights of an identity, as section 11 of the specification says them.
 extension WriteRuleWorld {
   /// One thing that a write does, as the oracle sees it.
   enum Act {
@@ -8,7 +8,7 @@ extension WriteRuleWorld {
     case create(String, attributes: [String: Value], links: [String: Set<String>])
     /// Sets keys of an object; all others go back to their defaults where it is a `PUT`.
     case write(String, attributes: [String: Value], links: [String: Set<String>], isPut: Bool)
-    /// Has a to-many of an object lead to these; the new ones among them are made.
+    /// Replaces the members of a to-many of an object; the new ones among them are made.
     case members(String, key: String, Set<String>, made: [String])
     case delete(String)
     case lifetime(String, Lifetime)

@@ -76,7 +76,7 @@ struct WriteRuleWorld {
 
   /// By `Entity.action`, by `Entity.key`, and by `Entity.key` those that are asked through the inverse.
   let rules, keys, inverses: [String: Rule]
-  /// Whether the posts of a user end with the user.
+  /// True if the posts of a user end with the user.
   let isCascading: Bool
 
   init(using random: inout SplitMix64) {
@@ -211,7 +211,7 @@ extension WriteRuleWorld.State {
 
   subscript(object: String, key: String) -> Value? { objects[object]?[key] }
 
-  /// What a key of an object leads to.
+  /// Returns the objects that a key of an object leads to.
   func targets(_ object: String, _ key: String) -> Set<String> {
     guard let (relation, isOne) = Self.relation(object, key) else { return [] }
     var found: Set<String> = []
@@ -224,7 +224,7 @@ extension WriteRuleWorld.State {
 
   func target(_ object: String, _ key: String) -> String? { targets(object, key).first }
 
-  /// Has a key lead to these objects and to no others. What a to-one led to, on either side, is let go.
+  /// Makes a key lead to these objects and to no others. A to-one, on either side, lets go of the object it led to.
   mutating func link(_ object: String, _ key: String, to targets: Set<String>) {
     guard let (relation, isOne) = Self.relation(object, key) else { return }
     let far = isOne ? relation.other : relation.one

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("What a client's live queries count")
 struct QueryHoldingTests {
-  /// What is watched and paid for, counted anew each time.
+  /// The watched queries and their payers, counted anew each time.
   private struct Oracle {
     var watched: [QueryObserver: Query] = [:]
     var payments: [ObserverID: [QueryPayer: Int]] = [:]

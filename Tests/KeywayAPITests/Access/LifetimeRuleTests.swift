@@ -23,7 +23,7 @@ struct LifetimeRuleTests {
     return world
   }
 
-  /// What a write with a lifetime answers Bob, who may update every note, and Ann, who may delete these.
+  /// The answers of writes with a lifetime to Bob, who may update every note, and to Ann, who may delete these.
   private static let writes: [(method: String, target: String, lifetime: String, body: String, answers: [Int])] = [
     ("PATCH", "Note/1", "1", "{}", [403, 200]),
     ("PUT", "Note/1", "1", #"{"owner":"ann"}"#, [403, 200]),

@@ -24,7 +24,7 @@ import Tokens
     return Sessions(limits, leeway: 1)
   }
 
-  /// Has a commit begin or end something.
+  /// Commits the beginning or the end of a session.
   private static func commit(_ write: Sessions.Write, to sessions: Sessions, at revision: Revision) -> StoredAttachment
   {
     let bytes = sessions.prepare(write, at: revision).bytes

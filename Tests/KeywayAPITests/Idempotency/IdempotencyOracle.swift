@@ -22,7 +22,7 @@ struct IdempotencyOracle {
 
   private func cost(_ key: String) -> Int { IdempotencyMemory.overheadBytes + key.utf8.count }
 
-  /// Whether the others leave a client so much: its part of what they leave unreserved, or an eighth of all they leave.
+  /// True if the others leave a client so much: its part of what they leave unreserved, or an eighth of all they leave.
   private static func isLeft(_ wanted: Int, beside others: Int, of limit: Int, share: Int) -> Bool {
     let unreserved = Double(limit - min(limit / 8, limit - share))
     let part = min(Double(share), unreserved) / unreserved

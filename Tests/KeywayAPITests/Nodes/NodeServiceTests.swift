@@ -7,7 +7,7 @@ import Testing
 
 @testable import KeywayAPI
 
-/// What a server has to do with others that say they are nodes.
+/// A server and others that say they are nodes.
 @Suite("What nodes are served", .timeLimit(.minutes(60))) struct NodeServiceTests {
   private static let targets = [
     "/v1/nodes", "/v1/nodes/snapshot", "/v1/nodes/records?epoch=e&after=0&digest=0&node=http%3A%2F%2Fx",
@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  /// Has a server hear of a node at a URL, and gives a stream's name that could be that node's.
+  /// Tells a server of a node at a URL, and returns a stream's name that could be that node's.
   private static func introduce(_ url: String, to server: TestServer) throws -> String {
     let name = url.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
     let digest = String(JournalDigest.start.value, radix: 16)
@@ -54,7 +54,7 @@ import Testing
     #expect(stranger.connections.withLock { $0 } == 0)
   }
 
-  /// What a node answers, and what a client hears of that.
+  /// The answer of a node, and the answer that a client gets for it.
   struct Exchange: Sendable, CustomTestStringConvertible {
     let head: String
     var body = ""

@@ -33,7 +33,7 @@ struct QueryShareTests {
       throw LoopbackError(.unexpectedStatus(200), "no query was refused")
     }
 
-    /// Has another stream of a query.
+    /// Opens another stream of a query.
     func join(_ target: String) throws { streams.append(try client.stream(target)) }
 
     func close() {

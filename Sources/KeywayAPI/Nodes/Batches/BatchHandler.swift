@@ -38,7 +38,8 @@ struct BatchHandler: Sendable {
     }
   }
 
-  /// How far the node has come that sends a batch, if it says so and has the same epoch: it gets the records since.
+  /// Returns the place that the sender of a batch has come to, if it says so and has the same epoch: it gets the
+  /// records since.
   private func place(named request: borrowing Request) -> HandedPlace? {
     guard let field = request.header(.keywayRecords), let place = HandedPlace(field),
       place.cursor.epoch == journal?.identity.epoch

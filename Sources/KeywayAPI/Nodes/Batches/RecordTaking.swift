@@ -6,7 +6,7 @@ import ModelStore
 /// How a peer that passes writes on takes over what they did: the answer to a batch has the records that the peer
 /// lacked when it sent it, so that it asks the database for none of them.
 struct RecordTaking: Sendable {
-  /// What a batch says of this node: how far it has come.
+  /// The fields by which a batch says how far this node has come.
   let fields: @Sendable () -> [(name: String, value: String)]
   /// Takes over what came with an answer: it is published when this returns, so that the writes can be answered.
   let take: @Sendable (HandedRecords) -> Void

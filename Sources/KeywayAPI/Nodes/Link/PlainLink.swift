@@ -22,9 +22,10 @@ final class PlainLink: NodeLink {
   /// The most connections that are kept.
   private let idleLimit: Int
 
-  /// How long one is kept: shorter than servers keep theirs, so that they seldom close one that is about to be used.
+  /// The time for which one is kept: shorter than servers keep theirs, so that they seldom close one that is about to
+  /// be used.
   private static let idleTime = Duration.seconds(4)
-  /// How long it may take to connect.
+  /// The time that connecting may take.
   private let connectTime: Duration
 
   /// A client that keeps so many connections, and waits so long for a new one.

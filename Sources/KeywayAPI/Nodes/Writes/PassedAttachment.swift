@@ -1,7 +1,7 @@
 import HTTPServer
 import HTTPTypes
 
-/// What is kept with the commit of a write that a node has forwarded: its name, what the name stands for, and the
+/// The attachment to the commit of a write that a node has forwarded: its name, what the name stands for, and the
 /// response, in which a client's `Idempotency-Key` stands too, if there is one.
 ///
 /// A byte that names the form, the name, the binding, and a `StoredResponse`. Records of earlier versions have another

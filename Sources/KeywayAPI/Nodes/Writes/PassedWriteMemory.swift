@@ -38,7 +38,7 @@ struct PassedWriteMemory: Sendable {
   /// The newest revision of what was forgotten.
   private var forgottenThrough: Revision = 0
   private let limit: Int
-  /// What became of writes, and the requests that their names stand for; nil if an earlier version has done the write.
+  /// The fates of writes, and the requests that their names stand for; nil if an earlier version has done the write.
   private var fates: [PassedWrite.ID: (fate: Fate, binding: BoundWrite.Binding?)] = [:]
   /// The ids of `fates`, in the order in which they came.
   private var order: Deque<PassedWrite.ID> = []

@@ -29,6 +29,7 @@ RUN swift build -c release --static-swift-stdlib --product keyway
 # The targets of the tests stay empty: neither a change of them nor their result is part of the program.
 FROM dependencies AS program
 RUN rm -r Sources
+COPY Config/example Config/example
 COPY Sources Sources
 RUN swift build -c release --static-swift-stdlib --product keyway \
   && install -D --strip "$(swift build -c release --static-swift-stdlib --show-bin-path)/keyway" /out/keyway
@@ -50,13 +51,13 @@ RUN apt-get update \
   && rm -rf /var/lib/apt/lists/* \
   && install -d -o 10001 -g 10001 /srv/keyway/data
 COPY --from=program /out/keyway /usr/local/bin/keyway
-COPY Config /srv/keyway/Config
 WORKDIR /srv/keyway
 # A number, so that an orchestrator can see that it is not root. The folder of the store is its only place to write to.
 USER 10001:10001
 # The loopback address of a container is its own: listen on every address. The server answers to the names localhost
 # and 127.0.0.1; a deployment under another name sets KEYWAY_NAMES. It starts with keys (KEYWAY_ACCESS_KEYS, a file that
 # is mounted), or where KEYWAY_ACCESS_OPEN=true says that all who reach the published port may do everything.
+# A keyway.yaml that is mounted here is read; without a schema, the server has the example that is in the program.
 ENV KEYWAY_HOST=0.0.0.0 KEYWAY_STORE=/srv/keyway/data
 # Requests are made on one thread and carried out on another, which jemalloc takes better than the C library's allocator.
 ENV LD_PRELOAD=libjemalloc.so.2 MALLOC_CONF=background_thread:true

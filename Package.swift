@@ -43,10 +43,11 @@ let package = Package(
     .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
     // Sixth libcurl, an HTTP client with TLS.
     .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
-    // Seventh the files for browsers, which C embeds in half a second: as Swift's array literals they take a minute.
-    .target(name: "CBrowserFiles"),
+    // Seventh the files for browsers and the example, which C embeds in half a second: as Swift's array literals they
+    // take a minute.
+    .target(name: "CEmbeddedFiles"),
     .target(
-      name: "KeywayBrowser", dependencies: ["CBrowserFiles", "Digests", "Notation"], exclude: ["Resources"],
+      name: "KeywayBrowser", dependencies: ["CEmbeddedFiles", "Digests", "Notation"], exclude: ["Resources"],
       swiftSettings: strict),
     .target(name: "Digests", dependencies: ["CNettle"], swiftSettings: strict),
     // Values behind locks, and threads.
@@ -168,8 +169,8 @@ let package = Package(
     .executableTarget(
       name: "keyway",
       dependencies: [
-        "CLinux", "CommandSupport", "HTTPServer", "Journal", "KeyValueModel", "KeywayAPI", "KeywayBench",
-        "KeywayClient", "Locking", "ModelStore", "Notation", "Outbound", "PostgresJournal", "Tokens",
+        "CEmbeddedFiles", "CLinux", "CommandSupport", "HTTPServer", "Journal", "KeyValueModel", "KeywayAPI",
+        "KeywayBench", "KeywayClient", "Locking", "ModelStore", "Notation", "Outbound", "PostgresJournal", "Tokens",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),

@@ -1,4 +1,4 @@
-import CBrowserFiles
+import CEmbeddedFiles
 import Digests
 import Notation
 

@@ -107,6 +107,23 @@ struct SettingsTests {
     #expect(settings.warnings == ["the environment has KEYWAY_SERVICE_HOST, which is no setting"])
   }
 
+  @Test(
+    "the configuration file is that of the flag, else of the variable, else the one in the folder",
+    arguments: [
+      ("a", "b", true, "a", "--config"), (nil, "b", true, "b", "KEYWAY_CONFIG"),
+      (nil, "", true, "keyway.yaml", "the current folder"), (nil, nil, true, "keyway.yaml", "the current folder"),
+      (nil, nil, false, nil, "the current folder"), ("none", "b", true, nil, "--config"),
+      (nil, "none", true, nil, "KEYWAY_CONFIG"),
+    ] as [(String?, String?, Bool, String?, String)])
+  func configurationFile(
+    _ flag: String?, _ variable: String?, _ isThere: Bool, _ expected: String?, _ origin: String
+  ) {
+    let source = SettingsSource(
+      config: flag, flags: [], environment: variable.map { ["KEYWAY_CONFIG": $0] } ?? [:],
+      exists: { isThere && $0 == "keyway.yaml" })
+    #expect(source.configFile == expected && source.fileOrigin == origin)
+  }
+
   @Test("an empty file sets nothing, and lists come from commas or from YAML", arguments: ["", "# nothing\n", "---\n"])
   func lists(_ empty: String) throws {
     #expect(try Self.load(yaml: empty).origins.isEmpty)
@@ -116,8 +133,9 @@ struct SettingsTests {
 
   @Test("the example's objects go with the example's schema, and with no other")
   func seed() throws {
-    #expect(try Self.load().seedFile == "Config/example/objects.jsonl")
+    #expect(try Self.load().seedFile == TextFile.example)
     #expect(try Self.load(flags: [SettingFlag("schema", "mine.yaml")]).seedFile == nil)
+    #expect(try Self.load(yaml: "schema: example").seedFile == TextFile.example)
     #expect(try Self.load(yaml: "seed: none").seedFile == nil)
     #expect(try Self.load(yaml: "seed: mine.jsonl\nschema: mine.yaml").seedFile == "mine.jsonl")
   }
@@ -134,6 +152,11 @@ struct SettingsTests {
     let settings = try Settings.load(
       file: nil, flags: flags.map { SettingFlag($0, "x") }, environment: [:], isStore: stores.contains)
     #expect(settings.store == expected)
+    // Naming the example is as not naming it.
+    let named = try Settings.load(
+      file: nil, flags: [SettingFlag("schema", TextFile.example)] + flags.map { SettingFlag($0, "x") },
+      environment: [:], isStore: stores.contains)
+    #expect(named.store == expected)
   }
 
   @Test("of settings that were read again, a running server takes those that it can, and keeps all others")

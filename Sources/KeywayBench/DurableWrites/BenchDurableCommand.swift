@@ -47,7 +47,7 @@ struct BenchDurableCommand: AsyncParsableCommand {
   var directory = "."
 
   @Option(help: ArgumentHelp("The schema of Keyway, with a Note that has a text.", valueName: "file"))
-  var schema = "Config/example/schema.yaml"
+  var schema = "example"
 
   @Option(help: ArgumentHelp("Keyway's store; by default a directory of its own.", valueName: "directory|memory"))
   var store: String?

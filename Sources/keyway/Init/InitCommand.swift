@@ -9,7 +9,7 @@ struct InitCommand: ParsableCommand {
     abstract: "Writes a small schema and a configuration to start from.",
     discussion: """
       keyway init todo
-      cd todo && keyway serve --config keyway.yaml
+      cd todo && keyway serve
 
       A file that is there already is never written over: then nothing is written, and the command fails.
       """)
@@ -34,7 +34,7 @@ struct InitCommand: ParsableCommand {
     StandardOutput.text(
       """
       wrote \(files.map(\.path).joined(separator: " and "))
-      start the server with: \(change)keyway serve --config keyway.yaml
+      start the server with: \(change)keyway serve
       """)
   }
 

@@ -26,8 +26,8 @@ enum StarterFiles {
     """
 
   private static let configuration = """
-    # What differs from the defaults; `keyway serve --config keyway.yaml --print-config` shows all settings, and where
-    # each comes from. Relative paths start from where the server is started.
+    # What differs from the defaults. `keyway serve` reads this file where it is started; `--print-config` shows all
+    # settings, and where each comes from. Relative paths start from there, too.
     schema: schema.yaml
     store: keyway-data
 

@@ -1,3 +1,4 @@
+import CEmbeddedFiles
 import Dispatch
 import KeyValueModel
 import KeywayClient
@@ -6,9 +7,10 @@ import ModelStore
 
 /// The objects that an empty store begins with: JSON lines, each an object with its `@ref`, in one transaction.
 enum SeedFile {
-  /// Creates the objects of a file. Throws a `CommandFailure` with file and line; then nothing was created.
+  /// Creates the objects of a file, or of the example. Throws a `CommandFailure` with file and line; then nothing was
+  /// created.
   static func load(_ path: String, into store: Store) throws {
-    let text = try TextFile.read(path)
+    let text = try TextFile.read(path, orEmbedded: keyway_example_objects())
     var operations: [KeyValueModel.Operation] = []
     var lines: [Int] = []
     for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated()

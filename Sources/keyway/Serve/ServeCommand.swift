@@ -11,7 +11,15 @@ import PostgresJournal
 /// `keyway serve`: the server, until a signal stops it.
 struct ServeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "serve", abstract: "Serves the objects of a schema; without arguments, the example.")
+    commandName: "serve", abstract: "Serves the objects of a schema; without a configuration, the example.",
+    discussion: """
+      keyway serve
+      keyway serve --schema schema.yaml --store data
+      keyway serve --config /etc/keyway/keyway.yaml --port 8081
+
+      The configuration file is the one of --config, else of KEYWAY_CONFIG, else keyway.yaml in the current folder; the
+      log says which. Flags win over KEYWAY_… variables, these over the file.
+      """)
 
   @OptionGroup var options: SettingsOptions
 
@@ -35,6 +43,9 @@ struct ServeCommand: AsyncParsableCommand {
       logger.notice("stopped before serving")
       log.flush(within: .seconds(1))
       _exit(EXIT_SUCCESS)
+    }
+    if let file = source.configFile {
+      logger.notice("configuration", metadata: ["file": "\(file)", "from": "\(source.fileOrigin)"])
     }
     for warning in settings.warnings { logger.warning("\(warning)") }
     let tokenFile = settings.api.node.tokenFile

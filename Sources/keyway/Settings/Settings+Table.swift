@@ -80,7 +80,7 @@ extension Settings {
     .flag("log.accessIdentities", \.api.accessLogIdentities, "whether those lines have the sub of the identity"),
     .number("log.bytes", \.logBytes, 4096...1 << 30, "log lines that wait for the log's reader"),
     .number("log.conditionSeconds", \.api.conditionSeconds, 1...86_400, "quiet after which a condition has ended"),
-    .text("schema", \.schema, "the schema file"),
+    .text("schema", \.schema, "the schema file, or example: the one in the program"),
     .text("seed", \.seed, "JSON lines for an empty store: a path, none, or auto: the example's with its schema"),
     .text("store", \.store, "the directory where objects are kept, or memory"),
     .choice("durability", \.durability, "synced: writes are answered when on disk; relaxed: durabilityWindow earlier"),

@@ -14,8 +14,9 @@ struct Settings: Sendable {
 
   /// What the server takes: address, names and limits.
   var api = KeywayServer.Configuration()
-  var schema = exampleSchema
-  /// As it was set: `auto`, `none` or a path; `seedFile` is what it comes to.
+  /// The path of the schema file, or `TextFile.example`.
+  var schema = TextFile.example
+  /// As it was set: `auto`, `none`, `TextFile.example` or a path; `seedFile` is what it comes to.
   var seed = "auto"
   var store = "keyway-data"
   var durability = Durability.synced
@@ -31,7 +32,6 @@ struct Settings: Sendable {
   /// What looks like a mistake and does not keep the server from starting, in sentences.
   private(set) var warnings: [String] = []
 
-  private static let exampleSchema = "Config/example/schema.yaml"
   /// Where the example has its objects, so that a schema of one's own finds none of them in the default store.
   static let exampleStore = "keyway-data/example"
   static let defaultStore = Settings().store
@@ -40,7 +40,7 @@ struct Settings: Sendable {
   var seedFile: String? {
     switch seed {
     case "none": nil
-    case "auto": schema == Self.exampleSchema ? "Config/example/objects.jsonl" : nil
+    case "auto": schema == TextFile.example ? TextFile.example : nil
     default: seed
     }
   }
@@ -48,7 +48,7 @@ struct Settings: Sendable {
 
 extension Settings {
   /// What starts with KEYWAY_, is no setting of the server, and yet no mistake.
-  private static let otherVariables: Set<String> = ["KEYWAY_SERVER", "KEYWAY_TOKEN"]
+  private static let otherVariables: Set<String> = ["KEYWAY_SERVER", "KEYWAY_TOKEN", SettingsSource.fileVariable]
 
   /// The settings that hold: flags over environment over file over defaults.
   static func load(
@@ -71,15 +71,15 @@ extension Settings {
     return settings
   }
 
-  /// Gives the example a store of its own inside of the default one, where neither schema nor store is set. A store
+  /// Gives the example a store of its own inside of the default one, where no other schema and no store is set. A store
   /// that an earlier version has made for it in the default place goes on there.
   private mutating func placeExample(isStore: (String) -> Bool) {
     guard takesDefaultStore else { return }
     store = isStore(Self.defaultStore) && !isStore(Self.exampleStore) ? Self.defaultStore : Self.exampleStore
   }
 
-  /// Whether nothing says which store it is, nor which schema.
-  var takesDefaultStore: Bool { origins["store"] == nil && origins["schema"] == nil }
+  /// True if nothing says which store it is, and the schema is the example's.
+  var takesDefaultStore: Bool { origins["store"] == nil && schema == TextFile.example }
 
   /// Sets one value and remembers where it comes from.
   mutating func set(

@@ -3,7 +3,7 @@ import Foundation
 
 /// The flags of `serve` that are settings, and where the others come from.
 struct SettingsOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("A configuration file (YAML).", valueName: "file"))
+  @Option(help: ArgumentHelp(SettingsSource.fileHelp, valueName: "file"))
   var config: String?
 
   @Option(help: "The address to listen on.")
@@ -12,7 +12,7 @@ struct SettingsOptions: ParsableArguments {
   @Option(help: "The port to listen on; 0 takes a free one.")
   var port: String?
 
-  @Option(help: ArgumentHelp("The schema file.", valueName: "file"))
+  @Option(help: ArgumentHelp("The schema file (default: example, the one in the program).", valueName: "file"))
   var schema: String?
 
   @Option(
@@ -51,16 +51,40 @@ struct SettingsOptions: ParsableArguments {
     let following = follow.map { [SettingFlag(flag: "--follow", name: "nodes.follow", value: $0)] } ?? []
     let shared = journal.map { [SettingFlag(flag: "--journal", name: "nodes.journal", value: $0)] } ?? []
     return SettingsSource(
-      configFile: config, flags: named + following + shared + set.compactMap(SettingFlag.init(assignment:)),
+      config: config, flags: named + following + shared + set.compactMap(SettingFlag.init(assignment:)),
       environment: ProcessInfo.processInfo.environment)
   }
 }
 
 /// Where the settings of a server come from, to be read once, or again while it runs.
 struct SettingsSource: Sendable {
+  /// The variable that names the configuration file.
+  static let fileVariable = "KEYWAY_CONFIG"
+  /// The configuration file that is looked for where none is named.
+  static let usualFile = "keyway.yaml"
+  static let fileHelp =
+    "A configuration file (YAML), or none (default: what \(fileVariable) says, or \(usualFile) where there is one)."
+
+  /// The path of the configuration file; nil for none.
   let configFile: String?
+  /// What named it, or `the current folder`, where it was found.
+  let fileOrigin: String
   let flags: [SettingFlag]
   let environment: [String: String]
+
+  /// Chooses the configuration file: the one that `config`, the value of `--config`, names, else the environment,
+  /// else the usual one where it exists. A server keeps to it while it runs.
+  init(
+    config: String?, flags: [SettingFlag], environment: [String: String],
+    exists: (String) -> Bool = { FileManager.default.fileExists(atPath: $0) }
+  ) {
+    let variable = environment[Self.fileVariable].flatMap { $0.isEmpty ? nil : $0 }
+    let named = config ?? variable ?? (exists(Self.usualFile) ? Self.usualFile : "none")
+    configFile = named == "none" ? nil : named
+    fileOrigin = config != nil ? "--config" : variable != nil ? Self.fileVariable : "the current folder"
+    self.flags = flags
+    self.environment = environment
+  }
 
   /// The settings that hold now.
   func load() throws(SettingsError) -> Settings {

@@ -8,7 +8,7 @@ enum SettingsReference {
     # Every setting of keyway with its default. A flag wins over an environment variable (heartbeat.seconds is
     # KEYWAY_HEARTBEAT_SECONDS, request.headerBytes KEYWAY_REQUEST_HEADER_BYTES), that over this file, this over the
     # default. Relative paths start from where the server is started. `keyway serve --config FILE --print-config` shows
-    # what holds, and why.
+    # what holds, and why; without --config and KEYWAY_CONFIG, FILE is keyway.yaml in the folder of the start.
     #
     # Written from the table of settings by `keyway settings`.
 

@@ -9,14 +9,14 @@ struct StoreOptions: ParsableArguments {
     help: ArgumentHelp("The directory of the store (default: keyway-data, or the example's in it).", valueName: "dir"))
   var store: String?
 
-  @Option(help: ArgumentHelp("A configuration file (YAML), as for serve.", valueName: "file"))
+  @Option(help: ArgumentHelp(SettingsSource.fileHelp, valueName: "file"))
   var config: String?
 
   /// The settings that hold for a server that is started in the same way. Throws where it would keep nothing on disk.
   func load() throws -> Settings {
-    var settings = try Settings.load(
-      configFile: config, flags: SettingFlag.flags([("store", store)]),
-      environment: ProcessInfo.processInfo.environment)
+    var settings = try SettingsSource(
+      config: config, flags: SettingFlag.flags([("store", store)]), environment: ProcessInfo.processInfo.environment
+    ).load()
     guard settings.store != "memory" else {
       throw CommandFailure("a store in memory has no files; name one with --store")
     }

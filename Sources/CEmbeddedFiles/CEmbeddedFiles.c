@@ -1,4 +1,4 @@
-#include "CBrowserFiles.h"
+#include "CEmbeddedFiles.h"
 
 // #embed is C23; this compiler takes it in every C, and would say so of each file.
 #pragma clang diagnostic ignored "-Wc23-extensions"
@@ -83,7 +83,7 @@ static const unsigned char console_window_js[] = {
 };
 
 #define FILE_OF(name, bytes) {name, bytes, sizeof bytes}
-static const struct keyway_browser_file files[] = {
+static const struct keyway_embedded_file browser_files[] = {
     FILE_OF("keyway.js", keyway_js),
     FILE_OF("keyway.d.ts", keyway_d_ts),
     FILE_OF("console/console.css", console_console_css),
@@ -112,7 +112,22 @@ static const struct keyway_browser_file files[] = {
     FILE_OF("console/window.js", console_window_js),
 };
 
-const struct keyway_browser_file *keyway_browser_files(size_t *count) {
-  *count = sizeof files / sizeof *files;
-  return files;
+const struct keyway_embedded_file *keyway_browser_files(size_t *count) {
+  *count = sizeof browser_files / sizeof *browser_files;
+  return browser_files;
+}
+
+static const unsigned char example_schema[] = {
+#embed "../../Config/example/schema.yaml"
+};
+static const unsigned char example_objects[] = {
+#embed "../../Config/example/objects.jsonl"
+};
+
+struct keyway_embedded_file keyway_example_schema(void) {
+  return (struct keyway_embedded_file)FILE_OF("schema.yaml", example_schema);
+}
+
+struct keyway_embedded_file keyway_example_objects(void) {
+  return (struct keyway_embedded_file)FILE_OF("objects.jsonl", example_objects);
 }

@@ -7,11 +7,13 @@ package enum ServerAddress {
   private static let port = "8080"
 
   /// The URL of the server: `KEYWAY_SERVER`, or made of `KEYWAY_HOST` and `KEYWAY_PORT`, with which a server is started
-  /// in the same environment. An empty variable counts as none, and an address that means every interface
-  /// (`0.0.0.0`, `::`) is asked on the loopback. Throws a `ValidationError` where host or port name no server that can
-  /// be asked.
+  /// in the same environment. An empty variable counts as none, and so does one of Kubernetes (`ServiceVariable`). An
+  /// address that means every interface (`0.0.0.0`, `::`) is asked on the loopback. Throws a `ValidationError` where
+  /// host or port name no server that can be asked.
   package static func url(in environment: [String: String]) throws(ValidationError) -> String {
-    func variable(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
+    func variable(_ name: String) -> String? {
+      environment[name].flatMap { $0.isEmpty || ServiceVariable.matches(name, $0) ? nil : $0 }
+    }
     if let server = variable("KEYWAY_SERVER") { return server }
     let host = variable("KEYWAY_HOST") ?? host
     let port = variable("KEYWAY_PORT") ?? port
@@ -32,5 +34,19 @@ package enum ServerAddress {
     case _ where host.contains(":") && !host.hasPrefix("["): "[\(host)]"
     default: host
     }
+  }
+}
+
+/// Variables that Kubernetes sets in each container of a namespace for a service whose name is `keyway` or begins with
+/// `keyway-`. They say where the service is, and are none of ours.
+package enum ServiceVariable {
+  /// True if this is one of them, by its name (`KEYWAY_SERVICE_HOST`, `KEYWAY_PORT_8080_TCP_ADDR`), or, for
+  /// `KEYWAY_PORT`, which is also a setting, by its value: `tcp://10.96.0.10:8080`.
+  package static func matches(_ name: String, _ value: String) -> Bool {
+    let service = /KEYWAY(_[A-Z0-9_]+)?_SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)/
+    let port = /KEYWAY(_[A-Z0-9_]+)?_PORT_[0-9]+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?/
+    let address = /(tcp|udp|sctp):\/\//
+    if name.hasPrefix("KEYWAY_"), name.hasSuffix("_PORT"), value.prefixMatch(of: address) != nil { return true }
+    return name.wholeMatch(of: service) != nil || name.wholeMatch(of: port) != nil
   }
 }

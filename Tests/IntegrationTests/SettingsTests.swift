@@ -87,6 +87,15 @@ struct SettingsTests {
     }
   }
 
+  @Test("In a pod beside a service called keyway, the server starts and a command finds it")
+  func kubernetes() throws {
+    let pod = ["KEYWAY_PORT": "tcp://10.96.0.10:8080", "KEYWAY_SERVICE_HOST": "10.96.0.10"]
+    let server = try ServerProcess(environment: pod)
+    #expect(!server.child.errors.contains("KEYWAY_"), "\(server.child.errors)")
+    let got = try ChildProcess.keyway("get", "/healthz", "--server", server.url, environment: pod)
+    #expect(got.status == 0, "\(got.errors)")
+  }
+
   @Test("--help says that a store is a directory or memory")
   func help() throws {
     let help = try ChildProcess.keyway("serve", "--help").output.replacing(/\s+/, with: " ")

@@ -12,6 +12,7 @@ import Testing
       (["KEYWAY_HOST": "[::1]"], "http://[::1]:8080"),
       (["KEYWAY_SERVER": "https://other/", "KEYWAY_PORT": "1"], "https://other/"),
       (["KEYWAY_SERVER": "", "KEYWAY_PORT": "7"], "http://127.0.0.1:7"),
+      (["KEYWAY_PORT": "tcp://10.96.0.10:8000", "KEYWAY_SERVICE_HOST": "10.96.0.10"], "http://127.0.0.1:8080"),
     ] as [([String: String], String)])
   func url(_ environment: [String: String], _ expected: String) throws {
     #expect(try ServerAddress.url(in: environment) == expected)

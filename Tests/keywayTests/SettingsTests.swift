@@ -1,3 +1,4 @@
+import CommandSupport
 import Foundation
 import HTTPServer
 import KeywayAPI
@@ -102,9 +103,30 @@ struct SettingsTests {
   @Test("an unknown variable is a warning, and an empty one none at all")
   func unknownVariable() throws {
     let settings = try Self.load(
-      environment: ["KEYWAY_SERVICE_HOST": "10.0.0.1", "KEYWAY_PORT": "", "KEYWAY_SERVER": "http://x"])
+      environment: [
+        "KEYWAY_PROT": "1", "KEYWAY_PORT": "", "KEYWAY_SERVER": "http://x", "KEYWAY_CONFIG": "none", "KEYWAY_X": "",
+      ])
     #expect(settings.api.port == 8080)
-    #expect(settings.warnings == ["the environment has KEYWAY_SERVICE_HOST, which is no setting"])
+    #expect(settings.warnings == ["the environment has KEYWAY_PROT, which is no setting"])
+  }
+
+  @Test("what Kubernetes says of the services keyway and keyway-store is neither a setting nor a mistake")
+  func serviceVariables() throws {
+    let environment = [
+      "KEYWAY_PORT": "tcp://10.96.0.10:8080", "KEYWAY_SERVICE_HOST": "10.96.0.10", "KEYWAY_SERVICE_PORT": "8080",
+      "KEYWAY_SERVICE_PORT_HTTP": "8080", "KEYWAY_PORT_8080_TCP": "tcp://10.96.0.10:8080",
+      "KEYWAY_PORT_8080_TCP_ADDR": "10.96.0.10", "KEYWAY_PORT_8080_TCP_PORT": "8080",
+      "KEYWAY_PORT_8080_TCP_PROTO": "tcp", "KEYWAY_STORE_PORT": "udp://10.96.0.11:53",
+      "KEYWAY_STORE_SERVICE_HOST": "10.96.0.11", "KEYWAY_STORE_PORT_53_UDP": "udp://10.96.0.11:53",
+    ]
+    let settings = try Self.load(environment: environment)
+    #expect(settings.api.port == 8080 && settings.origins.isEmpty && settings.warnings.isEmpty)
+    for setting in Settings.all {
+      #expect(!ServiceVariable.matches(setting.environmentName, "8080"), "\(setting.name)")
+    }
+    #expect(
+      performing: { try Self.load(environment: ["KEYWAY_PORT": "http://x"]) },
+      throws: { "\($0)" == "KEYWAY_PORT: port is \"http://x\", not a whole number" })
   }
 
   @Test(

@@ -1,3 +1,4 @@
+import CommandSupport
 import Journal
 import KeywayAPI
 import Logging
@@ -96,11 +97,12 @@ extension Settings {
     origins[name] = origin
   }
 
-  /// An empty variable counts as none, as container tools pass it on for one that is not set. An unknown one is only a
-  /// warning: others set variables of this name too (Kubernetes sets KEYWAY_SERVICE_HOST for a service called keyway).
+  /// An empty variable counts as none, as container tools pass it on for one that is not set, and so does one that
+  /// Kubernetes sets. An unknown one is only a warning: others may set variables of this name, too.
   private mutating func setAll(from environment: [String: String]) throws(SettingsError) {
+    let environment = environment.filter { !$0.value.isEmpty && !ServiceVariable.matches($0.key, $0.value) }
     for setting in Self.all {
-      guard let text = environment[setting.environmentName], !text.isEmpty else { continue }
+      guard let text = environment[setting.environmentName] else { continue }
       try set(setting.name, to: .untyped(text), from: .environment(setting.environmentName))
     }
     let known = Self.otherVariables.union(Self.all.map(\.environmentName))

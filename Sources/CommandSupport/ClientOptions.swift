@@ -43,17 +43,32 @@ package struct ClientOptions: ParsableArguments {
     }
   }
 
-  /// The token that the flags or the environment give; nil for none. Throws where its file cannot be read.
+  /// The token that the flags or the environment give; nil for none. Throws where its file cannot be read, and for what
+  /// is not one token: a request with it would be sent without any.
   package func bearerToken() throws -> String? {
     if let tokenFile {
-      do {
-        return try String(contentsOfFile: tokenFile, encoding: .utf8).trimmingCharacters(in: .whitespacesAndNewlines)
-      } catch {
+      guard let data = FileManager.default.contents(atPath: tokenFile) else {
         throw ValidationError("--token-file: '\(tokenFile)' cannot be read")
       }
+      return try Self.token(String(decoding: data, as: UTF8.self), from: "--token-file: '\(tokenFile)'")
     }
-    let text = token ?? ProcessInfo.processInfo.environment["KEYWAY_TOKEN"] ?? ""
-    return text.isEmpty ? nil : text
+    if let token { return try Self.token(token, from: "--token") }
+    guard let text = ProcessInfo.processInfo.environment["KEYWAY_TOKEN"], !text.isEmpty else { return nil }
+    return try Self.token(text, from: "KEYWAY_TOKEN")
+  }
+
+  /// Returns the token of a text, which may end its line (RFC 6750 §2.1). Throws a `ValidationError` for anything else,
+  /// without the text, of which a part may be secret.
+  package static func token(_ text: String, from source: String) throws(ValidationError) -> String {
+    var token = text[...]
+    while token.last == "\n" || token.last == "\r\n" { token.removeLast() }
+    if token.wholeMatch(of: /[A-Za-z0-9\-._~+\/]+=*/) != nil { return String(token) }
+    if token.isEmpty { throw ValidationError("\(source) is empty, and not a token") }
+    let count = token.split(whereSeparator: \.isWhitespace).count
+    throw ValidationError(
+      count > 1
+        ? "\(source) has \(count) words, and a token is one"
+        : "\(source) is not a token: one consists of letters and digits of ASCII and - . _ ~ + /, with = at its end")
   }
 
   /// A client of that server with at most `connections` connections.

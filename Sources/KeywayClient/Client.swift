@@ -15,6 +15,9 @@ package struct Client: Sendable {
   /// Sent with each request.
   private let token: String?
 
+  /// True if no token says who asks.
+  package var isAnonymous: Bool { token == nil }
+
   /// A client of the server at `server`, which opens at most `connections` connections at a time; `token` says who
   /// asks (RFC 6750 §2.1).
   package init(server: String, timeoutSeconds: Double = 30, connections: Int = 6, token: String? = nil)

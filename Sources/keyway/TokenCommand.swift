@@ -28,7 +28,7 @@ struct TokenCommand: ParsableCommand {
   @Option(help: "Who the token stands for.")
   var sub: String?
 
-  @Option(help: ArgumentHelp("A claim; may be repeated. What is no JSON is a text.", valueName: "name=value"))
+  @Option(help: ArgumentHelp("A claim; may be repeated. \(TypedValue.help)", valueName: "name=value"))
   var claim: [String] = []
 
   @Option(help: ArgumentHelp("How long the token holds.", valueName: "30s, 15m, 1h or 7d"))
@@ -62,7 +62,7 @@ struct TokenCommand: ParsableCommand {
     ]
     for claim in claim {
       let parts = claim.split(separator: "=", maxSplits: 1).map(String.init)
-      claims[parts[0]] = (try? Value(json: Array(parts[1].utf8), depthLimit: 32)) ?? .string(parts[1])
+      claims[parts[0]] = try TypedValue.value(parts[1], after: parts[0] + "=")
     }
     StandardOutput.text(key.token(claims))
   }

@@ -120,6 +120,41 @@ struct ClientCommandTests {
     }
   }
 
+  @Test("A list without a token says so where the server has keys, and what is not one token is refused")
+  func identity() throws {
+    let folder = try ScratchDirectory()
+    let keys = folder.file("keys.json")
+    #expect(try run("token", "--new-key", "--keys", keys).status == 0)
+    let guarded = try ServerProcess(
+      "--schema", PackageFolder.root + "/Config/access/feed.yaml", settings: ["access.keys": keys])
+    let token = try run("token", "--keys", keys, "--sub", "eve", "--claim", "roles=[\"a\"]", "--claim", "team=A").output
+    let file = try folder.write(token, to: "token")
+    func keyway(_ arguments: String..., token: String = "") throws -> Outcome {
+      try ChildProcess.run(
+        PackageFolder.keyway, arguments, environment: ["KEYWAY_SERVER": guarded.url, "KEYWAY_TOKEN": token])
+    }
+    let made = try keyway("create", "Post/1", "author=eve", "text=hello", "--token-file", file)
+    #expect(made.status == 0, "\(made.errors)")
+    let remark = "keyway: no token was sent; the server's rules may hide objects (--token or KEYWAY_TOKEN)\n"
+    for command in [["get", "Post"], ["watch", "Post", "--count", "1"]] {
+      let anonymous = try ChildProcess.run(PackageFolder.keyway, command + ["--server", guarded.url])
+      #expect(anonymous.status == 0 && anonymous.errors == remark, "\(command): \(anonymous.errors)")
+      let known = try ChildProcess.run(PackageFolder.keyway, command + ["--server", guarded.url, "--token-file", file])
+      #expect(known.status == 0 && known.errors.isEmpty, "\(command): \(known.errors)")
+      let open = try ChildProcess.run(
+        PackageFolder.keyway, [command[0], "Note"] + command.dropFirst(2) + ["--server", server.url])
+      #expect(open.status == 0 && open.errors.isEmpty, "\(command): \(open.errors)")
+    }
+    #expect(try keyway("get", "Post", token: token).errors.isEmpty)
+    let two = try keyway("get", "Post", token: token + token)
+    #expect(two.status == 64 && two.errors.contains("KEYWAY_TOKEN has 2 words, and a token is one"), "\(two.errors)")
+    let broken = try keyway("get", "Post", "--token-file", folder.write(token + "# mine", to: "noted"))
+    #expect(broken.status == 64 && broken.output.isEmpty, "\(broken.errors)")
+    let claim = try run("token", "--keys", keys, "--sub", "eve", "--claim", "roles=[manager]")
+    #expect(claim.status == 1 && claim.errors.contains("roles=[manager] looks like JSON and is not"), "\(claim.errors)")
+    #expect(try run("set", "Note/1", "tags", "[new").errors.contains("looks like JSON and is not"))
+  }
+
   @Test("Shells get completions of every command")
   func completion() throws {
     for shell in ["bash", "zsh", "fish"] {

@@ -87,8 +87,8 @@ struct EventLineTests {
   @Test(
     "a value that is no JSON is taken as a string",
     arguments: [("120", "120"), ("true", "true"), ("[1]", "[1]"), ("Byron", "\"Byron\""), ("", "\"\""), ("-5", "-5")])
-  func body(text: String, expected: String) {
-    #expect(String(decoding: SetCommand.body(text), as: UTF8.self) == expected)
+  func body(text: String, expected: String) throws {
+    #expect(String(decoding: try SetCommand.body(text), as: UTF8.self) == expected)
   }
 
   @Test(

@@ -49,6 +49,11 @@ struct GetCommand: AsyncParsableCommand {
 
   func run() async throws {
     let client = try options.client()
+    try await print(client)
+    if QueryOptions.isEntity(path) { await client.remarkAnonymity() }
+  }
+
+  private func print(_ client: Client) async throws {
     let isTable = StandardOutput.isScreen && !json && QueryOptions.isEntity(path)
     guard isTable || wantsAllPages else {
       let response = try await client.send("GET", path, headers: ["Accept": "application/json"])

@@ -52,3 +52,15 @@ struct QueryOptions: ParsableArguments {
     return path.hasPrefix("/v1/objects/") ? path.split(separator: "/").dropFirst(2) : []
   }
 }
+
+extension Client {
+  /// Says on standard error that a list of objects is asked for without a token, where the server tells its clients
+  /// apart by tokens: its rules may leave objects out then, and the list itself does not say so.
+  func remarkAnonymity() async {
+    // Only admins may ask this, and on a server without keys all clients are.
+    guard isAnonymous, let answer = try? await request("GET", "/v1/access/revocations"), answer.status == 401 else {
+      return
+    }
+    StandardError.line("keyway: no token was sent; the server's rules may hide objects (--token or KEYWAY_TOKEN)")
+  }
+}

@@ -56,9 +56,11 @@ struct WatchCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
+    let client = try client.client()
+    if isLiveQuery { await client.remarkAnonymity() }
     let display = display
     let connection = EventStreamConnection(
-      try client.client(), path: path, lastEventID: since ?? "", endsAfterGone: isOfOneObject,
+      client, path: path, lastEventID: since ?? "", endsAfterGone: isOfOneObject,
       notify: { display.note($0) })
     try await Interruption.cancelling { [self] in
       let resizing = Task { for await _ in await UnixSignalsSequence(trapping: .sigwinch) { display.redraw() } }

@@ -23,14 +23,9 @@ enum ObjectBody {
       }
       let key = String(word[..<equals])
       guard object[key] == nil else { throw CommandFailure("\(key) is given twice") }
-      object[key] = value(String(word[word.index(after: equals)...]))
+      object[key] = try TypedValue.value(String(word[word.index(after: equals)...]), after: key + "=")
     }
     return .object(object)
-  }
-
-  /// A value as it is typed: JSON, and what is no JSON as a string.
-  static func value(_ text: String) -> Value {
-    (try? Value(json: Array(text.utf8), depthLimit: ImportLimits.jsonDepth)) ?? .string(text)
   }
 
   private static func parsed(_ bytes: [UInt8], _ name: String) throws -> Value {

@@ -21,7 +21,7 @@ struct SetCommand: AsyncParsableCommand {
   var keyPath: String
 
   // As an array, because only that way the parser lets a negative number through, which looks like a flag to it.
-  @Argument(parsing: .allUnrecognized, help: "A JSON value; what is no JSON is taken as a string.")
+  @Argument(parsing: .allUnrecognized, help: ArgumentHelp("The value. \(TypedValue.help)"))
   var value: [String]
 
   @OptionGroup var condition: ConditionOptions
@@ -38,14 +38,15 @@ struct SetCommand: AsyncParsableCommand {
   func run() async throws {
     let path = ResourcePath.path(object, keyPath: keyPath)
     let headers = write.headers.merging(condition.headers) { $1 }
-    let response = try await options.client().send("PUT", path, body: Self.body(value.joined()), headers: headers)
+    let text = value.joined()
+    let body = try Self.body(text)
+    let response = try await options.client().send("PUT", path, body: body, headers: headers)
     StandardOutput.json(response.text)
   }
 
-  /// The text itself where it is JSON, else the text as a JSON string.
-  static func body(_ text: String) -> [UInt8] {
-    let bytes = Array(text.utf8)
-    if (try? Value(json: bytes)) != nil { return bytes }
-    return Array(Value.string(text).json.utf8)
+  /// The text itself where it is JSON, else the text as a JSON string. Throws a `CommandFailure`.
+  static func body(_ text: String) throws -> [UInt8] {
+    let value = try TypedValue.value(text)
+    return Array(value == .string(text) ? value.json.utf8 : text.utf8)
   }
 }

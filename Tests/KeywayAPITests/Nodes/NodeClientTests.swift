@@ -54,6 +54,17 @@ import Testing
     try client.send(NodeRequest(method, "/x"), silence: .seconds(30), limit: 1_000)
   }
 
+  @Test("A file with anything but one token is a fault, and no header")
+  func token() throws {
+    let folder = try ScratchDirectory()
+    let good = NodeToken(file: try folder.write("a.b.c\n", to: "good"))
+    #expect(try good.fields.map(\.value) == ["Bearer a.b.c"])
+    for text in ["", "\n", "a b", "a\nb\n", "a\r\nX: y", "\u{1B}"] {
+      let token = NodeToken(file: try folder.write(text, to: "bad"))
+      #expect(performing: { _ = try token.fields }, throws: { "\($0)".contains("does not have one token") })
+    }
+  }
+
   @Test("A refusal of another node names the state that judged it; what it could not judge names none of its states")
   func cursors() throws {
     let fields = [("Keyway-Cursor", "e-0"), ("Retry-After", "1"), ("Date", "now")]

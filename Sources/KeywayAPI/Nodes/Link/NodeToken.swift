@@ -12,7 +12,8 @@ struct NodeToken: Sendable {
   var isThere: Bool { file != nil }
 
   /// What a request to the other node has of it; nothing where there is none. The file is read each time, so that a
-  /// token can be replaced before it expires. Throws a fault by which nothing was sent, where that cannot be read.
+  /// token can be replaced before it expires. Throws a fault by which nothing was sent, where that cannot be read or
+  /// does not have one token.
   var fields: [(name: String, value: String)] { get throws(NodeFault) { try fields(named: .authorization) } }
 
   /// Returns the same in another field, for a request whose own credentials are a client's.
@@ -21,6 +22,10 @@ struct NodeToken: Sendable {
     guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {
       throw NodeFault("\(file) (nodes.tokenFile) cannot be read", isUnsent: true)
     }
-    return [(name.rawName, "Bearer \(text.trimmingCharacters(in: .whitespacesAndNewlines))")]
+    let token = text.trimmingCharacters(in: .whitespacesAndNewlines)
+    guard !token.isEmpty, token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+      throw NodeFault("\(file) (nodes.tokenFile) does not have one token", isUnsent: true)
+    }
+    return [(name.rawName, "Bearer \(token)")]
   }
 }

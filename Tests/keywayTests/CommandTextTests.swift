@@ -1,0 +1,55 @@
+import ArgumentParser
+import CommandSupport
+import KeyValueModel
+import Testing
+
+@testable import keyway
+
+@Suite("What is typed on a command line, and what a command says") struct CommandTextTests {
+  @Test("A token may end its line", arguments: ["a.b-c_d~+/==", "abc\n", "abc\r\n", "abc\n\n"])
+  func token(_ text: String) throws {
+    #expect(try ClientOptions.token(text, from: "--token") == text.filter { !$0.isNewline })
+  }
+
+  @Test(
+    "What is not one token is refused, and not shown",
+    arguments: [
+      ("", "is empty, and not a token"), ("\n", "is empty, and not a token"),
+      ("s3cret s3cret", "has 2 words, and a token is one"), ("s3cret\ns3cret\n", "has 2 words, and a token is one"),
+      (" s3cret", "is not a token: "), ("s3cret\t", "is not a token: "), ("s3=cret", "is not a token: "),
+      ("s3cret\u{FFFD}", "is not a token: "), ("Żs3cret", "is not a token: "), ("\"s3cret\"", "is not a token: "),
+    ])
+  func noToken(_ text: String, _ message: String) {
+    #expect {
+      try ClientOptions.token(text, from: "KEYWAY_TOKEN")
+    } throws: { error in
+      let said = (error as? ValidationError)?.message ?? ""
+      return said.hasPrefix("KEYWAY_TOKEN \(message)") && !said.contains("s3")
+    }
+  }
+
+  @Test(
+    "A value is JSON, or a text that does not look like it",
+    arguments: [
+      ("1", .integer(1)), ("true", .bool(true)), ("[1]", .array([.integer(1)])), ("\"1\"", .string("1")),
+      ("1x", .string("1x")), ("007", .string("007")), ("a [b]", .string("a [b]")), ("", .string("")),
+      ("NaN", .string("NaN")),
+    ] as [(String, Value)])
+  func value(_ text: String, _ expected: Value) throws {
+    #expect(try TypedValue.value(text) == expected)
+  }
+
+  @Test(
+    "What looks like JSON and is not is refused, with how it is written as a text",
+    arguments: [
+      ("[manager]", #"roles='"[manager]"'"#), ("{a:1}", #"roles='"{a:1}"'"#), (" [1", #"roles='" [1"'"#),
+      ("\"it's", #"roles='"\"it'\''s"'"#), ("1e999", #"roles='"1e999"'"#),
+    ])
+  func looksLikeJSON(_ text: String, _ written: String) {
+    #expect {
+      try TypedValue.value(text, after: "roles=")
+    } throws: { error in
+      "\(error)".hasPrefix("roles=\(text) looks like JSON and is not: ") && "\(error)".hasSuffix("written \(written)")
+    }
+  }
+}

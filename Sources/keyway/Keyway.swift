@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 import KeywayAPI
 import KeywayBench
 
@@ -13,4 +14,43 @@ import KeywayBench
       CreateCommand.self, PatchCommand.self, DeleteCommand.self, WatchCommand.self, ImportCommand.self,
       ExportCommand.self, StoreCommand.self, TokenCommand.self, BenchCommand.self, SettingsCommand.self,
     ])
+
+  /// Runs the command that the arguments name, and ends the program.
+  static func main() async {
+    do {
+      try check(arguments: (1..<max(1, CommandLine.argc)).map { bytes(CommandLine.unsafeArgv[Int($0)]) })
+      let command = try await asyncParseAsRoot()
+      if var command = command as? any AsyncParsableCommand {
+        try await command.run()
+      } else {
+        var command = command
+        try command.run()
+      }
+    } catch {
+      exit(withError: error)
+    }
+  }
+
+  /// Throws a `ValidationError` for the first of the arguments that is not UTF-8. A `String` of it has U+FFFD instead,
+  /// and would be stored so.
+  static func check(arguments: [[UInt8]]) throws(ValidationError) {
+    for (index, bytes) in arguments.enumerated() {
+      var parser = UTF8.ForwardParser()
+      var rest = bytes.makeIterator()
+      var offset = 0
+      scalars: while true {
+        switch parser.parseScalar(from: &rest) {
+        case .valid(let scalar): offset += scalar.count
+        case .emptyInput: break scalars
+        case .error:
+          let byte = String(bytes[offset], radix: 16, uppercase: true)
+          throw ValidationError("argument \(index + 1) is not UTF-8: its byte \(offset + 1) is 0x\(byte)")
+        }
+      }
+    }
+  }
+
+  private static func bytes(_ argument: UnsafeMutablePointer<CChar>?) -> [UInt8] {
+    argument.map { Array(UnsafeBufferPointer(start: $0, count: strlen($0))).map(UInt8.init(bitPattern:)) } ?? []
+  }
 }

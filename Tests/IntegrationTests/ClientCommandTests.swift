@@ -155,6 +155,26 @@ struct ClientCommandTests {
     #expect(try run("set", "Note/1", "tags", "[new").errors.contains("looks like JSON and is not"))
   }
 
+  @Test("What is not UTF-8 is no argument, and nothing is written")
+  func encoding() throws {
+    for (command, place) in [
+      ("set Note/1 text $'a\\xff'", "argument 4 is not UTF-8: its byte 2 is 0xFF"),
+      ("create Note $'text=\\xc3'", "argument 3 is not UTF-8: its byte 6 is 0xC3"),
+      ("patch Note/1 $'{\"text\":\"\\xff\"}'", "argument 3 is not UTF-8: its byte 10 is 0xFF"),
+      ("get Note --filter $'text == \"\\xff\"'", "argument 4 is not UTF-8: its byte 10 is 0xFF"),
+    ] {
+      let outcome = try ChildProcess.run(
+        "/bin/bash", ["-c", "exec \(PackageFolder.keyway) \(command)"],
+        environment: ["KEYWAY_PORT": "\(server.port)"])
+      #expect(outcome.status == 64 && outcome.errors.contains("Error: \(place)\n"), "\(outcome.errors)")
+    }
+    let piped = try ChildProcess.run(
+      "/bin/bash", ["-c", "printf '{\"text\":\"\\xff\"}' | \(PackageFolder.keyway) create Note -"],
+      environment: ["KEYWAY_PORT": "\(server.port)"])
+    #expect(piped.status == 1 && piped.errors.contains("standard input is no JSON"), "\(piped.errors)")
+    #expect(try server.client.json("/v1/objects/Note")["count"].whole == 1)
+  }
+
   @Test("Shells get completions of every command")
   func completion() throws {
     for shell in ["bash", "zsh", "fish"] {

@@ -52,4 +52,22 @@ import Testing
       "\(error)".hasPrefix("roles=\(text) looks like JSON and is not: ") && "\(error)".hasSuffix("written \(written)")
     }
   }
+
+  @Test("An argument that is not UTF-8 is named, with its first byte that is not")
+  func encoding() throws {
+    let word = Array("Ż€😀".utf8)
+    try Keyway.check(arguments: [[], word, Array("\u{FFFD}".utf8)])
+    for (bytes, message) in [
+      ([0x61, 0xFF], "argument 2 is not UTF-8: its byte 2 is 0xFF"),
+      ([0xC3], "argument 2 is not UTF-8: its byte 1 is 0xC3"),
+      ([0x61, 0xED, 0xA0, 0x80], "argument 2 is not UTF-8: its byte 2 is 0xED"),
+      ([0xEF, 0xBF], "argument 2 is not UTF-8: its byte 1 is 0xEF"),
+    ] as [([UInt8], String)] {
+      #expect {
+        try Keyway.check(arguments: [word, bytes])
+      } throws: { error in
+        (error as? ValidationError)?.message == message
+      }
+    }
+  }
 }

@@ -13,6 +13,6 @@ struct CheckCommand: ParsableCommand {
     let schema = try SchemaFile.load(file)
     for warning in schema.warnings { StandardError.line(warning.rendered(as: "warning", file: file)) }
     let keys = schema.entities.reduce(0) { $0 + $1.keys.count }
-    print("\(file): \(schema.entities.count) entities, \(keys) keys")
+    StandardOutput.line("\(file): \(schema.entities.count) entities, \(keys) keys")
   }
 }

@@ -27,7 +27,7 @@ import KeywayBench
         try command.run()
       }
     } catch {
-      exit(withError: error)
+      end(with: error)
     }
   }
 
@@ -52,5 +52,13 @@ import KeywayBench
 
   private static func bytes(_ argument: UnsafeMutablePointer<CChar>?) -> [UInt8] {
     argument.map { Array(UnsafeBufferPointer(start: $0, count: strlen($0))).map(UInt8.init(bitPattern:)) } ?? []
+  }
+
+  /// Prints what an error says, which may also be the help, and ends the program with its status.
+  private static func end(with error: any Error) -> Never {
+    let text = fullMessage(for: error)
+    let code = exitCode(for: error)
+    if !text.isEmpty { code.isSuccess ? StandardOutput.text(text) : StandardError.line(text) }
+    Glibc.exit(code.rawValue)
   }
 }

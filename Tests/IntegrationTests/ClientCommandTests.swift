@@ -114,7 +114,10 @@ struct ClientCommandTests {
   @Test("Nothing that a value holds commands the terminal that get shows it on")
   func escapes() throws {
     try server.client.must("PUT", "/v1/objects/Note/1/text", body: #""a\u009b2Jb\u001b]0;x\u0007""#)
-    for command in ["get Note/1", "get Note/1 text", "get Note --keys text", "patch Note/1 tags=1"] {
+    for command in [
+      "get Note/1", "get Note/1 text", "get Note --keys text", "get Note --json", "export Note",
+      "watch Note/1 --count 1", "watch Note/1 --json --count 1", "patch Note/1 tags=1",
+    ] {
       let shown = try onTerminal(command).replacing(/\u{1B}\[[0-9;]*m/, with: "")
       #expect(!shown.unicodeScalars.contains { $0 == "\u{1B}" || $0 == "\u{9B}" || $0 == "\u{07}" }, "\(shown)")
     }
@@ -173,6 +176,30 @@ struct ClientCommandTests {
       environment: ["KEYWAY_PORT": "\(server.port)"])
     #expect(piped.status == 1 && piped.errors.contains("standard input is no JSON"), "\(piped.errors)")
     #expect(try server.client.json("/v1/objects/Note")["count"].whole == 1)
+  }
+
+  @Test("Nothing that a file, an argument or a server says commands the terminal of an error")
+  func escapedErrors() throws {
+    let folder = try ScratchDirectory()
+    let sequence = "\u{1B}]0;x\u{07}\u{9B}2J\u{202E}"
+    let rows = try folder.write("symbol,price\nA,\(sequence)\n", to: "rows.csv")
+    let heads = try folder.write("symbol,\(sequence)\nA,1\n", to: "heads.csv")
+    let lines = try folder.write("{\"@ref\":\"Note/7\",\"\(sequence)\":1}\n", to: "lines.jsonl")
+    let schema = try folder.write("entities:\n  \"\(sequence)\": {}\n", to: "schema.yaml")
+    let quotes = ["--entity", "Quote", "--id", "symbol"]
+    for command in [
+      ["import", rows] + quotes, ["import", heads] + quotes, ["import", lines], ["check", schema], ["get", sequence],
+      ["get", "Note/\(sequence)"], ["create", "Person", "\(sequence)=1"], ["set", "Note/1", "\(sequence)", "1"],
+      ["status", "--\(sequence)"], ["get", "/healthz", "--server", sequence], ["serve", "--host", sequence],
+    ] {
+      let outcome = try ChildProcess.run(
+        PackageFolder.keyway, command, environment: ["KEYWAY_PORT": "\(server.port)"])
+      #expect(outcome.status != 0, "\(command)")
+      let raw = outcome.errors.unicodeScalars.filter { $0 != "\n" && $0 != "\t" }
+      #expect(
+        !raw.contains { [.control, .format].contains($0.properties.generalCategory) },
+        "\(command): \(outcome.errors.debugDescription)")
+    }
   }
 
   @Test("Shells get completions of every command")

@@ -42,10 +42,12 @@ import Testing
     var random = SplitMix64(seed: seed)
     for _ in 0..<500 {
       let value = Value.string(RandomText.text(using: &random))
-      let escaped = TerminalText.escaped(json: value.json)
+      let escaped = TerminalText.escaped(value.json)
       #expect(!RandomText.commands(escaped), "seed \(seed)")
       #expect(try Value(json: escaped) == value, "seed \(seed): \(escaped)")
     }
-    #expect(TerminalText.escaped(json: "\"\u{9B}\u{E0041}\"") == #""\u009b\udb40\udc41""#)
+    let sequences = "a\tb\nc\r\u{1B}]0;x\u{07}\u{7F}\u{202E}"
+    #expect(TerminalText.escaped(sequences) == #"a\#tb\#nc\u000d\u001b]0;x\u0007\u007f\u202e"#)
+    #expect(TerminalText.escaped("\"\u{9B}\u{E0041}\"") == #""\u009b\udb40\udc41""#)
   }
 }

@@ -49,7 +49,10 @@ struct ExportCommand: AsyncParsableCommand {
 
   private static func print(_ exporter: Exporter) async throws {
     do {
-      let tally = try await exporter.run { try FileHandle.standardOutput.write(contentsOf: Data($0)) }
+      let tally = try await exporter.run { bytes in
+        if StandardOutput.isTerminal { return StandardOutput.write(String(decoding: bytes, as: UTF8.self)) }
+        try FileHandle.standardOutput.write(contentsOf: Data(bytes))
+      }
       if let remark = tally.remark { StandardError.line(remark) }
     } catch let problem as Problem where problem.status == 410 {
       throw CommandFailure("\(problem)\nwhat was written is not whole: \(Self.advice)")

@@ -57,7 +57,7 @@ struct GetCommand: AsyncParsableCommand {
     let isTable = StandardOutput.isScreen && !json && QueryOptions.isEntity(path)
     guard isTable || wantsAllPages else {
       let response = try await client.send("GET", path, headers: ["Accept": "application/json"])
-      return StandardOutput.json(response.text)
+      return StandardOutput.text(response.text)
     }
     if isTable { try await printColumns(client) } else { try await printJSON(client) }
   }
@@ -67,7 +67,7 @@ struct GetCommand: AsyncParsableCommand {
   private func printColumns(_ client: Client) async throws {
     guard wantsAllPages else {
       let response = try await client.send("GET", path, headers: ["Accept": "application/json"])
-      guard let page = FetchPage(response) else { return StandardOutput.json(response.text) }
+      guard let page = FetchPage(response) else { return StandardOutput.text(response.text) }
       var table = Table()
       table.add(page)
       return table.end()

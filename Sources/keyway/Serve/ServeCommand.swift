@@ -29,8 +29,7 @@ struct ServeCommand: AsyncParsableCommand {
     let source = options.source
     let settings = try source.load()
     if options.printConfig {
-      print(settings.rendered(), terminator: "")
-      return
+      return StandardOutput.text(settings.rendered())
     }
     SystemAllocator.configure()
     let log = LogOutput(

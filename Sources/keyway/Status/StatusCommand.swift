@@ -22,7 +22,7 @@ struct StatusCommand: AsyncParsableCommand {
   func run() async throws {
     let response = try await options.client().send("GET", "/v1/status", headers: ["Accept": "application/json"])
     guard !json, let status = try? Value(json: response.body).asObject else {
-      return StandardOutput.json(response.text)
+      return StandardOutput.text(response.text)
     }
     for line in StatusText.lines(status, server: try options.address) { StandardOutput.line(line) }
   }

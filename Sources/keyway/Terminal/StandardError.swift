@@ -1,9 +1,10 @@
 import Glibc
 
-/// Remarks for people, beside the output proper.
+/// Remarks and errors for people, beside the output proper.
 enum StandardError {
   static var isTerminal: Bool { isatty(STDERR_FILENO) == 1 }
 
+  /// Writes text as it is, with the escape sequences of this program.
   static func write(_ text: String) { write(Array(text.utf8)) }
 
   /// Writes bytes. What cannot be written is lost: the reader may have gone, and `FileHandle` would end the process.
@@ -16,5 +17,6 @@ enum StandardError {
     }
   }
 
-  static func line(_ text: String) { write(text + "\n") }
+  /// Writes a line, or several, of which a terminal obeys nothing, whatever file or server the text is from.
+  static func line(_ text: String) { write(TerminalText.escaped(text) + "\n") }
 }

@@ -10,8 +10,15 @@ enum StandardOutput {
   /// Whether colours are wanted there: on a screen, unless NO_COLOR is set to anything (https://no-color.org).
   static var isColoured: Bool { isScreen && (ProcessInfo.processInfo.environment["NO_COLOR"] ?? "").isEmpty }
 
-  static func write(_ text: String) {
+  /// Writes text as it is, with the escape sequences of this program.
+  static func draw(_ text: String) {
     FileHandle.standardOutput.write(Data(text.utf8))
+  }
+
+  /// Writes text, whatever file or server it is from: as it is, but on a terminal, which obeys nothing of it. JSON is
+  /// the same JSON there.
+  static func write(_ text: String) {
+    draw(isTerminal ? TerminalText.escaped(text) : text)
   }
 
   /// Writes text, with a line break at its end where it has none.
@@ -19,15 +26,9 @@ enum StandardOutput {
     write(text.hasSuffix("\n") ? text : text + "\n")
   }
 
-  /// Writes JSON that a server has sent, of which a terminal obeys nothing.
-  static func json(_ json: String) {
-    guard isTerminal else { return text(json) }
-    line(TerminalText.escaped(json: json.hasSuffix("\n") ? String(json.dropLast()) : json))
-  }
-
-  /// Writes a line with its styles, as far as a terminal is there to show them.
+  /// Writes a line of clean text with its styles, as far as a terminal is there to show them.
   static func line(_ line: StyledLine) {
-    self.line(isScreen ? line.ansi(isColoured: isColoured) : line.text)
+    if isScreen { draw(line.ansi(isColoured: isColoured) + "\n") } else { self.line(line.text) }
   }
 
   /// Writes a line, without a buffer in between.

@@ -27,12 +27,12 @@ enum TerminalText {
     return String(result)
   }
 
-  /// A line of JSON with an escape in place of each character that commands a terminal: still JSON for the same value,
-  /// since outside of its strings there are none.
-  static func escaped(json: String) -> String {
+  /// The text with an escape, such as `\u001b`, in place of each character that commands a terminal, but for line feeds
+  /// and tabs. JSON is still JSON for the same value, since only its strings have such characters.
+  static func escaped(_ text: String) -> String {
     var result = ""
-    for scalar in json.unicodeScalars {
-      guard isCommand(scalar) else {
+    for scalar in text.unicodeScalars {
+      guard isCommand(scalar), scalar != "\n", scalar != "\t" else {
         result.unicodeScalars.append(scalar)
         continue
       }

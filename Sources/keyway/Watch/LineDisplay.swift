@@ -8,12 +8,9 @@ struct LineDisplay: WatchDisplay {
 
   func show(_ event: ServerSentEvent) {
     guard showsHeartbeats || event.event != "heartbeat" else { return }
-    let isTerminal = StandardOutput.isTerminal
-    if isJSON {
-      let line = EventLine.json(event)
-      return StandardOutput.line(isTerminal ? TerminalText.escaped(json: line) : line)
-    }
+    if isJSON { return StandardOutput.line(EventLine.json(event)) }
     let time = EventLine.time(Date())
+    let isTerminal = StandardOutput.isTerminal
     for line in EventLine.lines(event) {
       StandardOutput.line("\(time) \(isTerminal ? TerminalText.clean(line, maximumScalars: .max) : line)")
     }

@@ -32,14 +32,14 @@ final class TableDisplay: WatchDisplay {
   }
 
   func end() {
-    state.withLock { StandardOutput.write($0.screen.end()) }
+    state.withLock { StandardOutput.draw($0.screen.end()) }
   }
 
   private func draw<Failure: Error>(after change: (inout LiveTable) throws(Failure) -> Void) throws(Failure) {
     try state.withLock { (state) throws(Failure) in
       try change(&state.table)
       let size = TerminalSize.current
-      StandardOutput.write(state.screen.draw(state.table.lines(for: size), size: size))
+      StandardOutput.draw(state.screen.draw(state.table.lines(for: size), size: size))
     }
   }
 }

@@ -48,6 +48,6 @@ struct CreateCommand: AsyncParsableCommand {
       response = try await client.send("POST", path, body: body, headers: headers)
     }
     // Who may not read what was written is only told where it is.
-    StandardOutput.json(response.body.isEmpty ? (response.header("Location") ?? object) : response.text)
+    StandardOutput.text(response.body.isEmpty ? (response.header("Location") ?? object) : response.text)
   }
 }

@@ -36,6 +36,6 @@ struct PatchCommand: AsyncParsableCommand {
       if case .array = body { "application/json-patch+json" } else { "application/merge-patch+json" }
     let response = try await options.client()
       .send("PATCH", ResourcePath.path(object), body: Array(body.json.utf8), headers: headers)
-    StandardOutput.json(response.text)
+    StandardOutput.text(response.text)
   }
 }

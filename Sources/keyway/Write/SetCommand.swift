@@ -41,7 +41,7 @@ struct SetCommand: AsyncParsableCommand {
     let text = value.joined()
     let body = try Self.body(text)
     let response = try await options.client().send("PUT", path, body: body, headers: headers)
-    StandardOutput.json(response.text)
+    StandardOutput.text(response.text)
   }
 
   /// The text itself where it is JSON, else the text as a JSON string. Throws a `CommandFailure`.

@@ -56,7 +56,10 @@ import KeywayBench
 
   /// Prints what an error says, which may also be the help, and ends the program with its status.
   private static func end(with error: any Error) -> Never {
-    let text = fullMessage(for: error)
+    let wide = fullMessage(for: error, columns: HelpText.unlimitedColumns)
+    // Only help depends on the width: a script of completions, for example, does not.
+    let isHelp = wide != fullMessage(for: error, columns: HelpText.fewestColumns)
+    let text = isHelp ? HelpText.wrapped(wide, columns: TerminalSize.current.columns) : wide
     let code = exitCode(for: error)
     if !text.isEmpty { code.isSuccess ? StandardOutput.text(text) : StandardError.line(text) }
     Glibc.exit(code.rawValue)

@@ -56,6 +56,12 @@ struct ClientCommandTests {
     #expect(reference.contains(/^Person\/[0-9a-f-]{36}$/))
     let named = try run("create", "Person/9", "firstName=A", "lastName=7", "--writer", "me")
     #expect(named.status == 1 && named.errors.contains("422 invalid-value"), "\(named.errors)")
+    #expect(named.errors.hasSuffix("the text is written lastName='\"7\"'\n"), "\(named.errors)")
+    for command in [["patch", "Person/7", "lastName=true"], ["set", "Person/7", "lastName", "1.5"]] {
+      let refused = try ChildProcess.run(
+        PackageFolder.keyway, command, environment: ["KEYWAY_PORT": "\(server.port)"])
+      #expect(refused.status == 1 && refused.errors.contains("hint: \(command.last ?? "")"), "\(refused.errors)")
+    }
     #expect(try run("create", "Person/9", "firstName=A", "lastName=\"7\"").status == 0)
     #expect(try server.client.json("/v1/objects/Person/9")["fullName"].text == "A 7")
     let again = try run("create", "Person/9", "firstName=X", "lastName=Y")
@@ -199,6 +205,18 @@ struct ClientCommandTests {
       #expect(
         !raw.contains { [.control, .format].contains($0.properties.generalCategory) },
         "\(command): \(outcome.errors.debugDescription)")
+    }
+  }
+
+  @Test("Every example in the help of a command is a whole line")
+  func help() throws {
+    for command in ["init", "get", "create", "watch", "import", "store migrate", "token", "bench fanout"] {
+      let help = try ChildProcess.run(PackageFolder.keyway, command.split(separator: " ").map(String.init) + ["--help"])
+      #expect(help.status == 0 && help.errors.isEmpty)
+      let lines = help.output.split(separator: "\n", omittingEmptySubsequences: false)
+      let examples = lines.drop { !$0.contains("keyway \(command)") }.prefix { !$0.isEmpty }
+      #expect(!examples.isEmpty && examples.allSatisfy { $0.contains("keyway ") }, "\(help.output)")
+      #expect(lines.allSatisfy { $0.count <= 80 || $0.contains("keyway ") }, "\(help.output)")
     }
   }
 

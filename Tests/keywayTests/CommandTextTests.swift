@@ -1,6 +1,7 @@
 import ArgumentParser
 import CommandSupport
 import KeyValueModel
+import KeywayClient
 import Testing
 
 @testable import keyway
@@ -53,6 +54,24 @@ import Testing
     }
   }
 
+  @Test("A refusal of a number for a text says how the text is typed, and any other stays as it is")
+  func texts() async throws {
+    func refusal(_ detail: String, _ words: [String]) async -> String {
+      let body = #"{"type":"/v1/problems/invalid-value","detail":"\#(detail)","keyPath":"first"}"#
+      let problem = Problem(ClientResponse(status: 422, body: Array(body.utf8)))
+      do {
+        try await TypedValue.explainingTexts({ ObjectBody.typed($0, in: words) }) { throw problem }
+        return ""
+      } catch { return "\(error)" }
+    }
+    let plain = "422 invalid-value: 'first' wants a string and is a number (first)"
+    let hint = #"first=1 is JSON; the text is written first='"1"'"#
+    let detail = "'first' wants a string and is a number"
+    #expect(await refusal(detail, ["last=A", "first=1"]) == "\(plain)\nhint: \(hint)")
+    #expect(await refusal(detail, [#"{"first":1}"#]) == plain)
+    #expect(await refusal("too long", ["first=1"]) == "422 invalid-value: too long (first)")
+  }
+
   @Test("An argument that is not UTF-8 is named, with its first byte that is not")
   func encoding() throws {
     let word = Array("Ż€😀".utf8)
@@ -69,5 +88,37 @@ import Testing
         (error as? ValidationError)?.message == message
       }
     }
+  }
+
+  @Test("In help, text is broken at the width of the terminal, and what a shell takes is not")
+  func help() {
+    let help = """
+      OVERVIEW: \(String(repeating: "over ", count: 12))
+
+      keyway watch Airport --filter "latitude > 60.0" --section state
+      cd todo && keyway serve --with many --flags that --make it --long
+
+      keyway serve does
+      by itself what \(String(repeating: "many ", count: 5))words say.
+
+      USAGE: keyway watch [--one <one>] [--two <two>] [--three <three>]
+
+      OPTIONS:
+        --one <one>             \(String(repeating: "word ", count: 8))
+        -h, --help              Show help.
+
+      """
+    let lines = HelpText.wrapped(help, columns: 50).split(separator: "\n", omittingEmptySubsequences: false)
+    #expect(
+      lines == [
+        "OVERVIEW: over over over over over over over over", "over over over over", "",
+        "keyway watch Airport --filter \"latitude > 60.0\" --section state",
+        "cd todo && keyway serve --with many --flags that --make it --long", "",
+        "keyway serve does by itself what many many many", "many many words say.", "",
+        "USAGE: keyway watch [--one <one>] [--two <two>] [--three <three>]", "", "OPTIONS:",
+        "  --one <one>             word word word word word", "                          word word word",
+        "  -h, --help              Show help.", "",
+      ])
+    #expect(HelpText.wrapped(help, columns: 1) == HelpText.wrapped(help, columns: HelpText.fewestColumns))
   }
 }

@@ -13,8 +13,9 @@ struct CreateCommand: AsyncParsableCommand {
       keyway create Person/9 firstName=Ada lastName=Lovelace
       keyway create Note text='back at ten' --lifetime 600
 
-      A value is JSON; what is no JSON is taken as a string. An object that is there already is left as it is, and the
-      command fails.
+      \(TypedValue.help) A text that looks like JSON has quotation marks of its own: code='"12"'.
+
+      An object that is there already is left as it is, and the command fails.
       """)
 
   @Argument(help: "An entity (Person), or an object that is not there yet (Person/9).")
@@ -36,16 +37,15 @@ struct CreateCommand: AsyncParsableCommand {
     let client = try options.client()
     var headers = write.headers.merging(lifetime.headers) { $1 }
     let path = ResourcePath.path(object)
+    let isNamed = object.contains("/")
+    if isNamed { headers["If-None-Match"] = "*" }
     let response: ClientResponse
-    if object.contains("/") {
-      headers["If-None-Match"] = "*"
-      do {
-        response = try await client.send("PUT", path, body: body, headers: headers)
-      } catch let problem as Problem where problem.status == 412 {
-        throw CommandFailure("\(object) is there already; keyway patch changes it")
+    do {
+      response = try await TypedValue.explainingTexts({ ObjectBody.typed($0, in: keys) }) {
+        try await client.send(isNamed ? "PUT" : "POST", path, body: body, headers: headers)
       }
-    } else {
-      response = try await client.send("POST", path, body: body, headers: headers)
+    } catch let problem as Problem where isNamed && problem.status == 412 {
+      throw CommandFailure("\(object) is there already; keyway patch changes it")
     }
     // Who may not read what was written is only told where it is.
     StandardOutput.text(response.body.isEmpty ? (response.header("Location") ?? object) : response.text)

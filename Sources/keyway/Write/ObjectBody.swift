@@ -28,6 +28,12 @@ enum ObjectBody {
     return .object(object)
   }
 
+  /// Returns what was typed for a key as `key=value`; nil where it was not.
+  static func typed(_ key: String?, in words: [String]) -> (prefix: String, text: String)? {
+    guard let key, let word = words.first(where: { $0.hasPrefix(key + "=") }) else { return nil }
+    return (key + "=", String(word.dropFirst(key.count + 1)))
+  }
+
   private static func parsed(_ bytes: [UInt8], _ name: String) throws -> Value {
     do throws(JSONError) {
       return try Value(json: bytes, depthLimit: ImportLimits.jsonDepth)

@@ -14,6 +14,7 @@ struct PatchCommand: AsyncParsableCommand {
       keyway patch Note/1 '[{"op":"add","path":"/tags/0","value":"new"}]'
 
       A JSON object is a merge patch (RFC 7396), and so is key=value; an array is a JSON Patch (RFC 6902).
+      \(TypedValue.help) A text that looks like JSON has quotation marks of its own: code='"12"'.
       """)
 
   @Argument(help: "The object: Person/7.")
@@ -34,8 +35,10 @@ struct PatchCommand: AsyncParsableCommand {
     var headers = write.headers.merging(condition.headers) { $1 }.merging(lifetime.headers) { $1 }
     headers["Content-Type"] =
       if case .array = body { "application/json-patch+json" } else { "application/merge-patch+json" }
-    let response = try await options.client()
-      .send("PATCH", ResourcePath.path(object), body: Array(body.json.utf8), headers: headers)
+    let client = try options.client()
+    let response = try await TypedValue.explainingTexts({ ObjectBody.typed($0, in: patch) }) { [headers] in
+      try await client.send("PATCH", ResourcePath.path(object), body: Array(body.json.utf8), headers: headers)
+    }
     StandardOutput.text(response.text)
   }
 }

@@ -12,6 +12,7 @@ struct SetCommand: AsyncParsableCommand {
       keyway set Account/1 balance 120
       keyway set Person/7 lastName Byron --writer import-job
       keyway set Account/1 balance -5 --if-match k3f9-12
+      keyway set Person/7 lastName '"12"'
       """)
 
   @Argument(help: "The object: Account/1.")
@@ -40,7 +41,10 @@ struct SetCommand: AsyncParsableCommand {
     let headers = write.headers.merging(condition.headers) { $1 }
     let text = value.joined()
     let body = try Self.body(text)
-    let response = try await options.client().send("PUT", path, body: body, headers: headers)
+    let client = try options.client()
+    let response = try await TypedValue.explainingTexts({ _ in ("", text) }) {
+      try await client.send("PUT", path, body: body, headers: headers)
+    }
     StandardOutput.text(response.text)
   }
 

@@ -69,7 +69,8 @@ package actor EventStreamConnection {
   }
 
   private func take(_ event: ServerSentEvent) {
-    lastEventID = event.id
+    // Behind the last event of what has come, blocks without data may have moved the id, or reset it.
+    lastEventID = waiting.isEmpty ? parser.lastEventID : event.id
     if endsAfterGone, event.event == "gone" { isOver = true }
   }
 
@@ -84,7 +85,6 @@ package actor EventStreamConnection {
       if let milliseconds = parser.retryMilliseconds { policy.noteRetry(milliseconds: milliseconds) }
       if !events.isEmpty { policy.noteSuccess() }
       waiting = events[...]
-      // A block without data moves the id and is no event.
       if events.isEmpty { lastEventID = parser.lastEventID }
     } catch ClientError.unreachable(_, let reason) {
       try await reconnect(reason: reason)

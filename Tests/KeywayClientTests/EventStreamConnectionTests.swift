@@ -39,6 +39,17 @@ struct EventStreamConnectionTests {
     #expect(Self.lastEventIDs(server) == [nil, "k-1", "k-2", "k-2", "k-3"])
   }
 
+  @Test("a block without data moves the id, one with an empty id resets it, and one with NULL does neither")
+  func idsWithoutData() async throws {
+    let server = try ScriptedServer([
+      Self.head + "retry: 1\nid: k-1\ndata: a\n\nid: k-2\n\n", Self.head + "data: b\n\nid: k\u{0}3\n\n",
+      Self.head + "id: k-4\ndata: c\n\nid\n\n", Self.head + "id: k-5\n\nid: k-6",
+      "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n",
+    ])
+    #expect(try await Self.events(server).map(\.id) == ["k-1", "k-2", "k-4"])
+    #expect(Self.lastEventIDs(server) == [nil, "k-2", "k-2", nil, "k-5"])
+  }
+
   @Test("starts behind the cursor that it is given")
   func starts() async throws {
     let server = try ScriptedServer(["HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"])

@@ -48,6 +48,21 @@ import Testing
     #expect(child.output == Self.blocks("text", of: page).joined())
   }
 
+  @Test("The loop of the Python page keeps the pause that the server asks for, and outlives a restart")
+  func pythonLoop() throws {
+    let block = try #require(Self.blocks("python", of: try page("PythonClient")).first { $0.contains("def changes(") })
+    let end = try #require(block.range(of: "\n\nfollowing = "))
+    let client = "import httpx\n\nkeyway = httpx.Client(base_url=\"SERVER\", timeout=30)\n"
+    let folder = try ScratchDirectory()
+    let file = try folder.write(client + block[..<end.lowerBound] + "\n", to: "loop.py")
+    let child = try ChildProcess.start(PackageFolder.python, [PackageFolder.script("following.py"), file])
+    #expect(try child.exitStatus(within: 60) == 0, "\(child.errors)")
+    #expect(
+      child.output.split(separator: "\n") == [
+        "change 1", "change 2", "pause 0.007", "pause 0.007", "pause 0.007", "refused 404", "None k-2 k-2 k-2 k-9",
+      ])
+  }
+
   @Test("In a browser, each part of the page about its client shows what the page says", .timeLimit(.minutes(60)))
   func browser() throws {
     let page = try page("BrowserClient")

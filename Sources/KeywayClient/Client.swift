@@ -79,7 +79,11 @@ package struct Client: Sendable {
     var request = URLRequest(url: url, timeoutInterval: timeoutSeconds)
     request.httpMethod = method
     if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
-    for (name, value) in headers { request.setValue(value, forHTTPHeaderField: name) }
+    for (name, value) in headers {
+      // URLSession leaves out a field with such a value, and with If-Match the condition.
+      guard !value.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) else { throw .invalidHeader(name) }
+      request.setValue(value, forHTTPHeaderField: name)
+    }
     return request
   }
 

@@ -83,6 +83,8 @@ struct ClientCommandTests {
     let epoch = try #require(try server.status["epoch"].text)
     let stale = try run("patch", "Person/7", "lastName=X", "--if-match", "\(epoch)-1")
     #expect(stale.status == 1 && stale.errors.contains("412 stale-revision"))
+    let broken = try run("delete", "Quote/MSFT", "--if-match", "\(epoch)-0\n\"")
+    #expect(broken.status == 1 && broken.errors.contains("If-Match has a line end"), "\(broken.errors)")
     let kept = try run("delete", "Quote/MSFT", "--if-match", "\(epoch)-0")
     #expect(kept.status == 1 && kept.errors.contains("412 stale-revision"))
     let deleted = try run("delete", "Quote/MSFT", "--if-match", "\(epoch)-1")

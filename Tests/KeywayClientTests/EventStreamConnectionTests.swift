@@ -77,6 +77,18 @@ struct EventStreamConnectionTests {
     }
   }
 
+  @Test("sends no request with a header that would be left out, also for a single response")
+  func headers() async throws {
+    let client = try Client(server: "http://127.0.0.1:1")
+    for value in ["k-1\n", "a\r\nb", "\u{7F}", "\0"] {
+      await #expect(throws: ClientError.invalidHeader("If-Match")) {
+        try await client.request("PUT", "/", body: [], headers: ["If-Match": value])
+      }
+    }
+    let stream = EventStreamConnection(client, path: "/", lastEventID: "k-1\nx")
+    await #expect(throws: ClientError.invalidHeader("Last-Event-ID")) { try await stream.next() }
+  }
+
   @Test("refuses what is no event stream")
   func noStream() async throws {
     let server = try ScriptedServer([

@@ -15,11 +15,11 @@ struct BrowserClientTests {
     "KEYWAY_ROUNDS": variable("KEYWAY_BROWSER_ROUNDS") ?? "1",
   ]
 
-  @Test("It is a module of at most 12 kB as it is served, compressed")
+  @Test("It is a module of at most 13 kB as it is served, compressed")
   func size() throws {
     let size = try ChildProcess.run("/bin/sh", ["-c", "gzip -6 -c \(Self.folder)/keyway.js | wc -c"])
     let bytes = try #require(Int(size.output.trimmingCharacters(in: .whitespacesAndNewlines)))
-    #expect(bytes > 1000 && bytes <= 12_000)
+    #expect(bytes > 1000 && bytes <= 13_000)
   }
 
   @Test("Its types say what a page may write, and a compiler agrees")

@@ -156,7 +156,8 @@ export interface Query extends Observation {
   readonly sections: readonly Section[] | undefined
   readonly count: number
   readonly total?: number
-  readonly failed?: number
+  /** How many objects the filter fails for. */
+  readonly failed: number
   readonly aggregates?: { readonly [name: string]: Value }
   /** Changes what is named; null takes it away. */
   change(query: Partial<QueryDescription>): void

@@ -411,6 +411,7 @@ class Cell extends Observer {
 class Query extends Observer {
   rows = []
   count = 0
+  failed = 0
   #rows = []
 
   constructor(desk, query, callback) {
@@ -424,8 +425,8 @@ class Query extends Observer {
   }
 
   _hear(type, { cell, ...data }) {
-    const { changes = [], writer, sections, aggregates, total = this.total } = data
-    let isEcho = changes.length && !sections && !aggregates && total === this.total
+    const { count, changes = [], writer, sections, aggregates, total = this.total, failed = 0 } = data
+    let isEcho = changes.length && !sections && !aggregates && total === this.total && failed === this.failed
     try {
       const next = type === 'results' ? { rows: data.objects } : applyContent(this.#rows, this.sections, data)
       this.#rows = next.rows
@@ -434,13 +435,14 @@ class Query extends Observer {
       // Not the server's list.
       return this._desk.bind(this, this._body)
     }
-    for (const name of ['count', 'total', 'failed', 'aggregates']) if (name in data) this[name] = data[name]
+    Object.assign(this, { count, total, failed, aggregates })
     for (const change of changes) {
       const { type, object, value, keys = Object.keys(value ?? {}), index, newIndex } = change
       const kind = type === 'update' && !keys[1] && isEqual(index, newIndex) ? 'setting' : type
       for (const keyPath of keys) isEcho &= this._isEcho(writer, { object, keyPath, kind, new: value[keyPath] })
       if (value) change.value = this._over(object, value)
-      else isEcho = false
+      // A move by what is not shown names no key.
+      if (!keys[0]) isEcho = false
     }
     if (!isEcho) this._desk.call(this, { type, ...data })
   }

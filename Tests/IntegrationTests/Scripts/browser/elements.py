@@ -60,6 +60,7 @@ class Elements:
     def run(self):
         load(self.driver, self.server.url + "/healthz", SETUP)
         self.shows()
+        self.sorts()
         self.keeps()
         self.scrolls()
         self.ends()
@@ -84,6 +85,22 @@ class Elements:
         until(lambda: self.text("value") == "", "an object that is gone")
         self.driver.execute_script("document.getElementById('list').setAttribute('sort', 'value')")
         until(lambda: self.driver.execute_script(LIST) == self.rows("value"), "rows in another order")
+
+    def sorts(self):
+        """A list in the order of a key that it does not show."""
+        self.driver.execute_script("""document.body.insertAdjacentHTML('afterbegin',
+          `<keyway-list id="names" entity="Item" filter="value < 20" sort="-value">
+            <template><div><b data-key="name"></b></div></template></keyway-list>`)""")
+
+        def is_right():
+            names = self.driver.execute_script(
+                "return [...document.querySelectorAll('#names b')].map(b => b.textContent)")
+            return names == [name for name, _ in self.rows()]
+        until(is_right, "names in the order of values")
+        for n, value in [(9, 18), (10, 17), (9, 16)]:
+            self.server.ask("PUT", f"/v1/objects/Item/{n}/value", value)
+            until(is_right, "a row that has moved", 10)
+        self.driver.execute_script("document.getElementById('names').remove()")
 
     def keeps(self):
         """What a page may rely on beside what is shown."""

@@ -21,7 +21,7 @@ const isTold = (keyPath, old, value) => keyPath !== 'note' && (keyPath !== 'calm
 const order = (a, b) => (a === b ? 0 : a === undefined || (b !== undefined && a < b) ? -1 : 1)
 
 /** The rows of a query in a state, and its sections: filtered, sorted and grouped with no cleverness. */
-export function rowsOf(state, { entity, min = -Infinity, sort = 'value', section }) {
+export function rowsOf(state, { entity, min = -Infinity, sort = 'value', section, keys }) {
   const key = sort.replace('-', '')
   const sign = sort.startsWith('-') ? -1 : 1
   const rows = Object.values(state).filter(row => row['@ref'].startsWith(entity + '/') && row.value >= min)
@@ -29,7 +29,8 @@ export function rowsOf(state, { entity, min = -Infinity, sort = 'value', section
     || order(a['@ref'], b['@ref']))
   const names = [...new Set(rows.map(row => row[section]))]
   const sections = section && names.map(name => ({ name, count: rows.filter(row => row[section] === name).length }))
-  return { rows, sections }
+  const shown = ({ '@ref': ref, ...row }) => ({ '@ref': ref, ...Object.fromEntries(keys.map(key => [key, row[key]])) })
+  return { rows: keys ? rows.map(shown) : rows, sections }
 }
 
 /** What leads from one result to another, as a `content` tells it. */

@@ -408,6 +408,43 @@ test('A query has what its last event says: count, total, failed, aggregates, se
   assert.deepEqual(events.map(({ pending }) => pending), [undefined, true, undefined])
 })
 
+/** What is told of the query of a list, which shows `name` alone, for what its contents say. */
+function eventsOf(...contents) {
+  const told = new Told()
+  const seen = []
+  const query = told.desk.query({ entity: 'A', sort: '-score', keys: ['name'] }, ({ type }) => (
+    seen.push([type, query.rows.map(row => row['@ref'])])))
+  const row = n => ({ '@ref': `A/${n}`, name: `name ${n}` })
+  const head = { cell: told.name, count: 2 }
+  told.take(1, { type: 'results', data: { ...head, revision: 1, objects: [row(1), row(2)] } })
+  contents.forEach((content, n) => told.take(n + 2, { type: 'content', data: { ...head, revision: n + 2, ...content(row) } }))
+  return seen.slice(1)
+}
+
+test('A row that moves by a key that is not shown is told to the callback', () => {
+  const move = row => ({ changes: [{ type: 'move', object: 'A/2', index: 1, newIndex: 0, keys: [], value: row(2) }] })
+  assert.deepEqual(eventsOf(move), [['content', ['A/2', 'A/1']]])
+  // A change that names no key is no echo of a write, whatever it is.
+  const update = row => ({ changes: [{ type: 'update', object: 'A/2', index: 1, newIndex: 1, keys: [], value: row(2) }] })
+  assert.deepEqual(eventsOf(update), [['content', ['A/1', 'A/2']]])
+})
+
+test('What comes of an own write beside its row is told to the callback', () => {
+  const told = new Told()
+  const events = []
+  const query = told.desk.query({ entity: 'A' }, event => events.push([event.pending, event.failed]))
+  const cell = told.name
+  const objects = [{ '@ref': 'A/1', n: 1 }, { '@ref': 'A/2', n: 1 }]
+  told.take(1, { type: 'results', data: { revision: 1, cell, count: 2, failed: 0, objects } })
+  const { writer } = told.desk.begin('A/1', 'n', 2)
+  const changes = [{ type: 'update', object: 'A/1', index: 0, newIndex: 0, keys: ['n'], value: { '@ref': 'A/1', n: 2 } }]
+  told.take(2, { type: 'content', data: { revision: 2, writer, cell, count: 2, failed: 1, changes } })
+  assert.deepEqual(events, [[undefined, 0], [true, undefined], [undefined, 1]])
+  // Where none fails, nothing says so.
+  told.take(3, { type: 'content', data: { revision: 3, cell, count: 2, changes } })
+  assert.equal(query.failed, 0)
+})
+
 const keyPaths = ['value', 'group', 'calm', 'note']
 
 /** What callbacks of one page heard, and what a user has seen by them. */
@@ -518,7 +555,8 @@ test(`Whoever writes, and whatever is refused or lost: all shows what the server
     const readers = ['a', 'b'].map(name => new Reader(new World(random, server, name), name))
     // What nobody is notified of is known where one page writes it, and shows it from then on.
     const isPlain = random.chance(0.5)
-    const bodies = [{ entity: 'A' }, { entity: 'A', sort: '-value', section: 'group' }, { entity: 'A', min: 2 }]
+    const bodies = [{ entity: 'A' }, { entity: 'A', sort: '-value', section: 'group' }, { entity: 'A', min: 2 },
+      { entity: 'A', sort: '-value', keys: ['group'] }]
     const options = ['old', 'new', 'initial', ...(isPlain ? [] : ['prior'])]
     const begin = reader => random.pick([
       () => reader.observe(`A/${random.below(6)}`, options.slice(0, 3 + random.below(2))),

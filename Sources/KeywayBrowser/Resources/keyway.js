@@ -15,6 +15,8 @@ const backoff = (failures, { retryAfter = 0 } = {}) =>
 
 const revisionOf = id => Number(id?.slice(id.lastIndexOf('-') + 1) ?? -1)
 
+const epochOf = id => id?.slice(0, id.lastIndexOf('-'))
+
 const isEqual = (a, b) => JSON.stringify(a) === JSON.stringify(b)
 
 const isOfKey = (a, b) => a.object === b.object && a.keyPath === b.keyPath
@@ -70,9 +72,14 @@ export class Line {
   #retryAt = 0
   #parser
   #received
+  #isReset = false
+  #epoch
   #out = []
 
-  constructor(id = null) { this.id = id }
+  constructor(id = null) {
+    this.id = id
+    this.#epoch = epochOf(id)
+  }
 
   get deadline() {
     if (this.state === 'waiting') return this.#retryAt
@@ -140,7 +147,7 @@ export class Line {
       for (const cell of this.#cells.values()) cell.isTold = false
       if (!isFinal || !this.id) this.#out.push({ do: 'refuse', problem })
       else {
-        this.#deliver(null, [{ type: 'reset', data: { reason: 'compacted' } }])
+        this.#isReset = true
         return this.#connect(now)
       }
     }
@@ -180,7 +187,13 @@ export class Line {
 
   /** Only what was received whole is shown, and resumed from. */
   #commit(id) {
+    const reason = this.#epoch && this.#epoch !== epochOf(id) ? 'epoch' : this.#isReset && 'compacted'
+    if (reason && !this.#received.some(({ type }) => type === 'reset')) {
+      this.#received.unshift({ type: 'reset', data: { reason } })
+    }
     this.id = id
+    this.#epoch = epochOf(id)
+    this.#isReset = false
     this.#failures = 0
     const events = []
     for (const { type, data } of this.#received.splice(0)) {
@@ -193,10 +206,8 @@ export class Line {
         cell.isTold = cell.isSeen && !this.#dirty.has(name) && !cell.isGone
       }
     }
-    this.#deliver(id, events)
+    this.#out.push({ do: 'deliver', commit: { id, events } })
   }
-
-  #deliver(id, events) { this.#out.push({ do: 'deliver', commit: { id, events } }) }
 
   /** One at a time: they stay in order. */
   #flush(now) {
@@ -523,7 +534,7 @@ export class Desk {
   }
 
   take({ id, events }) {
-    this.id = id ?? this.id
+    this.id = id
     const heard = new Set()
     const resets = events.filter(({ type }) => type === 'reset')
     if (resets.length) this.#expectState()

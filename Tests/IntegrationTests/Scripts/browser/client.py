@@ -123,14 +123,20 @@ class Run:
         self.server.start()
 
     def wipe(self):
+        # The new store lacks one of what is shown, so that nothing can be gone on with at all.
+        lost = "Item/lost"
+        self.server.ask("PUT", f"/v1/objects/{lost}", {"value": 1})
+        self.deleted.add(lost)
+        self.at(self.some_tab(), "page.show(...arguments)", "lost", lost)
         self.settle()
         self.check()
         self.proxy.isShut = True
         self.server.wipe()
         self.commits = []
         self.fill()
+        before = {tab: len(self.at(tab, "return page.resets")) for tab in self.tabs}
         self.proxy.isShut = False
-        until(lambda: all(any(r == "epoch" for r in self.at(tab, "return page.resets")) for tab in self.tabs),
+        until(lambda: all(self.at(tab, "return page.resets")[before[tab]:] == ["epoch"] for tab in self.tabs),
               "resets of a wiped store", 40)
 
     def change_tabs(self):

@@ -432,6 +432,38 @@ scenario('A reset is told before the states that come of it, in each tab', async
   for (const list of order) assert.deepEqual(list, [2, 'epoch', 2])
 })
 
+for (const [name, begin] of [
+  ['that lacks what was observed', tabs => {
+    tabs.server.commit([['A/9', 'value', 1]])
+    return tabs.all.map(({ keyway }) => keyway.observe('A/9', ['value'], () => {}))
+  }],
+  ['while all is out of sight', tabs => tabs.all.map(({ observation }) => (observation.visible = false))],
+]) {
+  scenario(`Another store ${name} is a reset for another epoch, once`, async tabs => {
+    const all = [tabs.open(), tabs.open()]
+    await until(() => all.every(tab => tab.heard.length === 1))
+    begin(tabs)
+    await pause(50)
+    tabs.server.wipe()
+    await until(() => tabs.server.streams.size === 1, 'a stream')
+    for (const stream of tabs.server.streams.values()) tabs.server.heartbeat(stream)
+    await until(() => all.every(tab => tab.resets.length && tab.keyway.state === 'live'), 'resets')
+    for (const tab of all) tab.observation.visible = true
+    await until(() => all.every(tab => tab.heard.length === 2), 'the present state')
+    for (const tab of all) assert.deepEqual([tab.heard, tab.resets], [[1, 1], ['epoch']])
+  })
+}
+
+scenario('What may not be gone on with, of the same store, is a reset as if it were forgotten', async tabs => {
+  const tab = tabs.open()
+  await until(() => tab.heard.length === 1)
+  const asked = requests(tab.world, ({ method, path }) => method === 'POST' && path === '/v1/streams'
+    ? tabs.browser.answer({ status: 403, code: 'forbidden' }) : undefined)
+  tabs.server.restart()
+  await until(() => tab.heard.length === 2)
+  assert.deepEqual([tab.heard, tab.resets, asked.length > 1], [[1, 1], ['compacted'], true])
+})
+
 scenario('The pages of two servers share nothing', async tabs => {
   const tab = tabs.open()
   const world = tabs.browser.tab()

@@ -5,6 +5,7 @@ SERVER is the server's URL. With a TOKEN the page signs in with it, as its visit
 here, and that alone is tried.
 """
 
+import json
 import sys
 
 from selenium import webdriver
@@ -36,6 +37,59 @@ def rows():
 def shown(tab, expected):
     driver.switch_to.window(tab)
     wait.until(lambda _: rows() == expected, f"{expected} is not shown, but {rows()}")
+
+
+def change(ref, key, value):
+    """What another client does."""
+    driver.execute_async_script("""
+        const [path, body, done] = arguments
+        const headers = { 'Content-Type': 'application/json' }
+        fetch('/v1/objects/' + path, { method: 'PUT', headers, body }).then(r => done(r.status))""",
+                                f"{ref}/{key}", json.dumps(value))
+
+
+def editing():
+    """The input of a title shows what is so, unless somebody is writing in it."""
+    for title in ["first", "second", "third"]:
+        field = driver.find_element(By.NAME, "title")
+        field.send_keys(title)
+        driver.find_element(By.CSS_SELECTOR, "form button").click()
+        wait.until(lambda _: rows()[-1:] == [[title, False]], f"{title} is not there")
+        wait.until(lambda _: field.get_attribute("value") == "", "the form keeps what was added")
+    refs = driver.execute_async_script("""
+        const done = arguments[0]
+        fetch('/v1/objects/Task?sort=made').then(r => r.json()).then(page => done(page.objects.map(o => o['@ref'])))""")
+    first, second, third = driver.find_elements(By.CSS_SELECTOR, "li input[aria-label=Title]")
+
+    def shows(field, text, what):
+        wait.until(lambda _: field.get_attribute("value") == text,
+                   f"{what}: not {text} but {field.get_attribute('value')}")
+
+    def state(text):
+        wait.until(lambda _: text in driver.find_element(By.ID, "state").text, f"the page does not say {text}")
+    # What is refused is not kept, with the focus or without.
+    for key in [Keys.ENTER, Keys.TAB]:
+        first.send_keys(Keys.CONTROL, "a", Keys.NULL, Keys.BACKSPACE, key)
+        state("'title'")
+        shows(first, "first", "a title that was refused")
+    first.send_keys("!", Keys.ENTER)
+    shows(first, "first!", "a title that was written")
+    wait.until(lambda _: driver.find_element(By.ID, "state").text == "", "a problem stands there after a success")
+    # Of others all is seen, but what is being written stays, and its focus, whatever becomes of the order.
+    change(refs[0], "title", "theirs")
+    shows(first, "theirs", "a title with the focus")
+    third.send_keys("-x")
+    change(refs[2], "title", "their third")
+    change(refs[0], "done", True)
+    change(refs[1], "title", "their second")
+    shows(second, "their second", "the title of another")
+    wait.until(lambda _: [title for title, _ in rows()] == ["their second", "third-x", "theirs"], f"{rows()}")
+    assert driver.switch_to.active_element == third, "the focus is lost"
+    third.send_keys(Keys.BACKSPACE, Keys.BACKSPACE, Keys.TAB)
+    shows(third, "their third", "a title that was left as it was")
+    for button in driver.find_elements(By.CSS_SELECTOR, "li button"):
+        button.click()
+    wait.until(lambda _: rows() == [], "objects that were deleted")
 
 
 def here(expected):
@@ -78,6 +132,7 @@ try:
     driver.get(server)
     second = driver.current_window_handle
 
+    editing()
     driver.switch_to.window(first)
     driver.find_element(By.NAME, "title").send_keys(TITLE)
     driver.find_element(By.CSS_SELECTOR, "form button").click()

@@ -17,8 +17,12 @@ export interface Row {
 export class KeywayProblem extends Error {
   /** The status of the answer; 0 where there was none. */
   readonly status: number
-  /** Such as `stale-revision`; `unreachable` where there was no answer. */
+  /**
+   * Such as `stale-revision`. Where there was no answer: `offline` where the browser has no network, otherwise
+   * `unreachable`; `no-token` where the page's `token` failed.
+   */
   readonly code: string
+  /** A sentence for people. */
   readonly detail: string
   readonly object?: Reference
   readonly keyPath?: string

@@ -1,8 +1,8 @@
 // Types: keyway.d.ts. Line, the stream, and Desk, what is observed, are state machines; Keyway has the browser.
 
 export class KeywayProblem extends Error {
-  constructor({ status = 0, type = '', code = type.split('/').pop() || 'unreachable', title, detail, ...rest }) {
-    super(detail ?? title ?? code)
+  constructor({ status = 0, type = '', code = type.split('/').pop() || 'unreachable', title, detail, cause, ...rest }) {
+    super(detail ?? title ?? code, { cause })
     Object.assign(this, rest, { name: 'KeywayProblem', status, code, detail: this.message })
   }
 }
@@ -749,11 +749,12 @@ export class Keyway extends EventTarget {
         const response = await this.#fetch(method, path, { headers, body })
         const tag = response.headers.get('ETag')
         const revision = revisionOf(response.headers.get('Keyway-Cursor'))
-        if (write) this.#desk.settle(write, revision)
+        // What has no cursor is no answer of the server.
+        if (write && revision >= 0) this.#desk.settle(write, revision)
         this.#tags.delete(path)
         if (this.#tags.size > 1000) this.#tags.clear()
         if (tag) this.#tags.set(path, { tag, revision })
-        return response.status === 204 ? undefined : await response.json()
+        return response.status === 204 ? undefined : await response.json().catch(this.#away)
       } catch (problem) {
         const isSafe = method === 'GET' || method === 'POST'
         if (failures > 3 || !isSafe || problem.status === 401 || !isTransient(problem)) throw problem
@@ -765,18 +766,29 @@ export class Keyway extends EventTarget {
   /** Without a token there is the cookie. */
   async #fetch(method, path, { headers, body, ...options } = {}) {
     const ask = async () => {
-      const token = (this.#lastToken = await this.#token?.())
-      this.#meet(token)
-      return this.#world.fetch(this.#base + path, { ...this.#request(method, headers, body), ...options })
+      this.#lastToken = await this.#askToken()
+      this.#meet(this.#lastToken)
+      const request = { ...this.#request(method, headers, body), ...options }
+      return this.#world.fetch(this.#base + path, request).catch(this.#away)
     }
+    let response = await ask()
+    if (response.status === 401 && this.#token) response = await ask()
+    if (!response.ok) throw await problemOf(response)
+    return response
+  }
+
+  async #askToken() {
     try {
-      let response = await ask()
-      if (response.status === 401 && this.#token) response = await ask()
-      if (!response.ok) throw await problemOf(response)
-      return response
+      return await this.#token?.()
     } catch (error) {
-      throw error instanceof KeywayProblem ? error : new KeywayProblem({ detail: String(error) })
+      this.#away(error, { code: 'no-token', detail: `The page has no token: ${error?.message ?? error}` })
     }
+  }
+
+  /** Throws what a page can tell its user where no answer came. */
+  #away = (cause, told = { detail: 'The server cannot be reached.' }) => {
+    const isOffline = this.#world.navigator?.onLine === false
+    throw new KeywayProblem({ ...(isOffline ? { code: 'offline', detail: 'This device is offline.' } : told), cause })
   }
 
   #request(method, headers, body) {

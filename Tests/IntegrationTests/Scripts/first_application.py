@@ -87,6 +87,12 @@ def editing():
     assert driver.switch_to.active_element == third, "the focus is lost"
     third.send_keys(Keys.BACKSPACE, Keys.BACKSPACE, Keys.TAB)
     shows(third, "their third", "a title that was left as it was")
+    # Without a network nothing is written, and the page says why.
+    driver.set_network_conditions(offline=True, latency=0, throughput=-1)
+    second.send_keys("?", Keys.ENTER)
+    state("offline")
+    shows(second, "their second", "a title that was written without a network")
+    driver.delete_network_conditions()
     for button in driver.find_elements(By.CSS_SELECTOR, "li button"):
         button.click()
     wait.until(lambda _: rows() == [], "objects that were deleted")

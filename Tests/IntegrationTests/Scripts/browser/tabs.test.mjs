@@ -665,6 +665,65 @@ scenario('Reads, and what has a key, are tried again where the server is away, a
   }
 })
 
+scenario('Where no answer comes the problem says so plainly, and why', async tabs => {
+  const tab = tabs.open()
+  await until(() => tab.heard.length)
+  const lost = new TypeError('Failed to fetch')
+  let answer = () => { throw lost }
+  requests(tab.world, () => answer())
+  const told = async () => {
+    const problem = await tab.keyway.set('A/1', 'value', 5).then(() => assert.fail('it was written'), error => error)
+    assert.ok(problem instanceof KeywayProblem)
+    assert.deepEqual([problem.status, tab.heard.at(-1)], [0, 1], 'the value is taken back')
+    return [problem.code, problem.detail, problem.cause?.name]
+  }
+  const unreachable = ['unreachable', 'The server cannot be reached.']
+  assert.deepEqual(await told(), [...unreachable, 'TypeError'])
+  tab.world.navigator.onLine = false
+  assert.deepEqual(await told(), ['offline', 'This device is offline.', 'TypeError'])
+  tab.world.navigator.onLine = true
+  // Something on the way that answers for the server is not the server, whatever it says.
+  answer = () => new Response('<h1>Welcome to our hotel</h1>')
+  assert.deepEqual(await told(), [...unreachable, 'SyntaxError'])
+})
+
+scenario('Where there is no token the problem says why, and nothing that is observed ends', async tabs => {
+  let fail = () => {}
+  const tab = tabs.open({ token: () => fail() ?? token('ann') })
+  await until(() => tab.heard.length)
+  fail = () => { throw new Error('sign in first') }
+  const told = []
+  tab.keyway.observe('A/2', ['value'], change => told.push(change.problem?.code ?? change.new))
+  await assert.rejects(tab.keyway.set('A/1', 'value', 5), ({ status, code, detail }) => (
+    status === 0 && code === 'no-token' && detail === 'The page has no token: sign in first'))
+  await pause(100)
+  fail = () => {}
+  await until(() => told.length)
+  assert.deepEqual(told, [2])
+})
+
+scenario('What is no JSON is the mistake of the page, told at once', async tabs => {
+  const tab = tabs.open()
+  await until(() => tab.heard.length)
+  const asked = requests(tab.world)
+  const value = {}
+  value.self = value
+  await assert.rejects(tab.keyway.create('A', value), TypeError)
+  assert.equal(asked.length, 0)
+})
+
+scenario('A write of which half of the answer was lost is done', async tabs => {
+  const tab = tabs.open()
+  await until(() => tab.heard.length)
+  requests(tab.world, async ({ method }, go) => {
+    if (method !== 'PUT') return
+    const { headers } = await go()
+    return new Response('"fi', { headers })
+  })
+  assert.equal(await tab.keyway.set('A/1', 'value', 'five'), 'five')
+  assert.deepEqual(tab.heard, [1, 'five'])
+})
+
 scenario('A write of which only the answer was lost is done', async tabs => {
   const tab = tabs.open()
   await until(() => tab.heard.length)

@@ -1091,13 +1091,21 @@ if (globalThis.customElements && !customElements.get('keyway-value')) {
     disconnectedCallback() {
       sight.unobserve(this)
       this.finish()
-      this.show(null)
+      this.tell(null)
     }
 
     attributeChangedCallback(_, old, value) {
-      if (!this.live || old === value) return
-      this.show(null)
+      if (!(this.live || this.alert) || old === value) return
+      this.tell(null)
       this.begin()
+    }
+
+    begin() {
+      const { lack } = this
+      if (!lack) return this.bind()
+      this.finish()
+      const detail = `<${this.localName}> has no ${lack}`
+      this.tell({ problem: new KeywayProblem({ code: 'incomplete-element', detail }) })
     }
 
     finish() {
@@ -1106,19 +1114,31 @@ if (globalThis.customElements && !customElements.get('keyway-value')) {
       this.live = null
     }
 
+    /** A problem stands in the place of what it keeps from being shown, unless the page shows it itself. */
     tell(update) {
-      this.show(update.problem ? null : update)
-      if (update.problem) this.dispatchEvent(new CustomEvent('problem', { detail: update.problem, bubbles: true }))
+      const { problem: detail } = update ?? {}
+      this.alert?.remove()
+      this.alert = null
+      this.show(detail ? null : update)
+      if (!detail) return
+      this.alert = document.createElement('span')
+      if (!this.dispatchEvent(new CustomEvent('problem', { detail, bubbles: true, cancelable: true }))) return
+      console.error(this, detail)
+      this.alert.setAttribute('role', 'alert')
+      this.alert.style.color = 'light-dark(firebrick, lightcoral)'
+      this.alert.textContent = detail.detail
+      this.append(this.alert)
     }
   }
 
   customElements.define('keyway-value', class extends LiveElement {
     static observedAttributes = ['object', 'key-path']
 
-    begin() {
-      const [object, keyPath] = this.constructor.observedAttributes.map(name => this.getAttribute(name))
+    get lack() { return this.getAttribute('object') && !this.getAttribute('key-path') && 'key-path' }
+
+    bind() {
       this.live ??= (Keyway.shared ??= new Keyway()).cell(update => this.tell(update))
-      this.live.bind(keyPath && object, keyPath)
+      this.live.bind(...this.constructor.observedAttributes.map(name => this.getAttribute(name)))
     }
 
     show(update) { this.textContent = textOf(Object.values(update?.values ?? {})[0]) }
@@ -1130,9 +1150,14 @@ if (globalThis.customElements && !customElements.get('keyway-value')) {
 
     get template() { return this.querySelector('template') }
 
-    begin() {
+    get lack() {
+      if (!this.getAttribute('entity')) return 'entity'
+      return !this.template?.content.firstElementChild && '<template> with an element'
+    }
+
+    bind() {
       const query = Object.fromEntries(this.constructor.observedAttributes.map(name => [name, this.getAttribute(name)]))
-      const named = this.template?.content.querySelectorAll('[data-key]') ?? []
+      const named = this.template.content.querySelectorAll('[data-key]')
       query.keys = [...new Set([...named].map(({ dataset }) => dataset.key))].filter(key => key[0] !== '@')
       query.limit &&= Number(query.limit)
       if (this.live) this.live.change(query)

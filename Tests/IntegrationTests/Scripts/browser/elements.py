@@ -61,6 +61,7 @@ class Elements:
         load(self.driver, self.server.url + "/healthz", SETUP)
         self.shows()
         self.sorts()
+        self.complains()
         self.keeps()
         self.scrolls()
         self.ends()
@@ -101,6 +102,49 @@ class Elements:
             self.server.ask("PUT", f"/v1/objects/Item/{n}/value", value)
             until(is_right, "a row that has moved", 10)
         self.driver.execute_script("document.getElementById('names').remove()")
+
+    def complains(self):
+        """What is mistyped says so in its place, until it is right."""
+        run = self.driver.execute_script
+        self.driver.get_log("browser")
+        no_key = "Item has no key 'nme'; did you mean 'name'?"
+        no_entity = "there is no entity 'Itm'; did you mean 'Item'?"
+        list_of = "<template><p data-key=name></p></template></keyway-list>"
+        for html, detail, mend in [
+            ("<keyway-list entity=Itm>" + list_of, no_entity, "entity=Item"),
+            ("<keyway-list entity=Item filter='valu < 3'>" + list_of,
+             "line 1, column 1: undeclared reference to 'valu'; did you mean 'value'?", "filter=value < 3"),
+            ("<keyway-list entity=Item sort=nme>" + list_of, no_key, "sort=name"),
+            ("<keyway-list>" + list_of, "<keyway-list> has no entity", "entity=Item"),
+            ("<keyway-list entity=Item></keyway-list>", "<keyway-list> has no <template> with an element", None),
+            ("<keyway-list entity=Item>" + list_of.replace("name", "nme"), no_key, None),
+            ("<keyway-value object=Item/3 key-path=nme></keyway-value>", no_key, "key-path=name"),
+            ("<keyway-value object=Itm/3 key-path=name></keyway-value>", no_entity, "object=Item/3"),
+            ("<keyway-value object=Item/3></keyway-value>", "<keyway-value> has no key-path", "key-path=name"),
+        ]:
+            run("document.body.insertAdjacentHTML('afterbegin', arguments[0])", html)
+
+            def shown():
+                alerts = "document.body.firstChild.querySelectorAll('[role=alert]')"
+                return run(f"return [...{alerts}].map(each => each.innerText)")
+            until(lambda: shown() == [detail], f"{html}: {detail}", 10)
+            if mend:
+                run("document.body.firstChild.setAttribute(...arguments)", *mend.split("=", 1))
+                until(lambda: "item" in run("return document.body.firstChild.innerText"), f"{html} with {mend}", 10)
+                assert shown() == [], "a problem that is no more"
+            run("document.body.firstChild.remove()")
+        assert len([each for each in self.driver.get_log("browser") if "console-api" in each["source"]]) >= 9
+        # A page can show the problem in its own way.
+        run("""addEventListener('problem', event => {
+          event.preventDefault()
+          window.seen = event.detail
+        }, { once: true })""")
+        run("document.body.insertAdjacentHTML('afterbegin', arguments[0])", "<keyway-list entity=Itm>" + list_of)
+        until(lambda: run("return window.seen?.code") == "unknown-entity", "an event")
+        assert run("return document.body.firstChild.innerText") == ""
+        run("document.body.firstChild.setAttribute('entity', 'Item')")
+        until(lambda: "item" in run("return document.body.firstChild.innerText"), "a list that is mended")
+        run("document.body.firstChild.remove()")
 
     def keeps(self):
         """What a page may rely on beside what is shown."""

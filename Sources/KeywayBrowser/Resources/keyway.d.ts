@@ -109,6 +109,15 @@ export interface Section {
   readonly aggregates?: { readonly [name: string]: Value }
 }
 
+/** Rows as they were at one revision, and what the server says of all that match. */
+export interface RowList extends Array<Row> {
+  readonly revision: number
+  readonly total: number
+  readonly failed?: number
+  readonly sections?: Section[]
+  readonly aggregates?: { readonly [name: string]: Value }
+}
+
 /** Where a row is: in a query with sections its section's place and its own in that. */
 export type Place = number | [number, number]
 
@@ -214,6 +223,8 @@ export class Keyway extends EventTarget {
 
   get(object: Reference): Promise<Row>
   get(object: Reference, keyPath: string): Promise<Value>
+  /** The rows of a query as they are now: all of them, or the first `limit`. Rows of one state, however many pages. */
+  list(query: QueryDescription): Promise<RowList>
   /**
    * Shown at once where this page sees the key path with another value, except in observations with `prior`, and taken
    * back if it is refused.

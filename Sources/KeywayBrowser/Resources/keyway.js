@@ -706,6 +706,21 @@ export class Keyway extends EventTarget {
 
   async get(object, keyPath) { return this.#ask('GET', pathOf(object, keyPath)) }
 
+  /** All pages are of one state. */
+  async list({ entity, limit, ...query }) {
+    const rows = []
+    const most = limit ?? Infinity
+    let page
+    do {
+      const asked = { ...query, page, limit: Math.min(1000, most - rows.length) }
+      const given = new URLSearchParams(Object.entries(asked).filter(([, value]) => value != null))
+      const { objects, next, count, ...more } = await this.#ask('GET', `${pathOf(entity)}?${given}`)
+      Object.assign(rows, more).push(...objects)
+      page = next
+    } while (page && rows.length < most)
+    return rows
+  }
+
   async set(object, keyPath, value = null, options) {
     const path = pathOf(object, keyPath)
     const write = this.#desk.begin(object, keyPath, value)

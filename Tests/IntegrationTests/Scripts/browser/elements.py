@@ -10,6 +10,7 @@ import time
 from world import Server, chromium, load, until
 
 SETUP = """
+  window.Keyway = keyway.Keyway
   document.body.innerHTML = `
     <p><keyway-value id="value" object="Item/1" key-path="value"></keyway-value></p>
     <p><keyway-value id="name" object="Item/1" key-path="name"></keyway-value></p>
@@ -62,6 +63,7 @@ class Elements:
         self.shows()
         self.sorts()
         self.complains()
+        self.lists()
         self.keeps()
         self.scrolls()
         self.ends()
@@ -145,6 +147,33 @@ class Elements:
         run("document.body.firstChild.setAttribute('entity', 'Item')")
         until(lambda: "item" in run("return document.body.firstChild.innerText"), "a list that is mended")
         run("document.body.firstChild.remove()")
+
+    def lists(self):
+        """The rows of a query as they are now, of several pages too."""
+        create = [{"op": "create", "object": f"Item/x{n}",
+                   "value": {"name": f"x {n}", "value": 1000 + n, "group": "many"}}
+                  for n in range(2300)]
+        self.server.ask("POST", "/v1/transactions", {"operations": create})
+
+        def listed(**query):
+            script = """const [query, done] = arguments
+            Keyway.shared.list({ entity: 'Item', filter: "group == 'many'", sort: '-value', ...query })
+              .then(rows => done([rows.map(row => [row.name, row.value]), { ...rows }, rows.length]),
+                    problem => done([problem.status, problem.detail]))"""
+            return self.driver.execute_async_script(script, query)
+        all = [[f"x {n}", 1000 + n] for n in reversed(range(2300))]
+        rows, more, count = listed()
+        assert rows == all and count == more["total"] == 2300, f"{len(rows)} rows, {more}"
+        assert [listed(limit=limit)[0] for limit in [1, 1000, 1500, 5000]] == [all[:1], all[:1000], all[:1500], all]
+        rows, more, _ = listed(limit=2, keys=["name", "group"], aggregate="@sum.value")
+        assert rows == [["x 2299", None], ["x 2298", None]], rows
+        assert more["aggregates"] == {"@sum.value": sum(value for _, value in all)}, more
+        rows, more, _ = listed(filter=None, section="group", sort=None, limit=2, aggregate=None)
+        assert more["sections"][1] == {"name": "many", "count": 2300}, more
+        assert listed(limit=0) == [400, "limit is a whole number from 1 to 1000"]
+        assert listed(sort="nme")[0] == 404
+        self.server.ask("POST", "/v1/transactions", {"operations": [
+            {"op": "delete", "object": f"Item/x{n}"} for n in range(2300)]})
 
     def keeps(self):
         """What a page may rely on beside what is shown."""

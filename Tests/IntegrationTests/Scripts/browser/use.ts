@@ -11,6 +11,10 @@ export async function requests(): Promise<void> {
   if (typeof name === 'string') name.toUpperCase()
   await keyway.set(ref, 'balance', 120, { ifMatch: keyway.etag(ref, 'balance') })
   await keyway.patch(ref, { balance: 1 }, { lifetime: 60 })
+  const rows = await keyway.list({ entity: 'Employee', sort: '-salary', section: 'department.name', limit: 20 })
+  rows.map(row => row['@ref']).concat(`${rows.total} of ${rows.sections?.[0].name}`)
+  // @ts-expect-error a list names its entity
+  await keyway.list({ sort: '-salary' })
   const made = await keyway.create('Person', { lastName: 'Hopper' })
   await keyway.delete(made['@ref'])
   const { revision } = await keyway.transact([{ op: 'set', object: ref, keyPath: 'balance', value: 1 }])

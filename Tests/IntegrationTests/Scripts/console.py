@@ -3,6 +3,8 @@
 Usage: console.py SERVER STEP [TOKEN]
 """
 
+import time
+
 from selenium.webdriver.common.keys import Keys
 
 from console_page import run
@@ -160,7 +162,20 @@ def objects(console, server):
     assert server.get("Account/1/balance") == 50
     console.press(Keys.ESCAPE)
     console.until_equal("50", lambda: console.value("Account/1", "balance"), "what the other client wrote")
+    # The revision is the object's own, whatever was committed since, also where another has changed what is computed.
+    own = lambda: f"revision {server.get('Account/1')['@revision']}"
+    console.until_equal(own(), lambda: console.text(".headline .count"), "the object's revision")
     owner = server.get("Account/1/owner")
+    server.set(owner + "/lastName", "Hopper")
+    console.until(lambda: "Hopper" in console.value("Account/1", "ownerName"), "what is computed")
+    time.sleep(0.5)
+    assert console.text(".headline .count") == own(), console.text(".headline .count")
+    server.set("Account/1/balance", 51)
+    console.until_equal(own(), lambda: console.text(".headline .count"), "the revision after another value")
+    console.open("#/objects/Account/1")
+    console.until_equal(own(), lambda: console.text(".headline .count"), "the revision from the start")
+    time.sleep(0.5)
+    assert console.text(".headline .count") == own(), console.text(".headline .count")
     console.find("link", owner).click()
     console.find("heading", owner)
     server.set("Person/lost", {"firstName": "Lost", "lastName": "Soul"})
@@ -168,7 +183,23 @@ def objects(console, server):
     console.until_equal("Soul", lambda: console.value("Person/lost", "lastName"), "the person")
     server.send("DELETE", "/v1/objects/Person/lost")
     console.until(lambda: "deleted" in console.text(".headline"), "that it is deleted")
-    console.check_log(404, 412)
+    assert not console.named("button", "Delete"), "what is deleted cannot be deleted"
+    console.open("#/objects/Person/lost")
+    console.until(lambda: "no object Person/lost" in console.problem, "that it is not there")
+    assert not console.named("button", "Delete"), "there is nothing to delete"
+    for address, problem in [("#/objects/Persn", "no entity 'Persn'"), ("#/nothing", "nothing at this address")]:
+        console.open(address)
+        console.find("heading", "Not found")
+        assert problem in console.problem, console.problem
+        console.find("link", "To the start").click()
+        console.find("heading", "Keyway")
+    # Without a server the console says so in plain words.
+    console.driver.set_network_conditions(offline=True, latency=0, throughput=-1)
+    console.find("link", "Status").click()
+    console.until(lambda: console.problem == "This device is offline.", "that there is no network")
+    console.driver.delete_network_conditions()
+    console.until(lambda: not console.problem, "that the network is back")
+    console.driver.get_log("browser")
 
 
 def members(console, server):
@@ -270,6 +301,8 @@ def session(console, server, token):
     console.until(lambda: console.problem, "that this is no token")
     console.clear_and_type(field, token + Keys.ENTER)
     console.find("button", "Sign out")
+    console.find("link", "Journal")
+    console.find("link", "Status")
     console.find("link", "Account").click()
     console.find("columnheader", "balance")
     console.find("link", "Account 0")
@@ -306,6 +339,21 @@ def reader(console, server, token):
     console.find("link", "Post/1").click()
     console.until_equal("still hers", lambda: console.value("Post/1", "text"), "the post")
     assert "flagged" not in console.text(".keys")
+    # What is for admins is not offered to her, and by its address says whom it is for.
+    assert not console.named("link", "Journal") and not console.named("link", "Status")
+    for address in ["#/journal", "#/status"]:
+        console.open(address)
+        console.until(lambda: "is for admins" in console.problem, "whom it is for")
+        console.find("link", "To the start")
+    console.find("link", "Stream").click()
+    assert console.find("input", "URL").get_attribute("value") == "/v1/objects/Post"
+    # Whether she may delete is known where she has tried.
+    console.open("#/objects/Post/2")
+    console.find("button", "Delete").click()
+    console.find("button", "Delete object").click()
+    console.until(lambda: console.problem, "that she may not")
+    console.until(lambda: console.named("button", "Delete")[0].get_attribute("disabled"), "that it is in vain")
+    assert server.is_there("Post/2")
     console.check_log(401, 403)
 
 

@@ -126,8 +126,7 @@ export class EntityView {
   /** Leaves out the columns of keys that may not be read: a row shows those that may. */
   async #narrow() {
     this.#isNarrowed = true
-    const response = await fetch(`/v1/objects/${this.entity.name}?limit=1`)
-    const row = response.ok ? (await response.json()).objects[0] : undefined
+    const [row] = await this.keyway.list({ entity: this.entity.name, limit: 1 }).catch(() => [])
     const columns = this.state.columns.filter(name => !row || Object.hasOwn(row, name))
     if (columns.length === 0 || columns.length === this.state.columns.length) return
     this.state.columns = columns

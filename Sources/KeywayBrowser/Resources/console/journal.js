@@ -1,5 +1,5 @@
 import { element, setText } from './elements.js'
-import { ProblemLine, successful } from './problem.js'
+import { ProblemLine, ask } from './problem.js'
 import { addressOf, isReference, textOf } from './values.js'
 
 /** How many transactions from before are shown, and how many at most. */
@@ -34,7 +34,7 @@ export class JournalView {
 
   #begin() {
     return this.problems.attempt(async () => {
-      const status = await (await successful(await fetch('/v1/status'))).json()
+      const status = await (await ask('/v1/status')).json()
       const first = Math.max(0, status.revision - before, status.store?.journal?.base ?? 0)
       if (this.#isOver) return
       this.#source = new EventSource(`/v1/journal?since=${status.epoch}-${first}`)

@@ -7,7 +7,7 @@ import { JournalView } from './journal.js'
 import { MessageView } from './message.js'
 import { ObjectView } from './object.js'
 import { readSchema } from './schema.js'
-import { readSession, SessionView, signOut } from './session.js'
+import { readRights, readSession, SessionView, signOut } from './session.js'
 import { EntityList } from './sidebar.js'
 import { StatusView } from './status.js'
 import { StreamView } from './stream.js'
@@ -17,7 +17,7 @@ const connection = document.getElementById('connection')
 const sessionBox = document.getElementById('session')
 const states = { connecting: 'connecting', live: 'live', waiting: 'waiting for the server', closed: 'closed' }
 
-const context = { keyway: null, schema: new Map(), restart }
+const context = { keyway: null, schema: new Map(), restart, isAdmin: false, mayReadStatus: false }
 let view = null
 let list = null
 let isSignedIn = false
@@ -45,6 +45,7 @@ async function begin() {
       ? new SessionView(context, {}, problem) : new MessageView('The server does not answer', problem))
     return
   }
+  await showRights()
   context.keyway = new Keyway()
   context.keyway.addEventListener('state', showConnection)
   showConnection()
@@ -67,6 +68,7 @@ async function checkSession() {
   const hasEnded = isSignedIn && !session.problem && !session.identity
   if (!(hasEnded || session.problem?.status === 401) || view instanceof SessionView) return
   showSession(session)
+  await showRights()
   show(new SessionView(context, {}, session.problem ?? new Error('The session has ended. Sign in again.')))
 }
 
@@ -76,6 +78,14 @@ function showSession({ identity }) {
     ? [element('span', { class: 'identity' }, String(identity.sub)),
       element('button', { type: 'button', click: leave }, 'Sign out')]
     : [element('a', { class: 'button', href: '#/session' }, 'Sign in')]))
+}
+
+/** What the server would refuse is not offered. */
+async function showRights() {
+  Object.assign(context, await readRights())
+  for (const [address, isShown] of [['#/journal', context.isAdmin], ['#/status', context.mayReadStatus]]) {
+    document.querySelector(`header nav a[href="${address}"]`).hidden = !isShown
+  }
 }
 
 async function leave() {
@@ -112,14 +122,25 @@ function makeView(kind, entity, name, id, parameters) {
   if (kind === 'objects' && entity && id) return new ObjectView(context, { ...place, reference: `${name}/${id}` })
   if (kind === 'objects' && entity) return new EntityView(context, place)
   if (kind === 'new' && entity) return new CreateView(context, place)
-  if (kind === 'journal') return new JournalView()
+  if (kind === 'journal' && context.isAdmin) return new JournalView()
   if (kind === 'stream') return new StreamView(context, place)
-  if (kind === 'status') return new StatusView()
+  if (kind === 'status' && context.mayReadStatus) return new StatusView()
   if (kind === 'session') return new SessionView(context)
-  if (kind !== undefined) return new MessageView('Not found', new Error('The console has nothing at this address.'))
-  return new MessageView('Keyway', null, [...context.schema.keys()].length > 0
-    ? 'Choose an entity to see its objects, live. Journal, Stream and Status look at the server.'
-    : 'The schema has no entities.')
+  if (kind !== undefined) return new MessageView(...missing(kind, name), null, { '#/': 'To the start' })
+  const others = context.isAdmin ? ' Journal, Stream and Status look at the server.' : ''
+  return new MessageView('Keyway', null, context.schema.size > 0
+    ? `Choose an entity to see its objects, live.${others}` : 'The schema has no entities.')
+}
+
+/** The title, and why there is nothing. */
+function missing(kind, name) {
+  if (kind === 'journal' || kind === 'status') {
+    const title = kind === 'journal' ? 'Journal' : 'Status'
+    return [title, new Error(`The ${kind} is for admins, and you are not signed in as one.`)]
+  }
+  const isEntity = (kind === 'objects' || kind === 'new') && name
+  return ['Not found', new Error(isEntity
+    ? `The schema has no entity '${name}'.` : 'The console has nothing at this address.')]
 }
 
 function show(next) {

@@ -86,5 +86,6 @@ export class Members {
     if (from < 0 || to < 0 || to >= members.length) return
     members.splice(to, 0, ...members.splice(from, 1))
     await keyway.set(reference, this.key.name, members, { ifMatch })
+    this.view.readRevision()
   }
 }

@@ -8,6 +8,7 @@ import { addressOf, isReference, textOf } from './values.js'
 /** An object with all its keys, live. */
 export class ObjectView {
   #cell
+  #timer
   #values = {}
   #rows = new Map()
 
@@ -16,8 +17,9 @@ export class ObjectView {
     this.title = reference
     this.problems = new ProblemLine()
     this.state = element('p', { class: 'count', role: 'status' })
-    this.remove = element('button', { type: 'button', class: 'danger', click: () => this.confirmation.showModal() },
-      'Delete')
+    // There is something to delete once it is shown.
+    this.remove = element('button',
+      { type: 'button', class: 'danger', hidden: true, click: () => this.confirmation.showModal() }, 'Delete')
     this.confirmation = this.#makeConfirmation()
     this.body = element('tbody')
     this.node = element('div', { class: 'view' },
@@ -34,7 +36,10 @@ export class ObjectView {
     this.#begin()
   }
 
-  end() { this.#cell.end() }
+  end() {
+    this.#cell.end()
+    clearTimeout(this.#timer)
+  }
 
   /** Which keys there are for whom asks is what a GET gives: a rule may hide some. */
   async #begin() {
@@ -43,6 +48,8 @@ export class ObjectView {
       const keys = this.entity.keys.filter(key => Object.hasOwn(object, key.name))
       this.body.replaceChildren(...keys.map(key => this.#makeRow(key)))
       this.#show(object)
+      this.#showRevision(object)
+      this.remove.hidden = false
       this.#cell.bind(this.reference, keys.map(key => key.name))
     })
   }
@@ -52,15 +59,25 @@ export class ObjectView {
     if (update.gone || update.problem?.code === 'unknown-object') {
       setText(this.state, 'deleted')
       this.node.classList.add('gone')
-      this.remove.disabled = true
+      this.remove.hidden = true
     } else if (update.problem) {
       this.problems.show(update.problem)
     } else {
-      this.node.classList.remove('gone')
-      this.remove.disabled = false
       this.#show(update.values)
-      setText(this.state, `revision ${update.revision ?? ''}`)
+      this.readRevision()
     }
+  }
+
+  #showRevision(object) {
+    if (!this.node.classList.contains('gone')) setText(this.state, `revision ${object['@revision']}`)
+  }
+
+  /** Soon reads the object's own revision: that of a commit may be of another that it is computed from. */
+  readRevision() {
+    this.#timer ??= setTimeout(async () => {
+      this.#timer = null
+      await this.keyway.get(this.reference).then(object => this.#showRevision(object)).catch(() => {})
+    }, 100)
   }
 
   #show(values) {
@@ -97,7 +114,10 @@ export class ObjectView {
       if (cell.classList.contains('editing') || this.node.classList.contains('gone')) return
       const { keyway, reference, problems } = this
       edit({ cell, keyway, reference, key, value: this.#values[key.name], problems },
-        () => fill(cell, this.#values[key.name]))
+        () => {
+          fill(cell, this.#values[key.name])
+          this.readRevision()
+        })
     }
     cell.addEventListener('dblclick', open)
     cell.addEventListener('keydown', event => {
@@ -120,7 +140,11 @@ export class ObjectView {
   async #delete(dialog) {
     dialog.close()
     const ifMatch = await this.keyway.etag(this.reference).catch(() => undefined)
-    const isDone = await this.problems.attempt(() => this.keyway.delete(this.reference, { ifMatch }))
+    const isDone = await this.problems.attempt(() => this.keyway.delete(this.reference, { ifMatch }).catch(problem => {
+      // What rules say of this object is known now.
+      this.remove.disabled = problem.code === 'forbidden'
+      throw problem
+    }))
     if (isDone) location.hash = `#/objects/${this.entity.name}`
   }
 }

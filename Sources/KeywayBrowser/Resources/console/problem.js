@@ -32,8 +32,11 @@ export class ProblemLine {
   }
 }
 
-/** Throws what an answer that is no success says. */
-export async function successful(response) {
+/** Asks the server. Throws what an answer that is no success says, and in plain words that there was none. */
+export async function ask(url, options) {
+  const response = await fetch(url, options).catch(cause => {
+    throw new Error(navigator.onLine ? 'The server cannot be reached.' : 'This device is offline.', { cause })
+  })
   if (response.ok) return response
   let problem = {}
   try {

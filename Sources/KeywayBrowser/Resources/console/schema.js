@@ -1,4 +1,4 @@
-import { successful } from './problem.js'
+import { ask } from './problem.js'
 
 /** A key of an entity, of what `/v1/entities` says of it. */
 class Key {
@@ -48,7 +48,7 @@ class Entity {
 
 /** The entities of the server, by name in the order of the schema. */
 export async function readSchema() {
-  const response = await successful(await fetch('/v1/entities', { headers: { Accept: 'application/json' } }))
+  const response = await ask('/v1/entities', { headers: { Accept: 'application/json' } })
   const { $defs: definitions } = await response.json()
   return new Map(Object.entries(definitions).map(([name, definition]) => [name, new Entity(name, definition)]))
 }

@@ -1,18 +1,25 @@
 import { element, labelled } from './elements.js'
-import { ProblemLine, successful } from './problem.js'
+import { ProblemLine, ask } from './problem.js'
 
 /** Who the console asks as: `{identity, expires}`, or a problem where the session is no longer good. */
 export async function readSession() {
   try {
-    return await (await successful(await fetch('/v1/session'))).json()
+    return await (await ask('/v1/session')).json()
   } catch (problem) {
     return { identity: null, problem }
   }
 }
 
+/** What whom the console asks as may look at. The server decides it by its settings, so it is asked. */
+export async function readRights() {
+  const may = url => ask(url, { method: 'HEAD' }).then(() => true, () => false)
+  const [isAdmin, mayReadStatus] = await Promise.all(['/v1/access/revocations', '/v1/status'].map(may))
+  return { isAdmin, mayReadStatus }
+}
+
 /** Ends the session, here and at the server. */
 export async function signOut() {
-  await successful(await fetch('/v1/session', { method: 'DELETE' }))
+  await ask('/v1/session', { method: 'DELETE' })
 }
 
 /** Signing in: a token becomes a cookie that no script can read. The token is kept nowhere. */
@@ -38,7 +45,7 @@ export class SessionView {
     event.preventDefault()
     return this.problems.attempt(async () => {
       const headers = { Authorization: `Bearer ${this.token.value.trim()}` }
-      await successful(await fetch('/v1/session', { method: 'POST', headers }))
+      await ask('/v1/session', { method: 'POST', headers })
       this.token.value = ''
       this.context.restart('#/')
     })

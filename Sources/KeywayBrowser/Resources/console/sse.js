@@ -1,5 +1,5 @@
 import { EventStreamParser } from '/keyway.js'
-import { successful } from './problem.js'
+import { ask } from './problem.js'
 
 /**
  * Any URL of the server as a stream, without reconnecting by itself: that is what a debugger is to show.
@@ -20,7 +20,7 @@ export class RawStream {
   async #read(url, lastID) {
     const headers = { Accept: 'text/event-stream', ...(lastID && { 'Last-Event-ID': lastID }) }
     try {
-      const response = await successful(await fetch(url, { headers, signal: this.#abort.signal, cache: 'no-store' }))
+      const response = await ask(url, { headers, signal: this.#abort.signal, cache: 'no-store' })
       const type = response.headers.get('Content-Type') ?? ''
       if (!type.startsWith('text/event-stream')) throw new Error(`this is ${type || 'no stream'}, no event stream`)
       this.opened()

@@ -1,5 +1,5 @@
 import { element, setText } from './elements.js'
-import { ProblemLine, successful } from './problem.js'
+import { ProblemLine, ask } from './problem.js'
 import { Sparkline } from './sparkline.js'
 
 /** Seconds between two looks. */
@@ -49,8 +49,8 @@ export class StatusView {
 
   async #read() {
     const [status, text] = await Promise.all([
-      fetch('/v1/status').then(successful).then(response => response.json()),
-      fetch('/metrics').then(successful).then(response => response.text()),
+      ask('/v1/status').then(response => response.json()),
+      ask('/metrics').then(response => response.text()),
     ])
     const metrics = sums(text)
     const now = performance.now() / 1000

@@ -18,7 +18,7 @@ export class StreamView {
     this.problems = new ProblemLine()
     this.url = element('input', {
       type: 'text', spellcheck: 'false', autocomplete: 'off', autocapitalize: 'off',
-      value: parameters.get('url') ?? '/v1/journal',
+      value: parameters.get('url') ?? (context.isAdmin ? '/v1/journal' : `/v1/objects/${[...context.schema.keys()][0]}`),
     })
     this.openButton = element('button', { class: 'primary' }, 'Open')
     this.cutButton = this.#button('Cut', () => this.#stream?.cut())

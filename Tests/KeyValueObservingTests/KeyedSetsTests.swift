@@ -8,7 +8,6 @@ import Testing
 struct KeyedSetsTests {
   @Test("Has what a dictionary of sets has after the same changes, however it grows and shrinks")
   func oracle() throws {
-    let seed = UInt64.random(in: .min ... .max)
     var random = SplitMix64(seed: seed)
     let keys = try (0..<400).map { number in
       ObservedKey(object: try #require(Reference("Note/\(number / 2)")), key: number % 2 - 1)

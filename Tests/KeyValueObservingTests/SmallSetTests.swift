@@ -7,7 +7,6 @@ import Testing
 struct SmallSetTests {
   @Test("They have what a set has after the same changes, and one element in place")
   func oracle() {
-    let seed = UInt64.random(in: .min ... .max)
     var random = SplitMix64(seed: seed)
     var small = SmallSet<Int>()
     var set: Set<Int> = []

@@ -143,7 +143,6 @@ struct LeaseTests {
 
   @Test("Objects end when they should, whatever is written, whatever the clock does, however often it starts again")
   func random() async throws {
-    let seed = UInt64.random(in: .min ... .max)
     var random = SplitMix64(seed: seed)
     let world = try World()
     var expected: [String: Expected] = [:]

@@ -7,7 +7,6 @@ import Testing
 struct NameTableTests {
   @Test("It is the one of that name, however many there are and however alike; another name has none")
   func lookup() throws {
-    let seed = UInt64.random(in: .min ... .max)
     var random = SplitMix64(seed: seed)
     for count in [1, 2, 3, 7, 40, 300] {
       // Names of few letters, many of which begin another.

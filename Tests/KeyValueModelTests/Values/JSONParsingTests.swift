@@ -135,7 +135,6 @@ struct JSONParsingTests {
 
   @Test("Decimals of any length are read as the double next to them")
   func decimals() throws {
-    let seed = UInt64.random(in: .min ... .max)
     var random = SplitMix64(seed: seed)
     for _ in 0..<20_000 {
       let digits = (0..<Int.random(in: 1...18, using: &random)).map { _ in Int.random(in: 0...9, using: &random) }

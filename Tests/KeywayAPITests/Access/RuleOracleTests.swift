@@ -13,7 +13,6 @@ import Testing
 
   @Test("GET, fetches, live queries, streams and replays show what the oracle allows, and nothing else")
   func everything() throws {
-    let seed = UInt64.random(in: .min ... .max)
     for round in 0..<Self.rounds {
       var random = SplitMix64(seed: seed, part: UInt64(round))
       let world = RuleWorld(using: &random)

@@ -24,7 +24,6 @@ struct CellResumeTests {
 
   @Test("A client that resumes with any id gets byte for byte what an unbroken stream got", arguments: 0..<2)
   func resumeEqualsUnbroken(_ round: Int) throws {
-    let seed = UInt64.random(in: .min ... .max)
     var generator = SplitMix64(seed: seed)
     let server = try TestServer()
     let start = try server.revision

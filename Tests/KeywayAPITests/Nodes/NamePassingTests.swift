@@ -3,6 +3,7 @@ import Journal
 import KeyValueModel
 import KeywayAPI
 import LoopbackKit
+import Seeding
 import Testing
 
 /// Two servers of one epoch, of which one knows of the other: what clients ask of it that names what the other made.
@@ -174,11 +175,12 @@ import Testing
     let (stream, url) = try open(world, admin)
     _ = try stream.next()
     let cursor = try #require(stream.lastID)
+    var random = SplitMix64(seed: seed)
     for (headers, target) in [(["Last-Event-ID": cursor], url), ([:], "\(url)?since=\(cursor)")] {
       // The connection before is taken over.
       let again = try world.other.client.stream(target, admin.merging(headers) { $1 })
       #expect(try again.next().name == "open")
-      let value = Int.random(in: 2_000...9_000)
+      let value = Int.random(in: 2_000...9_000, using: &random)
       try maker.client.must("PUT", "/v1/objects/Account/1/balance", admin, body: "\(value)")
       try world.advance()
       #expect(try again.events { $0.changes.last?["new"].whole == value }.allSatisfy { $0.name != "reset" })

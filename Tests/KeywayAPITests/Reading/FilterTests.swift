@@ -256,6 +256,7 @@ struct FilterTests {
   func pages() throws {
     var world = try FetchWorld(seed: seed)
     let query = "filter=\("salary != null".queryEncoded)&sort=-salary,name"
+    var random = SplitMix64(seed: seed)
     let expected = try world.fetch("Employee", filter: "salary != null", sort: "-salary,name")
     let salaries = expected.map { world.object(.string($0))["salary"] }
     let revision = try world.server.revision
@@ -266,7 +267,7 @@ struct FilterTests {
       let answer = try world.server.client.json("/v1/objects/Employee?\(query)&limit=4\(suffix)")
       pages.append(answer)
       next = answer["next"].text
-      for reference in expected.shuffled().prefix(3) { try world.server.set("\(reference)/salary", "7") }
+      for reference in expected.shuffled(using: &random).prefix(3) { try world.server.set("\(reference)/salary", "7") }
       try world.server.client.must("POST", "/v1/objects/Employee", body: #"{"salary":1}"#)
     }
     let objects = pages.flatMap { $0["objects"].items }

@@ -41,7 +41,6 @@ import Testing
 
   @Test("In no second a client gets more than twice its rate, nor less than its rate where it asks for it")
   func bounds() {
-    let seed = UInt64.random(in: .min ... .max)
     var random = SplitMix64(seed: seed)
     var rates = rates(10)
     let client = ClientAddress(number: 1)

@@ -205,7 +205,6 @@ struct CollectionStreamTests {
 
   @Test("A client that resumes with any id gets byte for byte what an unbroken stream got", arguments: 0..<3)
   func resume(_ round: Int) throws {
-    let seed = UInt64.random(in: .min ... .max)
     var generator = SplitMix64(seed: seed)
     let watched = "/v1/objects/Department/1/employees,tags,employees.@sum.salary,total?options=old,new,prior"
     let unbroken = try server.client.stream(watched)
@@ -224,7 +223,6 @@ struct CollectionStreamTests {
 
   @Test("A client that applies what it is told has what the server has", arguments: 0..<2)
   func applying(_ round: Int) throws {
-    let seed = UInt64.random(in: .min ... .max)
     var generator = SplitMix64(seed: seed)
     let stream = try server.client.stream("/v1/objects/Department/1/employees,tags")
     var lists: [String: [Value]] = [:]

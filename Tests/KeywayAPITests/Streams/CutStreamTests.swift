@@ -27,7 +27,6 @@ struct CutStreamTests {
 
   @Test("A stream that is cut again and again is told byte for byte what an unbroken one is", arguments: 0..<6)
   func resumedEqualsUnbroken(_ round: Int) throws {
-    let seed = UInt64.random(in: .min ... .max)
     var random = SplitMix64(seed: seed)
     let server = try server()
     let unbroken = try CuttableStream(server, cells: Self.cells)

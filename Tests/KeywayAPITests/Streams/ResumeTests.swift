@@ -31,7 +31,6 @@ struct ResumeTests {
 
   @Test("A client that resumes with any id gets byte for byte what an unbroken stream got", arguments: 0..<3)
   func resumeEqualsUnbroken(_ round: Int) throws {
-    let seed = UInt64.random(in: .min ... .max)
     var generator = SplitMix64(seed: seed)
     let server = try TestServer()
     let unbroken = try server.client.stream(Self.watched)

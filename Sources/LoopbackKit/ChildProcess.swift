@@ -81,18 +81,20 @@ package final class ChildProcess {
   package func send(_ signal: Int32) { process.send(signal) }
 
   /// Waits for its end and gives its exit status; one that a signal ended has 128 and the signal's number. Throws where
-  /// it has not ended within so many seconds.
-  package func exitStatus(within seconds: Double = 30) throws(LoopbackError) -> Int32 {
-    _ = Deadline(seconds: seconds).awaits(pauseMicroseconds: 1000) { !process.isRunning }
+  /// it has neither ended nor written anything for so many seconds.
+  package func exitStatus(within seconds: Double = Deadline.patienceSeconds) throws(LoopbackError) -> Int32 {
+    _ = Deadline.awaits(seconds: seconds, progress: { writtenBytes }) { !process.isRunning }
     guard let status = process.exitStatus else {
-      throw LoopbackError(.timedOut, "\(name) has not ended within \(seconds) s; it wrote:\n\(output)\n\(errors)")
+      throw LoopbackError(.timedOut, "\(name) has not ended; it wrote:\n\(output)\n\(errors)")
     }
     return status
   }
 
   /// Waits until `attempt` does not throw; throws what it threw last, and the end of the output, where the program ends
   /// before that, the task is cancelled, or so many seconds have passed.
-  package func awaitReady(seconds: Double, _ attempt: () throws -> Void) throws(LoopbackError) {
+  package func awaitReady(
+    seconds: Double = Deadline.patienceSeconds, _ attempt: () throws -> Void
+  ) throws(LoopbackError) {
     let deadline = Deadline(seconds: seconds)
     while true {
       do { return try attempt() } catch {
@@ -120,21 +122,28 @@ package final class ChildProcess {
     output.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
   }
 
+  /// The number of bytes that it has written so far.
+  private var writtenBytes: Int64 {
+    [outputFile, errorFile].reduce(0) { sum, file in
+      var status = stat()
+      return file.map { stat($0, &status) } == 0 ? sum + Int64(status.st_size) : sum
+    }
+  }
+
   private static func text(of file: String) -> String {
     (FileManager.default.contents(atPath: file)).map { String(decoding: $0, as: UTF8.self) } ?? ""
   }
 
   /// Waits until its output has at least so many whole lines, and gives them.
-  package func lines(_ count: Int, within seconds: Double = 30) throws(LoopbackError) -> [String] {
-    try lines(within: seconds) { $0.count >= count }
+  package func lines(_ count: Int) throws(LoopbackError) -> [String] {
+    try lines { $0.count >= count }
   }
 
-  /// Waits until its whole lines are as wanted, and gives them.
-  package func lines(
-    within seconds: Double = 30, until isEnough: ([String]) -> Bool
-  ) throws(LoopbackError) -> [String] {
+  /// Waits until its whole lines are as wanted, and gives them. Throws where it writes nothing for
+  /// `Deadline.patienceSeconds`, or ends before that.
+  package func lines(until isEnough: ([String]) -> Bool) throws(LoopbackError) -> [String] {
     var lines = lines
-    let isDone = Deadline(seconds: seconds).awaits {
+    let isDone = Deadline.awaits(progress: { writtenBytes }) {
       lines = self.lines
       return isEnough(lines) || !isRunning && self.lines == lines
     }

@@ -2,10 +2,17 @@ import Glibc
 
 /// A moment after which a caller gives up waiting. Generous: it is there for what never comes, not to measure.
 package struct Deadline: Sendable {
+  /// How long a caller waits for something that shows no progress, before it takes it for hung. A machine that is busy
+  /// with other work is slow, and not hung; where nothing hangs, nobody waits that long.
+  package static let patienceSeconds = 300.0
+
+  /// The same, for what waits by Swift's clocks.
+  package static let patience = Duration.seconds(patienceSeconds)
+
   private let end: UInt64
 
   /// So many seconds from now.
-  package init(seconds: Double = 60) { end = MonotonicClock.after(seconds: seconds) }
+  package init(seconds: Double = Self.patienceSeconds) { end = MonotonicClock.after(seconds: seconds) }
 
   /// Whether it has passed.
   package var hasPassed: Bool { MonotonicClock.now() >= end }
@@ -22,6 +29,30 @@ package struct Deadline: Sendable {
     while try !condition() {
       if hasPassed { return false }
       usleep(pauseMicroseconds)
+    }
+    return true
+  }
+
+  /// The same for a task, which leaves its thread to others during the pauses.
+  package func comes(pauseMilliseconds: Int = 1, _ condition: () async throws -> Bool) async rethrows -> Bool {
+    while try await !condition() {
+      if hasPassed { return false }
+      try? await Task.sleep(for: .milliseconds(pauseMilliseconds))
+    }
+    return true
+  }
+
+  /// Asks `condition` again and again until it holds; false where `progress` has had one value for so many seconds
+  /// before that.
+  package static func awaits<Progress: Equatable>(
+    seconds: Double = patienceSeconds, progress: () -> Progress, _ condition: () throws -> Bool
+  ) rethrows -> Bool {
+    var (deadline, last) = (Self(seconds: seconds), progress())
+    while try !condition() {
+      let now = progress()
+      if now != last { (deadline, last) = (Self(seconds: seconds), now) }
+      if deadline.hasPassed { return false }
+      usleep(10_000)
     }
     return true
   }

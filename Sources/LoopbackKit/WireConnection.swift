@@ -6,7 +6,7 @@ package final class WireConnection {
   private let timeoutSeconds: Double
 
   /// Connects; every response has to come within `timeoutSeconds`.
-  package init(_ address: SocketAddress, timeoutSeconds: Double = 60) throws(LoopbackError) {
+  package init(_ address: SocketAddress, timeoutSeconds: Double = Deadline.patienceSeconds) throws(LoopbackError) {
     socket = try WireSocket(address)
     reader = WireReader(socket)
     self.address = address

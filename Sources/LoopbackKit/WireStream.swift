@@ -56,22 +56,20 @@ package final class WireStream {
     throw LoopbackError(.connectionClosed, "the stream has ended")
   }
 
-  /// Events up to the first for which `isLast` holds, that one included.
-  package func events(
-    before deadline: Deadline = Deadline(), until isLast: (WireEvent) -> Bool
-  ) throws(LoopbackError) -> [WireEvent] {
+  /// Events up to the first for which `isLast` holds, that one included. It waits as long for each.
+  package func events(until isLast: (WireEvent) -> Bool) throws(LoopbackError) -> [WireEvent] {
     var events: [WireEvent] = []
     while true {
-      let event = try next(before: deadline)
+      let event = try next()
       events.append(event)
       if isLast(event) { return events }
     }
   }
 
-  /// The rest up to the end of the response.
-  package func rest(before deadline: Deadline = Deadline()) throws(LoopbackError) -> [WireEvent] {
+  /// The rest up to the end of the response. It waits as long for each block.
+  package func rest() throws(LoopbackError) -> [WireEvent] {
     var events: [WireEvent] = []
-    while let event = try block(before: deadline) { events.append(event) }
+    while let event = try block() { events.append(event) }
     return events
   }
 }

@@ -84,7 +84,7 @@ import Testing
     let order = Locked<[ClientAddress]>([])
     let server = try TestServer(limits: .with { $0.threads = 1 }) { request, _ in
       isBusy.store(true, ordering: .relaxed)
-      while isHeld.load(ordering: .relaxed) { usleep(1_000) }
+      _ = Deadline().awaits { !isHeld.load(ordering: .relaxed) }
       order.withLock { $0.append(request.client) }
       return .response(Response(status: .ok))
     }

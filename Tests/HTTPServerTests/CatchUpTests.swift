@@ -1,5 +1,6 @@
 import Locking
 import Logging
+import LoopbackKit
 import Testing
 
 @testable import HTTPServer
@@ -76,7 +77,7 @@ import Testing
     mutating func read(_ client: TestClient, rounds: Int, misses: () -> Int) {
       for round in 1...rounds where faults.isEmpty {
         // It reads on when it lags again, until it has received what it missed.
-        while misses() < round { SystemThread.pause(milliseconds: 1) }
+        _ = Deadline().awaits { misses() >= round }
         while faults.isEmpty {
           guard let text = client.readChunk() else {
             faults.append("the stream ended")
@@ -131,7 +132,7 @@ import Testing
         }
       }
     }
-    while finished.withLock({ $0 < readers }) { SystemThread.pause(milliseconds: 1) }
+    #expect(Deadline().awaits { finished.withLock { $0 == readers } })
     isOver.withLock { $0 = true }
     for poster in posters { poster?.join() }
     target.withLock { $0 = owner.last + 1 }
@@ -147,8 +148,7 @@ import Testing
       #expect(reading.firstMissed.count >= rounds)
     }
     #expect(unreported.withLock { $0 }.isEmpty)
-    while test.hub.settledPosition < UInt64(owner.last) { SystemThread.pause(milliseconds: 1) }
-    #expect(test.hub.settledPosition == UInt64(owner.last))
+    #expect(Deadline().awaits { test.hub.settledPosition == UInt64(owner.last) })
     // The readers have left by themselves.
     #expect(test.listener.history.allSatisfy { $0.end == .clientGone })
     #expect(test.hub.laggingStreams == 0)
@@ -175,10 +175,9 @@ import Testing
     hub.post([], position: 3)
     #expect(hub.settledPosition == 0)
     try hub.start(delegate: HubListener())
-    while hub.settledPosition < 3 { SystemThread.pause(milliseconds: 1) }
+    #expect(Deadline().awaits { hub.settledPosition == 3 })
     hub.post([], position: 5)
-    while hub.settledPosition < 5 { SystemThread.pause(milliseconds: 1) }
-    #expect(hub.settledPosition == 5)
+    #expect(Deadline().awaits { hub.settledPosition == 5 })
     hub.stop()
     #expect(hub.settledPosition == 5)
   }

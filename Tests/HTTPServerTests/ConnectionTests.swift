@@ -116,7 +116,7 @@ import Testing
         $0.threads = 1; $0.keepAliveSeconds = 3600
       }
     ) { request, _ in
-      while request.target == "/wait", isHeld.load(ordering: .acquiring) { usleep(1000) }
+      if request.target == "/wait" { _ = Deadline().awaits { !isHeld.load(ordering: .acquiring) } }
       return .response(Response(status: .ok))
     }
     let first = try test.client()

@@ -35,7 +35,7 @@ import Testing
     let client = try test.client()
     for round in 0..<50 {
       client.get("/later")
-      while completions.withLock({ $0.isEmpty }) { SystemThread.pause(milliseconds: 1) }
+      #expect(Deadline().awaits { completions.withLock { !$0.isEmpty } })
       client.get("/next\(round)")
       completions.withLock { $0.removeLast() }.respond(Response(status: .ok, body: Array("answer".utf8)))
       #expect(client.readResponse().body == "answer")
@@ -50,7 +50,7 @@ import Testing
     }
     let client = try test.client()
     client.get("/later")
-    while completions.withLock({ $0.isEmpty }) { SystemThread.pause(milliseconds: 1) }
+    #expect(Deadline().awaits { completions.withLock { !$0.isEmpty } })
     client.finish()
     completions.withLock { $0.removeLast() }.respond(Response(status: .ok, body: Array("answer".utf8)))
     #expect(client.readResponse().body == "answer")
@@ -145,9 +145,9 @@ import Testing
     }
     let client = try test.client()
     client.get("/")
-    while held.withLock({ $0 == nil }) { SystemThread.pause(milliseconds: 1) }
+    #expect(Deadline().awaits { held.withLock { $0 != nil } })
     let server = test.server
-    let stopping = SystemThread { server.stop(until: .now + .seconds(20)) }
+    let stopping = SystemThread { server.stop(until: .now + Deadline.patience) }
     held.withLock { $0 }?.respond(Response(status: .ok, body: Array("done".utf8)))
     #expect(client.readToEnd().hasSuffix("done"))
     stopping?.join()

@@ -1,5 +1,6 @@
 import HTTPTypes
 import Locking
+import LoopbackKit
 import Testing
 
 @testable import HTTPServer
@@ -55,7 +56,7 @@ import Testing
     let client = try TestClient(port: test.server.port, receiveBuffer: 4_096)
     client.get("/")
     _ = client.read(until: "\r\n\r\n")
-    let stop = SystemThread { [server = test.server] in server.stop(until: .now + .seconds(20)) }
+    let stop = SystemThread { [server = test.server] in server.stop(until: .now + Deadline.patience) }
     #expect(client.readToEnd().utf8.count == Self.large.count)
     stop?.join()
   }
@@ -67,7 +68,7 @@ import Testing
     }
     let clients = try (0..<5).map { _ in try test.client() }
     for client in clients { client.get("/") }
-    while held.withLock({ $0.count < clients.count }) { SystemThread.pause(milliseconds: 1) }
+    #expect(Deadline().awaits { held.withLock { $0.count == clients.count } })
     test.server.stop(until: .now + .milliseconds(500))
     for client in clients {
       let response = client.readResponse()
@@ -97,7 +98,7 @@ import Testing
     let idle = try test.client()
     idle.get("/")
     _ = idle.readResponse()
-    let deadline = ContinuousClock.now + .seconds(40)
+    let deadline = ContinuousClock.now + Deadline.patience
     test.hub.drain(until: deadline)
     test.server.stop(until: deadline)
     #expect(ContinuousClock.now < deadline, "nothing was waited for")

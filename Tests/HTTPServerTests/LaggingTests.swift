@@ -1,5 +1,6 @@
 import HTTPTypes
 import Locking
+import LoopbackKit
 import Measuring
 import Testing
 
@@ -34,7 +35,8 @@ import Testing
   }
 
   private func waitUntil(_ isTrue: () -> Bool) {
-    while !isTrue() { SystemThread.pause(milliseconds: 1) }
+    let isMet = Deadline().awaits(isTrue)
+    #expect(isMet)
   }
 
   private func lagging(_ test: TestServer) throws -> Pair {
@@ -163,7 +165,7 @@ import Testing
   @Test func drainingEndsALaggingStreamLikeAnyOther() async throws {
     let test = try TestServer.streaming { $0.pendingBytesPerStream = 100_000 }
     let pair = try lagging(test)
-    let drain = SystemThread { [hub = test.hub] in hub.drain(until: .now + .seconds(20)) }
+    let drain = SystemThread { [hub = test.hub] in hub.drain(until: .now + Deadline.patience) }
     #expect(pair.quick.readChunk() == "event: bye\ndata: shutdown\n\n")
     waitUntil { test.hub.laggingStreams == 0 }
     readQueued(pair)
@@ -229,7 +231,7 @@ import Testing
     test.listener.whenEnded { id in
       guard id == StreamID(3) else { return }
       isHeld.withLock { $0 = true }
-      while !mayGoOn.withLock({ $0 }) { SystemThread.pause(milliseconds: 1) }
+      _ = Deadline().awaits { mayGoOn.withLock { $0 } }
     }
     do { _ = try subscribed(test, "/own") }
     waitUntil { isHeld.withLock { $0 } }

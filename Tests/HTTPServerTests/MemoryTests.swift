@@ -1,5 +1,6 @@
 import HTTPTypes
 import Locking
+import LoopbackKit
 import Testing
 
 @testable import HTTPServer
@@ -23,7 +24,8 @@ import Testing
   private static func ledger() -> MemoryLedger { MemoryLedger(limit: 30_000, clientLimit: 20_000) }
 
   private func waits(for condition: () -> Bool) {
-    for _ in 0..<10_000 where !condition() { SystemThread.pause(milliseconds: 1) }
+    let isMet = Deadline().awaits(condition)
+    #expect(isMet)
   }
 
   @Test func anAnnouncedBodyIsCountedBeforeItComes() throws {

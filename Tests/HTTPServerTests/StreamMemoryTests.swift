@@ -1,4 +1,5 @@
 import HTTPTypes
+import LoopbackKit
 import Testing
 
 @testable import HTTPServer
@@ -36,7 +37,7 @@ import Testing
     let test = try server(ledger)
     var client: TestClient? = try test.client()
     client?.get("/")
-    while test.hub.openStreams == 0 { await Task.yield() }
+    #expect(await Deadline().comes { test.hub.openStreams == 1 })
     let event = EventBytes([UInt8](repeating: 97, count: 60_000), position: 7)
     // More than the kernel takes, and then more than the share.
     var posted = 0

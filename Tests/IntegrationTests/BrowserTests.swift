@@ -88,7 +88,7 @@ struct BrowserTests {
 
   private func events(_ browser: ChildProcess, until isEnough: ([Value]) -> Bool) throws -> [Value] {
     let parse = { (lines: [String]) in lines.map { (try? Value(json: $0)) ?? .null } }
-    return try parse(browser.lines(within: 60) { isEnough(parse($0)) })
+    return try parse(browser.lines { isEnough(parse($0)) })
   }
 
   /// The balances after the first state.

@@ -8,7 +8,7 @@ import Testing
   private func expect(_ step: String, _ server: ServerProcess, _ rest: String...) throws {
     let browser = try ChildProcess.start(
       PackageFolder.python, [PackageFolder.script("console.py"), server.url, step] + rest)
-    let status = try browser.exitStatus(within: 180)
+    let status = try browser.exitStatus()
     #expect(status == 0 && browser.output.contains("done \(step)"), "\(browser.output)\(browser.errors)")
   }
 

@@ -12,7 +12,7 @@ struct DescriptorTests {
       "ulimit -n \(descriptors) && exec '\(PackageFolder.keyway)' serve --store memory --port \(port)"
       + " --set request.seconds=3600"
     let child = try ChildProcess.start("/bin/bash", ["-c", command])
-    try child.awaitReady(seconds: 60) { try WireClient(port: port).must("GET", "/readyz") }
+    try child.awaitReady { try WireClient(port: port).must("GET", "/readyz") }
     return child
   }
 

@@ -32,7 +32,7 @@ import Testing
   private static func use(_ server: ServerProcess, _ token: String...) throws -> String {
     let browser = try ChildProcess.start(
       PackageFolder.python, [PackageFolder.script("first_application.py"), server.url] + token)
-    let status = try browser.exitStatus(within: 180)
+    let status = try browser.exitStatus()
     return status == 0 ? browser.output : "\(browser.output)\(browser.errors)"
   }
 
@@ -79,7 +79,7 @@ import Testing
   @discardableResult
   private static func keyway(_ arguments: String...) throws -> String {
     let process = try ChildProcess.start(PackageFolder.keyway, arguments)
-    try #require(try process.exitStatus(within: 60) == 0)
+    try #require(try process.exitStatus() == 0)
     return process.output.trimmingCharacters(in: .whitespacesAndNewlines)
   }
 }

@@ -12,7 +12,7 @@ struct LogPipeTests {
     let child = try ChildProcess.start(
       "/bin/bash",
       ["-c", "exec 2> >(exec head -n 1 > '\(scratch.file("log"))'); \(serve) --set log.format=\(format)"])
-    try child.awaitReady(seconds: 60) { try WireClient(port: port).must("GET", "/readyz") }
+    try child.awaitReady { try WireClient(port: port).must("GET", "/readyz") }
     // Each refusal is a line of the log.
     for _ in 0..<20 { #expect(try WireClient(port: port).send("GET", "/nothing").status == 404) }
     #expect(child.isRunning)

@@ -108,7 +108,7 @@ struct StoreCommandTests {
     var cursors: [String] = []
     for number in 0..<6 {
       let before = states.withLock { $0.count }
-      #expect(Deadline(seconds: 60).awaits { states.withLock { $0.count } > before + 20 })
+      #expect(Deadline().awaits { states.withLock { $0.count } > before + 20 })
       let backup = try folder.keyway("backup", folder.file("b\(number)"))
       #expect(backup.status == 0, "\(backup.errors)")
       let match = try #require(backup.output.firstMatch(of: /: ([a-z0-9]+-[0-9]+), 8 objects, [0-9]+ bytes/))
@@ -118,7 +118,7 @@ struct StoreCommandTests {
       #expect(verify.status == 0, "\(verify.output)")
     }
     isDone.withLock { $0 = true }
-    #expect(Deadline(seconds: 60).awaits { !isDone.withLock { $0 } })
+    #expect(Deadline().awaits { !isDone.withLock { $0 } })
     #expect(failure.withLock { $0 } == nil)
     #expect(try server.stop() == 0)
     #expect(Set(cursors).count == cursors.count)

@@ -53,7 +53,7 @@ struct VanishedClientTests {
         }
         before = smallest
       } else {
-        #expect(Deadline(seconds: 30).awaits { server.descriptorCount <= before })
+        #expect(Deadline().awaits { server.descriptorCount <= before })
       }
     }
     #expect(try server.stop() == 0)

@@ -1,5 +1,6 @@
 import Foundation
 import Locking
+import LoopbackKit
 import Testing
 
 /// What several clients do at the same time.
@@ -19,7 +20,7 @@ enum TestThreads {
         group.leave()
       }
     }
-    #expect(group.wait(timeout: .now() + 120) == .success)
+    #expect(group.wait(timeout: .now() + Deadline.patienceSeconds) == .success)
     return failures.withLock { $0 }
   }
 }

@@ -4,6 +4,8 @@ import LoopbackKit
 import Testing
 
 @Suite("A proxy that fails when it is told to") struct FaultyProxyTests {
+  private let patience = Int32(Deadline.patienceSeconds * 1000)
+
   /// A connection through a proxy, both ends of which are here.
   private final class Passage {
     let listener: LoopbackListener
@@ -37,7 +39,7 @@ import Testing
     for direction in FaultyProxy.Direction.allCases {
       let passage = try Passage()
       try passage.client.send("one")
-      #expect(passage.arrived(within: 10_000) == "one")
+      #expect(passage.arrived(within: patience) == "one")
       passage.proxy.cut(direction)
       try passage.client.send("two")
       passage.answer("three")
@@ -46,9 +48,9 @@ import Testing
         #expect(try passage.client.receive(before: Deadline()) == Array("three".utf8))
         #expect(passage.arrived(within: 50) == nil)
         passage.proxy.mend()
-        #expect(passage.arrived(within: 10_000) == "two")
+        #expect(passage.arrived(within: patience) == "two")
       case .fromTarget:
-        #expect(passage.arrived(within: 10_000) == "two")
+        #expect(passage.arrived(within: patience) == "two")
         #expect(throws: LoopbackError.self) { try passage.client.receive(before: Deadline(seconds: 0.05)) }
         passage.proxy.mend()
         #expect(try passage.client.receive(before: Deadline()) == Array("three".utf8))
@@ -62,19 +64,19 @@ import Testing
       let passage = try Passage()
       passage.proxy.lose(.answer, of: "lose", ending: ending)
       try passage.client.send("one")
-      #expect(passage.arrived(within: 10_000) == "one")
+      #expect(passage.arrived(within: patience) == "one")
       passage.answer("two")
       #expect(try passage.client.receive(before: Deadline()) == Array("two".utf8))
       #expect(passage.proxy.lossCount == 0)
       try passage.client.send("please lose me")
-      #expect(passage.arrived(within: 10_000) == "please lose me")
+      #expect(passage.arrived(within: patience) == "please lose me")
       passage.answer("three")
       switch ending {
       case .reset: #expect((try? passage.client.receive(before: Deadline())) ?? [] == [])
       case .silence:
         #expect(throws: LoopbackError.self) { try passage.client.receive(before: Deadline(seconds: 0.05)) }
         try passage.client.send("four")
-        #expect(passage.arrived(within: 10_000) == "four")
+        #expect(passage.arrived(within: patience) == "four")
       }
       #expect(passage.proxy.lossCount == 1)
       let next = try WireSocket(port: passage.proxy.port)
@@ -92,7 +94,7 @@ import Testing
     let isLost = Locked(false)
     passage.proxy.lose(.answer, of: "lose") { isLost.withLock { $0 = true } }
     try passage.client.send("lose")
-    #expect(passage.arrived(within: 10_000) == "lose")
+    #expect(passage.arrived(within: patience) == "lose")
     passage.answer("begin")
     #expect(throws: LoopbackError.self) { try passage.client.receive(before: Deadline(seconds: 0.05)) }
     #expect(!isLost.withLock { $0 })
@@ -109,10 +111,10 @@ import Testing
     try passage.client.send("late")
     #expect(passage.arrived(within: 50) == nil)
     go.signal()
-    #expect(passage.arrived(within: 10_000) == "late")
+    #expect(passage.arrived(within: patience) == "late")
     passage.proxy.lose(.request, of: "never")
     try passage.client.send("never")
-    #expect(passage.arrived(within: 10_000) == "")
+    #expect(passage.arrived(within: patience) == "")
     #expect(passage.proxy.lossCount == 2)
   }
 
@@ -121,7 +123,7 @@ import Testing
     let passage = try Passage()
     let port = passage.proxy.port
     passage.proxy.refuse()
-    #expect(passage.arrived(within: 10_000) == "")
+    #expect(passage.arrived(within: patience) == "")
     #expect(throws: LoopbackError.self) { try WireSocket(port: port) }
     try passage.proxy.accept()
     #expect(passage.proxy.port == port)
@@ -138,7 +140,7 @@ import Testing
     passage.proxy.lose(.answer, of: "lose", ending: .reset)
     passage.proxy.loseNothing()
     try passage.client.send("lose")
-    #expect(passage.arrived(within: 10_000) == "lose")
+    #expect(passage.arrived(within: patience) == "lose")
     passage.answer("two")
     #expect(try passage.client.receive(before: Deadline()) == Array("two".utf8))
   }
@@ -147,11 +149,11 @@ import Testing
   func breaking() throws {
     let passage = try Passage()
     try passage.client.send("one")
-    #expect(passage.arrived(within: 10_000) == "one")
+    #expect(passage.arrived(within: patience) == "one")
     passage.proxy.cut(.toTarget)
     try passage.client.send("lost")
     passage.proxy.mend(resetting: true)
-    #expect(passage.arrived(within: 10_000) == "")
+    #expect(passage.arrived(within: patience) == "")
     let next = try WireSocket(port: passage.proxy.port)
     let server = try #require(passage.listener.accept())
     try next.send("new")

@@ -5,6 +5,7 @@ import JournalTesting
 import KeyValueModel
 import KeyValueObserving
 import Locking
+import LoopbackKit
 import Testing
 
 @testable import ModelStore
@@ -125,13 +126,7 @@ struct DurabilityTests {
     let seconds = Int((ContinuousClock.now - start).components.seconds)
     #expect(attempts >= 1 && attempts <= 3 * (seconds + 2), "\(attempts) attempts in \(seconds) s")
     fixture.journal.faults.withLock { $0.recover = nil }
-    var failure: StoreUnavailable?
-    let deadline = Date(timeIntervalSinceNow: 60)
-    repeat {
-      failure = await fixture.write(try set(3)).1
-      if failure != nil { try await Task.sleep(for: .milliseconds(20)) }
-    } while failure != nil && Date() < deadline
-    #expect(failure == nil)
+    #expect(try await Deadline().comes(pauseMilliseconds: 20) { await fixture.write(try set(3)).1 == nil })
     #expect(try fixture.balance() == .integer(3))
     #expect(fixture.store.snapshot.revision == 2)
   }

@@ -2,6 +2,7 @@ import Foundation
 import Journal
 import KeyValueModel
 import Locking
+import LoopbackKit
 import Seeding
 import Testing
 
@@ -85,8 +86,7 @@ struct GrowthLimitTests {
       #expect(await Self.write(store, [.put(try ref("Account/\(number)"), Self.text(5_000))]) == nil)
     }
     let bytes = store.snapshot.state.memoryBytes
-    for _ in 0..<1_000 where store.snapshotRevision == 0 { try await Task.sleep(for: .milliseconds(10)) }
-    #expect(store.snapshotRevision > 0)
+    #expect(await Deadline().comes { store.snapshotRevision > 0 })
     store.close()
     store = try open { $0.transaction.memoryBytes = bytes / 2 }
     #expect(store.snapshot.state.memoryBytes == bytes)

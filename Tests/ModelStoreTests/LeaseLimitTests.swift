@@ -1,4 +1,5 @@
 import KeyValueModel
+import LoopbackKit
 import ModelStore
 import Seeding
 import Testing
@@ -118,7 +119,7 @@ import Testing
       }
       return await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
     }
-    while fixture.store.queuedWrites < 9 { await Task.yield() }
+    #expect(await Deadline().comes { fixture.store.queuedWrites == 9 })
     gate.open()
     #expect(await outcomes == 3)
     #expect(fixture.store.leaseCount == 3)

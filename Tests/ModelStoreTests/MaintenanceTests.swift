@@ -1,6 +1,7 @@
 import Foundation
 import Journal
 import KeyValueModel
+import LoopbackKit
 import ModelStore
 import Testing
 
@@ -19,14 +20,12 @@ struct MaintenanceTests {
 
     /// The journal, once the store that had it before has let go of it.
     func journalInTime() throws -> SQLiteJournal {
-      for _ in 0..<200 {
-        do {
-          return try journal()
-        } catch JournalError.inUse {
-          Thread.sleep(forTimeInterval: 0.05)
-        }
+      var taken: SQLiteJournal?
+      _ = try Deadline().awaits {
+        do { taken = try journal() } catch JournalError.inUse {}
+        return taken != nil
       }
-      return try journal()
+      return try #require(taken)
     }
 
     /// Appends transactions that set the balance of one account to their revision, and closes the journal.

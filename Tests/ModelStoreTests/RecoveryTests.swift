@@ -3,6 +3,7 @@ import Journal
 import KeyValueModel
 import KeyValueObserving
 import Locking
+import LoopbackKit
 import ModelStore
 import Seeding
 import Testing
@@ -133,8 +134,7 @@ struct RecoveryTests {
     for value in 1...1000 {
       _ = await fixture.write(.set(try ref("Account/1"), keyPath: "balance", .integer(Int64(value))))
     }
-    let deadline = Date(timeIntervalSinceNow: 60)
-    while fixture.journal.bounds.base == 0, Date() < deadline { try await Task.sleep(for: .milliseconds(10)) }
+    _ = await Deadline().comes { fixture.journal.bounds.base > 0 }
     let bounds = fixture.journal.bounds
     #expect(bounds.base > 0 && bounds.base <= 1001 - 30, "\(bounds)")
     #expect(fixture.store.snapshot.oldestResumable == 1001 - 30)

@@ -48,8 +48,8 @@ import Testing
     var request = OutboundRequest("PATCH", server.origin, "/a/../b//c?x=%2F{}&y=é")
     request.fields = [("Content-Type", "text/x"), ("X-Empty", ""), ("x-twice", "1"), ("x-twice", "2")]
     request.body = Array("body".utf8)
-    _ = try client.send(request, limit: 0, before: .now + .seconds(30))
-    _ = try client.send(OutboundRequest("POST", server.origin, "/"), limit: 0, before: .now + .seconds(30))
+    _ = try client.send(request, limit: 0, before: .now + Deadline.patience)
+    _ = try client.send(OutboundRequest("POST", server.origin, "/"), limit: 0, before: .now + Deadline.patience)
     let requests = server.requests.withLock { $0 }
     #expect(
       requests.first == "PATCH /a/../b//c?x=%2F{}&y=é HTTP/1.1\r\nHost: 127.0.0.1:\(server.port)\r\n"
@@ -84,7 +84,7 @@ import Testing
       ("https://127.0.0.1:\(port)", .unreachable), ("ftp://127.0.0.1", .invalid), ("file://", .invalid),
     ] {
       let fault = try fault { () throws(OutboundFault) in
-        _ = try client.send(OutboundRequest("GET", origin, "/"), limit: 0, before: .now + .seconds(30))
+        _ = try client.send(OutboundRequest("GET", origin, "/"), limit: 0, before: .now + Deadline.patience)
       }
       #expect(fault.isUnsent && fault.kind == kind, "\(origin): \(fault)")
     }
@@ -100,7 +100,7 @@ import Testing
         request, OutboundRequest("GET" + text, server.origin, "/"), OutboundRequest("GET", server.origin, "/" + text),
       ] {
         let fault = try fault { () throws(OutboundFault) in
-          _ = try client.send(request, limit: 0, before: .now + .seconds(30))
+          _ = try client.send(request, limit: 0, before: .now + Deadline.patience)
         }
         #expect(fault.isUnsent && fault.kind == .invalid)
       }
@@ -153,7 +153,7 @@ import Testing
     let server = try ScriptedServer([[Self.empty]])
     var request = OutboundRequest("GET", "http://nowhere.invalid:\(server.port)", "/")
     request.pinnedAddress = "127.0.0.1"
-    #expect(try client.send(request, limit: 0, before: .now + .seconds(30)).status == 200)
+    #expect(try client.send(request, limit: 0, before: .now + Deadline.patience).status == 200)
     #expect(server.requests.withLock { $0.first }?.contains("Host: nowhere.invalid:\(server.port)\r\n") == true)
   }
 
@@ -169,7 +169,7 @@ import Testing
       _ = connection.request()
     }
     let transfer = try client.open(OutboundRequest("GET", server.origin, "/"))
-    #expect(try transfer.head(before: .now + .seconds(30)).status == 200)
+    #expect(try transfer.head(before: .now + Deadline.patience).status == 200)
     // What the kernels and the buffer hold is sent, and no more: the count comes to rest far below the whole.
     var last = -1
     #expect(
@@ -180,7 +180,7 @@ import Testing
     #expect(last < total / 2, "\(last) of \(total) bytes were sent")
     var (count, largest) = (0, 0)
     while true {
-      let piece = try transfer.content(before: .now + .seconds(30))
+      let piece = try transfer.content(before: .now + Deadline.patience)
       if piece.isEmpty { break }
       largest = max(largest, piece.count)
       count += piece.count
@@ -199,11 +199,11 @@ import Testing
         isClosed.withLock { $0 = true }
       }
       var transfer: OutboundTransfer? = try client.open(OutboundRequest("GET", server.origin, "/"))
-      #expect(try transfer?.content(before: .now + .seconds(30)) == [UInt8(ascii: "x")])
+      #expect(try transfer?.content(before: .now + Deadline.patience) == [UInt8(ascii: "x")])
       if isCancelled {
         transfer?.cancel()
         let fault = try fault { () throws(OutboundFault) in
-          _ = try transfer?.content(before: .now + .seconds(30))
+          _ = try transfer?.content(before: .now + Deadline.patience)
         }
         #expect(fault.kind == .cancelled)
       } else {
@@ -234,7 +234,7 @@ import Testing
     client.stop()
     #expect(told.withLock { $0 } == 100)
     for transfer in transfers {
-      let fault = try fault { () throws(OutboundFault) in _ = try transfer.head(before: .now + .seconds(30)) }
+      let fault = try fault { () throws(OutboundFault) in _ = try transfer.head(before: .now + Deadline.patience) }
       #expect(fault.kind == .cancelled && !fault.isUnsent)
     }
     let late = try fault { () throws(OutboundFault) in

@@ -23,7 +23,7 @@ import Testing
           "-quiet",
         ] + options, folder: scratch.path)
       let port = port
-      try child.awaitReady(seconds: 20) { _ = try WireSocket(port: port) }
+      try child.awaitReady { _ = try WireSocket(port: port) }
     }
   }
 
@@ -32,7 +32,7 @@ import Testing
   ) throws(OutboundFault) -> OutboundResponse {
     var request = OutboundRequest("GET", origin, "/large")
     request.pinnedAddress = pinned
-    return try OutboundClient(caFile: file).send(request, limit: limit, before: .now + .seconds(30))
+    return try OutboundClient(caFile: file).send(request, limit: limit, before: .now + Deadline.patience)
   }
 
   private func fault(_ body: () throws(OutboundFault) -> Void) throws -> OutboundFault {

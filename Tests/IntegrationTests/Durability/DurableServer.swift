@@ -46,7 +46,7 @@ final class DurableServer {
   func end(_ signal: Int32) throws -> Int32 {
     port.withLock { $0 = 0 }
     process.child.send(signal)
-    return try process.child.exitStatus(within: 20)
+    return try process.child.exitStatus()
   }
 
   /// Starts the next process on the same store.

@@ -85,7 +85,7 @@ struct FullDiskTests {
     try server.restart()
     #expect(try server.revision == count)
     for path in [ballast, filling] { try FileManager.default.removeItem(atPath: path) }
-    let resumes = try Deadline(seconds: 30).awaits { try put(count, server).status == 201 }
+    let resumes = try Deadline().awaits { try put(count, server).status == 201 }
     #expect(resumes)
     try server.restart()
     #expect(try server.revision == count + 1)

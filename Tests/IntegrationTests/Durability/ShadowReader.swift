@@ -99,7 +99,7 @@ final class ShadowReader: Sendable {
       stream.socket.close()
     }
     var pending: [WireEvent] = []
-    while let block = try stream.block(before: Deadline(seconds: 60)) { take(block, &pending) }
+    while let block = try stream.block(before: Deadline()) { take(block, &pending) }
   }
 
   private func take(_ block: WireEvent, _ pending: inout [WireEvent]) {

@@ -20,7 +20,7 @@ extension ChildProcess {
     _ program: String, _ arguments: [String], environment: [String: String] = [:]
   ) throws -> (status: Int32, output: String, errors: String) {
     let child = try start(program, arguments, environment: environment)
-    let status = try child.exitStatus(within: 60)
+    let status = try child.exitStatus()
     return (status, child.output, child.errors)
   }
 

@@ -52,7 +52,7 @@ struct ConsoleStep {
     let shell = try ChildProcess.start(
       "/bin/bash", ["tour.sh"], environment: ["PATH": "\(bin):\(path)"].merging(environment) { $1 },
       folder: folder.path)
-    _ = Deadline(seconds: 120).awaits { !shell.isRunning }
+    _ = Deadline().awaits { !shell.isRunning }
     return shell.output.components(separatedBy: mark + "\n").dropLast().map { $0 }
   }
 }

@@ -119,7 +119,7 @@ final class FrontProxy {
   func start() throws {
     let child = try run(
       program == .nginx ? nginxOptions : ["run", "--config", file, "--adapter", "caddyfile"])
-    try child.awaitReady(seconds: 20) { _ = try WireSocket(port: port) }
+    try child.awaitReady { _ = try WireSocket(port: port) }
     self.child = child
   }
 

@@ -105,7 +105,7 @@ struct FrontProxyTests {
       ])
     let proxy = try FrontProxy(program, upstream: .socket(path))
     try proxy.start()
-    try server.awaitReady(seconds: 20) {
+    try server.awaitReady {
       let answer = try proxy.curl("/readyz")
       guard try answer.exitStatus() == 0, answer.errors.hasPrefix("HTTP/2 200") else { throw LoopbackError("not yet") }
     }

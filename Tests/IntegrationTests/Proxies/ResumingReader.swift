@@ -67,7 +67,7 @@ final class ResumingReader {
 
   /// Reads on until there are values enough, or too much time has passed. Gives the values of all changes.
   func values(until count: Int) throws -> [String] {
-    _ = try Deadline(seconds: 60).awaits(pauseMicroseconds: 20_000) {
+    _ = try Deadline().awaits(pauseMicroseconds: 20_000) {
       try reconnect()
       return values.count >= count
     }

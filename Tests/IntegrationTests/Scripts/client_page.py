@@ -29,7 +29,7 @@ try:
         url, _, count = page.rpartition("=")
         driver.get(url)
         try:
-            WebDriverWait(driver, 60).until(lambda _: len(lines()) >= int(count))
+            WebDriverWait(driver, 300).until(lambda _: len(lines()) >= int(count))
         except TimeoutException:
             pass
         print("\n".join(lines()))

@@ -20,7 +20,7 @@ SELECTORS = {
     "link": "a[href]", "button": "button", "input": "input, select", "heading": "h1", "img": "svg",
     "columnheader": "thead th", "cell": "td",
 }
-PATIENCE = 60
+PATIENCE = 300
 
 
 class Server:
@@ -34,7 +34,7 @@ class Server:
         data = json.dumps(*body).encode() if body else None
         headers = dict(self.headers, **({"Content-Type": "application/json"} if data else {}))
         request = urllib.request.Request(self.url + path, data, headers, method=method)
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             text = answer.read()
             return json.loads(text) if text else None
 

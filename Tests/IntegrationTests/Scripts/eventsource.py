@@ -40,7 +40,7 @@ def main():
     try:
         driver.get(page)
         driver.execute_script(SCRIPT, streams)
-        end = time.monotonic() + 120
+        end = time.monotonic() + 3600
         while not signals and time.monotonic() < end:
             for event in driver.execute_script("return window.told.splice(0)"):
                 print(json.dumps(event), flush=True)

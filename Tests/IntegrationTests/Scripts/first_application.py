@@ -25,7 +25,7 @@ options = Options()
 for argument in ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]:
     options.add_argument(argument)
 driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
-wait = WebDriverWait(driver, 60)
+wait = WebDriverWait(driver, 300)
 
 
 def rows():

@@ -37,7 +37,7 @@ def main():
     try:
         driver.get(page)
         driver.execute_script(LIST, streams)
-        end = time.monotonic() + 300
+        end = time.monotonic() + 3600
         known = {}
         while "end" not in signals and time.monotonic() < end:
             for state in driver.execute_script(STATE):

@@ -80,7 +80,7 @@ def main():
         options.add_argument(argument)
     driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
     try:
-        driver.set_script_timeout(60)
+        driver.set_script_timeout(300)
         for page in pages:
             driver.get(page)
             print(json.dumps(driver.execute_async_script(SCRIPT, server, token, path)), flush=True)

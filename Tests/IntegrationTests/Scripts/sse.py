@@ -13,7 +13,7 @@ from httpx_sse import connect_sse
 def main():
     method, url, *body = sys.argv[1:]
     headers = {"Content-Type": "application/json"} if body else {}
-    with httpx.Client(timeout=httpx.Timeout(10, read=60)) as client:
+    with httpx.Client(timeout=300) as client:
         with connect_sse(client, method, url, headers=headers, content=body[0] if body else None) as source:
             source.response.raise_for_status()
             for event in source.iter_sse():

@@ -43,7 +43,7 @@ final class ObservedStream {
   }
 
   private static func read(_ stream: WireStream, into progress: Locked<Progress>) {
-    while let event = try? stream.block(before: Deadline(seconds: 120)) {
+    while let event = try? stream.block(before: Deadline()) {
       let heard = revision(stream.lastID)
       progress.withLock {
         $0.shown.apply(event)
@@ -58,7 +58,7 @@ final class ObservedStream {
   /// Reads on, until the client has come to a revision, or has read so many events.
   func read(to revision: Int, atMost count: Int = .max) throws {
     var count = count
-    while heard < revision, count > 0, let event = try stream.block(before: Deadline(seconds: 60)) {
+    while heard < revision, count > 0, let event = try stream.block(before: Deadline()) {
       slow.apply(event)
       heard = Self.revision(stream.lastID)
       count -= 1
@@ -67,13 +67,13 @@ final class ObservedStream {
 
   /// Reads to the end of the response; false where it was cut off.
   func readToEnd() throws -> Bool {
-    while let event = try stream.block(before: Deadline(seconds: 60)) { slow.apply(event) }
+    while let event = try stream.block(before: Deadline()) { slow.apply(event) }
     return stream.isComplete
   }
 
   /// What the one shows that is always read, once it has come to a revision, or to its end.
   func twin(at revision: Int) -> ShownState {
-    _ = Deadline(seconds: 60).awaits { progress.withLock { $0.heard >= revision || $0.isOver } }
+    _ = Deadline().awaits { progress.withLock { $0.heard >= revision || $0.isOver } }
     return progress.withLock(\.shown)
   }
 }

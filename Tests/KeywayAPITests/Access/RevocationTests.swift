@@ -128,7 +128,7 @@ import Tokens
     try server.client.must("PUT", Self.target + "/alice")
     let store = server.server.store
     func connect() throws -> WireConnection {
-      try WireConnection(SocketAddress(port: server.server.port), timeoutSeconds: 30)
+      try WireConnection(SocketAddress(port: server.server.port))
     }
     func poll(_ connection: WireConnection, knowing revocations: UInt64) throws {
       let digest = try #require(try store.journal.digest(at: store.revision))
@@ -173,7 +173,6 @@ import Tokens
 
   @Test("Tokens are refused exactly as a list of revocations says, whatever comes and goes")
   func randomly() throws {
-    let seed = UInt64.random(in: .min ... .max)
     var random = SplitMix64(seed: seed)
     let guarded = try GuardedServer()
     // The two forms of one letter are two names.

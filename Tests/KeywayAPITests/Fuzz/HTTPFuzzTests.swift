@@ -86,11 +86,11 @@ struct HTTPFuzzTests {
     try? socket.send(bytes)
     while true {
       do throws(LoopbackError) {
-        let head = try reader.head(before: Deadline(seconds: isShut ? 5 : 0.05))
+        let head = try reader.head(before: Deadline(seconds: isShut ? Deadline.patienceSeconds : 0.05))
         answers.statuses.append(head.status)
         if head["Content-Type"]?.hasPrefix("text/event-stream") == true { return answers }
         let isBare = isHead || head.status < 200 || head.status == 204 || head.status == 304
-        if !isBare { _ = try reader.body(of: head, before: Deadline(seconds: 5)) }
+        if !isBare { _ = try reader.body(of: head, before: Deadline()) }
       } catch {
         switch error.reason {
         case .timedOut where !isShut:

@@ -201,7 +201,7 @@ struct IdempotencyTests {
         group.leave()
       }
     }
-    #expect(group.wait(timeout: .now() + 60) == .success)
+    #expect(group.wait(timeout: .now() + Deadline.patienceSeconds) == .success)
     let all = answers.withLock { $0 }
     #expect(all.count == 80 && all.allSatisfy { $0.status == 201 })
     #expect(Set(all.compactMap { $0["Location"] }).count == 10)

@@ -64,7 +64,7 @@ struct CrowdResumeTests {
       }
     }
     try Self.write(server, present)
-    #expect(group.wait(timeout: .now() + 120) == .success)
+    #expect(group.wait(timeout: .now() + Deadline.patienceSeconds) == .success)
     #expect(failures.withLock { $0 }.isEmpty, "seed \(seed)")
     let end = present.withLock { $0.revision }
     let expected = try unbroken.map { try Self.events($0, after: start, to: end) }
@@ -102,7 +102,7 @@ struct CrowdResumeTests {
       let stream = try open(number % kinds, client, since: "\(epoch)-\(since)")
       streams.append((number % kinds, since, stream))
     }
-    guard Deadline(seconds: 60).awaits({ present.withLock { $0.isOver } }) else {
+    guard Deadline().awaits({ present.withLock { $0.isOver } }) else {
       throw LoopbackError(.connectionClosed)
     }
     let end = present.withLock { $0.revision }

@@ -48,7 +48,7 @@ struct SharedStoreTests {
 
     /// Waits until the store has come to a revision.
     func reaches(_ revision: Revision) async {
-      while store.revision < revision { await Task.yield() }
+      #expect(await Deadline().comes { store.revision >= revision })
     }
 
     var portrait: [String] {
@@ -234,21 +234,21 @@ struct SharedStoreTests {
         ])
       ) { _, _, _ in { _ in continuation.resume() } }
     }
-    while nodes[1].store.revision < 1 { await Task.yield() }
+    #expect(await Deadline().comes { nodes[1].store.revision >= 1 })
     nodes[1].store.endLeases { _ in false }
     clock.withLock { $0 = 61_000 }
     // The other node leaves what is due to the one that appended last.
     nodes[1].store.endLeases { _ in false }
     nodes[0].store.endLeases { $0 == nodes[0].stream }
     for node in nodes {
-      while node.store.revision < 2 { await Task.yield() }
+      #expect(await Deadline().comes { node.store.revision >= 2 })
       #expect(node.store.snapshot.state.record(bound) != nil)
       #expect(node.store.snapshot.state.record(timed) == nil)
     }
     nodes[1].store.endLeases { _ in false }
     nodes[0].store.endLeases { _ in false }
     for node in nodes {
-      while node.store.revision < 3 { await Task.yield() }
+      #expect(await Deadline().comes { node.store.revision >= 3 })
       #expect(node.store.snapshot.state.record(bound) == nil)
     }
     let others = StreamNumbers(node: "other", random: 77)

@@ -149,9 +149,10 @@ export class Browser {
   }
 }
 
-export async function until(condition, what, milliseconds = 5000) {
-  for (const end = Date.now() + milliseconds; !condition(); ) {
-    if (Date.now() > end) throw new Error(`in vain: ${what ?? condition}`)
+// Tests set Date.now; this waits by a clock of its own.
+export async function until(condition, what) {
+  for (const end = performance.now() + 300_000; !condition(); ) {
+    if (performance.now() > end) throw new Error(`in vain: ${what ?? condition}`)
     await new Promise(resolve => setTimeout(resolve, 5))
   }
 }

@@ -137,7 +137,7 @@ class Run:
         before = {tab: len(self.at(tab, "return page.resets")) for tab in self.tabs}
         self.proxy.isShut = False
         until(lambda: all(self.at(tab, "return page.resets")[before[tab]:] == ["epoch"] for tab in self.tabs),
-              "resets of a wiped store", 40)
+              "resets of a wiped store")
 
     def change_tabs(self):
         tab = self.some_tab()
@@ -154,7 +154,7 @@ class Run:
         self.freeze("frozen")
         others = [each for each in self.tabs if each != tab]
         self.write()
-        until(lambda: all(self.at(each, "return page.keyway.state") == "live" for each in others), "live tabs", 40)
+        until(lambda: all(self.at(each, "return page.keyway.state") == "live" for each in others), "live tabs")
         for _ in range(3):
             self.write()
         until(lambda: len(self.server.streams()) == 1, "one stream")
@@ -208,7 +208,7 @@ class Run:
             last[:] = self.differences()
             return not last
         try:
-            until(is_settled, "pages that show what is there", 40)
+            until(is_settled, "pages that show what is there")
         except AssertionError:
             raise AssertionError(f"{len(last)} differences: {last[:5]}") from None
         until(lambda: len(self.server.streams()) == 1, "one stream")

@@ -186,7 +186,7 @@ class Elements:
           const element = document.getElementById(id)
           element.setAttribute(name, element.getAttribute(name))
         }""")
-        until(lambda: self.text("name") == "five" and run(LIST) == self.rows("value"), "the same attribute again", 5)
+        until(lambda: self.text("name") == "five" and run(LIST) == self.rows("value"), "the same attribute again")
         # Out of the page it shows nothing, and in it again what there is.
         assert run("""const name = document.getElementById('name'), place = name.parentNode
         name.remove()

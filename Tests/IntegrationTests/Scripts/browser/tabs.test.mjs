@@ -322,11 +322,11 @@ for (const [name, token] of [['without a token', undefined], ['with a bad token'
     // What is bound meanwhile is told at the next try.
     const late = []
     keyway.observe('A/2', ['value'], change => late.push(change.problem?.status ?? change.new))
-    await until(() => late.length, 'the problem of what was bound late', 20_000)
+    await until(() => late.length, 'the problem of what was bound late')
     tabs.browser.isLocked = false
     for (const tab of all) tab.world.dispatchEvent(new Event('online'))
     const isBack = () => problems.length === 2 && late.length === 2 && events.length === 4 && all[1].heard.length === 2
-    await until(isBack, 'the present state', 20_000)
+    await until(isBack, 'the present state')
     assert.deepEqual([problems[1], late, all[1].heard], [1, [401, 2], [undefined, 1]])
     assert.deepEqual(elsewhere.map(({ count }) => count), [6, 6])
     // Heard again, told again.
@@ -550,7 +550,7 @@ scenario('After a sleep of the machine a stream that died meanwhile is noticed s
   tabs.commit(2)
   const clock = Date.now
   Date.now = () => clock() + 60_000
-  try { await until(() => tab.heard.length === 2, 'the change of meanwhile', 8000) } finally { Date.now = clock }
+  try { await until(() => tab.heard.length === 2, 'the change of meanwhile') } finally { Date.now = clock }
   assert.deepEqual(tab.heard, [1, 2])
 })
 

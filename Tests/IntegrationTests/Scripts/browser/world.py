@@ -32,8 +32,12 @@ entities:
 """
 
 
-def until(condition, what, seconds=30):
-    end = time.monotonic() + seconds
+# How long something is awaited before it is taken for hung: a machine that is busy with other work is only slow.
+PATIENCE = 300
+
+
+def until(condition, what):
+    end = time.monotonic() + PATIENCE
     while True:
         found = condition()
         if found:
@@ -96,7 +100,7 @@ class Server:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"}, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
                 text = answer.read()
                 try:
                     return json.loads(text or b"null"), answer.headers["Keyway-Cursor"]
@@ -177,7 +181,7 @@ def chromium():
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
-    driver.set_script_timeout(30)
+    driver.set_script_timeout(PATIENCE)
     return driver
 
 

@@ -54,7 +54,7 @@ struct CachedJournalTests {
     let journal = try open()
     let other = try PostgresJournal(database) { identity }
     try journal.append(records(1...3), after: 0)
-    _ = try other.records(after: 0, limit: 9, bytes: .max, waiting: .seconds(60))
+    _ = try other.records(after: 0, limit: 9, bytes: .max, waiting: Deadline.patience)
     try other.append(records(4...6), after: 3)
     #expect(isKept(journal, 6))
     #expect(try journal.cache?.journal?.digest(at: 6) == other.digest(at: 6))

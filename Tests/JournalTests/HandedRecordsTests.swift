@@ -76,7 +76,7 @@ struct HandedRecordsTests {
     let way = try FaultyProxy(to: server.port)
     let (one, other) = (try open("one"), try open("other", by: way))
     try one.append(records(1...3), after: 0)
-    #expect(try other.records(after: 0, limit: 9, bytes: .max, waiting: .seconds(60)) == records(1...3))
+    #expect(try other.records(after: 0, limit: 9, bytes: .max, waiting: Deadline.patience) == records(1...3))
     way.refuse()
     return (one, other, way)
   }
@@ -173,7 +173,7 @@ struct HandedRecordsTests {
     }.value
     var last: UInt64 = 0
     while last < 300 {
-      let more = try other.records(after: last, limit: 7, bytes: .max, waiting: .seconds(60))
+      let more = try other.records(after: last, limit: 7, bytes: .max, waiting: Deadline.patience)
       for record in more {
         last += 1
         #expect(record == JournalTests.record(last))

@@ -98,7 +98,7 @@ struct JournalConformanceTests {
     let journal = try subject.open()
     try journal.append([record(1)], after: 0)
     #expect(try journal.records(after: 1, limit: 9, bytes: .max, waiting: .milliseconds(1)).isEmpty)
-    let reader = Task.detached { try journal.records(after: 1, limit: 9, bytes: .max, waiting: .seconds(60)) }
+    let reader = Task.detached { try journal.records(after: 1, limit: 9, bytes: .max, waiting: Deadline.patience) }
     try journal.append([record(2)], after: 1)
     #expect(try await reader.value == [record(2)])
     withExtendedLifetime(subject) {}

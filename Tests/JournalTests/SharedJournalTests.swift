@@ -41,7 +41,7 @@ struct SharedJournalTests {
     }
     #expect(try other.all() == [record(1, "mine")])
     try other.append([record(2)], after: 1)
-    #expect(try one.records(after: 1, limit: 9, bytes: .max, waiting: .seconds(60)) == [record(2)])
+    #expect(try one.records(after: 1, limit: 9, bytes: .max, waiting: Deadline.patience) == [record(2)])
     #expect(one.pen == "other" && !one.hasPen && other.hasPen)
     #expect(throws: JournalError.unexpectedRevision(expected: 1, last: 2)) { try one.confirm(1) }
     try one.confirm(2)
@@ -52,18 +52,18 @@ struct SharedJournalTests {
     let (one, other) = (try open("one"), try open("other"))
     let isOver = Locked(false)
     async let waited: Void = Task.detached {
-      try one.waitForOthers(beyond: 0, for: .seconds(60))
+      try one.waitForOthers(beyond: 0, for: Deadline.patience)
       isOver.withLock { $0 = true }
     }.value
     for revision in 1...100 { try one.append([record(UInt64(revision))], after: UInt64(revision) - 1) }
     #expect(!isOver.withLock { $0 })
-    _ = try other.records(after: 99, limit: 9, bytes: .max, waiting: .seconds(60))
+    _ = try other.records(after: 99, limit: 9, bytes: .max, waiting: Deadline.patience)
     try other.append([record(101)], after: 100)
     try await waited
     #expect(one.bounds.last == 101)
     #expect(try one.records(after: 100, limit: 9, bytes: .max, waiting: .zero) == [record(101)])
     // What is known by then is not waited for.
-    try one.waitForOthers(beyond: 100, for: .seconds(60))
+    try one.waitForOthers(beyond: 100, for: Deadline.patience)
   }
 
   @Test("A database that forgets what it has prepared, as behind a pooler, carries out the same")
@@ -71,7 +71,7 @@ struct SharedJournalTests {
     let journal = try open()
     try journal.append([record(1)], after: 0)
     try journal.pool.with { connection throws(PostgresError) in
-      _ = try connection.execute("DEALLOCATE ALL", within: .seconds(60))
+      _ = try connection.execute("DEALLOCATE ALL", within: Deadline.patience)
     }
     try journal.append([record(2)], after: 1)
     try journal.append([record(3)], after: 2)
@@ -129,12 +129,12 @@ struct SharedJournalTests {
     try one.append([record(2), record(3)], after: 1)
     link.lose(.answer, of: Self.append) {
       #expect(throws: Never.self) {
-        _ = try other.records(after: 3, limit: 9, bytes: .max, waiting: .seconds(60))
+        _ = try other.records(after: 3, limit: 9, bytes: .max, waiting: Deadline.patience)
         try other.append([record(5)], after: 4)
       }
     }
     try one.append([record(4)], after: 3)
-    #expect(try one.records(after: 4, limit: 9, bytes: .max, waiting: .seconds(60)) == [record(5)])
+    #expect(try one.records(after: 4, limit: 9, bytes: .max, waiting: Deadline.patience) == [record(5)])
     #expect(try open("reader").all() == records(1...5))
   }
 
@@ -146,7 +146,7 @@ struct SharedJournalTests {
     try one.append([record(1)], after: 0)
     link.lose(.request, of: Self.append) {
       #expect(throws: Never.self) {
-        _ = try other.records(after: 0, limit: 9, bytes: .max, waiting: .seconds(60))
+        _ = try other.records(after: 0, limit: 9, bytes: .max, waiting: Deadline.patience)
         try other.append([record(2)], after: 1)
       }
     }
@@ -228,7 +228,7 @@ struct SharedJournalTests {
   func lostRecords() throws {
     let (one, other) = (try open("one"), try open("other"))
     try one.append(records(1...5), after: 0)
-    #expect(try other.records(after: 0, limit: 9, bytes: .max, waiting: .seconds(60)).count == 5)
+    #expect(try other.records(after: 0, limit: 9, bytes: .max, waiting: Deadline.patience).count == 5)
     let told = Locked<[String]>([])
     one.whenOver { end in told.withLock { $0.append(end.reason) } }
     // As a standby that had less.
@@ -275,7 +275,7 @@ struct SharedJournalTests {
   func snapshots() throws {
     let (one, other) = (try open("one"), try open("other"))
     try one.append(records(1...9), after: 0)
-    _ = try other.records(after: 0, limit: 9, bytes: .max, waiting: .seconds(60))
+    _ = try other.records(after: 0, limit: 9, bytes: .max, waiting: Deadline.patience)
     var count = 0
     #expect(throws: JournalError.self) {
       try one.writeSnapshot(at: 5, milliseconds: 0) {

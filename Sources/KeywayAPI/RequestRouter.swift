@@ -243,7 +243,7 @@ final class RequestRouter: RequestHandler, Sendable {
     }
     let method = request.method
     if request.target == "*", method == .options { return .response(Response(status: .noContent)) }
-    let target = try target(of: request, &found)
+    let target = try Target(request.target)
     guard let route = table.route(target.segments) else {
       try rates.take(request.client)
       // A bad token is one whatever it is sent for.
@@ -312,16 +312,6 @@ final class RequestRouter: RequestHandler, Sendable {
       fields.append(contentsOf: Origins.preflight(methods: route.allow))
     }
     return Response(status: .noContent, fields: fields)
-  }
-
-  /// What is asked for. Where it is malformed behind its path, the problem is still one of the path's route.
-  private func target(of request: borrowing Request, _ found: inout Route?) throws(Problem) -> Target {
-    do throws(Problem) {
-      return try Target(request.target)
-    } catch {
-      found = Target.segments(of: request.target).flatMap(table.route)
-      throw error
-    }
   }
 
   /// Has peers do what a write needs of them, or all of it; nil where this node is to carry it out.

@@ -1,19 +1,25 @@
 /// A request target taken apart: path segments and query parameters, percent-decoded (RFC 3986 §2.1).
+///
+/// A malformed query is a mistake only for a resource that takes parameters: `allowOnly` throws it.
 package struct Target: Sendable {
   /// The decoded segments: `/v1/objects/Account/1` has four.
   package let segments: [String]
-  /// The decoded parameters in order.
+  /// The decoded parameters in order; none where the query is malformed.
   package let parameters: [(name: String, value: String)]
+  /// The reason why the query is malformed; nil where it is not.
+  private let defect: String?
 
-  /// Takes apart `text`, or throws `malformed-query` where an escape is broken or does not give UTF-8.
+  /// Takes apart `text`, or throws `malformed-query` where an escape of the path is broken or does not give UTF-8.
   package init(_ text: String) throws(Problem) {
     let (segments, query) = try Self.parts(of: text)
     self.segments = segments
-    parameters = try query.map(Self.parameters) ?? []
+    do throws(Problem) {
+      parameters = try query.map(Self.parameters) ?? []
+      defect = nil
+    } catch {
+      (parameters, defect) = ([], error.detail)
+    }
   }
-
-  /// The decoded segments of a target whose query may be malformed; nil where its path is.
-  static func segments(of text: String) -> [String]? { try? parts(of: text).segments }
 
   private static func parts(of text: String) throws(Problem) -> (segments: [String], query: Substring?) {
     var text = authorityAndRest(of: text)?.rest ?? text[...]
@@ -92,8 +98,9 @@ package struct Target: Sendable {
     Character(Unicode.Scalar(byte)).hexDigitValue.map(UInt8.init)
   }
 
-  /// Throws `malformed-query` for the first parameter that is none of `names`.
+  /// Throws `malformed-query` for a query that is malformed, and for the first parameter that is none of `names`.
   package func allowOnly(_ names: [String]) throws(Problem) {
+    if let defect { throw Problem(.malformedQuery, defect) }
     for parameter in parameters where !names.contains(parameter.name) {
       let list = names.isEmpty ? "none" : names.joined(separator: ", ")
       throw Problem(.malformedQuery, "the parameter '\(parameter.name)' is unknown here; there is \(list)")

@@ -52,7 +52,9 @@ extension String {
     let page = try server.client.send("GET", "/")
     #expect(page.text == "<h1>app</h1>" && page["Content-Type"] == "text/html; charset=utf-8")
     #expect(page["Content-Security-Policy"] == nil && page["X-Content-Type-Options"] == "nosniff")
-    #expect(try server.client.send("GET", "/index.html?v=3").body == page.body)
+    for query in ["v=3", "v=%E4", "utm_source=a&utm_source=b", "%"] {
+      #expect(try server.client.send("GET", "/index.html?\(query)").body == page.body, "\(query)")
+    }
     #expect(try server.client.send("GET", "/sub/").text == "<h1>sub</h1>")
     let redirect = try server.client.send("GET", "/s%75b?a=%20b&c")
     #expect(redirect.status == 308 && redirect["Location"] == "/sub/?a=%20b&c")

@@ -98,6 +98,28 @@ struct RouteTableTests {
     #expect(response.problem == "not-found")
   }
 
+  @Test(
+    "What takes no parameters ignores all of them, malformed ones too; what takes some refuses these",
+    arguments: ["a=1&a=2", "q=%E4", "%zz", "a=%", "utm_source=x&utm_source=y"])
+  func ignoredQuery(_ query: String) throws {
+    let server = try TestServer()
+    for path in [
+      "/healthz", "/readyz", "/metrics", "/", "/keyway.js", "/console/", "/v1/status", "/v1/entities",
+      "/v1/problems/not-found",
+    ] {
+      #expect(try (200..<300).contains(server.client.send("GET", "\(path)?\(query)").status), "\(path)")
+    }
+    #expect(try server.client.send("OPTIONS", "/v1/objects/Note?\(query)").status == 204)
+    #expect(try server.client.send("GET", "/nothing?\(query)").problem == "not-found")
+    for path in ["/v1/objects/Note", "/v1/objects/Note/1", "/v1/objects/Note/1/text", "/v1/streams", "/v1/journal"] {
+      let answer = try server.client.send("GET", "\(path)?\(query)")
+      #expect(answer.status == 400 && answer.problem == "malformed-query", "\(path)")
+    }
+    let before = try server.revision
+    #expect(try server.client.send("DELETE", "/v1/objects/Note/1?\(query)").problem == "malformed-query")
+    #expect(try server.revision == before)
+  }
+
   @Test("Every problem code has a page, and every page is one of the specification's")
   func problemPages() throws {
     let server = try TestServer(objects: [])

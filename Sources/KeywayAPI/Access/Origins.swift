@@ -5,10 +5,12 @@ import HTTPTypes
 struct Origins: Sendable {
   /// How long a browser may remember a preflight, in seconds.
   private static let preflightSeconds = 600
-  /// The headers of requests that the specification knows.
+  /// The headers of requests that the specification knows, and those that clients of it send besides.
   private static let requestFields = [
     "Authorization", "Content-Type", "Accept", "If-Match", "If-None-Match", "Last-Event-ID", "Keyway-Writer",
     "Keyway-Lifetime", "Keyway-Cursor", "Idempotency-Key", "X-Request-Id",
+    // Polyfills of EventSource send it.
+    "Cache-Control",
   ].joined(separator: ", ")
   /// The headers of answers that a page may read.
   private static let exposedFields = "ETag, Keyway-Cursor, Location, Retry-After"

@@ -4,7 +4,6 @@ import HTTPTypes
 extension RouteDescription {
   private static let conditional: [ParameterDescription] = [.ifMatch, .ifNoneMatch]
   private static let onWrites: [ParameterDescription] = [.ifMatch, .ifNoneMatch, .writer]
-  private static let streamed: [ParameterDescription] = [.since, .overflow]
   private static let notRead = AnswerDescription.nothing(
     "It is done. There is no content where there is no memory for it.", headers: [.tag])
 
@@ -32,9 +31,11 @@ extension RouteDescription {
       .get: OperationDescription(
         name: "fetchObjects", summary: "Fetch the objects of an entity, or watch them as a live query",
         parameters: [
-          .filter, .sort, .section, .limit, .page, .keysAndPaths, .aggregate, .expand, .context, .since, .overflow,
-        ],
-        streamParameters: [.filter, .sort, .section, .limit, .keysAndPaths, .aggregate, .context, .since, .overflow],
+          ParameterDescription.filter, .sort, .section, .limit, .page, .keysAndPaths, .aggregate, .expand, .context,
+        ] + ParameterDescription.ofStreams,
+        streamParameters: [
+          ParameterDescription.filter, .sort, .section, .limit, .keysAndPaths, .aggregate, .context,
+        ] + ParameterDescription.ofStreams,
         headers: [.lastEventID],
         answers: [.json(.named("fetch"), "A page of objects.")],
         problems: .reading.and(.query).and(.opening).and(.liveQuery).and([.unknownEntity, .pageExpired]),
@@ -51,7 +52,8 @@ extension RouteDescription {
     [
       .get: OperationDescription(
         name: "getObject", summary: "Read an object, or observe its display keys",
-        parameters: [.keys, .expand], streamParameters: [ParameterDescription.options, .context] + streamed,
+        parameters: [.keys, .expand],
+        streamParameters: [ParameterDescription.options, .context] + ParameterDescription.ofStreams,
         headers: conditional + [.lastEventID],
         answers: [.json(.named("object"), "The object.", headers: [.tag]), .unchanged],
         problems: .reading.and(.object).and(.keyPath).and(.opening).and([.staleRevision]),
@@ -80,7 +82,8 @@ extension RouteDescription {
     [
       .get: OperationDescription(
         name: "getValue", summary: "Read the value for a key path, or observe it",
-        streamParameters: [ParameterDescription.options, .context] + streamed, headers: conditional + [.lastEventID],
+        streamParameters: [ParameterDescription.options, .context] + ParameterDescription.ofStreams,
+        headers: conditional + [.lastEventID],
         answers: [
           .json(.any, "The value; for several key paths an object with a member for each.", headers: [.tag]),
           .unchanged,
@@ -121,7 +124,8 @@ extension RouteDescription {
     [
       .get: OperationDescription(
         name: "readJournal", summary: "Read the committed transactions, or follow them",
-        parameters: [.since, .limit, .overflow], streamParameters: [.since, .limit, .overflow],
+        parameters: [.since, .limit, .overflow],
+        streamParameters: [ParameterDescription.limit] + ParameterDescription.ofStreams,
         headers: [.lastEventID],
         answers: [.text(Negotiation.Form.lines.type, "Transactions, one a line.")],
         problems: .reading.and(.opening).and([.unusableCursor]), events: EventDescription.ofJournal)

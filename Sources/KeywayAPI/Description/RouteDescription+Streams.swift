@@ -9,11 +9,12 @@ extension RouteDescription {
     [
       .get: OperationDescription(
         name: "listStreams", summary: "List the streams, or open one without cells",
-        parameters: [.since, .overflow], streamParameters: [.since, .overflow], headers: [.lastEventID],
+        parameters: ParameterDescription.ofStreams, streamParameters: ParameterDescription.ofStreams,
+        headers: [.lastEventID],
         answers: [.json(.object(["streams": .list(of: .named("stream"))]), "The streams.")],
         problems: .reading.and(.opening), events: EventDescription.ofCells),
       .post: OperationDescription(
-        name: "openStream", summary: "Open a stream with cells", parameters: [.since, .overflow],
+        name: "openStream", summary: "Open a stream with cells", parameters: ParameterDescription.ofStreams,
         headers: [.lastEventID], body: cellBody, answers: [.stream],
         problems: .body.and(.cells).and(.reading), events: EventDescription.ofCells),
     ])
@@ -23,7 +24,7 @@ extension RouteDescription {
     [
       .get: OperationDescription(
         name: "getStream", summary: "Inspect a stream, or resume one that was cut",
-        streamParameters: [.since, .overflow], headers: [.lastEventID],
+        streamParameters: ParameterDescription.ofStreams, headers: [.lastEventID],
         answers: [.json(.named("stream"), "The stream.")],
         problems: .reading.and(.opening).and([.unknownStream, .tooManyQueries]), events: EventDescription.ofCells),
       .delete: OperationDescription(

@@ -268,10 +268,8 @@ package final class Node: Sendable {
     }
     note(request.header(.lastEventID))
     // Most targets have no query, and bytes are looked through many times as fast as characters.
-    if request.target.utf8.contains(UInt8(ascii: "?")), request.target.contains("since="),
-      let target = try? Target(request.target)
-    {
-      note(target["since"])
+    if request.target.utf8.contains(UInt8(ascii: "?")), let target = try? Target(request.target) {
+      for name in ["since", "lastEventId"] { note(target[name]) }
     }
     for name in [HTTPField.Name.ifNoneMatch, .ifMatch] {
       guard let text = request.header(name), let condition = try? EntityTagCondition(text, header: name.rawName) else {

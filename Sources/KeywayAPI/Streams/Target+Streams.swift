@@ -21,11 +21,12 @@ extension Target {
     }
   }
 
-  /// Where a stream is to go on: `Last-Event-ID`, or `?since=`. The header wins, since a client that reconnects by
-  /// itself can only set the header.
+  /// The cursor that a stream goes on from: `Last-Event-ID`, or `?lastEventId=`, which EventSource polyfills send, or
+  /// `?since=`. The last event's id wins, since a client that reconnects by itself keeps the rest of the URL.
   func cursor(of request: borrowing Request) -> String? {
     // An EventSource that has no id yet sends none; an empty one means the same.
-    request.header(.lastEventID).flatMap { $0.isEmpty ? nil : $0 } ?? self["since"]
+    for id in [request.header(.lastEventID), self["lastEventId"]] { if let id, !id.isEmpty { return id } }
+    return self["since"]
   }
 
   /// What is given back with every event. Throws `malformed-query` where it is too long.

@@ -284,7 +284,7 @@ import Tokens
       // Each header of a request that the specification knows.
       for field in [
         "Authorization", "Content-Type", "Accept", "If-Match", "If-None-Match", "Last-Event-ID", "Keyway-Writer",
-        "Keyway-Lifetime", "Keyway-Cursor", "Idempotency-Key", "X-Request-Id",
+        "Keyway-Lifetime", "Keyway-Cursor", "Idempotency-Key", "X-Request-Id", "Cache-Control",
       ] {
         #expect((answer["Access-Control-Allow-Headers"]?.contains(field) ?? false) == isListed, "\(field)")
       }

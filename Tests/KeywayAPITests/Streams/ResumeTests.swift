@@ -82,6 +82,31 @@ struct ResumeTests {
     #expect(try stream.next().json.has("initial") == false)
   }
 
+  @Test("A polyfill resumes by lastEventId in the query, which wins over since and gives way to the header")
+  func polyfill() throws {
+    let server = try TestServer()
+    let (epoch, old) = (server.epoch, try server.revision)
+    for number in 1...2 { try server.set("Account/1/balance", "\(number)") }
+    let target = "/v1/objects/Account/1/balance?lastEventId="
+    func told(_ id: String, _ headers: [String: String] = [:]) throws -> Double? {
+      try server.client.stream(target + id, headers).next().changes.first?["new"].double
+    }
+    #expect(try told("\(epoch)-\(old)") == 1)
+    #expect(try told("\(epoch)-\(old + 1)&since=\(epoch)-\(old)") == 2)
+    #expect(try told("\(epoch)-\(old)", ["Last-Event-ID": "\(epoch)-\(old + 1)"]) == 2)
+    // One that has no id yet sends an empty one.
+    #expect(try server.client.stream(target).next().json["initial"] == .bool(true))
+    #expect(try told("&since=\(epoch)-\(old)") == 1)
+    #expect(try server.client.stream(target + "x").next().name == "reset")
+    for other in ["Account/1", "Account"] {
+      let stream = try server.client.stream("/v1/objects/\(other)?lastEventId=\(epoch)-\(old)")
+      #expect(try stream.next().json["revision"].whole == old + 1, "\(other)")
+    }
+    let journal = try server.client.stream("/v1/journal?lastEventId=\(epoch)-\(old)")
+    #expect(try journal.next().name == "transaction")
+    #expect(try server.client.stream("/v1/streams?lastEventId=\(epoch)-\(old)").next().name == "open")
+  }
+
   @Test("The header wins over the parameter")
   func headerWins() throws {
     let server = try TestServer()

@@ -85,6 +85,9 @@ extension RouteDescription {
   static let front = reading(
     .files, "getFrontPage", "The application's page, or the console",
     .text("text/html", "The page.", headers: [.tag]), .unchanged, headers: fileHeaders, problems: fileProblems)
+  static let icon = reading(
+    .files, "getIcon", "The application's icon", .text("*/*", "The icon.", headers: [.tag]),
+    .nothing("There is none."), .unchanged, headers: fileHeaders, problems: fileProblems)
   static let library = reading(
     .files, "getLibrary", "The client library for browsers", .text("text/javascript", "The module.", headers: [.tag]),
     .unchanged, headers: fileHeaders, problems: fileProblems)

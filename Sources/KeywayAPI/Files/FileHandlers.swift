@@ -70,6 +70,15 @@ struct FileHandlers: Sendable {
     return .response(try file(named: name.isEmpty ? Self.consolePage : "console/" + name, request))
   }
 
+  /// `/favicon.ico`, which a browser asks for with every page: the application's, where it has one, and otherwise an
+  /// answer that says for a day that there is none.
+  func icon(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    if let folder, let entry = folder.entry(context.target.segments) {
+      return .response(try response(entry, request, context))
+    }
+    return .response(Response(status: .noContent, fields: [.cacheControl: "max-age=86400"]))
+  }
+
   /// An application's own file.
   func published(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     guard let folder, let entry = folder.entry(context.target.segments) else { throw Self.notFound }

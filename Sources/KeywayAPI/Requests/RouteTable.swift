@@ -107,6 +107,7 @@ struct RouteTable: Sendable {
   private static func pages(_ files: FileHandlers) -> [Route] {
     [
       Route("/", .front, [.get: files.front], form: nil, isAlwaysServed: true, audience: .visitors),
+      Route("/favicon.ico", .icon, [.get: files.icon], form: nil, isAlwaysServed: true, audience: .visitors),
       Route(
         "/keyway.js", .library, [.get: files.library("keyway.js")], form: nil, isAlwaysServed: true, audience: .visitors
       ),

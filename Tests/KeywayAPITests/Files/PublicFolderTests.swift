@@ -79,6 +79,19 @@ extension String {
     #expect(try folder.server { $0.files.console = false }.client.send("GET", "/").problem == "not-found")
   }
 
+  @Test("Browsers find the application's icon, and without one an answer that says for a while that there is none")
+  func icon() throws {
+    let folder = try PublishedFolder()
+    let server = try folder.server()
+    for client in [server.client, try TestServer(objects: []).client] {
+      let none = try client.send("GET", "/favicon.ico")
+      #expect(none.status == 204 && none.body.isEmpty && none["Cache-Control"] == "max-age=86400")
+    }
+    try folder.root.write("/favicon.ico", "icon")
+    let icon = try server.client.send("GET", "/favicon.ico")
+    #expect(icon.text == "icon" && icon["Content-Type"] == "image/vnd.microsoft.icon" && icon["ETag"] != nil)
+  }
+
   @Test(
     "No path leads out of the folder, to a name with a dot in front, or to what is no file",
     arguments: [

@@ -9,6 +9,7 @@ struct RouteTableTests {
     ("/readyz", "GET, HEAD, OPTIONS"),
     ("/metrics", "GET, HEAD, OPTIONS"),
     ("/", "GET, HEAD, OPTIONS"),
+    ("/favicon.ico", "GET, HEAD, OPTIONS"),
     ("/keyway.js", "GET, HEAD, OPTIONS"),
     ("/keyway.d.ts", "GET, HEAD, OPTIONS"),
     ("/console", "GET, HEAD, OPTIONS"),
@@ -104,7 +105,7 @@ struct RouteTableTests {
   func ignoredQuery(_ query: String) throws {
     let server = try TestServer()
     for path in [
-      "/healthz", "/readyz", "/metrics", "/", "/keyway.js", "/console/", "/v1/status", "/v1/entities",
+      "/healthz", "/readyz", "/metrics", "/", "/keyway.js", "/console/", "/favicon.ico", "/v1/status", "/v1/entities",
       "/v1/problems/not-found",
     ] {
       #expect(try (200..<300).contains(server.client.send("GET", "\(path)?\(query)").status), "\(path)")

@@ -103,7 +103,9 @@ extension [UInt8] {
     append(contentsOf: String(value).utf8)
   }
 
-  /// Appends a JSON string with its quotation marks; escapes what RFC 8259 §7 demands and nothing else.
+  /// Appends a JSON string with its quotation marks. Escapes what RFC 8259 §7 demands, and the characters beyond ASCII
+  /// at which a reader may end a line (U+0085, U+2028, U+2029): the text is sent in lines, as data of an event or as
+  /// JSON lines, and some clients split these at such characters.
   public mutating func appendJSONString(_ text: String) {
     var text = text
     text.withUTF8 { appendJSONString(UnsafeRawBufferPointer($0)) }
@@ -115,8 +117,7 @@ extension [UInt8] {
     var clean = 0
     while let index = Self.firstToEscape(in: bytes, from: clean) {
       append(contentsOf: bytes[clean..<index])
-      appendEscape(bytes[index])
-      clean = index + 1
+      clean = index + appendEscape(of: bytes, at: index)
     }
     append(contentsOf: bytes[clean...])
     append(UInt8(ascii: "\""))
@@ -127,15 +128,44 @@ extension [UInt8] {
   private static func firstToEscape(in bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {
     let (ones, highs): (UInt64, UInt64) = (0x0101_0101_0101_0101, 0x8080_8080_8080_8080)
     var index = start
-    while index + 8 <= bytes.count {
-      let word = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
-      let (quotes, backslashes) = (word ^ (ones &* 0x22), word ^ (ones &* 0x5C))
-      let found =
-        ((word &- ones &* 0x20) & ~word) | ((quotes &- ones) & ~quotes) | ((backslashes &- ones) & ~backslashes)
-      if found & highs != 0 { break }
-      index += 8
+    func marks(_ byte: UInt64, in word: UInt64) -> UInt64 {
+      let rest = word ^ (ones &* byte)
+      return (rest &- ones) & ~rest
     }
-    return bytes[index...].firstIndex { $0 < 0x20 || $0 == 0x22 || $0 == 0x5C }
+    while index < bytes.count {
+      let end = Swift.min(index + 8, bytes.count)
+      var isClean = false
+      if end - index == 8 {
+        let word = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+        var found = ((word &- ones &* 0x20) & ~word) | marks(0x22, in: word) | marks(0x5C, in: word)
+        // Most words are ASCII, and most others have no byte that a line break begins with.
+        if word & highs != 0 { found |= marks(0xC2, in: word) | marks(0xE2, in: word) }
+        isClean = found & highs == 0
+      }
+      if !isClean, let place = (index..<end).first(where: { isEscaped(in: bytes, at: $0) }) { return place }
+      index = end
+    }
+    return nil
+  }
+
+  /// True if a JSON string has an escape in place of the character that begins at `index`.
+  private static func isEscaped(in bytes: UnsafeRawBufferPointer, at index: Int) -> Bool {
+    let byte = bytes[index]
+    return byte < 0x20 || byte == 0x22 || byte == 0x5C
+      || (byte == 0xC2 || byte == 0xE2) && lineBreak(in: bytes, at: index) != nil
+  }
+
+  /// The escape, without its backslash, of a line break beyond ASCII that begins at `index`, and its number of bytes in
+  /// UTF-8; nil where none begins there.
+  private static func lineBreak(
+    in bytes: UnsafeRawBufferPointer, at index: Int
+  ) -> (escape: StaticString, byteCount: Int)? {
+    switch (bytes[index], bytes.count - index) {
+    case (0xC2, 2...) where bytes[index + 1] == 0x85: ("u0085", 2)
+    case (0xE2, 3...) where bytes[index + 1] == 0x80 && bytes[index + 2] == 0xA8: ("u2028", 3)
+    case (0xE2, 3...) where bytes[index + 1] == 0x80 && bytes[index + 2] == 0xA9: ("u2029", 3)
+    default: nil
+    }
   }
 
   /// Appends an array, whose elements `append` writes.
@@ -182,8 +212,18 @@ extension [UInt8] {
     self.append(UInt8(ascii: "}"))
   }
 
-  private mutating func appendEscape(_ byte: UInt8) {
+  /// Appends the escape of the character that begins at `index`, and returns how many bytes the character has.
+  private mutating func appendEscape(of bytes: UnsafeRawBufferPointer, at index: Int) -> Int {
     append(UInt8(ascii: "\\"))
+    if let (escape, byteCount) = Self.lineBreak(in: bytes, at: index) {
+      escape.withUTF8Buffer { append(contentsOf: $0) }
+      return byteCount
+    }
+    appendEscape(ofASCII: bytes[index])
+    return 1
+  }
+
+  private mutating func appendEscape(ofASCII byte: UInt8) {
     switch byte {
     case 0x22, 0x5C: append(byte)
     case 0x08: append(UInt8(ascii: "b"))

@@ -23,7 +23,8 @@ struct JSONRoundTripTests {
   func escapes() {
     var random = SplitMix64(seed: seed)
     let scalars: [Unicode.Scalar] = [
-      "\"", "\\", "\u{0}", "\u{1f}", " ", "!", "#", "[", "]", "a", "\u{7f}", "é", "😀", "\n",
+      "\"", "\\", "\u{0}", "\u{1f}", " ", "!", "#", "[", "]", "a", "\u{7f}", "é", "😀", "\n", "\u{85}", "\u{2028}",
+      "\u{2029}", "\u{84}", "\u{86}", "\u{2027}", "\u{202a}", "\u{2068}", "€", "Â",
     ]
     for _ in 0..<20_000 {
       var text = String.UnicodeScalarView()
@@ -37,6 +38,9 @@ struct JSONRoundTripTests {
         case "\n": "\\n"
         case "\u{0}": "\\u0000"
         case "\u{1f}": "\\u001f"
+        case "\u{85}": "\\u0085"
+        case "\u{2028}": "\\u2028"
+        case "\u{2029}": "\\u2029"
         default: String(scalar)
         }
       }

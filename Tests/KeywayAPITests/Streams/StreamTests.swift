@@ -140,6 +140,28 @@ struct StreamTests {
     #expect(changes == [#","new":1}"#, #","new":1}"#, #","old":100}"#].map { Self.setting + $0 })
   }
 
+  @Test("No text of a client ends a line of an event or of the journal, however a reader splits them")
+  func lineBreaks() throws {
+    let server = try TestServer()
+    let text = "a\u{2028}b\u{2029}c\u{85}d\u{b}e\u{c}f\u{1c}g\rh\ni"
+    let old = try server.revision
+    let context = "x%E2%80%A8y%C2%85z"
+    let stream = try server.client.stream("/v1/objects/Note/1/text?context=\(context)")
+    let query = try server.client.stream("/v1/objects/Note?context=\(context)")
+    let journal = try server.client.stream("/v1/journal?since=\(server.epoch)-\(old)")
+    for stream in [stream, query] { _ = try stream.next() }
+    try server.set("Note/1/text", Value.string(text).json)
+    let change = try stream.next()
+    #expect(change.changes.first?["new"].text == text && change.changes.first?["context"].text == "x\u{2028}y\u{85}z")
+    let lines = try server.client.must("GET", "/v1/journal?since=\(server.epoch)-\(old)").text
+    let texts = try [change.text, query.next().text, journal.next().text, lines]
+    for text in texts {
+      #expect(text.contains("a\\u2028b\\u2029c\\u0085d"), "\(text)")
+      #expect(text.unicodeScalars.allSatisfy { $0 == "\n" || !$0.properties.isWhitespace || $0 == " " }, "\(text)")
+    }
+    #expect(try server.client.json("/v1/objects/Note/1/text").text == text)
+  }
+
   @Test("gone ends the stream with a whole response, and the object is 404 afterwards")
   func gone() throws {
     let server = try TestServer()

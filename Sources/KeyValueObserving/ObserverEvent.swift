@@ -19,11 +19,28 @@ public struct ObserverEvent: Sendable {
     public let cell: String?
     /// The object.
     public let object: Reference
+    /// The context of the observations that ended with it; nil where they had none, or several.
+    public let context: String?
 
     /// An object that a cell, or with nil the observer as a whole, has lost.
-    public init(cell: String?, object: Reference) {
+    public init(cell: String?, object: Reference, context: String?) {
       self.cell = cell
       self.object = object
+      self.context = context
+    }
+
+    /// The object of an observation, which a cell has lost.
+    init(of observation: Observation, in cell: String?) {
+      self.init(cell: cell, object: observation.object, context: observation.context)
+    }
+
+    /// The same, whatever the context is.
+    var withoutContext: Gone { Gone(cell: cell, object: object, context: nil) }
+
+    /// Each object once per cell, in the order of the cells.
+    static func inOrder(_ gone: Set<Gone>) -> [Gone] {
+      Dictionary(grouping: gone, by: \.withoutContext).map { $1.count == 1 ? $1[0] : $0 }
+        .sorted { ($0.cell ?? "", $0.object) < ($1.cell ?? "", $1.object) }
     }
   }
 

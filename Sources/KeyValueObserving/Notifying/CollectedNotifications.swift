@@ -85,11 +85,13 @@ struct CollectedNotifications {
     return observers.compactMap { observer in
       let changes = (byObserver[observer] ?? []).lazy.filter { !$0.isRetracted }.map(\.change)
       let ended = gone[observer] ?? []
-      let isGone = Set(ended)
+      let isGone = Set(ended.map(\.withoutContext))
       let hasOverflowed = left.contains(observer)
       let event = ObserverEvent(
         observer: observer, revision: commit.revision, writer: commit.writer,
-        changes: changes.filter { !isGone.contains(.init(cell: $0.cell, object: $0.observation.object)) },
+        changes: changes.filter {
+          !isGone.contains(.init(cell: $0.cell, object: $0.observation.object, context: nil))
+        },
         gone: ended, hasOverflowed: hasOverflowed, isTooLong: hasOverflowed && missed.contains(observer))
       return event.changes.isEmpty && event.gone.isEmpty && !event.hasOverflowed ? nil : event
     }

@@ -60,7 +60,7 @@ extension CommitNotifier {
       guard let guarding, let entry = index.tracked[id], let viewer = entry.observation.viewer,
         !guarding.sight(of: entry.observation.object, for: viewer).after
       else { continue }
-      gone[entry.observer, default: []].insert(.init(cell: entry.cell, object: entry.observation.object))
+      gone[entry.observer, default: []].insert(.init(of: entry.observation, in: entry.cell))
       index.end(id)
     }
   }

@@ -69,13 +69,13 @@ struct CommitNotifier {
     for (object, record) in commit.before where record != nil && state.record(object) == nil {
       for id in index.ids(of: object) {
         guard let entry = index.tracked[id] else { continue }
-        gone[entry.observer, default: []].insert(.init(cell: entry.cell, object: object))
+        gone[entry.observer, default: []].insert(.init(of: entry.observation, in: entry.cell))
         index.end(id)
       }
     }
     endUnreadableObservations(&gone)
     endOverflow(&gone)
-    return gone.mapValues(\.inOrder)
+    return gone.mapValues(ObserverEvent.Gone.inOrder)
   }
 
   // MARK: One operation
@@ -245,11 +245,6 @@ struct CommitNotifier {
     }
     append(change, of: id, for: observer)
   }
-}
-
-extension Set<ObserverEvent.Gone> {
-  /// By cell and object.
-  var inOrder: [ObserverEvent.Gone] { sorted { ($0.cell ?? "", $0.object) < ($1.cell ?? "", $1.object) } }
 }
 
 extension CommitNotifier: ObjectReader {

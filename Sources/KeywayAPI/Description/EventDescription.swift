@@ -51,8 +51,8 @@ enum EventDescription: String, CaseIterable, Sendable {
         ], optional: ["writer", "cell", "failed", "sections", "aggregates", "sectionChanges", "context", "coalesced"])
     case .gone:
       .object(
-        ["revision": .count, "writer": .text, "cell": .text, "object": .named("reference")],
-        optional: ["writer", "cell"])
+        ["revision": .count, "writer": .text, "cell": .text, "object": .named("reference"), "context": .text],
+        optional: ["writer", "cell", "context"])
     case .transaction: .named("committed")
     case .reset: .object(["reason": .word(["compacted", "epoch", "overflow"]), "revision": .count])
     case .heartbeat: .object(["revision": .count])

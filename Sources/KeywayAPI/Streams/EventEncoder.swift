@@ -68,11 +68,10 @@ struct EventEncoder: Sendable {
     append("gone", id: hasID ? revision : nil, to: &text) { text in
       text.write { bytes in
         appendHead(revision, writer, &bytes)
-        if let cell = gone.cell {
-          bytes.append(contentsOf: ",\"cell\":".utf8)
-          bytes.appendJSONString(cell)
-        }
-        bytes.append(contentsOf: ",\"object\":\"\(gone.object.text)\"}".utf8)
+        appendText(gone.cell, named: ",\"cell\":", to: &bytes)
+        bytes.append(contentsOf: ",\"object\":\"\(gone.object.text)\"".utf8)
+        appendText(gone.context, named: ",\"context\":", to: &bytes)
+        bytes.append(UInt8(ascii: "}"))
       }
     }
   }
@@ -146,10 +145,7 @@ struct EventEncoder: Sendable {
   func appendHead(_ revision: Revision, _ writer: String?, _ bytes: inout [UInt8]) {
     bytes.append(contentsOf: "{\"revision\":".utf8)
     bytes.appendDecimal(revision)
-    if let writer {
-      bytes.append(contentsOf: ",\"writer\":".utf8)
-      bytes.appendJSONString(writer)
-    }
+    appendText(writer, named: ",\"writer\":", to: &bytes)
   }
 
   private func append(_ change: Change, isFirst: Bool, to text: inout EventText) {
@@ -172,10 +168,7 @@ struct EventEncoder: Sendable {
     append(change.old, named: ",\"old\":", to: &text)
     append(change.new, named: ",\"new\":", to: &text)
     text.write { bytes in
-      if let context = observation.context {
-        bytes.append(contentsOf: ",\"context\":".utf8)
-        bytes.appendJSONString(context)
-      }
+      appendText(observation.context, named: ",\"context\":", to: &bytes)
       if let coalesced = change.coalesced { bytes.append(contentsOf: ",\"coalesced\":\(coalesced)".utf8) }
       bytes.append(UInt8(ascii: "}"))
     }

@@ -161,6 +161,20 @@ struct CellTests {
     #expect(try told().map { $0.json["cell"].text } == ["c"])
   }
 
+  @Test("A gone has the context of its cell, also of one that was off screen, and of one bound to what is not there")
+  func goneWithContext() throws {
+    try bind("a", #"{"object":"Note/1","context":"x"}"#)
+    try bind("b", #"{"object":"Note/1","context":"y","visible":false}"#)
+    _ = try told()
+    try server.client.must("DELETE", "/v1/objects/Note/1")
+    #expect(try told().map { $0.json["context"].text } == ["x"])
+    try bind("b", #"{"visible":true}"#, method: "PATCH")
+    #expect(try told().map { $0.json["context"].text } == ["y"])
+    try server.client.must(
+      "PUT", "\(path)/cells", body: #"{"cells":{"z":{"object":"Note/404","context":"w"}}}"#)
+    #expect(try told().map { $0.json["context"].text } == ["w"])
+  }
+
   @Test("All cells are set at once or not at all")
   func atomic() throws {
     try bind("old", #"{"object":"Account/1"}"#)

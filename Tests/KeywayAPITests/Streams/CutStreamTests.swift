@@ -208,7 +208,8 @@ struct CutStreamTests {
     let server = try server()
     let stream = try CuttableStream(
       server,
-      cells: #"{"a":{"object":"Employee/1"},"b":{"object":"Employee/2"},"h":{"object":"Employee/3","visible":false},"#
+      cells: #"{"a":{"object":"Employee/1"},"b":{"object":"Employee/2","context":"c"},"#
+        + #""h":{"object":"Employee/3","visible":false},"#
         + #""n":{"object":"Employee/1","keyPaths":["salary"],"options":["new"]}}"#)
     _ = try stream.next()
     try stream.cut()
@@ -220,7 +221,7 @@ struct CutStreamTests {
     #expect(state.json["initial"] == .bool(true) && state.changes.map { $0["cell"].text } == ["a", "a", "n"])
     #expect(state.changes.last?["new"].whole == 77)
     let gone = try again.next()
-    #expect(gone.name == "gone" && gone.json["cell"].text == "b")
+    #expect(gone.name == "gone" && gone.json["cell"].text == "b" && gone.json["context"].text == "c")
     try stream.send("PATCH", "/cells/h", #"{"visible":true}"#)
     #expect(try again.next().json["cell"].text == "h")
   }

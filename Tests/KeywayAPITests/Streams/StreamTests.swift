@@ -162,6 +162,19 @@ struct StreamTests {
     #expect(try server.client.json("/v1/objects/Note/1/text").text == text)
   }
 
+  @Test("gone has the context of its observations, also when it is replayed")
+  func goneWithContext() throws {
+    let server = try TestServer()
+    let target = "/v1/objects/Note/1?context=c%22"
+    let cursor = "\(server.epoch)-\(try server.revision)"
+    let live = try server.client.stream(target)
+    _ = try live.next()
+    try server.client.must("DELETE", "/v1/objects/Note/1")
+    let data = #"{"revision":\#(try server.revision),"object":"Note/1","context":"c\""}"#
+    #expect(try live.next().data == data)
+    #expect(try server.client.stream(target + "&since=\(cursor)").next().data == data)
+  }
+
   @Test("gone ends the stream with a whole response, and the object is 404 afterwards")
   func gone() throws {
     let server = try TestServer()

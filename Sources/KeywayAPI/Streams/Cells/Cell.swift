@@ -89,7 +89,7 @@ extension Cell {
     let context = binding.context?.text
     let received = update.count
     if let gone = pending?.gone {
-      update.add(ObserverEvent.Gone(cell: name, object: gone))
+      update.add(ObserverEvent.Gone(cell: name, object: gone, context: context))
       lost = LostObject(
         object: gone, position: .state(at: present.revision), observations: lost?.observations ?? [])
     } else if isOwedInitial {

@@ -112,14 +112,14 @@ struct CellReplay {
         return
       }
       for part in refresh.parts {
-        if let gone = part.gone { update.add(ObserverEvent.Gone(cell: part.name, object: gone)) }
+        let context = cells[part.name]?.binding.context?.text
+        if let gone = part.gone { update.add(ObserverEvent.Gone(cell: part.name, object: gone, context: context)) }
         update.addInitial(part.observations, of: part.name, in: values.reader(of: past))
         guard let query = part.query else { continue }
         let live = try Problem.translating { () throws(ModelError) in try LiveQuery(query, in: past, cost: &cost) }
         update.add(
           QueryNotification(
-            cell: part.name, context: cells[part.name]?.binding.context?.text,
-            body: .results(live.result, past, isInitial: true)))
+            cell: part.name, context: context, body: .results(live.result, past, isInitial: true)))
       }
       let former = refresh.parts.filter(\.isFormer).map { (name: $0.name, refresh: cells[$0.name]?.refresh) }
       let text = cells.encode(

@@ -215,7 +215,7 @@ extension CellStream {
     cell.lost = LostObject(object: object, position: .state(at: present.revision))
     cell.refreshedAt = present.revision
     if cell.binding.isVisible, !cells.isSuspended {
-      update.add(ObserverEvent.Gone(cell: name, object: object))
+      update.add(ObserverEvent.Gone(cell: name, object: object, context: cell.binding.context?.text))
     } else {
       cell.pause(at: present)
       cell.pending?.absorb([], gone: object)

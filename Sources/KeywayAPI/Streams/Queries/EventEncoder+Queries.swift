@@ -150,7 +150,8 @@ extension EventEncoder {
     text.append("}".utf8)
   }
 
-  private func appendText(_ text: String?, named name: StaticString, to bytes: inout [UInt8]) {
+  /// Appends a text of a client as a member, if there is one. `name` has the comma and the colon.
+  func appendText(_ text: String?, named name: StaticString, to bytes: inout [UInt8]) {
     guard let text else { return }
     name.withUTF8Buffer { bytes.append(contentsOf: $0) }
     bytes.appendJSONString(text)

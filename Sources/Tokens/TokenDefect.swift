@@ -1,7 +1,7 @@
 /// Why a token is not good. It says nothing of what the token holds.
 package enum TokenDefect: Error, Hashable, Sendable {
   case absent, malformed, unknownKey, forged, expired, early, withoutExpiry, expiryInMilliseconds, tooLong,
-    withoutSubject, otherIssuer, otherAudience, revoked
+    withoutSubject, subjectTooLong, otherIssuer, otherAudience, revoked
 
   /// The reason, as a sentence's predicate.
   package var reason: String {
@@ -16,6 +16,7 @@ package enum TokenDefect: Error, Hashable, Sendable {
     case .expiryInMilliseconds: "has an 'exp' in milliseconds; it must be a number of seconds"
     case .tooLong: "is valid for longer than access.tokenSeconds allows"
     case .withoutSubject: "has no 'sub', which is a text"
+    case .subjectTooLong: "has a 'sub' of more than \(TokenVerifier.maximumSubjectBytes) bytes"
     case .otherIssuer: "is from another issuer"
     case .otherAudience: "is for another audience"
     case .revoked: "is revoked, or does not say when it was issued while others of its 'sub' are"

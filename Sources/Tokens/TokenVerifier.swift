@@ -5,6 +5,8 @@ package import KeyValueModel
 package struct TokenVerifier: Sendable {
   /// The longest token that is looked at.
   package static let maximumBytes = 8_192
+  /// The longest `sub`, in bytes: a revocation names it in the target of a request.
+  package static let maximumSubjectBytes = 1_024
 
   /// The keys.
   package let keys: KeySet
@@ -77,6 +79,7 @@ package struct TokenVerifier: Sendable {
     guard let expires = claims["exp"]?.seconds else { throw .withoutExpiry }
     guard expires < Self.leastMilliseconds else { throw .expiryInMilliseconds }
     guard let subject = claims["sub"]?.text else { throw .withoutSubject }
+    guard subject.utf8.count <= Self.maximumSubjectBytes else { throw .subjectTooLong }
     if claims["iat"] != nil, claims["iat"]?.seconds == nil { throw .malformed }
     if let issuer, claims["iss"]?.text != issuer { throw .otherIssuer }
     if let audience {

@@ -107,6 +107,19 @@ struct TokenVerifierTests {
     }
   }
 
+  @Test("A sub that no revocation could name is refused")
+  func longSubject() throws {
+    let signer = try #require(try Self.signers().first)
+    let verifier = TokenVerifier(keys: try Self.set([signer.key]))
+    func verify(_ subject: String) throws -> Identity {
+      let claims = #"{"sub":"\#(subject)","exp":1300000100}"#
+      return try verifier.verify(try Self.token(#"{"alg":"HS256"}"#, claims, signer.sign), now: Self.now)
+    }
+    let longest = String(repeating: "é", count: TokenVerifier.maximumSubjectBytes / 2)
+    #expect(try verify(longest).subject == longest)
+    #expect(throws: TokenDefect.subjectTooLong) { try verify(longest + "x") }
+  }
+
   @Test("The example of RFC 7515, A.1: its signature is good, and a 'sub' is wanted")
   func example() throws {
     let secret = "AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow"

@@ -3,6 +3,7 @@ import HTTPTypes
 import Journal
 import KeyValueModel
 import Notation
+import Tokens
 
 /// `/v1/access/revocations`: whose tokens are refused.
 struct RevocationHandlers: Sendable {
@@ -61,8 +62,8 @@ struct RevocationHandlers: Sendable {
   private func subject(_ context: RequestContext) throws(Problem) -> String {
     try context.checkParameters()
     let subject = context[.sub]
-    guard subject.utf8.count <= Revocations.maximumSubjectBytes else {
-      throw Problem(.invalidValue, "the sub in the path has at most \(Revocations.maximumSubjectBytes) bytes")
+    guard subject.utf8.count <= TokenVerifier.maximumSubjectBytes else {
+      throw Problem(.invalidValue, "the sub in the path has at most \(TokenVerifier.maximumSubjectBytes) bytes")
     }
     return subject
   }

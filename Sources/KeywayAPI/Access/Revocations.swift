@@ -7,9 +7,6 @@ import Tokens
 /// Lock order: `changing` is held while the journal writes, and `times` is taken inside it for a moment; a
 /// request that asks takes `times` alone.
 final class Revocations: Sendable {
-  /// The longest `sub`, in bytes: it stands in the target of a request.
-  static let maximumSubjectBytes = 1_024
-
   let journal: any TransactionJournal
   private let limit: Int
   /// Of each `sub`, by its bytes, in milliseconds since 1970.

@@ -48,6 +48,20 @@ import Tokens
     #expect(try status(guarded, old) == 200)
   }
 
+  @Test("Whatever sub a token may have can be revoked, and one that cannot be is refused with the reason")
+  func longestSubject() throws {
+    let guarded = try GuardedServer()
+    let longest = String(repeating: "/", count: 1_024)
+    let headers = guarded.bearer(longest, ["iat": .integer(Int64(Date().timeIntervalSince1970) - 60)])
+    #expect(try status(guarded, headers) == 200)
+    let path = Self.target + "/" + String(repeating: "%2F", count: 1_024)
+    #expect(try guarded.client.send("PUT", path, guarded.admin).status == 201)
+    #expect(try status(guarded, headers) == 401)
+    let refused = try guarded.client.send("GET", "/v1/entities", guarded.bearer(longest + "/"))
+    #expect(refused.status == 401 && refused.json["detail"].text?.contains("1024 bytes") == true, "\(refused.text)")
+    #expect(try guarded.client.send("PUT", path + "%2F", guarded.admin).problem == "invalid-value")
+  }
+
   @Test("A token without iat is refused while its sub has a revocation")
   func withoutTime() throws {
     let guarded = try GuardedServer()

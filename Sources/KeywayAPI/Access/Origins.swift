@@ -13,7 +13,7 @@ struct Origins: Sendable {
     "Cache-Control",
   ].joined(separator: ", ")
   /// The headers of answers that a page may read.
-  private static let exposedFields = "ETag, Keyway-Cursor, Location, Retry-After"
+  private static let exposedFields = "ETag, Keyway-Cursor, Link, Location, Retry-After"
 
   private let allowed: Set<String>
 

@@ -133,7 +133,7 @@ struct ComponentSchemas {
     "object": SchemaForm.named("reference").orNull, "keyPaths": SchemaForm.list(of: .text).orNull,
     "options": SchemaForm.list(of: .word(["new", "old", "initial", "prior", "none"])).orNull,
     "entity": SchemaForm.text.orNull, "filter": SchemaForm.text.orNull, "sort": SchemaForm.text.orNull,
-    "section": SchemaForm.text.orNull, "limit": SchemaForm.whole(from: 1).orNull,
+    "section": SchemaForm.text.orNull, "limit": SchemaForm.count.orNull,
     "aggregate": .anyOf([SchemaForm.text.orNull, .list(of: .text)]), "keys": SchemaForm.list(of: .text).orNull,
     "visible": .bool, "context": SchemaForm.text.orNull,
   ]

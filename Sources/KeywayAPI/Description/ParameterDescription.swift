@@ -32,8 +32,11 @@ extension ParameterDescription {
   static let section = ParameterDescription("section", "The key path that sections the rows.")
   static let aggregate = ParameterDescription(
     "aggregate", "Operators joined by commas, such as @count,@sum.salary, for what all rows come to.")
-  static let limit = ParameterDescription("limit", .whole(from: 1), "The most rows: of a fetch on a page.")
-  static let page = ParameterDescription("page", "The page to give: `next` of the answer before.")
+  static let limit = ParameterDescription(
+    "limit", .count, "The most rows, of a fetch on a page; 0 for what all rows come to alone.")
+  static let transactions = ParameterDescription("limit", .whole(from: 1), "The most transactions.")
+  static let page = ParameterDescription(
+    "page", "The page to give: `next` of the answer before. The rest may be left out.")
   static let entities = ParameterDescription(
     "entities", "Entities joined by commas; the objects of those that extend them come too.")
   static let indexes = ParameterDescription(
@@ -94,6 +97,7 @@ extension ParameterDescription {
     RequestID.fieldName, .text(matching: "^[!-~]{1,128}$"), "The id of the request.")
   static let tag = ParameterDescription(.eTag, .text(matching: #"^"[!#-~]+"$"#), "The version of what the URL names.")
   static let location = ParameterDescription(.location, "Where it is.")
+  static let link = ParameterDescription(.link, "The next page, with rel=\"next\" (RFC 8288).")
   static let allow = ParameterDescription(.allow, "The methods of the resource.")
   static let acceptPatch = ParameterDescription(.acceptPatch, "The media types that a PATCH takes.")
   static let retryAfter = ParameterDescription(.retryAfter, .text(matching: "^[0-9]+$"), "Seconds to wait.")

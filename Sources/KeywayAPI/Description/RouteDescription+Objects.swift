@@ -21,7 +21,7 @@ extension RouteDescription {
       .get: OperationDescription(
         name: "fetchAllObjects", summary: "Fetch the objects of all entities, or of some",
         parameters: [.limit, .page, .entities],
-        answers: [.json(.named("fetch"), "A page of objects.")],
+        answers: [.json(.named("fetch"), "A page of objects.", headers: [.link])],
         problems: .reading.and([.unknownEntity, .malformedQuery, .pageExpired]))
     ])
 
@@ -37,7 +37,7 @@ extension RouteDescription {
           ParameterDescription.filter, .sort, .section, .limit, .keysAndPaths, .aggregate, .context,
         ] + ParameterDescription.ofStreams,
         headers: [.lastEventID],
-        answers: [.json(.named("fetch"), "A page of objects.")],
+        answers: [.json(.named("fetch"), "A page of objects.", headers: [.link])],
         problems: .reading.and(.query).and(.opening).and(.liveQuery).and([.unknownEntity, .pageExpired]),
         events: EventDescription.ofQueries),
       .post: OperationDescription(
@@ -124,8 +124,8 @@ extension RouteDescription {
     [
       .get: OperationDescription(
         name: "readJournal", summary: "Read the committed transactions, or follow them",
-        parameters: [.since, .limit, .overflow],
-        streamParameters: [ParameterDescription.limit] + ParameterDescription.ofStreams,
+        parameters: [.since, .transactions, .overflow],
+        streamParameters: [ParameterDescription.transactions] + ParameterDescription.ofStreams,
         headers: [.lastEventID],
         answers: [.text(Negotiation.Form.lines.type, "Transactions, one a line.")],
         problems: .reading.and(.opening).and([.unusableCursor]), events: EventDescription.ofJournal)

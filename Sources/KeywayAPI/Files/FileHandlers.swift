@@ -3,7 +3,6 @@ import HTTPServer
 import HTTPTypes
 import KeywayBrowser
 import Locking
-import Notation
 
 /// The files for browsers: those of the program, and an application's own.
 ///
@@ -118,9 +117,8 @@ struct FileHandlers: Sendable {
     case .exhausted: throw Problem(.overloaded, "no descriptor is left for a file")
     case .folder:
       // With the slash its page's links lead to its own files.
-      let path = context.target.segments.map { $0.percentEncoded }.joined(separator: "/")
       let query = request.target.firstIndex(of: "?").map { request.target[$0...] } ?? ""
-      return Response(status: .permanentRedirect, fields: [.location: "/\(path)/\(query)"])
+      return Response(status: .permanentRedirect, fields: [.location: context.target.path + "/\(query)"])
     case .file(let file):
       var descriptor: Int32? = file.descriptor
       defer { if let descriptor { close(descriptor) } }
@@ -181,15 +179,5 @@ struct FileHandlers: Sendable {
         count += read
       }
     }
-  }
-}
-
-extension String {
-  /// The text as a segment of a path (RFC 3986 §3.3): unreserved characters stay.
-  fileprivate var percentEncoded: String {
-    let unreserved = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~".utf8
-    return utf8.map { byte in
-      unreserved.contains(byte) ? String(Unicode.Scalar(byte)) : "%" + byte.padded(to: 2, radix: 16)
-    }.joined()
   }
 }

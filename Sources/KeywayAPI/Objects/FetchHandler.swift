@@ -1,4 +1,5 @@
 import HTTPServer
+import HTTPTypes
 import KeyValueModel
 import ModelStore
 
@@ -28,12 +29,9 @@ struct FetchHandler: Sendable {
     (words.filter, words.sort, words.section) = (target["filter"], target["sort"], target["section"])
     words.aggregate = target["aggregate"]
     let query = try Problem.translating(try Query(words, in: store.schema, for: context.viewer))
-    // What names a fetch beside its entity; a line feed stands in none of them by itself.
-    let subject = ([name] + ["filter", "section", "sort", "keys", "aggregate", "expand"].map { target[$0] ?? "" })
-      .joined(separator: "\n")
-    return try page(request, context, subject: subject, of: [entity]) { state throws(Problem) in
+    return try page(request, context, of: [entity]) { state throws(Problem) in
       try Problem.translating(try rows(of: query, in: state))
-    } encoder: { [viewer = context.viewer] state, budget throws(Problem) in
+    } encoder: { [viewer = context.viewer] state, target, budget throws(Problem) in
       try ObjectEncoder(
         state: state, guarded: viewer.map { GuardedReader(state, for: $0) }, entity: entity, target: target,
         takesPaths: true, budget: budget)
@@ -99,10 +97,9 @@ struct FetchHandler: Sendable {
       }
       entities.removeAll { entity in !wanted.contains { entity.isKind(of: $0.name) } }
     }
-    let subject = "?\(target["entities"] ?? "")"
-    return try page(request, context, subject: subject, of: entities) { [entities] state in
+    return try page(request, context, of: entities) { [entities] state in
       PageStore.Rows(references: entities.flatMap { ownReferences(of: $0, in: state) })
-    } encoder: { state, budget in
+    } encoder: { state, _, budget in
       ObjectEncoder(state: state, budget: budget)
     }
   }
@@ -116,16 +113,17 @@ struct FetchHandler: Sendable {
     return references.filter { $0.text.utf8.starts(with: prefix) }
   }
 
-  /// One page: the first of `rows` in the present state, or one of a fetch that is kept. `subject` says what is
-  /// fetched, so that a page is not continued under another name.
+  /// One page: the first of `rows` in the present state, or one of a fetch that is kept, whose target `encoder` gets.
   private func page(
-    _ request: borrowing Request, _ context: RequestContext, subject: String, of entities: [Entity],
+    _ request: borrowing Request, _ context: RequestContext, of entities: [Entity],
     rows: @escaping @Sendable (MeteredState) throws(Problem) -> PageStore.Rows,
-    encoder: @escaping @Sendable (MeteredState, ReadingBudget) throws(Problem) -> ObjectEncoder
+    encoder: @escaping @Sendable (MeteredState, Target, ReadingBudget) throws(Problem) -> ObjectEncoder
   ) throws(Problem) -> HandlerResponse {
     let owner = PageStore.Owner(context.requester)
-    let limit = try context.target.limit(upTo: pages.limits.objects)
-    let page = context.target["page"]
+    let target = context.target
+    let limits = 0...pages.limits.objects
+    let ownLimit = try target.limit(in: limits)
+    let page = target["page"]
     let state = store.snapshot.state
     let client = request.client
     let isLong = page == nil && entities.reduce(0) { $0 + state.objectCount(of: $1) } > Self.fewObjects
@@ -134,21 +132,23 @@ struct FetchHandler: Sendable {
       let fetch: PageStore.Fetch
       var offset = 0
       if let page {
-        (word, fetch, offset) = try pages.fetch(page: page, subject: subject, owner: owner)
+        (word, fetch, offset) = try pages.fetch(page: page, target, owner: owner)
       } else {
         let snapshot = store.snapshot
         budget.cursor = store.cursor(snapshot.revision)
         let rows = try rows(budget.metered(snapshot.state))
         try budget.check()
-        fetch = PageStore.Fetch(snapshot: snapshot, rows: rows, subject: subject, owner: owner)
+        fetch = PageStore.Fetch(snapshot: snapshot, rows: rows, target: target, owner: owner)
       }
       let references = fetch.rows.references
+      let firstLimit = try fetch.target.limit(in: limits)
+      let limit = ownLimit ?? firstLimit ?? pages.limits.objects
       let end = min(offset + limit, references.count)
       let revision = fetch.snapshot.revision
       var bytes = Array("{\"revision\":\(revision)".utf8)
       QueryCounts(count: references.count, total: references.count, failed: fetch.rows.failed).append(to: &bytes)
       bytes.append(contentsOf: ",\"objects\":[".utf8)
-      let encoder = try encoder(budget.metered(fetch.snapshot.state), budget)
+      let encoder = try encoder(budget.metered(fetch.snapshot.state), fetch.target, budget)
       for index in offset..<end {
         if index > offset { bytes.append(UInt8(ascii: ",")) }
         try encoder.append(references[index], to: &bytes)
@@ -156,12 +156,17 @@ struct FetchHandler: Sendable {
       bytes.append(UInt8(ascii: "]"))
       bytes.append(contentsOf: fetch.rows.end)
       try budget.check(bytes)
-      if end < references.count {
-        let next = if let word { word } else { try pages.keep(fetch, for: client) }
-        bytes.append(contentsOf: ",\"next\":\"\(next).\(end)\"".utf8)
+      var link: String?
+      if end > offset, end < references.count {
+        let kept = if let word { word } else { try pages.keep(fetch, for: client) }
+        let next = "\(kept).\(end)"
+        bytes.append(contentsOf: ",\"next\":\"\(next)\"".utf8)
+        link = fetch.link(toPage: next, limit: target["limit"] ?? fetch.target["limit"])
       }
       bytes.append(UInt8(ascii: "}"))
-      return .json(bytes, cursor: store.cursor(revision))
+      var response = Response.json(bytes, cursor: store.cursor(revision))
+      response.fields[.link] = link
+      return response
     }
   }
 }

@@ -29,15 +29,37 @@ package final class PageStore: Sendable {
     /// The state that all its pages show. Retaining it costs what is written meanwhile.
     let snapshot: Snapshot
     let rows: Rows
-    /// What was fetched, so that a page is not continued under another name.
-    let subject: String
+    /// What was asked for: the target of the first page.
+    let target: Target
     /// Who fetched it.
     let owner: Owner
 
     /// What it takes by itself, about.
     var byteCount: Int {
-      256 + MemoryLayout<Reference>.stride * rows.references.count + rows.end.count + subject.utf8.count
+      256 + MemoryLayout<Reference>.stride * rows.references.count + rows.end.count + target.text.utf8.count
         + (owner.subject?.text.utf8.count ?? 0)
+    }
+
+    /// The longest target of a `Link` that has the whole query, in bytes: the head of a response always has that room.
+    private static let linkBytes = 256
+
+    /// True if a request for another page asks for nothing that the first one did not: what it leaves out is as there,
+    /// and how long its page is, it may say itself.
+    func includes(_ other: Target) -> Bool {
+      other.segments == target.segments
+        && other.parameters.allSatisfy { name, value in
+          name == "page" || name == "limit" || target[name].map { ExactText($0) } == ExactText(value)
+        }
+    }
+
+    /// The value of a `Link` header that leads to the next page (RFC 8288): with everything that the fetch asks for,
+    /// unless that is long, because the page alone is enough.
+    func link(toPage page: String, limit: String?) -> String {
+      let asked = target.parameters.filter { $0.name != "page" && $0.name != "limit" }
+      let rest = (limit.map { [(name: "limit", value: $0)] } ?? []) + [(name: "page", value: page)]
+      var text = Target(segments: target.segments, parameters: asked + rest).text
+      if text.utf8.count > Self.linkBytes { text = Target(segments: target.segments, parameters: rest).text }
+      return "<\(text)>; rel=\"next\""
     }
   }
 
@@ -121,8 +143,11 @@ package final class PageStore: Sendable {
     return word
   }
 
-  /// The fetch that a page belongs to, and where the page begins. One of another owner is like one that is not kept.
-  func fetch(page: String, subject: String, owner: Owner) throws(Problem) -> (word: String, fetch: Fetch, offset: Int) {
+  /// The fetch that a page belongs to, and where the page begins; `target` is that of the request. One of another owner
+  /// is like one that is not kept.
+  func fetch(
+    page: String, _ target: Target, owner: Owner
+  ) throws(Problem) -> (word: String, fetch: Fetch, offset: Int) {
     let parts = page.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count == 2, let offset = Int(parts[1]), offset >= 0 else {
       throw Problem(.malformedQuery, "page wants what 'next' gave")
@@ -136,8 +161,8 @@ package final class PageStore: Sendable {
     guard let fetch, fetch.owner == owner else {
       throw Self.expired
     }
-    guard ExactText(fetch.subject) == ExactText(subject), offset <= fetch.rows.references.count else {
-      throw Problem(.malformedQuery, "page belongs to another fetch")
+    guard fetch.includes(target), offset <= fetch.rows.references.count else {
+      throw Problem(.malformedQuery, "page belongs to another fetch; page alone is enough")
     }
     return (word, fetch, offset)
   }

@@ -37,6 +37,8 @@ extension HTTPField.Name {
   package static let lastEventID = named("Last-Event-ID")
   /// `Accept-Patch` (RFC 5789 §3.1).
   package static let acceptPatch = named("Accept-Patch")
+  /// `Link` (RFC 8288).
+  static let link = named("Link")
   /// `Referrer-Policy` (W3C): what a page says of itself to those whom it links to.
   package static let referrerPolicy = named("Referrer-Policy")
   /// `X-Accel-Buffering`: asks nginx not to buffer.

@@ -1,3 +1,5 @@
+import Notation
+
 /// What header fields and parameters are looked at for.
 extension StringProtocol {
   /// The text without spaces and tabs at its ends.
@@ -7,6 +9,14 @@ extension StringProtocol {
       return ""
     }
     return String(self[first...last])
+  }
+
+  /// The text as a part of a target: unreserved characters stay (RFC 3986 §2.3).
+  var percentEncoded: String {
+    let unreserved = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~".utf8
+    return utf8.map { byte in
+      unreserved.contains(byte) ? String(Unicode.Scalar(byte)) : "%" + byte.padded(to: 2, radix: 16).uppercased()
+    }.joined()
   }
 
   /// Whether it is made of decimal digits alone, at least one.

@@ -21,6 +21,20 @@ package struct Target: Sendable {
     }
   }
 
+  /// A target of decoded parts.
+  init(segments: [String], parameters: [(name: String, value: String)]) {
+    (self.segments, self.parameters, defect) = (segments, parameters, nil)
+  }
+
+  /// The path as text.
+  var path: String { segments.map { "/" + $0.percentEncoded }.joined() }
+
+  /// The path and the query as text.
+  var text: String {
+    let query = parameters.map { "\($0.name.percentEncoded)=\($0.value.percentEncoded)" }
+    return query.isEmpty ? path : "\(path)?\(query.joined(separator: "&"))"
+  }
+
   private static func parts(of text: String) throws(Problem) -> (segments: [String], query: Substring?) {
     var text = authorityAndRest(of: text)?.rest ?? text[...]
     let (decoded, pathCount) = text.withUTF8 { bytes in
@@ -112,11 +126,12 @@ package struct Target: Sendable {
     parameters.first { $0.name == name }?.value
   }
 
-  /// `limit=50`, at most `maximum`, which is also what counts where it is not there.
-  func limit(upTo maximum: Int) throws(Problem) -> Int {
-    guard let text = self["limit"] else { return maximum }
-    guard let limit = Int(text), (1...maximum).contains(limit) else {
-      throw Problem(.malformedQuery, "limit is a whole number from 1 to \(maximum)")
+  /// `limit=50`, within a range; nil where it is not there.
+  func limit(in range: ClosedRange<Int>) throws(Problem) -> Int? {
+    guard let text = self["limit"] else { return nil }
+    guard let limit = Int(text), range.contains(limit) else {
+      let most = range.upperBound == .max ? "" : " to \(range.upperBound)"
+      throw Problem(.malformedQuery, "limit is a whole number from \(range.lowerBound)\(most)")
     }
     return limit
   }

@@ -271,7 +271,7 @@ import Tokens
       #expect(read["Access-Control-Allow-Origin"] == (isListed ? origin : nil), "\(origin)")
       #expect(read["Access-Control-Allow-Credentials"] == (isListed ? "true" : nil))
       if isListed {
-        #expect(read["Access-Control-Expose-Headers"] == "ETag, Keyway-Cursor, Location, Retry-After")
+        #expect(read["Access-Control-Expose-Headers"] == "ETag, Keyway-Cursor, Link, Location, Retry-After")
       }
       let write = try guarded.client.send("PUT", "/v1/objects/Account/1/balance", headers, body: "5")
       #expect(write.status == (mayWrite ? 200 : 403), "\(origin)")

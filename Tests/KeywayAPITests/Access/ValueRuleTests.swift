@@ -79,7 +79,7 @@ struct ValueRuleTests {
     Refusal("DELETE Account/1/owner?object=Person/1", nil, 422, "not-a-collection"),
     Refusal("GET Account/1?color=red", nil, 400, "malformed-query"),
     Refusal("GET Account/1?keys=balance&keys=owner", nil, 400, "malformed-query"),
-    Refusal("GET Account?limit=0", nil, 400, "malformed-query"),
+    Refusal("GET Account?limit=-1", nil, 400, "malformed-query"),
     Refusal("GET Account?page=x", nil, 400, "malformed-query"),
     Refusal("PUT Badge/9", "{}", 422, "null-not-allowed"),
     Refusal("PUT Account/1", #"{"balance":5,"owner":"Person/404"}"#, 422, "invalid-value"),

@@ -91,7 +91,7 @@ struct QueryCellPatchTests {
     "A PATCH with a mistake changes nothing and tells nothing",
     arguments: [
       (#"{"filter":"salary >"}"#, 400, "malformed-filter"), (#"{"filter":"nope == 1"}"#, 400, "malformed-filter"),
-      (#"{"sort":"nope"}"#, 404, "undefined-key"), (#"{"limit":0}"#, 422, "invalid-value"),
+      (#"{"sort":"nope"}"#, 404, "undefined-key"), (#"{"limit":-1}"#, 422, "invalid-value"),
       (#"{"keys":["nope"]}"#, 404, "undefined-key"), (#"{"section":"tags."}"#, 400, "malformed-key-path"),
       (#"{"entity":"Nobody"}"#, 404, "unknown-entity"), (#"{"keyPaths":["name"]}"#, 422, "invalid-value"),
       (#"{"filter":"salary > 1000","object":"Employee/1","entity":"Employee"}"#, 422, "invalid-value"),

@@ -44,6 +44,69 @@ struct FetchTests {
     #expect(pages.last?.has("next") == false)
   }
 
+  @Test("page alone is enough: it shows what the first page was asked for, and Link names it with the whole query")
+  func pageAlone() throws {
+    let server = try filled(5)
+    let query = "filter=text%20!%3D%20%223%22&sort=-text&keys=text&limit=2"
+    let first = try server.client.must("GET", "/v1/objects/Note?\(query)")
+    let next = try #require(first.json["next"].text)
+    #expect(
+      first["Link"]
+        == "</v1/objects/Note?filter=text%20%21%3D%20%223%22&sort=-text&keys=text&limit=2&page=\(next)>; rel=\"next\"")
+    let link = try #require(first["Link"]?.dropFirst().split(separator: ">").first)
+    let rows = #""objects":[{"@ref":"Note/11","@revision":2,"text":"1"},{"@ref":"Note/10","@revision":1,"text":"0"}]}"#
+    for target in ["/v1/objects/Note?page=\(next)", String(link), "/v1/objects/Note?keys=text&page=\(next)"] {
+      let second = try server.client.must("GET", target)
+      #expect(second.jsonText?.hasSuffix(rows) == true, "\(second.text)")
+      #expect(second["Link"] == nil && !second.json.has("next"))
+    }
+    let shorter = try server.client.must("GET", "/v1/objects/Note?limit=1&page=\(next)")
+    #expect(shorter.json["objects"].items.count == 1 && shorter["Link"]?.contains("&limit=1&page=") == true)
+    for other in ["sort=text", "filter=true", "keys=tags", "expand=parent", "section=text"] {
+      #expect(try server.client.send("GET", "/v1/objects/Note?\(other)&page=\(next)").problem == "malformed-query")
+    }
+  }
+
+  @Test("The pages of all objects follow each other by page and Link alone; a long query is left out of Link")
+  func links() throws {
+    let server = try filled(5)
+    var target = "/v1/objects?entities=Note&limit=2"
+    var counts: [Int] = []
+    while true {
+      let page = try server.client.must("GET", target)
+      counts.append(page.json["objects"].items.count)
+      guard let link = page["Link"] else { break }
+      target = String(link.dropFirst().prefix { $0 != ">" })
+    }
+    #expect(counts == [2, 2, 1])
+    let filter = "text%20!%3D%20%22\(String(repeating: "x", count: 500))%22"
+    let long = try server.client.must("GET", "/v1/objects/Note?filter=\(filter)&limit=4")
+    let next = try #require(long.json["next"].text)
+    #expect(long["Link"] == "</v1/objects/Note?limit=4&page=\(next)>; rel=\"next\"")
+    #expect(try server.client.json("/v1/objects/Note?limit=4&page=\(next)")["objects"].items.count == 1)
+  }
+
+  @Test("limit=0 gives no rows, and what all of them come to")
+  func totalsAlone() throws {
+    let server = try filled(3)
+    let fetch = try server.client.must("GET", "/v1/objects/Note?limit=0&aggregate=@count")
+    #expect(fetch.jsonText == #"{"revision":3,"count":3,"total":3,"objects":[],"aggregates":{"@count":3}}"#)
+    #expect(fetch["Link"] == nil)
+    #expect(try server.client.json("/v1/objects?limit=0")["total"].whole == 3)
+    let stream = try server.client.stream("/v1/objects/Note?limit=0&filter=text%20!%3D%20%221%22")
+    let results = try stream.next().json
+    #expect(results["objects"].items.isEmpty && results["count"].whole == 0 && results["total"].whole == 2)
+    try server.client.must("DELETE", "/v1/objects/Note/10")
+    let content = try stream.next().json
+    #expect(content["changes"].items.isEmpty && content["count"].whole == 0 && content["total"].whole == 1)
+    let cells = try server.client.stream(
+      "/v1/streams", ["Content-Type": "application/json"], method: "POST",
+      body: #"{"cells":{"q":{"entity":"Note","limit":0}}}"#)
+    #expect(try cells.next().name == "open" && cells.next().json["total"].whole == 2)
+    #expect(try server.client.send("GET", "/v1/objects/Note?limit=-1").problem == "malformed-query")
+    #expect(try server.client.send("GET", "/v1/journal?limit=0").problem == "malformed-query")
+  }
+
   @Test("A fetch with section gives on every page the sections of all rows, as the stream of the same URL does")
   func sections() throws {
     let server = try Staff.server()

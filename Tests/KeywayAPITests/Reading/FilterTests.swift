@@ -283,7 +283,7 @@ struct FilterTests {
     let world = try FetchWorld(seed: seed)
     let next = try #require(
       world.server.client.json("/v1/objects/Person?filter=true&sort=name&limit=2")["next"].text)
-    for query in ["filter=true", "sort=name", "filter=1==1&sort=name", "filter=true&sort=-name"] {
+    for query in ["filter=false", "sort=-name", "filter=1==1&sort=name", "filter=true&sort=-name", "section=name"] {
       let response = try world.server.client.send("GET", "/v1/objects/Person?\(query)&limit=2&page=\(next)")
       #expect(response.problem == "malformed-query", "\(query): \(response.text)")
     }

@@ -12,6 +12,7 @@ import Testing
 struct KeptFetchesTests {
   private struct World {
     let ledger: MemoryLedger
+    private static let target = Target(segments: [], parameters: [])
     let pages: PageStore
     let state: ModelState
 
@@ -30,13 +31,13 @@ struct KeptFetchesTests {
       let reference = try #require(Reference("Note/1"))
       let fetch = PageStore.Fetch(
         snapshot: Snapshot(state: state, revision: 1, oldestResumable: 1, writtenBytes: written),
-        rows: PageStore.Rows(references: Array(repeating: reference, count: rows)), subject: "s",
+        rows: PageStore.Rows(references: Array(repeating: reference, count: rows)), target: Self.target,
         owner: PageStore.Owner(.anybody(nil)))
       return try? pages.keep(fetch, for: KeptFetchesTests.client(client))
     }
 
     func has(_ word: String?) -> Bool {
-      word.map { (try? pages.fetch(page: "\($0).0", subject: "s", owner: PageStore.Owner(.anybody(nil)))) != nil }
+      word.map { (try? pages.fetch(page: "\($0).0", Self.target, owner: PageStore.Owner(.anybody(nil)))) != nil }
         ?? false
     }
   }

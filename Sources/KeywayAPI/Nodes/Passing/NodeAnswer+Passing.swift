@@ -15,7 +15,7 @@ extension NodeAnswer {
   private static let statuses = Set(ProblemCode.allCases.map(\.status.code) + [200, 201, 204, 304])
   private static let passedFields: [HTTPField.Name] = [
     .contentType, .eTag, .keywayCursor, .location, .retryAfter, .allow, .acceptPatch, .acceptEncoding, .cacheControl,
-    .wwwAuthenticate, .idempotencyReplayed,
+    .wwwAuthenticate, .idempotencyReplayed, .link,
   ]
   private static let contentTypes = ["application/json", "application/problem+json"]
   private static let eventStream = "text/event-stream"
@@ -31,8 +31,9 @@ extension NodeAnswer {
       guard let value = self[name.rawName] else { continue }
       response.fields[name] = value
     }
-    if let location = response.fields[.location], !location.hasPrefix("/v1/") {
-      throw Self.malformed("leads to '\(location.shortened(to: 100))'")
+    for (name, prefix) in [(HTTPField.Name.location, "/v1/"), (.link, "</v1/")] {
+      guard let target = response.fields[name], !target.hasPrefix(prefix) else { continue }
+      throw Self.malformed("leads to '\(target.shortened(to: 100))'")
     }
     return response
   }

@@ -96,7 +96,7 @@ struct CellBinding: Hashable, Sendable {
     case "keys": query?.keys = value.isNull ? nil : try Self.strings(value, name)
     default:
       let limit = value.wholeNumber.map(Int.init)
-      guard value.isNull || limit ?? 0 >= 1 else { throw Problem(.invalidValue, "limit wants a whole number from 1") }
+      guard value.isNull || limit ?? -1 >= 0 else { throw Problem(.invalidValue, "limit wants a whole number from 0") }
       query?.limit = limit
     }
   }

@@ -30,7 +30,7 @@ struct JournalHandler: Sendable {
   func lines(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let target = context.target
     try context.checkParameters()
-    let limit = try target.limit(upTo: limits.journalRecords)
+    let limit = try target.limit(in: 1...limits.journalRecords) ?? limits.journalRecords
     // The disk is waited for, and much may be read.
     return try readings.response(to: request, isLong: true) { [self] budget throws(Problem) in
       try lines(target, limit, budget)

@@ -20,12 +20,7 @@ struct QueryStreamHandler: Sendable {
     words.section = target["section"]
     words.keys = target.list("keys")
     words.aggregate = target["aggregate"]
-    if let text = target["limit"] {
-      guard let limit = Int(text), limit >= 1 else {
-        throw Problem(.malformedQuery, "limit is a whole number from 1")
-      }
-      words.limit = limit
-    }
+    words.limit = try target.limit(in: 0...Int.max)
     let query = try Problem.translating(try Query(words, in: store.schema, for: context.viewer))
     let asked = QueryStreamRequest(
       query: query, context: try target.context(), cursor: target.cursor(of: request),

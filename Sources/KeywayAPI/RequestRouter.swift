@@ -236,11 +236,7 @@ final class RequestRouter: RequestHandler, Sendable {
   private func response(
     to request: borrowing Request, _ found: inout Route?, _ requester: inout Requester
   ) throws(Problem) -> HandlerResponse {
-    let host = Target.authority(of: request.target) ?? request.header(.hostName)
-    if let host, !hosts.contains(host), !HostNames.isLiteral(host, of: request.destination) {
-      let remedy = HostNames.setting(for: host).map { "; to answer to it, the setting names must have '\($0)'" } ?? ""
-      throw Problem(.misdirectedRequest, "'\(host)' is none of this server's names\(remedy)")
-    }
+    let host = try host(of: request)
     let method = request.method
     if request.target == "*", method == .options { return .response(Response(status: .noContent)) }
     let target = try Target(request.target)
@@ -300,6 +296,22 @@ final class RequestRouter: RequestHandler, Sendable {
     if let named = request.outcome as? NamedStreams { context.namedStreams = named }
     try admission.check(context)
     return try carryOut(request, context, outcome, action)
+  }
+
+  /// Returns the name that a request is for: that of a target in absolute form, which must be the `Host` too, since
+  /// whatever passes the request on may go by either (RFC 9112 §3.2.2). Throws `misdirected-request` for one that is
+  /// none of this server's.
+  private func host(of request: borrowing Request) throws(Problem) -> String? {
+    let (authority, header) = (Target.authority(of: request.target), request.header(.hostName))
+    if let authority, let header, !HostNames.isSame(authority, header, isSecure: Target.isSecure(request.target)) {
+      throw Problem(.misdirectedRequest, "the request target names '\(authority)', and Host '\(header)'")
+    }
+    guard let host = authority ?? header else { return nil }
+    guard hosts.contains(host) || HostNames.isLiteral(host, of: request.destination) else {
+      let remedy = HostNames.setting(for: host).map { "; to answer to it, the setting names must have '\($0)'" } ?? ""
+      throw Problem(.misdirectedRequest, "'\(host)' is none of this server's names\(remedy)")
+    }
+    return host
   }
 
   /// Returns the answer to `OPTIONS`, a preflight among them.

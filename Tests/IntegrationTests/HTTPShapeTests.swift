@@ -104,12 +104,16 @@ struct HTTPShapeTests {
     #expect(try server.client.json("/v1/objects/Account/1/balance").whole == 7)
   }
 
-  @Test("The authority of an absolute target counts, and not Host")
+  @Test("An absolute target names this server, and Host the same name and port")
   func authorities() throws {
     let server = try ServerProcess()
     for (target, host, status) in [
       ("http://evil.example/healthz", "127.0.0.1", 421), ("https://evil.example", "127.0.0.1", 421),
-      ("http://127.0.0.1:\(server.port)/healthz", "evil.example", 200), ("http://localhost?a", "evil.example", 200),
+      ("http://127.0.0.1:\(server.port)/healthz", "evil.example", 421), ("http://localhost?a", "evil.example", 421),
+      ("http://evil.example/healthz", "evil.example", 421), ("http://127.0.0.1/healthz", "localhost", 421),
+      ("http://127.0.0.1:1/healthz", "127.0.0.1:\(server.port)", 421), ("https://localhost?a", "localhost:80", 421),
+      ("http://127.0.0.1:\(server.port)/healthz", "127.0.0.1:\(server.port)", 200),
+      ("http://localhost?a", "LOCALHOST:80", 200), ("HTTPS://localhost:443", "localhost", 200),
       ("/healthz?http://127.0.0.1/", "evil.example", 421),
     ] {
       let response = try server.client.raw(Array("GET \(target) HTTP/1.1\r\nHost: \(host)\r\n\r\n".utf8))

@@ -82,6 +82,12 @@ struct MalformedRequestTests {
       line: "GET http://evil.example\(balance)", headers: ["Host: evil.example"], status: 421,
       code: "misdirected-request"),
     Mistake(
+      line: "GET http://127.0.0.1:1\(balance)", headers: ["Host: 127.0.0.1:8080"], status: 421,
+      code: "misdirected-request"),
+    Mistake(
+      line: "GET https://localhost\(balance)", headers: ["Host: localhost:80"], status: 421,
+      code: "misdirected-request"),
+    Mistake(
       line: "PUT \(balance)", body: "1", status: 415, code: "unsupported-media-type",
       answer: ("Accept", "application/json")),
     Mistake(

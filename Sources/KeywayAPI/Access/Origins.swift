@@ -59,13 +59,7 @@ struct Origins: Sendable {
     guard let host, let scheme = ["http://", "https://"].first(where: { origin.lowercased().hasPrefix($0) }) else {
       return false
     }
-    let port = scheme == "http://" ? ":80" : ":443"
-    func whole(_ authority: some StringProtocol) -> String {
-      let name = authority.lowercased()
-      let hasPort = name.lastIndex(of: ":").map { !name[$0...].contains("]") } ?? false
-      return hasPort ? name : name + port
-    }
-    return whole(origin.dropFirst(scheme.count)) == whole(host)
+    return HostNames.isSame(origin.dropFirst(scheme.count), host, isSecure: scheme == "https://")
   }
 
   private static func isOrigin(_ text: String) -> Bool {

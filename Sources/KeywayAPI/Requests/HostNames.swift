@@ -63,6 +63,18 @@ package struct HostNames: Sendable {
     name(of: host).map { loopback.contains($0.lowercased()) || $0.hasPrefix("127.") } ?? false
   }
 
+  /// True if two authorities are of the same host and port, which may be left out where it is the scheme's own.
+  package static func isSame(_ left: some StringProtocol, _ right: some StringProtocol, isSecure: Bool) -> Bool {
+    whole(left, isSecure) == whole(right, isSecure)
+  }
+
+  private static func whole(_ authority: some StringProtocol, _ isSecure: Bool) -> String {
+    var name = authority.lowercased()
+    if name.last == ":" { name.removeLast() }
+    let hasPort = name.lastIndex(of: ":").map { !name[$0...].contains("]") } ?? false
+    return hasPort ? name : name + (isSecure ? ":443" : ":80")
+  }
+
   /// A `Host` header without its port; nil where that is no number.
   private static func name(of host: String) -> String? {
     guard let colon = host.lastIndex(of: ":"), !host.hasSuffix("]") else { return host }

@@ -61,6 +61,9 @@ package struct Target: Sendable {
   /// The authority of a target in absolute form, which counts in place of `Host` (RFC 9112 §3.2.2); nil in origin form.
   package static func authority(of text: String) -> String? { authorityAndRest(of: text).map { String($0.authority) } }
 
+  /// True if a target in absolute form has the scheme `https`.
+  static func isSecure(_ text: String) -> Bool { text.prefix(6).lowercased() == "https:" }
+
   private static func authorityAndRest(of text: String) -> (authority: Substring, rest: Substring)? {
     guard text.utf8.first != UInt8(ascii: "/"), let scheme = text.firstRange(of: "://") else { return nil }
     let authority = text[scheme.upperBound...].prefix { $0 != "/" && $0 != "?" }

@@ -2,7 +2,7 @@
 ///
 /// Our own: SwiftCSV 0.10 takes the whole text before the first row, gives no line numbers, and does not say whether a
 /// field was quoted, while an import runs in bounded memory, says where it stopped, and takes `""` for an empty text.
-/// Beyond the RFC it accepts a line feed alone as the end of a record, skips empty lines, and drops a byte order mark.
+/// Beyond the RFC it accepts a line feed alone as the end of a record and skips empty lines.
 struct CSVParser: Sendable {
   /// A record that is larger is a mistake, most likely a quotation mark that is never closed.
   static let defaultMaximumRecordBytes = 1 << 20
@@ -23,7 +23,6 @@ struct CSVParser: Sendable {
   private var recordBytes = 0
   private var line = 1
   private var recordLine = 1
-  private var markBytesSeen = 0
 
   /// A parser of records whose fields are separated by `delimiter`, a byte of ASCII that is not `reserved`.
   init(maximumRecordBytes: Int = defaultMaximumRecordBytes, delimiter: UInt8 = UInt8(ascii: ",")) {
@@ -31,10 +30,9 @@ struct CSVParser: Sendable {
     self.maximumRecordBytes = maximumRecordBytes
   }
 
-  /// Appends the records that the next piece of the file completes.
+  /// Appends the records that the next piece of the file completes. A field has to be UTF-8.
   mutating func parse(_ bytes: some Sequence<UInt8>, into records: inout [CSVRecord]) throws(ImportError) {
     for byte in bytes {
-      if markBytesSeen < 3, isByteOrderMark(byte) { continue }
       try take(byte, into: &records)
     }
   }
@@ -51,16 +49,6 @@ struct CSVParser: Sendable {
 
   private var lonelyCarriageReturn: ImportError {
     ImportError(line: line, reason: "a carriage return that no line feed follows")
-  }
-
-  private mutating func isByteOrderMark(_ byte: UInt8) -> Bool {
-    let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
-    guard byte == mark[markBytesSeen] else {
-      markBytesSeen = 3
-      return false
-    }
-    markBytesSeen += 1
-    return true
   }
 
   private mutating func take(_ byte: UInt8, into records: inout [CSVRecord]) throws(ImportError) {

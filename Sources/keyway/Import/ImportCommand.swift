@@ -23,11 +23,19 @@ struct ImportCommand: AsyncParsableCommand {
       circles; an object that cannot be made without another waits for it. Several lines are one transaction.
       """)
 
-  @Argument(help: ArgumentHelp("A CSV file (RFC 4180, UTF-8) or JSON lines; - is standard input.", valueName: "file"))
+  @Argument(help: ArgumentHelp("A CSV file (RFC 4180) or JSON lines; - is standard input.", valueName: "file"))
   var file: String
 
   @Option(help: "csv or jsonl (default: jsonl for *.jsonl and *.ndjson, else csv).")
   var format: ImportFormat?
+
+  @Option(
+    help: ArgumentHelp(
+      """
+      The encoding of the file: latin1, windows-1252, utf-16le or another that iconv knows (default: utf-8, or utf-16 \
+      where the file has its byte order mark).
+      """, valueName: "name"))
+  var encoding: String?
 
   @Option(help: "The entity of the objects; in JSON lines, of lines without @ref.")
   var entity: String?
@@ -49,6 +57,10 @@ struct ImportCommand: AsyncParsableCommand {
   var actualFormat: ImportFormat { format ?? ImportFormat(file: file) }
 
   func validate() throws {
+    if let encoding, !TextDecoder.isKnown(encoding) {
+      throw ValidationError(
+        "--encoding \(encoding) is not known; there are utf-8, latin1, windows-1252, utf-16le, utf-16be and others")
+    }
     switch actualFormat {
     case .csv:
       guard entity != nil else { throw ValidationError("a CSV file wants --entity") }
@@ -65,41 +77,49 @@ struct ImportCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let input = try InputFile(file)
+    let input = try InputFile(file, encoding: encoding)
     do throws(any Error) {
       switch actualFormat {
       case .csv: try await importCSV(input)
       case .jsonl: try await importJSONLines(input)
       }
     } catch let error as ImportError {
-      throw CommandFailure(error.text(file: input.name))
+      throw CommandFailure(error.textWithHint(file: input.name))
     }
   }
 
   private func importCSV(_ input: InputFile) async throws {
     let client = try options.client(connections: csv.concurrency)
     let entity = entity ?? ""
-    var table = CSVFile(input, delimiter: csv.delimiterByte)
+    var table = table(in: input)
     guard let header = try table.next() else { throw ImportError(reason: "the file is empty") }
     let response = try await client.send("GET", ResourcePath.path("/v1/entities/" + entity))
     guard let schema = try? Value(json: response.body).asObject else {
       throw ImportError(reason: "the server's schema of \(entity) cannot be read")
     }
-    let plan = try InvalidCell.located(line: header.line) { () throws(InvalidCell) in
-      try ImportPlan(
-        header: header, schema: schema, idColumns: idColumns, renames: csv.renames,
-        references: csv.references, dateFormat: csv.dateFormat.map(DateFormat.init))
-    }
     let importer = Importer(
-      client: client, entity: entity, plan: plan, workers: csv.concurrency, conflicts: onConflict ?? .replace,
+      client: client, entity: entity, plan: try plan(for: header, schema: schema), workers: csv.concurrency,
+      conflicts: onConflict ?? .replace,
       keepsGoing: csv.keepGoing)
     let tally = try await report(size: input.size) { progress in try await importer.run(&table, progress: progress) }
     guard tally.refused.count == 0 else { throw CommandFailure(tally.refused.text(file: input.name)) }
   }
 
+  /// The records of a file.
+  func table(in input: InputFile) -> CSVFile { CSVFile(input, delimiter: csv.delimiterByte) }
+
+  /// How the rows below a header become objects of an entity with this JSON Schema. Throws with the header's line.
+  func plan(for header: CSVRecord, schema: JSONObject) throws(ImportError) -> ImportPlan {
+    try InvalidCell.located(line: header.line) { () throws(InvalidCell) in
+      try ImportPlan(
+        header: header, schema: schema, idColumns: idColumns, renames: csv.renames,
+        references: csv.references, dateFormat: csv.dateFormat.map(DateFormat.init))
+    }
+  }
+
   private func importJSONLines(_ input: InputFile) async throws {
     let client = try options.client(connections: ImportLimits.connections)
-    let reader = ObjectLineReader(schema: try await .fetch(client), entity: entity, idKeys: idColumns)
+    let reader = lineReader(try await .fetch(client))
     // On an empty server, no object has to be looked for.
     let response = try await client.send("GET", "/v1/status")
     let status = try? Value(json: response.body).asObject
@@ -108,6 +128,11 @@ struct ImportCommand: AsyncParsableCommand {
       client: client, reader: reader, limits: jsonLines.limits, conflicts: onConflict ?? .fail, isEmpty: isEmpty)
     var lines = LineFile(input)
     try await report(size: input.size) { progress in try await importer.run(&lines, progress: progress) }
+  }
+
+  /// How the lines of a file become objects of a schema.
+  func lineReader(_ schema: ImportSchema) -> ObjectLineReader {
+    ObjectLineReader(schema: schema, entity: entity, idKeys: idColumns)
   }
 
   /// Runs an import and prints what it did; on a terminal with a bar that is gone at the end, however it ends. Without

@@ -8,6 +8,9 @@ struct ImportError: Error, Hashable, Sendable {
 
   /// `stocks.csv:17: price is no number: n/a`.
   func text(file: String) -> String { line == 0 ? "\(file): \(reason)" : "\(file):\(line): \(reason)" }
+
+  /// The same, and the hint on a line of its own.
+  func textWithHint(file: String) -> String { text(file: file) + (hint.map { "\nhint: \($0)" } ?? "") }
 }
 
 /// A field or a line that cannot become a value, an id or an object; the caller knows the line.

@@ -20,9 +20,7 @@ struct ImportFailure: Error, Sendable, CustomStringConvertible {
 
   /// The cause, and what is in the store now.
   var description: String {
-    var text = cause.text(file: file)
-    if let hint = cause.hint { text += "\nhint: \(hint)" }
-    text += "\nstopped"
+    var text = cause.textWithHint(file: file) + "\nstopped"
     if let batch { text += " in batch \(batch.number), which \(batch.fate.rawValue)" }
     text += "; \(rows) rows had been imported"
     if heldReferences > 0 { text += "; references that were held back and are not set: \(heldReferences)" }

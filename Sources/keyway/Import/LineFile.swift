@@ -1,4 +1,4 @@
-/// The lines of a file, read piece by piece. Empty ones are skipped, a byte order mark is dropped.
+/// The lines of a file, read piece by piece. Empty ones are skipped.
 struct LineFile {
   struct Line: Hashable, Sendable {
     /// Which one, from 1.
@@ -22,10 +22,8 @@ struct LineFile {
   mutating func next() throws(ImportError) -> Line? {
     while let bytes = try nextBytes() {
       number += 1
-      let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
-      let line = Line(number: number, bytes: number == 1 && bytes.starts(with: mark) ? bytes.dropFirst(3) : bytes)
-      let isBlank = line.bytes.allSatisfy { $0 == UInt8(ascii: " ") || (9...13).contains($0) }
-      if !isBlank { return line }
+      let isBlank = bytes.allSatisfy { $0 == UInt8(ascii: " ") || (9...13).contains($0) }
+      if !isBlank { return Line(number: number, bytes: bytes) }
     }
     return nil
   }

@@ -1,0 +1,85 @@
+import Foundation
+import KeyValueModel
+import LoopbackKit
+import Testing
+
+/// Files as other programs write them, through the program into a server.
+///
+/// `ImportTableTests` has the many ways in which a file is written; here is one of each kind, to its end.
+@Suite("Importing files of other programs")
+struct ImportFilesTests {
+  struct Case: Sendable, CustomTestStringConvertible {
+    var testDescription: String
+    /// The name of the file, which says its format.
+    var name = "items.csv"
+    var file: [UInt8]
+    var arguments: [String]
+    /// Values as JSON that the server has afterwards, by their ids and keys; nil for an object that is not there.
+    var values: [String: String?]
+    /// The error that the import ends with, without the file; nil for a success.
+    var error: String?
+  }
+
+  private static let schema = """
+    entities:
+      Item:
+        keys:
+          name: { type: string }
+          count: { type: integer }
+          price: { type: number }
+          open: { type: boolean }
+          day: { type: date }
+          owner: { toOne: Item }
+    """
+
+  private static func utf16(_ text: String) -> [UInt8] {
+    [0xFF, 0xFE] + text.utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }
+  }
+
+  private static let cafe: [UInt8] = Array("Caf".utf8) + [0xE9]
+
+  static let cases = [
+    Case(
+      testDescription: "Latin-1 that is taken for UTF-8", file: Array("id,name\na,x\nb,".utf8) + cafe,
+      arguments: ["--id", "id", "--map", "id="], values: ["a/name": #""x""#, "b": nil],
+      error: """
+        :3: byte 6 of the line is not UTF-8: 0xE9, where the file ends
+        hint: --encoding names the encoding of the file; windows-1252 is that of many spreadsheets in Europe and America
+        stopped; 1 rows had been imported
+        """),
+    Case(
+      testDescription: "JSON lines in Latin-1 that are taken for UTF-8", name: "items.jsonl",
+      file: Array(#"{"@ref":"Item/a","name":""#.utf8) + cafe + Array("\"}\n".utf8), arguments: [], values: ["a": nil],
+      error: """
+        :1: byte 29 of the line is not UTF-8: 0xE9
+        hint: --encoding names the encoding of the file; windows-1252 is that of many spreadsheets in Europe and America
+        stopped in batch 1, which was not applied; 0 rows had been imported
+        """),
+    Case(
+      testDescription: "JSON lines in Latin-1", name: "items.jsonl",
+      file: Array(#"{"@ref":"Item/a","name":""#.utf8) + cafe + Array("\"}\n".utf8),
+      arguments: ["--encoding", "latin1"], values: ["a/name": #""Café""#]),
+    Case(
+      testDescription: "UTF-16 as spreadsheets write it", file: utf16("id\tname\r\na\tä→😀\r\n"),
+      arguments: ["--id", "id", "--map", "id=", "--delimiter", "tab"], values: ["a/name": #""ä→😀""#]),
+  ]
+
+  @Test("A file is stored or refused as it says", arguments: cases)
+  func file(_ example: Case) throws {
+    let folder = try ScratchDirectory()
+    let schema = try folder.write(Self.schema, to: "schema.yaml")
+    let server = try ServerProcess("--schema", schema, settings: ["seed": "none"])
+    let path = folder.file(example.name)
+    try Data(example.file).write(to: URL(fileURLWithPath: path))
+    let entity = example.arguments.contains("--id") ? ["--entity", "Item"] : []
+    let imported = try ChildProcess.run(
+      PackageFolder.keyway, ["import", path] + entity + example.arguments + ["--server", server.url])
+    #expect(imported.status == (example.error == nil ? 0 : 1), "\(imported.errors)")
+    if let error = example.error { #expect(imported.errors == "Error: \(path)\(error)\n") }
+    for (place, value) in example.values {
+      let response = try server.client.send("GET", "/v1/objects/Item/\(place)")
+      #expect(response.status == (value == nil ? 404 : 200), "\(place)")
+      if let value { #expect(try server.client.json("/v1/objects/Item/\(place)").json == value, "\(place)") }
+    }
+  }
+}

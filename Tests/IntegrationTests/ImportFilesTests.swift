@@ -41,7 +41,7 @@ struct ImportFilesTests {
   static let cases = [
     Case(
       testDescription: "Latin-1 that is taken for UTF-8", file: Array("id,name\na,x\nb,".utf8) + cafe,
-      arguments: ["--id", "id", "--map", "id="], values: ["a/name": #""x""#, "b": nil],
+      arguments: ["--id", "id"], values: ["a/name": #""x""#, "b": nil],
       error: """
         :3: byte 6 of the line is not UTF-8: 0xE9, where the file ends
         hint: --encoding names the encoding of the file; windows-1252 is that of many spreadsheets in Europe and America
@@ -61,7 +61,7 @@ struct ImportFilesTests {
       arguments: ["--encoding", "latin1"], values: ["a/name": #""Café""#]),
     Case(
       testDescription: "UTF-16 as spreadsheets write it", file: utf16("id\tname\r\na\tä→😀\r\n"),
-      arguments: ["--id", "id", "--map", "id=", "--delimiter", "tab"], values: ["a/name": #""ä→😀""#]),
+      arguments: ["--id", "id", "--delimiter", "tab"], values: ["a/name": #""ä→😀""#]),
   ]
 
   @Test("A file is stored or refused as it says", arguments: cases)

@@ -79,7 +79,7 @@ struct ImportTableTests {
     return lines
   }
 
-  @Test("is stored or refused as it says", arguments: encodings)
+  @Test("is stored or refused as it says", arguments: encodings + columns)
   func row(_ example: Case) throws {
     #expect(try Self.outcome(of: example) == example.outcome)
   }
@@ -153,6 +153,25 @@ struct ImportTableTests {
         "20002: byte 2 of the line is not UTF-8: 0xFF → \(otherEncoding)"
       ]),
   ]
+
+  static let columns: [Case] = [
+    Case("an id without a key of its name", "id,name\n1,a\n", "--id id", #"1 {"name":"a"}"#),
+    Case("an id with a key of its name", "name,count\na,1\n", "--id name", #"a {"name":"a","count":1}"#),
+    Case("an id that goes to another key", "id,count\n1,2\n", "--id id --map id=note", #"1 {"note":"1","count":2}"#),
+    Case("an id of two columns, one without a key", "id,name\n1,a\n", "--id id --id name", #"1-a {"name":"a"}"#),
+    Case(
+      "an id that goes to a key that is not there", "id,name\n1,a\n", "--id id --map id=number",
+      "1: the entity has no key number for the column id; it has \(keys). "
+        + "--map id=KEY names another, --map id= leaves the column out"),
+    Case(
+      "another column without a key", "id,name\n1,a\n", "",
+      "1: the entity has no key id for the column id; it has \(keys). "
+        + "--map id=KEY names another, --map id= leaves the column out"),
+    Case(
+      "a column of a computed key", "name,total\na,1\n", "",
+      "1: the key total is read-only. --map total= leaves the column out"),
+  ]
+  private static let keys = "name, note, count, price, open, day, extra, owner, parts, total"
 
   @Test("However a file is cut into pieces, its text is the same", arguments: encodings)
   func pieces(_ example: Case) throws {

@@ -11,7 +11,7 @@ struct ImportCommand: AsyncParsableCommand {
     discussion: """
       keyway import stocks.csv --entity Price --id symbol --id date --date-format '%b %d %Y'
       keyway import positions.csv --entity Position --reference stock=Stock --delimiter ';'
-      keyway import airports.csv --entity Airport --id iata --map iata= --map state=region
+      keyway import airports.csv --entity Airport --id iata --map state=region
       keyway import objects.jsonl
       keyway export | keyway import - --format jsonl --server http://other:8080
 
@@ -42,7 +42,9 @@ struct ImportCommand: AsyncParsableCommand {
 
   @Option(
     name: .customLong("id"),
-    help: ArgumentHelp("A column or key that the id is made of; several are joined with -.", valueName: "column"))
+    help: ArgumentHelp(
+      "A column that the id is made of, which needs no key of its name; several are joined with -.",
+      valueName: "column"))
   var idColumns: [String] = []
 
   @Option(help: "With what is there already: fail, replace or skip (default: replace for csv, fail for jsonl).")

@@ -26,7 +26,7 @@ struct ImportPlan: Sendable {
 
   /// A plan for a file with this header. `schema` is the entity's JSON Schema; `renames` gives the keys of columns that
   /// are named otherwise, an empty one for a column that is not written; `references` the entities of columns that have
-  /// ids. Without `idColumns` the server makes the ids.
+  /// ids. Without `idColumns` the server makes the ids; a column that is among them needs no key.
   init(
     header: CSVRecord, schema: JSONObject, idColumns: [String], renames: [String: String],
     references: [String: String] = [:], dateFormat: DateFormat?
@@ -40,7 +40,7 @@ struct ImportPlan: Sendable {
     }
     var columns: [Column] = []
     for name in names {
-      var column = try Self.column(name, key: renames[name] ?? name, schema: schema)
+      var column = try Self.column(name, key: renames[name], isID: idColumns.contains(name), schema: schema)
       if let entity = references[name] {
         guard column.destination != nil else {
           throw InvalidCell(
@@ -59,11 +59,20 @@ struct ImportPlan: Sendable {
     self.dateFormat = dateFormat
   }
 
-  private static func column(_ name: String, key: String, schema: JSONObject) throws(InvalidCell) -> Column {
-    if key.isEmpty { return Column(name: name, key: nil, type: .string) }
+  /// The column of a name, with the key that the command line gives it; an empty one leaves it out. A column that the
+  /// id is made of needs no key.
+  private static func column(
+    _ name: String, key given: String?, isID: Bool, schema: JSONObject
+  ) throws(InvalidCell) -> Column {
+    let key = given ?? name
     let properties = schema["properties"]?.asObject ?? JSONObject()
+    if key.isEmpty || (isID && given == nil && properties[key] == nil) {
+      return Column(name: name, key: nil, type: .string)
+    }
     if let property = properties[key]?.asObject {
-      guard let type = ColumnType(schema: property) else { throw InvalidCell(reason: "the key \(key) is read-only") }
+      guard let type = ColumnType(schema: property) else {
+        throw InvalidCell(reason: "the key \(key) is read-only. --map \(name)= leaves the column out")
+      }
       return Column(name: name, key: key, type: type, destination: property["keyway:toOne"]?.asString)
     }
     let keys = properties.members.keys.filter { !$0.hasPrefix("@") }

@@ -65,7 +65,7 @@ struct ImportRulesTests {
   ) throws -> ImportPlan {
     try ImportPlan(
       header: record(header), schema: schema, idColumns: id, renames: renames, references: references,
-      dateFormat: dateFormat.map(DateFormat.init))
+      rules: FieldRules(dateFormat: dateFormat.map(DateFormat.init)))
   }
 
   @Test("a column of ids becomes references, by the rules of ids; without id columns the server makes the id")
@@ -80,16 +80,12 @@ struct ImportRulesTests {
     #expect(throws: InvalidCell.self) { try Self.plan(["symbol"], references: ["stock": "Stock"]) }
   }
 
-  @Test("a refused date or reference has a hint with the option that would have read it")
+  @Test("a reference that the server refuses has a hint with the option that would have read it")
   func hints() throws {
-    func hint(_ key: String, _ text: String, dateFormat: String? = nil) throws -> String? {
-      let plan = try Self.plan([key, "symbol"], dateFormat: dateFormat)
+    func hint(_ key: String, _ text: String) throws -> String? {
+      let plan = try Self.plan([key, "symbol"])
       return plan.hint(forKey: key, of: try plan.row(Self.record([text, "A"])))
     }
-    #expect(try hint("date", "Jan 1 2000") == "--date-format '%b %d %Y' reads dates such as Jan 1 2000")
-    #expect(try hint("date", "31.12.1999") == "--date-format '%d.%m.%Y' reads dates such as 31.12.1999")
-    #expect(try hint("date", "yesterday")?.hasPrefix("--date-format says how") == true)
-    #expect(try hint("date", "1999", dateFormat: "%Y") == nil)
     #expect(try hint("stock", "AAPL")?.hasPrefix("--reference stock=Stock takes the ids") == true)
     #expect(try hint("stock", "Stock/AAPL") == nil)
     #expect(try hint("tags", "x") == nil)
@@ -122,17 +118,6 @@ struct ImportRulesTests {
     let plan = try Self.plan(["symbol", "tags"], id: ["tags"])
     let fields = [CSVField(text: "", isQuoted: true), CSVField(text: "x", isQuoted: false)]
     #expect(try plan.row(CSVRecord(line: 2, fields: fields)).object["symbol"] == .string(""))
-  }
-
-  @Test(
-    "a value that its type does not take is refused with its column",
-    arguments: [
-      (["A", "x"], "price is no number: x"), (["A", "inf"], "price is no number: inf"),
-      (["A"], "1 fields, where the header has 2"),
-    ])
-  func badValue(fields: [String], reason: String) throws {
-    let plan = try Self.plan(["symbol", "price"])
-    #expect(throws: InvalidCell(reason: reason)) { try plan.row(Self.record(fields)) }
   }
 
   @Test("columns can be renamed and left out")

@@ -21,12 +21,16 @@ struct CSVParser: Sendable {
   private var isQuoted = false
   private var fields: [CSVField] = []
   private var recordBytes = 0
-  private var line = 1
-  private var recordLine = 1
+  private var line: Int
+  private var recordLine: Int
 
-  /// A parser of records whose fields are separated by `delimiter`, a byte of ASCII that is not `reserved`.
-  init(maximumRecordBytes: Int = defaultMaximumRecordBytes, delimiter: UInt8 = UInt8(ascii: ",")) {
+  /// A parser of records whose fields are separated by `delimiter`, a byte of ASCII that is not `reserved`. `line` is
+  /// that of the first of them.
+  init(
+    maximumRecordBytes: Int = defaultMaximumRecordBytes, delimiter: UInt8 = UInt8(ascii: ","), line: Int = 1
+  ) {
     self.delimiter = delimiter
+    (self.line, recordLine) = (line, line)
     self.maximumRecordBytes = maximumRecordBytes
   }
 

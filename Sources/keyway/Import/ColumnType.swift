@@ -1,5 +1,6 @@
 import KeyValueModel
 import KeywayClient
+import Notation
 
 /// How the text of a column becomes a value, by what the schema says of its key.
 enum ColumnType: Hashable, Sendable {
@@ -25,29 +26,44 @@ enum ColumnType: Hashable, Sendable {
     }
   }
 
-  /// The value of a field, nil for one with nothing in it: the key is left out, so that its default holds.
-  func value(_ field: CSVField, dateFormat: DateFormat?) throws(InvalidCell) -> Value? {
-    let text = field.text
+  /// The value of a field, nil for one with nothing in it: the key is left out, so that its default holds. Throws where
+  /// the text is no value of this type, with the options that would read it.
+  func value(_ field: CSVField, _ rules: FieldRules) throws(InvalidCell) -> Value? {
+    if rules.nulls.contains(field.text) { return nil }
+    let text = trimmed(field.text)
     if text.isEmpty { return self == .string && field.isQuoted ? .string("") : nil }
+    func refusal(_ reason: String) -> InvalidCell {
+      InvalidCell(reason: "\(reason): \(text)", hint: rules.hint(for: text, as: self))
+    }
     switch self {
     case .string: return .string(text)
     case .reference(let entity): return .string("\(entity)/\(try ImportID.id(of: [text]))")
     case .integer:
-      guard let integer = Int64(text) else { throw InvalidCell(reason: "is no integer of 64 bits: \(text)") }
+      guard let integer = DecimalText(text, rules.numbers)?.integer else { throw refusal("is no integer of 64 bits") }
       return .integer(integer)
     case .number:
-      guard let number = Double(text), number.isFinite else { throw InvalidCell(reason: "is no number: \(text)") }
+      guard let number = DecimalText(text, rules.numbers)?.number else { throw refusal("is no number") }
       return .number(number)
     case .boolean:
-      switch text.lowercased() {
-      case "true": return .bool(true)
-      case "false": return .bool(false)
-      default: throw InvalidCell(reason: "is neither true nor false: \(text)")
-      }
-    case .date: return .string(try dateFormat?.date(text) ?? text)
+      if rules.trueTexts.contains(text.lowercased()) { return .bool(true) }
+      if rules.falseTexts.contains(text.lowercased()) { return .bool(false) }
+      throw refusal("is neither true nor false")
+    case .date:
+      if let format = rules.dateFormat { return .string(try format.date(text)) }
+      guard RFC3339.isDate(text) else { throw refusal("is no date of RFC 3339") }
+      return .string(text)
     case .json:
       // What the schema leaves open may be JSON, or plain text without quotation marks.
       return (try? Value(json: text)) ?? .string(text)
+    }
+  }
+
+  /// A text without the spaces around it, which mean nothing beside numbers, dates and truth values.
+  private func trimmed(_ text: String) -> String {
+    switch self {
+    case .string, .json, .reference: text
+    case .integer, .number, .boolean, .date:
+      text.contains(" ") ? String(text.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed()) : text
     }
   }
 }

@@ -50,6 +50,8 @@ struct ImportCommand: AsyncParsableCommand {
   @Option(help: "With what is there already: fail, replace or skip (default: replace for csv, fail for jsonl).")
   var onConflict: ConflictRule?
 
+  @OptionGroup(title: "Columns and values") var fields: FieldOptions
+
   @OptionGroup(title: "CSV") var csv: CSVOptions
 
   @OptionGroup(title: "JSON lines") var jsonLines: JSONLinesOptions
@@ -74,6 +76,7 @@ struct ImportCommand: AsyncParsableCommand {
       guard (entity == nil) == idColumns.isEmpty else {
         throw ValidationError("--entity and --id go together: they make the references of lines without @ref")
       }
+      guard fields.isUnused else { throw ValidationError("\(FieldOptions.names) are for CSV files") }
       guard csv.isUnused else { throw ValidationError("\(CSVOptions.names) are for CSV files") }
     }
   }
@@ -114,8 +117,8 @@ struct ImportCommand: AsyncParsableCommand {
   func plan(for header: CSVRecord, schema: JSONObject) throws(ImportError) -> ImportPlan {
     try InvalidCell.located(line: header.line) { () throws(InvalidCell) in
       try ImportPlan(
-        header: header, schema: schema, idColumns: idColumns, renames: csv.renames,
-        references: csv.references, dateFormat: csv.dateFormat.map(DateFormat.init))
+        header: header, schema: schema, idColumns: idColumns, renames: fields.renames,
+        references: fields.references, rules: fields.rules)
     }
   }
 

@@ -16,6 +16,8 @@ struct ImportError: Error, Hashable, Sendable {
 /// A field or a line that cannot become a value, an id or an object; the caller knows the line.
 struct InvalidCell: Error, Hashable, Sendable {
   var reason: String
+  /// What the command line could say to avoid it; nil where nothing is known.
+  var hint: String?
 
   /// Runs `body`, and gives what is wrong the number of its line.
   static func located<Result>(
@@ -24,7 +26,7 @@ struct InvalidCell: Error, Hashable, Sendable {
     do throws(InvalidCell) {
       return try body()
     } catch {
-      throw ImportError(line: line, reason: error.reason)
+      throw ImportError(line: line, reason: error.reason, hint: error.hint)
     }
   }
 }

@@ -11,6 +11,8 @@ struct ImportPlan: Sendable {
     var type: ColumnType
     /// The entity of the to-one that it goes to.
     var destination: String?
+    /// True for a column without a name that no option calls by its number: all its fields have to be empty.
+    var isUnnamed = false
   }
 
   struct Row: Hashable, Sendable {
@@ -22,25 +24,32 @@ struct ImportPlan: Sendable {
 
   let columns: [Column]
   private let idColumns: [Int]
-  private let dateFormat: DateFormat?
+  private let rules: FieldRules
+  /// How many fields a record has at least.
+  private let leastFields: Int
 
   /// A plan for a file with this header. `schema` is the entity's JSON Schema; `renames` gives the keys of columns that
   /// are named otherwise, an empty one for a column that is not written; `references` the entities of columns that have
-  /// ids. Without `idColumns` the server makes the ids; a column that is among them needs no key.
+  /// ids. Without `idColumns` the server makes the ids; a column that is among them needs no key. A column without a
+  /// name is called by its number.
   init(
     header: CSVRecord, schema: JSONObject, idColumns: [String], renames: [String: String],
-    references: [String: String] = [:], dateFormat: DateFormat?
+    references: [String: String] = [:], rules: FieldRules
   ) throws(InvalidCell) {
-    let names = header.fields.map(\.text)
-    if let name = names.first(where: { name in names.count { $0 == name } > 1 }) {
-      throw InvalidCell(reason: "the column \(name) comes twice")
-    }
-    for name in renames.keys.sorted() + references.keys.sorted() + idColumns where !names.contains(name) {
-      throw InvalidCell(reason: "there is no column \(name); there are \(names.joined(separator: ", "))")
-    }
+    let called = Array(renames.keys) + references.keys + idColumns
+    let names = try Self.names(header, called: called)
     var columns: [Column] = []
-    for name in names {
-      var column = try Self.column(name, key: renames[name], isID: idColumns.contains(name), schema: schema)
+    for (index, name) in names.enumerated() {
+      guard let name else {
+        columns.append(Column(name: String(index + 1), key: nil, type: .string, isUnnamed: true))
+        continue
+      }
+      var column: Column
+      do {
+        column = try Self.column(name, key: renames[name], isID: idColumns.contains(name), schema: schema)
+      } catch {
+        throw InvalidCell(reason: error.reason, hint: Self.delimiterHint(header))
+      }
       if let entity = references[name] {
         guard column.destination != nil else {
           throw InvalidCell(
@@ -55,8 +64,34 @@ struct ImportPlan: Sendable {
       throw InvalidCell(reason: "two columns go to the key \(key)")
     }
     self.columns = columns
-    self.idColumns = idColumns.compactMap { name in names.firstIndex(of: name) }
-    self.dateFormat = dateFormat
+    self.idColumns = idColumns.compactMap { names.firstIndex(of: $0) }
+    self.rules = rules
+    leastFields = (columns.lastIndex { !$0.isUnnamed } ?? 0) + 1
+  }
+
+  /// The names of the columns; a column without one has its number if the command line calls it so, else nil.
+  private static func names(_ header: CSVRecord, called: [String]) throws(InvalidCell) -> [String?] {
+    let given = header.fields.map { $0.text.allSatisfy(\.isWhitespace) ? nil : $0.text }
+    let names = given.compactMap(\.self)
+    guard !names.isEmpty else { throw InvalidCell(reason: "the first record has no names of columns") }
+    if let name = names.first(where: { name in names.count { $0 == name } > 1 }) {
+      throw InvalidCell(reason: "the column \(name) comes twice")
+    }
+    let result = given.enumerated().map { index, name in
+      name ?? (called.contains("\(index + 1)") && !names.contains("\(index + 1)") ? "\(index + 1)" : nil)
+    }
+    if let name = called.sorted().first(where: { !result.contains($0) }) {
+      throw InvalidCell(
+        reason: "there is no column \(name); there are \(names.joined(separator: ", "))", hint: delimiterHint(header))
+    }
+    return result
+  }
+
+  /// The option for a header whose only name has another delimiter inside.
+  private static func delimiterHint(_ header: CSVRecord) -> String? {
+    guard header.fields.count == 1, let name = header.fields.first?.text else { return nil }
+    let others = [(";", "';'"), ("\t", "tab"), ("|", "'|'"), (",", ",")]
+    return others.first { name.contains($0.0) }.map { "--delimiter \($0.1) splits the fields of the file" }
   }
 
   /// The column of a name, with the key that the command line gives it; an empty one leaves it out. A column that the
@@ -84,44 +119,44 @@ struct ImportPlan: Sendable {
   /// What the command line could say so that the server takes the value of a key that it has refused; nil where nothing
   /// is known.
   func hint(forKey key: String, of row: Row) -> String? {
-    guard let column = columns.first(where: { $0.key == key }), case .string(let text)? = row.object[key] else {
-      return nil
-    }
-    switch (column.type, column.destination) {
-    case (.date, _) where dateFormat == nil:
-      guard let format = DateFormat.suggestion(for: text) else {
-        return "--date-format says how the dates of the file are written, such as '%d.%m.%Y'"
-      }
-      return "--date-format '\(format.format)' reads dates such as \(text)"
-    case (.string, let destination?) where !text.contains("/"):
-      return "--reference \(column.name)=\(destination) takes the ids of the column for objects of \(destination)"
-    default:
-      return nil
-    }
+    guard let column = columns.first(where: { $0.key == key }), let destination = column.destination,
+      column.type == .string, let text = row.object[key]?.asString, !text.contains("/")
+    else { return nil }
+    return "--reference \(column.name)=\(destination) takes the ids of the column for objects of \(destination)"
   }
 
-  /// The object of a record. The id is made of values as they are written, so of a date in its RFC 3339 form.
+  /// The object of a record. The id is made of values as they are written, but of dates in their RFC 3339 form, and of
+  /// integers by their digits alone.
   func row(_ record: CSVRecord) throws(InvalidCell) -> Row {
-    guard record.fields.count == columns.count else {
-      throw InvalidCell(reason: "\(record.fields.count) fields, where the header has \(columns.count)")
+    let fields = record.fields
+    guard fields.count >= leastFields, fields.dropFirst(columns.count).allSatisfy(\.text.isEmpty) else {
+      throw InvalidCell(reason: "\(fields.count) fields, where the header has \(columns.count)")
     }
     var object = JSONObject()
     var texts: [String] = []
-    for (column, field) in zip(columns, record.fields) {
+    for (column, field) in zip(columns, fields) {
       let value: Value?
       do {
-        value = try column.type.value(field, dateFormat: dateFormat)
+        value = try column.type.value(field, rules)
       } catch {
-        throw InvalidCell(reason: "\(column.name) \(error.reason)")
+        throw InvalidCell(reason: "\(column.name) \(error.reason)", hint: error.hint)
       }
+      guard !column.isUnnamed || field.text.isEmpty else { throw Self.unnamed(column, field) }
       if let key = column.key, let value { object[key] = value }
-      if column.type == .date, case .string(let date)? = value {
-        texts.append(date)
-      } else {
-        texts.append(field.text)
+      switch (column.type, value) {
+      case (_, nil): texts.append("")
+      case (.date, .string(let date)?): texts.append(date)
+      case (.integer, .integer(let integer)?): texts.append(String(integer))
+      default: texts.append(field.text)
       }
     }
     let id = idColumns.isEmpty ? nil : try ImportID.id(of: idColumns.map { texts[$0] })
     return Row(line: record.line, id: id, object: object)
+  }
+
+  private static func unnamed(_ column: Column, _ field: CSVField) -> InvalidCell {
+    InvalidCell(
+      reason: "the column \(column.name) has no name, and the value \(field.text)",
+      hint: "--map \(column.name)=KEY gives the column \(column.name) to a key, --map \(column.name)= leaves it out")
   }
 }

@@ -62,6 +62,30 @@ struct ImportFilesTests {
     Case(
       testDescription: "UTF-16 as spreadsheets write it", file: utf16("id\tname\r\na\tä→😀\r\n"),
       arguments: ["--id", "id", "--delimiter", "tab"], values: ["a/name": #""ä→😀""#]),
+    Case(
+      testDescription: "a data frame with a column of row numbers",
+      file: Array(",id,count,price,open\n0,a,5.0,1e3,True\n1,b,,nan,False\n".utf8),
+      arguments: ["--id", "id", "--map", "1=", "--null", "nan"],
+      values: ["a/count": "5", "a/price": "1000", "a/open": "true", "b/count": "null", "b/price": "null"]),
+    Case(
+      testDescription: "a spreadsheet of another country",
+      file: Array("sep=;\r\nid;price;day;;\r\na;1.234,5;25.06.2022;;\r\n".utf8),
+      arguments: ["--id", "id", "--decimal", ",", "--thousands", ".", "--date-format", "%d.%m.%Y"],
+      values: ["a/price": "1234.5", "a/day": #""2022-06-25""#]),
+    Case(
+      testDescription: "a table of PostgreSQL",
+      file: Array("id,name,count,open,day\na,\\N,1,t,2022-06-25 11:03:50.052+00\n".utf8),
+      arguments: ["--id", "id", "--null", "\\N", "--true", "t", "--false", "f"],
+      values: ["a/name": "null", "a/open": "true", "a/day": #""2022-06-25T11:03:50.052+00:00""#]),
+    Case(
+      testDescription: "a date that may be one of two", file: Array("id,day\na,01/02/2000\n".utf8),
+      arguments: ["--id", "id"], values: ["a": nil],
+      error: """
+        :2: day is no date of RFC 3339: 01/02/2000
+        hint: --date-format '%m/%d/%Y' reads 01/02/2000 as 2000-01-02, --date-format '%d/%m/%Y' reads 01/02/2000 as \
+        2000-02-01
+        stopped; 0 rows had been imported
+        """),
   ]
 
   @Test("A file is stored or refused as it says", arguments: cases)

@@ -44,7 +44,7 @@ import Testing
     #expect(lines[0].contains("rows.csv:2: date is no date of RFC 3339: Jan 1 2000"))
     #expect(lines[1].contains("rows.csv:4: price is no number: cheap"))
     #expect(lines[2].contains("rows.csv:5: 422 invalid-value"))
-    #expect(lines[3] == "hint: --date-format '%b %d %Y' reads dates such as Jan 1 2000")
+    #expect(lines[3] == "hint: --date-format '%b %d %Y' reads Jan 1 2000 as 2000-01-01")
     for (id, status) in [("A", 404), ("B", 200), ("C", 404), ("D", 404), ("E", 200)] {
       #expect(try server.client.send("GET", "/v1/objects/Quote/\(id)").status == status, "\(id)")
     }

@@ -23,25 +23,6 @@ struct ImportRulesTests {
     #expect(throws: InvalidCell.self) { try ImportID.id(of: parts) }
   }
 
-  @Test(
-    "dates become those of RFC 3339",
-    arguments: [
-      ("%b %d %Y", "Jan 1 2000", "2000-01-01"), ("%d.%m.%Y", "29.02.2004", "2004-02-29"),
-      ("%Y-%m-%d %H:%M", "2010-03-01 09:30", "2010-03-01T09:30:00Z"),
-      ("%Y-%m-%dT%H:%M:%S%z", "2010-03-01T00:30:00+0200", "2010-02-28T22:30:00Z"), ("%Y", "1999", "1999-01-01"),
-      ("%d/%b/%y", "31/Dec/99", "1999-12-31"), ("%s", "0", "1970-01-01T00:00:00Z"),
-    ])
-  func date(format: String, text: String, expected: String) throws {
-    #expect(try DateFormat(format).date(text) == expected)
-  }
-
-  @Test(
-    "what is no date of the format is refused",
-    arguments: [("%b %d %Y", "Foo 1 2000"), ("%Y-%m-%d", "2000-01-01x"), ("%Y-%m-%d", "2001-02-29"), ("%Y", "")])
-  func badDate(format: String, text: String) {
-    #expect(throws: InvalidCell.self) { try DateFormat(format).date(text) }
-  }
-
   static let schema: JSONObject = [
     "properties": .object([
       "@ref": .object(["type": .string("string"), "readOnly": .bool(true)]),
@@ -65,7 +46,7 @@ struct ImportRulesTests {
   ) throws -> ImportPlan {
     try ImportPlan(
       header: record(header), schema: schema, idColumns: id, renames: renames, references: references,
-      rules: FieldRules(dateFormat: dateFormat.map(DateFormat.init)))
+      rules: FieldRules(dateFormat: try dateFormat.map { try DateFormat($0) }))
   }
 
   @Test("a column of ids becomes references, by the rules of ids; without id columns the server makes the id")

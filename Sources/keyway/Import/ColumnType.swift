@@ -1,6 +1,5 @@
 import KeyValueModel
 import KeywayClient
-import Notation
 
 /// How the text of a column becomes a value, by what the schema says of its key.
 enum ColumnType: Hashable, Sendable {
@@ -49,9 +48,15 @@ enum ColumnType: Hashable, Sendable {
       if rules.falseTexts.contains(text.lowercased()) { return .bool(false) }
       throw refusal("is neither true nor false")
     case .date:
-      if let format = rules.dateFormat { return .string(try format.date(text)) }
-      guard RFC3339.isDate(text) else { throw refusal("is no date of RFC 3339") }
-      return .string(text)
+      guard let format = rules.dateFormat else {
+        guard let date = DateText.rfc3339(text) else { throw refusal("is no date of RFC 3339") }
+        return .string(date)
+      }
+      do {
+        return .string(try format.date(text))
+      } catch {
+        throw InvalidCell(reason: error.reason, hint: rules.hint(for: text, as: self))
+      }
     case .json:
       // What the schema leaves open may be JSON, or plain text without quotation marks.
       return (try? Value(json: text)) ?? .string(text)

@@ -1,62 +1,252 @@
-import CLinux
-import Glibc
 import Notation
 
-/// Dates in a format of `strptime(3)`, turned into those of RFC 3339.
+/// A format of dates in the words of `strptime(3)`, of which each text is one date or none.
+///
+/// The C library's own function does not serve: it reads a zone's name and forgets it, a week's number too, takes the
+/// 366th day of any year, begins anew at 1900 with a format that names no year, and has no fractions of a second.
 struct DateFormat: Hashable, Sendable {
-  /// The format as `strptime` reads it: `%b %d %Y`.
+  /// What a directive reads; its directive in the format.
+  private enum Field: Character, CaseIterable {
+    case year = "Y", yearOfCentury = "y", month = "m", monthName = "b", day = "d", dayOfYear = "j", weekday = "a"
+    case hour = "H", hourOfHalf = "I", half = "p", minute = "M", second = "S", fraction = "f", offset = "z"
+    case seconds = "s", milliseconds = "Q"
+
+    /// How many digits it has at most, and at least; nil where it is no number.
+    var digits: ClosedRange<Int>? {
+      switch self {
+      case .year: 4...4
+      case .yearOfCentury: 2...2
+      case .month, .day, .hour, .hourOfHalf, .minute, .second: 1...2
+      case .dayOfYear: 1...3
+      case .fraction: 1...9
+      case .seconds, .milliseconds: 1...15
+      case .monthName, .weekday, .half, .offset: nil
+      }
+    }
+  }
+
+  private enum Part: Hashable {
+    case spaces
+    case letter(Character)
+    case field(Field, hasAllDigits: Bool)
+  }
+
+  /// The format as it was given.
   let format: String
-  /// Whether the format reads a time of day; without one, the result is a day.
-  let hasTime: Bool
+  private let parts: [Part]
+  private let fields: Set<Field>
 
-  /// A format; nothing in it can be wrong before there is a text to read.
-  init(_ format: String) {
+  /// Reads a format. Throws a mistake in it: a directive that cannot be read or is there twice, and what is missing for
+  /// a date.
+  init(_ format: String) throws(InvalidDateFormat) {
     self.format = format
-    let conversions = Self.conversions(format)
-    hasTime = conversions.contains { "HIMSTRrpcXsklzZ".contains($0) }
+    var parts: [Part] = []
+    for (isDirective, letter) in try Self.letters(format) {
+      if let field = isDirective ? Field(rawValue: letter) : nil {
+        parts.append(.field(field, hasAllDigits: false))
+      } else {
+        parts.append(letter.isWhitespace ? .spaces : .letter(letter))
+      }
+    }
+    let read = parts.compactMap { if case .field(let field, _) = $0 { field } else { nil } }
+    if let field = read.first(where: { field in read.count { $0 == field } > 1 }) {
+      throw InvalidDateFormat(description: "%\(field.rawValue) is there twice")
+    }
+    fields = Set(read)
+    func isNumber(_ index: Int) -> Bool {
+      guard parts.indices.contains(index), case .field(let field, _) = parts[index] else { return false }
+      return field.digits != nil
+    }
+    // Of numbers with nothing between them, all digits have to be there.
+    self.parts = parts.indices.map { index in
+      guard case .field(let field, _) = parts[index] else { return parts[index] }
+      return .field(field, hasAllDigits: isNumber(index - 1) || isNumber(index + 1))
+    }
+    try Self.check(fields)
   }
 
-  /// The text as `YYYY-MM-DD`, or as `YYYY-MM-DDThh:mm:ssZ` where the format has a time; without a zone in the format,
-  /// the text is taken for UTC.
-  func date(_ text: String) throws(InvalidCell) -> String {
-    var parts = tm()
-    parts.tm_mday = 1
-    let isWhole = text.withCString { start in
-      guard let end = keyway_strptime(start, format, &parts) else { return false }
-      return end.pointee == 0
-    }
-    guard isWhole else { throw InvalidCell(reason: "\(text) is no date of the form \(format)") }
-    // strptime takes February 31; timegm moves it to March, by which it is found out.
-    let (day, offset) = (parts.tm_mday, parts.tm_gmtoff)
-    let local = timegm(&parts)
-    guard parts.tm_mday == day else { throw InvalidCell(reason: "\(text) is no day of the calendar") }
-    let time = CivilTime(secondsSinceEpoch: local - offset)
-    guard (0...9999).contains(time.date.year) else {
-      throw InvalidCell(reason: "\(text) has a year of more than four digits")
-    }
-    return hasTime ? RFC3339.dateTime(time) : time.date.description
-  }
+  // MARK: Reading a format
 
-  /// Formats in which files often have their dates. Where two take the same text, the first of them is suggested.
-  private static let usual = [
-    "%b %d %Y", "%b %d, %Y", "%d %b %Y", "%d-%b-%Y", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%Y%m%d",
-    "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%m/%d/%Y %H:%M", "%d.%m.%Y %H:%M",
+  private static let aliases: [Character: Character] = [
+    "e": "d", "h": "b", "B": "b", "A": "a", "k": "H", "l": "I", "P": "p", "n": " ", "t": " ", "%": "%",
+  ]
+  private static let shorthands: [Character: String] = [
+    "D": "%m/%d/%y", "F": "%Y-%m-%d", "T": "%H:%M:%S", "R": "%H:%M", "r": "%I:%M:%S %p",
+  ]
+  private static let refusals: [Character: String] = [
+    "Z": "is not read, since a name such as IST stands for several zones; %z reads +01:00, and a format may end in UTC",
+    "c": "is not read, since it depends on the language", "x": "is not read, since it depends on the language",
+    "X": "is not read, since it depends on the language", "E": "is not read, since it depends on the language",
+    "O": "is not read, since it depends on the language", "C": "is not read; %Y reads a year of four digits",
+    "U": "is not read: weeks have no dates", "V": "is not read: weeks have no dates",
+    "W": "is not read: weeks have no dates", "G": "is not read: it is the year of a week",
+    "g": "is not read: it is the year of a week", "u": "is not read; %a reads the name of a day",
+    "w": "is not read; %a reads the name of a day",
   ]
 
-  /// A format of the usual ones in which the text is a date, as a suggestion; nil where there is none.
-  static func suggestion(for text: String) -> DateFormat? {
-    usual.lazy.map(DateFormat.init).first { (try? $0.date(text)) != nil }
-  }
-
-  /// The letters behind the `%` signs, modifiers left out.
-  private static func conversions(_ format: String) -> [Character] {
-    var result: [Character] = []
+  /// The letters of a format, and whether each is a directive.
+  private static func letters(_ format: String) throws(InvalidDateFormat) -> [(isDirective: Bool, letter: Character)] {
+    var result: [(isDirective: Bool, letter: Character)] = []
     var rest = format[...]
-    while let percent = rest.firstIndex(of: "%") {
-      rest = rest[rest.index(after: percent)...].drop { "EO_-0^#".contains($0) }
-      guard let letter = rest.popFirst() else { break }
-      result.append(letter)
+    while let letter = rest.popFirst() {
+      guard letter == "%" else {
+        result.append((false, letter))
+        continue
+      }
+      // How strftime pads a number is nothing to its reader.
+      rest = rest.drop { "-_0^#".contains($0) }
+      guard let directive = rest.popFirst() else { throw InvalidDateFormat(description: "it ends with %") }
+      if let shorthand = shorthands[directive] {
+        result += try letters(shorthand)
+      } else if let alias = aliases[directive] {
+        result.append((alias.isLetter, alias))
+      } else if Field(rawValue: directive) != nil {
+        result.append((true, directive))
+      } else {
+        throw InvalidDateFormat(description: "%\(directive) \(refusals[directive] ?? "is not a directive")")
+      }
     }
     return result
   }
+
+  private static func check(_ fields: Set<Field>) throws(InvalidDateFormat) {
+    /// Throws unless one of these fields is there, and one alone.
+    func one(_ what: String, of choices: Set<Field>) throws(InvalidDateFormat) {
+      let count = fields.intersection(choices).count
+      if count == 0 { throw InvalidDateFormat(description: "it names no \(what)") }
+      if count > 1 { throw InvalidDateFormat(description: "it names the \(what) twice") }
+    }
+    func want(_ field: Field, with other: Field) throws(InvalidDateFormat) {
+      if fields.contains(other), !fields.contains(field) {
+        throw InvalidDateFormat(description: "%\(other.rawValue) wants %\(field.rawValue) beside it")
+      }
+    }
+    let moments: Set<Field> = [.seconds, .milliseconds]
+    if !fields.isDisjoint(with: moments) {
+      guard fields.count == 1 || fields == [.seconds, .fraction] else {
+        throw InvalidDateFormat(description: "%s and %Q are whole moments and stand alone")
+      }
+      return
+    }
+    try one("year", of: [.year, .yearOfCentury])
+    try one("day", of: [.day, .dayOfYear])
+    if fields.contains(.dayOfYear) {
+      if !fields.isDisjoint(with: [.month, .monthName]) {
+        throw InvalidDateFormat(description: "%j is a day of the year and wants no month")
+      }
+    } else {
+      try one("month", of: [.month, .monthName])
+    }
+    try want(.half, with: .hourOfHalf)
+    try want(.hourOfHalf, with: .half)
+    let hours: Set<Field> = [.hour, .hourOfHalf]
+    if !fields.isDisjoint(with: hours.union([.minute, .offset])) { try one("hour", of: hours) }
+    try want(.minute, with: .second)
+    try want(.second, with: .fraction)
+  }
+
+  // MARK: Reading a date
+
+  /// The text as `YYYY-MM-DD`, or as `YYYY-MM-DDThh:mm:ssZ` where the format has a time; without `%z` in the format, it
+  /// is taken for UTC. Throws where it is no date of this format, or no day or time that exists.
+  func date(_ text: String) throws(InvalidCell) -> String {
+    var reader = DateReader(text)
+    var values: [Field: Int] = [:]
+    var fraction = ""
+    for part in parts {
+      let isRead: Bool
+      switch part {
+      case .spaces:
+        reader.skipSpaces()
+        isRead = true
+      case .letter(let letter): isRead = reader.take(letter)
+      case .field(.fraction, _):
+        fraction = reader.digits(1...9) ?? ""
+        isRead = !fraction.isEmpty
+      case .field(let field, let hasAllDigits):
+        values[field] = Self.value(of: field, hasAllDigits, &reader)
+        isRead = values[field] != nil
+      }
+      guard isRead else { throw InvalidCell(reason: "\(text) is no date of the form \(format)") }
+    }
+    guard reader.isAtEnd else { throw InvalidCell(reason: "\(text) is no date of the form \(format)") }
+    return try Self.text(values, fraction: fraction, of: text)
+  }
+
+  private static func value(of field: Field, _ hasAllDigits: Bool, _ reader: inout DateReader) -> Int? {
+    switch field {
+    case .monthName: return reader.name(DateReader.months).map { $0 + 1 }
+    case .weekday: return reader.name(DateReader.weekdays)
+    case .half: return reader.name(["AM", "PM"])
+    case .offset: return reader.offset()
+    default: break
+    }
+    guard let digits = field.digits else { return nil }
+    let isMoment = field == .seconds || field == .milliseconds
+    let isNegative = isMoment && reader.take("-")
+    if !isNegative { reader.skipSpaces() }
+    let number = reader.digits(hasAllDigits && !isMoment ? digits.upperBound...digits.upperBound : digits).flatMap {
+      Int($0)
+    }
+    return isNegative ? number.map { -$0 } : number
+  }
+
+  /// The date of what was read.
+  private static func text(
+    _ values: [Field: Int], fraction: String, of text: String
+  ) throws(InvalidCell) -> String {
+    if let milliseconds = values[.milliseconds] {
+      let rest = (milliseconds % 1_000 + 1_000) % 1_000
+      return try moment((milliseconds - rest) / 1_000, fraction: rest.padded(to: 3), of: text)
+    }
+    if let seconds = values[.seconds] {
+      guard seconds >= 0 || fraction.isEmpty else {
+        throw InvalidCell(reason: "\(text) is before 1970 with a fraction")
+      }
+      return try moment(seconds, fraction: fraction, of: text)
+    }
+    guard let day = day(values) else { throw InvalidCell(reason: "\(text) is no day of the calendar") }
+    if let weekday = values[.weekday] {
+      guard CivilTime(secondsSinceEpoch: day.daysSinceEpoch * 86_400).dayOfWeek == weekday else {
+        throw InvalidCell(reason: "\(text) is no \(DateReader.weekdays[weekday])")
+      }
+    }
+    guard let hour = values[.hour] ?? values[.hourOfHalf] else { return day.description }
+    let hours = values[.half].map { half in (1...12).contains(hour) ? hour % 12 + half * 12 : 24 } ?? hour
+    let (minute, second) = (values[.minute] ?? 0, values[.second] ?? 0)
+    guard hours < 24, minute < 60, second <= 60 else { throw InvalidCell(reason: "\(text) is no time of a day") }
+    let clock = hours * 3_600 + minute * 60 + min(second, 59) - (values[.offset] ?? 0)
+    let date = try moment(day.daysSinceEpoch * 86_400 + clock, fraction: fraction, of: text)
+    guard second == 60 else { return date }
+    // A leap second, which is at the end of some months.
+    let leap = date.prefix("2016-12-31T23:59:".count) + "60" + date.dropFirst("2016-12-31T23:59:59".count)
+    guard RFC3339.isDate(String(leap)) else { throw InvalidCell(reason: "\(text) is no leap second") }
+    return String(leap)
+  }
+
+  private static func day(_ values: [Field: Int]) -> CivilDate? {
+    // As POSIX has it, 69 to 99 are of the last century.
+    guard let year = values[.year] ?? values[.yearOfCentury].map({ $0 < 69 ? 2_000 + $0 : 1_900 + $0 }) else {
+      return nil
+    }
+    guard let dayOfYear = values[.dayOfYear] else {
+      return CivilDate(year: year, month: values[.month] ?? values[.monthName] ?? 0, day: values[.day] ?? 0)
+    }
+    guard let first = CivilDate(year: year, month: 1, day: 1) else { return nil }
+    let day = CivilDate(daysSinceEpoch: first.daysSinceEpoch + dayOfYear - 1)
+    return day.year == year ? day : nil
+  }
+
+  private static func moment(_ seconds: Int, fraction: String, of text: String) throws(InvalidCell) -> String {
+    let time = CivilTime(secondsSinceEpoch: seconds)
+    guard (0...9999).contains(time.date.year) else {
+      throw InvalidCell(reason: "\(text) is not within the years 0 to 9999")
+    }
+    return RFC3339.dateTime(time, fraction: fraction.isEmpty ? "" : "." + fraction)
+  }
+}
+
+/// A mistake in a format of dates.
+struct InvalidDateFormat: Error, Hashable, CustomStringConvertible {
+  let description: String
 }

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// How the columns and values of a file are taken.
+/// How the columns or members of a file, and their values, are taken.
 struct FieldOptions: ParsableArguments {
   static let names =
     "--map, --reference, --null, --true, --false, --decimal, --thousands and --date-format"
@@ -8,14 +8,14 @@ struct FieldOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
       """
-      The key of a column that is named otherwise; column= leaves it out. A column without a name is called by its \
-      number.
+      The key of a column or member that is named otherwise; column= leaves it out. A column without a name is called \
+      by its number.
       """, valueName: "column=key"))
   var map: [String] = []
 
   @Option(
     help: ArgumentHelp(
-      "The entity of a to-one whose column has ids only; may be repeated.", valueName: "column=Entity"))
+      "The entity of a relationship whose column or member has ids only; may be repeated.", valueName: "column=Entity"))
   var reference: [String] = []
 
   @Option(
@@ -39,8 +39,14 @@ struct FieldOptions: ParsableArguments {
   @Option(help: ArgumentHelp("The sign between groups of three digits.", valueName: "sign"))
   var thousands: String?
 
-  @Option(help: ArgumentHelp("How dates are written in the file, as for strptime(3); UTC.", valueName: "format"))
-  var dateFormat: String?
+  @Option(
+    help: ArgumentHelp(
+      """
+      How dates are written in the file, as for strptime(3), with %f for a fraction of a second and %Q for \
+      milliseconds since 1970; UTC unless %z reads an offset (default: RFC 3339).
+      """, valueName: "format"),
+    transform: { try DateFormat($0) })
+  var dateFormat: DateFormat?
 
   /// True if all of them are the defaults.
   var isUnused: Bool { map.isEmpty && reference.isEmpty && rules == FieldRules() }
@@ -58,7 +64,7 @@ struct FieldOptions: ParsableArguments {
     rules.trueTexts.formUnion(trueTexts.map { $0.lowercased() })
     rules.falseTexts.formUnion(falseTexts.map { $0.lowercased() })
     rules.numbers = DecimalText.Style(point: decimal.first ?? ".", thousands: thousands?.first)
-    rules.dateFormat = dateFormat.map(DateFormat.init)
+    rules.dateFormat = dateFormat
     return rules
   }
 

@@ -38,12 +38,11 @@ struct FieldRules: Hashable, Sendable {
         return "--true TEXT and --false TEXT say what else means true and false"
       }
       return "--true \(yes) --false \(no) reads \(text)"
-    case .date where dateFormat == nil:
-      guard let format = DateFormat.suggestion(for: text) else {
-        return "--date-format says how the dates of the file are written, such as '%d.%m.%Y'"
-      }
-      return "--date-format '\(format.format)' reads dates such as \(text)"
-    case .date, .string, .json, .reference: return nil
+    case .date:
+      if let suggestion = DateText.suggestion(for: text) { return suggestion }
+      return dateFormat == nil
+        ? "--date-format says how the dates of the file are written, such as '%d.%m.%Y'" : nil
+    case .string, .json, .reference: return nil
     }
   }
 

@@ -29,7 +29,11 @@ struct RefusedRows: Hashable, Sendable {
     var lines = first.map { $0.text(file: file) }
     if count > first.count { lines.append("and \(ImportSummary.grouped(count - first.count)) more") }
     var hints: [String] = []
-    for case let hint? in first.map(\.hint) where !hints.contains(hint) { hints.append(hint) }
+    // Hints about one option differ only in their examples.
+    func option(_ hint: String) -> Substring { hint.split(separator: " reads ").first ?? "" }
+    for case let hint? in first.map(\.hint) where !hints.contains(where: { option($0) == option(hint) }) {
+      hints.append(hint)
+    }
     return (lines + hints.map { "hint: \($0)" }).joined(separator: "\n")
   }
 }

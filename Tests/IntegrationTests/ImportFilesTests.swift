@@ -86,6 +86,20 @@ struct ImportFilesTests {
         2000-02-01
         stopped; 0 rows had been imported
         """),
+    Case(
+      testDescription: "records of PocketBase", name: "items.jsonl",
+      file: Array(
+        (#"{"collectionId":"c","id":"a","title":"x","created":"2022-06-25 11:03:50.052Z","parent":"b","done":""}"#
+          + "\n"
+          + #"{"collectionId":"c","id":"b","title":"y","created":"2022-06-25 11:03:51.000Z","parent":"","done":""}"#)
+          .utf8),
+      arguments: [
+        "--id", "id", "--map", "collectionId=", "--map", "title=name", "--map", "created=day", "--map", "parent=owner",
+        "--reference", "parent=Item", "--map", "done=", "--null", "",
+      ],
+      values: [
+        "a/name": #""x""#, "a/day": #""2022-06-25T11:03:50.052Z""#, "a/owner": #""Item/b""#, "b/owner": "null",
+      ]),
   ]
 
   @Test("A file is stored or refused as it says", arguments: cases)

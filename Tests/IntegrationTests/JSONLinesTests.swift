@@ -171,7 +171,7 @@ struct JSONLinesTests {
     let server = try server()
     let file = try write([
       #"{"@ref":"Node/1","next":"Node/9"}"#, #"{"@ref":"Node/2"}"#, #"{"@ref":"Node/3"}"#,
-      #"{"@ref":"Node/4","size":"big"}"#, #"{"@ref":"Node/5"}"#,
+      #"{"@ref":"Node/4","size":["big"]}"#, #"{"@ref":"Node/5"}"#,
     ])
     let outcome = try run(server, "import", file, "--batch", "2")
     #expect(outcome.errors.contains("\(file):4: 422 invalid-value: "), "\(outcome.errors)")
@@ -266,7 +266,7 @@ struct JSONLinesTests {
   @Test("Options of the other format are usage errors")
   func usage() throws {
     for arguments in [
-      ["import", "a.csv"], ["import", "a.jsonl", "--map", "a=b"], ["import", "a.jsonl", "--entity", "Node"],
+      ["import", "a.csv"], ["import", "a.jsonl", "--delimiter", ";"], ["import", "a.jsonl", "--entity", "Node"],
       ["import", "a.csv", "--entity", "Node", "--id", "x", "--batch", "2"], ["import", "a.jsonl", "--batch", "0"],
     ] {
       #expect(try ChildProcess.run(PackageFolder.keyway, arguments).status == 64, "\(arguments)")

@@ -100,7 +100,7 @@ struct ImportTableTests {
     return object
   }
 
-  @Test("is stored or refused as it says", arguments: encodings + columns + dialects + values + dates)
+  @Test("is stored or refused as it says", arguments: encodings + columns + dialects + values + dates + jsonLines)
   func row(_ example: Case) throws {
     let outcome = try Self.outcome(of: example)
     #expect(outcome == example.outcome)

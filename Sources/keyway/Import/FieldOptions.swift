@@ -2,9 +2,6 @@ import ArgumentParser
 
 /// How the columns or members of a file, and their values, are taken.
 struct FieldOptions: ParsableArguments {
-  static let names =
-    "--map, --reference, --null, --true, --false, --decimal, --thousands and --date-format"
-
   @Option(
     help: ArgumentHelp(
       """
@@ -47,9 +44,6 @@ struct FieldOptions: ParsableArguments {
       """, valueName: "format"),
     transform: { try DateFormat($0) })
   var dateFormat: DateFormat?
-
-  /// True if all of them are the defaults.
-  var isUnused: Bool { map.isEmpty && reference.isEmpty && rules == FieldRules() }
 
   /// The keys of renamed columns; of a column that comes twice, the last holds.
   var renames: [String: String] { Self.pairs(map) }

@@ -12,15 +12,20 @@ struct ImportCommand: AsyncParsableCommand {
       keyway import stocks.csv --entity Price --id symbol --id date --date-format '%b %d %Y'
       keyway import positions.csv --entity Position --reference stock=Stock --delimiter ';'
       keyway import airports.csv --entity Airport --id iata --map state=region
+      keyway import report.csv --entity Sale --delimiter ';' --decimal , --encoding windows-1252 --null NULL
       keyway import objects.jsonl
+      keyway import posts.jsonl --entity Post --id id --map created=at --map expand= --reference author=User
       keyway export | keyway import - --format jsonl --server http://other:8080
 
       CSV: the first record names the keys. An empty field leaves its key out, "" in quotation marks is an empty text.
       Rows with the same id are written in the order of the file. In an id, spaces become -. Without --id the server
-      makes the ids.
+      makes the ids. A column without a name has to be empty, or is called by its number: --map 1=.
 
-      JSON lines: each line is an object with its @ref, as an export writes it. References may point up, down and in
-      circles; an object that cannot be made without another waits for it. Several lines are one transaction.
+      JSON lines: each line is an object with its @ref, as an export writes it; --entity and --id are for lines without.
+      References may point up, down and in circles; an object that cannot be made without another waits for it. Several
+      lines are one transaction. A member inside of others is named with points: --map profile.name=name.
+
+      A value that cannot be read without doubt is refused, with its line and the option that would read it.
       """)
 
   @Argument(help: ArgumentHelp("A CSV file (RFC 4180) or JSON lines; - is standard input.", valueName: "file"))
@@ -43,7 +48,7 @@ struct ImportCommand: AsyncParsableCommand {
   @Option(
     name: .customLong("id"),
     help: ArgumentHelp(
-      "A column that the id is made of, which needs no key of its name; several are joined with -.",
+      "A column or member that the id is made of, which needs no key of its name; several are joined with -.",
       valueName: "column"))
   var idColumns: [String] = []
 
@@ -76,7 +81,6 @@ struct ImportCommand: AsyncParsableCommand {
       guard (entity == nil) == idColumns.isEmpty else {
         throw ValidationError("--entity and --id go together: they make the references of lines without @ref")
       }
-      guard fields.isUnused else { throw ValidationError("\(FieldOptions.names) are for CSV files") }
       guard csv.isUnused else { throw ValidationError("\(CSVOptions.names) are for CSV files") }
     }
   }
@@ -137,7 +141,9 @@ struct ImportCommand: AsyncParsableCommand {
 
   /// How the lines of a file become objects of a schema.
   func lineReader(_ schema: ImportSchema) -> ObjectLineReader {
-    ObjectLineReader(schema: schema, entity: entity, idKeys: idColumns)
+    ObjectLineReader(
+      schema: schema, entity: entity, idPaths: idColumns, renames: fields.renames, references: fields.references,
+      rules: fields.rules)
   }
 
   /// Runs an import and prints what it did; on a terminal with a bar that is gone at the end, however it ends. Without

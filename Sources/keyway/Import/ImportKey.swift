@@ -16,6 +16,8 @@ struct ImportKey: Hashable, Sendable {
   }
 
   let kind: Kind
+  /// How a text is read for it; nil for a computed one.
+  let type: ColumnType?
   let isRequired: Bool
   /// The key on the other side that the server keeps consistent.
   let inverse: String?
@@ -34,6 +36,7 @@ struct ImportKey: Hashable, Sendable {
     } else {
       kind = schema["type"] == nil ? .document : .value
     }
+    type = ColumnType(schema: schema)
     isRequired = schema["type"].map { $0.asArray?.contains(.string("null")) != true } ?? false
     inverse = (schema["keyway:inverse"] ?? items["keyway:inverse"])?.asString
     defaultValue = schema["default"] ?? (kind == .toMany ? .array([]) : .null)

@@ -16,25 +16,27 @@ enum DateText {
   }
 
   /// Formats in which files often have their dates.
-  private static let usual = [
+  private static let usual = formats([
     "%b %d %Y", "%b %d, %Y", "%d %b %Y", "%d-%b-%Y", "%d.%m.%Y", "%d.%m.%y", "%m/%d/%Y", "%d/%m/%Y", "%m/%d/%y",
     "%d/%m/%y", "%d-%m-%Y", "%Y/%m/%d", "%Y%m%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S.%f",
     "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S.%f", "%Y/%m/%d %H:%M:%S", "%m/%d/%Y %H:%M",
     "%d/%m/%Y %H:%M", "%m/%d/%Y %I:%M %p", "%m/%d/%Y %I:%M:%S %p", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S",
     "%a, %d %b %Y %H:%M:%S %z", "%a, %d %b %Y %H:%M:%S GMT", "%a %b %d %H:%M:%S %Y", "%d/%b/%Y:%H:%M:%S %z",
-  ]
+  ])
+  /// Those of numbers, by how many digits they have in our time: any number is so many seconds.
+  private static let moments = [10: formats(["%s"]), 13: formats(["%Q"])]
+
+  private static func formats(_ formats: [String]) -> [DateFormat] { formats.compactMap { try? DateFormat($0) } }
 
   /// Each reading of a text as a date, with the format for it: `01/02/2000` may be of January and of February. Nil for
   /// a text that none of the usual formats reads.
   static func suggestion(for text: String) -> String? {
-    // Any number is so many seconds; those of our time have ten digits.
-    let formats = usual + (text.count == 10 ? ["%s"] : []) + (text.count == 13 ? ["%Q"] : [])
     var dates: [String] = []
     var clauses: [String] = []
-    for format in formats {
-      guard let date = try? DateFormat(format).date(text), !dates.contains(date) else { continue }
+    for format in usual + moments[text.count, default: []] {
+      guard let date = try? format.date(text), !dates.contains(date) else { continue }
       dates.append(date)
-      clauses.append("--date-format '\(format)' reads \(text) as \(date)")
+      clauses.append("--date-format '\(format.format)' reads \(text) as \(date)")
     }
     return clauses.isEmpty ? nil : clauses.joined(separator: ", ")
   }

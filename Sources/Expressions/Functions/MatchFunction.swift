@@ -7,7 +7,7 @@ enum MatchFunction {
     try budget.spend(pattern.utf8.count)
     let program: RegexProgram
     do throws(RegexError) { program = try RegexProgram(pattern) } catch { throw .invalid(error.message) }
-    try budget.spend(program.instructions.count)
+    try budget.spend(program.instructions.count + program.foldedCount)
     return .bool(try RegexMachine.matches(program, text, &budget))
   }
 }

@@ -8,16 +8,16 @@ extension RegexParser {
     while let scalar = peek(), isFirst || scalar != "]" {
       isFirst = false
       if scalar == "[", peek(1) == ":", let named = try posixSet() {
-        set.insert(named)
+        set.insert(try folded(named))
       } else if let named = try namedSet() {
-        set.insert(named)
+        set.insert(try folded(named))
       } else {
         set.insert(try range())
       }
     }
     guard take("]") else { throw fault("a set does not end") }
     set.isNegated = isNegated
-    return folded(set)
+    return try folded(set)
   }
 
   /// `[:alpha:]` or `[:^alpha:]`; nil when it is not closed and so stands for its characters.

@@ -47,8 +47,8 @@ extension RegexParser {
       index += 2
       return .assertion(assertion)
     }
-    if let set = try namedSet() { return .set(folded(set)) }
-    return .set(folded(ScalarSet(try escapedScalar())))
+    if let set = try namedSet() { return .set(try folded(set)) }
+    return .set(try folded(ScalarSet(try escapedScalar())))
   }
 
   /// `\d`, `\pL` or `\p{Lu}` and their like; nil when something else is next.

@@ -4,6 +4,8 @@ struct RegexParser {
   private static let nestingLimit = 50
   /// The most times that a repetition may be counted, as in RE2.
   private static let countLimit = 1_000
+  /// The most scalars with other cases that the sets of a pattern with `(?i)` may name: some 30 sets of all of Unicode.
+  private static let foldingLimit = 100_000
 
   /// What `(?ims)` changes.
   struct Flags {
@@ -18,6 +20,8 @@ struct RegexParser {
   let scalars: [Unicode.Scalar]
   var index = 0
   var flags = Flags()
+  /// How many scalars were folded for `(?i)`.
+  private(set) var foldedCount = 0
   private var nesting = 0
 
   init(_ pattern: String, isUnicode: Bool) {
@@ -55,7 +59,7 @@ struct RegexParser {
     var parts: [RegexNode] = []
     while let next = peek(), next != "|", next != ")" {
       if next == "\\", peek(1) == "Q" {
-        var quoted = quoted()
+        var quoted = try quoted()
         if let last = quoted.popLast() { parts += quoted + [try repeated(last)] }
         continue
       }
@@ -70,20 +74,23 @@ struct RegexParser {
   }
 
   /// `\Q…\E`.
-  private mutating func quoted() -> [RegexNode] {
+  private mutating func quoted() throws(RegexError) -> [RegexNode] {
     index += 2
     var parts: [RegexNode] = []
     while let scalar = peek(), !(scalar == "\\" && peek(1) == "E") {
-      parts.append(.set(folded(ScalarSet(scalar))))
+      parts.append(.set(try folded(ScalarSet(scalar))))
       index += 1
     }
     index = min(index + 2, scalars.count)
     return parts
   }
 
-  func folded(_ set: ScalarSet) -> ScalarSet {
+  /// `set`, and after `(?i)` all cases of its members.
+  mutating func folded(_ set: ScalarSet) throws(RegexError) -> ScalarSet {
+    guard flags.foldsCase else { return set }
     var set = set
-    set.foldsCase = flags.foldsCase
+    foldedCount += set.foldCase()
+    guard foldedCount <= RegexParser.foldingLimit else { throw fault("the sets after (?i) are too large") }
     return set
   }
 
@@ -103,7 +110,7 @@ struct RegexParser {
       return .set(flags.dotMatchesNewline ? ScalarSet([0...0x10FFFF]) : ScalarSet([0x0A...0x0A], isNegated: true))
     case "^": return .assertion(flags.isMultiline ? .startOfLine : .startOfText)
     case "$": return .assertion(flags.isMultiline ? .endOfLine : .endOfText)
-    default: return .set(folded(ScalarSet(scalar)))
+    default: return .set(try folded(ScalarSet(scalar)))
     }
   }
 

@@ -18,12 +18,16 @@ package struct RegexProgram: Sendable {
 
   private(set) var instructions: [Instruction] = []
   private(set) var sets: [ScalarSet] = []
+  /// How many scalars were folded for `(?i)` when the program was made.
+  let foldedCount: Int
 
   /// The program of `pattern`, in which `\d`, `\s`, `\w` and `\b` are those of Unicode, or as RE2 has them of ASCII
   /// alone. Throws where the pattern is none, or when it is too large.
   package init(_ pattern: String, isUnicode: Bool = false) throws(RegexError) {
     var parser = RegexParser(pattern, isUnicode: isUnicode)
-    try emit(try parser.parse(), pattern)
+    let node = try parser.parse()
+    foldedCount = parser.foldedCount
+    try emit(node, pattern)
     instructions.append(.match)
   }
 

@@ -5,17 +5,22 @@ struct ScalarSet: Sendable {
     let members: Set<Unicode.GeneralCategory>
     var ranges: [ClosedRange<UInt32>] = []
     var isNegated = false
+    /// Whether a scalar is a member if another case of it is.
+    var foldsCase = false
 
     func contains(_ scalar: Unicode.Scalar) -> Bool {
-      let isMember = members.contains(scalar.properties.generalCategory)
-      return (isMember || ranges.contains { $0.contains(scalar.value) }) != isNegated
+      guard foldsCase else { return holds(scalar) != isNegated }
+      return CaseFolding.orbit(of: scalar).compactMap(Unicode.Scalar.init).contains(where: holds) != isNegated
+    }
+
+    private func holds(_ scalar: Unicode.Scalar) -> Bool {
+      members.contains(scalar.properties.generalCategory) || ranges.contains { $0.contains(scalar.value) }
     }
   }
 
   private var ranges: [ClosedRange<UInt32>] = []
   private var categories: [Categories] = []
   var isNegated = false
-  var foldsCase = false
 
   init() {}
 
@@ -47,35 +52,34 @@ struct ScalarSet: Sendable {
     return next <= 0x10FFFF ? gaps + [next...0x10FFFF] : gaps
   }
 
-  /// Whether `scalar` is a member.
-  func contains(_ scalar: Unicode.Scalar) -> Bool {
-    if holds(scalar) { return !isNegated }
-    guard foldsCase else { return isNegated }
-    return ScalarSet.otherCases(scalar).contains(where: holds) != isNegated
+  /// Adds the other cases of the ranges and categories, also of those that a negated set leaves out: `(?i)[^k]` does
+  /// not contain the Kelvin sign. Returns how many scalars were folded.
+  mutating func foldCase() -> Int {
+    // What is between the gaps are the ranges, sorted and joined.
+    ranges = ScalarSet(gaps).gaps
+    var count = 0
+    for range in ranges {
+      let orbits = CaseFolding.orbits(in: range)
+      count += orbits.count
+      for orbit in orbits { ranges += orbit.filter { !range.contains($0) }.map { $0...$0 } }
+    }
+    ranges = ScalarSet(gaps).gaps
+    for index in categories.indices { categories[index].foldsCase = true }
+    return count
   }
 
-  private func holds(_ scalar: Unicode.Scalar) -> Bool {
-    for range in ranges where range.contains(scalar.value) { return true }
-    return categories.contains { $0.contains(scalar) }
+  /// Whether `scalar` is a member.
+  func contains(_ scalar: Unicode.Scalar) -> Bool {
+    for range in ranges where range.contains(scalar.value) { return !isNegated }
+    return categories.contains { $0.contains(scalar) } != isNegated
   }
 
   /// The scalar that alone is a member, nil when there are others.
   var only: Unicode.Scalar? {
-    guard ranges.count == 1, ranges[0].count == 1, categories.isEmpty, !isNegated, !foldsCase else { return nil }
+    guard ranges.count == 1, ranges[0].count == 1, categories.isEmpty, !isNegated else { return nil }
     return Unicode.Scalar(ranges[0].lowerBound)
   }
 
   /// How many ranges and categories a test looks at.
   var size: Int { ranges.count + categories.count }
-
-  /// The scalar's forms in upper and lower case that are one scalar.
-  private static func otherCases(_ scalar: Unicode.Scalar) -> [Unicode.Scalar] {
-    if scalar.isASCII {
-      guard Lexer.isLetter(scalar), scalar != "_" else { return [] }
-      return [Unicode.Scalar(UInt8(scalar.value) ^ 0x20)]
-    }
-    return [scalar.properties.lowercaseMapping, scalar.properties.uppercaseMapping].compactMap { text in
-      text.unicodeScalars.count == 1 ? text.unicodeScalars.first : nil
-    }
-  }
 }

@@ -73,7 +73,7 @@ struct CommandLineTests {
   func check() throws {
     let good = try ChildProcess.keyway("check", "Config/example/schema.yaml")
     #expect(good.status == 0)
-    #expect(good.output.hasPrefix("Config/example/schema.yaml: 11 entities, "))
+    #expect(good.output.hasPrefix("Config/example/schema.yaml: 11 entities, ") && good.output.hasSuffix(" keys\n"))
     let file = FileManager.default.temporaryDirectory.appendingPathComponent("keyway-\(UUID().uuidString).yaml")
     defer { try? FileManager.default.removeItem(at: file) }
     try Data("entities:\n  A:\n    keys:\n      b: { type: colour }\n      c: { toOne: Z }\n".utf8).write(to: file)
@@ -91,6 +91,31 @@ struct CommandLineTests {
     try Data(rules.utf8).write(to: file)
     let warned = try ChildProcess.keyway("check", file.path)
     #expect(warned.status == 0 && warned.errors.contains("\(file.path):2:25: warning: "), "\(warned.errors)")
+  }
+
+  @Test("What the system refuses is said in words, with the path and without a number of an error")
+  func files() throws {
+    let folder = try ScratchDirectory()
+    try Data([0x65, 0xFF]).write(to: URL(fileURLWithPath: folder.file("latin.yaml")))
+    try Data("port: 1\nhost: !name x\n".utf8).write(to: URL(fileURLWithPath: folder.file("keyway.yaml")))
+    let missing = folder.file("missing.yaml")
+    for (arguments, message) in [
+      (["check", folder.path], "\(folder.path): is a folder; give the path of a file"),
+      (["check", missing], "\(missing): there is no such file"),
+      (["check", "/proc/self/mem"], "/proc/self/mem: cannot be read: Input/output error"),
+      (["check", folder.file("latin.yaml")], "\(folder.file("latin.yaml")): is not a text in UTF-8"),
+      (["serve", "--config", folder.path], "\(folder.path): is a folder; give the path of a file"),
+      (["serve", "--config", missing], "\(missing): there is no such file"),
+      (
+        ["serve", "--config", folder.file("keyway.yaml")], "\(folder.file("keyway.yaml")):2:7: the tag !name is unknown"
+      ),
+      (["init", "/dev/null/app"], "/dev/null/app: cannot be made: Not a directory"),
+    ] {
+      let outcome = try ChildProcess.run(PackageFolder.keyway, arguments)
+      #expect(outcome.status == 1, "\(arguments)")
+      #expect(outcome.errors.contains(message) && outcome.errors.last == "\n", "\(outcome.errors)")
+      #expect(!outcome.errors.contains("Domain"), "\(outcome.errors)")
+    }
   }
 
   @Test("watch --json comes back over a cut with its last id: nothing is lost, nothing comes twice")

@@ -32,7 +32,7 @@ struct SettingsTests {
   }
 
   @Test(
-    "a word that YAML takes for a boolean is a choice where one is called so", arguments: ["off", "\"off\"", "all"])
+    "a word that YAML 1.1 takes for a boolean is a choice where one is called so", arguments: ["off", "\"off\"", "all"])
   func booleans(word: String) throws {
     let settings = try Self.load(yaml: "log: {access: \(word)}")
     #expect(settings.api.accessLog == (word == "all" ? .all : .off))
@@ -45,6 +45,19 @@ struct SettingsTests {
       ("\nport: \"8080\"", "k.yaml:2: port is \"8080\", not a whole number"),
       ("port: 80.5", "k.yaml:1: port is 80.5, not a whole number"),
       ("port:", "k.yaml:1: port is empty, not a whole number"),
+      ("port: .inf", "k.yaml:1: port is .inf, not a whole number"),
+      ("port: 8_080", "k.yaml:1: port is \"8_080\", not a whole number"),
+      (
+        "port: !port 8080",
+        "k.yaml:1:7: the tag !port is unknown; there are !!null, !!bool, !!int, !!float, !!str, "
+          + "!!seq, !!map. A text that begins with '!' needs quotation marks"
+      ),
+      (
+        "host: !!set {a: }",
+        "k.yaml:1:7: the tag !!set is unknown; there are !!null, !!bool, !!int, !!float, !!str, "
+          + "!!seq, !!map. A text that begins with '!' needs quotation marks"
+      ),
+      ("log:\n\tformat: text", "k.yaml:2:1: not YAML: a tab cannot indent a line; use spaces"),
       ("host: 8080", "k.yaml:1: host is the number 8080, not a text"),
       ("host: [a]", "k.yaml:1: host is a list, not a text"), ("host: \"\"", "k.yaml:1: host is empty"),
       ("names: a", "k.yaml:1: names is \"a\", not a list of texts"),
@@ -54,7 +67,7 @@ struct SettingsTests {
       ("prot: 1", "k.yaml:1: there is no setting prot; did you mean port?"),
       ("database: {url: x}", "k.yaml:1: there is no setting database; keyway serve --print-config lists all"),
       ("heartbeat: 15", "k.yaml:1: there is no setting heartbeat; did you mean heartbeat.seconds?"),
-      ("port: 1\nport: 2", "k.yaml:1: port stands there twice"),
+      ("port: 1\nport: 2", "k.yaml:2:1: declared twice: port; first on line 1"),
       ("heartbeat.seconds: 1\nheartbeat: {seconds: 2}", "k.yaml:2: heartbeat.seconds is set already, on line 1"),
       ("- port", "k.yaml:1: the file is no mapping of names to values"),
       (
@@ -67,10 +80,18 @@ struct SettingsTests {
     #expect(performing: { try Self.load(yaml: yaml) }, throws: { "\($0)" == message })
   }
 
+  @Test(
+    "numbers are those of YAML 1.2's core schema",
+    arguments: [("0o17", 15), ("010", 10), ("0x1F", 31), ("!!int \"8\"", 8)])
+  func numbers(text: String, number: UInt16) throws {
+    #expect(try Self.load(yaml: "port: \(text)").api.port == number)
+  }
+
   @Test("text that is no YAML is refused with its line")
   func noYAML() {
     #expect(
-      performing: { try Self.load(yaml: "port: 1\nhost: [") }, throws: { "\($0)".hasPrefix("k.yaml:3: no YAML: ") })
+      performing: { try Self.load(yaml: "port: 1\nhost: [") },
+      throws: { "\($0)".hasPrefix("k.yaml:3:1: not YAML: the text ends too early") })
   }
 
   @Test("a mistake in the environment or a flag is named by the variable and the flag")
@@ -83,7 +104,7 @@ struct SettingsTests {
       throws: { "\($0)" == "--set fetch.limits: there is no setting fetch.limits; did you mean fetch.limit?" })
     #expect(
       performing: { try Settings.load(configFile: "/nowhere/k.yaml", flags: [], environment: [:]) },
-      throws: { "\($0)" == "/nowhere/k.yaml: there is no such file, or it is no UTF-8 text" })
+      throws: { "\($0)" == "/nowhere/k.yaml: there is no such file" })
   }
 
   private static let logHint =

@@ -52,7 +52,7 @@ package struct SnapshotFile: Sendable {
     do {
       header = try JSONDecoder().decode(Header.self, from: Data(content))
     } catch {
-      throw .damaged(place: path, reason: "its header is not one: \(error)")
+      throw .damaged(place: path, reason: "its header is not one")
     }
     self.path = path
   }

@@ -21,7 +21,7 @@ extension SystemFile {
     do {
       try FileManager.default.removeItem(atPath: path)
     } catch {
-      throw .refused("\(path): cannot be removed: \(error.localizedDescription)")
+      throw .refused("\(path): cannot be removed: \(error.systemReason)")
     }
   }
 
@@ -45,5 +45,17 @@ extension SystemFile {
     var number = 2
     while exists("\(path)-\(number)") { number += 1 }
     return "\(path)-\(number)"
+  }
+}
+
+extension Error {
+  /// The reason in the system's words (`Permission denied`), where the description of an error of Foundation has only a
+  /// domain and a number.
+  package var systemReason: String {
+    if let error = self as? POSIXError { return String(cString: strerror(error.code.rawValue)) }
+    let error = self as NSError
+    if error.domain == NSPOSIXErrorDomain { return String(cString: strerror(Int32(clamping: error.code))) }
+    if let cause = error.userInfo[NSUnderlyingErrorKey] as? any Error { return cause.systemReason }
+    return error.localizedDescription
   }
 }

@@ -30,7 +30,8 @@ struct AttributeReader {
         reader.report(node, "'\(word)' goes with integer and number")
         continue
       }
-      guard let value = value(node, &reader), let bound = try? Attribute(type: type).accepting(value) else {
+      guard let value = value(node, &reader) else { continue }
+      guard let bound = try? Attribute(type: type).accepting(value) else {
         reader.report(node, "'\(word)' wants \(type.article)")
         continue
       }
@@ -81,17 +82,21 @@ struct AttributeReader {
     return values
   }
 
-  /// A YAML value as JSON would have it: YAML 1.2's core schema, and text where a string or date is wanted.
+  /// A YAML value as JSON would have it, and text where a string or date is wanted. Nil for one that JSON does not
+  /// have, which is reported.
   private func value(_ node: Node, _ reader: inout SchemaReader) -> Value? {
     switch node {
     case .scalar(let scalar):
-      let value = Self.value(of: scalar.string, isPlain: scalar.style == .plain || scalar.style == .any)
-      return (type == .string || type == .date) && !value.isNull ? .string(scalar.string) : value
+      return value(of: scalar, node, &reader)
     case .sequence(let sequence):
       return .array(sequence.compactMap { value($0, &reader) })
     case .mapping(let mapping):
       var object = JSONObject()
-      for (name, member) in mapping { object[name.string ?? ""] = value(member, &reader) }
+      for (name, member) in mapping {
+        guard let text = reader.string(name, "a name in an object")?.content else { continue }
+        if object[text] != nil { reader.report(name, "declared twice: \(text)") }
+        object[text] = value(member, &reader)
+      }
       return .object(object)
     case .alias:
       reader.report(node, "an alias cannot stand here")
@@ -99,18 +104,18 @@ struct AttributeReader {
     }
   }
 
-  private static func value(of text: String, isPlain: Bool) -> Value {
-    guard isPlain else { return .string(text) }
-    switch text {
-    case "", "~", "null", "Null", "NULL": return .null
-    case "true", "True", "TRUE": return .bool(true)
-    case "false", "False", "FALSE": return .bool(false)
-    default:
-      // What is no flow collection and no string is a number in JSON.
-      if let number = try? Value(json: text) { return number }
-      if let integer = Int64(text) { return .integer(integer) }
-      if let number = Double(text), number.isFinite { return .number(number) }
-      return .string(text)
+  private func value(of scalar: Node.Scalar, _ node: Node, _ reader: inout SchemaReader) -> Value? {
+    let content = YAMLScalar(scalar)
+    if (type == .string || type == .date) && content != .null { return .string(scalar.string) }
+    switch content {
+    case .null: return .null
+    case .bool(let bool): return .bool(bool)
+    case .integer(let integer): return .integer(integer)
+    case .number(let number): return .number(number)
+    case .text: return .string(scalar.string)
+    case .refused(let reason):
+      reader.report(node, reason)
+      return nil
     }
   }
 }

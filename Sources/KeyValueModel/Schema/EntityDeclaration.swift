@@ -1,5 +1,5 @@
 /// A place in the schema file, counted from 1.
-struct Place {
+struct Place: Equatable {
   let line: Int
   let column: Int
 }

@@ -11,10 +11,10 @@ struct SchemaReader {
   /// The declarations of `yaml`; what is wrong is added to `problems`.
   mutating func read(_ yaml: String) -> [EntityDeclaration] {
     let root: Node?
-    do {
-      root = try Yams.compose(yaml: yaml)
+    do throws(YAMLMistake) {
+      root = try YAMLDocument.root(of: yaml)
     } catch {
-      problems.append(Self.problem(of: error))
+      problems.append(.init(line: error.line, column: error.column, message: error.message))
       return []
     }
     guard let root, let top = mapping(root, "a schema file") else {
@@ -36,21 +36,6 @@ struct SchemaReader {
     }
     if top["entities"] == nil { report(root, "a schema file wants 'entities:'") }
     return declarations
-  }
-
-  /// A mistake that Yams found, with its place.
-  static func problem(of error: any Error) -> SchemaError.Problem {
-    switch error {
-    case YamlError.scanner(_, let problem, let mark, _), YamlError.parser(_, let problem, let mark, _),
-      YamlError.composer(_, let problem, let mark, _):
-      return .init(line: mark.line, column: mark.column, message: "not YAML: \(problem)")
-    case YamlError.duplicatedKeysInMapping(let duplicates, let context):
-      let mark = context.mark
-      let names = duplicates.map(\.description).joined(separator: ", ")
-      return .init(line: mark.line, column: mark.column, message: "declared twice: \(names)")
-    default:
-      return .init(line: 1, column: 1, message: "not YAML: \(error)")
-    }
   }
 
   private mutating func readEntity(_ name: Node, _ body: Node) -> EntityDeclaration? {
@@ -152,7 +137,9 @@ extension SchemaReader {
   }
 
   mutating func length(_ node: Node, _ what: String) -> Int? {
-    guard let value = node.int, value >= 0 else {
+    guard case .scalar(let scalar) = node, case .integer(let number) = YAMLScalar(scalar),
+      let value = Int(exactly: number), value >= 0
+    else {
       report(node, "\(what) wants a whole number from 0")
       return nil
     }

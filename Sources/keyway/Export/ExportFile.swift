@@ -1,4 +1,5 @@
 import Foundation
+import Journal
 
 /// A file that comes into being whole or not at all: it is written under another name beside, and renamed at the end.
 final class ExportFile {
@@ -32,7 +33,7 @@ final class ExportFile {
     do {
       try handle.write(contentsOf: Data(bytes))
     } catch {
-      throw CommandFailure("\(path): cannot be written: \(error.localizedDescription)")
+      throw CommandFailure("\(path): cannot be written: \(error.systemReason)")
     }
   }
 

@@ -1,4 +1,5 @@
 import Foundation
+import Journal
 
 /// The text of a file or of standard input as UTF-8, read piece by piece.
 struct InputFile {
@@ -39,7 +40,7 @@ struct InputFile {
       do {
         piece = try handle.read(upToCount: 1 << 16) ?? Data()
       } catch {
-        throw ImportError(reason: "cannot be read on: \(error)")
+        throw ImportError(reason: "cannot be read on: \(error.systemReason)")
       }
       bytesRead += piece.count
       isAtEnd = piece.isEmpty

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Glibc
+import Journal
 
 /// `keyway init`: the files that a server of one's own begins with.
 struct InitCommand: ParsableCommand {
@@ -27,7 +28,7 @@ struct InitCommand: ParsableCommand {
     do {
       try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     } catch {
-      throw CommandFailure("\(folder): cannot be made: \(error.localizedDescription)")
+      throw CommandFailure("\(folder): cannot be made: \(error.systemReason)")
     }
     for file in files { try Self.write(file.text, to: file.path) }
     let change = isHere ? "" : "cd \(folder) && "

@@ -81,8 +81,7 @@ extension Setting {
     return Setting(
       name: name, help: help, allowed: choices, value: { .text($0[keyPath: field].rawValue) },
       store: { (settings, value) throws(Mismatch) in
-        // A plain off is a boolean for YAML, and stands for itself here.
-        let text = if case .other(let word) = value, Choice(rawValue: word) != nil { word } else { try value.text() }
+        let text = try value.text()
         guard let choice = Choice(rawValue: text) else {
           throw Mismatch(reason: "is \"\(text)\", not one of \(choices)")
         }

@@ -4,8 +4,8 @@ import Notation
 struct SettingsError: Error, Hashable, Sendable, CustomStringConvertible {
   /// Where a value of the settings comes from.
   enum Origin: Hashable, Sendable, CustomStringConvertible {
-    /// A line of the configuration file; line 0 is the file as a whole.
-    case file(String, line: Int)
+    /// A line of the configuration file, and where it matters the column; line 0 is the file as a whole.
+    case file(String, line: Int, column: Int? = nil)
     /// A variable of the environment.
     case environment(String)
     /// A flag of the command line, as it was written.
@@ -14,7 +14,8 @@ struct SettingsError: Error, Hashable, Sendable, CustomStringConvertible {
     /// How a message about it begins.
     var description: String {
       switch self {
-      case .file(let name, let line): line == 0 ? name : "\(name):\(line)"
+      case .file(let name, line: 0, _): name
+      case .file(let name, let line, let column): "\(name):\(line)" + (column.map { ":\($0)" } ?? "")
       case .environment(let name), .flag(let name): name
       }
     }

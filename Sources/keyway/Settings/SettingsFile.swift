@@ -1,4 +1,4 @@
-import Foundation
+import KeyValueModel
 import Yams
 
 /// The configuration file: YAML, nested or with dotted names, every entry with its line.
@@ -19,8 +19,11 @@ struct SettingsFile {
 
   /// Reads a file from disk.
   init(path: String) throws(SettingsError) {
-    guard let data = FileManager.default.contents(atPath: path), let text = String(data: data, encoding: .utf8) else {
-      throw SettingsError(origin: .file(path, line: 0), reason: "there is no such file, or it is no UTF-8 text")
+    let text: String
+    do throws(TextFile.Unreadable) {
+      text = try TextFile.text(of: path)
+    } catch {
+      throw SettingsError(origin: .file(path, line: 0), reason: error.reason)
     }
     try self.init(name: path, text: text)
   }
@@ -29,10 +32,10 @@ struct SettingsFile {
   init(name: String, text: String) throws(SettingsError) {
     self.name = name
     let root: Node?
-    do {
-      root = try compose(yaml: text)
+    do throws(YAMLMistake) {
+      root = try YAMLDocument.root(of: text)
     } catch {
-      throw Self.syntaxError(error, name: name)
+      throw SettingsError(origin: .file(name, line: error.line, column: error.column), reason: error.message)
     }
     // An empty file, or one of comments only, sets nothing.
     guard let root, !Self.isNull(root) else { return }
@@ -50,7 +53,7 @@ struct SettingsFile {
         try read(inner, prefix: full + ".")
         continue
       }
-      if let first = entries.first(where: { $0.name == full }), case .file(_, let line) = first.origin {
+      if let first = entries.first(where: { $0.name == full }), case .file(_, let line, _) = first.origin {
         throw error(at: key, "\(full) is set already, on line \(line)")
       }
       entries.append(Entry(name: full, value: Self.value(value), origin: origin(of: key)))
@@ -67,10 +70,13 @@ struct SettingsFile {
     switch node {
     case .scalar(let scalar):
       // A plain 8080 is a number, a quoted one a text.
-      if isNull(node) { return .other("empty") }
-      if node.tag == Tag(.int) { return node.int.map(Setting.Value.integer) ?? .other("a number that is too large") }
-      if node.tag == Tag(.str) { return .text(scalar.string) }
-      return .other(scalar.string)
+      switch YAMLScalar(scalar) {
+      case .null: return .other("empty")
+      case .integer(let integer): return .integer(Int(integer))
+      case .text: return .text(scalar.string)
+      case .bool(let isOn): return .other(isOn ? "true" : "false")
+      case .number, .refused: return .other(scalar.string)
+      }
     case .sequence(let nodes):
       let texts = nodes.compactMap { node -> String? in
         guard case .text(let text) = value(node) else { return nil }
@@ -82,18 +88,7 @@ struct SettingsFile {
     }
   }
 
-  private static func isNull(_ node: Node) -> Bool { node.tag == Tag(.null) }
-
-  private static func syntaxError(_ error: any Error, name: String) -> SettingsError {
-    switch error as? YamlError {
-    case .scanner(_, let problem, let mark, _)?, .parser(_, let problem, let mark, _)?,
-      .composer(_, let problem, let mark, _)?:
-      SettingsError(origin: .file(name, line: mark.line), reason: "no YAML: \(problem)")
-    case .duplicatedKeysInMapping(let names, let context)?:
-      SettingsError(
-        origin: .file(name, line: context.mark.line), reason: "\(names.joined(separator: ", ")) stands there twice")
-    default:
-      SettingsError(origin: .file(name, line: 0), reason: "no YAML: \(error)")
-    }
+  private static func isNull(_ node: Node) -> Bool {
+    if case .scalar(let scalar) = node { YAMLScalar(scalar) == .null } else { false }
   }
 }

@@ -113,6 +113,28 @@ struct SchemaTests {
     #expect(extra.defaultValue?.json == #"{"a":[1,2.5,true,null,"3","x"]}"#)
   }
 
+  @Test(
+    "Scalars of YAML are those of the core schema of YAML 1.2",
+    arguments: [
+      ("0o17", "15"), ("0x1F", "31"), ("010", "10"), ("+5", "5"), ("-7", "-7"), ("1.", "1"), (".5", "0.5"),
+      ("1e2", "100"),
+      ("+1.5e-1", "0.15"), ("0o18", #""0o18""#), ("-0o7", #""-0o7""#), ("1_000", #""1_000""#), ("1:30", #""1:30""#),
+      ("0b1", #""0b1""#), ("0x1p3", #""0x1p3""#), ("inf", #""inf""#), ("nan", #""nan""#), ("'.inf'", #"".inf""#),
+      ("yes", #""yes""#), ("True", "true"), ("~", "null"), ("!!str 8", #""8""#), ("! 8", #""8""#), ("!!int '8'", "8"),
+      ("!!float 8", "8"), ("!!null ''", "null"), ("!!map {a: !!seq [!!bool true]}", #"{"a":[true]}"#),
+    ])
+  func coreSchema(text: String, json: String) throws {
+    let schema = try Schema(yaml: "entities: {A: {keys: {x: {type: json, default: {v: \(text)}}}}}")
+    let key = try #require(schema.entity(named: "A")?.keys.first)
+    #expect(key.defaultValue.json == "{\"v\":\(json)}")
+  }
+
+  @Test("Lengths are whole numbers of YAML 1.2", arguments: [("010", 10), ("0o17", 15)])
+  func lengths(text: String, length: Int) throws {
+    let schema = try Schema(yaml: "entities: {A: {keys: {x: {type: string, maxLength: \(text)}}}}")
+    #expect(schema.entity(named: "A")?.keys.first?.valueAttribute?.maxLength == length)
+  }
+
   @Test("Words of YAML mean what YAML 1.2 and the type say")
   func scalars() throws {
     let yaml = """

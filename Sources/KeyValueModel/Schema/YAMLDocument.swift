@@ -1,0 +1,209 @@
+package import Yams
+
+/// Why a text is not the YAML that Keyway reads, with the place.
+package struct YAMLMistake: Error, Hashable, Sendable {
+  /// The line, counted from 1.
+  package let line: Int
+  /// The column, counted from 1 in Unicode scalars.
+  package let column: Int
+  /// What is wrong and what to do about it, as a clause.
+  package let message: String
+
+  init(_ place: Place, _ message: String) {
+    (line, column, self.message) = (place.line, place.column, message)
+  }
+}
+
+/// One document of YAML 1.2: of a schema or of a configuration file.
+package enum YAMLDocument {
+  /// The root of `text`, or nil where that is empty. Throws for a text that is not YAML, for a name that a mapping has
+  /// twice, and for a tag that is not one of the core schema.
+  package static func root(of text: String) throws(YAMLMistake) -> Node? {
+    let root: Node?
+    do {
+      root = try compose(yaml: text)
+    } catch {
+      throw mistake(error, in: text)
+    }
+    if let root { try checkTags(root, isName: false) }
+    return root
+  }
+
+  // MARK: Tags
+
+  private static let coreTags = ["null", "bool", "int", "float", "str", "seq", "map"]
+
+  /// A mapping's names are compared while it is read, which gives them the tags of YAML 1.1 that they look like.
+  private static func checkTags(_ node: Node, isName: Bool) throws(YAMLMistake) {
+    let tag: Tag
+    switch node {
+    case .scalar(let scalar): tag = scalar.tag
+    case .sequence(let sequence):
+      tag = sequence.tag
+      for element in sequence { try checkTags(element, isName: isName) }
+    case .mapping(let mapping):
+      tag = mapping.tag
+      for (name, value) in mapping {
+        try checkTags(name, isName: true)
+        try checkTags(value, isName: isName)
+      }
+    case .alias: return
+    }
+    let prefix = "tag:yaml.org,2002:"
+    let name = tag.rawValue
+    guard !name.isEmpty, name != "!", !(isName && name.hasPrefix(prefix)),
+      !coreTags.contains(where: { name == prefix + $0 })
+    else { return }
+    let written = name.hasPrefix(prefix) ? "!!" + name.dropFirst(prefix.count) : name
+    throw YAMLMistake(
+      node.mark.map(Place.init) ?? Place(line: 1, column: 1),
+      "the tag \(written) is unknown; there are \(coreTags.map { "!!" + $0 }.joined(separator: ", ")). "
+        + "A text that begins with '!' needs quotation marks")
+  }
+
+  // MARK: Syntax
+
+  private static func mistake(_ error: any Error, in text: String) -> YAMLMistake {
+    switch error {
+    case YamlError.scanner(let context, let problem, let mark, _),
+      YamlError.parser(let context, let problem, let mark, _),
+      YamlError.composer(let context, let problem, let mark, _):
+      return mistake(problem, Place(mark), (context?.mark).map(Place.init), in: text)
+    case YamlError.duplicatedKeysInMapping(let names, let context):
+      let first = Place(context.mark)
+      let second = DuplicateName(names[0], first: first).place(in: text)
+      return YAMLMistake(
+        second ?? first,
+        "declared twice: \(names.joined(separator: ", "))"
+          + (second.map { _ in "; first on line \(first.line)" } ?? ""))
+    case YamlError.reader(_, let offset, let value, _):
+      let place = text.place(of: text.index(text.startIndex, offsetBy: offset ?? 0))
+      let digits = String(value, radix: 16, uppercase: true)
+      let code = "U+" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+      return YAMLMistake(place, "not YAML: the character \(code) is not allowed, not even in quotation marks")
+    default: return YAMLMistake(Place(line: 1, column: 1), "not YAML: it cannot be read")
+    }
+  }
+
+  /// The mistake in plain words. `start` is where the part begins that `problem` is about.
+  private static func mistake(_ problem: String, _ place: Place, _ start: Place?, in text: String) -> YAMLMistake {
+    let scalar = text.scalar(at: place)
+    if scalar == "\t" || problem.contains("tab character") {
+      return YAMLMistake(place, "not YAML: a tab cannot indent a line; use spaces")
+    }
+    let beginning = start.map { " that begins on line \($0.line), column \($0.column)," } ?? ""
+    let words: String
+    switch problem {
+    case "found character that cannot start any token":
+      words = "a text cannot begin with '\(scalar.map(String.init) ?? "?")'; put it in quotation marks"
+    case "mapping values are not allowed in this context":
+      words =
+        "a ':' cannot stand here; a text with ': ' in it needs quotation marks, a name begins in the column of its "
+        + "neighbours, and the line above may lack its ':'"
+    case "block sequence entries are not allowed in this context":
+      words =
+        "a '-' cannot stand here; a list begins on a line of its own, and a text that begins with '- ' needs "
+        + "quotation marks"
+    case "could not find expected ':'":
+      // What is noticed lines later is wrong where the name stands.
+      return YAMLMistake(start ?? place, "not YAML: a ':' is missing behind this name")
+    case "found unexpected end of stream", "found unexpected document indicator":
+      return YAMLMistake(start ?? place, "not YAML: the quotation mark that opens here is not closed")
+    case "found unknown escape character":
+      words = "there is no such escape sequence; between double quotation marks a backslash is written '\\\\'"
+    case "did not find expected alphabetic or numeric character":
+      words = "a text cannot begin with '&' or '*'; put it in quotation marks"
+    case "did not find expected ',' or '}'": words = "the '{'\(beginning) is not closed, or a ',' is missing"
+    case "did not find expected ',' or ']'": words = "the '['\(beginning) is not closed, or a ',' is missing"
+    case "did not find expected key", "did not find expected '-' indicator":
+      words =
+        text.isFirst(place)
+        ? "this line is indented like none in the part\(beginning) to which it belongs"
+        : "nothing may follow here; a quotation mark within a text between such is written twice"
+    case "did not find expected <document start>": words = "nothing may follow here; check the indentation and brackets"
+    case "did not find expected node content":
+      words = scalar == nil ? "the text ends too early; a '[' or '{' is not closed" : "a value is missing here"
+    case "found undefined tag handle":
+      words = "the tag is unknown; a text that begins with '!' needs quotation marks"
+    case "found undefined alias":
+      words = "no '&' above has this name; a text that begins with '*' needs quotation marks"
+    case "but found another document": words = "a second document begins here; the file may have one"
+    default: words = problem
+    }
+    return YAMLMistake(place, "not YAML: \(words)")
+  }
+
+  /// A name that a mapping has more than once. The parser tells the place of the first alone.
+  private struct DuplicateName {
+    let name: String
+    let first: Place
+
+    init(_ name: String, first: Place) { (self.name, self.first) = (name, first) }
+
+    /// The place of the second; nil where it is written in another way than the first. Of the places where the name
+    /// stands, it is the last one for which the parser has nothing to say once that and all later ones are changed.
+    func place(in text: String) -> Place? {
+      guard !name.isEmpty, let start = text.index(of: first) else { return nil }
+      let places = text[start...].ranges(of: name).dropFirst().map(\.self)
+      var (right, wrong) = (0, places.count)
+      guard wrong > 0, isSingle(text, places[...]) else { return nil }
+      while wrong - right > 1 {
+        let middle = (right + wrong) / 2
+        if isSingle(text, places[middle...]) { right = middle } else { wrong = middle }
+      }
+      var index = places[right].lowerBound
+      if let before = text[..<index].last, before == "\"" || before == "'" { index = text.index(before: index) }
+      return text.place(of: index)
+    }
+
+    /// Whether the name is there once when what stands at `places` is changed.
+    private func isSingle(_ text: String, _ places: ArraySlice<Range<String.Index>>) -> Bool {
+      var changed = ""
+      var end = text.startIndex
+      for (number, place) in places.enumerated() {
+        changed += text[end..<place.upperBound] + "_\(number)_"
+        end = place.upperBound
+      }
+      do {
+        _ = try compose(yaml: changed + text[end...])
+      } catch YamlError.duplicatedKeysInMapping(let names, let context) {
+        return !names.contains(name) || Place(context.mark) != first
+      } catch {
+        return false
+      }
+      return true
+    }
+  }
+}
+
+extension Place {
+  fileprivate init(_ mark: Mark) { self.init(line: mark.line, column: mark.column) }
+}
+
+extension String {
+  /// The line and column of an index.
+  fileprivate func place(of index: Index) -> Place {
+    let before = self[..<index]
+    let line = before.lastIndex(where: \.isNewline).map { before[before.index(after: $0)...] } ?? before
+    return Place(line: before.count(where: \.isNewline) + 1, column: line.unicodeScalars.count + 1)
+  }
+
+  /// The index of a line and column; nil where there is none.
+  fileprivate func index(of place: Place) -> Index? {
+    let lines = split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+    guard place.line >= 1, place.line <= lines.count else { return nil }
+    let line = lines[place.line - 1]
+    return line.unicodeScalars.index(
+      line.startIndex, offsetBy: place.column - 1, limitedBy: line.endIndex)
+  }
+
+  /// Whether there are only blanks before a place in its line.
+  fileprivate func isFirst(_ place: Place) -> Bool {
+    index(of: place).map { self[..<$0].reversed().prefix { !$0.isNewline }.allSatisfy(\.isWhitespace) } ?? true
+  }
+
+  fileprivate func scalar(at place: Place) -> Unicode.Scalar? {
+    guard let index = index(of: place), index < endIndex else { return nil }
+    return unicodeScalars[index]
+  }
+}

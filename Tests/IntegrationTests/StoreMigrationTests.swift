@@ -121,6 +121,30 @@ struct StoreMigrationTests {
     #expect(try server.cursor.split(separator: "-")[0] == before.split(separator: "-")[0])
   }
 
+  @Test("A step computes values of the objects as they were; where it fails for one, nothing is changed")
+  func computing() throws {
+    let before = try cursor()
+    try folder.write(
+      "new.yaml",
+      "entities: { Account: { keys: { balance: { type: integer }, label: { type: string, optional: false } } } }\n")
+    let failing = try migrate("new.yaml", "--step", "set Account.label = note + '!'", "--step", "drop Account.note")
+    #expect(failing.status == 1, "\(failing.output)")
+    #expect(failing.errors.contains("Account.label: cannot be set by"), "\(failing.errors)")
+    #expect(failing.errors.contains("Account/3 fails: no such overload"), "\(failing.errors)")
+    let mistaken = try migrate("new.yaml", "--step", "set Account.label = balance", "--step", "drop Account.note")
+    #expect(mistaken.status == 1 && mistaken.errors.contains("the expression gives an integer"), "\(mistaken.errors)")
+    #expect(try cursor() == before)
+    try folder.write(
+      "steps", "set Account.label = string(balance) + (note == null ? '' : ' ' + note)\ndrop Account.note\n")
+    let real = try migrate("new.yaml", "--steps", folder.file("steps"))
+    #expect(real.status == 0, "\(real.errors)")
+    #expect(real.output.contains("' ' + note): 8 objects\n"), "\(real.output)")
+    #expect(try folder.keyway("verify").status == 0)
+    let server = try folder.serve(schema: "new.yaml")
+    #expect(try server.client.json("/v1/objects/Account/1")["label"].text == "100 12")
+    #expect(try server.client.json("/v1/objects/Account/3")["label"].text == "100")
+  }
+
   @Test("A dropped key is gone; a step with a mistake is refused before anything is done")
   func dropping() throws {
     let before = try cursor()

@@ -26,17 +26,30 @@ struct EvolvingNames: Sendable {
     var entity: String
     var key: String
     /// What to fill in, or to convert to where nothing else can be.
-    let value: Value?
+    var value: Value?
+    /// What to set.
+    var setting: Setting?
+  }
+
+  /// An expression over the objects of an old entity, and of those that extend it.
+  struct Setting: Sendable {
+    let expression: KeyExpression
+    let source: Entity
   }
 
   private(set) var entities: [OldEntity]
   private(set) var conversions: [KeyStep] = []
   private(set) var fills: [KeyStep] = []
+  private(set) var settings: [KeyStep] = []
   /// The steps that name what is not there, or a name that is taken.
   private(set) var mistakes: [MigrationObstacle] = []
+  private let schema: Schema
+  private let steps: [MigrationStep]
 
   /// The names after `steps`.
   init(of schema: Schema, after steps: [MigrationStep]) {
+    self.schema = schema
+    self.steps = steps
     entities = schema.entities.map { OldEntity(entity: $0, name: $0.name, keys: $0.keys.map(\.name)) }
     for (number, step) in steps.enumerated() { take(step, number) }
   }
@@ -55,6 +68,9 @@ struct EvolvingNames: Sendable {
     case .fill(let entity, let key, let value):
       // The key may be one of the new schema alone: it is looked up when all names are known.
       fills.append(KeyStep(step: number, entity: entity, key: key, value: value))
+    case .set(let entity, let key, let expression):
+      guard let position = position(of: entity, step), let setting = setting(expression, position, step) else { return }
+      settings.append(KeyStep(step: number, entity: entity, key: key, setting: setting))
     }
   }
 
@@ -66,8 +82,7 @@ struct EvolvingNames: Sendable {
     entities[position].name = name
     entities[position].steps.append(number)
     entities[position].renames.append(number)
-    for index in conversions.indices where conversions[index].entity == entity { conversions[index].entity = name }
-    for index in fills.indices where fills[index].entity == entity { fills[index].entity = name }
+    changeKeySteps { if $0.entity == entity { $0.entity = name } }
   }
 
   private mutating func rename(
@@ -86,20 +101,94 @@ struct EvolvingNames: Sendable {
       entities[member].steps.append(number)
     }
     let names = Set(family.map { entities[$0].name })
-    for index in conversions.indices where names.contains(conversions[index].entity) && conversions[index].key == key {
-      conversions[index].key = name
-    }
-    for index in fills.indices where names.contains(fills[index].entity) && fills[index].key == key {
-      fills[index].key = name
-    }
+    changeKeySteps { if names.contains($0.entity), $0.key == key { $0.key = name } }
+  }
+
+  private mutating func changeKeySteps(_ change: (inout KeyStep) -> Void) {
+    for index in conversions.indices { change(&conversions[index]) }
+    for index in fills.indices { change(&fills[index]) }
+    for index in settings.indices { change(&settings[index]) }
   }
 
   private mutating func drop(_ entity: String, _ key: String, _ step: MigrationStep, _ number: Int) {
     guard let position = position(of: entity, step), let index = storedKey(key, in: position, step) else { return }
     for member in family(of: position) where entities[member].keys[index] == key {
+      let name = entities[member].name
+      if let setting = settings.first(where: { $0.entity == name && $0.key == key }) {
+        return report(step, "it drops what '\(steps[setting.step])' sets; put this step before that one")
+      }
       entities[member].keys[index] = nil
       entities[member].steps.append(number)
     }
+  }
+
+  // MARK: Expressions
+
+  /// The expression of a step; nil where it has a mistake, or reads what a step before it changes: all expressions read
+  /// the objects of the old schema.
+  private mutating func setting(_ text: String, _ position: Int, _ step: MigrationStep) -> Setting? {
+    let present = schemaByNow()
+    let expression: KeyExpression
+    do throws(KeyExpression.Mistake) {
+      expression = try KeyExpression(text, of: present.entities[position], in: present)
+    } catch {
+      report(step, "column \(error.column) of the expression: \(error.message)")
+      return nil
+    }
+    if let (key, other) = changed(expression.reads, present.entities[position], present) {
+      report(step, "it reads '\(key)', which '\(steps[other])' has changed; put this step before that one")
+      return nil
+    }
+    return Setting(expression: expression, source: entities[position].entity)
+  }
+
+  /// The old schema with the names that the keys have by now. Those whose values were dropped have none.
+  private func schemaByNow() -> Schema {
+    Schema(
+      entities: entities.map { old in
+        let keys = old.entity.keys.enumerated().map { index, key in
+          Key(
+            name: old.keys[index] ?? " \(index)", kind: key.kind, isOptional: key.isOptional, notifying: key.notifying,
+            isIndexed: key.isIndexed, storage: key.storage)
+        }
+        return Entity(
+          name: old.entity.name, index: old.entity.index, parent: old.entity.parent, lineage: old.entity.lineage,
+          keys: keys, display: [])
+      })
+  }
+
+  /// The first key among those that are read that a step has changed already, with the step.
+  private func changed(_ reads: KeyTree, _ entity: Entity, _ schema: Schema) -> (key: String, step: Int)? {
+    for branch in reads.branches {
+      let key = entity.keys[branch.key]
+      if let step = changingStep(of: branch.key, entity) { return ("\(entity.name).\(key.name)", step) }
+      if case .computed(let computed) = key.kind, let found = changed(computed.reads, entity, schema) { return found }
+      guard let destination = schema.destination(of: key) else { continue }
+      let dropping = schema.family(of: destination).compactMap { entities[$0.index].droppedBy }.first
+      if let dropping { return ("\(entity.name).\(key.name)", dropping) }
+      if let found = changed(branch.behind, destination, schema) { return found }
+    }
+    return nil
+  }
+
+  /// The step that has changed a key's values, or those of its inverse.
+  private func changingStep(of key: Int, _ entity: Entity) -> Int? {
+    var places = [(entity, key)]
+    if let relationship = entity.keys[key].relationship, let inverse = relationship.inverseIndex,
+      let far = schema.entity(named: relationship.destination)
+    {
+      places.append((far, inverse))
+    }
+    let change = (conversions + fills + settings).first { step in
+      guard let holder = entities.first(where: { $0.name == step.entity && $0.droppedBy == nil })?.entity else {
+        return false
+      }
+      return places.contains { owner, index in
+        entities[owner.index].keys[index] == step.key
+          && (owner.isKind(of: holder.name) || holder.isKind(of: owner.name))
+      }
+    }
+    return change?.step
   }
 
   // MARK: Looking up

@@ -7,7 +7,9 @@ extension MigrationPlan {
     let former = names.entities[position].storedKey(named: key.name)
     let holder = former.map { highestHolder(of: $0, named: key.name, from: position) } ?? declaring.name
     let place = "\(holder).\(key.name)"
-    let source = source(of: key, former, at: site, place, position, isConverted: conversion != nil)
+    let setting = setting(entity, key, position)
+    let isConverted = conversion != nil || setting != nil
+    let source = source(of: key, former, at: site, place, position, isConverted: isConverted)
     var column = Column(key: key, site: site, source: source, place: place)
     if case .carried(_, let before) = source {
       if let conversion { column.conversion = (conversion.step, conversion.value) }
@@ -20,6 +22,12 @@ extension MigrationPlan {
       column.mayLackValue = !key.isOptional && !key.isToMany
       column.isSettled = key.relationship?.inverse == nil
     }
+    if let setting {
+      column.setting = setting
+      column.isVerbatim = false
+      column.isSettled = key.relationship?.inverse == nil
+      column.mayLackValue = !key.isOptional
+    }
     if conversion != nil, case .carried = source {
       for step in names.conversions where step.key == key.name && entity.isKind(of: step.entity) {
         usedConversions.insert(step.step)
@@ -31,6 +39,14 @@ extension MigrationPlan {
       column.fill = (fill.step, accepted)
     }
     return column
+  }
+
+  /// The expression that gives the values of a key to the objects of an old entity.
+  private func setting(_ entity: Entity, _ key: Key, _ position: Int) -> (step: Int, expression: KeyExpression)? {
+    let old = names.entities[position].entity
+    let steps = names.settings.filter { $0.setting.map { old.isKind(of: $0.source.name) } ?? false }
+    guard let step = mostSpecific(steps, entity, key.name), let setting = step.setting else { return nil }
+    return (step.step, setting.expression)
   }
 
   /// `former` is the index of the old key with the values.

@@ -11,6 +11,27 @@ extension MigrationPlan {
     }
   }
 
+  /// What a step sets must be stored, one value, and of a type that the expression's values can have.
+  mutating func checkSettings() {
+    for step in names.settings {
+      guard let expression = step.setting?.expression else { continue }
+      guard let entity = new.entity(named: step.entity) else {
+        report(step.step, "the new schema has no entity '\(step.entity)'")
+        continue
+      }
+      guard let index = entity.indexOfKey(step.key), entity.keys[index].storage != nil else {
+        report(step.step, "the new schema has no stored key '\(step.key)' in \(step.entity)")
+        continue
+      }
+      let key = entity.keys[index]
+      if key.isToMany {
+        report(step.step, "'\(step.key)' is a collection; 'set' gives one value")
+      } else if let type = key.valueType, !type.mayTake(expression.type) {
+        report(step.step, "the expression gives \(expression.type.article), and '\(step.key)' takes \(type.article)")
+      }
+    }
+  }
+
   mutating func checkFills() {
     for fill in names.fills {
       guard let value = fill.value else { continue }
@@ -41,6 +62,21 @@ extension MigrationPlan {
       return .reference(target)
     case .toMany: throw Attribute.Refusal(reason: "goes nowhere: '\(key.name)' is a collection, which is never null")
     case .computed: throw Attribute.Refusal(reason: "goes nowhere: '\(key.name)' is computed")
+    }
+  }
+}
+
+extension ValueType {
+  /// Whether a value of a key of this type may come from an expression of another one. Whether it does, its value says:
+  /// a number may be whole, a text a date.
+  fileprivate func mayTake(_ type: ValueType) -> Bool {
+    switch (self, type) {
+    // An expression of unknown type may give anything.
+    case (.attribute(.json), .attribute), (.attribute(.json), .list), (_, .attribute(.json)): true
+    case (.attribute(.integer), .attribute(.number)), (.attribute(.number), .attribute(.integer)): true
+    case (.attribute(.date), .attribute(.string)), (.attribute(.string), .attribute(.date)): true
+    case (.object, .object), (.object, .attribute(.string)): true
+    default: self == type
     }
   }
 }

@@ -46,6 +46,7 @@ struct MigrationPlan: Sendable {
     var isSettled = true
     var conversion: (step: Int, fallback: Value?)?
     var fill: (step: Int, value: Value)?
+    var setting: (step: Int, expression: KeyExpression)?
   }
 
   /// A stored key that the new schema does not have, or whose values are dropped.
@@ -76,6 +77,7 @@ struct MigrationPlan: Sendable {
     names = EvolvingNames(of: old, after: steps)
     mistakes = names.mistakes
     checkFills()
+    checkSettings()
     entities = names.entities.map { entity in
       EntityPlan(
         old: entity.entity, new: entity.droppedBy == nil ? new.entity(named: entity.name) : nil, name: entity.name,

@@ -10,16 +10,16 @@ extension MigrationStep {
 
   private static var forms: String {
     "rename Entity NEW, rename Entity.key NEW, drop Entity, drop Entity.key, convert Entity.key [or JSON], "
-      + "fill Entity.key JSON"
+      + "fill Entity.key JSON, set Entity.key = EXPRESSION"
   }
 
   /// The step that one line says: `rename Person.name fullName`, `drop Invoice`, `convert Account.balance or 0`,
-  /// `fill Account.currency "EUR"`. Throws where it says none.
+  /// `fill Account.currency "EUR"`, `set Person.name = first + ' ' + last`. Throws where it says none.
   package init(_ text: String) throws(MigrationStepError) {
     var rest = Substring(text.trimmingBlanks)
     let verb = Self.word(&rest)
     let subject = Self.word(&rest)
-    guard ["rename", "drop", "convert", "fill"].contains(verb) else {
+    guard ["rename", "drop", "convert", "fill", "set"].contains(verb) else {
       throw MigrationStepError(description: "'\(text)' is no migration step; there are \(Self.forms)")
     }
     let parts = subject.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
@@ -38,7 +38,11 @@ extension MigrationStep {
       guard let key else {
         throw MigrationStepError(description: "'\(text)': '\(verb)' wants an Entity.key, not '\(subject)'")
       }
-      self = try verb == "convert" ? Self.convert(text, entity, key, &rest) : Self.fill(text, entity, key, rest)
+      switch verb {
+      case "convert": self = try Self.convert(text, entity, key, &rest)
+      case "fill": self = try Self.fill(text, entity, key, rest)
+      default: self = try Self.set(text, entity, key, rest)
+      }
     }
   }
 
@@ -99,6 +103,16 @@ extension MigrationStep {
     let value = try value(rest, text)
     guard !value.isNull else { throw MigrationStepError(description: "'\(text)': null fills nothing") }
     return .fill(entity: entity, key: key, value)
+  }
+
+  private static func set(
+    _ text: String, _ entity: String, _ key: String, _ rest: Substring
+  ) throws(MigrationStepError) -> MigrationStep {
+    let expression = rest.dropFirst().trimmingBlanks
+    guard rest.first == "=", !expression.isEmpty else {
+      throw MigrationStepError(description: "'\(text)': behind the key, 'set' takes '=' and an expression")
+    }
+    return .set(entity: entity, key: key, expression: expression)
   }
 
   private static func value(_ json: Substring, _ text: String) throws(MigrationStepError) -> Value {

@@ -14,6 +14,8 @@ package enum MigrationStep: Hashable, Sendable {
   case convert(entity: String, key: String, fallback: Value?)
   /// Objects that have no value for a key get this one.
   case fill(entity: String, key: String, Value)
+  /// All objects get the value of an expression in CEL, which reads the objects as they are at this step.
+  case set(entity: String, key: String, expression: String)
 }
 
 extension MigrationStep: CustomStringConvertible {
@@ -27,6 +29,7 @@ extension MigrationStep: CustomStringConvertible {
     case .convert(let entity, let key, nil): "convert \(entity).\(key)"
     case .convert(let entity, let key, let fallback?): "convert \(entity).\(key) or \(fallback.json)"
     case .fill(let entity, let key, let value): "fill \(entity).\(key) \(value.json)"
+    case .set(let entity, let key, let expression): "set \(entity).\(key) = \(expression)"
     }
   }
 }

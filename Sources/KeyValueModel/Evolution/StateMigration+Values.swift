@@ -5,6 +5,26 @@ extension StateMigration {
     of column: MigrationPlan.Column, _ record: ObjectRecord, _ rebuilt: inout ObjectRebuilding
   ) -> Value {
     var value: Value
+    if let setting = column.setting {
+      value = set(column, setting.expression, setting.step, record, &rebuilt)
+    } else {
+      value = sourceValue(of: column, record, &rebuilt)
+    }
+    // A relationship is filled when its other side is known.
+    if value.isNull, let fill = column.fill, case .attribute = column.key.kind,
+      !failed.contains(Slot(object: rebuilt.name, storage: column.storage))
+    {
+      value = fill.value
+      expectedValues += 1
+      rebuilt.steps.append(fill.step)
+    }
+    return value
+  }
+
+  private mutating func sourceValue(
+    of column: MigrationPlan.Column, _ record: ObjectRecord, _ rebuilt: inout ObjectRebuilding
+  ) -> Value {
+    var value: Value
     switch column.source {
     case .fresh:
       value = column.fill == nil ? column.key.defaultValue : column.key.emptyValue
@@ -20,14 +40,6 @@ extension StateMigration {
     case .carried(let storage, let before):
       value = record.values[storage]
       if !column.isVerbatim { value = carried(value, before, column, &rebuilt) }
-    }
-    // A relationship is filled when its other side is known.
-    if value.isNull, let fill = column.fill, case .attribute = column.key.kind,
-      !failed.contains(Slot(object: rebuilt.name, storage: column.storage))
-    {
-      value = fill.value
-      expectedValues += 1
-      rebuilt.steps.append(fill.step)
     }
     return value
   }

@@ -68,7 +68,7 @@ struct StateMigration {
     }
     for value in record.values { expectedValues += value.heldCount }
     extents[new.index].append(name)
-    var rebuilt = ObjectRebuilding(name: name, steps: plan.steps)
+    var rebuilt = ObjectRebuilding(source: reference, name: name, steps: plan.steps)
     var values = Array(record.values)
     if !plan.isVerbatim {
       values.removeAll(keepingCapacity: true)
@@ -124,6 +124,8 @@ struct StateMigration {
 
 /// One object while its values are worked out.
 struct ObjectRebuilding {
+  /// Its old name.
+  let source: Reference
   /// Its new name.
   let name: Reference
   /// The steps that change it so far; one may be named twice.

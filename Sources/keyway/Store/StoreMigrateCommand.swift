@@ -14,8 +14,9 @@ struct StoreMigrateCommand: ParsableCommand {
       keyway store migrate --schema new.yaml --step 'rename Person.name fullName' --step 'drop Invoice'
 
       keyway serve does by itself what loses nothing. The steps, in order: rename Entity NEW, rename Entity.key NEW,
-      drop Entity, drop Entity.key, convert Entity.key [or JSON], fill Entity.key JSON. Either all of it is done or
-      nothing. A journal that nodes share in a database (--journal) is taken to another schema in this way alone.
+      drop Entity, drop Entity.key, convert Entity.key [or JSON], fill Entity.key JSON, set Entity.key = EXPRESSION.
+      Either all of it is done or nothing. A journal that nodes share in a database (--journal) is taken to another
+      schema in this way alone.
       """)
 
   @Option(help: ArgumentHelp("The schema that the objects are to have.", valueName: "file"))

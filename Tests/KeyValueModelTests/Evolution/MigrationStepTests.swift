@@ -14,6 +14,7 @@ struct MigrationStepTests {
       ("convert A.x or null", .convert(entity: "A", key: "x", fallback: .null)),
       ("convert A.x or \"a b\"", .convert(entity: "A", key: "x", fallback: .string("a b"))),
       ("fill A.x {\"a\":[1,2.5]}", .fill(entity: "A", key: "x", .object(["a": .array([.integer(1), .number(2.5)])]))),
+      ("set A.x = y + ' ' + z", .set(entity: "A", key: "x", expression: "y + ' ' + z")),
     ])
   func lines(line: String, step: MigrationStep) throws {
     #expect(try MigrationStep(line) == step)
@@ -33,6 +34,8 @@ struct MigrationStepTests {
       ("convert A.x or", "'' is not JSON"), ("fill A 1", "'fill' wants an Entity.key"),
       ("fill A.x EUR", "'EUR' is not JSON: not a JSON value; a text has quotation marks: \"EUR\""),
       ("fill A.x", "'' is not JSON"), ("fill A.x null", "null fills nothing"),
+      ("set A = 1", "'set' wants an Entity.key, not 'A'"), ("set A.x 1", "'set' takes '=' and an expression"),
+      ("set A.x =", "'set' takes '=' and an expression"), ("set A.x", "'set' takes '=' and an expression"),
     ])
   func refused(line: String, reason: String) throws {
     let error = try #require(throws: MigrationStepError.self) { try MigrationStep(line) }

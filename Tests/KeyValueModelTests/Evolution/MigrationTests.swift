@@ -210,6 +210,78 @@ struct MigrationTests {
           #"{"@ref":"P/1","@revision":5}"#,
           #"{"@ref":"Q/1","@revision":5,"as":["A/2"]}"#,
         ]),
+      Case(
+        name: "a key is computed from two that go",
+        old: "A: {keys: {x: {type: string}, y: {type: string}}}, B: {extends: A}",
+        new: "A: {keys: {z: {type: string, optional: false}}}, B: {extends: A}",
+        data: ["A/1 {\"x\":\"a\",\"y\":\"b\"}", "B/1 {\"x\":\"c\",\"y\":\"d\"}"],
+        steps: ["set A.z = x + ' ' + y", "drop A.x", "drop A.y"], touched: [2, 2, 2],
+        result: [#"{"@ref":"A/1","@revision":3,"z":"a b"}"#, #"{"@ref":"B/1","@revision":3,"z":"c d"}"#]),
+      Case(
+        name: "a set reads names as the steps before left them, and the lowest entity has its own",
+        old: "A: {keys: {x: {type: integer}}}, B: {extends: A}",
+        new: "C: {keys: {y: {type: integer}, z: {type: number}}}, B: {extends: C}",
+        data: ["A/1 {\"x\":2}", "B/1 {\"x\":3}"],
+        steps: ["rename A.x y", "set A.z = double(y) / 4.0", "set B.z = 9.0", "rename A C"], touched: [2, 1, 1, 1],
+        result: [#"{"@ref":"B/1","@revision":3,"y":3,"z":9}"#, #"{"@ref":"C/1","@revision":3,"y":2,"z":0.5}"#]),
+      Case(
+        name: "a set takes the place of a conversion, also of a key by itself",
+        old: "A: {keys: {x: {type: string}, y: {type: integer}}}",
+        new: "A: {keys: {x: {type: integer, optional: false}, y: {type: integer}}}",
+        data: ["A/1 {\"x\":\"12\",\"y\":1}", "A/2 {\"x\":\"many\"}"],
+        steps: ["set A.x = x.matches('^[0-9]+$') ? int(x) : size(x)", "set A.y = y == null ? null : y"],
+        touched: [2, 0],
+        result: [#"{"@ref":"A/1","@revision":3,"x":12,"y":1}"#, #"{"@ref":"A/2","@revision":3,"x":4,"y":null}"#]),
+      Case(
+        name: "a set reads through relationships, collections and computed keys that go",
+        old: "A: {keys: {bs: {toMany: B, inverse: a}, n: {computed: size(bs), type: integer}}}, "
+          + "B: {keys: {a: {toOne: A, inverse: bs}, v: {type: integer}}}",
+        new:
+          "A: {keys: {sum: {type: integer}, n: {type: integer}}}, B: {keys: {v: {type: integer}, of: {type: integer}}}",
+        data: ["A/1", "B/1 {\"a\":\"A/1\",\"v\":2}", "B/2 {\"a\":\"A/1\",\"v\":3}"],
+        steps: ["set A.sum = sum(bs.map(b, b.v))", "set A.n = n", "set B.of = a.n", "drop A.bs", "drop B.a"],
+        touched: [1, 1, 2, 1, 2],
+        result: [
+          #"{"@ref":"A/1","@revision":4,"sum":5,"n":2}"#, #"{"@ref":"B/1","@revision":4,"v":2,"of":2}"#,
+          #"{"@ref":"B/2","@revision":4,"v":3,"of":2}"#,
+        ]),
+      Case(
+        name: "a set relationship has both sides, and the former one has none",
+        old: "A: {keys: {b: {toOne: B, inverse: as}, c: {toOne: B}}}, B: {keys: {as: {toMany: A, inverse: b}}}",
+        new: "A: {keys: {b: {toOne: C, inverse: as}, c: {toOne: C}}}, C: {keys: {as: {toMany: A, inverse: b}}}",
+        data: ["B/1", "B/2", "A/1 {\"b\":\"B/1\",\"c\":\"B/2\"}", "A/2 {\"b\":\"B/1\"}"],
+        steps: ["set A.b = c == null ? 'B/1' : 'B/2'", "rename B C"], touched: [3, 4],
+        result: [
+          #"{"@ref":"A/1","@revision":5,"b":"C/2","c":"C/2"}"#, #"{"@ref":"A/2","@revision":5,"b":"C/1","c":null}"#,
+          #"{"@ref":"C/1","@revision":5,"as":["A/2"]}"#, #"{"@ref":"C/2","@revision":5,"as":["A/1"]}"#,
+        ]),
+      Case(
+        name: "what a set leaves null is filled", old: "A: {keys: {x: {type: integer}}}",
+        new: "A: {keys: {x: {type: integer}, y: {type: integer, optional: false}}}", data: ["A/1 {\"x\":1}", "A/2"],
+        steps: ["set A.y = x", "fill A.y 7"], touched: [1, 1],
+        result: [#"{"@ref":"A/1","@revision":3,"x":1,"y":1}"#, #"{"@ref":"A/2","@revision":3,"x":null,"y":7}"#]),
+      Case(
+        name: "a set that fails for objects", old: "A: {keys: {x: {type: string}}}",
+        new: "A: {keys: {x: {type: string}, y: {type: string}}}", data: ["A/1 {\"x\":\"a\"}", "A/2", "A/3"],
+        steps: ["set A.y = x + '!'"],
+        result: [
+          "A.y: cannot be set by 'set A.y = x + '!'' (2 objects: A/2 fails: no such overload: null_type + string; "
+            + "A/3 fails: no such overload: null_type + string)"
+        ]),
+      Case(
+        name: "a set that gives what the key does not take", old: "A: {keys: {x: {type: integer}}}, B: {}",
+        new: "A: {keys: {x: {type: integer, maximum: 5}, b: {toOne: B}}}, B: {}", data: ["A/1 {\"x\":4}"],
+        steps: ["set A.x = x * 2", "set A.b = 'B/' + string(x)"],
+        result: [
+          "step 'set A.b = 'B/' + string(x)': it reads 'A.x', which 'set A.x = x * 2' has changed; put this step "
+            + "before that one",
+          "A.x: cannot be set by 'set A.x = x * 2' (1 object: A/1 is 8, over the maximum 5)",
+        ]),
+      Case(
+        name: "a set that names what is not there", old: "A: {keys: {x: {type: integer}}}, B: {}",
+        new: "A: {keys: {x: {type: integer}, b: {toOne: B}}}, B: {}", data: ["A/1 {\"x\":4}"],
+        steps: ["set A.b = 'B/' + string(x)"],
+        result: ["A.b: cannot be set by 'set A.b = 'B/' + string(x)' (1 object: A/1 gives B/4, which is not there)"]),
     ])
   func steps(of example: Case) throws {
     let fixture = try EvolutionFixture(example.old, example.new, data: example.data, steps: example.steps)
@@ -221,6 +293,50 @@ struct MigrationTests {
     #expect(objects(of: migration.state) == example.result)
     #expect(migration.report.steps.map(\.objects) == example.touched)
     #expect(migration.report.steps.map(\.step.description) == example.steps)
+  }
+
+  @Test(
+    "A set that does not go with the schemas is refused before an object is read",
+    arguments: [
+      (["set A.x = y"], "column 1 of the expression: A has no key 'y'"),
+      (["set A.x = s + 1"], "column 3 of the expression: "), (["set A.x = s +"], "of the expression: "),
+      (["set A.x = s"], "the expression gives a string, and 'x' takes an integer"),
+      (["set A.x = [x]"], "the expression gives a list"), (["set A.x = b"], "the expression gives a reference to B"),
+      (["set A.b = x"], "the expression gives an integer, and 'b' takes a reference to B"),
+      (["set A.bs = null"], "'bs' is a collection; 'set' gives one value"),
+      (["set A.c = x"], "the new schema has no stored key 'c' in A"),
+      (["set A.q = x"], "the new schema has no stored key 'q' in A"), (["set D.x = 1"], "the data has no entity 'D'"),
+      (["drop A.s", "set A.x = size(s)"], "A has no key 's'"),
+      (["rename A.s t", "set A.x = size(s)"], "A has no key 's'"),
+      (["convert A.s", "set A.x = size(s)"], "it reads 'A.s', which 'convert A.s' has changed; put this step before"),
+      (["fill A.x 1", "set A.s = string(x)"], "it reads 'A.x', which 'fill A.x 1' has changed; put this step before"),
+      (
+        ["set A.x = 1", "set A.s = string(x)"], "it reads 'A.x', which 'set A.x = 1' has changed; put this step before"
+      ),
+      (["set A.x = 1", "set A.s = string(c)"], "it reads 'A.x', which 'set A.x = 1' has changed"),
+      (["set A.b = null", "set B.n = size(of)"], "it reads 'B.of', which 'set A.b = null' has changed"),
+      (["drop B", "set A.x = b.n"], "it reads 'A.b', which 'drop B' has changed"),
+      (["set A.x = 1", "drop A.x"], "it drops what 'set A.x = 1' sets; put this step before that one"),
+    ])
+  func settingMistakes(steps: [String], reason: String) throws {
+    let schema =
+      "A: {keys: {x: {type: integer}, s: {type: string}, c: {computed: x + 1}, b: {toOne: B, inverse: of}, "
+      + "bs: {toMany: B}}}, B: {keys: {n: {type: integer}, of: {toMany: A, inverse: b}}}"
+    let fixture = try EvolutionFixture(schema, schema, steps: steps)
+    let mistakes = fixture.evolution.obstacles.filter { $0.entity == nil }.map(\.description)
+    let last = try #require(steps.last)
+    #expect(mistakes.contains { $0.hasPrefix("step '\(last)': ") && $0.contains(reason) }, "\(mistakes)")
+    #expect(try fixture.refusal().contains { $0.contains(reason) })
+  }
+
+  @Test("A set has the budget of an expression for each object")
+  func settingBudget() throws {
+    let schema = "A: {keys: {x: {type: integer}}}"
+    let list = "[1,2,3,4,5,6,7,8,9,10]"
+    let loop = (0..<6).reduce("1") { body, depth in "size(\(list).map(v\(depth), \(body)))" }
+    let fixture = try EvolutionFixture(schema, schema, data: ["A/1"], steps: ["set A.x = \(loop)"])
+    let refusal = try fixture.refusal()
+    #expect(refusal.count == 1 && refusal[0].contains("A/1 fails: the evaluation costs more than it may"), "\(refusal)")
   }
 
   private static let convertible: [(AttributeType, String, AttributeType, String?)] = [

@@ -44,7 +44,6 @@ final class Housekeeper: Sendable {
     pages.sweep(written: store.snapshot.writtenBytes)
     idempotency.sweep()
     rates.sweep()
-    node.sweep()
     access.reloadKeys()
     access.revocations.refresh()
     access.sessions.sweep(now: Int64(access.present * 1_000))

@@ -57,9 +57,12 @@ extension Node {
     let client = request.client
     guard let journal, !request.isPostponed, waits.hasRoom(for: client) else { return nil }
     return .postponed { [waits] postponement in
+      let beginning = waits.present
       Self.inquiries.async {
         try? journal.refresh()
-        waits.add(of: client, until: journal.bounds.last, present: { store.revision }) { postponement.end() }
+        waits.add(of: client, until: journal.bounds.last, since: beginning, present: { store.revision }) {
+          postponement.end()
+        }
       }
     }
   }

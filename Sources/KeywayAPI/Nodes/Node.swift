@@ -280,11 +280,6 @@ package final class Node: Sendable {
     return newest
   }
 
-  /// Ends what has waited long enough.
-  func sweep() {
-    for waits in [waits, pollers, answers] { waits.sweep() }
-  }
-
   /// A revision was published.
   func reached(_ revision: Revision) {
     waits.reached(revision)

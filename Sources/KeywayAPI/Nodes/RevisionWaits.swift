@@ -1,3 +1,4 @@
+import Dispatch
 import HTTPServer
 import KeyValueModel
 import Locking
@@ -32,6 +33,8 @@ package final class RevisionWaits: Sendable {
     /// The least revision that is waited for.
     var first = Revision.max
     var isClosed = false
+    /// The deadline at which a timer looks at the waits next; nil where none runs.
+    var timed: UInt64?
 
     mutating func take(where isOver: (Wait) -> Bool) -> [Wait] {
       var ended: [Wait] = []
@@ -53,6 +56,8 @@ package final class RevisionWaits: Sendable {
   private let shares: ShareLimit
   private let state = Locked(State())
   private let now: @Sendable () -> UInt64
+  /// Where the ends of all waits are timed.
+  private static let timing = DispatchQueue(label: "keyway.waits", qos: .userInitiated)
 
   /// No request waits. `now` gives nanoseconds that only grow.
   init(_ limits: Limits, now: @escaping @Sendable () -> UInt64) {
@@ -72,22 +77,49 @@ package final class RevisionWaits: Sendable {
     }
   }
 
+  /// What the clock says: when a wait begins.
+  var present: UInt64 { now() }
+
+  /// When the wait that ends first is over at the latest, in nanoseconds of the clock; nil where no request waits.
+  var nextDeadline: UInt64? { state.withLock { $0.waits.lazy.map(\.deadline).min() } }
+
   /// Has a request of a client wait for a revision: `end` is called once, from any thread, when the store has come to
-  /// it, or the wait is over otherwise. `present` gives how far the store has come.
+  /// it, or the wait is over otherwise. `present` gives how far the store has come; `beginning` is when the wait began,
+  /// now if it is nil.
   func add(
-    of client: ClientAddress, until revision: Revision, present: () -> Revision, _ end: @escaping @Sendable () -> Void
+    of client: ClientAddress, until revision: Revision, since beginning: UInt64? = nil, present: () -> Revision,
+    _ end: @escaping @Sendable () -> Void
   ) {
-    let isWaiting = state.withLock { state in
-      guard !state.isClosed else { return false }
-      let deadline = now() + UInt64(limits.seconds) * 1_000_000_000
+    let deadline = state.withLock { state -> UInt64? in
+      guard !state.isClosed else { return nil }
+      let deadline = (beginning ?? now()) + UInt64(limits.seconds) * 1_000_000_000
       state.waits.append(Wait(revision: revision, deadline: deadline, client: client, end: end))
       state.counts[client, default: 0] += 1
       state.first = min(state.first, revision)
-      return true
+      return deadline
     }
-    guard isWaiting else { return end() }
+    guard let deadline else { return end() }
+    time(deadline)
     // It may have come there meanwhile.
     reached(present())
+  }
+
+  /// Has the waits end that are over at a deadline, unless they are looked at before it in any case.
+  private func time(_ deadline: UInt64) {
+    let isFirst = state.withLock { state in
+      guard deadline < state.timed ?? .max else { return false }
+      state.timed = deadline
+      return true
+    }
+    guard isFirst else { return }
+    let present = now()
+    Self.timing.asyncAfter(deadline: .now() + .nanoseconds(Int(clamping: deadline - min(deadline, present)))) {
+      [weak self] in
+      guard let self else { return }
+      sweep()
+      state.withLock { if $0.timed == deadline { $0.timed = nil } }
+      if let next = nextDeadline { time(next) }
+    }
   }
 
   /// Ends the waits for what the store has come to.

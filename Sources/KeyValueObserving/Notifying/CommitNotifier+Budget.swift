@@ -43,7 +43,8 @@ extension CommitNotifier {
     index.sweep()
     return gone.sorted { $0.key.rawValue < $1.key.rawValue }.map { observer, ended in
       ObserverEvent(
-        observer: observer, revision: last.revision, writer: last.writer, changes: [], gone: ObserverEvent.Gone.inOrder(ended))
+        observer: observer, revision: last.revision, writer: last.writer, changes: [],
+        gone: ObserverEvent.Gone.inOrder(ended))
     }
   }
 }

@@ -36,9 +36,9 @@ import Testing
     for number in 1...2 {
       waits.add(of: .unknown, until: 7, present: { 6 }) { ended.withLock { $0.append(number) } }
     }
-    #expect(try Deadline().awaits { ended.withLock { $0.count } == 2 })
+    #expect(Deadline().awaits { ended.withLock { $0.count } == 2 })
     waits.add(of: .unknown, until: 7, present: { 6 }) { ended.withLock { $0.append(3) } }
-    #expect(try Deadline().awaits { ended.withLock { $0.last } == 3 })
+    #expect(Deadline().awaits { ended.withLock { $0.last } == 3 })
     #expect(waits.count == 0)
   }
 
@@ -47,6 +47,6 @@ import Testing
     let waits = RevisionWaits(limits(seconds: 3_600)) { 3_601 * 1_000_000_000 }
     let hasEnded = Locked(false)
     waits.add(of: .unknown, until: 7, since: 0, present: { 6 }) { hasEnded.withLock { $0 = true } }
-    #expect(try Deadline().awaits { hasEnded.withLock { $0 } })
+    #expect(Deadline().awaits { hasEnded.withLock { $0 } })
   }
 }

@@ -111,7 +111,7 @@ struct AttributeReader {
     case .null: return .null
     case .bool(let bool): return .bool(bool)
     case .integer(let integer): return .integer(integer)
-    case .number(let number): return .number(number)
+    case .number(let number): return number
     case .text: return .string(scalar.string)
     case .refused(let reason):
       reader.report(node, reason)

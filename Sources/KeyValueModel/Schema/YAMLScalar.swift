@@ -9,8 +9,8 @@ package enum YAMLScalar: Hashable, Sendable {
   case bool(Bool)
   /// A whole number of 64 bits.
   case integer(Int64)
-  /// Another number, as JSON has it.
-  case number(Double)
+  /// Another number, as JSON reads it: a `number`, or `rounded` where a double cannot have it.
+  case number(Value)
   /// The scalar's own text.
   case text
   /// A number that JSON does not have, or what is not of the kind that its tag says: why, as a sentence.
@@ -27,7 +27,7 @@ package enum YAMLScalar: Hashable, Sendable {
     guard !tag.isEmpty else { return }
     switch (tag, self) {
     case (_, .refused), ("null", .null), ("bool", .bool), ("int", .integer), ("float", .number): break
-    case ("float", .integer(let integer)): self = .number(Double(integer))
+    case ("float", .integer(let integer)): self = .number(.number(Double(integer)))
     default: self = .refused("'\(scalar.string)' is not what the tag !!\(tag) says")
     }
   }
@@ -47,14 +47,13 @@ package enum YAMLScalar: Hashable, Sendable {
     guard let match = text.wholeMatch(of: /[-+]?(\.[0-9]+|[0-9]+(?<fraction>\.[0-9]*)?)(?<exponent>[eE][-+]?[0-9]+)?/)
     else { return .text }
     // JSON knows which numbers with an exponent are whole.
-    switch try? Value(json: text) {
-    case .integer(let integer)?: return .integer(integer)
-    case .number(let number)?: return .number(number)
-    default: break
+    if let value = try? Value(json: text) {
+      if case .integer(let integer) = value { return .integer(integer) }
+      return .number(value)
     }
     if match.fraction == nil, match.exponent == nil, let integer = Int64(text) { return .integer(integer) }
     guard let number = Double(text), number.isFinite else { return .refused("the number '\(text)' is too large") }
-    return .number(number)
+    return .number(.number(number))
   }
 
   private static func integer(_ digits: Substring, radix: Int, _ text: String) -> YAMLScalar {

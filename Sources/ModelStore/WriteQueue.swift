@@ -59,6 +59,19 @@ struct WriteQueue<Write: Sendable>: Sendable {
     companyLeft > 0 && waiting.waitingClientCount == 1 && waiting.firstClient == Store.ownClient
   }
 
+  /// How many microseconds those that wait can wait for others' writes to go first: an eighth of what the next of them
+  /// takes, while clients have written lately and only clients of slow writes wait; 0 otherwise.
+  var slowPatience: Int {
+    guard companyLeft > 0, !paces.isEmpty else { return 0 }
+    var least = Int.max
+    let areSlow = waiting.allWaitingClients { client in
+      guard let pace = paces[client] else { return false }
+      least = min(least, pace)
+      return true
+    }
+    return areSlow && least < .max ? min(least, Self.batchMicroseconds) / 8 : 0
+  }
+
   /// Takes in a client's write, of about so many bytes; false where too many wait already, of all clients or of this
   /// one.
   mutating func enqueue(_ write: Write, bytes: Int, of client: Int) -> Bool {

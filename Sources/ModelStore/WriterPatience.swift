@@ -5,7 +5,7 @@ import Glibc
 /// A crowd that was answered together comes back together, and the first of it would have a sync of its own while all
 /// the others wait for the next (PostgreSQL's `commit_delay`): a fraction of what a sync takes, and only where there
 /// was a crowd. The store's own writes wait a little longer for a client's to go with: a sync of theirs would have
-/// clients wait that come meanwhile.
+/// clients wait that come meanwhile. So do slow writes, since who comes just after one has begun waits for all of it.
 struct WriterPatience: Sendable {
   /// How many writes the last batch had, and how long its sync took.
   var lastBatchCount = 0
@@ -19,6 +19,12 @@ struct WriterPatience: Sendable {
   /// Waits as long as it is of use. `looking` has a question answered by the queue as it is then.
   func wait<Write>(_ looking: ((WriteQueue<Write>) -> Bool) -> Bool) {
     Self.wait(Self.own) { looking { $0.canWait } }
+    var microseconds = 0
+    _ = looking {
+      microseconds = $0.slowPatience
+      return true
+    }
+    if microseconds > 0 { Self.wait(.microseconds(microseconds)) { looking { $0.slowPatience > 0 } } }
     let (expected, patience) = (lastBatchCount * 3 / 4, min(lastSync / 4, .milliseconds(1)))
     guard expected > 1, patience > .microseconds(100) else { return }
     Self.wait(patience) { looking { (1..<expected).contains($0.count) } }

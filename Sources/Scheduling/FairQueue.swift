@@ -43,6 +43,9 @@ public import DequeModule
   /// The client whose turn it is; nil where nothing waits.
   @inlinable package var firstClient: Client? { turns.first }
 
+  /// True if something holds for all clients that have something waiting.
+  @inlinable package func allWaitingClients(_ isSo: (Client) -> Bool) -> Bool { turns.allSatisfy(isSo) }
+
   /// The most jobs that a line has had whose room is kept.
   @inlinable static var spareJobs: Int { 256 }
 

@@ -77,6 +77,10 @@ struct WriteQueueTests {
       #expect(queue.takeBatch().map(\.client) == [2])
       queue.charge([2: 10])
     }
+    #expect(queue.slowPatience == 20_000 / 8, "others have written lately, and may go first")
+    send(1, of: 2)
+    #expect(queue.slowPatience == 0)
+    #expect(queue.takeBatch().map(\.client) == [2])
     #expect(queue.takeBatch().map(\.client) == [1], "a debtor has one write where no other has any")
     queue.charge([1: 20_000])
     var batches = 0

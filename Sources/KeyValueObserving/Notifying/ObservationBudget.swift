@@ -31,10 +31,10 @@ package struct ObservationBudget: Sendable {
     (self.limit, stepsPerChange, stepsPerObject) = (limit, perChange, perObject)
   }
 
-  /// The budget of commits that are published: each change takes 100 steps, since it is encoded too, and each object
-  /// that the commits write beyond the first adds as many.
+  /// The budget of commits that are published: each change takes 250 steps, since it is encoded too, and each object
+  /// that the commits write beyond the first adds 100.
   package static func publishing(steps limit: Int) -> ObservationBudget {
-    ObservationBudget(steps: limit, perChange: 100, perObject: 100)
+    ObservationBudget(steps: limit, perChange: 250, perObject: 100)
   }
 
   /// True if nothing has to be counted.

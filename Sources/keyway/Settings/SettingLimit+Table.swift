@@ -332,7 +332,7 @@ extension SettingLimit {
     SettingLimit(
       "observations.commitSteps", of: .server,
       """
-      each object, key path and identity is evaluated once for a commit, a change takes 100 steps more, and clients \
+      each object, key path and identity is evaluated once for a commit, a change takes 250 steps more, and clients \
       take turns, those that have used least first; the streams that are left over miss what is committed with it, and \
       get one merged change as soon as it is worked out; each object that is written but the first adds 100
       """),

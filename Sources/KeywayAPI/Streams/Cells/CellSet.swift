@@ -141,7 +141,8 @@ struct CellSet {
 
   /// What paused cells have missed is not known any more: they receive everything anew.
   mutating func forgetMissed() {
-    for (name, cell) in byName where cell.isPaused { byName[name]?.isOwedInitial = true }
+    // No copy for those that know it already.
+    for (name, cell) in byName where cell.isPaused && !cell.isOwedInitial { byName[name]?.isOwedInitial = true }
   }
 
   /// The same of those on screen.

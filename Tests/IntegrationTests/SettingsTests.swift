@@ -58,7 +58,7 @@ struct SettingsTests {
     ("heartbeat:\n  secnds: 5\n", ":2: there is no setting heartbeat.secnds; did you mean heartbeat.seconds?"),
     ("\nport: 70000\n", ":2: port is 70000, not between 0 and 65535"),
     ("port: \"many\"\n", ":1: port is \"many\", not a whole number"),
-    ("port: 1\nport: 2\n", ":1: port stands there twice"),
+    ("port: 1\nport: 2\n", ":2:1: declared twice: port; first on line 1"),
     ("log:\n  format: xml\n", ":2: log.format is \"xml\", not one of text, json"),
     ("port: [\n", ":"),
     ("- a\n", ":1: the file is no mapping"),

@@ -49,7 +49,7 @@ struct CollectionTransactionTests {
     let cell = "/v1/streams/\(name)/cells/c"
     try server.client.must("PUT", cell, body: #"{"entity":"Department","limit":1.0}"#)
     #expect(try server.client.json(cell)["limit"].whole == 1)
-    for limit in ["0.0", "1.5", "1e30", "-1.0", "true"] {
+    for limit in ["1.5", "1e30", "-1.0", "true"] {
       let answer = try server.client.send("PUT", cell, body: #"{"entity":"Department","limit":\#(limit)}"#)
       #expect(answer.problem == "invalid-value", "\(limit)")
     }

@@ -102,7 +102,7 @@ class Elements:
         until(is_right, "names in the order of values")
         for n, value in [(9, 18), (10, 17), (9, 16)]:
             self.server.ask("PUT", f"/v1/objects/Item/{n}/value", value)
-            until(is_right, "a row that has moved", 10)
+            until(is_right, "a row that has moved")
         self.driver.execute_script("document.getElementById('names').remove()")
 
     def complains(self):
@@ -129,10 +129,10 @@ class Elements:
             def shown():
                 alerts = "document.body.firstChild.querySelectorAll('[role=alert]')"
                 return run(f"return [...{alerts}].map(each => each.innerText)")
-            until(lambda: shown() == [detail], f"{html}: {detail}", 10)
+            until(lambda: shown() == [detail], f"{html}: {detail}")
             if mend:
                 run("document.body.firstChild.setAttribute(...arguments)", *mend.split("=", 1))
-                until(lambda: "item" in run("return document.body.firstChild.innerText"), f"{html} with {mend}", 10)
+                until(lambda: "item" in run("return document.body.firstChild.innerText"), f"{html} with {mend}")
                 assert shown() == [], "a problem that is no more"
             run("document.body.firstChild.remove()")
         assert len([each for each in self.driver.get_log("browser") if "console-api" in each["source"]]) >= 9
@@ -170,7 +170,9 @@ class Elements:
         assert more["aggregates"] == {"@sum.value": sum(value for _, value in all)}, more
         rows, more, _ = listed(filter=None, section="group", sort=None, limit=2, aggregate=None)
         assert more["sections"][1] == {"name": "many", "count": 2300}, more
-        assert listed(limit=0) == [400, "limit is a whole number from 1 to 1000"]
+        rows, more, _ = listed(limit=0)
+        assert rows == [] and more["total"] == 2300, more
+        assert listed(limit=-1) == [400, "limit is a whole number from 0 to 1000"], listed(limit=-1)
         assert listed(sort="nme")[0] == 404
         self.server.ask("POST", "/v1/transactions", {"operations": [
             {"op": "delete", "object": f"Item/x{n}"} for n in range(2300)]})

@@ -17,8 +17,8 @@ struct FairSharesTests {
       guard all + amount <= total else { return .total }
       let others = Double(all - own)
       let unreserved = Double(total - min(total / 8, max(0, total - perClient)))
-      let part = min(1, Double(perClient) / unreserved)
-      let large = (part * max(0, unreserved - others)).rounded(.up)
+      // Multiplied before it is divided: a quotient of whole numbers that is whole is exact.
+      let large = (min(Double(perClient), unreserved) * max(0, unreserved - others) / unreserved).rounded(.up)
       let small = max(1, ((Double(total) - others) / 8).rounded(.down))
       return Double(own + amount) <= max(large, small) ? nil : .total
     }

@@ -48,11 +48,12 @@ import Testing
       for writer in 0..<count {
         DispatchQueue(label: "writer \(writer)").async(group: group) { [self] in
           let client = WireClient(port: port)
-          for number in 0... where !isOver.withLock({ $0 }) {
+          var number = 0
+          while !isOver.withLock({ $0 }) {
             let text = "\(word) \(writer) \(number)"
             let answer = try? client.send("POST", "/v1/objects/Note", body: "{\"text\":\"\(text)\"}")
             statuses.withLock { $0[text] = answer?.status ?? 0 }
-            if isOver.withLock({ $0 }) { return }
+            number += 1
           }
         }
       }

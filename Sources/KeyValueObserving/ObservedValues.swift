@@ -6,16 +6,6 @@ package import KeyValueModel
 /// They are worked out from a snapshot while others write, and brought to the present under the publication's lock:
 /// that costs no more than a look at what was committed since.
 package struct ObservedValues: Sendable {
-  fileprivate struct Key: Hashable {
-    let object: Reference
-    let keyPath: ModelKeyPath
-    let viewer: Viewer?
-
-    init(_ observation: Observation) {
-      (object, keyPath, viewer) = (observation.object, observation.keyPath, observation.viewer)
-    }
-  }
-
   /// The objects that an evaluation reads.
   private final class Log {
     var objects: Set<Reference> = []
@@ -42,9 +32,9 @@ package struct ObservedValues: Sendable {
   private let limit: Int
   /// The revision of the state that they are of; nil before the first evaluation.
   package private(set) var revision: Revision?
-  private var known: [Key: Value] = [:]
+  private var known: [ValueKey: Value] = [:]
   /// Those that read one object for each key of their path and nothing else: cheaper to read again than to look after.
-  private var cheap: [Key] = []
+  private var cheap: [ValueKey] = []
   /// The objects that all others were read from.
   private var objects: Set<Reference> = []
   /// The number of evaluations. For tests.
@@ -70,7 +60,7 @@ package struct ObservedValues: Sendable {
   private mutating func evaluate(
     _ observation: Observation, in state: some ObjectReader, _ meter: ReadingWork
   ) throws(ModelError) {
-    let key = Key(observation)
+    let key = ValueKey(observation)
     guard known[key] == nil else { return }
     // What is remembered of a guarded reading is that of one viewer.
     if observation.viewer != nil { meter.forget() }
@@ -114,7 +104,7 @@ package struct ObservedValues: Sendable {
   /// A state of which the observed values need not be worked out any more.
   package struct Reader: ObjectReader {
     fileprivate let state: any ObjectReader
-    fileprivate let known: [Key: Value]
+    fileprivate let known: [ValueKey: Value]
 
     /// The object of this name, nil if there is none.
     package func record(_ reference: Reference) -> ObjectRecord? { state.record(reference) }
@@ -124,7 +114,7 @@ package struct ObservedValues: Sendable {
 extension Observation {
   /// The observed value as `reader` has it, which may know it already.
   func knownValue(in reader: some ObjectReader) -> Value {
-    (reader as? ObservedValues.Reader)?.known[ObservedValues.Key(self)] ?? value(in: reader)
+    (reader as? ObservedValues.Reader)?.known[ValueKey(self)] ?? value(in: reader)
   }
 
   /// True if the value is that of a stored key of the object itself.

@@ -81,7 +81,7 @@ struct ImportFilesTests {
       testDescription: "a date that may be one of two", file: Array("id,day\na,01/02/2000\n".utf8),
       arguments: ["--id", "id"], values: ["a": nil],
       error: """
-        :2: day is no date of RFC 3339: 01/02/2000
+        :2: day is not a date of RFC 3339: 01/02/2000
         hint: --date-format '%m/%d/%Y' reads 01/02/2000 as 2000-01-02, --date-format '%d/%m/%Y' reads 01/02/2000 as \
         2000-02-01
         stopped; 0 rows had been imported

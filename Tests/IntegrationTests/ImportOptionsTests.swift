@@ -41,8 +41,8 @@ import Testing
     #expect(imported.output.contains("imported 2 rows") && imported.output.contains("refused 3"), "\(imported.output)")
     let lines = imported.errors.split(separator: "\n")
     #expect(lines.count == 4, "\(imported.errors)")
-    #expect(lines[0].contains("rows.csv:2: date is no date of RFC 3339: Jan 1 2000"))
-    #expect(lines[1].contains("rows.csv:4: price is no number: cheap"))
+    #expect(lines[0].contains("rows.csv:2: date is not a date of RFC 3339: Jan 1 2000"))
+    #expect(lines[1].contains("rows.csv:4: price is not a number: cheap"))
     #expect(lines[2].contains("rows.csv:5: 422 invalid-value"))
     #expect(lines[3] == "hint: --date-format '%b %d %Y' reads Jan 1 2000 as 2000-01-01")
     for (id, status) in [("A", 404), ("B", 200), ("C", 404), ("D", 404), ("E", 200)] {

@@ -10,7 +10,7 @@ extension ImportTableTests {
     let outcome = dates.enumerated().map { index, date in
       date.1.first?.isNumber == true && !date.1.hasPrefix(date.0 + " ")
         ? #"{"day":"\#(date.1)"}"#
-        : "\(index + 2): day \(date.0) \(date.1.isEmpty ? "is no date of the form \(format)" : date.1)"
+        : "\(index + 2): day \(date.0) \(date.1.isEmpty ? "is not a date of the form \(format)" : date.1)"
     }
     return Case(
       "dates of the form \(format)", bytes: Array("day,\n\(rows.joined())".utf8),
@@ -31,22 +31,22 @@ extension ImportTableTests {
       ("2016-12-31 23:59:60Z", #""2016-12-31T23:59:60Z""#)),
     values(
       "day", "what is not known to be a moment or a day", "",
-      ("2022-06-25 24:00:00Z", "is no date of RFC 3339: 2022-06-25 24:00:00Z → \(otherDate)"),
-      ("2022-02-30 11:03:50Z", "is no date of RFC 3339: 2022-02-30 11:03:50Z → \(otherDate)"),
-      ("10:30 PST", "is no date of RFC 3339: 10:30 PST → \(otherDate)"),
+      ("2022-06-25 24:00:00Z", "is not a date of RFC 3339: 2022-06-25 24:00:00Z → \(otherDate)"),
+      ("2022-02-30 11:03:50Z", "is not a date of RFC 3339: 2022-02-30 11:03:50Z → \(otherDate)"),
+      ("10:30 PST", "is not a date of RFC 3339: 10:30 PST → \(otherDate)"),
       (
         "2022-06-25 11:03:50",
-        "is no date of RFC 3339: 2022-06-25 11:03:50 → "
+        "is not a date of RFC 3339: 2022-06-25 11:03:50 → "
           + "--date-format '%Y-%m-%d %H:%M:%S' reads 2022-06-25 11:03:50 as 2022-06-25T11:03:50Z"
       ),
       (
         "01/02/2000",
-        "is no date of RFC 3339: 01/02/2000 → --date-format '%m/%d/%Y' reads 01/02/2000 as 2000-01-02, "
+        "is not a date of RFC 3339: 01/02/2000 → --date-format '%m/%d/%Y' reads 01/02/2000 as 2000-01-02, "
           + "--date-format '%d/%m/%Y' reads 01/02/2000 as 2000-02-01"
       ),
       (
         "1656154830052",
-        "is no date of RFC 3339: 1656154830052 → --date-format '%Q' reads 1656154830052 as 2022-06-25T11:00:30.052Z"
+        "is not a date of RFC 3339: 1656154830052 → --date-format '%Q' reads 1656154830052 as 2022-06-25T11:00:30.052Z"
       )),
     dates(
       "%Y-%m-%d", ("2000-2-3", "2000-02-03"), ("2004-02-29", "2004-02-29"), ("2001-02-29", "is no day of the calendar"),
@@ -86,7 +86,7 @@ extension ImportTableTests {
       ), ("x", "")),
     dates("%s.%f", ("1.5", "1970-01-01T00:00:01.5Z"), ("-1.5", "is before 1970 with a fraction")),
     dates("%Q", ("1656154830052", "2022-06-25T11:00:30.052Z"), ("-1", "1969-12-31T23:59:59.999Z")),
-    dates("%d.%m.%Y", ("NULL", "is no date of the form %d.%m.%Y → \(null("NULL"))")),
+    dates("%d.%m.%Y", ("NULL", "is not a date of the form %d.%m.%Y → \(null("NULL"))")),
   ]
   private static let otherDate = "--date-format says how the dates of the file are written, such as '%d.%m.%Y'"
 

@@ -45,7 +45,7 @@ extension ImportTableTests {
         + "\n" + #"{"@ref":"Item/2","count":"five"}"# + "\n" + #"{"@ref":"Item/3","open":"no"}"#,
       "--format jsonl --decimal , --thousands . --true t --date-format %s",
       #"1 {"count":5,"price":1234.5,"open":true,"day":"2022-06-25T11:00:30Z"}"#,
-      "2: count is no integer of 64 bits: five",
+      "2: count is not an integer of 64 bits: five",
       "3: open is neither true nor false: no → --true yes --false no reads no"),
     Case(
       "texts that stay as they are", #"{"@ref":"Item/1","name":"5","extra":"5","note":""}"#, "--format jsonl",
@@ -66,7 +66,7 @@ extension ImportTableTests {
       "1: parts wants a reference such as \"Account/1\" and is null"),
     Case(
       "a date that is none", #"{"@ref":"Item/1","day":"25.06.2022"}"#, "--format jsonl",
-      "1: day is no date of RFC 3339: 25.06.2022 → --date-format '%d.%m.%Y' reads 25.06.2022 as 2022-06-25"),
+      "1: day is not a date of RFC 3339: 25.06.2022 → --date-format '%d.%m.%Y' reads 25.06.2022 as 2022-06-25"),
     Case(
       "UTF-16", bytes: [0xFF, 0xFE] + Array(#"{"@ref":"Item/1","name":"a"}"#.utf8).flatMap { [$0, 0] },
       "--format jsonl",

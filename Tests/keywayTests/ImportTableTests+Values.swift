@@ -52,7 +52,7 @@ extension ImportTableTests {
     Case("a line that names a comma", "sep=,\nname,note\na,b\n", "", #"{"name":"a","note":"b"}"#),
     Case(
       "a line that names another delimiter", "sep=,\nname;note\na;b\n", "--delimiter ;", #"{"name":"a","note":"b"}"#),
-    Case("the line of a mistake below that line", "sep=;\ncount\nx\n", "", "3: count is no integer of 64 bits: x"),
+    Case("the line of a mistake below that line", "sep=;\ncount\nx\n", "", "3: count is not an integer of 64 bits: x"),
     Case(
       "a column whose name begins like that line", "sep=\na\n", "",
       "1: the entity has no key sep= for the column "
@@ -76,38 +76,41 @@ extension ImportTableTests {
       ("9223372036854775807.0", "9223372036854775807"), ("-9223372036854775808", "-9223372036854775808"),
       ("922337203685477580.7e1", "9223372036854775807"), ("0e999999", "0")),
     values(
-      "count", "what is not whole, or too large", "", ("5.5", "is no integer of 64 bits: 5.5"),
-      ("9223372036854775808", "is no integer of 64 bits: 9223372036854775808"),
-      ("1e19", "is no integer of 64 bits: 1e19"), ("1e-1", "is no integer of 64 bits: 1e-1"),
-      ("1e", "is no integer of 64 bits: 1e"), ("0x10", "is no integer of 64 bits: 0x10"),
-      ("1e99999999", "is no integer of 64 bits: 1e99999999"), ("٣", "is no integer of 64 bits: ٣"),
-      ("5 %", "is no integer of 64 bits: 5 %"), (".", "is no integer of 64 bits: .")),
+      "count", "what is not whole, or too large", "", ("5.5", "is not an integer of 64 bits: 5.5"),
+      ("9223372036854775808", "is not an integer of 64 bits: 9223372036854775808"),
+      ("1e19", "is not an integer of 64 bits: 1e19"), ("1e-1", "is not an integer of 64 bits: 1e-1"),
+      ("1e", "is not an integer of 64 bits: 1e"), ("0x10", "is not an integer of 64 bits: 0x10"),
+      ("1e99999999", "is not an integer of 64 bits: 1e99999999"), ("٣", "is not an integer of 64 bits: ٣"),
+      ("5 %", "is not an integer of 64 bits: 5 %"), (".", "is not an integer of 64 bits: .")),
     values(
       "count", "signs between digits", "",
-      ("1,000", "is no integer of 64 bits: 1,000 → --decimal , reads 1,000 as 1, --thousands , reads 1,000 as 1000"),
-      ("5,0", "is no integer of 64 bits: 5,0 → --decimal , reads 5,0 as 5"),
-      ("1'000", "is no integer of 64 bits: 1'000 → --thousands \"'\" reads 1'000 as 1000")),
+      (
+        "1,000",
+        "is not an integer of 64 bits: 1,000 → --decimal , reads 1,000 as 1, --thousands , reads 1,000 as 1000"
+      ),
+      ("5,0", "is not an integer of 64 bits: 5,0 → --decimal , reads 5,0 as 5"),
+      ("1'000", "is not an integer of 64 bits: 1'000 → --thousands \"'\" reads 1'000 as 1000")),
     values(
       "price", "numbers", "", ("1.5", "1.5"), ("-2", "-2"), ("1e-3", "0.001"), (".5", "0.5"), ("1e300", "1e+300"),
       ("0.1", "0.1"), ("-0.0", "-0.0")),
     values(
-      "price", "what is no number", "", ("inf", "is no number: inf"), ("1e999", "is no number: 1e999"),
-      ("0x1p3", "is no number: 0x1p3"), ("--5", "is no number: --5"), ("$5", "is no number: $5"),
-      ("nan", "is no number: nan → \(null("nan"))"),
-      ("3,5", "is no number: 3,5 → --decimal , reads 3,5 as 3.5"),
+      "price", "what is not a number", "", ("inf", "is not a number: inf"), ("1e999", "is not a number: 1e999"),
+      ("0x1p3", "is not a number: 0x1p3"), ("--5", "is not a number: --5"), ("$5", "is not a number: $5"),
+      ("nan", "is not a number: nan → \(null("nan"))"),
+      ("3,5", "is not a number: 3,5 → --decimal , reads 3,5 as 3.5"),
       (
-        "1.234,5", "is no number: 1.234,5 → --decimal , --thousands . reads 1.234,5 as 1234.5"
+        "1.234,5", "is not a number: 1.234,5 → --decimal , --thousands . reads 1.234,5 as 1234.5"
       ),
-      ("12,34,567", "is no number: 12,34,567")),
+      ("12,34,567", "is not a number: 12,34,567")),
     values(
       "price", "a decimal comma", "--decimal ,", ("3,5", "3.5"), ("3", "3"), ("1,5e3", "1500"),
-      ("3.5", "is no number: 3.5 → --decimal . reads 3.5 as 3.5"),
-      ("1.234,5", "is no number: 1.234,5 → --decimal , --thousands . reads 1.234,5 as 1234.5")),
+      ("3.5", "is not a number: 3.5 → --decimal . reads 3.5 as 3.5"),
+      ("1.234,5", "is not a number: 1.234,5 → --decimal , --thousands . reads 1.234,5 as 1234.5")),
     values(
       "price", "groups of digits", "--thousands ,", ("1,234.5", "1234.5"), ("1234.5", "1234.5"),
       ("-1,234,567", "-1234567"),
-      ("1,23", "is no number: 1,23 → --decimal , reads 1,23 as 1.23"),
-      (",123", "is no number: ,123 → --decimal , reads ,123 as 0.123")),
+      ("1,23", "is not a number: 1,23 → --decimal , reads 1,23 as 1.23"),
+      (",123", "is not a number: ,123 → --decimal , reads ,123 as 0.123")),
     values(
       "price", "a decimal comma and groups", "--decimal , --thousands .", ("1.234,5", "1234.5"), ("1234,5", "1234.5")),
     values("count", "groups of digits", "--thousands _", ("1 000", "1000"), ("2", "2")),
@@ -122,9 +125,9 @@ extension ImportTableTests {
       ("NEIN", "false"), ("true", "true"),
       ("2", "is neither true nor false: 2 → --true TEXT and --false TEXT say what else means true and false")),
     values(
-      "count", "words for nothing", "", ("NULL", "is no integer of 64 bits: NULL → \(null("NULL"))"),
-      ("\\N", "is no integer of 64 bits: \\N → \(null("\\N"))"),
-      ("N/A", "is no integer of 64 bits: N/A → \(null("N/A"))")),
+      "count", "words for nothing", "", ("NULL", "is not an integer of 64 bits: NULL → \(null("NULL"))"),
+      ("\\N", "is not an integer of 64 bits: \\N → \(null("\\N"))"),
+      ("N/A", "is not an integer of 64 bits: N/A → \(null("N/A"))")),
     values("count", "words for nothing, named", "--null NULL --null \\N", ("NULL", ""), ("\\N", ""), ("5", "5")),
     values(
       "name", "a word for nothing", "--null NULL", ("NULL", ""), ("null", #""null""#), (" NULL", #"" NULL""#),
@@ -132,7 +135,7 @@ extension ImportTableTests {
     values("open", "a word for nothing", "--null -", ("-", ""), ("true", "true")),
     values("day", "a word for nothing", "--null NULL", ("NULL", ""), ("2000-01-01", #""2000-01-01""#)),
     values(
-      "day", "a word for nothing that is not named", "", ("NULL", "is no date of RFC 3339: NULL → \(null("NULL"))")),
+      "day", "a word for nothing that is not named", "", ("NULL", "is not a date of RFC 3339: NULL → \(null("NULL"))")),
     values("owner", "a word for nothing", "--null NULL --reference owner=Item", ("NULL", ""), ("a", #""Item/a""#)),
     Case("an empty text is nothing where that is said", "name,note\n\"\",\"x\"\n", "--null ''", #"{"note":"x"}"#),
     Case("nothing in the column of the id", "id,name\nNULL,x\n", "--id id --null NULL", "2: an id column is empty"),

@@ -20,7 +20,7 @@ struct RegexParser {
   let scalars: [Unicode.Scalar]
   var index = 0
   var flags = Flags()
-  /// How many scalars were folded for `(?i)`.
+  /// The number of scalars that were folded for `(?i)`.
   private(set) var foldedCount = 0
   private var nesting = 0
 

@@ -18,7 +18,7 @@ package struct RegexProgram: Sendable {
 
   private(set) var instructions: [Instruction] = []
   private(set) var sets: [ScalarSet] = []
-  /// How many scalars were folded for `(?i)` when the program was made.
+  /// The number of scalars that were folded for `(?i)` when the program was made.
   let foldedCount: Int
 
   /// The program of `pattern`, in which `\d`, `\s`, `\w` and `\b` are those of Unicode, or as RE2 has them of ASCII

@@ -5,7 +5,7 @@ struct ScalarSet: Sendable {
     let members: Set<Unicode.GeneralCategory>
     var ranges: [ClosedRange<UInt32>] = []
     var isNegated = false
-    /// Whether a scalar is a member if another case of it is.
+    /// True if a scalar is a member where another case of it is.
     var foldsCase = false
 
     func contains(_ scalar: Unicode.Scalar) -> Bool {
@@ -68,7 +68,7 @@ struct ScalarSet: Sendable {
     return count
   }
 
-  /// Whether `scalar` is a member.
+  /// Returns true if `scalar` is a member.
   func contains(_ scalar: Unicode.Scalar) -> Bool {
     for range in ranges where range.contains(scalar.value) { return !isNegated }
     return categories.contains { $0.contains(scalar) } != isNegated

@@ -27,7 +27,7 @@ struct EvolvingNames: Sendable {
     var key: String
     /// What to fill in, or to convert to where nothing else can be.
     var value: Value?
-    /// What to set.
+    /// The setting of the key; nil for another step.
     var setting: Setting?
   }
 

@@ -11,7 +11,7 @@ extension MigrationPlan {
     }
   }
 
-  /// What a step sets must be stored, one value, and of a type that the expression's values can have.
+  /// Reports each set key that is not stored, is a collection, or has a type that the expression's values cannot have.
   mutating func checkSettings() {
     for step in names.settings {
       guard let expression = step.setting?.expression else { continue }
@@ -67,8 +67,8 @@ extension MigrationPlan {
 }
 
 extension ValueType {
-  /// Whether a value of a key of this type may come from an expression of another one. Whether it does, its value says:
-  /// a number may be whole, a text a date.
+  /// Returns true if a value of a key of this type may come from an expression of another type: a number may be whole,
+  /// a text a date.
   fileprivate func mayTake(_ type: ValueType) -> Bool {
     switch (self, type) {
     // An expression of unknown type may give anything.

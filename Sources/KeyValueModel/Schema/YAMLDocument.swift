@@ -6,7 +6,7 @@ package struct YAMLMistake: Error, Hashable, Sendable {
   package let line: Int
   /// The column, counted from 1 in Unicode scalars.
   package let column: Int
-  /// What is wrong and what to do about it, as a clause.
+  /// The mistake and its remedy, as a clause.
   package let message: String
 
   init(_ place: Place, _ message: String) {
@@ -110,7 +110,7 @@ package enum YAMLDocument {
     case "found unexpected end of stream", "found unexpected document indicator":
       return YAMLMistake(start ?? place, "not YAML: the quotation mark that opens here is not closed")
     case "found unknown escape character":
-      words = "there is no such escape sequence; between double quotation marks a backslash is written '\\\\'"
+      words = "the escape sequence is not known; between double quotation marks a backslash is written '\\\\'"
     case "did not find expected alphabetic or numeric character":
       words = "a text cannot begin with '&' or '*'; put it in quotation marks"
     case "did not find expected ',' or '}'": words = "the '{'\(beginning) is not closed, or a ',' is missing"

@@ -54,7 +54,7 @@ package struct AccessOptions: Sendable {
     guard !isDecided else { return }
     if schemaHasRules {
       throw AccessError(
-        "the schema has access rules, and there are no keys: nobody could say who they are. Set access.keys, or "
+        "the schema has access rules, but no keys are set: clients cannot be identified. Set access.keys, or "
           + "access.open to true if that is intended")
     }
     guard SocketFile.path(ofHost: host) == nil, !HostNames.isLoopback(host.contains(":") ? "[\(host)]" : host) else {

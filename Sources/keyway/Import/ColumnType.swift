@@ -38,10 +38,12 @@ enum ColumnType: Hashable, Sendable {
     case .string: return .string(text)
     case .reference(let entity): return .string("\(entity)/\(try ImportID.id(of: [text]))")
     case .integer:
-      guard let integer = DecimalText(text, rules.numbers)?.integer else { throw refusal("is no integer of 64 bits") }
+      guard let integer = DecimalText(text, rules.numbers)?.integer else {
+        throw refusal("is not an integer of 64 bits")
+      }
       return .integer(integer)
     case .number:
-      guard let number = DecimalText(text, rules.numbers)?.number else { throw refusal("is no number") }
+      guard let number = DecimalText(text, rules.numbers)?.number else { throw refusal("is not a number") }
       return .number(number)
     case .boolean:
       if rules.trueTexts.contains(text.lowercased()) { return .bool(true) }
@@ -49,7 +51,7 @@ enum ColumnType: Hashable, Sendable {
       throw refusal("is neither true nor false")
     case .date:
       guard let format = rules.dateFormat else {
-        guard let date = DateText.rfc3339(text) else { throw refusal("is no date of RFC 3339") }
+        guard let date = DateText.rfc3339(text) else { throw refusal("is not a date of RFC 3339") }
         return .string(date)
       }
       do {

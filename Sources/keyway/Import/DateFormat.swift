@@ -148,7 +148,7 @@ struct DateFormat: Hashable, Sendable {
   // MARK: Reading a date
 
   /// The text as `YYYY-MM-DD`, or as `YYYY-MM-DDThh:mm:ssZ` where the format has a time; without `%z` in the format, it
-  /// is taken for UTC. Throws where it is no date of this format, or no day or time that exists.
+  /// is taken for UTC. Throws where it is not a date of this format, or no day or time that exists.
   func date(_ text: String) throws(InvalidCell) -> String {
     var reader = DateReader(text)
     var values: [Field: Int] = [:]
@@ -167,9 +167,9 @@ struct DateFormat: Hashable, Sendable {
         values[field] = Self.value(of: field, hasAllDigits, &reader)
         isRead = values[field] != nil
       }
-      guard isRead else { throw InvalidCell(reason: "\(text) is no date of the form \(format)") }
+      guard isRead else { throw InvalidCell(reason: "\(text) is not a date of the form \(format)") }
     }
-    guard reader.isAtEnd else { throw InvalidCell(reason: "\(text) is no date of the form \(format)") }
+    guard reader.isAtEnd else { throw InvalidCell(reason: "\(text) is not a date of the form \(format)") }
     return try Self.text(values, fraction: fraction, of: text)
   }
 

@@ -53,7 +53,7 @@ struct SchemaMistakesTests {
       .init("a ':' is missing behind this name", "entities: {}\n¶A"),
       .init("the quotation mark that opens here is not closed", "entities:\n  ¶\"A: {}\n"),
       .init("a text cannot begin with '@'", "entities:\n  ¶@A: {}"),
-      .init("there is no such escape sequence", "entities: {\"A¶\\d\": {}}"),
+      .init("the escape sequence is not known", "entities: {\"A¶\\d\": {}}"),
       .init("indented like none in the part that begins on line 1, column 1,", "entities:\n  A: {}\n ¶B: {}"),
       .init("the character U+0007 is not allowed", "entities:\n  A¶\u{7}: {}"),
       .init("the tag !foo is unknown", "entities:\n  A: {keys: {x: {type: json, default: ¶!foo x}}}"),

@@ -69,3 +69,13 @@ extension SharedJournal {
   /// Does nothing.
   package func keepCache(_ whenMade: @escaping @Sendable (SQLiteJournal) -> Void) {}
 }
+
+/// How long a write may take where nodes share a journal, in parts that do not come to more than the whole.
+package enum WriteTime {
+  /// From the request to its answer.
+  package static let whole = Duration.seconds(5)
+  /// With the node that appended last, before this one carries the write out itself.
+  package static let forwarding = Duration.seconds(1)
+  /// A journal answers at least once a second; one that has not for so long is taken to be out of reach.
+  package static let silence = Duration.seconds(3)
+}

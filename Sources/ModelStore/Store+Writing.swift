@@ -36,12 +36,18 @@ extension Store {
       if !isCaretaker { overtaking.giveBack(&waiting) }
       rest = waiting
       guard goesOn else {
-        attempt = rest.popFirst().map { .refusing($0, snapshot) } ?? WriteAttempt()
+        let first = rest.popFirst().map { [$0] } ?? []
+        attempt = .refusing(first, snapshot, because: "other nodes write faster than this one can")
         break
       }
       attempt = self.attempt(&rest, limit: max(1, waiting.count >> min(overtaking.count, 20)), &times)
     }
-    for action in attempt.actions { action(attempt.failure) }
+    attempt.conclude()
+    guard attempt.failure != nil, let shared, shared.silence >= WriteTime.silence else { return }
+    // What waits has waited for as long as the attempt took, and may not do so again.
+    let late = rest + queue.withLock { $0.takeAll() }
+    rest = []
+    WriteAttempt.refusing(late, snapshot, because: "the journal is out of reach; nothing was changed").conclude()
   }
 
   /// Applies writes, writes down what they did, and publishes it.
@@ -100,7 +106,8 @@ extension Store {
     do throws(JournalError) {
       try journal.append(records, after: base)
     } catch {
-      guard case .untrusted = error, .now >= writing.nextRecovery else { throw error }
+      // One that is shared has tried again itself as long as a write may take.
+      guard case .untrusted = error, shared == nil, .now >= writing.nextRecovery else { throw error }
       writing.nextRecovery = .now + Self.recoveryInterval
       try journal.recover()
       do throws(JournalError) {
@@ -121,15 +128,22 @@ extension Store {
 struct WriteAttempt {
   var actions: [@Sendable (StoreUnavailable?) -> Void] = []
   var failure: StoreUnavailable?
-  /// Whether another node was first: what it left was read, and the same writes have to be judged by that.
+  /// True if another node was first: what it left was read, and the same writes have to be judged by that.
   var isOvertaken = false
 
-  /// Refuses a write for which the other nodes leave no room, by the state that is published.
-  static func refusing(_ submission: StoreSubmission, _ snapshot: Snapshot) -> WriteAttempt {
-    let action = submission.conclude(
-      .failure(ModelError(.staleRevision, "other nodes write")), snapshot.state, snapshot.revision)
-    return WriteAttempt(
-      actions: [action], failure: StoreUnavailable(reason: "other nodes write faster than this one can"))
+  /// Refuses writes for which the journal leaves no room, by the state that is published.
+  static func refusing(
+    _ submissions: some Sequence<StoreSubmission>, _ snapshot: Snapshot, because reason: String
+  ) -> WriteAttempt {
+    let actions = submissions.map { submission in
+      submission.conclude(.failure(ModelError(.staleRevision, reason)), snapshot.state, snapshot.revision)
+    }
+    return WriteAttempt(actions: actions, failure: StoreUnavailable(reason: reason))
+  }
+
+  /// Tells those who wrote what came of it.
+  func conclude() {
+    for action in actions { action(failure) }
   }
 }
 

@@ -81,6 +81,12 @@ struct WriteQueue<Write: Sendable>: Sendable {
     return true
   }
 
+  /// All that waits.
+  mutating func takeAll() -> [Write] {
+    waitingBytes = 0
+    return waiting.removeWaiting().map(\.write)
+  }
+
   /// The next batch; empty where nothing waits.
   mutating func takeBatch() -> [Write] {
     companyLeft = max(0, companyLeft - 1)
@@ -90,9 +96,9 @@ struct WriteQueue<Write: Sendable>: Sendable {
     if isAlone, waitingBytes <= Self.aloneBatches * batchBytes, paces[waiting.firstClient ?? Store.ownClient] == nil {
       lastClient = waiting.firstClient
       had = [:]
-      let batch = waiting.removeWaiting().map(\.write)
-      lastBatch = lastClient.map { [$0: (batch.count, waitingBytes)] } ?? [:]
-      waitingBytes = 0
+      let bytes = waitingBytes
+      let batch = takeAll()
+      lastBatch = lastClient.map { [$0: (batch.count, bytes)] } ?? [:]
       return batch
     }
     let paces = paces

@@ -79,6 +79,7 @@ final class PostgresConnection: @unchecked Sendable {
   func execute(
     _ statement: PostgresStatement, _ parameters: [PostgresParameter], within patience: Duration
   ) throws(PostgresError) -> PostgresResult {
+    let deadline = ContinuousClock.now + patience
     guard prepares else { return try execute(statement.text, parameters, within: patience) }
     do throws(PostgresError) {
       if !prepared.contains(statement) {
@@ -88,12 +89,12 @@ final class PostgresConnection: @unchecked Sendable {
         }
         prepared.insert(statement)
       }
-      return try answer(within: patience) { send(statement, parameters) }
+      return try answer(within: deadline - .now) { send(statement, parameters) }
     } catch {
       guard error.isAboutPreparing else { throw error }
       // Nothing was carried out.
       prepares = false
-      return try execute(statement.text, parameters, within: patience)
+      return try execute(statement.text, parameters, within: deadline - .now)
     }
   }
 
@@ -255,7 +256,7 @@ final class PostgresConnection: @unchecked Sendable {
 
 extension Duration {
   /// For `poll`: whole milliseconds, rounded up.
-  fileprivate var pollMilliseconds: Int32 {
+  var pollMilliseconds: Int32 {
     let (seconds, attoseconds) = components
     return Int32(clamping: max(0, seconds * 1_000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000))
   }

@@ -69,7 +69,9 @@ extension PostgresJournal {
 
   /// Whether it was appended; false where others were first.
   private func carryOut(_ append: Append) throws(JournalError) -> Bool {
-    let deadline = ContinuousClock.now + options.patience
+    let begin = ContinuousClock.now
+    // An answer that is lost in silence leaves time to ask again what came of it.
+    let (halfway, deadline) = (begin + options.appendPatience / 2, begin + options.appendPatience)
     let known = state.withLock { $0.doubt }
     let isAgain = known.map { $0.expected == append.expected && $0.digest == append.digest } ?? false
     let batch = (isAgain ? known?.batch : nil) ?? Int64.random(in: .min ... .max)
@@ -77,10 +79,10 @@ extension PostgresJournal {
     var attempts = Self.attempts
     while true {
       do throws(PostgresError) {
-        if try send(append, batch) { return settled(true) }
+        if try send(append, batch, before: .now < halfway ? halfway : deadline) { return settled(true) }
         // Others were first, or this one was, before it was asked again.
         guard isInDoubt else { return settled(false) }
-        return settled(try isThere(append, batch))
+        return settled(try isThere(append, batch, before: deadline))
       } catch .lost(let reason) {
         isInDoubt = true
         state.withLock { state in
@@ -109,7 +111,9 @@ extension PostgresJournal {
   }
 
   /// Whether the head was as expected.
-  private func send(_ append: Append, _ batch: Int64) throws(PostgresError) -> Bool {
+  private func send(
+    _ append: Append, _ batch: Int64, before deadline: ContinuousClock.Instant
+  ) throws(PostgresError) -> Bool {
     let parameters: [PostgresParameter] = [
       .bits(append.expected), .bits(append.tip.value), .text(append.epoch), .bits(append.last),
       .bits(append.digest.value), .text(options.node), .integer(batch),
@@ -118,8 +122,8 @@ extension PostgresJournal {
       .integers(append.entries.map { Int64(bitPattern: $0.digest.value) }),
       .byteStrings(append.entries.map(\.record.body)),
     ]
-    let result = try pool.with { connection throws(PostgresError) in
-      try connection.execute(Self.appendStatement, parameters, within: options.patience)
+    let result = try pool.with(before: deadline) { connection throws(PostgresError) in
+      try connection.execute(Self.appendStatement, parameters, within: deadline - .now)
     }
     switch result.changedCount {
     case 0: return false
@@ -129,12 +133,14 @@ extension PostgresJournal {
   }
 
   /// Whether what the database has at the append's place is this append. Throws where it has no record there any more.
-  private func isThere(_ append: Append, _ batch: Int64) throws(PostgresError) -> Bool {
-    let result = try pool.withReading { connection throws(PostgresError) in
+  private func isThere(
+    _ append: Append, _ batch: Int64, before deadline: ContinuousClock.Instant
+  ) throws(PostgresError) -> Bool {
+    let result = try pool.withReading(before: deadline) { connection throws(PostgresError) in
       try connection.execute(
         """
         SELECT h.base, r.batch, r.digest FROM keyway.head h LEFT JOIN keyway.records r ON r.revision = $1
-        """, [.bits(append.last)], within: options.patience)
+        """, [.bits(append.last)], within: deadline - .now)
     }
     guard result.count == 1 else { throw .unexpected("the head is missing") }
     guard try result.bits(0, 0) < append.last else { throw .unexpected("the record is no longer kept") }

@@ -89,7 +89,7 @@ extension PostgresJournal {
 
   /// See `SharedJournal.confirm(_:)`.
   package func confirm(_ revision: UInt64) throws(JournalError) {
-    let last = try readHead().last
+    let last = try readHead(within: options.appendPatience).last
     guard last == revision else { throw .unexpectedRevision(expected: revision, last: last) }
   }
 
@@ -98,12 +98,12 @@ extension PostgresJournal {
 
   // MARK: The head
 
-  /// Asks for the head.
+  /// Asks for the head; `patience` bounds the connection too, where it is not nil.
   @discardableResult
-  func readHead() throws(JournalError) -> PostgresHead {
+  func readHead(within patience: Duration? = nil) throws(JournalError) -> PostgresHead {
     let known = state.withLock { $0.known }
-    let head = try reading { connection throws(PostgresError) in
-      try PostgresHead.read(connection, within: options.patience)
+    let head = try reading(before: patience.map { ContinuousClock.now + $0 }) { connection throws(PostgresError) in
+      try PostgresHead.read(connection, within: patience ?? options.patience)
     }
     try note(head, asked: known)
     return head

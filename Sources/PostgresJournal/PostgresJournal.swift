@@ -14,7 +14,10 @@ package final class PostgresJournal: SharedJournal {
     /// The address at which other nodes reach this one; it stands in the head when this one has appended.
     package var node = ""
     /// How long a call waits for the database.
-    package var patience = Duration.seconds(5)
+    package var patience = WriteTime.whole
+    /// How long an append waits for the database, attempts and connections included: as long as a call, less the time
+    /// that another node may have had the write before.
+    var appendPatience: Duration { max(patience - WriteTime.forwarding, patience / 2) }
     /// After how long without an answer of the database the journal takes no writes.
     package var silence = Duration.seconds(10)
 
@@ -164,7 +167,8 @@ package final class PostgresJournal: SharedJournal {
   /// See `TransactionJournal.probe(bytes:)`.
   package func probe(bytes: Int) throws(JournalError) {
     try checkPresence()
-    _ = try readHead()
+    // Writes that come meanwhile wait for it.
+    _ = try readHead(within: WriteTime.forwarding)
   }
 
   /// See `TransactionJournal.recover()`: there is nothing in memory that the database does not know better.
@@ -192,13 +196,15 @@ package final class PostgresJournal: SharedJournal {
     if let end { throw .damaged(place: "the database", reason: end.reason) }
   }
 
-  /// Asks the database for something that changes nothing. Throws `refused` where it does not answer.
+  /// Asks the database for something that changes nothing. Throws `refused` where it does not answer, or where no
+  /// connection stands by `deadline`.
   func reading<Result>(
+    before deadline: ContinuousClock.Instant? = nil,
     _ body: (PostgresConnection) throws(PostgresError) -> Result
   ) throws(JournalError) -> Result {
     try requireUse()
     do throws(PostgresError) {
-      return try pool.withReading(body)
+      return try pool.withReading(before: deadline, body)
     } catch {
       throw .refused("\(error)")
     }

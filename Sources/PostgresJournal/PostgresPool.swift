@@ -1,3 +1,4 @@
+import Dispatch
 import Locking
 
 /// Connections to a database, each used by one thread at a time. Any thread.
@@ -19,13 +20,22 @@ final class PostgresPool: Sendable {
 
   init(_ address: String) { self.address = address }
 
-  /// Does something with a connection that no other has: one that is kept, or a new one.
+  /// Does something with a connection that no other has: one that is kept, or a new one. Throws `unreachable` where no
+  /// connection stands by `deadline`; without one it waits as long as connecting takes.
   func with<Result>(
+    before deadline: ContinuousClock.Instant? = nil,
     _ body: (PostgresConnection) throws(PostgresError) -> Result
   ) throws(PostgresError) -> Result {
     let (kept, generation, isClosed) = state.withLock { ($0.idle.popLast(), $0.generation, $0.isClosed) }
     guard !isClosed else { throw .unreachable("the journal is closed") }
-    let connection = if let kept { kept } else { try PostgresConnection(address) }
+    let connection: PostgresConnection
+    if let kept {
+      connection = kept
+    } else if let deadline {
+      connection = try connect(before: deadline, generation)
+    } else {
+      connection = try PostgresConnection(address)
+    }
     do throws(PostgresError) {
       let result = try body(connection)
       giveBack(connection, generation)
@@ -38,15 +48,51 @@ final class PostgresPool: Sendable {
 
   /// The same for what only reads, and so may be done twice: a connection that was kept may be dead.
   func withReading<Result>(
+    before deadline: ContinuousClock.Instant? = nil,
     _ body: (PostgresConnection) throws(PostgresError) -> Result
   ) throws(PostgresError) -> Result {
     do throws(PostgresError) {
-      return try with(body)
+      return try with(before: deadline, body)
     } catch .lost {
-      return try with(body)
+      return try with(before: deadline, body)
     } catch {
       throw error
     }
+  }
+
+  /// What has become of an attempt to connect.
+  private struct Attempt {
+    var outcome: Swift.Result<PostgresConnection, PostgresError>?
+    /// True if the call that wanted the connection is over.
+    var isAbandoned = false
+  }
+
+  /// Where connections are made that may take longer than they are waited for: libpq goes from host to host by itself
+  /// only in a call that blocks.
+  private static let connecting = DispatchQueue(label: "keyway.postgres.connecting", attributes: .concurrent)
+
+  /// A new connection. One that stands too late is kept for the next call.
+  private func connect(
+    before deadline: ContinuousClock.Instant, _ generation: Int
+  ) throws(PostgresError) -> PostgresConnection {
+    let attempt = Locked(Attempt())
+    let end = DispatchSemaphore(value: 0)
+    Self.connecting.async { [self] in
+      let outcome = Swift.Result { () throws(PostgresError) in try PostgresConnection(address) }
+      let isAbandoned = attempt.withLock { attempt in
+        attempt.outcome = outcome
+        return attempt.isAbandoned
+      }
+      if isAbandoned, case .success(let connection) = outcome { giveBack(connection, generation) }
+      end.signal()
+    }
+    _ = end.wait(timeout: .now() + .milliseconds(Int((deadline - .now).pollMilliseconds)))
+    let outcome = attempt.withLock { attempt in
+      attempt.isAbandoned = attempt.outcome == nil
+      return attempt.outcome
+    }
+    guard let outcome else { throw .unreachable("no connection was made in time") }
+    return try outcome.get()
   }
 
   private func giveBack(_ connection: PostgresConnection, _ generation: Int) {

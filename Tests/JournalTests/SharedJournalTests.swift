@@ -156,6 +156,23 @@ struct SharedJournalTests {
     #expect(one.hasPen)
   }
 
+  @Test("An append waits as long as a write may take, forwarding before it included, and not for a connection beyond")
+  func appendDeadline() throws {
+    #expect(PostgresJournal.Options().appendPatience + WriteTime.forwarding == WriteTime.whole)
+    // It takes connections and says nothing: libpq itself would wait for ten minutes.
+    let listener = try LoopbackListener()
+    defer { listener.stop() }
+    let pool = PostgresPool("postgres://keyway@127.0.0.1:\(listener.port)/keyway?connect_timeout=600&sslmode=disable")
+    for read in [false, true] {
+      #expect {
+        let deadline = ContinuousClock.now + .milliseconds(50)
+        if read { try pool.withReading(before: deadline) { _ in } } else { try pool.with(before: deadline) { _ in } }
+      } throws: {
+        if case PostgresError.unreachable = $0 { true } else { false }
+      }
+    }
+  }
+
   @Test("What stands where an append is in doubt is taken for that append alone, not for another one of the same node")
   func doubt() throws {
     for isSame in [true, false] {
@@ -166,10 +183,11 @@ struct SharedJournalTests {
       options.patience = .milliseconds(500)
       let journal = try PostgresJournal(server.address(of: name, port: way.port), options: options) { identity }
       try journal.append([record(1)], after: 0)
-      way.lose(.answer, of: Self.append, ending: .silence)
+      way.cut(.fromTarget)
       #expect { try journal.append([record(2)], after: 1) } throws: {
         if case JournalError.untrusted = $0 { true } else { false }
       }
+      way.mend(resetting: true)
       if isSame {
         try journal.append([record(2)], after: 1)
       } else {

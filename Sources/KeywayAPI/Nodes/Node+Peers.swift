@@ -36,7 +36,7 @@ extension Node {
       return nil
     }
     let client = request.client
-    if request.isPostponed, journal.bounds.last < revision, journal.silence < Peer.usualSilence { return nil }
+    if request.isPostponed, journal.bounds.last < revision, journal.silence < WriteTime.silence { return nil }
     guard !request.isPostponed, waits.hasRoom(for: client) else {
       throw Problem(.behind, "the store is at revision \(store.revision) and has not come to \(revision)")
     }

@@ -113,7 +113,7 @@ final class NodeDirectory: Sendable {
       peers.asked = .now
       return (nil, true)
     }
-    guard isDue, journal.silence < Peer.usualSilence, let urls = try? journal.nodes() else { return known }
+    guard isDue, journal.silence < WriteTime.silence, let urls = try? journal.nodes() else { return known }
     var addresses: [NodeMark: NodeAddress] = [:]
     for url in urls {
       if let address = try? NodeAddress(url) { addresses[NodeMark(of: url)] = address }

@@ -7,9 +7,6 @@ struct Peer: Sendable {
   private let journal: any SharedJournal
   private let store: Store
 
-  /// The journal answers at least once a second; for how long it may not before a node counts as behind, in seconds.
-  static let usualSilence = Duration.seconds(3)
-
   /// Nil where no other node writes to the store's journal.
   init?(_ store: Store) {
     guard let journal = store.journal as? any SharedJournal else { return nil }
@@ -24,7 +21,7 @@ struct Peer: Sendable {
   }
 
   /// For how many seconds the journal has not answered; 0 while it does.
-  private var silence: Int64 { journal.silence > Self.usualSilence ? journal.silence.components.seconds : 0 }
+  private var silence: Int64 { journal.silence > WriteTime.silence ? journal.silence.components.seconds : 0 }
 
   /// What `/v1/status` says of it.
   var status: JSONObject {

@@ -58,6 +58,47 @@ struct SharedStoreTests {
     }
   }
 
+  /// The journal of a node that is cut off: an append waits until it is let go, and fails.
+  private final class UnreachableJournal: ForwardingSharedJournal {
+    let sharedBase: any SharedJournal
+    let appends = Locked(0)
+    let isLetGo = Locked(false)
+    var silence: Duration { .seconds(60) }
+
+    init(_ base: any SharedJournal) { sharedBase = base }
+
+    func append(_ records: [JournalRecord], after expected: UInt64) throws(JournalError) {
+      appends.withLock { $0 += 1 }
+      while !isLetGo.withLock({ $0 }) { usleep(1_000) }
+      throw .untrusted("it is not known whether it was written")
+    }
+  }
+
+  @Test("Writes that waited for a journal out of reach are refused with the one that found it so, and it tries once")
+  func outOfReach() async throws {
+    let identity = JournalIdentity(epoch: "test", schema: accounts)
+    let journal = UnreachableJournal(try PostgresJournal(database) { identity })
+    let store = Store(
+      schema: try Schema(yaml: accounts), journal: journal, limits: StoreLimits(), publisher: Recorder(),
+      now: { 1_000 })
+    _ = try store.recover(schemaText: accounts) { _ in }
+    let object = try ref("Account/1")
+    let reasons = Locked<[String]>([])
+    for number in 0..<3 {
+      _ = store.submit(Transaction([.put(object, [:])])) { _, _, _ in
+        { failure in reasons.withLock { $0.append(failure?.reason ?? "") } }
+      }
+      // The others come while the first is on its way.
+      while number == 0, journal.appends.withLock({ $0 }) == 0 { await Task.yield() }
+    }
+    journal.isLetGo.withLock { $0 = true }
+    while reasons.withLock({ $0.count }) < 3 { await Task.yield() }
+    #expect(journal.appends.withLock { $0 } == 1)
+    let late = reasons.withLock { Array($0.dropFirst()) }
+    #expect(late == Array(repeating: "the journal is out of reach; nothing was changed", count: 2))
+    #expect(store.revision == 0)
+  }
+
   private let database: String
 
   init() throws { database = try PostgresServer.shared().makeDatabase() }

@@ -84,7 +84,7 @@ final class PenPassing: Sendable {
   }
 
   /// After so long without an answer this node carries a write out itself.
-  private static let patience = Duration.seconds(1)
+  private static let patience = WriteTime.forwarding
   /// For how long a peer that has not answered is not asked, as long as it is the one that appended last.
   private static let rest = Duration.seconds(3)
 

@@ -32,8 +32,8 @@ let package = Package(
   targets: [
     // C is imported by these seven alone. First libmicrohttpd, with Linux calls that Swift's Glibc module lacks.
     .systemLibrary(name: "CMicrohttpd", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
-    // Second epoll, strptime, O_PATH and the names of threads, for the loopback kit, the import, public files and the
-    // HTTP server; Swift's Glibc module lacks them too.
+    // Second epoll, O_PATH and the names of threads, for the loopback kit, public files and the HTTP server; Swift's
+    // Glibc module lacks them too.
     .systemLibrary(name: "CLinux"),
     // Third SHA-256 of Nettle, which libmicrohttpd-dev installs by way of GnuTLS.
     .systemLibrary(name: "CNettle", providers: [.apt(["nettle-dev"])]),
@@ -169,7 +169,7 @@ let package = Package(
     .executableTarget(
       name: "keyway",
       dependencies: [
-        "CEmbeddedFiles", "CLinux", "CommandSupport", "HTTPServer", "Journal", "KeyValueModel", "KeywayAPI",
+        "CEmbeddedFiles", "CommandSupport", "HTTPServer", "Journal", "KeyValueModel", "KeywayAPI",
         "KeywayBench", "KeywayClient", "Locking", "ModelStore", "Notation", "Outbound", "PostgresJournal", "Tokens",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),

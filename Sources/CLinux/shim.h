@@ -3,14 +3,6 @@
 #include <linux/stat.h>
 #include <sys/epoll.h>
 
-// <time.h> hides strptime unless _XOPEN_SOURCE is defined before the first libc header, which a header that Swift
-// imports cannot do. Nor does it include <time.h>: the members of `struct tm` would then belong to this module, and
-// every file that uses one had to import it. So `result` is a `struct tm *` without its type.
-static inline const char *keyway_strptime(const char *text, const char *format, void *result) {
-  extern char *strptime(const char *, const char *, void *);
-  return strptime(text, format, result);
-}
-
 // prctl is variadic. Names the calling thread; the kernel keeps 15 bytes.
 static inline void keyway_name_thread(const char *name) {
   extern int prctl(int, ...);

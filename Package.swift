@@ -252,7 +252,7 @@ let package = Package(
       name: "OutboundTests", dependencies: ["Locking", "LoopbackKit", "Outbound", "Seeding"], swiftSettings: strict),
     .testTarget(name: "MeasuringTests", dependencies: ["Measuring", "Seeding"], swiftSettings: strict),
     // What every source file and page keeps to.
-    .testTarget(name: "HygieneTests", swiftSettings: strict),
+    .testTarget(name: "HygieneTests", dependencies: ["Locking", "LoopbackKit"], swiftSettings: strict),
     .testTarget(
       name: "JournalTests",
       dependencies: [

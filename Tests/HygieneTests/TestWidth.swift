@@ -1,4 +1,6 @@
 import Glibc
+import Locking
+import LoopbackKit
 import Synchronization
 import Testing
 
@@ -15,11 +17,16 @@ enum TestWidth {
   static var value: Int? { getenv(variable).flatMap { Int(String(cString: $0)) } }
 }
 
-/// Sets the width where the environment has none. The loader calls it before `main`; a test, or a trait of one, would
-/// come too late, after Swift Testing has read the variable.
+/// Sets the width where the environment has none, and has tests run on `TestThreads`. The loader calls it before
+/// `main`; a test, or a trait of one, would come too late, after Swift Testing has read the variable.
 @used @section(".init_array")
-private let setTestWidth: @convention(c) () -> Void = {
-  setenv(TestWidth.variable, String(max(4, 2 * sysconf(Int32(_SC_NPROCESSORS_ONLN)))), 0)
+private let prepareTests: @convention(c) () -> Void = {
+  setenv(TestWidth.variable, String(max(4, 2 * SystemThread.coreCount)), 0)
+  // Where the runtime has no such variable, tests stay on its own threads, and take longer.
+  guard let variable = dlsym(nil, "swift_task_enqueueGlobal_hook") else { return }
+  typealias Hook = @convention(thin) (UnownedJob, @convention(thin) (UnownedJob) -> Void) -> Void
+  let hook: Hook = { job, _ in TestThreads.shared.enqueue(ExecutorJob(job)) }
+  variable.assumingMemoryBound(to: Hook.self).pointee = hook
 }
 
 @Suite("The width of a run of tests") struct TestWidthTests {
@@ -33,5 +40,20 @@ private let setTestWidth: @convention(c) () -> Void = {
     #expect(count <= width)
     // Each lets the others have a turn.
     for _ in 0..<64 { await Task.yield() }
+  }
+
+  @Test("Tasks that keep their threads while they wait run side by side, more of them than there are cores")
+  func threads() async {
+    let count = SystemThread.coreCount + 1
+    let begun = Locked(0)
+    await withTaskGroup(of: Bool.self) { group in
+      for _ in 0..<count {
+        group.addTask {
+          begun.withLock { $0 += 1 }
+          return Deadline().awaits { begun.withLock { $0 == count } }
+        }
+      }
+      for await hasAllBegun in group { #expect(hasAllBegun) }
+    }
   }
 }

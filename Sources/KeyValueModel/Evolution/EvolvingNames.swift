@@ -1,3 +1,5 @@
+import Notation
+
 /// What the entities and keys of an old schema are called while steps are taken, and what is to become of their values.
 struct EvolvingNames: Sendable {
   /// An entity of the old schema.
@@ -117,6 +119,9 @@ struct EvolvingNames: Sendable {
       if let setting = settings.first(where: { $0.entity == name && $0.key == key }) {
         return report(step, "it drops what '\(steps[setting.step])' sets; put this step before that one")
       }
+      if let fill = fills.first(where: { $0.entity == name && $0.key == key }) {
+        return report(step, "it drops what '\(steps[fill.step])' fills; put this step before that one")
+      }
       entities[member].keys[index] = nil
       entities[member].steps.append(number)
     }
@@ -201,17 +206,21 @@ struct EvolvingNames: Sendable {
 
   private mutating func position(of entity: String, _ step: MigrationStep) -> Int? {
     let position = entities.firstIndex { $0.name == entity && $0.droppedBy == nil }
-    if position == nil { report(step, "the data has no entity '\(entity)' at this step") }
+    if position == nil {
+      let hint = NearestName.hint(for: entity, among: entities.filter { $0.droppedBy == nil }.map(\.name))
+      report(step, "the data has no entity '\(entity)' at this step\(hint)")
+    }
     return position
   }
 
   private mutating func storedKey(_ key: String, in position: Int, _ step: MigrationStep) -> Int? {
     let entity = entities[position]
     if let index = entity.storedKey(named: key) { return index }
+    let hint = NearestName.hint(for: key, among: entity.keys.compactMap(\.self))
     report(
       step,
       !entity.keys.contains(key)
-        ? "\(entity.name) has no key '\(key)' at this step"
+        ? "\(entity.name) has no key '\(key)' at this step\(hint)"
         : "'\(key)' of \(entity.name) is computed; what is not stored wants no step")
     return nil
   }

@@ -54,7 +54,7 @@ package struct MigrationRefusal: Error, Hashable, Sendable, CustomStringConverti
   /// The most obstacles that are listed.
   package static var maximumObstacles: Int { 100 }
 
-  /// What stands in the way, first the steps with mistakes, then by the order of the schema; at most
+  /// What stands in the way, the steps with mistakes, or else the rest by the order of the schema; at most
   /// `maximumObstacles`.
   package let obstacles: [MigrationObstacle]
   /// How many obstacles there are, those that are not listed included; at least one.

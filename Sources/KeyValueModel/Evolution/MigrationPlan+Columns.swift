@@ -33,12 +33,17 @@ extension MigrationPlan {
         usedConversions.insert(step.step)
       }
     }
-    if let fill = mostSpecific(names.fills, entity, key.name), let value = fill.value,
-      let accepted = try? accepted(value, key)
-    {
-      column.fill = (fill.step, accepted)
-    }
+    column.fills = fills(entity, key)
     return column
+  }
+
+  /// The values to fill in, of the steps that name the lowest of the entities that they concern.
+  private func fills(_ entity: Entity, _ key: Key) -> [(step: Int, value: Value)] {
+    let steps = names.fills.filter { $0.key == key.name && entity.isKind(of: $0.entity) }
+    let lowest = steps.map { depth(of: $0.entity) }.max()
+    return steps.filter { depth(of: $0.entity) == lowest }.compactMap { step in
+      step.value.flatMap { try? accepted($0, key) }.map { (step.step, $0) }
+    }
   }
 
   /// The expression that gives the values of a key to the objects of an old entity.

@@ -1,3 +1,5 @@
+import Notation
+
 /// Steps that name what the new schema does not have, or values that it does not take.
 extension MigrationPlan {
   /// A conversion of values that another step drops has nothing to do, and is no mistake.
@@ -7,7 +9,7 @@ extension MigrationPlan {
       let entity = new.entity(named: conversion.entity)
       let key = entity.flatMap { entity in entity.indexOfKey(conversion.key).map { entity.keys[$0] } }
       guard key?.storage == nil else { continue }
-      report(conversion.step, "the new schema has no stored key '\(conversion.key)' in \(conversion.entity)")
+      report(conversion.step, missingKey(conversion, entity))
     }
   }
 
@@ -16,11 +18,11 @@ extension MigrationPlan {
     for step in names.settings {
       guard let expression = step.setting?.expression else { continue }
       guard let entity = new.entity(named: step.entity) else {
-        report(step.step, "the new schema has no entity '\(step.entity)'")
+        report(step.step, "the new schema has no entity '\(step.entity)'\(hint(forEntity: step.entity))")
         continue
       }
       guard let index = entity.indexOfKey(step.key), entity.keys[index].storage != nil else {
-        report(step.step, "the new schema has no stored key '\(step.key)' in \(step.entity)")
+        report(step.step, missingKey(step, entity))
         continue
       }
       let key = entity.keys[index]
@@ -36,11 +38,11 @@ extension MigrationPlan {
     for fill in names.fills {
       guard let value = fill.value else { continue }
       guard let entity = new.entity(named: fill.entity) else {
-        report(fill.step, "the new schema has no entity '\(fill.entity)'")
+        report(fill.step, "the new schema has no entity '\(fill.entity)'\(hint(forEntity: fill.entity))")
         continue
       }
       guard let index = entity.indexOfKey(fill.key), entity.keys[index].storage != nil else {
-        report(fill.step, "the new schema has no stored key '\(fill.key)' in \(fill.entity)")
+        report(fill.step, missingKey(fill, entity))
         continue
       }
       do throws(Attribute.Refusal) {
@@ -49,6 +51,17 @@ extension MigrationPlan {
         report(fill.step, "the value \(error.reason)")
       }
     }
+  }
+
+  /// Says that a step names no stored key of the new schema.
+  private func missingKey(_ step: EvolvingNames.KeyStep, _ entity: Entity?) -> String {
+    let keys = entity?.keys.filter { $0.storage != nil }.map(\.name) ?? []
+    return "the new schema has no stored key '\(step.key)' in \(step.entity)"
+      + NearestName.hint(for: step.key, among: keys)
+  }
+
+  private func hint(forEntity name: String) -> String {
+    NearestName.hint(for: name, among: new.entities.map(\.name))
   }
 
   /// What a fill stores; whether an object that it names is there is seen later.

@@ -45,7 +45,8 @@ struct MigrationPlan: Sendable {
     /// Whether both sides of a relationship named one another before and do so still.
     var isSettled = true
     var conversion: (step: Int, fallback: Value?)?
-    var fill: (step: Int, value: Value)?
+    /// In the order of the steps.
+    var fills: [(step: Int, value: Value)] = []
     var setting: (step: Int, expression: KeyExpression)?
   }
 
@@ -122,7 +123,7 @@ struct MigrationPlan: Sendable {
     entities[position].isVerbatim =
       columns.count == names.entity.storageCount
       && columns.enumerated().allSatisfy { index, column in
-        guard column.isVerbatim, column.fill == nil, case .carried(index, _) = column.source else { return false }
+        guard column.isVerbatim, column.fills.isEmpty, case .carried(index, _) = column.source else { return false }
         return true
       }
     entities[position].columns = columns

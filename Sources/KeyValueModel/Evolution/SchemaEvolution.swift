@@ -17,10 +17,12 @@ package struct SchemaEvolution: Sendable {
     changes = SchemaComparison(plan).changes()
   }
 
-  /// What stands in the way as far as the schemas say: steps with mistakes, and what would stop any object that has a
-  /// value there. `migrated` looks at the objects: it leaves out what concerns none of them, and finds the values that
-  /// break a new constraint.
-  package var obstacles: [MigrationObstacle] { plan.mistakes + plan.conflicts.map(\.obstacle) }
+  /// What stands in the way as far as the schemas say: steps with mistakes, or what would stop any object that has a
+  /// value there, which may be what a step with a mistake was for. `migrated` looks at the objects: it leaves out what
+  /// concerns none of them, and finds the values that break a new constraint.
+  package var obstacles: [MigrationObstacle] {
+    plan.mistakes.isEmpty ? plan.conflicts.map(\.obstacle) : plan.mistakes
+  }
 
   /// The state of the old schema as one of the new, or why it cannot be. `state` stays as it is: a dry run is this
   /// without a use of what it gives.

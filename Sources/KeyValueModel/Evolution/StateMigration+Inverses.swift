@@ -121,6 +121,7 @@ extension StateMigration {
       record.set(.null, at: slot.storage)
     }
     expectedValues -= 1
+    noteLoss(at: slot, by: step)
     records[slot.object] = record
     touch(slot.object, by: step)
   }
@@ -132,19 +133,18 @@ extension StateMigration {
     for entity in plan.entities {
       guard let new = entity.new else { continue }
       for column in entity.columns {
-        guard let fill = column.fill, case .toOne(let toOne) = column.key.kind, case .reference(let target) = fill.value
-        else { continue }
+        guard !column.fills.isEmpty, case .toOne(let toOne) = column.key.kind else { continue }
         for object in extents[new.index].sorted() {
-          self.fill(Slot(object: object, storage: column.storage), column, toOne, target, fill.step)
+          fill(Slot(object: object, storage: column.storage), column, toOne)
         }
       }
     }
   }
 
-  private mutating func fill(
-    _ slot: Slot, _ column: MigrationPlan.Column, _ toOne: ToOne, _ target: Reference, _ step: Int
-  ) {
-    guard records[slot.object]?.values[slot.storage].isNull == true, !failed.contains(slot) else { return }
+  private mutating func fill(_ slot: Slot, _ column: MigrationPlan.Column, _ toOne: ToOne) {
+    guard records[slot.object]?.values[slot.storage].isNull == true,
+      case (let step, .reference(let target))? = fill(of: slot, column)
+    else { return }
     guard let record = records[target] else {
       return fail(
         column, column.site.with(.value, "is to be filled with \(target), which is not there", remedy: nil), slot.object

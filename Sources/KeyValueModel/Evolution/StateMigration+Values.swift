@@ -11,9 +11,8 @@ extension StateMigration {
       value = sourceValue(of: column, record, &rebuilt)
     }
     // A relationship is filled when its other side is known.
-    if value.isNull, let fill = column.fill, case .attribute = column.key.kind,
-      !failed.contains(Slot(object: rebuilt.name, storage: column.storage))
-    {
+    let slot = Slot(object: rebuilt.name, storage: column.storage)
+    if value.isNull, case .attribute = column.key.kind, let fill = fill(of: slot, column) {
       value = fill.value
       expectedValues += 1
       rebuilt.steps.append(fill.step)
@@ -21,13 +20,24 @@ extension StateMigration {
     return value
   }
 
+  /// The value that a step gives to a place that is null, and not by an obstacle: of the steps that find it so, the
+  /// first. What a step behind them takes away, or sets, they do not fill.
+  func fill(of slot: Slot, _ column: MigrationPlan.Column) -> (step: Int, value: Value)? {
+    guard !failed.contains(slot) else { return nil }
+    let emptied = max(emptied[slot] ?? -1, column.setting?.step ?? -1)
+    return column.fills.first { $0.step > emptied }
+  }
+
+  /// Notes that a step has taken a value away.
+  mutating func noteLoss(at slot: Slot, by step: Int) { emptied[slot] = max(emptied[slot] ?? step, step) }
+
   private mutating func sourceValue(
     of column: MigrationPlan.Column, _ record: ObjectRecord, _ rebuilt: inout ObjectRebuilding
   ) -> Value {
     var value: Value
     switch column.source {
     case .fresh:
-      value = column.fill == nil ? column.key.defaultValue : column.key.emptyValue
+      value = column.fills.isEmpty ? column.key.defaultValue : column.key.emptyValue
       if value.heldCount > 0 {
         rebuilt.isChanged = true
         expectedValues += 1
@@ -84,6 +94,7 @@ extension StateMigration {
       removedLinks[Link(holder: slot, target: target)] = step
     }
     guard !fallback.isNull else {
+      noteLoss(at: slot, by: step)
       expectedValues -= 1
       return
     }
@@ -134,6 +145,7 @@ extension StateMigration {
     let names = plan.names.entities[entity.index]
     if let step = names.droppedBy {
       rebuilt.steps.append(step)
+      noteLoss(at: slot, by: step)
       return nil
     }
     // That an entity is not in the new schema is an obstacle of its own, and a key that loses its objects by that has

@@ -26,6 +26,8 @@ struct StateMigration {
   var removedLinks: [Link: Int] = [:]
   /// Links that a step made, whose other side is to come too.
   var addedLinks: [Link: Int] = [:]
+  /// The last steps that took a value away.
+  var emptied: [Slot: Int] = [:]
   /// Objects that a step changes on both sides of a relationship, so that each is counted once.
   var touched: [Int: Set<Reference>] = [:]
   /// How many values there must be in the end: those that were, without what steps took, with what was filled in.
@@ -41,12 +43,14 @@ struct StateMigration {
   }
 
   mutating func run(changes: [SchemaChange]) throws(MigrationRefusal) -> Migration {
+    // What stands in the way of objects may be what a step with a mistake was for.
+    guard plan.mistakes.isEmpty else { throw MigrationRefusal(plan.mistakes) }
     report = MigrationReport(changes: changes, steps: plan.steps.map { .init(step: $0, objects: 0) })
     for (reference, record) in old.all { migrate(reference, record) }
     reconcileInverses()
     fillRelationships()
     noteAbsences()
-    guard plan.mistakes.isEmpty, tally.isEmpty else { throw MigrationRefusal(plan.mistakes + tally.all) }
+    guard tally.isEmpty else { throw MigrationRefusal(tally.all) }
     checkNothingIsLost()
     report.objects = records.count
     report.changed = records.values.count { $0.revision == revision }

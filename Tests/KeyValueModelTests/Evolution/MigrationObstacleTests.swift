@@ -148,4 +148,21 @@ struct MigrationObstacleTests {
       data: ["A/1 {\"x\":\"\(String(repeating: "x", count: 10_000))\"}"])
     #expect(try fixture.refusal()[0].utf8.count < 400)
   }
+
+  @Test("A mistake is told without the obstacles that it may have left, and those without it, and nothing twice")
+  func mistakeAlone() throws {
+    func refusal(_ steps: [String]) throws -> [String] {
+      try EvolutionFixture(
+        "A: {keys: {x: {type: string}, b: {toOne: B, optional: false}}}, B: {}",
+        "A: {keys: {x: {type: integer, optional: false}, b: {toOne: A, optional: false}}}",
+        data: ["B/1", "A/1 {\"x\":\"a\",\"b\":\"B/1\"}"], steps: steps
+      ).refusal()
+    }
+    #expect(try refusal(["drop C"]) == ["step 'drop C': the data has no entity 'C' at this step"])
+    #expect(
+      try refusal([]) == [
+        "A.x: string becomes integer (1 object: A/1); `convert A.x`",
+        "B: is not in the new schema (1 object: B/1); `drop B`, or `rename B NEW`",
+      ])
+  }
 }

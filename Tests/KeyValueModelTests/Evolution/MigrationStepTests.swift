@@ -80,4 +80,21 @@ struct MigrationStepTests {
     #expect(fixture.evolution.obstacles.first?.description == sentence)
     #expect(try fixture.refusal() == [sentence])
   }
+
+  @Test(
+    "A name that is nearly right is named, and nothing else that stands in the way",
+    arguments: [
+      ("set Person.nmae = first", "the new schema has no stored key 'nmae' in Person; did you mean 'name'?"),
+      ("fill Person.nmae \"a\"", "the new schema has no stored key 'nmae' in Person; did you mean 'name'?"),
+      ("fill Persno.name \"a\"", "the new schema has no entity 'Persno'; did you mean 'Person'?"),
+      ("set Persno.name = first", "the data has no entity 'Persno' at this step; did you mean 'Person'?"),
+      ("drop Person.frist", "Person has no key 'frist' at this step; did you mean 'first'?"),
+    ])
+  func nearMistakes(step: String, sentence: String) throws {
+    let fixture = try EvolutionFixture(
+      "Person: {keys: {first: {type: string}}}", "Person: {keys: {name: {type: string, optional: false}}}",
+      data: ["Person/1 {\"first\":\"a\"}"], steps: [step])
+    #expect(try fixture.refusal() == ["step '\(step)': \(sentence)"])
+    #expect(fixture.evolution.obstacles.map(\.description) == ["step '\(step)': \(sentence)"])
+  }
 }

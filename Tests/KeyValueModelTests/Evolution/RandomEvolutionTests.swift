@@ -199,7 +199,9 @@ struct RandomEvolutionTests {
       let entity = obstacle.examples.first?.object.entity ?? obstacle.entity ?? ""
       return steps + [.dropEntity(entity)]
     }
-    guard !step.description.hasPrefix("fill"), step.description.contains(".") else { return [step] + steps }
+    // A fill is for what the steps before it leave without a value.
+    guard !step.description.hasPrefix("fill") else { return steps + [step] }
+    guard step.description.contains(".") else { return [step] + steps }
     // A key is converted or dropped, not both.
     let subject = step.description.split(separator: " ")[1].split(separator: ".")
     return [step]

@@ -72,6 +72,18 @@ import Testing
     #expect(await refusal("too long", ["first=1"]) == "422 invalid-value: too long (first)")
   }
 
+  @Test("A list may have no objects at all, and no fewer")
+  func limit() throws {
+    #expect(try GetCommand.parse(["Note", "--limit", "0"]).path == "/v1/objects/Note?limit=0")
+    #expect(throws: (any Error).self) { try GetCommand.parse(["Note", "--limit=-1"]) }
+  }
+
+  @Test("An import that stops counts its rows", arguments: [(0, "0 rows"), (1, "1 row"), (2, "2 rows")])
+  func stopped(_ rows: Int, _ said: String) {
+    let failure = ImportFailure(file: "a.csv", cause: ImportError(line: 3, reason: "no"), rows: rows)
+    #expect(failure.description == "a.csv:3: no\nstopped; \(said) had been imported")
+  }
+
   @Test("An argument that is not UTF-8 is named, with its first byte that is not")
   func encoding() throws {
     let word = Array("Ż€😀".utf8)

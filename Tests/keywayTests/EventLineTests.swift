@@ -130,7 +130,7 @@ struct EventLineTests {
     "the options of a live query are refused for anything but an entity",
     arguments: [
       ["Account/1", "--filter", "true"], ["Account/1", "balance", "--limit", "5"], ["/v1/streams", "--sort", "a"],
-      ["Airport", "name", "--section", "state"], ["Airport", "--limit", "0"],
+      ["Airport", "name", "--section", "state"], ["Airport", "--limit=-1"],
     ])
   func queryOptions(arguments: [String]) {
     #expect(throws: (any Error).self) { try WatchCommand.parse(arguments) }

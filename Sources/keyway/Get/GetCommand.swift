@@ -67,7 +67,10 @@ struct GetCommand: AsyncParsableCommand {
   private func printColumns(_ client: Client) async throws {
     guard wantsAllPages else {
       let response = try await client.send("GET", path, headers: ["Accept": "application/json"])
-      guard let page = FetchPage(response) else { return StandardOutput.text(response.text) }
+      // What all objects come to has no columns.
+      guard let page = FetchPage(response), !page.objects.isEmpty || page.count == 0 else {
+        return StandardOutput.text(response.text)
+      }
       var table = Table()
       table.add(page)
       return table.end()

@@ -11,7 +11,9 @@ struct QueryOptions: ParsableArguments {
     help: ArgumentHelp("Of an entity: the order, by key paths; -salary,name.", valueName: "key-paths"))
   var sort: String?
 
-  @Option(help: ArgumentHelp("Of an entity: no more than the first so many objects.", valueName: "objects"))
+  @Option(
+    help: ArgumentHelp(
+      "Of an entity: no more than the first so many objects; 0 for totals alone.", valueName: "objects"))
   var limit: Int?
 
   @Option(help: ArgumentHelp("Of an entity: sections of objects that share this value.", valueName: "key-path"))
@@ -26,7 +28,7 @@ struct QueryOptions: ParsableArguments {
   var aggregate: String?
 
   func validate() throws {
-    if let limit, limit < 1 { throw ValidationError("--limit is at least 1") }
+    if let limit, limit < 0 { throw ValidationError("--limit is at least 0") }
   }
 
   /// The parameters, with their names; nil for those that are not given.

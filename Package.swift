@@ -142,9 +142,10 @@ let package = Package(
     .target(
       name: "CommandSupport",
       dependencies: [
-        "KeywayClient",
+        "KeyValueModel", "KeywayClient",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+        .product(name: "Yams", package: "Yams"),
       ],
       swiftSettings: strict),
     // Seeded randomness, and servers and clients on the loopback address, for the benchmarks and the tests.

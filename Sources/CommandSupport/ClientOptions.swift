@@ -7,8 +7,8 @@ package struct ClientOptions: ParsableArguments {
   /// The value of `--server`.
   @Option(
     help: """
-      The server's address (default: what KEYWAY_SERVER says, or KEYWAY_HOST and KEYWAY_PORT; without them \
-      http://127.0.0.1:8080).
+      The server's address (default: what KEYWAY_SERVER says, or KEYWAY_HOST and KEYWAY_PORT; without them host and \
+      port in keyway.yaml of the current folder, else http://127.0.0.1:8080).
       """)
   package var server: String?
 
@@ -35,11 +35,13 @@ package struct ClientOptions: ParsableArguments {
     guard token == nil || tokenFile == nil else { throw ValidationError("either --token or --token-file") }
   }
 
-  /// The address that the flag, the environment or the default gives, in this order.
+  /// The address that the flag, the environment, the configuration file of the folder or the default gives, in this
+  /// order.
   package var address: String {
     get throws(ValidationError) {
       if let server { return server }
-      return try ServerAddress.url(in: ProcessInfo.processInfo.environment)
+      let environment = ProcessInfo.processInfo.environment
+      return try ServerAddress.url(in: environment, file: ServerFile.inCurrentFolder)
     }
   }
 

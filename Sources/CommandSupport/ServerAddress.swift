@@ -1,27 +1,34 @@
 package import ArgumentParser
 
-/// Where a command finds its server, as far as the environment says it.
+/// Where a command finds its server, as far as the environment and the configuration file of the folder say it.
 package enum ServerAddress {
   /// What holds where nothing is said: the address that `keyway serve` listens on by default.
   private static let host = "127.0.0.1"
   private static let port = "8080"
 
   /// The URL of the server: `KEYWAY_SERVER`, or made of `KEYWAY_HOST` and `KEYWAY_PORT`, with which a server is started
-  /// in the same environment. An empty variable counts as none, and so does one of Kubernetes (`ServiceVariable`). An
-  /// address that means every interface (`0.0.0.0`, `::`) is asked on the loopback. Throws a `ValidationError` where
-  /// host or port name no server that can be asked.
-  package static func url(in environment: [String: String]) throws(ValidationError) -> String {
+  /// in the same environment, and for what they leave open of what `file` says, with which it is started in the same
+  /// folder. An empty variable counts as none, and so does one of Kubernetes (`ServiceVariable`). An address that means
+  /// every interface (`0.0.0.0`, `::`) is asked on the loopback. Throws a `ValidationError` where host or port name no
+  /// server that can be asked, and what `file` throws.
+  package static func url(
+    in environment: [String: String], file: () throws(ValidationError) -> ServerFile = { ServerFile() }
+  ) throws(ValidationError) -> String {
     func variable(_ name: String) -> String? {
       environment[name].flatMap { $0.isEmpty || ServiceVariable.matches(name, $0) ? nil : $0 }
     }
     if let server = variable("KEYWAY_SERVER") { return server }
-    let host = variable("KEYWAY_HOST") ?? host
-    let port = variable("KEYWAY_PORT") ?? port
+    let (givenHost, givenPort) = (variable("KEYWAY_HOST"), variable("KEYWAY_PORT"))
+    let file = givenHost == nil || givenPort == nil ? try file() : ServerFile()
+    let host = givenHost ?? file.host ?? Self.host
     guard !host.hasPrefix("unix:") else {
-      throw ValidationError("KEYWAY_HOST is the socket \(host), which this command cannot ask; --server names a URL")
+      let source = givenHost == nil ? "host in \(ServerFile.name)" : "KEYWAY_HOST"
+      throw ValidationError("\(source) is the socket \(host), which this command cannot ask; --server names a URL")
     }
+    let port = givenPort ?? file.port ?? Self.port
     guard let number = UInt16(port), number > 0 else {
-      throw ValidationError("KEYWAY_PORT is \(port), which is no port that can be asked; --server names a URL")
+      let source = givenPort == nil ? "port in \(ServerFile.name)" : "KEYWAY_PORT"
+      throw ValidationError("\(source) is \(port), which is no port that can be asked; --server names a URL")
     }
     return "http://\(reachable(host)):\(number)"
   }

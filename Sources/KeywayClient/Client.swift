@@ -59,7 +59,8 @@ package struct Client: Sendable {
       return Self.response(response, body: [UInt8](data))
     } catch let error as URLError {
       if error.code == .cancelled { throw CancellationError() }
-      throw ClientError.unreachable(server: server.absoluteString, reason: Self.reason(error))
+      let hint = error.code == .cannotConnectToHost ? "; --server names another address" : ""
+      throw ClientError.unreachable(server: server.absoluteString, reason: Self.reason(error) + hint)
     }
   }
 

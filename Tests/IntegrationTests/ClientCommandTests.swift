@@ -210,6 +210,32 @@ struct ClientCommandTests {
     }
   }
 
+  @Test("A command asks the server of keyway.yaml in its folder, and says which one it has asked in vain")
+  func serverFile() throws {
+    let folder = try ScratchDirectory()
+    func status() throws -> Outcome {
+      let child = try ChildProcess.start(PackageFolder.keyway, ["status"], folder: folder.path)
+      let status = try child.exitStatus()
+      return (status, child.output, child.errors)
+    }
+    _ = try folder.write("host: 0.0.0.0\nport: \(server.port)\n", to: "keyway.yaml")
+    let found = try status()
+    #expect(found.status == 0 && found.output.contains("at \(server.url): serving"), "\(found)")
+    _ = try folder.write("port: 1\n", to: "keyway.yaml")
+    let refused = try status()
+    #expect(
+      refused.errors.contains(
+        "no answer from http://127.0.0.1:1: the connection was refused; --server names another address"), "\(refused)")
+  }
+
+  @Test("get --limit 0 prints the totals alone")
+  func totals() throws {
+    let totals = try Value(json: try run("get", "Note", "--limit", "0", "--aggregate", "@count").output)
+    #expect(totals["objects"].items.isEmpty && totals["count"].whole ?? 0 > 0, "\(totals.json)")
+    let shown = try onTerminal("get Note --limit 0 --aggregate @count")
+    #expect(shown.contains("\"count\":"), "\(shown)")
+  }
+
   @Test("Every example in the help of a command is a whole line")
   func help() throws {
     for command in ["init", "get", "create", "watch", "import", "store migrate", "token", "bench fanout"] {

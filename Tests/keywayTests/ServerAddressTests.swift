@@ -1,3 +1,4 @@
+import ArgumentParser
 import CommandSupport
 import Testing
 
@@ -16,6 +17,32 @@ import Testing
     ] as [([String: String], String)])
   func url(_ environment: [String: String], _ expected: String) throws {
     #expect(try ServerAddress.url(in: environment) == expected)
+  }
+
+  @Test(
+    "the configuration file of the folder says what the environment leaves open, but never TLS",
+    arguments: [
+      ([:], "host: 0.0.0.0\nport: 9001\ntls:\n  certificate: a.pem\n", "http://127.0.0.1:9001"),
+      (["KEYWAY_PORT": "7"], "host: box\nport: 9001\n", "http://box:7"),
+      (["KEYWAY_HOST": "a"], "port: \"9001\"\n", "http://a:9001"), ([:], "store: data\n", "http://127.0.0.1:8080"),
+      (["KEYWAY_SERVER": "http://other"], "port: {", "http://other"),
+      (["KEYWAY_HOST": "a", "KEYWAY_PORT": "7"], "port: {", "http://a:7"), ([:], "", "http://127.0.0.1:8080"),
+    ] as [([String: String], String, String)])
+  func file(_ environment: [String: String], _ text: String, _ expected: String) throws {
+    let url = try ServerAddress.url(in: environment) { () throws(ValidationError) in try ServerFile(text: text) }
+    #expect(url == expected)
+  }
+
+  @Test(
+    "a configuration file that names no server that can be asked is a mistake with its name",
+    arguments: ["port: 0", "host: unix:/run/keyway", "port: {", "port: x"])
+  func file(_ text: String) {
+    #expect {
+      try ServerAddress.url(in: [:]) { () throws(ValidationError) in try ServerFile(text: text) }
+    } throws: { error in
+      let message = (error as? ValidationError)?.message ?? ""
+      return message.contains("keyway.yaml") && message.contains("--server")
+    }
   }
 
   @Test(

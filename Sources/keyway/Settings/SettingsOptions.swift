@@ -1,4 +1,5 @@
 import ArgumentParser
+import CommandSupport
 import Foundation
 
 /// The flags of `serve` that are settings, and where the others come from.
@@ -61,7 +62,7 @@ struct SettingsSource: Sendable {
   /// The variable that names the configuration file.
   static let fileVariable = "KEYWAY_CONFIG"
   /// The configuration file that is looked for where none is named.
-  static let usualFile = "keyway.yaml"
+  static let usualFile = ServerFile.name
   static let fileHelp =
     "A configuration file (YAML), or none (default: what \(fileVariable) says, or \(usualFile) where there is one)."
 

@@ -45,7 +45,7 @@ struct ImportFilesTests {
       error: """
         :3: byte 6 of the line is not UTF-8: 0xE9, where the file ends
         hint: --encoding names the encoding of the file; windows-1252 is that of many spreadsheets in Europe and America
-        stopped; 1 rows had been imported
+        stopped; 1 row had been imported
         """),
     Case(
       testDescription: "JSON lines in Latin-1 that are taken for UTF-8", name: "items.jsonl",

@@ -50,6 +50,53 @@ import Testing
     }
   }
 
+  @Test("Rows that replace objects leave a relationship alone that no column is for")
+  func relationships() throws {
+    let schema = try folder.write(
+      """
+      entities:
+        Customer: {keys: {name: {type: string}, vip: {type: boolean, default: false}, info: {type: json}, \
+          orders: {toMany: Order, inverse: customer}}}
+        Order: {keys: {customer: {toOne: Customer, inverse: orders}}}
+      """, to: "schema.yaml")
+    let server = try ServerProcess("--schema", schema, settings: ["seed": "none"])
+    let file = try folder.write("id,name\n1,A\n2,B\n", to: "customers.csv")
+    func importing(_ file: String, _ entity: String) throws {
+      let imported = try ChildProcess.keyway(
+        "import", file, "--entity", entity, "--id", "id", "--server", server.url)
+      #expect(imported.status == 0 && imported.output.hasPrefix("imported "), "\(imported.errors)")
+    }
+    try importing(file, "Customer")
+    try server.client.must("PUT", "/v1/objects/Order/1", body: #"{"customer":"Customer/1"}"#)
+    try server.client.must("PATCH", "/v1/objects/Customer/1", body: #"{"vip":true,"info":{"a":1}}"#)
+    try importing(try folder.write("id,name\n1,C\n2,B\n3,D\n", to: "customers.csv"), "Customer")
+    #expect(try server.client.json("/v1/objects/Order/1")["customer"].text == "Customer/1")
+    let customer = try server.client.json("/v1/objects/Customer/1")
+    #expect(customer["name"].text == "C" && customer["vip"] == .bool(false) && customer["info"].isNull)
+    #expect(try server.client.json("/v1/objects/Customer/3")["name"].text == "D")
+    // A column that is there says it.
+    try importing(try folder.write("id,customer\n1,\n", to: "orders.csv"), "Order")
+    #expect(try server.client.json("/v1/objects/Order/1")["customer"].isNull)
+  }
+
+  @Test("Rows whose ids other texts have made are refused, in CSV and in JSON lines")
+  func collisions() throws {
+    let imported = try importing(
+      "n,text\nA 1,a\nA-1,b\nA 1,c\n,,\n", "--entity", "Note", "--id", "n", "--keep-going")
+    let refusal = "rows.csv:3: “A-1” makes the id A-1, which line 2 has made of “A 1”"
+    #expect(imported.errors.contains(refusal), "\(imported)")
+    #expect(imported.output.contains("imported 2 rows"), "\(imported)")
+    #expect(try server.client.json("/v1/objects/Note/A-1")["text"].text == "c")
+    let lines = try folder.write(
+      #"{"a":"1-2","b":"3","price":1}"# + "\n" + #"{"a":"1","b":"2-3","price":2}"# + "\n", to: "rows.jsonl")
+    let refused = try ChildProcess.keyway(
+      "import", lines, "--entity", "Quote", "--id", "a", "--id", "b", "--on-conflict", "replace", "--server",
+      server.url)
+    #expect(
+      refused.errors.contains("rows.jsonl:2: “1, 2-3” makes the id 1-2-3, which line 1 has made of “1-2, 3”"),
+      "\(refused)")
+  }
+
   @Test("An import that stops names the option that helps, too")
   func stopping() throws {
     let stopped = try importing("quote,shares\nAAPL,5\n", "--entity", "Position")

@@ -22,6 +22,9 @@ struct CSVParserTests {
       records: [(1, ["\"a,b\"", "\"say \"hi\"\"", "\"1\r\n2\""]), (3, ["x", "y", "z"])]),
     Case(
       testDescription: "empty lines are skipped and counted", text: "a\n\n\r\nb\n", records: [(1, ["a"]), (4, ["b"])]),
+    Case(
+      testDescription: "rows of delimiters alone are skipped and counted", text: ",,\na,b,\n,,\r\n,\n,\"\"\n,,",
+      records: [(2, ["a", "b", ""]), (5, ["", "\"\""])]),
     Case(testDescription: "spaces belong to the field", text: " a , b\n", records: [(1, [" a ", " b"])]),
     Case(testDescription: "a last field that is empty", text: "a,", records: [(1, ["a", ""])]),
     Case(testDescription: "an empty file", text: "", records: []),

@@ -1,4 +1,5 @@
 import KeyValueModel
+import KeywayClient
 import Testing
 
 @testable import keyway
@@ -60,6 +61,38 @@ struct ImportRulesTests {
     #expect(throws: InvalidCell.self) { try Self.plan(["symbol"], references: ["symbol": "Stock"]) }
     #expect(throws: InvalidCell.self) { try Self.plan(["symbol"], references: ["stock": "Stock"]) }
   }
+
+  @Test("what replaces an object leaves a relationship alone whose other side has it, unless a column has it")
+  func replacement() throws {
+    var schema = Self.schema
+    var properties = try #require(schema["properties"]?.asObject)
+    properties["orders"] = .object([
+      "type": .string("array"), "items": .object(["keyway:toOne": .string("Order")]),
+      "keyway:inverse": .string("symbol"),
+    ])
+    schema["properties"] = .object(properties)
+    func replacement(_ texts: [String: String]) throws -> Set<String> {
+      let columns = texts.sorted { $0.key < $1.key }
+      let plan = try ImportPlan(
+        header: Self.record(columns.map(\.key)), schema: schema, idColumns: ["symbol"], renames: [:],
+        rules: FieldRules())
+      #expect(plan.leavesRelationships == (texts["orders"] == nil))
+      let object = try #require(Reference(entity: "Share", id: "A"))
+      let row = try plan.row(Self.record(columns.map(\.value)))
+      return Set(plan.replacement(of: object, by: row).map(\.json.json).map(Self.sorted))
+    }
+    let values = #""symbol":"A","date":null,"price":2,"volume":null,"open":null,"stock":null"#
+    func expected(_ values: String) -> Set<String> {
+      let tags = #"{"op":"set","object":"Share/A","keyPath":"tags","value":null}"#
+      return Set([#"{"op":"patch","object":"Share/A","value":{\#(values)}}"#, tags].map(Self.sorted))
+    }
+    #expect(try replacement(["symbol": "A", "price": "2"]) == expected(values))
+    let both = try replacement(["symbol": "A", "price": "2", "orders": ""])
+    #expect(both == expected(values + #","orders":[]"#))
+  }
+
+  /// A JSON text with the members of objects in any order, by its characters.
+  private static func sorted(_ json: String) -> String { String(json.sorted()) }
 
   @Test("a reference that the server refuses has a hint with the option that would have read it")
   func hints() throws {

@@ -46,7 +46,7 @@ extension ImportTableTests {
     Case(
       "fewer fields than columns, of which the last have no name", "name,count,,\na,1\n", "", #"{"name":"a","count":1}"#
     ),
-    Case("no names at all", ",,\nname,,\n", "", "1: the first record has no names of columns"),
+    Case("no names at all", " ,,\nname,,\n", "", "1: the first record has no names of columns"),
     Case("a line that names the delimiter", "sep=;\r\nname;note\r\na,b;c\r\n", "", #"{"name":"a,b","note":"c"}"#),
     Case("a line that names a tabulator", "SEP=\t\nname\tnote\na\tb\n", "", #"{"name":"a","note":"b"}"#),
     Case("a line that names a comma", "sep=,\nname,note\na,b\n", "", #"{"name":"a","note":"b"}"#),

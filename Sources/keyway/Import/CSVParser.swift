@@ -2,7 +2,8 @@
 ///
 /// Our own: SwiftCSV 0.10 takes the whole text before the first row, gives no line numbers, and does not say whether a
 /// field was quoted, while an import runs in bounded memory, says where it stopped, and takes `""` for an empty text.
-/// Beyond the RFC it accepts a line feed alone as the end of a record and skips empty lines.
+/// Beyond the RFC it accepts a line feed alone as the end of a record and skips empty lines, and those
+/// of delimiters alone.
 struct CSVParser: Sendable {
   /// A record that is larger is a mistake, most likely a quotation mark that is never closed.
   static let defaultMaximumRecordBytes = 1 << 20
@@ -111,7 +112,8 @@ struct CSVParser: Sendable {
 
   private mutating func endRecord(into records: inout [CSVRecord]) {
     endField()
-    let isEmptyLine = fields == [CSVField(text: "", isQuoted: false)]
+    // Spreadsheets write the delimiters of rows with nothing in them.
+    let isEmptyLine = fields.allSatisfy { $0 == CSVField(text: "", isQuoted: false) }
     if !isEmptyLine { records.append(CSVRecord(line: recordLine, fields: fields)) }
     fields = []
     recordBytes = 0

@@ -22,7 +22,7 @@ struct ImportFailure: Error, Sendable, CustomStringConvertible {
   var description: String {
     var text = cause.textWithHint(file: file) + "\nstopped"
     if let batch { text += " in batch \(batch.number), which \(batch.fate.rawValue)" }
-    text += "; \(rows) rows had been imported"
+    text += "; \(rows) \(rows == 1 ? "row" : "rows") had been imported"
     if heldReferences > 0 { text += "; references that were held back and are not set: \(heldReferences)" }
     return text
   }

@@ -19,10 +19,16 @@ struct ImportPlan: Sendable {
     var line: Int
     /// Nil where the server makes it.
     var id: String?
+    /// The texts that the id is made of.
+    var idParts: [String] = []
     var object: JSONObject
   }
 
   let columns: [Column]
+  /// True if the entity has a relationship with an inverse that no column goes to: where an object is replaced, it is
+  /// left to its other side.
+  let leavesRelationships: Bool
+  private let keys: OrderedDictionary<String, ImportKey>
   private let idColumns: [Int]
   private let rules: FieldRules
   /// How many fields a record has at least.
@@ -59,10 +65,13 @@ struct ImportPlan: Sendable {
       }
       columns.append(column)
     }
-    let keys = columns.compactMap(\.key)
-    if let key = keys.first(where: { key in keys.count { $0 == key } > 1 }) {
+    let given = columns.compactMap(\.key)
+    if let key = given.first(where: { key in given.count { $0 == key } > 1 }) {
       throw InvalidCell(reason: "two columns go to the key \(key)")
     }
+    let keys = ImportSchema.keys(in: schema["properties"]?.asObject ?? JSONObject())
+    leavesRelationships = keys.contains { !given.contains($0.key) && $0.value.inverse != nil }
+    self.keys = keys
     self.columns = columns
     self.idColumns = idColumns.compactMap { names.firstIndex(of: $0) }
     self.rules = rules
@@ -150,8 +159,28 @@ struct ImportPlan: Sendable {
       default: texts.append(field.text)
       }
     }
-    let id = idColumns.isEmpty ? nil : try ImportID.id(of: idColumns.map { texts[$0] })
-    return Row(line: record.line, id: id, object: object)
+    let idParts = idColumns.map { texts[$0] }
+    let id = idColumns.isEmpty ? nil : try ImportID.id(of: idParts)
+    return Row(line: record.line, id: id, idParts: idParts, object: object)
+  }
+
+  /// What sets an object that is there to what a row says: the keys that it lacks to their defaults, but a relationship
+  /// with an inverse that no column goes to not at all.
+  func replacement(of object: Reference, by row: Row) -> [PlannedOperation] {
+    let given = Set(columns.compactMap(\.key))
+    var values = JSONObject()
+    var documents: [PlannedOperation] = []
+    for (name, key) in keys where key.kind != .computed {
+      guard given.contains(name) || key.inverse == nil else { continue }
+      let value = row.object[name] ?? key.defaultValue
+      if key.kind == .document {
+        // A patch would merge it.
+        documents.append(PlannedOperation(line: row.line, object: object, kind: .set(key: name, value)))
+      } else {
+        values[name] = value
+      }
+    }
+    return [PlannedOperation(line: row.line, object: object, kind: .patch(values))] + documents
   }
 
   private static func unnamed(_ column: Column, _ field: CSVField) -> InvalidCell {

@@ -13,13 +13,18 @@ struct ImportSchema: Sendable {
     var entities: OrderedDictionary<String, OrderedDictionary<String, ImportKey>> = [:]
     for (name, definition) in definitions.members {
       guard let properties = definition.asObject?["properties"]?.asObject else { return nil }
-      var keys: OrderedDictionary<String, ImportKey> = [:]
-      for case (let key, .object(let property)) in properties.members where !key.hasPrefix("@") {
-        keys[key] = ImportKey(schema: property)
-      }
-      entities[name] = keys
+      entities[name] = Self.keys(in: properties)
     }
     self.entities = entities
+  }
+
+  /// The keys that the properties of an entity's JSON Schema describe.
+  static func keys(in properties: JSONObject) -> OrderedDictionary<String, ImportKey> {
+    var keys: OrderedDictionary<String, ImportKey> = [:]
+    for case (let key, .object(let property)) in properties.members where !key.hasPrefix("@") {
+      keys[key] = ImportKey(schema: property)
+    }
+    return keys
   }
 
   /// Asks a server for its schema.

@@ -24,13 +24,14 @@ struct Importer {
   /// that is not of the row.
   func run(_ table: inout CSVFile, progress: (_ rows: Int, _ bytes: Int) -> Void) async throws -> ImportTally {
     var tally = ImportTally()
+    var ids = KnownIDs()
     var isAtEnd = false
     while !isAtEnd {
       var queues = [[ImportPlan.Row]](repeating: [], count: workers)
       var failures: [ImportError] = []
       var refusals: [ImportError] = []
       do throws(ImportError) {
-        isAtEnd = try !fill(&queues, &refusals, from: &table)
+        isAtEnd = try !fill(&queues, &refusals, &ids, from: &table)
       } catch {
         // What stands before the mistake is written first: an import stops at a line, not somewhere above it.
         failures.append(error)
@@ -52,12 +53,17 @@ struct Importer {
 
   /// Reads a round; false at the end of the file.
   private func fill(
-    _ queues: inout [[ImportPlan.Row]], _ refusals: inout [ImportError], from table: inout CSVFile
+    _ queues: inout [[ImportPlan.Row]], _ refusals: inout [ImportError], _ ids: inout KnownIDs,
+    from table: inout CSVFile
   ) throws(ImportError) -> Bool {
     for _ in 0..<(workers * Self.rowsPerWorker) {
       guard let record = try table.next() else { return false }
       do throws(ImportError) {
-        let row = try InvalidCell.located(line: record.line) { () throws(InvalidCell) in try plan.row(record) }
+        let row = try InvalidCell.located(line: record.line) { () throws(InvalidCell) in
+          let row = try plan.row(record)
+          if let id = row.id { try ids.insert(id, of: row.idParts, line: row.line) }
+          return row
+        }
         queues[Self.shard(row.id ?? String(row.line), of: workers)].append(row)
       } catch {
         guard keepsGoing else { throw error }
@@ -115,7 +121,9 @@ struct Importer {
     let body = Array(Value.object(row.object).json.utf8)
     do {
       if let id = row.id {
-        let headers = conflicts == .replace ? [:] : ["If-None-Match": "*"]
+        let isMadeOnly = conflicts != .replace || plan.leavesRelationships
+        if conflicts == .replace, plan.leavesRelationships, try await isReplaced(id, row) { return .written }
+        let headers = isMadeOnly ? ["If-None-Match": "*"] : [:]
         _ = try await client.send("PUT", "/v1/objects/\(entity)/\(id)", body: body, headers: headers)
       } else {
         _ = try await client.send("POST", "/v1/objects/\(entity)", body: body)
@@ -131,6 +139,21 @@ struct Importer {
       return Self.statusesOfRows.contains(problem.status) ? .refused(error) : .failed(error)
     } catch {
       return .failed(ImportError(line: row.line, reason: "\(error)"))
+    }
+  }
+
+  /// Replaces an object, of which some relationships are to stay as they are; false where it is not there.
+  private func isReplaced(_ id: String, _ row: ImportPlan.Row) async throws -> Bool {
+    guard let object = Reference(entity: entity, id: id) else { return false }
+    let body = TransactionBody.bodies(of: plan.replacement(of: object, by: row), maximumBytes: .max)
+    do {
+      for part in body { _ = try await client.send("POST", "/v1/transactions", body: part.bytes) }
+      return true
+    } catch var problem as Problem {
+      if problem.code == "unknown-object" { return false }
+      // The line says more than the index of the operation.
+      problem.operation = nil
+      throw problem
     }
   }
 

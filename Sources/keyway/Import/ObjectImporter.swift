@@ -14,6 +14,7 @@ struct ObjectImporter {
 
   private var planner: ImportPlanner
   private var known: KnownReferences
+  private var ids = KnownIDs()
   /// What has been read and belongs to the next batch.
   private var nextRow: ObjectLine?
   private var batchNumber = 0
@@ -63,7 +64,11 @@ struct ObjectImporter {
       nextRow = nil
     }
     while let line = try lines.next() {
-      let row = try InvalidCell.located(line: line.number) { () throws(InvalidCell) in try reader.object(line) }
+      let row = try InvalidCell.located(line: line.number) { () throws(InvalidCell) in
+        let row = try reader.object(line)
+        if !row.idParts.isEmpty { try ids.insert(row.reference.id, of: row.idParts, line: row.line) }
+        return row
+      }
       guard batch.accept(row) else {
         nextRow = row
         break

@@ -6,6 +6,8 @@ struct ObjectLine: Hashable, Sendable {
   var line: Int
   var bytes = 0
   var reference: Reference
+  /// The texts that the id is made of; none where the line has its reference.
+  var idParts: [String] = []
   /// The keys with values, and the relationships that name no object.
   var values = JSONObject()
   /// The keys with any JSON value.

@@ -26,9 +26,10 @@ struct ObjectLineReader: Sendable {
       throw InvalidCell(reason: "is no JSON: \(error)")
     }
     guard case .object(let members) = value else { throw InvalidCell(reason: "is no JSON object") }
-    let reference = try reference(members)
+    let (reference, idParts) = try reference(members)
     guard let keys = schema.entities[reference.entity] else { throw unknownEntity(reference.entity) }
     var row = ObjectLine(line: line.number, bytes: line.bytes.count, reference: reference)
+    row.idParts = idParts
     row.lifetime = try lifetime(members)
     var given: Set<String> = []
     for (path, name, value) in assignments(of: members, keys: Set(keys.keys)) {
@@ -113,12 +114,13 @@ struct ObjectLineReader: Sendable {
     InvalidCell(reason: "there is no entity \(name); there are \(schema.entities.keys.joined(separator: ", "))")
   }
 
-  private func reference(_ members: JSONObject) throws(InvalidCell) -> Reference {
+  /// The reference of a line, with the texts that its id is made of where it is made of any.
+  private func reference(_ members: JSONObject) throws(InvalidCell) -> (Reference, idParts: [String]) {
     if let value = members["@ref"] {
       guard let reference = value.asString.flatMap({ Reference($0) }) else {
         throw InvalidCell(reason: "@ref wants a reference such as \"Account/1\" and is \(value.json)")
       }
-      return reference
+      return (reference, [])
     }
     guard let entity, !idPaths.isEmpty else {
       throw InvalidCell(reason: "there is no @ref; for lines without, --entity and --id say what they are")
@@ -133,7 +135,7 @@ struct ObjectLineReader: Sendable {
       parts.append(part)
     }
     guard let reference = Reference(entity: entity, id: try ImportID.id(of: parts)) else { throw unknownEntity(entity) }
-    return reference
+    return (reference, parts)
   }
 
   private func add(

@@ -46,7 +46,7 @@ struct TextDecoder {
     raw += piece
     if !hasBegun {
       guard raw.count >= 4 || isLast else { return ([], nil) }
-      begin()
+      if let failure = begin() { return ([], failure) }
     }
     var failure: ImportError?
     var wrong: ArraySlice<UInt8>?
@@ -61,10 +61,18 @@ struct TextDecoder {
     return (text, failure)
   }
 
-  private mutating func begin() {
+  /// Settles the encoding. Returns the mistake that it is where the file's mark names another.
+  private mutating func begin() -> ImportError? {
     hasBegun = true
     encoding = named ?? Self.marks.first { raw.starts(with: $0.bytes) }?.encoding ?? Self.defaultEncoding
-    if !["UTF-8", "UTF8"].contains(encoding.uppercased()) { conversion = Conversion(from: encoding) }
+    guard !["UTF-8", "UTF8"].contains(encoding.uppercased()) else { return nil }
+    guard !raw.starts(with: Self.byteOrderMark) else {
+      return ImportError(
+        line: 1, reason: "the file begins with the byte order mark of UTF-8, and --encoding says \(encoding)",
+        hint: "without --encoding it is read as UTF-8")
+    }
+    conversion = Conversion(from: encoding)
+    return nil
   }
 
   /// Takes off what is whole and valid of `unchecked`.

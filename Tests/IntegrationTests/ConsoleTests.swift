@@ -15,8 +15,8 @@ import Testing
   @Test(
     "It shows, and does, what its users ask of it",
     arguments: [
-      "entities", "table", "sections", "editing", "many-rows", "objects", "members", "creating", "stream", "journal",
-      "status",
+      "entities", "table", "sections", "editing", "lines", "exactness", "conflicts", "many-rows", "objects",
+      "members", "creating", "stream", "journal", "status",
     ])
   func using(_ step: String) throws {
     let server = try ServerProcess()

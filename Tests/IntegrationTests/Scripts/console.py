@@ -3,6 +3,7 @@
 Usage: console.py SERVER STEP [TOKEN]
 """
 
+import json
 import time
 
 from selenium.webdriver.common.keys import Keys
@@ -99,7 +100,7 @@ def editing(console, server):
     console.press("much", Keys.ENTER)
     console.until(lambda: "balance" in console.problem, "why it is refused")
     console.find("input", "balance of Account/1")
-    console.press_with_control("a")
+    console.press_with(Keys.CONTROL, "a")
     console.press("130", Keys.ENTER)
     console.until_equal("130", lambda: console.value("Account/1", "balance"), "the mended value")
     console.until_equal("", lambda: console.problem, "that the problem is over")
@@ -113,6 +114,130 @@ def editing(console, server):
     console.double_click(console.cell("Account/1", "ownerName"))
     assert not console.named("input", "ownerName")
     console.check_log(422)
+
+
+def lines(console, server):
+    """A text keeps its line breaks."""
+    server.set("Note/1", {"text": "one\ntwo"})
+    server.set("Note/2", {"text": "one\r\ntwo"})
+    for address, text in [("#/objects/Note", "one\ntwo"), ("#/objects/Note/1", "one\ntwo\n3")]:
+        console.open(address)
+        console.until(lambda: "two" in console.value("Note/1", "text"), "the text")
+        console.double_click(console.cell("Note/1", "text"))
+        assert console.find("input", "text of Note/1").get_attribute("value") == text
+        console.press_with(Keys.CONTROL, Keys.END)
+        console.press_with(Keys.SHIFT, Keys.ENTER)
+        console.press("3", Keys.ENTER)
+        console.until_equal(text + "\n3", lambda: server.get("Note/1/text"), "one more line")
+        console.until(lambda: not console.named("input", "text of Note/1"), "that it is written")
+    console.open("#/objects/Note")
+    console.double_click(console.cell("Note/2", "text"))
+    console.press_with(Keys.CONTROL, Keys.END)
+    console.press("!", Keys.ENTER)
+    console.until_equal("one\r\ntwo!", lambda: server.get("Note/2/text"), "the line breaks that it had")
+    console.open("#/new/Note")
+    console.find("input", "text").send_keys("first")
+    console.press_with(Keys.SHIFT, Keys.ENTER)
+    console.press("second")
+    console.find("input", "Id").send_keys("3" + Keys.ENTER)
+    console.find("heading", "Note/3")
+    assert server.get("Note/3/text") == "first\nsecond"
+    console.check_log()
+
+
+def exactness(console, server):
+    """Nothing is written otherwise than it was typed, or shown as exact that is not."""
+    big = 2**53 + 1
+    server.set("Note/1", {"tags": {"n": 1}})
+    server.set("Note/2", {"tags": {"n": big}})
+    server.set("Account/1/balance", 1e20)
+    for address in ["#/objects/Note", "#/objects/Note/2"]:
+        console.open(address)
+        console.until_equal('≈ {"n":9007199254740992}', lambda: console.value("Note/2", "tags"), "that it is rounded")
+        console.double_click(console.cell("Note/2", "tags"))
+        console.until(lambda: "beyond 2⁵³" in console.problem, "why it is not edited")
+        assert not console.named("input", "tags of Note/2")
+    console.open("#/objects/Note")
+    console.double_click(console.cell("Note/1", "tags"))
+    refused = [
+        (f'{{"n":{big}}}', "beyond 2⁵³"), ("12345678901234567890", "beyond 2⁵³"), ("[1e999]", "1.8e308"),
+        ('{"a":{"b":1},"c":[{"b":1}],"\\u0061":2}', "stands twice"),
+    ]
+    for text, reason in refused:
+        console.press_with(Keys.CONTROL, "a")
+        console.press(text, Keys.ENTER)
+        console.until(lambda: reason in console.problem, f"why {text} is refused")
+    assert server.get("Note/1/tags") == {"n": 1}
+    console.press_with(Keys.CONTROL, "a")
+    kept = {"a": [{"b": 1}, {"b": "12345678901234567890: {"}], "b": -1.5e3}
+    console.press(json.dumps(kept), Keys.ENTER)
+    console.until_equal(kept, lambda: server.get("Note/1/tags"), "JSON that is kept whole")
+    console.until_equal("", lambda: console.problem, "no problem")
+    console.open("#/objects/Account")
+    console.until_equal("100000000000000000000", lambda: console.value("Account/1", "balance"), "what is exact")
+    server.set("Transaction/1/amount", 5)
+    for reference, key, typed, reason in [
+        ("Account/1", "balance", "0x10", "balance is a number, such as 12"),
+        ("Account/1", "balance", "1,5", "balance is a number, such as 12"),
+        ("Account/1", "balance", "1e999", "larger than a number can be"),
+        ("Account/1", "owner", "7", "write Person/7"),
+        ("Transaction/1", "amount", Keys.BACKSPACE, "amount is required"),
+    ]:
+        console.open("#/objects/" + reference)
+        console.until(lambda: console.value(reference, key) != "", "the value")
+        console.double_click(console.cell(reference, key))
+        console.press_with(Keys.CONTROL, "a")
+        console.press(typed, Keys.ENTER)
+        console.until(lambda: reason in console.problem, f"why {typed} is refused")
+    assert server.get("Account/1")["balance"] == 1e20 and server.get("Transaction/1/amount") == 5
+    console.check_log()
+
+
+def conflicts(console, server):
+    """Another client writes while a value is edited."""
+    for address in ["#/objects/Account", "#/objects/Account/1"]:
+        server.set("Account/1/balance", 100)
+        console.open(address)
+        console.until_equal("100", lambda: console.value("Account/1", "balance"), "the balance")
+
+        def begin():
+            console.until(lambda: not console.named("input", "balance of Account/1"), "that what was before is over")
+            console.double_click(console.cell("Account/1", "balance"))
+            balance = console.find("input", "balance of Account/1")
+            console.until(lambda: balance.get_attribute("aria-busy") is None, "that it has read what it edits")
+
+        # Another key of the object is no conflict.
+        begin()
+        server.set("Account/1/openingBalance", 3)
+        console.press("60", Keys.ENTER)
+        console.until_equal(60, lambda: server.get("Account/1/balance"), "what was written")
+        console.until_equal("60", lambda: console.value("Account/1", "balance"), "what was written")
+        assert console.problem == "", console.problem
+        # The same key is: the first Enter says what it is now, the second writes.
+        begin()
+        server.set("Account/1/balance", 70)
+        console.press("80", Keys.ENTER)
+        console.until(lambda: "it is now 70" in console.problem, "what it is now")
+        assert server.get("Account/1/balance") == 70
+        console.press(Keys.ENTER)
+        console.until_equal(80, lambda: server.get("Account/1/balance"), "what was written")
+        console.until_equal("", lambda: console.problem, "that the problem is over")
+        # What was typed nothing in is written too.
+        begin()
+        server.set("Account/1/balance", 71)
+        console.press(Keys.ENTER)
+        console.until(lambda: "it is now 71" in console.problem, "what it is now")
+        console.press(Keys.ENTER)
+        console.until_equal(80, lambda: server.get("Account/1/balance"), "what the input has")
+        # Escape ends the editing, and its problem.
+        begin()
+        server.set("Account/1/balance", 72)
+        console.press("90", Keys.ENTER)
+        console.until(lambda: "it is now 72" in console.problem, "what it is now")
+        console.press(Keys.ESCAPE)
+        console.until_equal("72", lambda: console.value("Account/1", "balance"), "the value of the other")
+        assert console.problem == "", console.problem
+    console.check_log(412)
 
 
 def many_rows(console, server):
@@ -131,7 +256,7 @@ def many_rows(console, server):
     server.set("Transaction/n00000/payee", "p-last")
     console.until_equal("p-last", lambda: console.value("Transaction/n00000", "payee"), "the last row live")
     console.cell("Transaction/n00000", "payee").click()
-    console.press_with_control(Keys.HOME)
+    console.press_with(Keys.CONTROL, Keys.HOME)
     console.until_equal(f"Transaction/n{rows - 1:05}", lambda: console.column("Object")[0], "the first row again")
     console.press(Keys.ARROW_DOWN, Keys.PAGE_DOWN, Keys.ARROW_UP)
     focused = console.driver.execute_script("return document.activeElement.closest('tr')?.dataset.ref")
@@ -384,7 +509,8 @@ def looks(console, server):
 
 
 run({
-    "entities": entities, "table": table, "sections": sections, "editing": editing, "many-rows": many_rows,
-    "objects": objects, "members": members, "creating": creating, "stream": stream, "journal": journal,
-    "status": status, "session": session, "reader": reader, "looks": looks,
+    "entities": entities, "table": table, "sections": sections, "editing": editing, "lines": lines,
+    "exactness": exactness, "conflicts": conflicts, "many-rows": many_rows, "objects": objects,
+    "members": members, "creating": creating, "stream": stream, "journal": journal, "status": status,
+    "session": session, "reader": reader, "looks": looks,
 })

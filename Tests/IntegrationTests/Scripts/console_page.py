@@ -17,7 +17,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 SELECTORS = {
-    "link": "a[href]", "button": "button", "input": "input, select", "heading": "h1", "img": "svg",
+    "link": "a[href]", "button": "button", "input": "input, select, textarea", "heading": "h1", "img": "svg",
     "columnheader": "thead th", "cell": "td",
 }
 PATIENCE = 300
@@ -164,8 +164,8 @@ class Console:
             chain.send_keys(key)
         chain.perform()
 
-    def press_with_control(self, key):
-        ActionChains(self.driver).key_down(Keys.CONTROL).send_keys(key).key_up(Keys.CONTROL).perform()
+    def press_with(self, modifier, key):
+        ActionChains(self.driver).key_down(modifier).send_keys(key).key_up(modifier).perform()
 
     def clear_and_type(self, element, text):
         element.clear()

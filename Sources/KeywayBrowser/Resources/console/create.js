@@ -1,3 +1,4 @@
+import { makeInput } from './editor.js'
 import { element, labelled } from './elements.js'
 import { ProblemLine } from './problem.js'
 import { addressOf, textOf, valueOf } from './values.js'
@@ -9,7 +10,7 @@ export class CreateView {
     this.title = `New ${entity.name}`
     this.problems = new ProblemLine()
     this.id = element('input', { type: 'text', autocomplete: 'off', spellcheck: 'false' })
-    this.inputs = entity.keys.filter(key => !key.isReadOnly && !key.isCollection).map(key => [key, makeInput(key)])
+    this.inputs = entity.keys.filter(key => !key.isReadOnly && !key.isCollection).map(key => [key, inputFor(key)])
     this.node = element('div', { class: 'view' },
       element('div', { class: 'headline' }, element('h1', { tabindex: '-1' }, this.title)),
       this.problems.node,
@@ -35,14 +36,18 @@ export class CreateView {
   }
 }
 
-function makeInput(key) {
+function inputFor(key) {
   // The server judges what is missing: it knows defaults, and what a rule lets be set.
   if (key.choices) {
     return element('select', {}, element('option', { value: '' }, ''),
       key.choices.map(choice => element('option', {}, textOf(choice))))
   }
-  return element('input', {
-    type: 'text', autocomplete: 'off', placeholder: key.toOne ? `${key.toOne}/…` : key.description,
-    'aria-required': key.isRequired ? 'true' : null,
+  return makeInput(key, {
+    placeholder: key.toOne ? `${key.toOne}/…` : key.description, 'aria-required': key.isRequired ? 'true' : null,
+    keydown: event => {
+      if (event.key !== 'Enter' || event.shiftKey) return
+      event.preventDefault()
+      event.target.form.requestSubmit()
+    },
   })
 }

@@ -1,5 +1,5 @@
 import { element, labelled } from './elements.js'
-import { addressOf, isReference, textOf, valueOf } from './values.js'
+import { addressOf, isExact, isReference, textOf, valueOf } from './values.js'
 
 /** How many members are shown before they are asked for. */
 const shownAtFirst = 100
@@ -44,7 +44,7 @@ export class Members {
     const isLink = this.key.toMany && isReference(member)
     const item = element('li', { 'data-member': JSON.stringify(member) },
       isLink ? element('a', { href: addressOf(member) }, text) : element('span', {}, text))
-    if (this.key.isReadOnly) return item
+    if (this.key.isReadOnly || !this.#members.every(member => isExact(member))) return item
     const name = this.key.name
     const button = (sign, label, work, disabled = false) => element('button',
       { type: 'button', 'aria-label': label, title: label, disabled, click: () => this.view.problems.attempt(work) }, sign)

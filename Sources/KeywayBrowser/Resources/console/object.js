@@ -107,7 +107,7 @@ export class ObjectView {
   }
 
   #single(cell, key) {
-    const show = value => { if (!cell.classList.contains('editing')) fill(cell, value) }
+    const show = value => { if (!cell.classList.contains('editing')) fill(cell, value, key) }
     if (key.isReadOnly) return show
     cell.tabIndex = 0
     const open = () => {
@@ -115,7 +115,7 @@ export class ObjectView {
       const { keyway, reference, problems } = this
       edit({ cell, keyway, reference, key, value: this.#values[key.name], problems },
         () => {
-          fill(cell, this.#values[key.name])
+          fill(cell, this.#values[key.name], key)
           this.readRevision()
         })
     }
@@ -149,8 +149,8 @@ export class ObjectView {
   }
 }
 
-function fill(cell, value) {
+function fill(cell, value, key) {
   if (isReference(value)) cell.replaceChildren(element('a', { href: addressOf(value) }, value))
   else if (value === null || value === undefined) cell.replaceChildren(element('span', { class: 'null' }, 'null'))
-  else setText(cell, textOf(value))
+  else setText(cell, textOf(value, key))
 }

@@ -20,6 +20,11 @@ class Key {
 
   get isOptional() { return this.types.includes('null') || this.types.length === 0 }
 
+  /** Whether a value may have lines: a text, or JSON. */
+  get hasLines() {
+    return !this.choices && !this.toOne && !this.isDate && (this.types.includes('string') || this.types.length === 0)
+  }
+
   /** What it holds, in a few words. */
   get description() {
     const kind = this.toOne ?? (this.isCollection ? `${this.isOrdered ? 'list' : 'set'} of ${this.memberName}`

@@ -15,7 +15,7 @@ import Testing
   @Test(
     "It shows, and does, what its users ask of it",
     arguments: [
-      "entities", "table", "sections", "editing", "lines", "exactness", "conflicts", "many-rows", "objects",
+      "entities", "table", "sections", "editing", "lines", "exactness", "conflicts", "leaving", "many-rows", "objects",
       "members", "creating", "stream", "journal", "status",
     ])
   func using(_ step: String) throws {

@@ -141,6 +141,9 @@ export class EntityView {
   #hear(event) {
     if (event.problem) {
       this.problems.show(event.problem)
+      // What was there before is no answer to this.
+      this.grid.show([])
+      setText(this.count, '')
       if (event.problem.code === 'forbidden' && !this.#isNarrowed) this.#narrow()
       return
     }

@@ -31,7 +31,6 @@ function restart(address) {
 
 async function begin() {
   const session = await readSession()
-  showSession(session)
   let problem = session.problem
   if (!problem) {
     try {
@@ -41,11 +40,13 @@ async function begin() {
     }
   }
   if (problem) {
+    showSession(session)
     show(problem.status === 401 || problem.status === 403
       ? new SessionView(context, {}, problem) : new MessageView('The server does not answer', problem))
     return
   }
   await showRights()
+  showSession(session)
   context.keyway = new Keyway()
   context.keyway.addEventListener('state', showConnection)
   showConnection()
@@ -67,17 +68,18 @@ async function checkSession() {
   const session = await readSession()
   const hasEnded = isSignedIn && !session.problem && !session.identity
   if (!(hasEnded || session.problem?.status === 401) || view instanceof SessionView) return
-  showSession(session)
   await showRights()
+  showSession(session)
   show(new SessionView(context, {}, session.problem ?? new Error('The session has ended. Sign in again.')))
 }
 
+/** Who is an admin without a session has nothing to sign in to: the server has no keys. */
 function showSession({ identity }) {
   isSignedIn = Boolean(identity)
   sessionBox.replaceChildren(...(identity
     ? [element('span', { class: 'identity' }, String(identity.sub)),
       element('button', { type: 'button', click: leave }, 'Sign out')]
-    : [element('a', { class: 'button', href: '#/session' }, 'Sign in')]))
+    : context.isAdmin ? [] : [element('a', { class: 'button', href: '#/session' }, 'Sign in')]))
 }
 
 /** What the server would refuse is not offered. */

@@ -9,6 +9,8 @@ import { addressOf, isReference, textOf } from './values.js'
 export class ObjectView {
   #cell
   #timer
+  #return = null
+  #isOver = false
   #values = {}
   #rows = new Map()
 
@@ -37,14 +39,22 @@ export class ObjectView {
   }
 
   end() {
+    this.#isOver = true
     this.#cell.end()
+    this.#return?.end()
     clearTimeout(this.#timer)
   }
 
   /** Which keys there are for whom asks is what a GET gives: a rule may hide some. */
   async #begin() {
     await this.problems.attempt(async () => {
-      const object = await this.keyway.get(this.reference)
+      const object = await this.keyway.get(this.reference).catch(problem => {
+        if (problem.status === 404) this.#awaitReturn()
+        throw problem
+      })
+      this.node.classList.remove('gone')
+      this.#rows.clear()
+      this.#values = {}
       const keys = this.entity.keys.filter(key => Object.hasOwn(object, key.name))
       this.body.replaceChildren(...keys.map(key => this.#makeRow(key)))
       this.#show(object)
@@ -60,12 +70,26 @@ export class ObjectView {
       setText(this.state, 'deleted')
       this.node.classList.add('gone')
       this.remove.hidden = true
+      this.#awaitReturn()
     } else if (update.problem) {
       this.problems.show(update.problem)
     } else {
       this.#show(update.values)
       this.readRevision()
     }
+  }
+
+  /** An observation is over with its object; a query tells when there is one of that reference again. */
+  #awaitReturn() {
+    if (this.#isOver) return
+    this.#return?.end()
+    const query = { entity: this.entity.name, filter: `this == "${this.reference}"`, limit: 1 }
+    const found = this.keyway.query(query, () => {
+      if (found.count === 0) return
+      found.end()
+      this.#begin()
+    })
+    this.#return = found
   }
 
   #showRevision(object) {

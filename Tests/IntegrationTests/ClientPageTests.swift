@@ -72,7 +72,7 @@ import Testing
     let modules = Self.blocks("js", of: page).map { "\(consoleOnPage)<script type=module>\n\($0)</script>" }
     let pages = modules + Self.blocks("html", of: page)
     let outputs = Self.blocks("text", of: page)
-    try #require(modules.count == 3 && pages.count == outputs.count)
+    try #require(modules.count == 4 && pages.count == outputs.count)
     var arguments = [PackageFolder.script("client_page.py")]
     for (number, (html, output)) in zip(pages, outputs).enumerated() {
       _ = try folder.write("<!doctype html><meta charset=utf-8>\n\(html)", to: "\(number).html")

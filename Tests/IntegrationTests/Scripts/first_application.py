@@ -65,16 +65,19 @@ def editing():
         wait.until(lambda _: field.get_attribute("value") == text,
                    f"{what}: not {text} but {field.get_attribute('value')}")
 
-    def state(text):
-        wait.until(lambda _: text in driver.find_element(By.ID, "state").text, f"the page does not say {text}")
+    def says(role, text):
+        line = driver.find_element(By.CSS_SELECTOR, f"[role={role}]")
+        wait.until(lambda _: text in line.text if text else line.text == "", f"the {role} is not '{text}': {line.text}")
     # What is refused is not kept, with the focus or without.
     for key in [Keys.ENTER, Keys.TAB]:
         first.send_keys(Keys.CONTROL, "a", Keys.NULL, Keys.BACKSPACE, key)
-        state("'title'")
+        says("alert", "'title'")
         shows(first, "first", "a title that was refused")
     first.send_keys("!", Keys.ENTER)
     shows(first, "first!", "a title that was written")
-    wait.until(lambda _: driver.find_element(By.ID, "state").text == "", "a problem stands there after a success")
+    # A success ends the problem, and says nothing of the connection.
+    says("alert", "")
+    says("status", "live")
     # Of others all is seen, but what is being written stays, and its focus, whatever becomes of the order.
     change(refs[0], "title", "theirs")
     shows(first, "theirs", "a title with the focus")
@@ -90,9 +93,21 @@ def editing():
     # Without a network nothing is written, and the page says why.
     driver.set_network_conditions(offline=True, latency=0, throughput=-1)
     second.send_keys("?", Keys.ENTER)
-    state("offline")
-    shows(second, "their second", "a title that was written without a network")
+    says("alert", "offline")
+    shows(second, "their second?", "a title that did not reach the server")
+    driver.execute_script("dispatchEvent(new Event('pagehide'))")
+    says("status", "waiting")
+    second.send_keys(Keys.TAB)
+    shows(second, "their second?", "a title that did not reach the server, and was left")
     driver.delete_network_conditions()
+    driver.execute_script("dispatchEvent(new Event('pageshow'))")
+    says("status", "live")
+    says("alert", "offline")
+    second.send_keys(Keys.ENTER)
+    says("alert", "")
+    wait.until(lambda _: ["their second?", False] in rows(), "a title that was tried once more")
+    change(refs[1], "title", "their fourth")
+    shows(second, "their fourth", "a title that was written at last")
     for button in driver.find_elements(By.CSS_SELECTOR, "li button"):
         button.click()
     wait.until(lambda _: rows() == [], "objects that were deleted")

@@ -41,7 +41,7 @@ extension PostgresJournal {
 
   /// Reads some records.
   private func read(after revision: UInt64, limit: Int, bytes: Int) throws(JournalError) -> [JournalRecord] {
-    let known = state.withLock { $0.known }
+    let known = state.withLock { $0.asking }
     let found = try reading { connection throws(PostgresError) in
       try FoundRecords(after: revision, limit: limit, bytes: bytes, connection, within: options.patience)
     }
@@ -51,12 +51,14 @@ extension PostgresJournal {
 
   /// Looks whether records follow on what was read before, and keeps them.
   private func keep(
-    _ found: FoundRecords, after revision: UInt64, asked known: (revision: UInt64, digest: JournalDigest)
+    _ found: FoundRecords, after revision: UInt64, asked known: PostgresState.Asking
   ) throws(JournalError) {
     let head = found.head
     try check(head, asked: known)
+    let base = state.withLock { $0.rebases == known.rebases ? nil : $0.head.base }
+    if let base { throw .compacted(base: base) }
     // Those whom it wakes find the records here.
-    defer { keep(head) }
+    defer { keep(head, asked: known) }
     guard revision >= head.base else { throw .compacted(base: head.base) }
     try requireSame(found.digest, at: revision, head)
     let last = try found.check(after: revision)
@@ -101,7 +103,7 @@ extension PostgresJournal {
   /// Asks for the head; `patience` bounds the connection too, where it is not nil.
   @discardableResult
   func readHead(within patience: Duration? = nil) throws(JournalError) -> PostgresHead {
-    let known = state.withLock { $0.known }
+    let known = state.withLock { $0.asking }
     let head = try reading(before: patience.map { ContinuousClock.now + $0 }) { connection throws(PostgresError) in
       try PostgresHead.read(connection, within: patience ?? options.patience)
     }
@@ -113,7 +115,7 @@ extension PostgresJournal {
   /// False where the journal is closed or over.
   func look(_ connection: PostgresConnection, readingOn isTold: Bool) throws(PostgresError) -> Bool {
     guard (try? requireUse()) != nil else { return false }
-    let known = state.withLock { $0.known }
+    let known = state.withLock { $0.asking }
     if isTold {
       let found = try FoundRecords(
         after: known.revision, limit: Self.chunkRecords, bytes: Self.toldBytes, connection, within: options.patience)
@@ -131,18 +133,18 @@ extension PostgresJournal {
 
   /// Takes note of a head that was asked for when this node knew the record `known`. Throws `damaged` where it is not
   /// that of this journal any more.
-  private func note(
-    _ head: PostgresHead, asked known: (revision: UInt64, digest: JournalDigest)
+  func note(
+    _ head: PostgresHead, asked known: PostgresState.Asking
   ) throws(JournalError) {
     try check(head, asked: known)
-    keep(head)
+    keep(head, asked: known)
   }
 
   private func check(
-    _ head: PostgresHead, asked known: (revision: UInt64, digest: JournalDigest)
+    _ head: PostgresHead, asked known: PostgresState.Asking
   ) throws(JournalError) {
-    let (present, isRebasing) = state.withLock { ($0.head, $0.isRebasing) }
-    guard !isRebasing else { return }
+    let (present, isOfBefore) = state.withLock { ($0.head, $0.isRebasing || $0.rebases != known.rebases) }
+    guard !isOfBefore else { return }
     if head.epoch != present.epoch {
       throw over(
         .otherHistory("the database has the epoch \(head.epoch), and this node began with \(present.epoch)"))
@@ -153,8 +155,8 @@ extension PostgresJournal {
     }
   }
 
-  private func keep(_ head: PostgresHead) {
-    guard let newest = state.withLock({ $0.keep(head) }) else { return }
+  private func keep(_ head: PostgresHead, asked: PostgresState.Asking) {
+    guard let newest = state.withLock({ $0.keep(head, asked: asked) }) else { return }
     arrivals.announce(newest.last)
     if newest.isOthers { othersArrivals.announce(newest.last) }
   }

@@ -200,6 +200,7 @@ struct PostgresSnapshots {
     journal.state.withLock { state in
       (state.head, state.schemaText, state.known) = (rebased, schema, (revision, digest))
       state.tail = RecordTail(byteLimit: PostgresJournal.tailBytes)
+      state.rebases += 1
     }
     try removeRecords(upTo: head.last)
   }

@@ -15,8 +15,10 @@ struct PostgresState {
   var doubt: AppendDoubt?
   /// When the database was last heard.
   var heard = ContinuousClock.now
-  /// Whether this node is about to begin the journal anew, so that another head is what it makes itself.
+  /// True if this node is about to begin the journal anew, so that another head is what it makes itself.
   var isRebasing = false
+  /// How often this node has begun the journal anew.
+  var rebases = 0
   /// Why this journal is over.
   var end: JournalEnd?
   var isClosed = false
@@ -28,10 +30,20 @@ struct PostgresState {
     return tail.digest(at: revision)
   }
 
+  /// What a node knew when it asked the database.
+  struct Asking {
+    let revision: UInt64
+    let digest: JournalDigest
+    let rebases: Int
+  }
+
+  /// What this node knows now.
+  var asking: Asking { Asking(revision: known.revision, digest: known.digest, rebases: rebases) }
+
   /// Takes note of what the database has said; gives how far it is, and whether this node lacks some of it. Nil where
-  /// this node is about to make another head.
-  mutating func keep(_ seen: PostgresHead) -> (last: UInt64, isOthers: Bool)? {
-    guard !isRebasing else { return nil }
+  /// this node is about to make another head, or has made one since it asked.
+  mutating func keep(_ seen: PostgresHead, asked: Asking) -> (last: UInt64, isOthers: Bool)? {
+    guard !isRebasing, asked.rebases == rebases else { return nil }
     heard = .now
     let (base, revoked) = (max(seen.base, head.base), max(seen.revoked, head.revoked))
     // Several threads ask, and one answer may overtake another.

@@ -180,7 +180,7 @@ struct SharedJournalTests {
       let name = database.split(separator: "/").last.map(String.init) ?? ""
       let way = try FaultyProxy(to: server.port)
       var options = PostgresJournal.Options()
-      options.patience = .milliseconds(500)
+      options.patience = .seconds(4)
       let journal = try PostgresJournal(server.address(of: name, port: way.port), options: options) { identity }
       try journal.append([record(1)], after: 0)
       way.cut(.fromTarget)
@@ -199,6 +199,21 @@ struct SharedJournalTests {
     }
   }
 
+  @Test("A head that was asked for before the journal began anew, and comes after, is of no account")
+  func lateHead() throws {
+    for revision: UInt64 in [1, 2] {
+      let journal = try PostgresJournal(server.makeDatabase()) { identity }
+      try journal.append([record(1)], after: 0)
+      let asked = journal.state.withLock { $0.asking }
+      let head = try journal.readHead()
+      try journal.rebase(to: revision, schema: "b", milliseconds: 0) { nil }
+      try journal.note(head, asked: asked)
+      #expect(journal.bounds == JournalBounds(base: revision, last: revision))
+      try journal.append([record(revision + 1)], after: revision)
+      #expect(try journal.all(after: revision) == [record(revision + 1)])
+    }
+  }
+
   @Test("While the database is away reading the newest goes on; then everything goes on")
   func restarting() throws {
     let own = try PostgresServer()
@@ -213,7 +228,7 @@ struct SharedJournalTests {
     #expect(throws: JournalError.self) { try journal.confirm(3) }
     #expect(throws: JournalError.self) { try journal.revocations() }
     try own.start()
-    try journal.append([record(4)], after: 3)
+    #expect(Deadline().awaits { (try? journal.append([record(4)], after: 3)) != nil })
     try journal.confirm(4)
     #expect(try PostgresJournal(database) { identity }.all() == records(1...4))
   }

@@ -1,8 +1,11 @@
 package import ArgumentParser
+import Foundation
+import KeyValueModel
+import Yams
 
-/// Where a command finds its server, as far as the environment and the configuration file of the folder say it.
+/// The address of a command's server, by the environment and the configuration file of the folder.
 package enum ServerAddress {
-  /// What holds where nothing is said: the address that `keyway serve` listens on by default.
+  /// The default: the address that `keyway serve` listens on by default.
   private static let host = "127.0.0.1"
   private static let port = "8080"
 
@@ -28,7 +31,7 @@ package enum ServerAddress {
     let port = givenPort ?? file.port ?? Self.port
     guard let number = UInt16(port), number > 0 else {
       let source = givenPort == nil ? "port in \(ServerFile.name)" : "KEYWAY_PORT"
-      throw ValidationError("\(source) is \(port), which is no port that can be asked; --server names a URL")
+      throw ValidationError("\(source) is \(port), which is not a port that can be asked; --server names a URL")
     }
     return "http://\(reachable(host)):\(number)"
   }
@@ -41,6 +44,41 @@ package enum ServerAddress {
     case _ where host.contains(":") && !host.hasPrefix("["): "[\(host)]"
     default: host
     }
+  }
+}
+
+/// The address of a server in its configuration file.
+package struct ServerFile: Hashable, Sendable {
+  /// The file that `keyway serve` reads in the current folder.
+  package static let name = "keyway.yaml"
+
+  /// The address that the server listens on; nil where it is not said.
+  package var host: String?
+  /// The port, as it is written.
+  package var port: String?
+
+  /// A file that says nothing.
+  package init() {}
+
+  /// Takes the address from the text of a file. Throws a `ValidationError` where that is not YAML.
+  package init(text: String) throws(ValidationError) {
+    let root: Node?
+    do throws(YAMLMistake) {
+      root = try YAMLDocument.root(of: text)
+    } catch {
+      throw ValidationError("\(Self.name):\(error.line): \(error.message); --server names the server without that file")
+    }
+    host = root?["host"]?.scalar?.string
+    port = root?["port"]?.scalar?.string
+  }
+
+  /// The file of the current folder; one that says nothing where there is none.
+  package static func inCurrentFolder() throws(ValidationError) -> ServerFile {
+    guard FileManager.default.fileExists(atPath: name) else { return ServerFile() }
+    guard let data = FileManager.default.contents(atPath: name) else {
+      throw ValidationError("\(name), which may say where the server is, cannot be read; --server names it")
+    }
+    return try ServerFile(text: String(decoding: data, as: UTF8.self))
   }
 }
 

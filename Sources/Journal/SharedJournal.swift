@@ -70,7 +70,7 @@ extension SharedJournal {
   package func keepCache(_ whenMade: @escaping @Sendable (SQLiteJournal) -> Void) {}
 }
 
-/// How long a write may take where nodes share a journal, in parts that do not come to more than the whole.
+/// The time that a write may take where nodes share a journal, in parts that do not come to more than the whole.
 package enum WriteTime {
   /// From the request to its answer.
   package static let whole = Duration.seconds(5)

@@ -13,12 +13,12 @@ package final class PostgresJournal: SharedJournal {
   package struct Options: Sendable {
     /// The address at which other nodes reach this one; it stands in the head when this one has appended.
     package var node = ""
-    /// How long a call waits for the database.
+    /// The longest time that a call waits for the database.
     package var patience = WriteTime.whole
-    /// How long an append waits for the database, attempts and connections included: as long as a call, less the time
-    /// that another node may have had the write before.
+    /// The longest time that an append waits for the database, attempts and connections included: as long as a
+    /// call, less the time that another node may have had the write before.
     var appendPatience: Duration { max(patience - WriteTime.forwarding, patience / 2) }
-    /// After how long without an answer of the database the journal takes no writes.
+    /// The time without an answer of the database after which the journal takes no writes.
     package var silence = Duration.seconds(10)
 
     /// The defaults.

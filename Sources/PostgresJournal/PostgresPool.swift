@@ -60,15 +60,15 @@ final class PostgresPool: Sendable {
     }
   }
 
-  /// What has become of an attempt to connect.
+  /// The outcome of an attempt to connect.
   private struct Attempt {
     var outcome: Swift.Result<PostgresConnection, PostgresError>?
     /// True if the call that wanted the connection is over.
     var isAbandoned = false
   }
 
-  /// Where connections are made that may take longer than they are waited for: libpq goes from host to host by itself
-  /// only in a call that blocks.
+  /// The queue on which connections are made that may take longer than they are waited for: libpq goes from
+  /// host to host by itself only in a call that blocks.
   private static let connecting = DispatchQueue(label: "keyway.postgres.connecting", attributes: .concurrent)
 
   /// A new connection. One that stands too late is kept for the next call.

@@ -17,7 +17,7 @@ struct PostgresState {
   var heard = ContinuousClock.now
   /// True if this node is about to begin the journal anew, so that another head is what it makes itself.
   var isRebasing = false
-  /// How often this node has begun the journal anew.
+  /// The number of times that this node has begun the journal anew.
   var rebases = 0
   /// Why this journal is over.
   var end: JournalEnd?
@@ -30,14 +30,14 @@ struct PostgresState {
     return tail.digest(at: revision)
   }
 
-  /// What a node knew when it asked the database.
+  /// The newest record that a node knew when it asked the database, and how often it had begun the journal anew.
   struct Asking {
     let revision: UInt64
     let digest: JournalDigest
     let rebases: Int
   }
 
-  /// What this node knows now.
+  /// The same as of now.
   var asking: Asking { Asking(revision: known.revision, digest: known.digest, rebases: rebases) }
 
   /// Takes note of what the database has said; gives how far it is, and whether this node lacks some of it. Nil where

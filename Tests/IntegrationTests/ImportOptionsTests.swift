@@ -56,7 +56,7 @@ import Testing
       """
       entities:
         Customer: {keys: {name: {type: string}, vip: {type: boolean, default: false}, info: {type: json}, \
-          orders: {toMany: Order, inverse: customer}}}
+          first: {toOne: Order}, orders: {toMany: Order, inverse: customer}}}
         Order: {keys: {customer: {toOne: Customer, inverse: orders}}}
       """, to: "schema.yaml")
     let server = try ServerProcess("--schema", schema, settings: ["seed": "none"])
@@ -77,6 +77,11 @@ import Testing
     // A column that is there says it.
     try importing(try folder.write("id,customer\n1,\n", to: "orders.csv"), "Order")
     #expect(try server.client.json("/v1/objects/Order/1")["customer"].isNull)
+    // What is missing is the object that a row refers to, and not the row's own.
+    let wrong = try ChildProcess.keyway(
+      "import", try folder.write("id,first\n1,Order/9\n", to: "first.csv"), "--entity", "Customer", "--id", "id",
+      "--server", server.url)
+    #expect(wrong.status == 1 && wrong.errors.contains("there is no object Order/9"), "\(wrong.errors)")
   }
 
   @Test("Rows whose ids other texts have made are refused, in CSV and in JSON lines")

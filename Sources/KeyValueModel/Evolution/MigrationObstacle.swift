@@ -18,7 +18,7 @@ package struct MigrationObstacle: Hashable, Sendable, CustomStringConvertible {
   package let entity: String?
   /// The key, where the obstacle is about one.
   package let key: String?
-  /// What stands in the way, as a clause: `number becomes string`.
+  /// The reason, as a clause: `number becomes string`.
   package let reason: String
   /// The step that deals with it, with `NEW` and `VALUE` for the operator to choose; nil where none does.
   package let remedy: String?
@@ -54,7 +54,7 @@ package struct MigrationRefusal: Error, Hashable, Sendable, CustomStringConverti
   /// The most obstacles that are listed.
   package static var maximumObstacles: Int { 100 }
 
-  /// What stands in the way, the steps with mistakes, or else the rest by the order of the schema; at most
+  /// The obstacles: the steps with mistakes, or else the rest by the order of the schema; at most
   /// `maximumObstacles`.
   package let obstacles: [MigrationObstacle]
   /// How many obstacles there are, those that are not listed included; at least one.

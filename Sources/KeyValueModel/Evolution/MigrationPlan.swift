@@ -64,7 +64,7 @@ struct MigrationPlan: Sendable {
   private(set) var entities: [EntityPlan] = []
   /// Steps with mistakes.
   private(set) var mistakes: [MigrationObstacle] = []
-  /// What stands in the way of any object that has a value there, in the order of the schema.
+  /// The obstacles to any object that has a value there, in the order of the schema.
   private(set) var conflicts: [MigrationSite] = []
   let names: EvolvingNames
   /// The conversions that have something to convert.

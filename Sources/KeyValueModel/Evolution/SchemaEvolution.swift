@@ -17,7 +17,7 @@ package struct SchemaEvolution: Sendable {
     changes = SchemaComparison(plan).changes()
   }
 
-  /// What stands in the way as far as the schemas say: steps with mistakes, or what would stop any object that has a
+  /// The obstacles that the schemas alone show: steps with mistakes, or what would stop any object that has a
   /// value there, which may be what a step with a mistake was for. `migrated` looks at the objects: it leaves out what
   /// concerns none of them, and finds the values that break a new constraint.
   package var obstacles: [MigrationObstacle] {

@@ -52,12 +52,12 @@ struct Reached {
   let id: ObserverIndex.TrackedID
   /// The computed keys on the way, outermost first.
   let gates: [ObservedKey]
-  /// Whether the way leads through no collection.
+  /// True if the way leads through no collection.
   let isDirect: Bool
   /// The key of an open bracket, the first opened of several, that one of the computed keys reads as well; nil where
   /// there is none, or where none was looked for.
   let holder: ObservedKey?
-  /// Whether the key only says whether an object may be read.
+  /// True if the key only says whether an object may be read.
   let isOfRule: Bool
 }
 

@@ -164,8 +164,8 @@ struct ImportPlan: Sendable {
     return Row(line: record.line, id: id, idParts: idParts, object: object)
   }
 
-  /// What sets an object that is there to what a row says: the keys that it lacks to their defaults, but a relationship
-  /// with an inverse that no column goes to not at all.
+  /// The operations that set an object that is there to what a row says: the keys that it lacks to their
+  /// defaults, but a relationship with an inverse that no column goes to not at all.
   func replacement(of object: Reference, by row: Row) -> [PlannedOperation] {
     let given = Set(columns.compactMap(\.key))
     var values = JSONObject()

@@ -3,7 +3,7 @@
 /// Spaces become `-` in an id, and columns are joined with it: only ids with a `-` more than those between the columns
 /// can be made of other texts too. Of those, the last are remembered.
 struct KnownIDs: Sendable {
-  /// What an entry takes beside its texts, estimated.
+  /// The bytes that an entry takes beside its texts, estimated.
   private static let entryBytes = 96
 
   private struct Source: Sendable {
@@ -11,7 +11,7 @@ struct KnownIDs: Sendable {
     let text: String
   }
 
-  /// How many bytes half of what is remembered may take.
+  /// The most bytes that half of what is remembered may take.
   private let capacity: Int
   private var recent: [String: Source] = [:]
   private var older: [String: Source] = [:]

@@ -151,6 +151,27 @@ struct RepairTests {
     }
   }
 
+  @Test("After a repair the store is free, though a child that was started meanwhile has its files open")
+  func inherited() throws {
+    let store = try StoreFolder(records: 3)
+    var copies: [Int32] = []
+    defer { for copy in copies { _ = close(copy) } }
+    _ = try SQLiteJournal.repair(directory: store.path, until: 3, milliseconds: 0, isEpochNew: true) {
+      // What `fork` does to all descriptors.
+      copies = openDescriptors(of: store.file("lock"), store.file("journal.sqlite")).map { dup($0) }
+      return "bbbb"
+    }
+    #expect(copies.count >= 2)
+    #expect(try store.contents().records.count == 3)
+  }
+
+  private func openDescriptors(of paths: String...) -> [Int32] {
+    let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+    return descriptors.compactMap(Int32.init).filter { descriptor in
+      paths.contains((try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(descriptor)")) ?? "")
+    }
+  }
+
   @Test("Wherever a repair is interrupted, making it again comes to the same")
   func interrupted() throws {
     let before = try StoreFolder(records: 20, snapshots: [5, 10, 15])

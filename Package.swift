@@ -148,124 +148,116 @@ let package = Package(
         .product(name: "Yams", package: "Yams"),
       ],
       swiftSettings: strict),
-    // Seeded randomness, and servers and clients on the loopback address, for the benchmarks and the tests.
-    .target(name: "Seeding", swiftSettings: strict),
-    .target(
-      name: "LoopbackKit",
-      dependencies: [
-        "CLinux", "KeyValueModel", "Locking",
-        .product(name: "OrderedCollections", package: "swift-collections"),
-      ],
-      swiftSettings: strict),
-    .target(
-      name: "KeywayBench",
-      dependencies: [
-        "CommandSupport", "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayClient",
-        "Locking", "LoopbackKit", "ModelStore", "PostgresJournal", "Seeding",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
-        .product(name: "Histogram", package: "hdrhistogram-swift"),
-        .product(name: "Logging", package: "swift-log"),
-      ],
-      swiftSettings: strict),
     .executableTarget(
       name: "keyway",
       dependencies: [
         "CEmbeddedFiles", "CommandSupport", "HTTPServer", "Journal", "KeyValueModel", "KeywayAPI",
-        "KeywayBench", "KeywayClient", "Locking", "ModelStore", "Notation", "Outbound", "PostgresJournal", "Tokens",
+        "KeywayClient", "Locking", "ModelStore", "Notation", "Outbound", "PostgresJournal", "Tokens",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
         .product(name: "Yams", package: "Yams"),
       ],
       swiftSettings: strict),
+    // Load generators, hostile neighbours and crash rounds: a program beside the server, which needs none of it.
+    .executableTarget(
+      name: "keyway-bench",
+      dependencies: [
+        "CommandSupport", "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayClient",
+        "Locking", "ModelStore", "PostgresJournal", "TestKit",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "Histogram", package: "hdrhistogram-swift"),
+        .product(name: "Logging", package: "swift-log"),
+      ],
+      swiftSettings: strict),
+    // What the tests and the benchmarks share: processes, servers and clients on the loopback address, journals that
+    // fail, seeded randomness.
+    .target(
+      name: "TestKit",
+      dependencies: [
+        "CLinux", "Journal", "KeyValueModel", "Locking",
+        .product(name: "OrderedCollections", package: "swift-collections"),
+      ],
+      path: "Tests/TestKit",
+      swiftSettings: strict),
     .testTarget(
       name: "KeywayClientTests",
       dependencies: [
-        "KeyValueModel", "KeywayClient", "Locking", "LoopbackKit", "Seeding",
+        "KeyValueModel", "KeywayClient", "Locking", "TestKit",
         .product(name: "OrderedCollections", package: "swift-collections"),
       ],
       swiftSettings: strict),
     .testTarget(
       name: "keywayTests",
       dependencies: [
-        "Seeding",
-        "CommandSupport", "HTTPServer", "KeyValueModel", "KeywayAPI", "KeywayClient", "ModelStore", "keyway",
+        "CommandSupport", "HTTPServer", "KeyValueModel", "keyway", "KeywayAPI", "KeywayClient", "ModelStore", "TestKit",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
-    .target(
-      name: "JournalTesting", dependencies: ["Journal", "Locking"], path: "Tests/JournalTesting",
-      swiftSettings: strict),
     .testTarget(
       name: "KeywayBenchTests",
-      dependencies: ["KeyValueModel", "KeywayBench", "Locking", "LoopbackKit", "Seeding"],
+      dependencies: ["KeyValueModel", "keyway-bench", "Locking", "TestKit"],
       swiftSettings: strict),
     .testTarget(
       name: "KeywayAPITests",
       dependencies: [
-        "Seeding",
-        "HTTPServer", "Journal", "JournalTesting", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayBrowser",
-        "KeywayClient", "Locking", "LoopbackKit", "ModelStore", "Outbound", "PostgresJournal", "Tokens",
-        .product(name: "HTTPTypes", package: "swift-http-types"),
-        .product(name: "Logging", package: "swift-log"),
+        "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayBrowser", "KeywayClient",
+        "Locking", "ModelStore", "Outbound", "PostgresJournal", "TestKit", "Tokens",
+        .product(name: "HTTPTypes", package: "swift-http-types"), .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: strict),
     .testTarget(
       name: "IntegrationTests",
       dependencies: [
-        "KeyValueModel", "KeywayClient", "Locking", "LoopbackKit", "PostgresJournal", "Seeding", "keyway",
+        "KeyValueModel", "keyway", "keyway-bench", "KeywayClient", "Locking", "PostgresJournal", "TestKit",
       ],
       exclude: ["Scripts", "requirements.txt"],
       swiftSettings: strict),
     .testTarget(
       name: "HTTPServerTests",
       dependencies: [
-        "HTTPServer", "Locking", "LoopbackKit", "Measuring", "Seeding",
-        .product(name: "HTTPTypes", package: "swift-http-types"),
+        "HTTPServer", "Locking", "Measuring", "TestKit", .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: strict),
     .testTarget(
       name: "ExpressionsTests",
-      dependencies: ["Expressions", "Seeding", .product(name: "BigInt", package: "BigInt")],
+      dependencies: ["Expressions", "TestKit", .product(name: "BigInt", package: "BigInt")],
       swiftSettings: strict),
     .testTarget(
       name: "TokensTests",
       dependencies: [
-        "KeyValueModel", "Seeding", "Tokens",
-        .product(name: "Crypto", package: "swift-crypto"),
+        "KeyValueModel", "TestKit", "Tokens", .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "CryptoExtras", package: "swift-crypto"),
       ],
       swiftSettings: strict),
     .testTarget(
       name: "KeyValueModelTests",
-      dependencies: ["Seeding", "KeyValueModel", "Notation"],
+      dependencies: ["KeyValueModel", "Notation", "TestKit"],
       swiftSettings: strict),
     .testTarget(
       name: "KeyValueObservingTests",
       dependencies: [
-        "Seeding",
-        "KeyValueModel", "KeyValueObserving",
+        "KeyValueModel", "KeyValueObserving", "TestKit",
         .product(name: "OrderedCollections", package: "swift-collections"),
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "OutboundTests", dependencies: ["Locking", "LoopbackKit", "Outbound", "Seeding"], swiftSettings: strict),
-    .testTarget(name: "MeasuringTests", dependencies: ["Measuring", "Seeding"], swiftSettings: strict),
+      name: "OutboundTests", dependencies: ["Locking", "Outbound", "TestKit"], swiftSettings: strict),
+    .testTarget(name: "MeasuringTests", dependencies: ["Measuring", "TestKit"], swiftSettings: strict),
     // What every source file and page keeps to.
-    .testTarget(name: "HygieneTests", dependencies: ["Locking", "LoopbackKit"], swiftSettings: strict),
+    .testTarget(name: "HygieneTests", dependencies: ["Locking", "TestKit"], swiftSettings: strict),
     .testTarget(
       name: "JournalTests",
       dependencies: [
-        "Journal", "Locking", "LoopbackKit", "PostgresJournal", "Seeding",
-        .product(name: "GRDB", package: "GRDB.swift"),
+        "Journal", "Locking", "PostgresJournal", "TestKit", .product(name: "GRDB", package: "GRDB.swift"),
       ],
       swiftSettings: strict),
     .testTarget(
       name: "ModelStoreTests",
       dependencies: [
-        "Journal", "JournalTesting", "KeyValueModel", "KeyValueObserving", "Locking", "LoopbackKit", "ModelStore",
-        "PostgresJournal", "Scheduling", "Seeding",
+        "Journal", "KeyValueModel", "KeyValueObserving", "Locking", "ModelStore", "PostgresJournal", "Scheduling",
+        "TestKit",
       ],
       swiftSettings: strict),
   ]

@@ -1,7 +1,6 @@
 import ArgumentParser
 import Glibc
 import KeywayAPI
-import KeywayBench
 
 /// The command: a server of live objects, and a client for it.
 @main struct Keyway: AsyncParsableCommand {
@@ -12,7 +11,7 @@ import KeywayBench
     subcommands: [
       InitCommand.self, ServeCommand.self, CheckCommand.self, StatusCommand.self, GetCommand.self, SetCommand.self,
       CreateCommand.self, PatchCommand.self, DeleteCommand.self, WatchCommand.self, ImportCommand.self,
-      ExportCommand.self, StoreCommand.self, TokenCommand.self, BenchCommand.self, SettingsCommand.self,
+      ExportCommand.self, StoreCommand.self, TokenCommand.self, SettingsCommand.self,
     ])
 
   /// Runs the command that the arguments name, and ends the program.

@@ -1,6 +1,6 @@
 import BigInt
 import Foundation
-import Seeding
+import TestKit
 import Testing
 
 @testable import Expressions

@@ -1,8 +1,8 @@
 import Glibc
 import HTTPTypes
 import Locking
-import LoopbackKit
 import Synchronization
+import TestKit
 import Testing
 
 @testable import HTTPServer

@@ -1,6 +1,6 @@
 import Locking
 import Logging
-import LoopbackKit
+import TestKit
 import Testing
 
 @testable import HTTPServer

@@ -1,7 +1,7 @@
 import Glibc
 import HTTPTypes
-import LoopbackKit
 import Synchronization
+import TestKit
 import Testing
 
 @testable import HTTPServer

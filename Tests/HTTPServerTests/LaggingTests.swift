@@ -1,7 +1,7 @@
 import HTTPTypes
 import Locking
-import LoopbackKit
 import Measuring
+import TestKit
 import Testing
 
 @testable import HTTPServer

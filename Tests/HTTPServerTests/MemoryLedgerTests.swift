@@ -1,5 +1,5 @@
 import HTTPServer
-import Seeding
+import TestKit
 import Testing
 
 @Suite struct MemoryLedgerTests {

@@ -1,6 +1,6 @@
 import HTTPTypes
 import Locking
-import LoopbackKit
+import TestKit
 import Testing
 
 @testable import HTTPServer

@@ -1,5 +1,5 @@
 import Glibc
-import Seeding
+import TestKit
 import Testing
 
 @testable import HTTPServer

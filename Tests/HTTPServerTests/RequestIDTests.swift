@@ -1,5 +1,5 @@
 import HTTPTypes
-import LoopbackKit
+import TestKit
 import Testing
 
 @testable import HTTPServer

@@ -1,5 +1,5 @@
 import Glibc
-import LoopbackKit
+import TestKit
 
 /// A client that says exactly the bytes it is told, and reads with a deadline far beyond what any test needs.
 final class TestClient {

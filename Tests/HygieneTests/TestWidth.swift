@@ -1,7 +1,7 @@
 import Glibc
 import Locking
-import LoopbackKit
 import Synchronization
+import TestKit
 import Testing
 
 /// The number of tests that run side by side.

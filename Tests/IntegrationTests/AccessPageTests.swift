@@ -1,5 +1,5 @@
 import Foundation
-import LoopbackKit
+import TestKit
 import Testing
 
 /// Runs the set-ups that the page "Access" shows: each block behind `<!-- setup -->` is one, from an empty folder on.

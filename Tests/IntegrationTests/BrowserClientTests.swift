@@ -1,6 +1,5 @@
 import Foundation
-import LoopbackKit
-import Seeding
+import TestKit
 import Testing
 
 @Suite("The browser client")

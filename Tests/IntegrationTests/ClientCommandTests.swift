@@ -1,6 +1,6 @@
 import Foundation
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
 @Suite("The commands status, create, patch, delete and get on a terminal")

@@ -1,5 +1,5 @@
 import Foundation
-import LoopbackKit
+import TestKit
 import Testing
 
 /// Runs what the pages about clients in other languages show, each as one session with a server of the example.

@@ -1,5 +1,5 @@
 import Foundation
-import LoopbackKit
+import TestKit
 import Testing
 
 /// The console, used in Chromium by roles and accessible names; `Scripts/console.py` has the steps.

@@ -1,5 +1,5 @@
 import Foundation
-import LoopbackKit
+import TestKit
 import Testing
 
 /// `/v1/openapi.json` held against the running program, by programs that know nothing of it.

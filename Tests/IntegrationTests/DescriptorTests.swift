@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
 @Suite("Without descriptors")

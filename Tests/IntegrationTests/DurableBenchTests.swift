@@ -1,9 +1,9 @@
 import Foundation
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
-@Suite("keyway bench durable")
+@Suite("keyway-bench durable")
 struct DurableBenchTests {
   /// A directory of the test's own, gone with what `body` left in it.
   private func inDirectory(_ body: (_ path: String) throws -> Void) throws {
@@ -15,8 +15,8 @@ struct DurableBenchTests {
   @Test("measures Keyway alone, what it writes, what it reads and both at once, and leaves nothing behind")
   func keywayAlone() throws {
     try inDirectory { path in
-      let bench = try ChildProcess.keyway(
-        "bench", "durable", "--peers", "keyway", "--rounds", "1", "--seconds", "0.3", "--connections", "4",
+      let bench = try ChildProcess.keywayBench(
+        "durable", "--peers", "keyway", "--rounds", "1", "--seconds", "0.3", "--connections", "4",
         "--readers", "4", "--writers", "2", "--store", "memory", "--schema", PackageFolder.schema, "--directory", path,
         "--json")
       #expect(bench.status == 0, "\(bench.errors)\n\(bench.output)")
@@ -30,8 +30,8 @@ struct DurableBenchTests {
   @Test("says why it cannot run")
   func failing() throws {
     try inDirectory { path in
-      let bench = try ChildProcess.keyway(
-        "bench", "durable", "--peers", "keyway", "--schema", "/there/is/none.yaml", "--store", "memory",
+      let bench = try ChildProcess.keywayBench(
+        "durable", "--peers", "keyway", "--schema", "/there/is/none.yaml", "--store", "memory",
         "--directory", path)
       #expect(bench.status != 0)
       #expect(bench.errors.contains("keyway has ended") && bench.errors.contains("none.yaml"))
@@ -42,9 +42,9 @@ struct DurableBenchTests {
   func interrupted() throws {
     try inDirectory { path in
       let bench = try ChildProcess.start(
-        PackageFolder.keyway,
+        PackageFolder.keywayBench,
         [
-          "bench", "durable", "--peers", "keyway", "--rounds", "100", "--seconds", "60", "--store", "memory",
+          "durable", "--peers", "keyway", "--rounds", "100", "--seconds", "60", "--store", "memory",
           "--schema", PackageFolder.schema, "--directory", path,
         ])
       #expect(try Deadline().awaits { try !FileManager.default.contentsOfDirectory(atPath: path).isEmpty })

@@ -1,6 +1,6 @@
 import Foundation
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
 @Suite("The store that a server has by default") struct ExampleStoreTests {

@@ -1,5 +1,5 @@
 import Foundation
-import LoopbackKit
+import TestKit
 import Testing
 
 /// Serves the application that the page "Your first application" shows, as it stands there, to two tabs of Chromium.

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
 /// The running program with little memory, and clients that fill it with objects.

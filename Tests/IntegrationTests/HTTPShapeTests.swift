@@ -1,5 +1,5 @@
 import Glibc
-import LoopbackKit
+import TestKit
 import Testing
 
 /// What a server makes of right and wrong shapes of HTTP, on the wire. `KEYWAY_TEST_TABLE=1` prints a table of them.

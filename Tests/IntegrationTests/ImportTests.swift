@@ -1,5 +1,5 @@
 import Foundation
-import LoopbackKit
+import TestKit
 import Testing
 
 @Suite("Importing real prices while somebody watches")

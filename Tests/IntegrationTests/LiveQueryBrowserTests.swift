@@ -1,8 +1,7 @@
 import Foundation
 import KeyValueModel
-import LoopbackKit
 import OrderedCollections
-import Seeding
+import TestKit
 import Testing
 
 @Suite("Live queries in Chromium")

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
 /// The running program, and one address that makes it hold memory while another is served.

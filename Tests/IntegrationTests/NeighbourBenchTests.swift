@@ -1,13 +1,13 @@
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
 @Suite("The benchmark of a hostile neighbour", .timeLimit(.minutes(60)))
 struct NeighbourBenchTests {
   @Test("It reports of each attack what the others noticed, and that they were served and told everything")
   func report() throws {
-    let bench = try ChildProcess.keyway(
-      "bench", "neighbour", "--attack", "pages", "--attack", "noise", "--seconds", "1", "--calm", "1", "--listeners",
+    let bench = try ChildProcess.keywayBench(
+      "neighbour", "--attack", "pages", "--attack", "noise", "--seconds", "1", "--calm", "1", "--listeners",
       "20", "--readers", "4", "--writers", "4", "--rate", "20", "--notes", "4", "--objects", "50", "--neighbours", "2",
       "--held", "50", "--seed", "7", "--json")
     let report = try Value(json: bench.output)
@@ -27,10 +27,10 @@ struct NeighbourBenchTests {
 
   @Test("It lists what the neighbour can do, and refuses what is no attack")
   func list() throws {
-    let list = try ChildProcess.keyway("bench", "neighbour", "--list")
+    let list = try ChildProcess.keywayBench("neighbour", "--list")
     let names = list.output.split(separator: "\n").compactMap { $0.split(separator: ":").first.map(String.init) }
     #expect(names.count > 15 && Set(names).count == names.count && names.last == "mixture")
-    let unknown = try ChildProcess.keyway("bench", "neighbour", "--attack", "kindness")
+    let unknown = try ChildProcess.keywayBench("neighbour", "--attack", "kindness")
     #expect(unknown.status != 0 && unknown.errors.contains("mixture"))
   }
 }

@@ -1,5 +1,5 @@
 import Foundation
-import LoopbackKit
+import TestKit
 import Testing
 
 /// Runs what the page "Operating" shows: all blocks behind `<!-- operating -->` are one session of bash.

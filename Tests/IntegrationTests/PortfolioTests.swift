@@ -1,6 +1,6 @@
 import Foundation
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
 /// The example's portfolio: `sum(positions.map(p, p.shares * p.quote.price))`, over real prices.

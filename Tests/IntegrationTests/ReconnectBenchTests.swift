@@ -1,14 +1,14 @@
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
-@Suite("keyway bench reconnect")
+@Suite("keyway-bench reconnect")
 struct ReconnectBenchTests {
   @Test("Everybody who comes back at once is told what he missed, once and in order, while others write")
   func close() throws {
     let server = try ServerProcess()
-    let bench = try ChildProcess.keyway(
-      "bench", "reconnect", "--subscribers", "200", "--objects", "50", "--behind", "60", "--missed", "3", "--rate",
+    let bench = try ChildProcess.keywayBench(
+      "reconnect", "--subscribers", "200", "--objects", "50", "--behind", "60", "--missed", "3", "--rate",
       "100", "--baseline", "1", "--json", "--server", server.url)
     #expect(bench.status == 0, "\(bench.errors)\n\(bench.output)")
     let figures = try Value(json: bench.output)

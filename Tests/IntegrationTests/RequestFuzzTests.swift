@@ -1,6 +1,5 @@
 import KeyValueModel
-import LoopbackKit
-import Seeding
+import TestKit
 import Testing
 
 @Suite("Noise")

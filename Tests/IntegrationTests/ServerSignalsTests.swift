@@ -1,5 +1,5 @@
 import Foundation
-import LoopbackKit
+import TestKit
 import Testing
 
 /// Signals that come before a server is known to serve, with the built program.

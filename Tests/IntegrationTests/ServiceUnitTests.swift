@@ -1,5 +1,5 @@
 import Foundation
-import LoopbackKit
+import TestKit
 import Testing
 
 /// `Config/deploy/keyway.service`, held against systemd's own checks and the program's.

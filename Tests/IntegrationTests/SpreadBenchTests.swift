@@ -1,15 +1,15 @@
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
-@Suite("keyway bench spread")
+@Suite("keyway-bench spread")
 struct SpreadBenchTests {
   @Test(
     "Every subscriber receives the changes of what it observes and nothing else", arguments: ["objects", "queries"])
   func run(watch: String) throws {
     let server = try ServerProcess()
-    let bench = try ChildProcess.keyway(
-      "bench", "spread", "--watch", watch, "--subscribers", "50", "--objects", "200", "--rate", "500", "--seconds", "1",
+    let bench = try ChildProcess.keywayBench(
+      "spread", "--watch", watch, "--subscribers", "50", "--objects", "200", "--rate", "500", "--seconds", "1",
       "--publishers", "4", "--together", "30", "--rounds", "2", "--json", "--pid", "\(server.child.pid)", "--server",
       server.url)
     #expect(bench.status == 0, "\(bench.errors)\n\(bench.output)")

@@ -1,8 +1,7 @@
 import Foundation
 import KeyValueModel
 import Locking
-import LoopbackKit
-import Seeding
+import TestKit
 import Testing
 
 @Suite("The commands of keyway store", .timeLimit(.minutes(60)))

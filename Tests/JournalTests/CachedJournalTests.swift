@@ -1,8 +1,8 @@
 import Foundation
 import Journal
 import Locking
-import LoopbackKit
 import PostgresJournal
+import TestKit
 import Testing
 
 /// What a node keeps of a journal that it shares with others.

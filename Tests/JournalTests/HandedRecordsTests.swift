@@ -1,6 +1,6 @@
 import Foundation
 import Journal
-import LoopbackKit
+import TestKit
 import Testing
 
 @testable import PostgresJournal

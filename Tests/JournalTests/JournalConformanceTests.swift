@@ -1,9 +1,8 @@
 import Foundation
 import Journal
 import Locking
-import LoopbackKit
 import PostgresJournal
-import Seeding
+import TestKit
 import Testing
 
 /// What every journal has to do, whatever it keeps its records in.

@@ -1,6 +1,6 @@
 import Foundation
 import Journal
-import Seeding
+import TestKit
 import Testing
 
 @Suite("Repairing a journal")

@@ -1,8 +1,7 @@
 import Foundation
 import Journal
 import Locking
-import LoopbackKit
-import Seeding
+import TestKit
 import Testing
 
 @testable import PostgresJournal

@@ -1,4 +1,4 @@
-import Seeding
+import TestKit
 import Testing
 
 @Suite("Merged changes of random traffic")

@@ -1,6 +1,6 @@
 import KeyValueModel
 import KeyValueObserving
-import Seeding
+import TestKit
 import Testing
 
 @Suite("Observing options")

@@ -3,8 +3,8 @@ import Journal
 import KeyValueModel
 import KeywayAPI
 import Logging
-import LoopbackKit
 import ModelStore
+import TestKit
 
 /// A server in this process on a free port, with a small schema of its own, and a client for it.
 final class TestServer {

@@ -1,6 +1,6 @@
 import Foundation
 import Locking
-import LoopbackKit
+import TestKit
 import Testing
 
 /// What several clients do at the same time.

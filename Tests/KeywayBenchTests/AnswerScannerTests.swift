@@ -1,7 +1,7 @@
-import Seeding
+import TestKit
 import Testing
 
-@testable import KeywayBench
+@testable import keyway_bench
 
 @Suite("The load generator's reading of answers")
 struct AnswerScannerTests {

@@ -1,6 +1,6 @@
 import Foundation
 import Glibc
-import LoopbackKit
+import TestKit
 import Testing
 
 @Suite("Child processes") struct ChildProcessTests {

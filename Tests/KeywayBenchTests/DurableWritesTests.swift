@@ -1,9 +1,9 @@
 import Foundation
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
-@testable import KeywayBench
+@testable import keyway_bench
 
 @Suite("The benchmark of durable writes")
 struct DurableWritesTests {

@@ -1,7 +1,7 @@
-import Seeding
+import TestKit
 import Testing
 
-@testable import KeywayBench
+@testable import keyway_bench
 
 @Suite("The scanner for event IDs")
 struct EventIDScannerTests {

@@ -1,8 +1,7 @@
-import LoopbackKit
-import Seeding
+import TestKit
 import Testing
 
-@testable import KeywayBench
+@testable import keyway_bench
 
 @Suite("The load generator's reading of streams")
 struct FanoutTests {

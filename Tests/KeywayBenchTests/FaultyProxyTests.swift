@@ -1,6 +1,6 @@
 import Foundation
 import Locking
-import LoopbackKit
+import TestKit
 import Testing
 
 @Suite("A proxy that fails when it is told to") struct FaultyProxyTests {

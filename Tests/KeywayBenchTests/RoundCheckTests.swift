@@ -1,6 +1,6 @@
 import Testing
 
-@testable import KeywayBench
+@testable import keyway_bench
 
 @Suite("The comparison of answers with the journal")
 struct RoundCheckTests {

@@ -1,6 +1,6 @@
 import KeyValueModel
 import OrderedCollections
-import Seeding
+import TestKit
 import Testing
 
 @testable import KeywayClient

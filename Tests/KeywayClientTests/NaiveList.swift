@@ -1,5 +1,5 @@
 import KeyValueModel
-import Seeding
+import TestKit
 
 /// A live list as plain arrays, with contents by the most obvious method: the oracle of `LiveListTests`.
 struct NaiveList: Equatable {

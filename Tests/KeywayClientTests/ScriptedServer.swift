@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 import Locking
-import LoopbackKit
+import TestKit
 
 /// A server of one test: the first connection gets the first answer, the second the second, and is closed behind it.
 final class ScriptedServer: Sendable {

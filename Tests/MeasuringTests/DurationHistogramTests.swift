@@ -1,5 +1,5 @@
 import Measuring
-import Seeding
+import TestKit
 import Testing
 
 @Suite("Histograms of durations")

@@ -1,5 +1,5 @@
 import ModelStore
-import Seeding
+import TestKit
 import Testing
 
 @Suite("Work that is kept for the next")

@@ -1,11 +1,10 @@
 import Dispatch
 import Foundation
 import Journal
-import JournalTesting
 import KeyValueModel
 import KeyValueObserving
 import Locking
-import LoopbackKit
+import TestKit
 import Testing
 
 @testable import ModelStore

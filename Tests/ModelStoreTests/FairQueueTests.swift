@@ -1,5 +1,5 @@
 import Scheduling
-import Seeding
+import TestKit
 import Testing
 
 @Suite("Turns of long requests")

@@ -2,8 +2,7 @@ import Foundation
 import Journal
 import KeyValueModel
 import Locking
-import LoopbackKit
-import Seeding
+import TestKit
 import Testing
 
 @testable import ModelStore

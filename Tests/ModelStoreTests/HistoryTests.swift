@@ -1,7 +1,7 @@
 import KeyValueModel
 import KeyValueObserving
 import ModelStore
-import Seeding
+import TestKit
 import Testing
 
 @Suite("What the store remembers")

@@ -1,7 +1,6 @@
 import KeyValueModel
-import LoopbackKit
 import ModelStore
-import Seeding
+import TestKit
 import Testing
 
 @Suite("How many objects may have leases") struct LeaseLimitTests {

@@ -3,7 +3,7 @@ import Journal
 import KeyValueModel
 import Locking
 import ModelStore
-import Seeding
+import TestKit
 import Testing
 
 /// Objects that end by themselves, in a store whose clocks are set by the test.

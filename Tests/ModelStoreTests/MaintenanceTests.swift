@@ -1,8 +1,8 @@
 import Foundation
 import Journal
 import KeyValueModel
-import LoopbackKit
 import ModelStore
+import TestKit
 import Testing
 
 @Suite("Verifying, copying and migrating a store")

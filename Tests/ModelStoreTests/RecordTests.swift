@@ -1,10 +1,9 @@
 import Foundation
 import Journal
-import JournalTesting
 import KeyValueModel
 import KeyValueObserving
 import Locking
-import Seeding
+import TestKit
 import Testing
 
 @testable import ModelStore

@@ -3,9 +3,8 @@ import Journal
 import KeyValueModel
 import KeyValueObserving
 import Locking
-import LoopbackKit
 import ModelStore
-import Seeding
+import TestKit
 import Testing
 
 /// A store that begins again where it ended.

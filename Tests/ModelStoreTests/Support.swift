@@ -2,8 +2,8 @@ import Dispatch
 import KeyValueModel
 import KeyValueObserving
 import Locking
-import LoopbackKit
 import ModelStore
+import TestKit
 import Testing
 
 let accounts = "entities: {Account: {keys: {balance: {type: integer}, note: {type: string}, peer: {toOne: Account}}}}"

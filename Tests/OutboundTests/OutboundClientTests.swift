@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 import Locking
-import LoopbackKit
+import TestKit
 import Testing
 
 @testable import Outbound

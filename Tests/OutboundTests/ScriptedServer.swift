@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 import Locking
-import LoopbackKit
+import TestKit
 
 /// A server that does with each connection what a test says, on a thread of its own.
 final class ScriptedServer: Sendable {

@@ -2,7 +2,7 @@ import Crypto
 import CryptoExtras
 import Foundation
 import KeyValueModel
-import Seeding
+import TestKit
 import Testing
 
 @testable import Tokens

@@ -1,6 +1,6 @@
 import KeyValueModel
 import KeywayClient
-import Seeding
+import TestKit
 import Testing
 
 @testable import keyway

@@ -1,7 +1,7 @@
 import ArgumentParser
 import KeyValueModel
 import KeywayClient
-import Seeding
+import TestKit
 import Testing
 
 @testable import keyway

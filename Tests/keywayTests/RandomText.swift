@@ -1,4 +1,4 @@
-import Seeding
+import TestKit
 
 /// Texts with everything in them that a terminal may take amiss.
 enum RandomText {

@@ -1,15 +1,14 @@
 import Foundation
 import KeyValueModel
-import LoopbackKit
-import Seeding
+import TestKit
 import Testing
 
-@Suite("keyway bench crash")
+@Suite("keyway-bench crash")
 struct CrashBenchTests {
   @Test("In twenty rounds of kills and drains, no promise is broken")
   func twentyRounds() throws {
     let bench = try ChildProcess.start(
-      PackageFolder.keyway, ["bench", "crash", "--rounds", "20", "--seed", "\(seed)", "--json"])
+      PackageFolder.keywayBench, ["crash", "--rounds", "20", "--seed", "\(seed)", "--json"])
     let status = try bench.exitStatus()
     #expect(status == 0, "seed \(seed): \(bench.errors)\n\(bench.output)")
     let figures = try Value(json: bench.output)
@@ -31,8 +30,8 @@ struct CrashBenchTests {
       exec "\(PackageFolder.keyway)" "$@"
       """, to: "forgetful")
     chmod(program, 0o755)
-    let bench = try ChildProcess.keyway(
-      "bench", "crash", "--rounds", "3", "--seed", "7", "--directory", folder.file("work"), "--program", program)
+    let bench = try ChildProcess.keywayBench(
+      "crash", "--rounds", "3", "--seed", "7", "--directory", folder.file("work"), "--program", program)
     #expect(bench.status == 1)
     #expect(bench.output.contains("seed 7"))
     #expect(bench.output.contains("round 1: "))

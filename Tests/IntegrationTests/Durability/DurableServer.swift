@@ -1,7 +1,7 @@
 import Foundation
 import KeyValueModel
 import Locking
-import LoopbackKit
+import TestKit
 
 /// `keyway serve` with a store in a folder, which lives on while processes come and go.
 final class DurableServer {

@@ -1,7 +1,6 @@
 import Foundation
 import KeyValueModel
-import LoopbackKit
-import Seeding
+import TestKit
 import Testing
 
 @Suite("A disk that fails")

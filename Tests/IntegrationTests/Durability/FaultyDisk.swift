@@ -1,5 +1,5 @@
 import Foundation
-import LoopbackKit
+import TestKit
 
 /// A disk that fails on demand, for the processes that are started with its `environment`: see Scripts/faults.c.
 final class FaultyDisk {

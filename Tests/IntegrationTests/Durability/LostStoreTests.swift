@@ -1,6 +1,6 @@
 import Foundation
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
 @Suite("What becomes of a store's files while a server runs, and between two servers")

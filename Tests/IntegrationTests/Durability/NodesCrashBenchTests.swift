@@ -1,17 +1,16 @@
 import Foundation
 import KeyValueModel
-import LoopbackKit
-import Seeding
+import TestKit
 import Testing
 
-@Suite("keyway bench crash --nodes")
+@Suite("keyway-bench crash --nodes")
 struct NodesCrashBenchTests {
   @Test(
     "In some rounds of kills, stops and cuts no promise of three nodes is broken", arguments: ["followers", "peers"])
   func rounds(kind: String) throws {
     let bench = try ChildProcess.start(
-      PackageFolder.keyway,
-      ["bench", "crash", "--nodes", "3", "--kind", kind, "--rounds", "4", "--seed", "\(seed)", "--json"])
+      PackageFolder.keywayBench,
+      ["crash", "--nodes", "3", "--kind", kind, "--rounds", "4", "--seed", "\(seed)", "--json"])
     let status = try bench.exitStatus()
     #expect(status == 0, "seed \(seed): \(bench.errors)\n\(bench.output)")
     let figures = try Value(json: bench.output)
@@ -37,8 +36,8 @@ struct NodesCrashBenchTests {
       exec "\(PackageFolder.keyway)" "$@"
       """, to: "forgetful")
     chmod(program, 0o755)
-    let bench = try ChildProcess.keyway(
-      "bench", "crash", "--nodes", "2", "--kind", "followers", "--rounds", "9", "--seed", "3", "--directory",
+    let bench = try ChildProcess.keywayBench(
+      "crash", "--nodes", "2", "--kind", "followers", "--rounds", "9", "--seed", "3", "--directory",
       folder.file("work"), "--program", program)
     #expect(bench.status == 1)
     #expect(bench.output.contains("seed 3"))
@@ -51,9 +50,9 @@ struct NodesCrashBenchTests {
   func interruption() throws {
     let folder = try ScratchDirectory()
     let bench = try ChildProcess.start(
-      PackageFolder.keyway,
+      PackageFolder.keywayBench,
       [
-        "bench", "crash", "--nodes", "2", "--kind", "followers", "--rounds", "1000", "--seed", "\(seed)",
+        "crash", "--nodes", "2", "--kind", "followers", "--rounds", "1000", "--seed", "\(seed)",
         "--directory", folder.file("work"),
       ])
     func nodes() -> Int {
@@ -73,7 +72,7 @@ struct NodesCrashBenchTests {
   @Test("How many nodes and what they are belong together")
   func options() throws {
     for arguments in [["--nodes", "3"], ["--kind", "peers"], ["--nodes", "1", "--kind", "peers"]] {
-      let bench = try ChildProcess.run(PackageFolder.keyway, ["bench", "crash"] + arguments)
+      let bench = try ChildProcess.run(PackageFolder.keywayBench, ["crash"] + arguments)
       #expect(bench.status == 64)
     }
   }

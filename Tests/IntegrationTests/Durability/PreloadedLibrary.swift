@@ -1,5 +1,5 @@
 import Foundation
-import LoopbackKit
+import TestKit
 
 /// Libraries that stand between a program and the system, built of a script in C.
 enum PreloadedLibrary {

@@ -1,7 +1,6 @@
 import Foundation
 import KeyValueModel
-import LoopbackKit
-import Seeding
+import TestKit
 
 /// A random observation, and how it is asked for.
 struct ShadowObservation {

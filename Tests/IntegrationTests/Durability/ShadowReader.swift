@@ -1,7 +1,7 @@
 import Foundation
 import KeyValueModel
 import Locking
-import LoopbackKit
+import TestKit
 
 /// Reads one stream on a thread of its own, comes back with the last id whenever it ends, and keeps what was told.
 ///

@@ -1,8 +1,7 @@
 import Foundation
 import KeyValueModel
 import Locking
-import LoopbackKit
-import Seeding
+import TestKit
 import Testing
 
 @Suite("Two streams of the same, one unbroken and one cut again and again")

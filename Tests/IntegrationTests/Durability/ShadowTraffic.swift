@@ -1,5 +1,5 @@
 import KeyValueModel
-import Seeding
+import TestKit
 
 /// Random writes, the same for two servers: names of objects are never the server's, and none comes back once deleted.
 struct ShadowTraffic {

@@ -1,5 +1,5 @@
 import Foundation
-import LoopbackKit
+import TestKit
 
 /// Starting programs in the checkout, without the settings that the environment of the tests has for `keyway`.
 extension ChildProcess {
@@ -29,5 +29,10 @@ extension ChildProcess {
     _ arguments: String..., environment: [String: String] = [:]
   ) throws -> (status: Int32, output: String, errors: String) {
     try run(PackageFolder.keyway, arguments, environment: environment)
+  }
+
+  /// The same for `keyway-bench`.
+  static func keywayBench(_ arguments: String...) throws -> (status: Int32, output: String, errors: String) {
+    try run(PackageFolder.keywayBench, arguments)
   }
 }

@@ -1,5 +1,5 @@
 import Foundation
-import LoopbackKit
+import TestKit
 
 /// A command of a page, and what the page says it prints.
 ///

@@ -10,6 +10,9 @@ enum PackageFolder {
   static let keyway = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
     .appendingPathComponent("keyway").path
 
+  /// The program that measures it and kills it, beside both.
+  static let keywayBench = keyway + "-bench"
+
   /// The Python of the tests: see the README's test command.
   static let python = root + "/.build/python/bin/python"
 

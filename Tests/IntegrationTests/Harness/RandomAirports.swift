@@ -1,6 +1,5 @@
 import KeyValueModel
-import LoopbackKit
-import Seeding
+import TestKit
 
 /// Random transactions on the airports of the example, each of them one that the server accepts.
 struct RandomAirports {

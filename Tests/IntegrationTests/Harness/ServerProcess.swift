@@ -1,6 +1,6 @@
 import Foundation
 import KeyValueModel
-import LoopbackKit
+import TestKit
 
 /// `keyway serve` on a free port, as a process of its own.
 final class ServerProcess {

@@ -1,6 +1,6 @@
 import Foundation
 import KeyValueModel
-import LoopbackKit
+import TestKit
 
 /// A folder with a store of accounts between which money goes to and fro, so that the sum of all balances is always the
 /// same.

@@ -1,6 +1,6 @@
 import Foundation
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
 /// Nodes behind a proxy that gives each request to the next of them.

@@ -1,7 +1,7 @@
 import Foundation
 import KeyValueModel
 import Locking
-import LoopbackKit
+import TestKit
 import Testing
 
 /// Writes at a follower that come together, and so go to its leader together.

@@ -1,8 +1,7 @@
 import Foundation
 import KeyValueModel
 import Locking
-import LoopbackKit
-import Seeding
+import TestKit
 import Testing
 
 /// Nodes that follow one another, as processes of their own.

@@ -1,7 +1,7 @@
 import Foundation
 import KeyValueModel
 import Locking
-import LoopbackKit
+import TestKit
 import Testing
 
 /// Writes that a follower passes on, where the connection to its leader breaks in the midst of one.

@@ -1,6 +1,6 @@
 import Foundation
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
 /// Objects that last with a stream of one node, written at others.

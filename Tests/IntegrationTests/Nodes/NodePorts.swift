@@ -1,6 +1,6 @@
 import Glibc
 import Locking
-import LoopbackKit
+import TestKit
 
 /// The ports of the nodes of these tests. They are known before the nodes are started, since every node lists the
 /// addresses of the others.

@@ -1,6 +1,6 @@
 import Foundation
 import KeyValueModel
-import LoopbackKit
+import TestKit
 
 /// A server with a store on the disk, perhaps one that follows another, which can be killed and comes back on its port.
 final class NodeProcess {

@@ -1,6 +1,6 @@
 import Foundation
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
 /// What becomes of followers when their leader changes.

@@ -1,7 +1,6 @@
 import Foundation
 import KeyValueModel
-import LoopbackKit
-import Seeding
+import TestKit
 
 /// Writes to the example's objects, made from randomness: sets, new and deleted objects, transactions and refusals.
 struct RandomWrites {

@@ -1,5 +1,5 @@
 import Foundation
-import LoopbackKit
+import TestKit
 import Testing
 
 /// Sessions that are begun, used and ended at several nodes, with the built program.

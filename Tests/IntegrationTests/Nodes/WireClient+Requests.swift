@@ -1,4 +1,4 @@
-import LoopbackKit
+import TestKit
 
 extension WireClient {
   /// Sends a request and reads the whole response.

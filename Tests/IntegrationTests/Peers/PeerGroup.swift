@@ -1,6 +1,6 @@
 import Foundation
 import KeyValueModel
-import LoopbackKit
+import TestKit
 
 /// Peers: several processes of `keyway serve` that keep their journal in one PostgreSQL database.
 final class PeerGroup {

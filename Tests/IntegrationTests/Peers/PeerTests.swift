@@ -1,7 +1,7 @@
 import Foundation
 import KeyValueModel
 import Locking
-import LoopbackKit
+import TestKit
 import Testing
 
 /// Nodes that all take writes, over one PostgreSQL.

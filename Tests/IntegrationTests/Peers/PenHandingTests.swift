@@ -1,7 +1,7 @@
 import Foundation
 import KeyValueModel
 import Locking
-import LoopbackKit
+import TestKit
 import Testing
 
 /// Peers that have what their writes did with the answers of the one that appends.

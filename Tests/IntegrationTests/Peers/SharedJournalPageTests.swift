@@ -1,5 +1,5 @@
 import Foundation
-import LoopbackKit
+import TestKit
 import Testing
 
 /// Runs what the page "A journal in PostgreSQL" shows, its blocks one after the other.

@@ -1,5 +1,5 @@
 import Foundation
-import LoopbackKit
+import TestKit
 
 /// A proxy with TLS and HTTP/2 in front of a server, from a copy of its file in `Config/proxy`, or from other text.
 final class FrontProxy {

@@ -1,6 +1,6 @@
 import Foundation
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
 /// nginx and Caddy in front of the program, with the files of `Config/proxy` and with next to none.

@@ -1,5 +1,5 @@
 import KeyValueModel
-import LoopbackKit
+import TestKit
 
 /// A client that reads a stream through a proxy, and comes back with its last id whenever the stream is cut.
 final class ResumingReader {

@@ -1,7 +1,7 @@
 import Foundation
 import KeyValueModel
 import Locking
-import LoopbackKit
+import TestKit
 
 /// Two streams of the same: one that is always read, by a thread of its own, and one that is read now and then.
 final class ObservedStream {

@@ -1,6 +1,6 @@
 import KeyValueModel
 import KeywayClient
-import LoopbackKit
+import TestKit
 
 /// What a client shows that does with every event what the specification says, and nothing else; and what is wrong with
 /// what it was told.

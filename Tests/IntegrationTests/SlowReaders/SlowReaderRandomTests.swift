@@ -1,7 +1,6 @@
 import KeyValueModel
 import KeywayClient
-import LoopbackKit
-import Seeding
+import TestKit
 import Testing
 
 @Suite("Readers that are slow now and then", .serialized)

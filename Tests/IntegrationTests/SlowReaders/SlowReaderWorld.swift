@@ -1,7 +1,6 @@
 import Foundation
 import KeyValueModel
-import LoopbackKit
-import Seeding
+import TestKit
 
 /// A server with groups of items, and random commits on them.
 ///

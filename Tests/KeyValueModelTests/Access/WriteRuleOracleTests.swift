@@ -1,5 +1,5 @@
 import KeyValueModel
-import Seeding
+import TestKit
 import Testing
 
 /// Random schemas with write rules, and random transactions of several writers, against the verdicts of

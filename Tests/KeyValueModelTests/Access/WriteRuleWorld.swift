@@ -1,5 +1,5 @@
 import KeyValueModel
-import Seeding
+import TestKit
 
 /// A schema with relationships of every kind and write rules drawn at random, and an oracle of who may write what. The
 /// oracle keeps links as sets of pairs, and knows the rules as closures: nothing of how the model asks them.

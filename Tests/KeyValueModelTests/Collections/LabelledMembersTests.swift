@@ -1,5 +1,5 @@
 import KeyValueModel
-import Seeding
+import TestKit
 import Testing
 
 /// How often members get new labels: what insertions cost beyond the logarithm that they always cost.

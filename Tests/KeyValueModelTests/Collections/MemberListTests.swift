@@ -1,5 +1,5 @@
 import KeyValueModel
-import Seeding
+import TestKit
 import Testing
 
 /// A member with a number: values of several kinds, so that the order of kinds is at work too.

@@ -1,4 +1,4 @@
-import Seeding
+import TestKit
 import Testing
 
 @testable import KeyValueModel

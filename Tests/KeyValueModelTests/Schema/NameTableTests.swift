@@ -1,6 +1,6 @@
 import Foundation
 import KeyValueModel
-import Seeding
+import TestKit
 import Testing
 
 @Suite("The entity that a reference names")

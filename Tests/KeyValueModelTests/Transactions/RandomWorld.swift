@@ -1,4 +1,4 @@
-import Seeding
+import TestKit
 
 @testable import KeyValueModel
 

@@ -1,5 +1,5 @@
 import Notation
-import Seeding
+import TestKit
 import Testing
 
 @testable import KeyValueModel

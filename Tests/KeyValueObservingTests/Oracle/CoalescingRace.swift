@@ -1,6 +1,6 @@
 import KeyValueModel
 import KeyValueObserving
-import Seeding
+import TestKit
 
 /// Random traffic, of which one observer of an object is told commit by commit, and two others, of the same key paths,
 /// all at once in the end: one of them old and new, the other what its random options ask for.

@@ -1,5 +1,5 @@
 import KeyValueModel
-import Seeding
+import TestKit
 
 extension OracleSchema {
   /// A schema of a few entities with keys of all kinds; with `modes` the words that its keys may have as `notifies`.

@@ -1,5 +1,5 @@
 import KeyValueModel
-import Seeding
+import TestKit
 
 /// A schema as the oracle knows it: plain lists, from which the YAML for the production code is written.
 struct OracleSchema {

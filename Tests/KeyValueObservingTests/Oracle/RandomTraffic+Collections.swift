@@ -1,5 +1,5 @@
 import KeyValueModel
-import Seeding
+import TestKit
 
 extension RandomTraffic {
   /// An operation on a collection; most of them fit what is there.

@@ -1,5 +1,5 @@
 import KeyValueModel
-import Seeding
+import TestKit
 
 /// Random operations on a few objects of an oracle's schema; most of them can succeed.
 struct RandomTraffic {

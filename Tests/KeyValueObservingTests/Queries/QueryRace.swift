@@ -1,5 +1,5 @@
 import KeyValueModel
-import Seeding
+import TestKit
 
 @testable import KeyValueObserving
 

@@ -1,5 +1,5 @@
 import KeyValueModel
-import Seeding
+import TestKit
 import Testing
 
 @testable import KeyValueObserving

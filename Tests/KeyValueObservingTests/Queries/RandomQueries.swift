@@ -1,5 +1,5 @@
 import KeyValueModel
-import Seeding
+import TestKit
 
 /// Random queries over an oracle's schema: filters over all that CEL can read, orders and sections by all that has one.
 struct RandomQueries {

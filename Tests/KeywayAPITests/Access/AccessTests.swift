@@ -2,8 +2,8 @@ import Foundation
 import Journal
 import KeyValueModel
 import KeywayAPI
-import LoopbackKit
 import ModelStore
+import TestKit
 import Testing
 import Tokens
 

@@ -1,7 +1,7 @@
 import Journal
 import KeyValueModel
-import LoopbackKit
 import ModelStore
+import TestKit
 import Testing
 
 @Suite("Who wrote what")

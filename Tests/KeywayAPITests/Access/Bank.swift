@@ -1,7 +1,7 @@
 import KeyValueModel
 import KeywayAPI
-import LoopbackKit
 import ModelStore
+import TestKit
 
 /// A bank whose tellers do everything with its accounts, and whose customers see their own.
 enum Bank {

@@ -1,5 +1,5 @@
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
 /// What may not be read is not there: each request has the answer that it would have if the object had never been.

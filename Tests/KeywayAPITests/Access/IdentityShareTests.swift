@@ -3,7 +3,7 @@ import HTTPServer
 import Journal
 import KeyValueModel
 import KeywayAPI
-import LoopbackKit
+import TestKit
 import Testing
 
 /// What belongs to an identity, and not to the address that it comes from.

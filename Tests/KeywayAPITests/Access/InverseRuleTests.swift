@@ -1,5 +1,5 @@
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
 /// Writes that change objects through the inverse of a relationship (the specification, section 11, "Inverses").

@@ -1,5 +1,5 @@
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
 /// A lifetime is a deletion (the specification, section 11, "Leases").

@@ -1,5 +1,5 @@
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
 /// What comes first where a write is wrong in more than one way (the specification, section 11).

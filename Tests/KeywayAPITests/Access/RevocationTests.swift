@@ -1,12 +1,10 @@
 import Foundation
 import Journal
-import JournalTesting
 import KeyValueModel
 import KeywayAPI
 import Locking
-import LoopbackKit
 import ModelStore
-import Seeding
+import TestKit
 import Testing
 import Tokens
 

@@ -2,8 +2,7 @@ import Foundation
 import KeyValueModel
 import KeywayAPI
 import KeywayClient
-import LoopbackKit
-import Seeding
+import TestKit
 import Testing
 
 /// Random schemas with rules, random transactions, and everything that each identity is told, against `RuleWorld`.

@@ -1,6 +1,6 @@
 import KeyValueModel
 import KeywayClient
-import LoopbackKit
+import TestKit
 import Testing
 
 /// Live queries of the identities, against fetches, and what their rows come to.

@@ -1,7 +1,7 @@
 import KeyValueModel
 import KeywayAPI
-import LoopbackKit
 import ModelStore
+import TestKit
 import Testing
 import Tokens
 

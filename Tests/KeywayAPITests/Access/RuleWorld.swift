@@ -1,6 +1,5 @@
 import KeyValueModel
-import LoopbackKit
-import Seeding
+import TestKit
 
 /// A schema with rules drawn at random, and who asks: with a naive oracle of what each may read. The oracle knows the
 /// rules as closures over plain dictionaries, and nothing of how the server asks them.

@@ -1,7 +1,7 @@
 import HTTPServer
 import KeyValueModel
 import ModelStore
-import Seeding
+import TestKit
 import Testing
 import Tokens
 

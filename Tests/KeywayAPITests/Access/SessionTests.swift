@@ -1,12 +1,11 @@
 import Foundation
 import HTTPServer
 import Journal
-import JournalTesting
 import KeyValueModel
 import KeywayAPI
 import Locking
-import LoopbackKit
 import ModelStore
+import TestKit
 import Testing
 import Tokens
 

@@ -1,4 +1,4 @@
-import LoopbackKit
+import TestKit
 import Testing
 
 @Suite("Values, and what is refused")

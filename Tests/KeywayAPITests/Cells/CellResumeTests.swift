@@ -1,7 +1,6 @@
 import KeyValueModel
 import KeywayAPI
-import LoopbackKit
-import Seeding
+import TestKit
 import Testing
 
 @Suite("Coming back to a stream with cells")

@@ -1,6 +1,6 @@
 import KeyValueModel
 import KeywayClient
-import LoopbackKit
+import TestKit
 import Testing
 
 /// A stream with cells, and what they show to a client that applies what it receives.

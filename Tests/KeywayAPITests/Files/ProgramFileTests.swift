@@ -1,7 +1,7 @@
 import Foundation
 import KeyValueModel
 import KeywayAPI
-import LoopbackKit
+import TestKit
 import Testing
 
 @testable import KeywayBrowser

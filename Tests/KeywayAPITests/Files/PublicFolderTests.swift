@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import HTTPServer
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
 @testable import KeywayAPI

@@ -1,8 +1,7 @@
 import Glibc
 import HTTPServer
 import KeywayAPI
-import LoopbackKit
-import Seeding
+import TestKit
 import Testing
 
 @Suite("Any bytes on a connection")

@@ -1,6 +1,6 @@
 import Glibc
 import HTTPTypes
-import Seeding
+import TestKit
 import Testing
 
 @testable import HTTPServer

@@ -2,8 +2,8 @@ import Foundation
 import KeyValueModel
 import KeywayAPI
 import Locking
-import LoopbackKit
 import ModelStore
+import TestKit
 import Testing
 
 @Suite("Idempotency-Key")

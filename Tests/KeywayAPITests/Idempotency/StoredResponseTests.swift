@@ -1,9 +1,8 @@
 import HTTPTypes
 import Journal
 import Locking
-import LoopbackKit
 import ModelStore
-import Seeding
+import TestKit
 import Testing
 
 @testable import HTTPServer

@@ -1,11 +1,10 @@
 import HTTPServer
 import Journal
-import JournalTesting
 import KeyValueModel
 import KeywayAPI
 import Locking
-import LoopbackKit
 import PostgresJournal
+import TestKit
 import Testing
 
 /// What becomes of a write that a peer is to carry out while another one appends first each time.

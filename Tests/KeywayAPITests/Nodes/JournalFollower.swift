@@ -1,5 +1,5 @@
 import KeyValueModel
-import LoopbackKit
+import TestKit
 
 /// Follows the journal of a server, and insists on what every follower may rely on: each transaction once, in the
 /// order of revisions, under its own id.

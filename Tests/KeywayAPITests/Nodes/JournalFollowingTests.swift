@@ -4,8 +4,7 @@ import Journal
 import KeyValueModel
 import KeywayAPI
 import Locking
-import LoopbackKit
-import Seeding
+import TestKit
 import Testing
 
 @Suite("Followers of the journal")

@@ -2,8 +2,7 @@ import Foundation
 import Journal
 import KeyValueModel
 import KeywayAPI
-import LoopbackKit
-import Seeding
+import TestKit
 import Testing
 
 /// Two servers of one epoch, of which one knows of the other: what clients ask of it that names what the other made.

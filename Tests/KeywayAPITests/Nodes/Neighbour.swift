@@ -1,5 +1,5 @@
 import Glibc
-import LoopbackKit
+import TestKit
 
 /// A client at another address of this machine, 127.0.0.2: for the server it is another client.
 struct Neighbour {

@@ -4,8 +4,7 @@ import HTTPServer
 import HTTPTypes
 import Journal
 import Locking
-import LoopbackKit
-import Seeding
+import TestKit
 import Testing
 
 @testable import KeywayAPI

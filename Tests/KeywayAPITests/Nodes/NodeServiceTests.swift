@@ -2,7 +2,7 @@ import Foundation
 import Journal
 import KeyValueModel
 import Locking
-import LoopbackKit
+import TestKit
 import Testing
 
 @testable import KeywayAPI

@@ -2,8 +2,8 @@ import Foundation
 import HTTPServer
 import KeyValueModel
 import KeywayAPI
-import LoopbackKit
 import ModelStore
+import TestKit
 import Testing
 
 @Suite("The state that an answer is of") struct NodeTests {

@@ -1,6 +1,6 @@
 import HTTPTypes
 import KeyValueModel
-import Seeding
+import TestKit
 import Testing
 
 @testable import HTTPServer

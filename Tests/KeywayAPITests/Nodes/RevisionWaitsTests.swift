@@ -1,6 +1,6 @@
 import HTTPServer
 import Locking
-import LoopbackKit
+import TestKit
 import Testing
 
 @testable import KeywayAPI

@@ -1,7 +1,7 @@
 import Foundation
 import Journal
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
 @testable import KeywayAPI

@@ -1,7 +1,7 @@
 import Foundation
 import KeyValueModel
 import Locking
-import LoopbackKit
+import TestKit
 import Testing
 
 @Suite("Many at a time")

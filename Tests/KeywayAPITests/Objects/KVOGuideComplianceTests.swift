@@ -1,5 +1,5 @@
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
 /// The chapter "KVO Compliance" of Apple's guide; see `KVOGuideTests`.

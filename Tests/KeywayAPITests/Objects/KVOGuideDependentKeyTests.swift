@@ -1,5 +1,5 @@
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
 /// The chapter "Registering Dependent Keys" of Apple's guide; see `KVOGuideTests`. No dependence is registered here:

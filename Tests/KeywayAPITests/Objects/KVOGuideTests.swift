@@ -1,5 +1,5 @@
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
 /// Apple's Key-Value Observing Programming Guide, listing by listing, over HTTP: what an object of Cocoa does to itself

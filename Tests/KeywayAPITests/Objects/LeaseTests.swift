@@ -2,8 +2,8 @@ import Journal
 import KeyValueModel
 import KeywayAPI
 import Locking
-import LoopbackKit
 import ModelStore
+import TestKit
 import Testing
 
 @Suite("Objects that end by themselves")

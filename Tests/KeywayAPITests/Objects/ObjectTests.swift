@@ -1,5 +1,5 @@
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
 @Suite("Objects")

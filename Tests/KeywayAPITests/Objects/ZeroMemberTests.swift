@@ -1,7 +1,7 @@
 import HTTPServer
 import KeyValueModel
 import KeywayAPI
-import LoopbackKit
+import TestKit
 import Testing
 
 /// `-0.0` is a number of its own (the specification, section 10): collections of numbers have it beside 0.

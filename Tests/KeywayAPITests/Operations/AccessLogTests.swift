@@ -4,7 +4,7 @@ import HTTPServer
 import KeyValueModel
 import KeywayAPI
 import Logging
-import LoopbackKit
+import TestKit
 import Testing
 import Tokens
 

@@ -1,8 +1,7 @@
 import Journal
-import JournalTesting
 import KeyValueModel
 import Locking
-import LoopbackKit
+import TestKit
 import Testing
 
 @Suite("A journal that cannot be read, and those who follow it")

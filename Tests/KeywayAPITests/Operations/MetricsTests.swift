@@ -1,6 +1,6 @@
 import Foundation
 import KeywayAPI
-import LoopbackKit
+import TestKit
 import Testing
 
 @Suite("Metrics")

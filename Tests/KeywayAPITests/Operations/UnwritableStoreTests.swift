@@ -1,8 +1,7 @@
 import Journal
-import JournalTesting
 import KeyValueModel
 import Locking
-import LoopbackKit
+import TestKit
 import Testing
 
 @Suite("A store that takes no writes, as clients see it")

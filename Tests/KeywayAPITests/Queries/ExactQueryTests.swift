@@ -1,5 +1,5 @@
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
 /// What Unicode, or arithmetic, holds for equal, and is written in two ways.

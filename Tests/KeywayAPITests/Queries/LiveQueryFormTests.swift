@@ -1,6 +1,6 @@
 import KeyValueModel
 import KeywayClient
-import LoopbackKit
+import TestKit
 import Testing
 
 @Suite("A live query's URL and bindings in all their forms")

@@ -1,7 +1,7 @@
 import KeyValueModel
 import KeywayAPI
 import KeywayClient
-import LoopbackKit
+import TestKit
 import Testing
 
 @Suite("A live query as a stream")

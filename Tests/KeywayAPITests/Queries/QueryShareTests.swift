@@ -1,6 +1,6 @@
 import KeywayAPI
-import LoopbackKit
 import ModelStore
+import TestKit
 import Testing
 
 @Suite("The live queries that a client may have")

@@ -1,9 +1,8 @@
 import KeyValueModel
 import KeywayAPI
 import KeywayClient
-import LoopbackKit
 import ModelStore
-import Seeding
+import TestKit
 import Testing
 
 @Suite("A screen that is scrolled over many objects")

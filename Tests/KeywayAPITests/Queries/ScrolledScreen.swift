@@ -1,6 +1,5 @@
 import KeyValueModel
-import LoopbackKit
-import Seeding
+import TestKit
 
 /// The model of a screen with cells: which object each shows, and what its stream is to be told of that.
 struct ScrolledScreen {

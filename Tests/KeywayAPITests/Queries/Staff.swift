@@ -2,8 +2,8 @@ import KeyValueModel
 import KeyValueObserving
 import KeywayAPI
 import KeywayClient
-import LoopbackKit
 import ModelStore
+import TestKit
 import Testing
 
 /// The world of the tests of live queries.

@@ -1,6 +1,5 @@
 import KeyValueModel
-import LoopbackKit
-import Seeding
+import TestKit
 
 /// Writes at random: each call is one commit to a world of `Staff`.
 struct StaffWriter {

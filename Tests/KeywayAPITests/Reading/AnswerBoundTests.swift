@@ -2,7 +2,7 @@ import HTTPServer
 import HTTPTypes
 import KeyValueModel
 import KeywayAPI
-import LoopbackKit
+import TestKit
 import Testing
 
 @Suite("Bounds of answers")

@@ -1,6 +1,6 @@
 import KeyValueModel
 import KeywayAPI
-import LoopbackKit
+import TestKit
 import Testing
 
 @Suite("Reading through to-manys")

@@ -1,6 +1,6 @@
 import KeyValueModel
 import KeywayAPI
-import LoopbackKit
+import TestKit
 import Testing
 
 @Suite("A fetch of all objects")

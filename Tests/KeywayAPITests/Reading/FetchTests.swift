@@ -1,6 +1,6 @@
 import KeyValueModel
 import KeywayAPI
-import LoopbackKit
+import TestKit
 import Testing
 
 @Suite("Fetches and their pages")

@@ -1,6 +1,5 @@
 import KeyValueModel
-import LoopbackKit
-import Seeding
+import TestKit
 
 /// The world of the tests of filters and sort orders: random people, staff and departments, and what is known of them
 /// by reading them one by one, so that a test can filter and sort by itself.

@@ -1,7 +1,7 @@
 import Glibc
 import KeyValueModel
 import Locking
-import Seeding
+import TestKit
 import Testing
 
 @testable import HTTPServer

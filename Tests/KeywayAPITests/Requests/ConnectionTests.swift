@@ -1,7 +1,7 @@
 import HTTPServer
 import KeyValueModel
 import KeywayAPI
-import LoopbackKit
+import TestKit
 import Testing
 
 @Suite("Connections and limits")

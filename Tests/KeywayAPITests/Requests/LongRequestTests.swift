@@ -1,7 +1,7 @@
 import HTTPServer
 import KeyValueModel
 import KeywayAPI
-import LoopbackKit
+import TestKit
 import Testing
 
 /// Requests that read much: their steps, their threads, and their end.

@@ -1,7 +1,7 @@
 import HTTPServer
 import KeyValueModel
 import KeywayAPI
-import LoopbackKit
+import TestKit
 import Testing
 
 /// Resources with two forms at one URL: their answers say that they depend on what the request accepts (RFC 9110

@@ -2,7 +2,7 @@ import HTTPServer
 import KeyValueModel
 import KeywayAPI
 import Locking
-import LoopbackKit
+import TestKit
 import Testing
 
 /// Clients behind a proxy.

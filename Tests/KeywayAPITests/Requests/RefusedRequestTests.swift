@@ -1,7 +1,7 @@
 import HTTPServer
 import KeyValueModel
 import KeywayAPI
-import LoopbackKit
+import TestKit
 import Testing
 
 /// Requests that are refused before they reach a route: what their answers say of them all the same.

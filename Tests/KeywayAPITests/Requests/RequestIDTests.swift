@@ -1,6 +1,6 @@
 import HTTPServer
 import KeywayAPI
-import LoopbackKit
+import TestKit
 import Testing
 
 @Suite("Ids of requests")

@@ -1,7 +1,6 @@
 import HTTPServer
 import KeywayAPI
-import LoopbackKit
-import Seeding
+import TestKit
 import Testing
 
 /// How often a client may ask.

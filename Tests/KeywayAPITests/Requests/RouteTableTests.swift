@@ -1,5 +1,5 @@
 import KeywayAPI
-import LoopbackKit
+import TestKit
 import Testing
 
 @Suite("Routes and methods")

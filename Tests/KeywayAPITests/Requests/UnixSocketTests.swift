@@ -3,7 +3,7 @@ import Glibc
 import HTTPServer
 import KeyValueModel
 import KeywayAPI
-import LoopbackKit
+import TestKit
 import Testing
 
 /// A server on a socket of this machine.

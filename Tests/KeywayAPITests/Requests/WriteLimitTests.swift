@@ -1,8 +1,8 @@
 import HTTPServer
 import KeyValueModel
 import KeywayAPI
-import LoopbackKit
 import ModelStore
+import TestKit
 import Testing
 
 @Suite("Limits of what a write makes")

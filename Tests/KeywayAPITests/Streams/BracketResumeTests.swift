@@ -1,5 +1,5 @@
 import KeywayAPI
-import LoopbackKit
+import TestKit
 import Testing
 
 @Suite("Coming back after a bracket around nothing")

@@ -2,9 +2,8 @@ import Foundation
 import KeyValueModel
 import KeywayAPI
 import Locking
-import LoopbackKit
 import ModelStore
-import Seeding
+import TestKit
 import Testing
 
 @Suite("A crowd that comes back in the midst of writing")

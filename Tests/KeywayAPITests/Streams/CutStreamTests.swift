@@ -3,9 +3,8 @@ import KeyValueModel
 import KeyValueObserving
 import KeywayAPI
 import Locking
-import LoopbackKit
 import ModelStore
-import Seeding
+import TestKit
 import Testing
 
 @Suite("Streams whose connection is cut")

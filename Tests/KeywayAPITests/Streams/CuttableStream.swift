@@ -1,5 +1,5 @@
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
 /// A stream with cells whose client loses its connection and comes back to its URL, and everything that it is told.

@@ -1,5 +1,5 @@
 import KeyValueModel
-import LoopbackKit
+import TestKit
 import Testing
 
 @Suite("What streams are told of values that are equal, and written in two ways")

@@ -1,7 +1,7 @@
 import HTTPServer
 import KeyValueModel
 import KeyValueObserving
-import Seeding
+import TestKit
 import Testing
 
 @testable import KeywayAPI

@@ -1,6 +1,6 @@
 import KeyValueModel
-import LoopbackKit
 import ModelStore
+import TestKit
 import Testing
 
 @testable import KeywayAPI

@@ -4,8 +4,8 @@ import HTTPTypes
 import KeyValueModel
 import Locking
 import Logging
-import LoopbackKit
 import ModelStore
+import TestKit
 import Testing
 
 @testable import KeywayAPI

@@ -1,6 +1,5 @@
 import KeywayAPI
-import LoopbackKit
-import Seeding
+import TestKit
 import Testing
 
 @Suite("Coming back to cells that were bound anew")

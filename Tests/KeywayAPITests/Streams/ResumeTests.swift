@@ -1,8 +1,7 @@
 import KeyValueModel
 import KeywayAPI
-import LoopbackKit
 import ModelStore
-import Seeding
+import TestKit
 import Testing
 
 @Suite("Coming back to a stream")

@@ -1,5 +1,5 @@
 import KeyValueModel
-import Seeding
+import TestKit
 
 /// A random binding of a cell over the world of `Staff`, and how what it shows is read with plain requests.
 enum SoakCell {

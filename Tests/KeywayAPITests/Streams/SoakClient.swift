@@ -1,7 +1,6 @@
 import KeyValueModel
 import KeywayClient
-import LoopbackKit
-import Seeding
+import TestKit
 import Testing
 
 /// A client with a stream of cells that it binds, hides and shows at random, and that believes what it is told.

@@ -1,8 +1,7 @@
 import HTTPServer
 import KeyValueModel
 import KeywayAPI
-import LoopbackKit
-import Seeding
+import TestKit
 import Testing
 
 @Suite("Random cells over a world in motion")

@@ -1,6 +1,6 @@
 import Foundation
 import Journal
-import Seeding
+import TestKit
 import Testing
 
 /// A disk forgets, a copy is cut short, a bit flips: a store is what it was, or says that it is not.

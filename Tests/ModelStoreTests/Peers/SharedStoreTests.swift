@@ -2,10 +2,9 @@ import Foundation
 import Journal
 import KeyValueModel
 import Locking
-import LoopbackKit
 import ModelStore
 import PostgresJournal
-import Seeding
+import TestKit
 import Testing
 
 /// Stores of several nodes over one journal.

@@ -4,7 +4,7 @@ import HTTPTypes
 import Journal
 import KeyValueModel
 import Locking
-import LoopbackKit
+import TestKit
 import Testing
 
 @testable import KeywayAPI

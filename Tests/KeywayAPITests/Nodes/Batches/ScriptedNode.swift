@@ -3,8 +3,8 @@ import Glibc
 import HTTPServer
 import Journal
 import Locking
-import LoopbackKit
 import Outbound
+import TestKit
 
 @testable import KeywayAPI
 

@@ -1,7 +1,7 @@
 import HTTPServer
 import HTTPTypes
 import Journal
-import Seeding
+import TestKit
 import Testing
 
 @testable import KeywayAPI

@@ -3,7 +3,7 @@ import HTTPServer
 import Journal
 import KeyValueModel
 import Locking
-import LoopbackKit
+import TestKit
 import Testing
 
 @testable import KeywayAPI

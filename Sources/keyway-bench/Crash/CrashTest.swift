@@ -1,0 +1,215 @@
+import Foundation
+import Glibc
+import KeyValueModel
+import TestKit
+
+/// A crash test: a server that is ended again and again under writers and subscribers, and every promise that it made
+/// compared with what is there afterwards.
+final class CrashTest {
+  /// The exit status of a program that SIGKILL ended.
+  private static let killed = 128 + SIGKILL
+
+  private let plan: CrashPlan
+  private let ledger = PromiseLedger()
+  private let server: KeywayServer
+  private let writers: [CrashWriter]
+  private let subscribers: [CrashSubscriber]
+  private var random: SplitMix64
+  private var report: CrashReport
+  /// From which revision on there has to be history.
+  private var history = HistoryWindow()
+
+  /// Makes the directory and whatever goes into it.
+  init(_ plan: CrashPlan) throws {
+    self.plan = plan
+    try FileManager.default.createDirectory(atPath: plan.directory, withIntermediateDirectories: true)
+    try CrashSchema.yaml.write(toFile: plan.schemaFile, atomically: true, encoding: .utf8)
+    server = try KeywayServer(
+      program: plan.program, ["--store", plan.store, "--schema", plan.schemaFile], output: .log(plan.logFile))
+    let ledger = ledger
+    writers = (0..<plan.writers).map { CrashWriter($0, seed: plan.seed, ledger: ledger) }
+    subscribers = writers.flatMap { writer in
+      CrashSubscription.allCases.map { CrashSubscriber($0, of: writer.objects, ledger: ledger) }
+    }
+    random = SplitMix64(seed: plan.seed)
+    report = CrashReport(seed: plan.seed, figures: ledger.figures, directory: plan.directory)
+  }
+
+  /// Runs all rounds, or up to the first in which a promise is broken or the task was cancelled.
+  func run(progress: (Int) -> Void) -> CrashReport {
+    let start = MonotonicClock.now()
+    do {
+      try begin()
+      for round in 1...plan.rounds where ledger.isFaultless && !Task.isCancelled {
+        ledger.begin(round: round)
+        try self.round()
+        report.rounds = round
+        progress(round)
+      }
+      try finish()
+    } catch let error as LoopbackError where error.reason == .interrupted {
+      // The round under way counts for nothing.
+    } catch {
+      ledger.violation("\(error)")
+    }
+    report.figures = ledger.figures
+    report.seconds = MonotonicClock.seconds(since: start)
+    return report
+  }
+
+  /// The first start, with an empty store.
+  private func begin() throws {
+    try start()
+    let connection = try connect()
+    let status = try status(over: connection)
+    guard status["revision"].whole == 0, status["objects"].whole == 0 else {
+      throw LoopbackError("the store is not empty: \(status.json)")
+    }
+    for writer in writers { try writer.found(over: connection) }
+    for subscriber in subscribers { subscriber.start(port: server.port) }
+    try awaitPresence()
+  }
+
+  /// Writes, an end, a recovery, and the comparison.
+  private func round() throws {
+    let enough = ledger.figures.acknowledgements + Int.random(in: 10...60, using: &random)
+    for writer in writers { writer.start(port: server.port) }
+    try wait("enough writes") { ledger.figures.acknowledgements >= enough || !ledger.isFaultless }
+    try end(ServerEnding.random(using: &random))
+    try wait("the writers' end") { !writers.contains { $0.isWriting } }
+    try recover()
+    try verify()
+  }
+
+  private func end(_ ending: ServerEnding) throws {
+    let pause = useconds_t.random(in: 0...250_000, using: &random)
+    switch ending {
+    case .killed:
+      usleep(pause)
+      try kill()
+    case .killedWhileTidying:
+      awaitTidying()
+      usleep(pause % 4000)
+      try kill()
+    case .drained:
+      report.drained += 1
+      usleep(pause % 50_000)
+      try stop()
+    case .killedWhileDraining:
+      usleep(pause % 50_000)
+      server.send(SIGTERM)
+      usleep(pause % 30_000)
+      // It may have been quicker.
+      let status = try server.end(SIGKILL, within: CrashPlan.patienceSeconds)
+      if status != 0 { expect(Self.killed, status) }
+    }
+  }
+
+  /// SIGKILL, and its end.
+  private func kill() throws { expect(Self.killed, try server.end(SIGKILL, within: CrashPlan.patienceSeconds)) }
+
+  /// SIGTERM, and its end after the drain.
+  private func stop() throws { expect(0, try server.end(SIGTERM, within: 12)) }
+
+  private func expect(_ expected: Int32, _ status: Int32) {
+    guard status != expected else { return }
+    ledger.violation("the server ended with status \(status), not \(expected); see \(plan.logFile)")
+  }
+
+  /// Waits until the number of the store's files changes; not long, since it need not.
+  private func awaitTidying() {
+    let before = storeFiles()
+    _ = Deadline(seconds: 0.5).awaits(pauseMicroseconds: 200) { storeFiles() != before }
+  }
+
+  private func storeFiles() -> Set<String> {
+    Set((try? FileManager.default.subpathsOfDirectory(atPath: plan.store)) ?? [])
+  }
+
+  /// Starts the server; sometimes it is killed before it has recovered, again and again.
+  private func recover() throws {
+    while random.chance(15) {
+      try server.start(settings: settings())
+      usleep(useconds_t.random(in: 0...60_000, using: &random))
+      try kill()
+      report.recoveriesKilled += 1
+    }
+    try start()
+  }
+
+  private func start() throws {
+    let start = MonotonicClock.now()
+    try server.start(settings: settings())
+    try server.awaitReady(seconds: CrashPlan.patienceSeconds)
+    report.slowestRecoverySeconds = max(report.slowestRecoverySeconds, MonotonicClock.seconds(since: start))
+  }
+
+  /// The settings of one life: a history and snapshots so small that both are tidied all the time, or the defaults.
+  private func settings() -> [String: String] {
+    var settings = ["heartbeat.seconds": "1", "seed": "none"]
+    let revisions = [40, 300, 10_000].randomElement(using: &random) ?? 300
+    settings["history.revisions"] = "\(revisions)"
+    settings["snapshot.revisions"] = "\([10, 60, 500, 100_000].randomElement(using: &random) ?? 60)"
+    history.keep(revisions)
+    return settings
+  }
+
+  /// Compares what is there with all that was promised; nothing is written meanwhile.
+  private func verify() throws {
+    let connection = try connect()
+    let status = try status(over: connection)
+    let promised = ledger.figures.promised
+    let revision = status["revision"].whole ?? -1
+    if revision < promised { ledger.violation("recovered to revision \(revision), but \(promised) was told") }
+    for writer in writers { writer.verify(over: connection) }
+    let commits = ledger.figures.commits
+    if revision != commits, ledger.isFaultless {
+      ledger.violation("the revision is \(revision), of \(commits) writes that were done")
+    }
+    let objects = writers.map(\.objects.objectCount).reduce(0, +)
+    if status["objects"].whole != objects, ledger.isFaultless {
+      ledger.violation("there are \(status["objects"].json) objects and should be \(objects)")
+    }
+    if let problem = history.check(status, revision: revision) { ledger.violation(problem) }
+    try awaitPresence()
+  }
+
+  /// Waits until every subscriber shows the present state.
+  private func awaitPresence() throws {
+    let deadline = Deadline(seconds: CrashPlan.patienceSeconds)
+    for subscriber in subscribers {
+      let objects = writers[subscriber.writer].objects
+      let isOver = deadline.awaits(pauseMicroseconds: 500) {
+        subscriber.difference(from: objects) == nil || !ledger.isFaultless
+      }
+      guard isOver else {
+        let difference = subscriber.difference(from: objects) ?? "now it has"
+        return ledger.violation("\(subscriber.name) was not told everything: \(difference)")
+      }
+    }
+  }
+
+  /// The last end, and that of all threads.
+  private func finish() throws {
+    for subscriber in subscribers { subscriber.stop() }
+    try stop()
+    try wait("the subscribers' end") { !subscribers.contains { $0.isRunning } }
+  }
+
+  private func wait(_ what: String, until isDone: () -> Bool) throws {
+    guard Deadline(seconds: CrashPlan.patienceSeconds).awaits(pauseMicroseconds: 500, isDone) else {
+      throw LoopbackError(.timedOut, what)
+    }
+  }
+
+  private func connect() throws -> WireConnection {
+    try WireConnection(SocketAddress(port: server.port), timeoutSeconds: CrashPlan.patienceSeconds)
+  }
+
+  /// The server's status, with the epoch checked.
+  private func status(over connection: WireConnection) throws -> Value {
+    let status = try connection.must(WireRequest("GET", "/v1/status")).json
+    ledger.check(epoch: status["epoch"].text ?? "", by: "/v1/status")
+    return status
+  }
+}

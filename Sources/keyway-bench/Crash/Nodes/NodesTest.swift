@@ -1,0 +1,311 @@
+import Foundation
+import Glibc
+import Locking
+import PostgresJournal
+import TestKit
+
+/// A crash test of several nodes: rounds of writes, reads and streams that move, while nodes are killed, stopped and
+/// cut off; after each all that was seen is compared, between clients, nodes and the journal.
+final class NodesTest {
+  private static let requestsOfClient = 600
+  private static let readers = 2
+  /// How many answers are lost at a time, and the microseconds between two of them.
+  private static let lostAnswers = 4
+  private static let lostAnswerPause: useconds_t = 150_000
+
+  private let plan: NodesPlan
+  private let promises = PromiseLedger()
+  private let ledger: RegisterLedger
+  private let cluster: NodeCluster
+  private let clients: [RegisterClient]
+  private var random: SplitMix64
+  private var report: NodesReport
+  /// Up to where all was compared.
+  private var start = Cursor(epoch: "", revision: 0)
+  /// The registers there.
+  private var registers: [String: Int] = [:]
+  /// The registers as the last round's last read showed them.
+  private var present: [String: Int] = [:]
+  /// All values that were set.
+  private var done: Set<Int> = []
+  /// What has been done to nodes in this round.
+  private var faults: [NodeFault] = []
+  /// What undoes the faults that still last.
+  private var lasting: [(node: Int?, undo: () throws -> Void)] = []
+
+  /// Makes the directory and whatever goes into it.
+  init(_ plan: NodesPlan) throws {
+    self.plan = plan
+    try FileManager.default.createDirectory(atPath: plan.directory, withIntermediateDirectories: true)
+    try RegisterSchema.yaml.write(toFile: plan.schemaFile, atomically: true, encoding: .utf8)
+    random = SplitMix64(seed: plan.seed)
+    let ledger = RegisterLedger(promises: promises)
+    let cluster = try NodeCluster(plan, using: &random)
+    clients = (0..<plan.writers + Self.readers).map { number in
+      RegisterClient(
+        number, writers: plan.writers, writesPercent: number < plan.writers ? 70 : 40, seed: plan.seed,
+        doors: cluster.doors, ledger: ledger)
+    }
+    (self.ledger, self.cluster) = (ledger, cluster)
+    report = NodesReport(plan: plan)
+  }
+
+  /// Runs all rounds, or up to the first in which a promise is broken or the task was cancelled.
+  func run(progress: (Int) -> Void) -> NodesReport {
+    let start = MonotonicClock.now()
+    do {
+      try begin()
+      for round in 1...plan.rounds where promises.isFaultless && !Task.isCancelled {
+        promises.begin(round: round)
+        try self.round(round)
+        report.rounds = round
+        progress(round)
+      }
+      try finish()
+    } catch let error as LoopbackError where error.reason == .interrupted {
+      // The round under way counts for nothing.
+    } catch {
+      promises.violation("\(error)")
+    }
+    if !promises.isFaultless { promises.violation("what had been done: \(faults)") }
+    report.lostAnswers = cluster.lostAnswers
+    report.violations = promises.figures.violations
+    report.figures = ledger.figures
+    report.seconds = MonotonicClock.seconds(since: start)
+    return report
+  }
+
+  /// The first start, and the objects.
+  private func begin() throws {
+    let settings = settings()
+    for node in cluster.nodes { try node.start(settings) }
+    try cluster.awaitReady()
+    guard let cursor = clients[0].found() else { throw LoopbackError("the objects cannot be made") }
+    start = Cursor(epoch: cursor.epoch, revision: cursor.revision - 1)
+    try compare(upTo: cursor, told: [])
+  }
+
+  private func round(_ number: Int) throws {
+    faults = []
+    let last = "last-of-\(number)"
+    let streams = streams(upTo: last)
+    for stream in streams { stream.start() }
+    let isOver = Locked(false)
+    for client in clients { client.start(requests: Self.requestsOfClient, isOver: isOver) }
+    try disturb()
+    usleep(useconds_t.random(in: 50_000...400_000, using: &random))
+    isOver.withLock { $0 = true }
+    try wait("the clients' end") { !clients.contains(where: \.isRunning) }
+    try cluster.awaitReady()
+    guard promises.isFaultless, let cursor = clients[0].finish(as: last) else {
+      return promises.violation("the last write of the round was not done")
+    }
+    let isTold = Deadline(seconds: RegisterClient.patienceSeconds).awaits {
+      !streams.contains(where: \.isRunning) || !promises.isFaultless
+    }
+    if !isTold {
+      for stream in streams where stream.isRunning {
+        let revision = stream.told.last?.revision ?? start.revision
+        promises.violation("\(stream.name) was told up to \(revision), and not of revision \(cursor.revision)")
+      }
+    }
+    report.moves += streams.map(\.moves).reduce(0, +)
+    report.events += streams.map(\.told.count).reduce(0, +)
+    guard promises.isFaultless else { return }
+    try compare(upTo: cursor, told: streams)
+  }
+
+  /// Each subscription, by two readers that move; and at each node one that stays.
+  private func streams(upTo last: String) -> [MovingReader] {
+    let kinds = MovingReader.Subscription.allCases
+    let homes: [(MovingReader.Subscription, Int?)] =
+      kinds.flatMap { [($0, nil), ($0, nil)] }
+      + cluster.nodes.map { node in (kinds.randomElement(using: &random) ?? .query, node.index) }
+    return homes.map { subscription, home in
+      MovingReader(
+        subscription, at: home, of: cluster.doors, since: start, upTo: last, seed: random.next(), promises: promises)
+    }
+  }
+
+  private func wait(_ what: String, until isDone: () -> Bool) throws {
+    // A request that may be sent again is tried for as long as this, and may have begun just now.
+    guard Deadline(seconds: 2 * RegisterClient.patienceSeconds).awaits(pauseMicroseconds: 1000, isDone) else {
+      throw LoopbackError(.timedOut, what)
+    }
+  }
+
+  // MARK: Faults
+
+  /// Some faults, one after the other or at the same time, all over in the end.
+  private func disturb() throws {
+    for _ in 0..<Int.random(in: 1...3, using: &random) where promises.isFaultless {
+      usleep(useconds_t.random(in: 10_000...200_000, using: &random))
+      let fault = NodeFault.random(in: cluster, using: &random)
+      try prepare(for: fault)
+      faults.append(fault)
+      report.faults[fault.kind, default: 0] += 1
+      let undo = try apply(fault)
+      lasting.append((fault.node, undo))
+      let isLong = fault.outlastsTakeover
+      if random.chance(70) || isLong {
+        usleep(pause(fault))
+        try self.undo { _ in true }
+      }
+    }
+    usleep(useconds_t.random(in: 10_000...300_000, using: &random))
+    try undo { _ in true }
+  }
+
+  /// Ends what would make something else of a fault: what lasts at the same node, and whatever keeps a peer from its
+  /// database while it starts, for it ends then and leaves the next start to its supervisor.
+  private func prepare(for fault: NodeFault) throws {
+    guard fault.isOfDatabase else { return try undo { $0 == fault.node || $0 == nil } }
+    try undo { _ in true }
+    try cluster.awaitReady()
+  }
+
+  /// How long a fault lasts. Some cuts are longer than nodes wait for each other.
+  private func pause(_ fault: NodeFault) -> useconds_t {
+    if fault.outlastsTakeover { return useconds_t.random(in: 1_300_000...2_800_000, using: &random) }
+    if case .cut = fault, random.chance(6) { return 4_000_000 }
+    // Where it is the one that appends, another takes over.
+    if case .stopped = fault, random.chance(15) { return useconds_t.random(in: 1_200_000...2_500_000, using: &random) }
+    return useconds_t.random(in: 5_000...700_000, using: &random)
+  }
+
+  private func undo(where isMeant: (Int?) -> Bool) throws {
+    for fault in lasting where isMeant(fault.node) { try fault.undo() }
+    lasting.removeAll { isMeant($0.node) }
+  }
+
+  /// Does it, and gives what ends it.
+  private func apply(_ fault: NodeFault) throws -> () throws -> Void {
+    switch fault {
+    case .killed(let index):
+      let node = cluster.nodes[index]
+      expect(128 + SIGKILL, try node.end(SIGKILL), of: node)
+      let settings = settings()
+      return { try node.start(settings) }
+    case .restarted(let index):
+      let node = cluster.nodes[index]
+      // Where it was started just now, it may not hear the signal yet.
+      let isNew = node.secondsSinceStart < 5
+      let status = try node.end(SIGTERM)
+      if !isNew || status != 128 + SIGTERM { expect(0, status, of: node) }
+      let settings = settings()
+      return { try node.start(settings) }
+    case .stopped(let index):
+      let node = cluster.nodes[index]
+      node.send(SIGSTOP)
+      return { node.send(SIGCONT) }
+    case .cut(let index, let way, let direction, let breaking):
+      let proxy = cluster.nodes[index].proxy(on: way)
+      proxy.cut(direction)
+      return { proxy.mend(resetting: breaking) }
+    case .answerLost(let index, let ending):
+      let proxy = cluster.nodes[index].proxy(on: .exit)
+      loseAnswers(on: proxy, ending)
+      return { proxy.loseNothing() }
+    case .isolated(let index, let partition): return isolate(cluster.nodes[index], partition)
+    case .databaseKilled:
+      try cluster.stopDatabase()
+      return { [cluster] in try cluster.startDatabase() }
+    case .failedOver(let ending):
+      try cluster.failOver(ending)
+      return { [cluster] in try cluster.addStandby() }
+    }
+  }
+
+  /// Loses the answer to the next append, or, where that only breaks connections off, to some that come one after the
+  /// other.
+  private func loseAnswers(on proxy: FaultyProxy, _ ending: FaultyProxy.Ending) {
+    for number in 0..<(ending == .silence ? 1 : Self.lostAnswers) {
+      // By then the one before has been asked for again, and answered.
+      if number > 0 { usleep(Self.lostAnswerPause) }
+      let lost = proxy.lossCount
+      proxy.lose(.answer, of: PostgresJournal.appendMark, ending: ending)
+      _ = Deadline(seconds: 0.3).awaits(pauseMicroseconds: 1000) { proxy.lossCount > lost }
+    }
+  }
+
+  /// Cuts a peer off from all but the clients, and gives what ends that.
+  private func isolate(_ node: ClusterNode, _ partition: NodeFault.Partition) -> () -> Void {
+    let (door, entrance, exit) = (node.door, node.proxy(on: .entrance), node.proxy(on: .exit))
+    for direction in FaultyProxy.Direction.allCases { entrance.cut(direction) }
+    if partition.isQuiet {
+      door.isForRefusals = true
+      // What is under way comes to its end.
+      usleep(50_000)
+    }
+    for direction in partition.directions { exit.cut(direction) }
+    return {
+      door.isForRefusals = false
+      exit.mend(resetting: partition.isBreaking)
+      entrance.mend(resetting: partition.isBreaking)
+    }
+  }
+
+  private func expect(_ expected: Int32, _ status: Int32, of node: ClusterNode) {
+    guard status != expected else { return }
+    promises.violation(
+      "node \(node.index) ended with status \(status), not \(expected); see \(plan.logFile(of: node.index))")
+  }
+
+  /// The settings of one life: snapshots now and then or all the time.
+  private func settings() -> [String: String] {
+    ["snapshot.revisions": "\([10, 60, 500, 100_000].randomElement(using: &random) ?? 500)"]
+  }
+
+  // MARK: Comparison
+
+  /// Compares all that was seen up to a cursor, after which nothing is asked for.
+  private func compare(upTo end: Cursor, told streams: [MovingReader]) throws {
+    let comparison = NodesComparison(
+      doors: cluster.doors, ledger: ledger, start: start, end: end)
+    let objects = try comparison.objects()
+    let lines = try comparison.journal()
+    let record = ledger.takeRecord()
+    let check = RoundCheck(of: record, lines: lines, after: start.revision, registers: registers, done: &done)
+    for problem in check.problems { promises.violation(problem) }
+    judge(record)
+    guard promises.isFaultless else { return }
+    try comparison.check(streams: streams, lines: lines, check)
+    report.found += check.found.count
+    let horizon = MonotonicClock.now() &- 60_000_000_000
+    ledger.begin(carrying: check.stillOpen.filter { $0.invoked > horizon }, check.later)
+    (start, registers, present) = (end, check.registers, objects)
+  }
+
+  /// Asks the checker of each register's history.
+  private func judge(_ record: RoundRecord) {
+    for (register, history) in record.histories.sorted(by: { $0.key < $1.key }) {
+      report.histories += 1
+      switch Linearizability.check(history, from: present[register]) {
+      case .holds: break
+      case .isUndecided: report.undecided += 1
+      case .isViolated(let taken, let stuck, let state):
+        let words = stuck.map { "\(history[$0])" }.joined(separator: "; ")
+        promises.violation(
+          "\(register) has no order: after \(taken) of \(history.count) operations it is "
+            + "\(state.map(String.init) ?? "absent"), and none of these could be next: \(words)")
+      }
+    }
+  }
+
+  /// The end of all nodes, and what their stores say of themselves.
+  private func finish() throws {
+    // What appends are known by may have become another.
+    if report.faults[NodeFault.answerLost(0, .reset).kind, default: 0] > 9, cluster.lostAnswers == 0 {
+      promises.violation("no append was sent whose answer could be lost")
+    }
+    for node in cluster.nodes { expect(0, try node.end(SIGTERM), of: node) }
+    guard plan.kind == .followers else { return }
+    for node in cluster.nodes {
+      let verify = try ChildProcess(plan.program, ["store", "verify", "--store", plan.store(of: node.index)])
+      guard try verify.exitStatus(within: 60) == 0 else {
+        promises.violation("store verify of node \(node.index): \(verify.output)\(verify.errors)")
+        continue
+      }
+    }
+  }
+}

@@ -1,0 +1,230 @@
+import Foundation
+import Locking
+import TestKit
+
+/// One client of several nodes: it writes and reads registers, now at one node and now at another, and sends again what
+/// may be sent again.
+final class RegisterClient: Sendable {
+  /// How long a request may take that no fault should hold up longer.
+  static let patienceSeconds = 20.0
+
+  /// How long an impatient client waits for a request that it may send again: about as long as other nodes wait for the
+  /// one that appends, so that a request may be under way at two of them.
+  private static let impatienceSeconds = 0.1...1.2
+
+  /// The longest pause between two requests, so that there are some all the time that faults last.
+  private static let pauseMicroseconds: useconds_t = 5_000
+
+  private struct State {
+    var random: SplitMix64
+    var versions: [String: RegisterRequest.Version] = [:]
+    var isRunning = false
+  }
+
+  /// A connection to one of the nodes.
+  private struct Line {
+    var door: NodeDoor
+    var connection: WireConnection
+  }
+
+  private let number: Int
+  /// Whether it writes; else its writes are such as have to be refused.
+  private let isWriter: Bool
+  private let writesPercent: Int
+  private let registers: [String]
+  private let doors: [NodeDoor]
+  private let ledger: RegisterLedger
+  private let state: Locked<State>
+
+  /// A client that writes so often in a hundred requests and else reads; `writers` is how many clients have a register
+  /// of their own: those with lower numbers.
+  init(
+    _ number: Int, writers: Int, writesPercent: Int, seed: UInt64, doors: [NodeDoor], ledger: RegisterLedger
+  ) {
+    (self.number, self.writesPercent, self.doors, self.ledger) = (number, writesPercent, doors, ledger)
+    isWriter = number < writers
+    registers = RegisterSchema.registers(writers: writers)
+    state = Locked(State(random: SplitMix64(seed: seed, part: UInt64(number) + 1)))
+  }
+
+  /// Whether its thread runs.
+  var isRunning: Bool { state.withLock { $0.isRunning } }
+
+  /// Sends at most so many requests on a thread of its own, until `isOver`.
+  func start(requests: Int, isOver: Locked<Bool>) {
+    state.withLock { $0.isRunning = true }
+    Thread.detachNewThread { [self] in
+      var line: Line?
+      for _ in 0..<requests where !isOver.withLock({ $0 }) && ledger.promises.isFaultless {
+        if line?.door.isForRefusals ?? false || chance(writesPercent) { write(on: &line) } else { read(on: &line) }
+        usleep(state.withLock { useconds_t.random(in: 0...Self.pauseMicroseconds, using: &$0.random) })
+      }
+      state.withLock { $0.isRunning = false }
+    }
+  }
+
+  private func chance(_ percent: Int) -> Bool { state.withLock { $0.random.chance(percent) } }
+
+  // MARK: Requests
+
+  private func write(on line: inout Line?) {
+    let value = ledger.nextValue()
+    let request = state.withLock { [number, isWriter] state in
+      isWriter
+        ? RegisterRequest.random(writer: number, versions: state.versions, value: value, using: &state.random)
+        : RegisterRequest.refused(value: value, using: &state.random)
+    }
+    carryOut(request, on: &line)
+  }
+
+  /// Sends a request, again and again where that is safe, and notes what became of it. Gives its cursor where it was
+  /// acknowledged.
+  @discardableResult
+  private func carryOut(_ request: RegisterRequest, on line: inout Line?) -> Cursor? {
+    let deadline = Deadline(seconds: Self.patienceSeconds)
+    var first: RegisterLedger.Moment?
+    var impatience =
+      request.isRepeatable && chance(30)
+      ? state.withLock { Double.random(in: Self.impatienceSeconds, using: &$0.random) } : nil
+    while connect(&line) || first != nil {
+      let moment = ledger.moment()
+      let (text, response) = exchange(request.request, within: impatience, on: &line)
+      impatience = nil
+      if let response, response.isSuccess {
+        ledger.acknowledge(request, text, at: first ?? moment, response)
+        learn(request, response)
+        if request.isRepeatable, chance(25) { askAgain(request, for: response, on: &line) }
+        return Cursor(of: response)
+      }
+      if let response, response.status != 503, response.problem != "idempotency-key-in-use" {
+        ledger.refuse(request, text, at: moment, response)
+        if let first { ledger.leaveOpen(request, text, at: first) }
+        return nil
+      }
+      first = first ?? moment
+      guard request.isRepeatable, !deadline.hasPassed, ledger.promises.isFaultless else {
+        ledger.leaveOpen(request, text, at: first ?? moment)
+        return nil
+      }
+      line = nil
+    }
+    return nil
+  }
+
+  /// Sends a request again that was acknowledged, perhaps to another node, as a client does that has lost the answer:
+  /// it gets the same answer, and nothing is done.
+  private func askAgain(_ request: RegisterRequest, for answer: WireResponse, on line: inout Line?) {
+    line = nil
+    guard connect(&line) else { return }
+    let (text, response) = exchange(request.request, on: &line)
+    guard let response, response.status != 503, response.problem != "idempotency-key-in-use" else { return }
+    if response.status != answer.status || Cursor(of: response) != Cursor(of: answer) {
+      ledger.promises.violation(
+        "\(text) was answered \(answer.status) at \(answer["Keyway-Cursor"] ?? "?"), and then \(response.status) at "
+          + "\(response["Keyway-Cursor"] ?? "?")")
+    }
+  }
+
+  private func learn(_ request: RegisterRequest, _ response: WireResponse) {
+    guard let cursor = Cursor(of: response) else { return }
+    state.withLock { state in
+      for part in request.parts {
+        state.versions[part.register] = part.leaves.map { RegisterRequest.Version(value: $0, cursor: cursor) }
+      }
+    }
+  }
+
+  /// Reads a register: most often a state as new as any that a client has seen, else whatever the node has.
+  private func read(on line: inout Line?) {
+    guard connect(&line) else { return }
+    let register = state.withLock { [registers] in registers.randomElement(using: &$0.random) } ?? ""
+    let moment = chance(75) ? ledger.moment() : nil
+    let newest = moment.flatMap { _ in ledger.newest }
+    let request = WireRequest(
+      "GET", "/v1/objects/Register/\(register)", newest.map { ["Keyway-Cursor": $0.description] } ?? [:])
+    let (text, response) = exchange(request, on: &line)
+    guard let response, response.status != 503 else { return }
+    guard response.status == 200 || response.status == 404 else {
+      return ledger.promises.violation("\(text) was answered \(response.status) \(response.text)")
+    }
+    let value = response.status == 200 ? response.json["value"].whole : nil
+    ledger.read(register, value, text, at: moment, response)
+    guard let value, let cursor = Cursor(of: response), let revision = response.json["@revision"].whole else { return }
+    state.withLock {
+      $0.versions[register] = RegisterRequest.Version(
+        value: value, cursor: Cursor(epoch: cursor.epoch, revision: revision))
+    }
+  }
+
+  /// Sends a request to the node that the line leads to. Gives what the request is called, and its answer; nil where
+  /// none came, or not within so many seconds, where they are given.
+  private func exchange(
+    _ request: WireRequest, within seconds: Double? = nil, on line: inout Line?
+  ) -> (text: String, response: WireResponse?) {
+    var request = request
+    if request.headers["Keyway-Writer"] == nil { request.headers["Keyway-Writer"] = "writer-\(number)" }
+    let conditions = ["If-Match", "If-None-Match", "Idempotency-Key", "Keyway-Cursor"]
+      .compactMap { name in request.headers[name].map { "\(name): \($0)" } }
+    let text =
+      (["\(request.method) \(request.target)"] + conditions + [request.body ?? ""]).joined(separator: " ")
+      + " by writer-\(number) at \(line.map { "node \($0.door.node)" } ?? "no node")"
+    guard let used = line else { return (text, nil) }
+    let mark = used.door.mark()
+    do throws(LoopbackError) {
+      let response = try used.connection.exchange(request, within: seconds)
+      if let problem = used.door.take(response, since: mark) { ledger.promises.violation("\(text): \(problem)") }
+      return (text, response)
+    } catch {
+      if error.isOfBrokenServer, seconds == nil || error.reason != .timedOut {
+        ledger.promises.violation("\(text): \(error)")
+      }
+      line = nil
+      return (text, nil)
+    }
+  }
+
+  /// Connects to a node, where there is no line yet, and now and then to another; false where that one is down.
+  private func connect(_ line: inout Line?) -> Bool {
+    if isWriter, line?.door.isForRefusals ?? false { line = nil }
+    guard line == nil || chance(12) else { return true }
+    let doors = doors.filter { !isWriter || !$0.isForRefusals }
+    let door = state.withLock { doors.randomElement(using: &$0.random) }
+    let connection = door.flatMap {
+      try? WireConnection(SocketAddress(port: $0.port), timeoutSeconds: Self.patienceSeconds)
+    }
+    guard let door, let connection else {
+      line = nil
+      usleep(3000)
+      return false
+    }
+    line = Line(door: door, connection: connection)
+    return true
+  }
+
+  // MARK: Requests of the test itself
+
+  /// Makes the objects. Gives the cursor of that.
+  func found() -> Cursor? {
+    var line = anyLine()
+    let parts = RegisterSchema.steady.map {
+      RegisterRequest.Part(register: $0, condition: .isState(nil), leaves: RegisterSchema.firstValue)
+    }
+    return carryOut(
+      .transaction(parts, RegisterSchema.founding, RegisterSchema.firstValue, key: "founding"), on: &line)
+  }
+
+  /// Writes a register that every stream shows, as the last of a round, under the name that the streams wait for.
+  func finish(as name: String) -> Cursor? {
+    var line = anyLine()
+    var request = RegisterRequest.transact(["s0"], nil, ledger.nextValue(), key: name)
+    request.request.headers["Keyway-Writer"] = name
+    return carryOut(request, on: &line)
+  }
+
+  /// A line to any node that is up.
+  private func anyLine() -> Line? {
+    var line: Line?
+    _ = Deadline(seconds: Self.patienceSeconds).awaits { connect(&line) }
+    return line
+  }
+}

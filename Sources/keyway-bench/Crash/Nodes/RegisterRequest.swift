@@ -1,0 +1,137 @@
+import TestKit
+
+/// A request that writes registers, and what each answer to it says of them.
+struct RegisterRequest: Sendable {
+  /// What it does to one register.
+  struct Part: Hashable, Sendable {
+    var register: String
+    /// What has to hold of the register for the request to be done.
+    var condition: RegisterOperation.Condition
+    /// The register after it.
+    var leaves: Int?
+    /// By the status of a success what held of the register, where that says more.
+    var successes: [Int: RegisterOperation.Condition] = [:]
+    /// By the status of a refusal what justifies it; any other refusal is wrong.
+    var refusals: [Int: RegisterOperation.Condition] = [:]
+  }
+
+  /// The version of a register that a client has seen.
+  struct Version: Hashable, Sendable {
+    var value: Int
+    var cursor: Cursor
+
+    /// As the wire has it in `If-Match`.
+    var tag: String { "\"\(cursor)\"" }
+  }
+
+  var parts: [Part]
+  var request: WireRequest
+  /// The value that it sets, which no other request does; nil for a deletion.
+  var value: Int?
+
+  /// Whether it has an `Idempotency-Key`, and so may be sent again until there is an answer.
+  var isRepeatable: Bool { request.headers["Idempotency-Key"] != nil }
+
+  /// The part that a refusal is about: the one that it names, or the first.
+  func part(refusedBy response: WireResponse) -> Part? {
+    parts.first { "Register/\($0.register)" == response.json["object"].text } ?? parts.first
+  }
+
+  /// The condition of a part in the light of a success.
+  func condition(of part: Part, after status: Int) -> RegisterOperation.Condition {
+    part.successes[status] ?? part.condition
+  }
+
+  // MARK: Kinds of requests
+
+  /// Creates or replaces a register, whatever is there.
+  static func put(_ register: String, _ value: Int) -> RegisterRequest {
+    single(
+      Part(
+        register: register, condition: .always, leaves: value, successes: [200: .isPresent, 201: .isState(nil)]),
+      "PUT", body: RegisterSchema.object(value))
+  }
+
+  /// Creates a register, where it is absent.
+  static func create(_ register: String, _ value: Int) -> RegisterRequest {
+    single(
+      Part(register: register, condition: .isState(nil), leaves: value, refusals: [412: .isPresent]),
+      "PUT", ["If-None-Match": "*"], body: RegisterSchema.object(value))
+  }
+
+  /// Replaces a register that is still of a version.
+  static func replace(_ register: String, _ version: Version, _ value: Int) -> RegisterRequest {
+    single(
+      Part(
+        register: register, condition: .isState(version.value), leaves: value,
+        refusals: [412: .isNot(version.value)]),
+      "PUT", ["If-Match": version.tag], body: RegisterSchema.object(value))
+  }
+
+  /// Sets the value of a register that is there, and perhaps still of a version.
+  static func set(_ register: String, _ version: Version?, _ value: Int) -> RegisterRequest {
+    single(
+      Part(
+        register: register, condition: version.map { .isState($0.value) } ?? .isPresent, leaves: value,
+        refusals: refusals(version)),
+      "PUT", version.map { ["If-Match": $0.tag] } ?? [:], path: "/value", body: "\(value)")
+  }
+
+  /// Deletes a register that is there, and perhaps still of a version.
+  static func delete(_ register: String, _ version: Version?) -> RegisterRequest {
+    single(
+      Part(
+        register: register, condition: version.map { .isState($0.value) } ?? .isPresent, leaves: nil,
+        refusals: refusals(version, ofAbsent: true)),
+      "DELETE", version.map { ["If-Match": $0.tag] } ?? [:])
+  }
+
+  /// In one transaction sets registers to one value; the first may have to be of a version. It may be sent again.
+  static func transact(_ registers: [String], _ version: Version?, _ value: Int, key: String) -> RegisterRequest {
+    var operations = registers.map { #"{"op":"set","object":"Register/\#($0)","keyPath":"value","value":\#(value)}"# }
+    if let version, let first = registers.first {
+      operations.insert(
+        #"{"op":"require","object":"Register/\#(first)","revision":\#(version.cursor.revision)}"#, at: 0)
+    }
+    let parts = registers.enumerated().map { index, register in
+      let required = index == 0 ? version : nil
+      return Part(
+        register: register, condition: required.map { .isState($0.value) } ?? .isPresent, leaves: value,
+        refusals: refusals(required, ofAbsent: true))
+    }
+    return transaction(parts, operations, value, key: key)
+  }
+
+  /// In a transaction creates a register, where it is absent. It may be sent again.
+  static func found(_ register: String, _ value: Int, key: String) -> RegisterRequest {
+    transaction(
+      [Part(register: register, condition: .isState(nil), leaves: value, refusals: [409: .isPresent])],
+      [#"{"op":"create","object":"Register/\#(register)","value":\#(RegisterSchema.object(value))}"#], value, key: key)
+  }
+
+  /// What justifies the refusal of a change to what is there. Of an absent register either may be said first: that it
+  /// is not there, or (`ofAbsent`) that it is no longer of the version.
+  private static func refusals(
+    _ version: Version?, ofAbsent: Bool = false
+  ) -> [Int: RegisterOperation.Condition] {
+    guard let version else { return [404: .isState(nil)] }
+    return [404: .isState(nil), 412: ofAbsent ? .isNot(version.value) : .isOther(version.value)]
+  }
+
+  private static func single(
+    _ part: Part, _ method: String, _ headers: [String: String] = [:], path: String = "", body: String? = nil
+  ) -> RegisterRequest {
+    RegisterRequest(
+      parts: [part], request: WireRequest(method, "/v1/objects/Register/\(part.register)\(path)", headers, body: body),
+      value: part.leaves)
+  }
+
+  static func transaction(_ parts: [Part], _ operations: [String], _ value: Int?, key: String) -> RegisterRequest {
+    RegisterRequest(
+      parts: parts,
+      request: WireRequest(
+        "POST", "/v1/transactions", ["Idempotency-Key": key],
+        body: #"{"operations":[\#(operations.joined(separator: ","))]}"#),
+      value: value)
+  }
+}

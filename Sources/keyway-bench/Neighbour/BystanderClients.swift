@@ -1,0 +1,102 @@
+import Foundation
+import Glibc
+import Histogram
+import Locking
+import TestKit
+
+/// Some of those who are not to notice anything: connections that send requests at a steady rate, and how long the
+/// answers take from when each request was due.
+final class BystanderClients: Sendable {
+  /// What they do.
+  struct Plan: Sendable {
+    var address: SocketAddress
+    /// Connections of all threads together.
+    var connections: Int
+    var threads: Int
+    /// Requests a second of all together.
+    var rate: Int
+    /// Makes the request of a thread's turn.
+    var request: @Sendable (_ thread: Int, _ turn: Int) -> WireRequest
+  }
+
+  /// What came of it.
+  struct Outcome: Sendable {
+    var tally = NeighbourTally()
+    var latency = Latency()
+  }
+
+  private struct State {
+    var tally = NeighbourTally()
+    var histogram = Latency.histogram()
+    var isStopped = false
+    var running = 0
+  }
+
+  /// How long an answer may take.
+  private static let timeoutSeconds = 10.0
+
+  private let plan: Plan
+  private let state = Locked(State())
+
+  init(_ plan: Plan) {
+    self.plan = plan
+  }
+
+  /// Starts the threads.
+  func start() {
+    state.withLock { $0.running = plan.threads }
+    for thread in 0..<plan.threads {
+      Thread.detachNewThread { [self] in
+        run(thread)
+        state.withLock { $0.running -= 1 }
+      }
+    }
+  }
+
+  /// Sends nothing more, and waits for the last answers.
+  func stop() {
+    state.withLock { $0.isStopped = true }
+    _ = Deadline(seconds: Self.timeoutSeconds + 1).awaits { state.withLock { $0.running == 0 } }
+  }
+
+  /// What came of it since the last call.
+  func takeOutcome() -> Outcome {
+    state.withLock { state in
+      defer {
+        state.tally = NeighbourTally()
+        state.histogram.reset()
+      }
+      return Outcome(tally: state.tally, latency: Latency(state.histogram))
+    }
+  }
+
+  private func run(_ thread: Int) {
+    var connections = [WireConnection?](repeating: nil, count: max(1, plan.connections / plan.threads))
+    let interval = UInt64(1_000_000_000 * plan.threads / plan.rate)
+    var due = MonotonicClock.now() + interval * UInt64(thread) / UInt64(plan.threads)
+    var turn = 0
+    while !state.withLock({ $0.isStopped }) {
+      let now = MonotonicClock.now()
+      if now < due { usleep(UInt32((due - now) / 1_000)) }
+      let status = exchange(plan.request(thread, turn), &connections[turn % connections.count])
+      let microseconds = (MonotonicClock.now() - due) / 1_000
+      state.withLock { state in
+        state.tally.count(status)
+        state.histogram.record(min(microseconds, 599_000_000))
+      }
+      due += interval
+      turn += 1
+    }
+  }
+
+  private func exchange(_ request: WireRequest, _ connection: inout WireConnection?) -> Int? {
+    do {
+      let open = try connection ?? WireConnection(plan.address, timeoutSeconds: Self.timeoutSeconds)
+      connection = open
+      return try open.exchange(request).status
+    } catch {
+      connection = nil
+      return nil
+    }
+  }
+}

@@ -1,0 +1,140 @@
+import Foundation
+import Glibc
+import Histogram
+import Locking
+import TestKit
+
+/// Sets values to numbered messages over a few connections, and measures how long the responses take.
+///
+/// Each connection has a thread and values of its own, so that the messages of one value come in the order of their
+/// numbers, and it awaits each response before its next message.
+final class Publishers: Sendable {
+  /// What is published, and how fast.
+  struct Plan: Sendable {
+    /// When the next message is due.
+    enum Pace: Sendable {
+      /// At a fixed rate of all connections together.
+      case perSecond(Int)
+      /// So long after the response to the last one.
+      case pause(microseconds: Int)
+    }
+
+    var address: SocketAddress
+    /// The key paths that are set.
+    var paths: [String]
+    /// The request that sets one of them to a message.
+    var request: @Sendable (_ path: String, _ message: String) -> WireRequest = WireRequest.setting
+    /// What the order in which they are set comes from; nil for in turn.
+    var seed: UInt64?
+    var connections = 1
+    var pace: Pace
+    var sizeBytes: Int
+    /// How many messages each connection publishes, unless it is stopped before.
+    var messages = Int.max
+    /// How long a response may take.
+    var timeoutSeconds: Double
+  }
+
+  /// What came of it.
+  struct Outcome: Sendable {
+    /// How many messages were answered.
+    var writes = 0
+    /// How long that took from when each was due.
+    var latency = Latency()
+    /// From the first request to the last response.
+    var seconds = 0.0
+  }
+
+  private struct State {
+    var running = 0
+    var isStopped = false
+    var failure: (any Error)?
+    var histogram = Latency.histogram()
+    var start: UInt64 = .max
+    var end: UInt64 = 0
+  }
+
+  private let plan: Plan
+  private let ledger: MessageLedger
+  private let state = Locked(State())
+
+  /// Publishers that note in `ledger` each message that was answered.
+  init(_ plan: Plan, _ ledger: MessageLedger) {
+    self.plan = plan
+    self.ledger = ledger
+  }
+
+  /// Starts the threads; each ends after its last message, at its first failure, or after `stop`.
+  func start() {
+    state.withLock { $0.running = plan.connections }
+    for number in 0..<plan.connections {
+      Thread.detachNewThread { [self] in
+        var failure: (any Error)?
+        do { try publish(number) } catch { failure = error }
+        state.withLock {
+          $0.running -= 1
+          $0.failure = $0.failure ?? failure
+        }
+      }
+    }
+  }
+
+  /// Publishes nothing more once the responses that are awaited have come.
+  func stop() { state.withLock { $0.isStopped = true } }
+
+  /// Forgets how long the responses have taken so far.
+  func measureAnew() { state.withLock { $0.histogram.reset() } }
+
+  /// Whether a thread still runs. Throws the first failure.
+  func isRunning() throws -> Bool {
+    let (running, failure) = state.withLock { ($0.running, $0.failure) }
+    if let failure { throw failure }
+    return running > 0
+  }
+
+  /// What came of it so far.
+  var outcome: Outcome {
+    state.withLock {
+      let seconds = $0.end > $0.start ? Double($0.end - $0.start) / 1e9 : 0
+      return Outcome(writes: Int($0.histogram.totalCount), latency: Latency($0.histogram), seconds: seconds)
+    }
+  }
+
+  private func publish(_ number: Int) throws {
+    let connection = try WireConnection(plan.address, timeoutSeconds: plan.timeoutSeconds)
+    let values = Array(stride(from: number, to: plan.paths.count, by: plan.connections))
+    var interval: UInt64?
+    if case .perSecond(let rate) = plan.pace { interval = UInt64(1_000_000_000 * plan.connections / rate) }
+    // The connections take turns.
+    var due = MonotonicClock.now() + (interval ?? 0) * UInt64(number) / UInt64(plan.connections)
+    var last: UInt64 = 0
+    var random = plan.seed.map { SplitMix64(seed: $0, part: UInt64(number)) }
+    for turn in 0..<plan.messages {
+      if state.withLock({ $0.isStopped }) { return }
+      var start = MonotonicClock.now()
+      if let interval {
+        if start < due {
+          usleep(UInt32((due - start) / 1000))
+          start = MonotonicClock.now()
+        } else {
+          // A message that had to wait for the response to the one before has waited all the same.
+          start = due
+        }
+        due += interval
+      }
+      let place = random?.next(upperBound: UInt(values.count)) ?? UInt(turn % values.count)
+      let value = values[Int(place)]
+      // Numbers grow strictly, also where the clock is coarse: subscribers count on it.
+      last = max(MonotonicClock.now(), last + 1)
+      try connection.must(plan.request(plan.paths[value], WireRequest.message(last, sizeBytes: plan.sizeBytes)))
+      ledger.note(value, last)
+      let end = MonotonicClock.now()
+      state.withLock {
+        $0.histogram.record((end - start) / 1000)
+        $0.start = min($0.start, start)
+        $0.end = end
+      }
+      if case .pause(let microseconds) = plan.pace, microseconds > 0 { usleep(UInt32(microseconds)) }
+    }
+  }
+}

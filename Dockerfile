@@ -46,7 +46,7 @@ RUN python3 -m venv .build/python \
 
 FROM debian:bookworm-slim
 RUN apt-get update \
-  && apt-get install -y --no-install-recommends ca-certificates libcurl4 libjemalloc2 libmicrohttpd12 libnettle8 \
+  && apt-get install -y --no-install-recommends ca-certificates libcurl4 libjemalloc2 libmicrohttpd12 \
     libpq5 libsqlite3-0 libstdc++6 \
   && rm -rf /var/lib/apt/lists/* \
   && install -d -o 10001 -g 10001 /srv/keyway/data

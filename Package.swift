@@ -30,38 +30,37 @@ let package = Package(
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
   ],
   targets: [
-    // C is imported by these seven alone. First libmicrohttpd, with Linux calls that Swift's Glibc module lacks.
+    // C is imported by these six alone. First libmicrohttpd, with Linux calls that Swift's Glibc module lacks.
     .systemLibrary(name: "CMicrohttpd", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
-    // Second epoll, O_PATH and the names of threads, for the loopback kit, public files and the HTTP server; Swift's
-    // Glibc module lacks them too.
+    // Second epoll, O_PATH and the names of threads; Swift's Glibc module lacks them too.
     .systemLibrary(name: "CLinux"),
-    // Third SHA-256 of Nettle, which libmicrohttpd-dev installs by way of GnuTLS.
-    .systemLibrary(name: "CNettle", providers: [.apt(["nettle-dev"])]),
-    // Fourth the call by which libmicrohttpd reads, so that requests are judged before it parses them.
+    // Third the call by which libmicrohttpd reads, so that requests are judged before it parses them.
     .target(name: "CSocketCalls"),
-    // Fifth libpq, PostgreSQL's client library.
+    // Fourth libpq, PostgreSQL's client library.
     .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
-    // Sixth libcurl, an HTTP client with TLS.
+    // Fifth libcurl, an HTTP client with TLS.
     .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
-    // Seventh the files for browsers and the example, which C embeds in half a second: as Swift's array literals they
+    // Sixth the files for browsers and the example, which C embeds in half a second: as Swift's array literals they
     // take a minute.
     .target(name: "CEmbeddedFiles"),
+    // Values behind locks, threads, clocks, turns between clients, digests, and how numbers and times are written.
     .target(
-      name: "KeywayBrowser", dependencies: ["CEmbeddedFiles", "Digests", "Notation"], exclude: ["Resources"],
+      name: "Support",
+      dependencies: [
+        "CLinux",
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "DequeModule", package: "swift-collections"),
+      ],
       swiftSettings: strict),
-    .target(name: "Digests", dependencies: ["CNettle"], swiftSettings: strict),
-    // Values behind locks, and threads.
-    .target(name: "Locking", dependencies: ["CLinux"], swiftSettings: strict),
-    // How numbers and times are written: zero padding, the calendar, RFC 3339.
-    .target(name: "Notation", swiftSettings: strict),
     .target(
-      name: "Expressions",
-      dependencies: ["Notation", .product(name: "BigInt", package: "BigInt")],
+      name: "CEL",
+      dependencies: ["Support", .product(name: "BigInt", package: "BigInt")],
       swiftSettings: strict),
     .target(
       name: "KeyValueModel",
       dependencies: [
-        "Digests", "Expressions", "Notation",
+        "CEL", "Support",
+        .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "HashTreeCollections", package: "swift-collections"),
         .product(name: "OrderedCollections", package: "swift-collections"),
         .product(name: "Yams", package: "Yams"),
@@ -74,70 +73,55 @@ let package = Package(
         .product(name: "DequeModule", package: "swift-collections"),
       ],
       swiftSettings: strict),
+    // The single writer, its history and its journal.
     .target(
-      name: "Journal",
+      name: "Store",
       dependencies: [
-        "CLinux", "Digests", "Locking", "Notation",
+        "CLinux", "KeyValueModel", "KeyValueObserving", "Support",
+        .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
-      ],
-      swiftSettings: strict),
-    // The journal that several nodes share.
-    .target(
-      name: "PostgresJournal",
-      dependencies: [
-        "CPostgres", "Journal", "Locking", .product(name: "DequeModule", package: "swift-collections"),
-      ],
-      swiftSettings: strict),
-    // Who asks.
-    .target(
-      name: "Tokens",
-      dependencies: [
-        "KeyValueModel",
-        .product(name: "Crypto", package: "swift-crypto"),
-        .product(name: "CryptoExtras", package: "swift-crypto"),
-      ],
-      swiftSettings: strict),
-    // How long things take, and how often they take that long.
-    .target(name: "Measuring", swiftSettings: strict),
-    // HTTP requests to other servers.
-    .target(name: "Outbound", dependencies: ["CCurl", "Locking"], swiftSettings: strict),
-    // Turns between clients.
-    .target(
-      name: "Scheduling",
-      dependencies: [.product(name: "DequeModule", package: "swift-collections")],
-      swiftSettings: strict),
-    .target(
-      name: "ModelStore",
-      dependencies: [
-        "Journal", "KeyValueModel", "KeyValueObserving", "Locking", "Measuring", "Scheduling",
-        .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "HeapModule", package: "swift-collections"),
       ],
       swiftSettings: strict),
     .target(
       name: "HTTPServer",
       dependencies: [
-        "CLinux", "CMicrohttpd", "CSocketCalls", "Locking", "Measuring", "Scheduling",
+        "CLinux", "CMicrohttpd", "CSocketCalls", "Support",
         .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: strict),
+    // HTTP requests to other servers.
+    .target(name: "Outbound", dependencies: ["CCurl", "Support"], swiftSettings: strict),
     .target(
-      name: "KeywayAPI",
+      name: "KeywayBrowser",
+      dependencies: ["CEmbeddedFiles", "Support", .product(name: "Crypto", package: "swift-crypto")],
+      exclude: ["Resources"], swiftSettings: strict),
+    .target(
+      name: "KeywayServer",
       dependencies: [
-        "CLinux", "Digests", "Expressions", "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving",
-        "KeywayBrowser", "Locking", "Measuring", "ModelStore", "Notation", "Outbound", "Scheduling", "Tokens",
+        "CEL", "CLinux", "HTTPServer", "KeyValueModel", "KeyValueObserving", "KeywayBrowser", "Outbound", "Store",
+        "Support",
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "CryptoExtras", package: "swift-crypto"),
+        .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Logging", package: "swift-log"),
-        .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "OrderedCollections", package: "swift-collections"),
+      ],
+      swiftSettings: strict),
+    // The journal that several nodes share.
+    .target(
+      name: "Cluster",
+      dependencies: [
+        "CPostgres", "Store", "Support", .product(name: "DequeModule", package: "swift-collections"),
       ],
       swiftSettings: strict),
     .target(
       name: "KeywayClient",
-      dependencies: ["KeyValueModel", "Locking"],
+      dependencies: ["KeyValueModel", "Support"],
       swiftSettings: strict),
     .target(
       name: "CommandSupport",
@@ -151,8 +135,8 @@ let package = Package(
     .executableTarget(
       name: "keyway",
       dependencies: [
-        "CEmbeddedFiles", "CommandSupport", "HTTPServer", "Journal", "KeyValueModel", "KeywayAPI",
-        "KeywayClient", "Locking", "ModelStore", "Notation", "Outbound", "PostgresJournal", "Tokens",
+        "CEmbeddedFiles", "Cluster", "CommandSupport", "HTTPServer", "KeyValueModel", "KeywayClient", "KeywayServer",
+        "Outbound", "Store", "Support",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -163,8 +147,8 @@ let package = Package(
     .executableTarget(
       name: "keyway-bench",
       dependencies: [
-        "CommandSupport", "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayClient",
-        "Locking", "ModelStore", "PostgresJournal", "TestKit",
+        "Cluster", "CommandSupport", "HTTPServer", "KeyValueModel", "KeyValueObserving", "KeywayClient",
+        "KeywayServer", "Store", "Support", "TestKit",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Histogram", package: "hdrhistogram-swift"),
         .product(name: "Logging", package: "swift-log"),
@@ -175,65 +159,19 @@ let package = Package(
     .target(
       name: "TestKit",
       dependencies: [
-        "CLinux", "Journal", "KeyValueModel", "Locking",
+        "CLinux", "KeyValueModel", "Store", "Support",
         .product(name: "OrderedCollections", package: "swift-collections"),
       ],
       path: "Tests/TestKit",
       swiftSettings: strict),
+    .testTarget(name: "SupportTests", dependencies: ["Support", "TestKit"], swiftSettings: strict),
     .testTarget(
-      name: "KeywayClientTests",
-      dependencies: [
-        "KeyValueModel", "KeywayClient", "Locking", "TestKit",
-        .product(name: "OrderedCollections", package: "swift-collections"),
-      ],
-      swiftSettings: strict),
-    .testTarget(
-      name: "keywayTests",
-      dependencies: [
-        "CommandSupport", "HTTPServer", "KeyValueModel", "keyway", "KeywayAPI", "KeywayClient", "ModelStore", "TestKit",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ],
-      swiftSettings: strict),
-    .testTarget(
-      name: "KeywayBenchTests",
-      dependencies: ["KeyValueModel", "keyway-bench", "Locking", "TestKit"],
-      swiftSettings: strict),
-    .testTarget(
-      name: "KeywayAPITests",
-      dependencies: [
-        "HTTPServer", "Journal", "KeyValueModel", "KeyValueObserving", "KeywayAPI", "KeywayBrowser", "KeywayClient",
-        "Locking", "ModelStore", "Outbound", "PostgresJournal", "TestKit", "Tokens",
-        .product(name: "HTTPTypes", package: "swift-http-types"), .product(name: "Logging", package: "swift-log"),
-      ],
-      swiftSettings: strict),
-    .testTarget(
-      name: "IntegrationTests",
-      dependencies: [
-        "KeyValueModel", "keyway", "keyway-bench", "KeywayClient", "Locking", "PostgresJournal", "TestKit",
-      ],
-      exclude: ["Scripts", "requirements.txt"],
-      swiftSettings: strict),
-    .testTarget(
-      name: "HTTPServerTests",
-      dependencies: [
-        "HTTPServer", "Locking", "Measuring", "TestKit", .product(name: "HTTPTypes", package: "swift-http-types"),
-        .product(name: "Logging", package: "swift-log"),
-      ],
-      swiftSettings: strict),
-    .testTarget(
-      name: "ExpressionsTests",
-      dependencies: ["Expressions", "TestKit", .product(name: "BigInt", package: "BigInt")],
-      swiftSettings: strict),
-    .testTarget(
-      name: "TokensTests",
-      dependencies: [
-        "KeyValueModel", "TestKit", "Tokens", .product(name: "Crypto", package: "swift-crypto"),
-        .product(name: "CryptoExtras", package: "swift-crypto"),
-      ],
+      name: "CELTests",
+      dependencies: ["CEL", "TestKit", .product(name: "BigInt", package: "BigInt")],
       swiftSettings: strict),
     .testTarget(
       name: "KeyValueModelTests",
-      dependencies: ["KeyValueModel", "Notation", "TestKit"],
+      dependencies: ["KeyValueModel", "Support", "TestKit"],
       swiftSettings: strict),
     .testTarget(
       name: "KeyValueObservingTests",
@@ -243,22 +181,56 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "OutboundTests", dependencies: ["Locking", "Outbound", "TestKit"], swiftSettings: strict),
-    .testTarget(name: "MeasuringTests", dependencies: ["Measuring", "TestKit"], swiftSettings: strict),
+      name: "StoreTests",
+      dependencies: [
+        "Cluster", "KeyValueModel", "KeyValueObserving", "Store", "Support", "TestKit",
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "HTTPServerTests",
+      dependencies: [
+        "HTTPServer", "Support", "TestKit", .product(name: "HTTPTypes", package: "swift-http-types"),
+        .product(name: "Logging", package: "swift-log"),
+      ],
+      swiftSettings: strict),
+    .testTarget(name: "OutboundTests", dependencies: ["Outbound", "Support", "TestKit"], swiftSettings: strict),
+    .testTarget(
+      name: "KeywayServerTests",
+      dependencies: [
+        "Cluster", "HTTPServer", "KeyValueModel", "KeyValueObserving", "KeywayBrowser", "KeywayClient",
+        "KeywayServer", "Outbound", "Store", "Support", "TestKit",
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "CryptoExtras", package: "swift-crypto"),
+        .product(name: "HTTPTypes", package: "swift-http-types"), .product(name: "Logging", package: "swift-log"),
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "KeywayClientTests",
+      dependencies: [
+        "KeyValueModel", "KeywayClient", "Support", "TestKit",
+        .product(name: "OrderedCollections", package: "swift-collections"),
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "keywayTests",
+      dependencies: [
+        "CommandSupport", "HTTPServer", "KeyValueModel", "keyway", "KeywayClient", "KeywayServer", "Store", "TestKit",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "KeywayBenchTests",
+      dependencies: ["KeyValueModel", "keyway-bench", "Support", "TestKit"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "IntegrationTests",
+      dependencies: [
+        "Cluster", "KeyValueModel", "keyway", "keyway-bench", "KeywayClient", "Support", "TestKit",
+      ],
+      exclude: ["Scripts", "requirements.txt"],
+      swiftSettings: strict),
     // What every source file and page keeps to.
-    .testTarget(name: "HygieneTests", dependencies: ["Locking", "TestKit"], swiftSettings: strict),
-    .testTarget(
-      name: "JournalTests",
-      dependencies: [
-        "Journal", "Locking", "PostgresJournal", "TestKit", .product(name: "GRDB", package: "GRDB.swift"),
-      ],
-      swiftSettings: strict),
-    .testTarget(
-      name: "ModelStoreTests",
-      dependencies: [
-        "Journal", "KeyValueModel", "KeyValueObserving", "Locking", "ModelStore", "PostgresJournal", "Scheduling",
-        "TestKit",
-      ],
-      swiftSettings: strict),
+    .testTarget(name: "HygieneTests", dependencies: ["Support", "TestKit"], swiftSettings: strict),
   ]
 )

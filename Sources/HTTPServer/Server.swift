@@ -1,8 +1,8 @@
 import CMicrohttpd
 import CSocketCalls
 import Glibc
-import Locking
 package import Logging
+import Support
 import Synchronization
 
 /// An HTTP/1.x server on libmicrohttpd's threads.

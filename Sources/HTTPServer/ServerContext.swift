@@ -1,7 +1,7 @@
 import CMicrohttpd
 import HTTPTypes
-import Locking
 import Logging
+import Support
 import Synchronization
 
 /// Everything that the threads of one running server share.

@@ -1,4 +1,4 @@
-import Locking
+import Support
 
 /// A limit on everything a client can make the server hold, and on how long.
 package struct ServerLimits: Sendable {

@@ -1,6 +1,6 @@
 import CEmbeddedFiles
-import Digests
-import Notation
+import Crypto
+import Support
 
 /// A file for browsers that stands in the program itself: the client library, its types, or a part of the console.
 package struct BrowserFile: Sendable {

@@ -1,6 +1,6 @@
 import Foundation
 import FoundationNetworking
-import Locking
+import Support
 
 /// One attempt at a stream: a URL session task whose bytes come as an asynchronous sequence.
 ///

@@ -1,4 +1,4 @@
-import Locking
+import Support
 
 /// An HTTP client for requests to other servers, over libcurl.
 ///

@@ -1,5 +1,5 @@
 import Dispatch
-import Locking
+import Support
 
 /// A request under way, and the response to it, read piece by piece.
 ///

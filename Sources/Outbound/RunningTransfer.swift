@@ -1,5 +1,5 @@
 import CCurl
-import Locking
+import Support
 
 /// A transfer that libcurl works on, and the memory that it uses for that. The thread of all transfers has it.
 final class RunningTransfer {

@@ -1,6 +1,6 @@
 import CCurl
 import Glibc
-import Locking
+import Support
 
 /// The thread of all transfers: starts them, lets libcurl work on them, and tells their readers.
 final class TransferLoop {

@@ -1,5 +1,5 @@
 import CCurl
-import Locking
+import Support
 
 /// The commands to the thread of all transfers, and the means to wake it.
 ///

@@ -1,6 +1,6 @@
 import ArgumentParser
 import Glibc
-import KeywayAPI
+import KeywayServer
 
 /// The command: a server of live objects, and a client for it.
 @main struct Keyway: AsyncParsableCommand {

@@ -1,6 +1,6 @@
 import CEmbeddedFiles
 import Foundation
-import Journal
+import Store
 
 /// Files of text that a command is given.
 enum TextFile {

@@ -3,7 +3,7 @@ import CommandSupport
 import Foundation
 import Glibc
 import KeyValueModel
-import Tokens
+import KeywayServer
 
 /// `keyway token`: keys and tokens for development.
 struct TokenCommand: ParsableCommand {

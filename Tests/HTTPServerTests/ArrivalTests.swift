@@ -1,6 +1,6 @@
 import Glibc
 import HTTPTypes
-import Locking
+import Support
 import Synchronization
 import TestKit
 import Testing

@@ -1,5 +1,5 @@
-import Locking
 import Logging
+import Support
 import TestKit
 import Testing
 

@@ -1,6 +1,5 @@
 import HTTPTypes
-import Locking
-import Measuring
+import Support
 import TestKit
 import Testing
 

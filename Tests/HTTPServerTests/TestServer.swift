@@ -1,6 +1,6 @@
 import HTTPTypes
-import Locking
 import Logging
+import Support
 
 @testable import HTTPServer
 

@@ -1,5 +1,5 @@
 import HTTPTypes
-import Locking
+import Support
 import TestKit
 import Testing
 

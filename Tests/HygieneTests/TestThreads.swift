@@ -1,6 +1,6 @@
 import Dispatch
 import Glibc
-import Locking
+import Support
 
 /// The threads that tests run on: as many as the width, and some for tasks that tests begin.
 ///

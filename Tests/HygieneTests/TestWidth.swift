@@ -1,5 +1,5 @@
 import Glibc
-import Locking
+import Support
 import Synchronization
 import TestKit
 import Testing

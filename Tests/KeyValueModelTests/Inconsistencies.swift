@@ -1,4 +1,4 @@
-import Notation
+import Support
 
 @testable import KeyValueModel
 

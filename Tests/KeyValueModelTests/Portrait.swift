@@ -1,3 +1,4 @@
+
 @testable import KeyValueModel
 
 /// Everything that is in a model, one line a thing: objects with revisions and values, members in their order, extents,

@@ -1,4 +1,4 @@
-import Locking
+import Support
 import Testing
 
 @testable import KeywayClient

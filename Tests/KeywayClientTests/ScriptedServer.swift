@@ -1,6 +1,6 @@
 import Foundation
 import Glibc
-import Locking
+import Support
 import TestKit
 
 /// A server of one test: the first connection gets the first answer, the second the second, and is closed behind it.

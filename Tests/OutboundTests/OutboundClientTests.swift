@@ -1,6 +1,6 @@
 import Foundation
 import Glibc
-import Locking
+import Support
 import TestKit
 import Testing
 

@@ -1,6 +1,6 @@
 import Foundation
 import Glibc
-import Locking
+import Support
 import TestKit
 
 /// A server that does with each connection what a test says, on a thread of its own.

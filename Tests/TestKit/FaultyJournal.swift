@@ -1,5 +1,5 @@
-package import Journal
-package import Locking
+package import Store
+package import Support
 
 /// A journal whose disk fails as `faults` says.
 package final class FaultyJournal: ForwardingJournal {

@@ -1,6 +1,6 @@
 import Foundation
 import Glibc
-import Locking
+import Support
 
 /// A TCP proxy to a port of this machine that fails as networks do, when it is told to: it refuses connections, breaks
 /// them off, stops carrying bytes in one direction, or loses one request or its answer. It ends when nothing holds it

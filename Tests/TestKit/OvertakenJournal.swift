@@ -1,5 +1,5 @@
-package import Journal
-package import Locking
+package import Store
+package import Support
 
 /// A journal that others append to right before each append of this node, as `overtaking` says.
 package final class OvertakenJournal: ForwardingSharedJournal {

@@ -1,5 +1,5 @@
 import Foundation
-import Locking
+import Support
 
 /// A PostgreSQL of a test's or a benchmark's own: in a temporary folder, by an unprivileged user, on the loopback
 /// address alone. It ends with the process, however that ends, and takes its folder away. It may have a standby that

@@ -1,7 +1,7 @@
 import CLinux
 import Foundation
 import Glibc
-import Locking
+import Support
 
 /// A process that this one has started, and waits for.
 ///

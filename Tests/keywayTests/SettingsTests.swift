@@ -1,8 +1,8 @@
 import CommandSupport
 import Foundation
 import HTTPServer
-import KeywayAPI
-import ModelStore
+import KeywayServer
+import Store
 import Testing
 
 @testable import keyway

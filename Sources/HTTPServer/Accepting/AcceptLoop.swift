@@ -1,6 +1,6 @@
 import CSocketCalls
 import Glibc
-import Locking
+import Support
 import Synchronization
 
 /// What the thread of an `Acceptor` does.

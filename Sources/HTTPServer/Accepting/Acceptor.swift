@@ -1,4 +1,4 @@
-import Locking
+import Support
 
 /// The thread that accepts connections, at once, and hands them to the threads of libmicrohttpd in turns of their
 /// addresses.

@@ -1,5 +1,4 @@
-import Locking
-import Scheduling
+import Support
 
 /// The connections that were accepted and not begun to be served: which of them a thread of libmicrohttpd gets next.
 ///

@@ -1,5 +1,4 @@
-import Locking
-import Scheduling
+import Support
 
 /// Counts the open TCP connections, in all and for each client address, event streams included, and knows what each
 /// address moves on them.

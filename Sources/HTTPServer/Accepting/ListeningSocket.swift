@@ -1,5 +1,5 @@
 import Glibc
-import Locking
+import Support
 
 /// A bound socket that listens, before libmicrohttpd gets it: made here so that a failure has a reason, and so that the
 /// port is known to be free before anything else is begun. Connections wait in its backlog until a `Server` accepts

@@ -1,7 +1,8 @@
 // CMicrohttpd for MSG_DONTWAIT: the constants of <sys/socket.h> belong to every module that includes it.
+
 import CMicrohttpd
 import Glibc
-import Locking
+import Support
 import Synchronization
 
 /// The connections that libmicrohttpd has, for the sake of those that are too slow: its own timeout starts again with

@@ -1,7 +1,7 @@
 import CMicrohttpd
 import Glibc
-import Locking
 import Logging
+import Support
 import Synchronization
 
 /// The thread that cuts connections whose clients are too slow with their requests, closes gently those that were

@@ -1,6 +1,6 @@
 import CMicrohttpd
 import Glibc
-import Locking
+import Support
 
 /// Sockets of requests that were refused before all of them came. Closing such a socket while the client still sends
 /// makes the kernel reset it, and the client may lose the answer that says why; so what it sends is read and thrown

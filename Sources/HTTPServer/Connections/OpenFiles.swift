@@ -1,5 +1,4 @@
-import Locking
-import Scheduling
+import Support
 
 /// How many files are open to be sent, in all and for each client: a client that takes an answer slowly holds the
 /// descriptor of its file, and those are few.

@@ -1,5 +1,5 @@
 import DequeModule
-import Locking
+import Support
 import Synchronization
 
 /// Has the connection threads serve addresses alike: where several make requests, what is sent on the connections of

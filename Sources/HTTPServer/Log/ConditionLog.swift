@@ -1,5 +1,5 @@
-import Locking
 package import Logging
+import Support
 
 /// Tells operators of conditions: logs each once when it begins, now and then while it lasts, and once when it has
 /// ended, and counts every occurrence.

@@ -1,5 +1,4 @@
-import Locking
-import Scheduling
+import Support
 
 /// How much memory is held for each client, and in all: one account for request bodies, responses, events, pages and
 /// whatever else a client can make the server hold, because limits that each bound one sort are gigabytes together.

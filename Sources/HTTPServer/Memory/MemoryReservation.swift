@@ -1,4 +1,4 @@
-import Locking
+import Support
 
 /// Bytes that a client was granted. They are given back when the last reference goes.
 package final class MemoryReservation: Sendable {

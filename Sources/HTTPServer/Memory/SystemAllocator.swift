@@ -1,5 +1,5 @@
 import CMicrohttpd
-import Locking
+import Support
 
 /// The C library's memory allocator, which Swift's objects come from.
 package enum SystemAllocator {

@@ -1,7 +1,7 @@
 import CMicrohttpd
 import Glibc
 import HTTPTypes
-import Locking
+import Support
 
 /// The meeting point of a suspended connection and the thread that will have its answer.
 ///

@@ -1,4 +1,4 @@
-import Locking
+import Support
 
 /// All deferred responses that are still owed, so that a server that stops can wait for them or give them itself.
 final class DeferredResponses: Sendable {

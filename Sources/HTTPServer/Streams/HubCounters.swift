@@ -1,6 +1,4 @@
-import Locking
-import Measuring
-import Scheduling
+import Support
 import Synchronization
 
 /// The numbers that all threads of a hub share.

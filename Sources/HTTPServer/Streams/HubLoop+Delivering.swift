@@ -1,4 +1,5 @@
 // CMicrohttpd for MSG_DONTWAIT: the constants of <sys/socket.h> belong to every module that includes it.
+
 import CMicrohttpd
 import Glibc
 

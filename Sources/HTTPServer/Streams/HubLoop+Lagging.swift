@@ -1,4 +1,4 @@
-import Measuring
+import Support
 
 /// Streams whose readers are slower than their events, from the first event they miss to the catch-up in its place.
 extension HubLoop {

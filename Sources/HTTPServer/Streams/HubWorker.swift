@@ -1,5 +1,5 @@
 import Glibc
-import Locking
+import Support
 import Synchronization
 
 /// What the rest of the program sees of one hub thread: its inbox, and the descriptor that wakes it.

@@ -1,6 +1,5 @@
-import Locking
 package import Logging
-package import Measuring
+package import Support
 import Synchronization
 
 /// Sends server-sent events to many clients.

@@ -1,4 +1,4 @@
-import Expressions
+import CEL
 
 extension AccessRule {
   /// The stored keys that the rule compares with what an identity is, in a way that makes it false for all other

@@ -1,4 +1,4 @@
-import Expressions
+import CEL
 
 /// A condition in CEL that says whether an identity may do something with objects of an entity (the specification,
 /// section 11).

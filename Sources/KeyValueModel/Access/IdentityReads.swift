@@ -1,4 +1,4 @@
-import Expressions
+import CEL
 
 /// What rules read of who asks: identities that have the same of it may do the same.
 struct IdentityReads: Hashable, Sendable {

@@ -1,4 +1,4 @@
-import Expressions
+import CEL
 
 /// Who reads, as far as the read rules of a schema tell one identity from another: those of equal viewers see the same.
 package final class Viewer: Hashable, Sendable {

@@ -1,4 +1,4 @@
-import Expressions
+import CEL
 
 /// Who writes a transaction, where rules are asked about it (the specification, section 11). They are asked on the
 /// writer, of the state that the transaction meets and of the one that it leaves.

@@ -1,4 +1,4 @@
-import Notation
+import Support
 
 extension Transaction {
   /// Appends what a feed of all commits has of this one, as a JSON object: the revision that it made, when that was (in

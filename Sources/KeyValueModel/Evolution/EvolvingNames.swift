@@ -1,4 +1,4 @@
-import Notation
+import Support
 
 /// What the entities and keys of an old schema are called while steps are taken, and what is to become of their values.
 struct EvolvingNames: Sendable {

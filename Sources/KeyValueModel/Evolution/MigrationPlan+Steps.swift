@@ -1,4 +1,4 @@
-import Notation
+import Support
 
 /// Steps that name what the new schema does not have, or values that it does not take.
 extension MigrationPlan {

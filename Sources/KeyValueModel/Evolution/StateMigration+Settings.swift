@@ -1,4 +1,4 @@
-import Expressions
+import CEL
 
 /// Values that a step works out: `set Person.name = first + ' ' + last`.
 extension StateMigration {

@@ -1,5 +1,5 @@
-import Expressions
-import Notation
+import CEL
+import Support
 
 /// One evaluation and all that it evaluates on the way: where it reads, and the last revision that it has read.
 ///

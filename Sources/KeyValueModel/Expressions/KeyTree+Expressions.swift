@@ -1,4 +1,4 @@
-import Expressions
+import CEL
 
 extension KeyTree {
   /// What an expression reads, its names looked up in the schema. What it reads inside JSON values ends at their key.

@@ -1,4 +1,4 @@
-import Expressions
+import CEL
 
 /// What a collection function makes of one member: its filters, and its transform. Two are the same only if they are
 /// one.

@@ -1,5 +1,5 @@
-import Expressions
-import Notation
+import CEL
+import Support
 
 /// Comparisons with literals that the values of a key can never equal.
 extension SchemaEnvironment {

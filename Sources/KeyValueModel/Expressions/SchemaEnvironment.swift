@@ -1,4 +1,4 @@
-import Expressions
+import CEL
 
 /// The names of an expression: the keys of an entity, `this` for the object, and the keys of whatever they lead to.
 struct SchemaEnvironment: ExpressionEnvironment {

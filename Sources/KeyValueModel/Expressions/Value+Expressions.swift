@@ -1,4 +1,4 @@
-import Expressions
+import CEL
 
 extension Value {
   /// An expression's value in the form that JSON has for it (CEL language definition, JSON Data Conversion): timestamps

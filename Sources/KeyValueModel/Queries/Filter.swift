@@ -1,4 +1,4 @@
-import Expressions
+import CEL
 
 /// A condition in CEL that objects of an entity meet or do not (the specification, sections 3 and 8).
 package struct Filter: Sendable {

@@ -1,4 +1,4 @@
-import Expressions
+import CEL
 
 extension KeyExpression {
   /// The stored keys that the expression compares with a constant, in a way that makes it false for all other values:

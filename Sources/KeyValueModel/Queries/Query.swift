@@ -1,4 +1,4 @@
-import Expressions
+import CEL
 
 /// What a live query asks for (the specification, section 5): the objects of an entity that meet a filter, in an order,
 /// in sections, the first of them or all, and what is shown of each. Two that were written alike are the same.

@@ -1,4 +1,4 @@
-import Notation
+import Support
 
 extension Attribute {
   /// Why a value is refused, as a clause: `is over the maximum 10`.

@@ -1,4 +1,4 @@
-import Expressions
+import CEL
 
 /// A key that holds a value: its type, and the constraints in JSON Schema's words (JSON Schema Validation §6).
 public struct Attribute: Sendable {

@@ -1,4 +1,4 @@
-import Expressions
+import CEL
 import Yams
 
 /// Reads the constraints and the default of one attribute.

@@ -1,5 +1,5 @@
-import Expressions
-import Notation
+import CEL
+import Support
 
 /// A named kind of object: its keys, inherited ones first. Immutable once the schema is loaded.
 public final class Entity: Sendable {

@@ -1,5 +1,5 @@
-import Digests
-import Notation
+import Crypto
+import Support
 import Yams
 
 extension Schema {

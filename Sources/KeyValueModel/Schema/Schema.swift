@@ -1,5 +1,5 @@
-import Expressions
-import Notation
+import CEL
+import Support
 
 /// Every entity of a model. Immutable, and checked as a whole when it is loaded.
 public struct Schema: Sendable {

@@ -1,4 +1,4 @@
-import Notation
+import Support
 
 /// Turns declarations into a schema: inheritance, storage, relationships, computed keys, display.
 struct SchemaCompiler {

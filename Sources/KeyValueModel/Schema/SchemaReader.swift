@@ -1,4 +1,4 @@
-import Notation
+import Support
 import Yams
 
 /// Reads a schema file into declarations: the YAML, the words, the types of what stands behind them. Goes on after a

@@ -1,4 +1,4 @@
-import Expressions
+import CEL
 
 /// The work of one request that reads: how many steps it may still take, and what it has worked out so far.
 ///

@@ -1,4 +1,4 @@
-import Expressions
+import CEL
 
 /// A fold over members that come, go and change: each costs the same however many there are, or for the least and the
 /// greatest a logarithm of it. The order in which they came has no influence.

@@ -1,5 +1,5 @@
 import HashTreeCollections
-import Notation
+import Support
 
 /// Which objects have which value for one key. Persistent, as the state is.
 struct ValueIndex: Sendable {

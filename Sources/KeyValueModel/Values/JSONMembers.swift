@@ -1,4 +1,4 @@
-import Expressions
+import CEL
 import OrderedCollections
 
 /// The members of a JSON object: names with values, in the order in which they were written. Names are compared code

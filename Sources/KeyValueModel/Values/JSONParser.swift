@@ -1,4 +1,4 @@
-import Expressions
+import CEL
 
 /// What sets the readers of two kinds of JSON text apart.
 protocol JSONDialect {

@@ -1,4 +1,4 @@
-import Expressions
+import CEL
 
 /// The way to a value inside a JSON document (RFC 6901): a member name or an array index for each level.
 struct JSONPointer: Sendable {

@@ -1,4 +1,4 @@
-import Expressions
+import CEL
 
 /// How the first of two things stands to the second in some order.
 package enum Ordering: Sendable {

@@ -1,4 +1,4 @@
-import Expressions
+import CEL
 
 extension Value {
   /// The integer of 64 bits that a number is, however JSON has it: `1`, `1.0` and `1e0` alike. Nil where it has a

@@ -1,4 +1,4 @@
-package import Notation
+package import Support
 
 /// An order of all values, for sorting: null, then booleans, numbers, strings and references, arrays, objects.
 ///

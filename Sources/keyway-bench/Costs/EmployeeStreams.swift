@@ -1,9 +1,9 @@
 import Dispatch
 import HTTPServer
 import KeyValueModel
-import KeywayAPI
+import KeywayServer
 import Logging
-import ModelStore
+import Store
 import TestKit
 
 /// A store with streams of one live query, as a server has them, but without sockets: what a commit costs until its

@@ -1,6 +1,6 @@
 import Foundation
 import KeyValueModel
-import Locking
+import Support
 import TestKit
 
 /// One subscriber: after whatever happens it comes back with its last id, and checks every event.

@@ -1,6 +1,6 @@
 import Foundation
 import KeyValueModel
-import Locking
+import Support
 import TestKit
 
 /// One connection that writes, to objects of its own, one request after the other.

@@ -1,4 +1,4 @@
-import Locking
+import Support
 
 /// What has been promised so far, by responses and by events, and every promise that was broken. For all threads.
 final class PromiseLedger: Sendable {

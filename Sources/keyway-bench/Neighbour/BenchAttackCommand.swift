@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import HTTPServer
 import KeyValueModel
-import Locking
+import Support
 import TestKit
 
 /// `keyway-bench attack`: the process of the neighbour that `keyway-bench neighbour` measures, so not displayed. It

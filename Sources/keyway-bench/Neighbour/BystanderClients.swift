@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 import Histogram
-import Locking
+import Support
 import TestKit
 
 /// Some of those who are not to notice anything: connections that send requests at a steady rate, and how long the

@@ -1,6 +1,6 @@
 import Foundation
 import Glibc
-import Locking
+import Support
 import TestKit
 
 /// Asks `/healthz` every few milliseconds, every tenth time on a new connection, and keeps for how long it was silent.

@@ -1,5 +1,5 @@
 import Glibc
-import Locking
+import Support
 import TestKit
 
 /// The one client that attacks: its requests come from an address of its own, and it keeps sockets open, at most so

@@ -1,6 +1,6 @@
 import Foundation
-import Journal
 import KeyValueModel
+import Store
 import TestKit
 
 /// Writes stores, and has each read by a process of its own.

@@ -1,8 +1,7 @@
 import Foundation
 import HTTPServer
-import Journal
 import KeyValueModel
-import ModelStore
+import Store
 import TestKit
 
 /// What the start of one store took, in this process.

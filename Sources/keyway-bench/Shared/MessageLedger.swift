@@ -1,4 +1,4 @@
-import Locking
+import Support
 
 /// What was published of each value.
 final class MessageLedger: Sendable {

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 import Histogram
-import Locking
+import Support
 import TestKit
 
 /// Sets values to numbered messages over a few connections, and measures how long the responses take.

@@ -1,5 +1,5 @@
 import Foundation
-import Journal
+import Store
 
 /// A file that comes into being whole or not at all: it is written under another name beside, and renamed at the end.
 final class ExportFile {

@@ -1,4 +1,4 @@
-import Notation
+import Support
 
 /// A format of dates in the words of `strptime(3)`, of which each text is one date or none.
 ///

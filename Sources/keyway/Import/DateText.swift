@@ -1,4 +1,4 @@
-import Notation
+import Support
 
 /// Dates of RFC 3339 as other programs write them.
 enum DateText {

@@ -1,4 +1,4 @@
-import KeywayAPI
+import KeywayServer
 
 /// What an import of JSON lines holds in memory and sends at once.
 struct ImportLimits: Hashable, Sendable {

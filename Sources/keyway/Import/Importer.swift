@@ -1,6 +1,6 @@
 import KeyValueModel
 import KeywayClient
-import Locking
+import Support
 
 /// Writes the rows of a file, several at a time.
 ///

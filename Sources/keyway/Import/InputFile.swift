@@ -1,5 +1,5 @@
 import Foundation
-import Journal
+import Store
 
 /// The text of a file or of standard input as UTF-8, read piece by piece.
 struct InputFile {

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 import Glibc
-import Journal
+import Store
 
 /// `keyway init`: the files that a server of one's own begins with.
 struct InitCommand: ParsableCommand {

@@ -1,12 +1,11 @@
+import Cluster
 import Foundation
 import HTTPServer
-import Journal
 import KeyValueModel
-import KeywayAPI
+import KeywayServer
 import Logging
-import ModelStore
 import Outbound
-import PostgresJournal
+import Store
 
 /// `keyway serve --follow`: serves what another node has, from a store of its own, until a signal stops it.
 ///

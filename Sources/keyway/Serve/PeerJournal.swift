@@ -1,8 +1,7 @@
-import Journal
-import KeywayAPI
+import Cluster
+import KeywayServer
 import Logging
-import ModelStore
-import PostgresJournal
+import Store
 
 /// The journal of a peer: the database that the settings name, and a directory with what this node keeps of it.
 struct PeerJournal: Sendable {

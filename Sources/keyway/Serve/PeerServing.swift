@@ -1,11 +1,11 @@
+import Cluster
 import Foundation
 import HTTPServer
-import Journal
 import KeyValueModel
-import KeywayAPI
-import Locking
+import KeywayServer
 import Logging
-import PostgresJournal
+import Store
+import Support
 
 /// `keyway serve --journal`: serves the objects of a journal that it shares with others, until a signal stops it.
 ///

@@ -1,7 +1,7 @@
 import Foundation
-import Locking
 import Logging
-import ModelStore
+import Store
+import Support
 
 /// Logs how far a recovery has come: a line every few seconds, and one at the end with what was read in all.
 final class RecoveryLog: Sendable {

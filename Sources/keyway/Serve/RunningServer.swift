@@ -1,9 +1,9 @@
 import Foundation
 import Glibc
 import HTTPServer
-import Journal
-import KeywayAPI
+import KeywayServer
 import Logging
+import Store
 
 /// The life of a server: it reads its journal, serves until a signal stops it, and drains.
 ///

@@ -1,6 +1,6 @@
-import KeywayAPI
-import Locking
+import KeywayServer
 import Logging
+import Support
 
 /// The settings of a server that runs: which of them hold now, and which can be read again.
 ///

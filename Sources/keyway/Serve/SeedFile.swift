@@ -2,8 +2,8 @@ import CEmbeddedFiles
 import Dispatch
 import KeyValueModel
 import KeywayClient
-import Locking
-import ModelStore
+import Store
+import Support
 
 /// The objects that an empty store begins with: JSON lines, each an object with its `@ref`, in one transaction.
 enum SeedFile {

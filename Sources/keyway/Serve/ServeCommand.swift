@@ -1,12 +1,11 @@
 import ArgumentParser
+import Cluster
 import Foundation
 import HTTPServer
-import Journal
 import KeyValueModel
-import KeywayAPI
+import KeywayServer
 import Logging
-import ModelStore
-import PostgresJournal
+import Store
 
 /// `keyway serve`: the server, until a signal stops it.
 struct ServeCommand: AsyncParsableCommand {

@@ -1,5 +1,5 @@
 import Glibc
-import Locking
+import Support
 import UnixSignals
 
 /// The signals that stop a server or have it read its settings again, trapped as long as the process lives.

@@ -1,4 +1,4 @@
-import KeywayAPI
+import KeywayServer
 
 /// The table of Metrics.md, written from that of the metrics.
 enum MetricsReference {

@@ -1,8 +1,8 @@
+import Cluster
 import HTTPServer
 import KeyValueModel
-import KeywayAPI
-import ModelStore
-import PostgresJournal
+import KeywayServer
+import Store
 
 /// The table of settings: from it follow the configuration file, the variables of the environment, `--set`,
 /// `--print-config`, the messages about wrong settings, `Config/keyway.yaml` and the table of Limits.md.

@@ -1,7 +1,7 @@
 import CommandSupport
-import Journal
-import KeywayAPI
+import KeywayServer
 import Logging
+import Store
 
 /// How the server is to run: what the file, the environment and the flags say, on top of the defaults.
 ///

@@ -1,4 +1,4 @@
-import Notation
+import Support
 
 /// Settings that the server does not start with.
 struct SettingsError: Error, Hashable, Sendable, CustomStringConvertible {

@@ -1,5 +1,4 @@
-import Journal
-import ModelStore
+import Store
 
 /// What an operator can do about an error of a store.
 enum StoreAdvice {

@@ -1,7 +1,6 @@
 import ArgumentParser
 import Foundation
-import Journal
-import ModelStore
+import Store
 
 /// `keyway store backup`: a copy of the objects in a file.
 struct StoreBackupCommand: ParsableCommand {

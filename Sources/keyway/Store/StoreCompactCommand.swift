@@ -1,8 +1,7 @@
 import ArgumentParser
 import Foundation
-import Journal
-import KeywayAPI
-import ModelStore
+import KeywayServer
+import Store
 
 /// `keyway store compact`: files as small as they can be.
 struct StoreCompactCommand: ParsableCommand {

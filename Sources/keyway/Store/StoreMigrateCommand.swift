@@ -1,8 +1,7 @@
 import ArgumentParser
-import Journal
+import Cluster
 import KeyValueModel
-import ModelStore
-import PostgresJournal
+import Store
 
 /// `keyway store migrate`: the objects of a store under another schema.
 struct StoreMigrateCommand: ParsableCommand {

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
-import Journal
-import KeywayAPI
+import KeywayServer
+import Store
 
 /// Which store a command is about: what `serve` would take.
 struct StoreOptions: ParsableArguments {

@@ -1,6 +1,6 @@
 import ArgumentParser
-import KeywayAPI
-import ModelStore
+import KeywayServer
+import Store
 
 /// `keyway store promote`: a follower's store becomes one that takes writes.
 struct StorePromoteCommand: ParsableCommand {

@@ -1,7 +1,6 @@
 import ArgumentParser
-import Journal
-import KeywayAPI
-import ModelStore
+import KeywayServer
+import Store
 
 /// `keyway store repair`: go on with what is whole.
 struct StoreRepairCommand: ParsableCommand {

@@ -1,7 +1,6 @@
 import ArgumentParser
-import Journal
-import KeywayAPI
-import ModelStore
+import KeywayServer
+import Store
 
 /// `keyway store restore`: a store of a backup.
 struct StoreRestoreCommand: ParsableCommand {

@@ -1,5 +1,5 @@
 import ArgumentParser
-import ModelStore
+import Store
 
 /// `keyway store verify`: is everything there that was written, and does it come to the same objects?
 struct StoreVerifyCommand: ParsableCommand {

@@ -1,6 +1,5 @@
-import Journal
 import KeyValueModel
-import ModelStore
+import Store
 
 /// What a verification has found, for people.
 enum VerificationText {

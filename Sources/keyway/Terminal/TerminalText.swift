@@ -1,4 +1,4 @@
-import Notation
+import Support
 
 /// Text that a terminal can show: nothing in it commands the terminal, and it is as wide as it should be.
 ///

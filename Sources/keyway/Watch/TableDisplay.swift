@@ -1,5 +1,5 @@
 import KeywayClient
-import Locking
+import Support
 
 /// A live table on the terminal of standard output, drawn anew in its place after each event, and when the terminal
 /// gets another size.

@@ -1,6 +1,6 @@
 import Foundation
 import KeyValueModel
-import Locking
+import Support
 import TestKit
 
 /// `keyway serve` with a store in a folder, which lives on while processes come and go.

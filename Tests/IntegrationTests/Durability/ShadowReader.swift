@@ -1,6 +1,6 @@
 import Foundation
 import KeyValueModel
-import Locking
+import Support
 import TestKit
 
 /// Reads one stream on a thread of its own, comes back with the last id whenever it ends, and keeps what was told.

@@ -1,5 +1,5 @@
 import Glibc
-import Locking
+import Support
 import TestKit
 
 /// The ports of the nodes of these tests. They are known before the nodes are started, since every node lists the

@@ -1,6 +1,6 @@
 import Foundation
 import KeyValueModel
-import Locking
+import Support
 import TestKit
 import Testing
 

@@ -1,6 +1,6 @@
 import Foundation
 import KeyValueModel
-import Locking
+import Support
 import TestKit
 
 /// Two streams of the same: one that is always read, by a thread of its own, and one that is read now and then.

@@ -1,5 +1,5 @@
 import KeyValueModel
-import Notation
+import Support
 import Testing
 
 @Suite struct RFC3339InstantTests {

@@ -1,3 +1,4 @@
+
 @testable import KeyValueModel
 @testable import KeyValueObserving
 

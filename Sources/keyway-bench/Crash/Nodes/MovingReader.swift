@@ -1,6 +1,6 @@
 import Foundation
 import KeyValueModel
-import Locking
+import Support
 import TestKit
 
 /// One reader of a stream over one round, which moves from node to node at random, or stays at one: what it was told

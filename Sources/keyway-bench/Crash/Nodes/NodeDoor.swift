@@ -1,4 +1,4 @@
-import Locking
+import Support
 import TestKit
 
 /// Where clients reach one node, and the newest state that its present life has shown: its answers never go back.

@@ -1,7 +1,7 @@
+import Cluster
 import Foundation
 import Glibc
-import Locking
-import PostgresJournal
+import Support
 import TestKit
 
 /// A crash test of several nodes: rounds of writes, reads and streams that move, while nodes are killed, stopped and

@@ -1,5 +1,5 @@
 import Foundation
-import Locking
+import Support
 import TestKit
 
 /// One client of several nodes: it writes and reads registers, now at one node and now at another, and sends again what

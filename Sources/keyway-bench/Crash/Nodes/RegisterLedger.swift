@@ -1,4 +1,4 @@
-import Locking
+import Support
 import TestKit
 
 /// What all clients of a crash test of several nodes have seen, for all their threads.

@@ -1,4 +1,4 @@
-import Locking
+import Support
 import TestKit
 
 /// Fills the store until it is refused, makes some room, and goes on.

@@ -1,0 +1,78 @@
+import HTTPServer
+import HTTPTypes
+
+/// The session cookie of a request (RFC 6265bis).
+///
+/// On a connection that is to be secure it has the prefix `__Host-`, with which browsers take it from this host over
+/// TLS alone: no other host of the domain can give a visitor a session that is not theirs.
+struct SessionCookie: Sendable {
+  /// The name on plain connections.
+  static let name = "keyway_session"
+  /// The name on secure connections.
+  static let secureName = "__Host-keyway_session"
+
+  /// The secret in it. Nil if the server never issued such a value, or issues it under the other name here.
+  let secret: SessionSecret?
+
+  /// Finds the session cookie. Nil if there is none; throws `malformed-request` if there are two, of either name.
+  init?(in request: borrowing Request) throws(Problem) {
+    guard let cookies = request.header(.cookie) else { return nil }
+    var found: (name: Substring, value: Substring)?
+    for pair in cookies.split(separator: ";") {
+      guard let equals = pair.firstIndex(of: "=") else { continue }
+      let name = pair[..<equals].trimmed
+      guard name == Self.name || name == Self.secureName else { continue }
+      guard found == nil else {
+        throw Problem(
+          .malformedRequest, "the request has two session cookies; send one of \(Self.name) and \(Self.secureName)")
+      }
+      found = (name, pair[pair.index(after: equals)...].trimmed)
+    }
+    guard let found else { return nil }
+    // Another host of the domain can set the plain name, so on secure connections it counts for nothing.
+    let isUsable = found.name == Self.secureName || !Self.isSecure(request)
+    secret = isUsable ? SessionSecret(text: found.value) : nil
+  }
+
+  /// The `Set-Cookie` field of a session that lasts so many seconds.
+  static func setting(_ secret: SessionSecret, isSecure: Bool, seconds: Int) -> String {
+    "\(isSecure ? secureName : name)=\(secret.text)" + attributes(isSecure: isSecure, seconds: seconds)
+  }
+
+  /// The `Set-Cookie` field that makes a browser forget the session.
+  static func clearing(isSecure: Bool) -> String {
+    "\(isSecure ? secureName : name)=" + attributes(isSecure: isSecure, seconds: 0)
+  }
+
+  /// Reads the secret from the `Set-Cookie` field of another node. Nil if there is none.
+  static func secret(set field: String) -> SessionSecret? {
+    let pair = field.prefix { $0 != ";" }.split(separator: "=", maxSplits: 1)
+    guard pair.count == 2, pair[0] == name || pair[0] == secureName else { return nil }
+    return SessionSecret(text: pair[1])
+  }
+
+  /// The `Cookie` field by which a request with this cookie is forwarded to another node, whatever connection leads
+  /// there. Nil if the value is not one of the server.
+  var forwarded: String? { secret.map { "\(Self.secureName)=\($0.text)" } }
+
+  /// True if the cookie must not go over a plain connection. A trusted proxy may say that the request came over TLS;
+  /// otherwise a client that names this server by a loopback name alone has no proxy with TLS in front of it.
+  static func isSecure(_ request: borrowing Request) -> Bool {
+    if request.isForwardedOverTLS { return true }
+    guard let host = Target.authority(of: request.target) ?? request.header(.hostName) else { return true }
+    return !HostNames.isLoopback(host)
+  }
+
+  private static func attributes(isSecure: Bool, seconds: Int) -> String {
+    "; Path=/; Max-Age=\(seconds); HttpOnly; SameSite=Strict" + (isSecure ? "; Secure" : "")
+  }
+}
+
+extension Substring {
+  /// The text without the spaces and tabs around it.
+  fileprivate var trimmed: Substring {
+    let start = drop { $0 == " " || $0 == "\t" }
+    guard let end = start.lastIndex(where: { $0 != " " && $0 != "\t" }) else { return start }
+    return start[...end]
+  }
+}

@@ -1,0 +1,183 @@
+import KeyValueModel
+import Store
+import Support
+
+/// The sessions of the store: those that commits have begun, and none has ended.
+///
+/// `contents` is all that changes, under its lock, which is held for a look; a sweep and a list of all work on a copy.
+package final class Sessions: Sendable {
+  /// Bounds of what is kept.
+  package struct Limits: Sendable {
+    /// The most bytes of all sessions; one more is refused. `access.sessionBytes`.
+    package var bytes = 64 << 20
+    /// The most sessions of one identity; one more ends its oldest. `access.sessionsPerIdentity`.
+    package var perIdentity = 100
+  }
+
+  /// A change that is on its way to a commit.
+  enum Write: Sendable {
+    case begin(SessionRecord)
+    case end(SessionDigest)
+
+    fileprivate var digest: SessionDigest {
+      switch self {
+      case .begin(let record): record.digest
+      case .end(let digest): digest
+      }
+    }
+  }
+
+  private struct Entry {
+    let record: SessionRecord
+    /// The revision of the commit that began it.
+    let revision: Revision
+    /// True if this node was asked to end it, although no commit may have.
+    var isEnded = false
+  }
+
+  private struct Contents {
+    var entries: [SessionDigest: Entry] = [:]
+    /// The sessions of each identity, oldest first.
+    var owned: [IdentityMark: [SessionDigest]] = [:]
+    /// Changes that the writer is committing, by the session that they are about.
+    var pending: [SessionDigest: (change: SessionChange, revision: Revision)] = [:]
+    var bytes = 0
+    /// The time before which nothing is swept, in milliseconds since 1970.
+    var nextSweep = Int64.min
+
+    /// The sessions of an identity that end when it begins another.
+    func replaced(by record: SessionRecord, _ limits: Limits) -> ArraySlice<SessionDigest> {
+      let present = owned[record.owner] ?? []
+      return present.prefix(max(0, present.count - limits.perIdentity + 1))
+    }
+
+    mutating func apply(_ change: SessionChange, at revision: Revision) {
+      for digest in change.ended { remove(digest) }
+      guard let record = change.begun, entries[record.digest] == nil else { return }
+      entries[record.digest] = Entry(record: record, revision: revision)
+      owned[record.owner, default: []].append(record.digest)
+      bytes += record.weight
+    }
+
+    mutating func remove(_ digest: SessionDigest) {
+      guard let record = entries.removeValue(forKey: digest)?.record else { return }
+      owned[record.owner]?.removeAll { $0 == digest }
+      if owned[record.owner]?.isEmpty == true { owned[record.owner] = nil }
+      bytes -= record.weight
+    }
+  }
+
+  private static let sweepMilliseconds: Int64 = 60_000
+
+  private let limits: Limits
+  private let leewayMilliseconds: Int64
+  private let contents = Locked(Contents())
+
+  /// No sessions yet. `leeway` is how many seconds a session outlasts its expiry.
+  init(_ limits: Limits, leeway: Int) {
+    self.limits = limits
+    leewayMilliseconds = Int64(leeway) * 1_000
+  }
+
+  /// The number of sessions.
+  var count: Int { contents.withLock { $0.entries.count } }
+
+  /// The session of a secret; nil if there is none, or it has ended. Whether it has expired is for the caller to check.
+  func session(of digest: SessionDigest) -> SessionRecord? {
+    contents.withLock { contents in
+      guard let entry = contents.entries[digest], !entry.isEnded else { return nil }
+      return entry.record
+    }
+  }
+
+  /// Throws `overloaded` if there is no room for a session.
+  func checkRoom(for record: SessionRecord) throws(Problem) {
+    try contents.withLock { [limits] contents throws(Problem) in
+      let freed = contents.replaced(by: record, limits).reduce(0) { $0 + (contents.entries[$1]?.record.weight ?? 0) }
+      guard contents.bytes - freed + record.weight <= limits.bytes else {
+        throw Problem(.overloaded, "the sessions take as many bytes as access.sessionBytes allows; try again later")
+      }
+    }
+  }
+
+  /// Ends a session on this node alone, which is for a commit to end everywhere. False if there is no such session.
+  func end(_ digest: SessionDigest) -> Bool {
+    contents.withLock { contents in
+      guard contents.entries[digest] != nil else { return false }
+      contents.entries[digest]?.isEnded = true
+      return true
+    }
+  }
+
+  // MARK: Commits
+
+  /// Returns the attachment of the commit of a write, which has a revision now. On the writer; the commit may still
+  /// fail, and may be prepared anew with another revision.
+  func prepare(_ write: Write, at revision: Revision) -> SessionChange {
+    contents.withLock { [limits] contents in
+      let change =
+        switch write {
+        case .begin(let record): SessionChange(begun: record, ended: Array(contents.replaced(by: record, limits)))
+        case .end(let digest): SessionChange(ended: [digest])
+        }
+      contents.pending[write.digest] = (change, revision)
+      return change
+    }
+  }
+
+  /// Concludes a write that was prepared, or that never came to that: its commit is durable, or has failed.
+  func conclude(_ write: Write, isDone: Bool) {
+    contents.withLock { contents in
+      guard let (change, revision) = contents.pending.removeValue(forKey: write.digest), isDone else { return }
+      contents.apply(change, at: revision)
+    }
+  }
+
+  /// Applies the changes among attachments, oldest first, of other nodes or of before a restart, whatever the limits
+  /// are. `now` is in milliseconds since 1970: expired sessions are left out.
+  func restore(_ attachments: [StoredAttachment], at now: Int64) {
+    for attachment in attachments {
+      guard var change = SessionChange(attachment.bytes) else { continue }
+      if let record = change.begun, isExpired(record, at: now) { change = SessionChange(ended: change.ended) }
+      contents.withLock { $0.apply(change, at: attachment.revision) }
+    }
+  }
+
+  /// The sessions that the commits up to a revision have begun and not ended, as attachments, oldest first. A later
+  /// commit may have ended some that are left out; that commit is found behind the revision.
+  func kept(upTo last: Revision) -> [StoredAttachment] {
+    let (entries, pending) = contents.withLock { ($0.entries, $0.pending.values.filter { $0.revision <= last }) }
+    let ended = Set(pending.flatMap(\.change.ended))
+    let begun = pending.compactMap { pending in pending.change.begun.map { ($0, pending.revision) } }
+    return (entries.values.map { ($0.record, $0.revision) } + begun)
+      .filter { $0.1 <= last && !ended.contains($0.0.digest) }
+      .sorted { $0.1 < $1.1 }
+      .map { record, revision in
+        StoredAttachment(revision: revision, milliseconds: record.expires, bytes: SessionChange(begun: record).bytes)
+      }
+  }
+
+  // MARK: Expiry
+
+  /// Forgets the sessions that have expired, once a minute. `now` is in milliseconds since 1970.
+  func sweep(now: Int64) {
+    let entries = contents.withLock { contents -> [SessionDigest: Entry]? in
+      guard now >= contents.nextSweep else { return nil }
+      contents.nextSweep = now + Self.sweepMilliseconds
+      return contents.entries
+    }
+    guard let expired = entries?.filter({ isExpired($0.value.record, at: now) }).keys, !expired.isEmpty else { return }
+    contents.withLock { contents in
+      for digest in expired { contents.remove(digest) }
+    }
+  }
+
+  private func isExpired(_ record: SessionRecord, at now: Int64) -> Bool {
+    record.expires + leewayMilliseconds <= now
+  }
+}
+
+extension SessionRecord {
+  /// The bytes that it takes in memory, about.
+  fileprivate var weight: Int { 400 + claims.count }
+}

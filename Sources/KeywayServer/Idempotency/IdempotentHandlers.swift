@@ -1,0 +1,146 @@
+import HTTPServer
+import HTTPTypes
+import KeyValueModel
+import Store
+
+/// `Idempotency-Key`: makes a retried `POST` apply once (draft-ietf-httpapi-idempotency-key-header).
+///
+/// It stands around every `POST` that writes, between the route and its handler, which knows nothing of it: a retry is
+/// recognised before anything is looked up that may have changed since, and every response passes by here on its way
+/// out.
+struct IdempotentHandlers: Sendable {
+  let store: IdempotencyStore
+  let registry: PrometheusRegistry
+  /// The objects that retries are answered about.
+  let objects: Store
+
+  /// A handler that carries out a `POST` with `handle`, or gives the response again that it was given before.
+  func once(_ handle: @escaping Route.Handler) -> Route.Handler {
+    { (request, context) throws(Problem) in
+      guard let header = request.header(.idempotencyKey) else { return try handle(request, context) }
+      let owner = context.requester.mark
+      let key = try IdempotencyKey(header, of: owner)
+      let idempotent = IdempotentRequest(
+        key: key, fingerprint: RequestFingerprint(request), viewer: context.viewer.map(ViewerMark.init))
+      let client = request.client
+      if let response = try begin(idempotent, from: client, bodyBytes: request.body().count) {
+        registry.increment(.idempotencyReplays)
+        return .response(replayed(response, context))
+      }
+      do throws(Problem) {
+        var context = context
+        context.idempotency = idempotent
+        let passed = context.precedent
+        let asked = context
+        context.precedent = { passed?() ?? store.precedent(of: idempotent).map { replayed($0, asked) } }
+        return watched(try handle(request, context), key, of: client)
+      } catch {
+        store.abandon(key)
+        throw error
+      }
+    }
+  }
+
+  /// The response to give again; nil where the request is the first with its key, which is under way from now on.
+  private func begin(
+    _ request: IdempotentRequest, from client: ClientAddress, bodyBytes: Int
+  ) throws(Problem) -> Response? {
+    let key = request.key
+    switch store.begin(request, from: client, bodyBytes: bodyBytes) {
+    case .first: return nil
+    case .answered(let response): return response
+    case .underWay:
+      throw Problem(.idempotencyKeyInUse, "the request with Idempotency-Key '\(key.text)' is not answered yet")
+    case .reused:
+      throw Problem(
+        .idempotencyKeyReused,
+        "Idempotency-Key '\(key.text)' belongs to a request of another target, body, type, condition or writer")
+    case .full:
+      throw Problem(
+        .overloaded,
+        "the memory of Idempotency-Keys is full, and none is forgotten within idempotency.seconds; nothing was changed")
+    case .shareFull:
+      throw Problem(
+        .overloaded,
+        "this client has its share of the memory of Idempotency-Keys, and none is forgotten within "
+          + "idempotency.seconds; nothing was changed")
+    case .tooLarge:
+      throw Problem(.contentTooLarge, "with its Idempotency-Key the request is over a client's idempotency.bytes")
+    }
+  }
+
+  /// A response that is given again, which says so; without content where that may not be read any more.
+  private func replayed(_ response: Response, _ context: RequestContext) -> Response {
+    var response = mayStillRead(response, context) ? response : response.ofWhatMayNotBeRead()
+    response.fields[.idempotencyReplayed] = "true"
+    return response
+  }
+
+  /// Whether who asks, and was given a response, may read now what it is about. What is gone was told before.
+  private func mayStillRead(_ response: Response, _ context: RequestContext) -> Bool {
+    guard let viewer = context.viewer, !response.body.isEmpty else { return true }
+    let state = objects.snapshot.state
+    guard response.subjects(context).allSatisfy({ state.record($0) == nil || state.isThere($0, for: viewer) }) else {
+      return false
+    }
+    guard context.route.position(of: .keyPath) != nil, let owner = try? context.reference(in: objects.schema),
+      let record = state.record(owner),
+      let path = try? objects.schema.resolve(context[.keyPath], from: record.entity)
+    else { return true }
+    // A link on the way may lead to what may not be read.
+    return GuardedReader(state, for: viewer).value(of: owner, at: path) == state.value(of: owner, at: path)
+  }
+
+  /// The response, with the key's fate tied to it, whether or not there is still a client to receive it.
+  private func watched(
+    _ response: HandlerResponse, _ key: IdempotencyKey, of client: ClientAddress
+  ) -> HandlerResponse {
+    switch response {
+    case .response(let now):
+      store.end(key, of: client, with: now)
+      return response
+    case .postponed: return response
+    case .deferred(let start):
+      return .deferred { [store] completion in
+        start(
+          completion.preparing { response in
+            store.end(key, of: client, with: response)
+            return response
+          })
+      }
+    case .stream:
+      assertionFailure("a write answers with a response")
+      store.abandon(key)
+      return response
+    }
+  }
+}
+
+extension Response {
+  /// What is left of a response to a write for who may not read what was written: the same, without content and tag.
+  func ofWhatMayNotBeRead() -> Response {
+    var response = self
+    response.body = []
+    response.fields[.contentType] = nil
+    response.fields[.eTag] = nil
+    if status == .ok { response.status = .noContent }
+    return response
+  }
+
+  /// The objects that a response to a `POST` is about, which was made in a context.
+  fileprivate func subjects(_ context: RequestContext) -> [Reference] {
+    if let id = context.route.position(of: .id) {
+      return Reference(entity: context[.entity], id: context.target.segments[id]).map { [$0] } ?? []
+    }
+    if let location = fields[.location] {
+      return Reference(String(location.trimmingPrefix("/v1/objects/"))).map { [$0] } ?? []
+    }
+    guard case .object(let answer)? = try? Value(json: body), case .array(let results)? = answer["results"] else {
+      return []
+    }
+    return results.compactMap { result in
+      guard case .object(let result) = result, case .string(let text)? = result["object"] else { return nil }
+      return Reference(text)
+    }
+  }
+}

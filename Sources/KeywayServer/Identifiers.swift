@@ -1,0 +1,51 @@
+import Glibc
+import Support
+
+/// Identifiers of stores and objects, and the clocks that they are made from.
+enum Identifiers {
+  /// Milliseconds since 1970; before it where the clock says so.
+  static var epochMilliseconds: Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    let (milliseconds, isOver) = Int64(time.tv_sec).multipliedReportingOverflow(by: 1000)
+    return isOver ? .max : milliseconds &+ Int64(time.tv_nsec) / 1_000_000
+  }
+
+  /// Nanoseconds of a clock that never goes back.
+  static var monotonicNanoseconds: UInt64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+  }
+
+  /// Seconds of a clock that never goes back.
+  static var monotonicSeconds: UInt64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return UInt64(time.tv_sec)
+  }
+
+  /// Six letters and digits, first a letter: two stores have the same one once in a billion times.
+  static func makeEpoch(random: UInt64) -> String {
+    let letters = Array("abcdefghijkmnpqrstuvwxyz")
+    let characters = letters + Array("23456789")
+    var rest = random
+    var word = ""
+    for position in 0..<6 {
+      let alphabet = position == 0 ? letters : characters
+      word.append(alphabet[Int(rest % UInt64(alphabet.count))])
+      rest /= UInt64(alphabet.count)
+    }
+    return word
+  }
+
+  /// A UUID of version 7 (RFC 9562 §5.7): begins with the time, so that ids grow. It has no form for a time before
+  /// 1970: that is 1970.
+  static func makeUUIDv7(milliseconds: Int64, random: (UInt64, UInt64)) -> String {
+    let high = UInt64(max(0, milliseconds)) << 16 | 0x7000 | (random.0 & 0x0FFF)
+    let low = 0x8000_0000_0000_0000 | (random.1 & 0x3FFF_FFFF_FFFF_FFFF)
+    let digits = high.padded(to: 16, radix: 16) + low.padded(to: 16, radix: 16)
+    let groups = [0..<8, 8..<12, 12..<16, 16..<20, 20..<32]
+    return groups.map { String(Array(digits)[$0]) }.joined(separator: "-")
+  }
+}

@@ -1,0 +1,289 @@
+package import HTTPServer
+package import KeyValueModel
+package import Logging
+package import Store
+
+/// The whole server put together: a store, its streams, and the HTTP side of both.
+///
+/// Order of life: the parts are made from the inside out and serve as soon as the initializer returns; `drain` ends
+/// them from the outside in, once.
+package final class KeywayServer: Sendable {
+  /// Everything that can be set.
+  package struct Configuration: Sendable {
+    /// The address to listen on, or `unix:` and the path of a socket.
+    package var host = "127.0.0.1"
+    /// The port; 0 takes a free one. A socket has none.
+    package var port: UInt16 = 8080
+    /// Names under which the server answers besides its address and the loopback names.
+    package var names: [String] = []
+    /// Bounds of the store.
+    package var store = StoreLimits()
+    /// Bounds of HTTP and the streams' connections.
+    package var server = ServerLimits()
+    /// Bounds of what clients may make the process hold.
+    package var memory = MemoryLimits()
+    /// Bounds of what streams observe.
+    package var streams = StreamLimits()
+    /// Bounds of fetches.
+    package var pages = PageStore.Limits()
+    /// Bounds of what one request may ask for.
+    package var requests = RequestLimits()
+    /// Bounds of what is remembered of requests with an `Idempotency-Key`.
+    package var idempotency = IdempotencyMemory.Limits()
+
+    /// What this node tells others, and how long it lets requests wait.
+    package var node = Node.Options()
+    /// Who may ask.
+    package var access = AccessOptions()
+    /// Which files are served.
+    package var files = FileOptions()
+
+    /// Which requests the access log tells of. `log.access`.
+    package var accessLog = AccessLogLevel.off
+    /// True to write the `sub` of the identity that asked into those lines. `log.accessIdentities`.
+    package var accessLogIdentities = false
+    /// Makes the access log that writes to `output`.
+    fileprivate func accessLogger(to output: LogOutput) -> AccessLogger {
+      AccessLogger(accessLog, namesIdentities: accessLogIdentities, output: output)
+    }
+
+    /// After how many seconds without it a condition counts as ended. `log.conditionSeconds`.
+    package var conditionSeconds = 60
+
+    /// The defaults.
+    package init() {}
+
+    /// After how many seconds of silence a stream is sent a heartbeat, and what `open` says of it. `heartbeat.seconds`.
+    package var heartbeatSeconds: Int {
+      get { server.heartbeatSeconds }
+      set {
+        server.heartbeatSeconds = newValue
+        streams.heartbeatSeconds = newValue
+      }
+    }
+
+    /// The most bytes of what one commit does to a stream, or a stream begins with. `streams.eventBytes`.
+    package var eventBytes: Int {
+      get { streams.eventBytes }
+      set {
+        streams.eventBytes = newValue
+        store.bytesPerObserver = newValue
+      }
+    }
+
+    /// The bounds of HTTP with what `access.streams` says of one client.
+    var limits: ServerLimits {
+      var limits = server
+      if access.streams > 0 { limits.streamsPerAddress = min(limits.streamsPerAddress, access.streams) }
+      return limits
+    }
+
+    /// The bounds of the store with what `streams.resumeSeconds` says of its leases, and its shares of `memory.bytes`.
+    var storeLimits: StoreLimits {
+      var limits = store
+      let shares = MemoryShares(memory)
+      limits.transaction.memoryBytes = shares.objectBytes
+      limits.historyBytes = min(limits.historyBytes, shares.historyBytes)
+      limits.streamLeaseSeconds = streams.resumeSeconds
+      return limits
+    }
+
+    /// The most steps that one request may take to read, or to open its live queries. `request.steps`.
+    package var requestSteps: Int {
+      get { requests.steps }
+      set {
+        requests.steps = newValue
+        store.queryOpeningCost = newValue
+      }
+    }
+  }
+
+  /// Where the objects are.
+  package let store: Store
+  private let schemaText: String?
+  private let api: RequestRouter
+  private let hub: StreamHub
+  private let access: AccessControl
+  private let rates: RequestRateLimiter
+  private let files: FileHandlers
+  private let accessLog: AccessLogger?
+  private let http: Server
+  private let housekeeper: Housekeeper
+  private let node: Node
+
+  /// Starts serving the store of a journal; without one, an empty store in memory. One that has records is not ready
+  /// before `recover`; one that has none is filled by `prepare` before the first connection is accepted. Connections
+  /// are accepted from `socket`; without one, from the address and port of the configuration, which are bound before
+  /// anything is written. `schemaText` is the text of the schema, to which a journal is taken that was written under
+  /// another. With a plan the store follows another node, from the end of its recovery on, and is filled by that
+  /// alone. The access log is written to `log`; without one there is none. `now` gives the seconds, which only grow,
+  /// by which pages and idempotency keys age. Throws an `HTTPServerError`, a `StoreError`, or what `prepare` throws.
+  package init(
+    schema: Schema, schemaText: String? = nil, configuration: Configuration, logger: Logger,
+    journal: (any TransactionJournal)? = nil, socket: ListeningSocket? = nil, log: LogOutput? = nil,
+    following plan: Following.Plan? = nil, prepare: (Store) throws -> Void = { _ in },
+    now: @escaping @Sendable () -> UInt64 = { Identifiers.monotonicSeconds }
+  ) throws {
+    self.schemaText = schemaText
+    try configuration.access.check(host: configuration.host, schemaHasRules: schema.hasRules)
+    let journal = journal ?? MemoryJournal(identity: JournalIdentity(epoch: Self.makeEpoch(), schema: ""))
+    let access = try Self.access(configuration.access, schema, journal, logger)
+    let origins = try Origins(configuration.access.origins)
+    let proxies = try TrustedProxies(configuration.access.proxies)
+    let socket = try socket ?? ListeningSocket(host: configuration.host, port: configuration.port)
+    let random: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
+    let registry = PrometheusRegistry()
+    let ledger = MemoryLedger(limit: .max, clientLimit: .max)
+    let watch = MemoryWatch(ledger, limits: configuration.memory)
+    let conditions = ConditionLog(logger: logger, quietSeconds: configuration.conditionSeconds)
+    let shared = journal as? any SharedJournal
+    let rates = RequestRateLimiter(configuration.access.rates) { Identifiers.monotonicNanoseconds }
+    let files = try FileHandlers(configuration.files)
+    let node = try Self.node(configuration, socket, shared, follows: plan != nil, hasAccess: access.isOn)
+    let numbers = StreamNumbers(node: node.url, random: shared == nil && plan == nil ? nil : random())
+    hub = StreamHub(limits: configuration.limits, ledger: ledger, numbers: numbers.first, logger: logger)
+    let services = StreamServices(
+      hub: hub, ledger: ledger, epoch: journal.identity.epoch, limits: configuration.streams, mark: node.mark,
+      now: now, random: random)
+    let streams = Streams(services, journal: journal)
+    store = Store(
+      schema: schema, journal: journal, limits: configuration.storeLimits,
+      publisher: NodePublisher(streams: streams, node: node), streams: numbers,
+      now: { Identifiers.epochMilliseconds }, notify: { Self.note($0, node, conditions) })
+    node.keepRecords(of: store)
+    node.passNames(store, services)
+    node.passWrites(store)
+    let pages = PageStore(limits: configuration.pages, ledger: ledger, mark: node.mark, now: now, random: random)
+    let idempotency = IdempotencyStore(limits: configuration.idempotency, ledger: ledger, now: now)
+    api = RequestRouter(
+      store: store, node: node, streams: streams, hub: hub, pages: pages, idempotency: idempotency,
+      ledger: ledger, limits: configuration.requests,
+      hosts: try HostNames(host: configuration.host, others: configuration.names, port: configuration.port),
+      access: access, origins: origins, rates: rates, random: random,
+      files: files, registry: registry, conditions: conditions, logger: logger,
+      makeID: { Identifiers.makeUUIDv7(milliseconds: Identifiers.epochMilliseconds, random: (random(), random())) })
+    housekeeper = Housekeeper(
+      store: store, pages: pages, idempotency: idempotency, access: access, streams: streams.registry,
+      rates: rates, node: node)
+    (self.access, self.rates, self.files, self.node) = (access, rates, files, node)
+    accessLog = log.map(configuration.accessLogger(to:))
+    Self.connect(node, plan, store, access, conditions, api)
+    // The journal is not asked again: others that write to it may have begun it meanwhile.
+    if case .serving = store.condition {
+      _ = try Self.recover(store, api, schemaText)
+      if plan == nil { try prepare(store) }
+    }
+    try hub.start(
+      delegate: StreamMonitor(
+        store: store, streams: streams.registry, node: node, metrics: registry, conditions: conditions, logger: logger))
+    do {
+      http = try Server(
+        socket: socket, limits: configuration.limits, ledger: ledger, watch: watch, hub: hub, handler: api,
+        logger: logger, conditions: conditions, accessLog: accessLog, proxies: proxies)
+    } catch {
+      hub.stop()
+      throw error
+    }
+    Self.collect(conditions, log, http, in: registry)
+    housekeeper.start()
+    node.begin(store)
+  }
+
+  /// Connects the parts of a node: its followers learn of revocations at once, snapshots keep the sessions and the
+  /// remembered responses, and the node follows another one if that is planned.
+  private static func connect(
+    _ node: Node, _ plan: Following.Plan?, _ store: Store, _ access: AccessControl, _ conditions: ConditionLog,
+    _ api: RequestRouter
+  ) {
+    access.revocations.onChange { [node] in node.pollers.endAll() }
+    store.keepAttachments { [idempotency = api.idempotency, sessions = access.sessions, epoch = store.epoch] revision in
+      idempotency.kept(upTo: Cursor(epoch: epoch, revision: revision), at: Identifiers.epochMilliseconds)
+        + sessions.kept(upTo: revision)
+    }
+    guard let plan else { return }
+    node.follow(plan, store, access.revocations, conditions) { [api] attachments in
+      api.restore(attachments, at: Identifiers.epochMilliseconds)
+    }
+  }
+
+  private static func node(
+    _ configuration: Configuration, _ socket: ListeningSocket, _ journal: (any SharedJournal)?, follows: Bool,
+    hasAccess: Bool
+  ) throws(NodeFault) -> Node {
+    try Node(
+      configuration.node, host: configuration.host, port: socket.port, journal: journal, follows: follows,
+      hasAccess: hasAccess)
+  }
+
+  private static func access(
+    _ options: AccessOptions, _ schema: Schema, _ journal: any TransactionJournal, _ logger: Logger
+  ) throws -> AccessControl {
+    let revocations = try StoreError.of { () throws(JournalError) in
+      try Revocations(of: journal, limit: options.revocations)
+    }
+    return try AccessControl(options, schema: schema, revocations: revocations, logger: logger) {
+      Double(Identifiers.epochMilliseconds) / 1_000
+    }
+  }
+
+  /// A random word that tells a new store's cursors from those of any other.
+  package static func makeEpoch() -> String {
+    Identifiers.makeEpoch(random: UInt64.random(in: .min ... .max))
+  }
+
+  /// Reads the journal, where there is something in it; meanwhile every request is answered `store-unavailable`.
+  /// `report` is called with how far that has come. Gives remarks for the operator; throws a `StoreError`.
+  package func recover(report: @escaping (RecoveryProgress) -> Void) throws -> [String] {
+    guard case .recovering = store.condition else { return [] }
+    defer { node.begin(store) }
+    return try Self.recover(store, api, schemaText, report: report)
+  }
+
+  /// Has the store read its journal, and take over from now on what other nodes append to it, if there are any.
+  private static func recover(
+    _ store: Store, _ api: RequestRouter, _ schemaText: String?,
+    report: @escaping (RecoveryProgress) -> Void = { _ in }
+  ) throws -> [String] {
+    let restore: @Sendable ([StoredAttachment]) -> Void = { [api] in
+      api.restore($0, at: Identifiers.epochMilliseconds)
+    }
+    let remarks = try store.recover(schemaText: schemaText, report: report, restore: restore)
+    api.takePassedWrites()
+    store.follow()
+    return remarks
+  }
+
+  /// Reads the keys of tokens again.
+  package func reloadKeys() { access.reloadKeys(always: true) }
+
+  /// Takes over what a running server can: `log.access`, `access.requestsPerSecond`, `access.rateClients`, and
+  /// `public`, which is opened anew also under the same name. Throws where that is no folder; then nothing changes.
+  package func reload(_ configuration: Configuration) throws {
+    try files.serve(configuration.files.folder)
+    accessLog?.set(configuration.accessLog)
+    rates.set(configuration.access.rates)
+  }
+
+  /// From now on `/readyz` is 503 `draining`, while all else goes on: for balancers that are to send nothing more here
+  /// before `drain` begins.
+  package func announceDraining() { api.announceDraining() }
+
+  /// The port that is listened on.
+  package var port: UInt16 { http.port }
+
+  /// Ends the server: new requests are refused, every stream gets `bye` and is ended, requests under way are answered.
+  /// What has not ended within the seconds is cut: streams a little earlier, so that there is time left for the
+  /// requests that waited for them. Takes longer only if a thread of the server is held up.
+  package func drain(seconds: Int = 8) {
+    let budget = Duration.seconds(seconds)
+    let deadline = ContinuousClock.now + budget
+    api.beginDraining()
+    store.holdLeases()
+    hub.drain(until: deadline - min(.seconds(1), budget / 2))
+    http.stop(until: deadline)
+    node.stop()
+    api.stop()
+    hub.stop()
+    store.close()
+  }
+}

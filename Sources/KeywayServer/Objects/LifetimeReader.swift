@@ -1,0 +1,100 @@
+import CEL
+import Glibc
+import HTTPServer
+import KeyValueModel
+
+/// Reads how long an object is to last: `Keyway-Lifetime`, or `lifetime` in a transaction (the specification,
+/// section 3).
+struct LifetimeReader: Sendable {
+  let streams: StreamRegistry
+  let requester: Requester
+  /// The streams of other nodes that the write may name.
+  let named: NamedStreams
+
+  private static let prefix = "stream="
+  private static let rule =
+    "is the seconds that the object is to last, 1 to \(Lifetime.maximumSeconds), stream= with the name of a stream "
+    + "that is there, or none"
+
+  /// What the header of a request for an object says; nil where there is none. Throws `invalid-value`.
+  func operation(of request: borrowing Request, on reference: Reference) throws(Problem) -> [Operation] {
+    guard let text = request.header(.keywayLifetime) else { return [] }
+    guard let lifetime = lifetime(text, seconds: Self.seconds(text)) else {
+      throw Problem(.invalidValue, "Keyway-Lifetime \(Self.rule)")
+    }
+    return [.lifetime(reference, lifetime)]
+  }
+
+  /// The streams that a write names for objects to last with, whether they are there or not. `isTransaction` says that
+  /// operations in the body may name some.
+  static func streams(namedBy request: borrowing Request, isTransaction: Bool) -> [String] {
+    if let text = request.header(.keywayLifetime) {
+      return text.hasPrefix(prefix) ? [String(text.dropFirst(prefix.count))] : []
+    }
+    guard isTransaction, mayHavePrefix(request.body()), let body = try? TransactionHandler.body(of: request),
+      case .array(let elements)? = body["operations"]
+    else { return [] }
+    return elements.compactMap { element in
+      guard case .object(let members) = element, case .string(let text)? = members["lifetime"], text.hasPrefix(prefix)
+      else { return nil }
+      return String(text.dropFirst(prefix.count))
+    }
+  }
+
+  /// Whether a JSON text may have the word that a stream's name stands behind: JSON can write any letter as a number.
+  private static func mayHavePrefix(_ body: [UInt8]) -> Bool {
+    body.contains(Array(prefix.utf8), foundBy: prefix.utf8.count - 1) || body.contains(Array("\\u00".utf8), foundBy: 0)
+  }
+
+  /// Throws `invalid-value`, with `remark`, where a request has the header and is not of a whole object: else the
+  /// object would seem to have got that lifetime.
+  static func refuse(_ request: borrowing Request, _ remark: String) throws(Problem) {
+    guard request.header(.keywayLifetime) != nil else { return }
+    throw Problem(.invalidValue, "Keyway-Lifetime goes with PUT, POST and PATCH of an object; \(remark)")
+  }
+
+  /// What `lifetime` of an operation says. Throws `invalid-value`.
+  func lifetime(_ value: Value) throws(ModelError) -> Lifetime {
+    let found =
+      if case .string(let text) = value { lifetime(text, seconds: nil) } else {
+        value.wholeNumber.flatMap { lifetime("", seconds: $0) }
+      }
+    guard let found else { throw ModelError(.invalidValue, "'lifetime' \(Self.rule)") }
+    return found
+  }
+
+  private func lifetime(_ text: String, seconds: Int64?) -> Lifetime? {
+    if let seconds { return (1...Lifetime.maximumSeconds).contains(seconds) ? .seconds(seconds) : nil }
+    if text == "none" { return .unlimited }
+    guard text.hasPrefix(Self.prefix) else { return nil }
+    let name = String(text.dropFirst(Self.prefix.count))
+    if let number = named[name] { return .stream(number) }
+    guard let id = streams.services.names.id(of: name), streams.isThere(id), requester.mayUse(id, of: streams)
+    else { return nil }
+    return .stream(id.number)
+  }
+
+  /// Digits alone; nil for everything else.
+  private static func seconds(_ text: String) -> Int64? {
+    guard (1...18).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+    return Int64(text)
+  }
+}
+
+extension [UInt8] {
+  /// Whether these bytes stand somewhere. Looks for the one of them at an index, which had better be rare: the C
+  /// library does that many times as fast as `firstRange(of:)`, which took longer over a body than reading its JSON.
+  fileprivate func contains(_ word: [UInt8], foundBy index: Int) -> Bool {
+    withUnsafeBytes { bytes in
+      guard let base = bytes.baseAddress else { return false }
+      var place = index
+      while place < count, let found = memchr(base + place, Int32(word[index]), count - place) {
+        let start = UnsafeRawPointer(found) - base - index
+        if count - start < word.count { return false }
+        if memcmp(base + start, word, word.count) == 0 { return true }
+        place = start + index + 1
+      }
+      return false
+    }
+  }
+}

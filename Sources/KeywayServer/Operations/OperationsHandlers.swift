@@ -1,0 +1,99 @@
+import HTTPServer
+import HTTPTypes
+import KeyValueModel
+import Store
+
+/// What operators ask: alive, ready, status; and the pages that explain problems.
+struct OperationsHandlers: Sendable {
+  let store: Store
+  let node: Node
+  let streams: StreamRegistry
+  let hub: StreamHub
+  let ledger: MemoryLedger
+  let readiness: Readiness
+
+  /// `/healthz`: the process answers.
+  func health(_ request: borrowing Request, _ context: RequestContext) -> HandlerResponse {
+    .response(.json(["status": .string("alive")]))
+  }
+
+  /// `/readyz`: it takes requests, writes among them, or a problem that says why it does not.
+  func ready(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    try readiness.checkWrites(toleratingRefusals: node.toleratesRefusals)
+    try node.checkHearing()
+    return .response(.json(["status": .string("ready")]))
+  }
+
+  /// `/v1/problems/{code}`: what a problem means.
+  func problem(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    guard let code = ProblemCode(rawValue: context[.code]) else {
+      throw Problem(.notFound, "there is no problem '\(context[.code])'")
+    }
+    return .response(
+      .json([
+        "type": .string("/v1/problems/\(code.rawValue)"),
+        "status": .integer(Int64(code.status.code)),
+        "title": .string(code.explanation),
+      ]))
+  }
+
+  /// `/v1/status`: what is open and how far the store has come.
+  func status(_ request: borrowing Request, _ context: RequestContext) -> HandlerResponse {
+    let snapshot = store.snapshot
+    let counts = streams.counts
+    var body: JSONObject = [
+      "version": .string(Release.version),
+      "epoch": .string(store.epoch),
+      "revision": .integer(Int64(snapshot.revision)),
+      "oldest": .string(store.cursor(snapshot.oldestResumable).description),
+      "objects": .integer(Int64(snapshot.state.count)),
+      "streams": .integer(Int64(counts.streams)),
+      "cells": .integer(Int64(counts.cells)),
+      "queries": .integer(Int64(counts.queries)),
+      "observations": .integer(Int64(counts.observations)),
+      "pendingBytes": .integer(Int64(hub.pendingBytes)),
+      "lagging": .integer(Int64(hub.laggingStreams)),
+      "memory": .object(memoryStatus),
+      "draining": .bool(readiness.isDraining),
+      "store": .object(storeStatus),
+    ]
+    for (name, value) in node.status(store).members { body[name] = value }
+    if let peer = Peer(store) { for (name, value) in peer.status.members { body[name] = value } }
+    return .response(.json(body))
+  }
+
+  /// The memory that clients make the server hold, and that the objects take, in bytes.
+  private var memoryStatus: JSONObject {
+    var status: JSONObject = [
+      "bytes": .integer(Int64(ledger.total)), "limit": .integer(Int64(ledger.limit)),
+      "clientLimit": .integer(Int64(ledger.clientLimit)),
+    ]
+    status["objects"] = .integer(Int64(store.snapshot.state.memoryBytes))
+    status["objectsLimit"] = .integer(Int64(store.limits.transaction.memoryBytes))
+    for use in MemoryUse.allCases { status["\(use)"] = .integer(Int64(ledger.bytes(for: use))) }
+    return status
+  }
+
+  /// What there is to say of the store's journal and disk.
+  private var storeStatus: JSONObject {
+    let bounds = store.journal.bounds
+    var status: JSONObject = [
+      "condition": .string("serving"),
+      "journal": .object([
+        "base": .integer(Int64(bounds.base)), "last": .integer(Int64(bounds.last)),
+        "snapshot": .integer(Int64(store.snapshotRevision)),
+      ]),
+    ]
+    switch store.condition {
+    case .serving: break
+    case .recovering(let progress):
+      status["condition"] = .string("recovering")
+      status["reason"] = .string(progress.description)
+    case .unavailable(let reason):
+      status["condition"] = .string("unavailable")
+      status["reason"] = .string(reason)
+    }
+    if let failure = store.snapshotFailure { status["snapshotFailure"] = .string(failure) }
+    return status
+  }
+}

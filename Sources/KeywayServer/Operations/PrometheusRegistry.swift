@@ -1,0 +1,92 @@
+import Support
+
+/// What the server counts and measures, in the Prometheus text format, version 0.0.4.
+///
+/// The names of metrics and labels are the server's own: they need no escaping, the values of labels do. What is
+/// counted often is counted where it happens, without this lock, and carried over by a collector.
+package final class PrometheusRegistry: Sendable {
+  /// The labels of one value, in the order in which they are written.
+  typealias Labels = KeyValuePairs<String, String>
+
+  private struct Family {
+    /// The values by their labels as they are written.
+    var values: [String: Double] = [:]
+    /// The same of a histogram.
+    var histograms: [String: DurationHistogram.Snapshot] = [:]
+  }
+
+  private let families = Locked<[Metric: Family]>([:])
+  private let collectors = Locked<[@Sendable (PrometheusRegistry) -> Void]>([])
+
+  /// A registry without values.
+  package init() {}
+
+  /// Counts one more.
+  func increment(_ counter: Metric, _ labels: Labels = [:]) {
+    update(counter, labels) { family, key in family.values[key, default: 0] += 1 }
+  }
+
+  /// Sets a gauge, or a counter to a total that is counted elsewhere.
+  func set(_ metric: Metric, _ labels: Labels = [:], to value: Double) {
+    update(metric, labels) { family, key in family.values[key] = value }
+  }
+
+  /// The same of a whole number.
+  func set(_ metric: Metric, _ labels: Labels = [:], to value: Int) { set(metric, labels, to: Double(value)) }
+
+  /// Sets a histogram to what was recorded elsewhere.
+  func set(_ metric: Metric, _ labels: Labels = [:], to recorded: DurationHistogram) {
+    let snapshot = recorded.snapshot
+    update(metric, labels) { family, key in family.histograms[key] = snapshot }
+  }
+
+  private func update(_ metric: Metric, _ labels: Labels, _ change: (inout Family, String) -> Void) {
+    assert(labels.map(\.key) == metric.labels, "the labels of \(metric.rawValue) are \(metric.labels)")
+    let key = labels.map { "\($0.key)=\"\(Self.escaped($0.value))\"" }.joined(separator: ",")
+    families.withLock { change(&$0[metric, default: Family()], key) }
+  }
+
+  private static func escaped(_ text: String) -> String {
+    text.map { ["\\": "\\\\", "\"": "\\\"", "\n": "\\n"][$0] ?? String($0) }.joined()
+  }
+
+  /// Has `collector` called before each rendering, to write down what is counted elsewhere.
+  func collect(_ collector: @escaping @Sendable (PrometheusRegistry) -> Void) {
+    collectors.withLock { $0.append(collector) }
+  }
+
+  /// Everything, one family after the other in the order of names.
+  func rendered() -> [UInt8] {
+    for collector in collectors.withLock({ $0 }) { collector(self) }
+    var text = ""
+    for (metric, family) in families.withLock({ $0 }).sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+      text += "# HELP \(metric.rawValue) \(metric.help)\n# TYPE \(metric.rawValue) \(metric.kind.rawValue)\n"
+      for (labels, value) in family.values.sorted(by: { $0.key < $1.key }) {
+        text += Self.line(metric.rawValue, labels, value)
+      }
+      for (labels, snapshot) in family.histograms.sorted(by: { $0.key < $1.key }) {
+        text += Self.lines(metric.rawValue, labels, snapshot)
+      }
+    }
+    return Array(text.utf8)
+  }
+
+  private static func lines(_ name: String, _ labels: String, _ snapshot: DurationHistogram.Snapshot) -> String {
+    var text = ""
+    let bounds = DurationHistogram.bounds.map { number(Double($0) / 1e9) } + ["+Inf"]
+    for (bound, count) in zip(bounds, snapshot.cumulativeCounts) {
+      let bounded = labels.isEmpty ? "le=\"\(bound)\"" : "\(labels),le=\"\(bound)\""
+      text += line("\(name)_bucket", bounded, Double(count))
+    }
+    text += line("\(name)_sum", labels, Double(snapshot.sum) / 1e9)
+    return text + line("\(name)_count", labels, Double(snapshot.count))
+  }
+
+  private static func line(_ name: String, _ labels: String, _ value: Double) -> String {
+    labels.isEmpty ? "\(name) \(number(value))\n" : "\(name){\(labels)} \(number(value))\n"
+  }
+
+  private static func number(_ value: Double) -> String {
+    value == value.rounded() && abs(value) < 1e15 ? String(Int64(value)) : "\(value)"
+  }
+}

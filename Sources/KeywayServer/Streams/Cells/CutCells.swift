@@ -1,0 +1,130 @@
+import HTTPServer
+import KeyValueModel
+import KeyValueObserving
+import Store
+
+/// The cells of a stream that was cut, as they were then, for a client that comes back to them.
+struct CutCells {
+  let name: StreamID
+  /// The client that pays for the stream.
+  let client: ClientAddress
+  /// What `CutStreams` knows them by.
+  let number: Int
+  /// The revision that the stream was opened at.
+  let openedAt: Revision
+  private let cutAt: Revision
+  private let lastTold: Revision
+  private let isDelivered: Bool
+  /// The cells, none of them held up by a slow reader.
+  private(set) var cells: CellSet
+
+  /// The cells of a stream for a client who may read what `viewer` may. The registry's lock is held.
+  init(_ entry: CutStreams.Entry, for viewer: Viewer?, in state: ModelState, _ services: StreamServices)
+    throws(Problem)
+  {
+    name = entry.stream.name
+    client = entry.stream.client
+    number = entry.number
+    openedAt = entry.stream.openedAt
+    cutAt = entry.revision
+    lastTold = entry.stream.lastTold
+    isDelivered = entry.isDelivered
+    cells = entry.stream.cells
+    cells.endSuspension()
+    guard viewer != entry.stream.viewer else { return }
+    for (name, cell) in cells.sorted {
+      var cell = cell
+      cell.former = nil
+      cell.binding.viewer = viewer
+      cell.observations = try services.observations(of: cell.binding, state, mayBeGone: true)
+      if let lost = cell.lost {
+        var binding = cell.binding
+        binding.object = lost.object
+        cell.lost?.observations = try services.observations(of: binding, state, mayBeGone: true)
+      }
+      cell.query = try services.query(of: cell.binding, state.schema)
+      // What one identity had is not what another may hear of.
+      if cell.isPaused, cell.pending?.gone == nil {
+        cell.pending = PendingChanges(since: DeliveredValues())
+        cell.missed = nil
+        cell.isOwedInitial = !cell.observations.isEmpty || cell.query != nil
+      }
+      cells[name] = cell
+    }
+  }
+
+  /// What the cells are bound to, by their names.
+  var bindings: [(name: String, binding: CellBinding)] { cells.sorted.map { ($0.key, $0.value.binding) } }
+
+  /// What the cells missed that the client has not, who has the state of a revision.
+  func missed(after revision: Revision, _ snapshot: Snapshot, _ services: StreamServices) -> MissedByCells {
+    let after = min(revision, cutAt)
+    let isSure = isDelivered && revision >= lastTold
+    var sources: [MissedByCells.Source] = []
+    var gates: [String: CellGate] = [:]
+    var formers: [CellReplay.Former] = []
+    var refreshes = Refreshes()
+    for (name, cell) in cells.sorted {
+      let former = cell.former.flatMap { $0.lostAt > revision ? $0 : nil }
+      gates[name] = CellGate(
+        toldUpTo: max(revision, cell.refreshedAt), beginsAt: cell.refreshedAt,
+        former: former.map { max(revision, $0.refreshedAt) + 1...$0.lostAt },
+        hiddenAfter: cell.binding.isVisible ? nil : cell.pausedAt ?? 0, rememberedUpTo: cutAt)
+      sources.append((name, cell.binding, cell.replayed(after: after), cell.query))
+      if let former {
+        formers.append((name, former.lost.observations, max(after, former.refreshedAt)))
+        if former.refresh?.isMissing(at: former.refreshedAt, after: revision, isSure: isSure) ?? false {
+          refreshes.add((name, former.lost.observations, nil, nil, true), former.refresh, former.refreshedAt)
+        }
+      }
+      guard cell.mayLackRefresh(after: revision, isSure: isSure) else { continue }
+      let isGone = cell.lost?.position == .state(at: cell.refreshedAt)
+      refreshes.add(
+        (name, isGone ? [] : cell.replayed(after: after), cell.query, isGone ? cell.lost?.object : nil, false),
+        cell.refresh, cell.refreshedAt)
+    }
+    return MissedByCells(
+      sources, cells, after: after, snapshot, services, through: gates, formers: formers,
+      refreshes: Array(refreshes.byNumber.values))
+  }
+
+  /// Events that told cells their state, as they are to be told once more.
+  private struct Refreshes {
+    var byNumber: [Int: CellReplay.Refresh] = [:]
+
+    /// Adds what an event told a cell at a revision.
+    mutating func add(_ part: CellReplay.Refresh.Part, _ event: CellRefresh?, _ revision: Revision) {
+      let number = event?.number ?? -Int(revision)
+      byNumber[
+        number,
+        default: CellReplay.Refresh(
+          revision: revision, number: number, isFirstOfID: event?.isFirstOfID ?? false, parts: [])
+      ].parts.append(part)
+    }
+  }
+}
+
+extension Cell {
+  /// What it observes, or observed until it lost its object after a revision.
+  fileprivate func replayed(after revision: Revision) -> [Observation] {
+    guard let lost, observations.isEmpty else { return observations }
+    return lost.position == .commit(lost.position.revision) && lost.position.revision > revision
+      ? lost.observations : []
+  }
+
+  /// Whether its client, who has the state of a revision, may not have received the last event that told the cell
+  /// anything but what a commit did.
+  fileprivate func mayLackRefresh(after revision: Revision, isSure: Bool) -> Bool {
+    if isOwedInitial, binding.isVisible { return refreshedAt >= revision }
+    return refresh?.isMissing(at: refreshedAt, after: revision, isSure: isSure) ?? false
+  }
+}
+
+extension CellRefresh {
+  /// Whether a client who has the state of a revision may not have received it, which told the state of `position`. An
+  /// event of that revision itself comes after what its commit did: only where the client is sure to have received
+  /// everything, or no other event had the id, it has that.
+  fileprivate func isMissing(at position: Revision, after revision: Revision, isSure: Bool) -> Bool {
+    position > revision || (position == revision && !(isSure || isFirstOfID))
+  }
+}

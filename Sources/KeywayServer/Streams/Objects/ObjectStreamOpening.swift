@@ -1,0 +1,267 @@
+import HTTPServer
+import KeyValueModel
+import KeyValueObserving
+import Store
+import Support
+
+/// The opening of a stream of one object, from the present state or from where an earlier stream ended.
+struct ObjectStreamOpening: StreamOpening {
+  /// What streams were sent that resumed, by what they asked for and where they resumed.
+  typealias ReplayCache = Locked<BoundedCache<ObjectReplay.Key, ObjectReplay>>
+
+  private let request: ObjectStreamRequest
+  private let observations: [Observation]
+  private let key: ObjectTopic.Key
+  private let services: StreamServices
+  private let replays: ReplayCache
+  /// The revision to go on from; nil where the stream begins with the present state.
+  private let after: Revision?
+  /// The objects that the observed values were read through a moment ago, all of which were there; nil where that is
+  /// not known or some were not.
+  private var objects: Set<Reference>?
+  private var replay: ObjectReplay?
+  /// The most steps that the first values may take.
+  private let steps: Int
+  /// The first values, where the stream begins with the present state and they take work.
+  private var values: ObservedValues?
+  /// The collections that are read through.
+  private var following = CollectionFollowing()
+  /// True if the values are those of the present, or none are needed.
+  private var isCurrent = false
+  /// True if all that was missed would be too much to send.
+  private var hasOverflowed = false
+
+  /// Throws what is wrong with the request. The first values may take `steps`.
+  init(
+    _ request: ObjectStreamRequest, _ snapshot: Snapshot, _ services: StreamServices, _ replays: ReplayCache,
+    steps: Int
+  ) throws(Problem) {
+    self.steps = steps
+    self.request = request
+    self.services = services
+    self.replays = replays
+    if let viewer = request.viewer, request.cursor == nil {
+      _ = try snapshot.state.requireRecord(request.object, for: viewer)
+    }
+    observations = try services.observations(
+      of: request.object, request.keyPaths, options: request.options, context: request.context,
+      for: request.viewer, in: snapshot.state)
+    key = ObjectTopic.Key(request, observations)
+    after = services.resumption(from: request.cursor, snapshot).revision
+    if after != nil { objects = observations.objects(in: snapshot.state) }
+  }
+
+  /// Follows the collections that are read through, before the stream is opened. Throws `too-many-steps`.
+  mutating func follow(in store: Store) throws(Problem) {
+    do throws(ModelError) {
+      try following.follow(observations, in: store, steps: steps)
+    } catch {
+      following.end(in: store)
+      throw Problem(error)
+    }
+  }
+
+  private var replayKey: ObjectReplay.Key? { after.map { ObjectReplay.Key(topic: key, after: $0) } }
+
+  mutating func isReady(_ publication: borrowing Publication) -> Bool {
+    if let after, after >= publication.snapshot.oldestResumable, !hasOverflowed {
+      if let objects, publication.isUntouched(objects, after: after) { return true }
+      return replay.map { publication.isNear($0.revision) } ?? false
+    }
+    isCurrent = areCurrent(publication)
+    return isCurrent
+  }
+
+  /// True if the first values are known, or can be read while writers wait.
+  private mutating func areCurrent(_ publication: borrowing Publication) -> Bool {
+    let snapshot = publication.snapshot
+    let isPlain = observations.allSatisfy { $0.isPlain(in: snapshot.state) }
+    guard !isPlain else { return true }
+    let commits = publication.publishedHistory.commits(after: values?.revision ?? 0)
+    return values?.bringUp(through: commits, to: snapshot.revision) ?? false
+  }
+
+  mutating func prepare(
+    upTo history: PublishedHistory, in store: Store, _ isAbandoned: () -> Bool
+  ) throws(Problem) {
+    guard let after, let replayKey, after >= history.snapshot.oldestResumable, !hasOverflowed else {
+      var values = self.values ?? ObservedValues(steps: steps)
+      do throws(ModelError) {
+        let needed = after != nil || request.options.contains(.initial) ? observations : []
+        try values.evaluate(needed, in: history.snapshot.state, at: history.snapshot.revision)
+      } catch {
+        throw Problem(error)
+      }
+      return self.values = values
+    }
+    if replay == nil { replay = replays.withLock { $0.take(replayKey) } }
+    // One that cannot be brought up any more is of no use.
+    if let known = replay?.revision, known < history.snapshot.oldestResumable { replay = nil }
+    let limits = store.limits
+    if replay == nil, let missed = store.missed(after: after, history) {
+      replay = makeReplay(missed, limits)
+    }
+    if let known = replay?.revision {
+      replay?.bringUp(
+        through: history.commits(after: known), to: history.snapshot, limits: limits)
+    }
+    hasOverflowed = replay?.hasOverflowed ?? false
+  }
+
+  private func makeReplay(_ missed: MissedCommits, _ limits: StoreLimits) -> ObjectReplay {
+    ObjectReplay(
+      observations, missed, services.encoder, limits: limits,
+      byteLimit: services.limits.replayBytes)
+  }
+
+  func keepResults(in store: Store) {
+    following.end(in: store)
+    guard let replay, let replayKey else { return }
+    replays.withLock { $0.put(replay, for: replayKey, at: replay.revision, weight: replay.weight) }
+  }
+
+  // MARK: Under the lock
+
+  mutating func open(in registry: StreamRegistry, _ publication: inout Publication) throws(Problem) -> EventStream {
+    try registry.contents.withLock { contents throws(Problem) in
+      let exists = publication.snapshot.state.isThere(request.object, for: request.viewer)
+      let topic: ObjectTopic =
+        contents.topic(key)
+        ?? ObjectTopic(key: key, observer: contents.makeObserver(), observations: observations, services: services)
+      let beginning = try beginning(of: topic, publication)
+      let account =
+        topic.subscribers > 0
+        ? nil : try services.reserve(observations.count * StreamWeight.observation, for: request.client)
+      let channel = exists && !beginning.isOver ? topic.channel : nil
+      let stream = try services.open(
+        for: request.client, prelude: beginning.text, channel: channel, overflow: request.overflow)
+      if beginning.isOver {
+        services.hub.post([.endStream(stream.id, nil)], position: nil)
+        contents.subscriptions[stream.id] = EndedObject(key)
+        return stream
+      }
+      if topic.subscribers == 0 {
+        topic.account = account
+        publication.observers.add(observations, of: topic.observer, in: publication.snapshot.state)
+      }
+      contents.join(topic, stream.id, request.client)
+      publication.observers.charge(topic.observer, to: QueryPayer(request.client))
+      if beginning.isOwed {
+        topic.owe(stream.id)
+        let position = StreamPosition.state(at: publication.snapshot.revision).rawValue
+        services.hub.post([.streamMisses(stream.id, position: position)], position: nil)
+      }
+      return stream
+    }
+  }
+
+  /// Throws what opening the stream would throw; opens nothing.
+  mutating func check(_ publication: borrowing Publication) throws(Problem) {
+    let topic = ObjectTopic(key: key, observer: ObserverID(0), observations: observations, services: services)
+    _ = try beginning(of: topic, publication)
+  }
+
+  /// The text that a stream is sent before anything new happens.
+  private struct Beginning {
+    var text: EventText
+    /// True if it ends with the object's end.
+    var isOver = false
+    /// True if the state is still to be sent.
+    var isOwed = false
+  }
+
+  /// What the stream is sent before anything new happens. Throws `unknown-object`.
+  private mutating func beginning(
+    of topic: ObjectTopic, _ publication: borrowing Publication
+  ) throws(Problem) -> Beginning {
+    var text = services.prelude()
+    let snapshot = publication.snapshot
+    var resumption = services.resumption(from: request.cursor, snapshot)
+    if case .after(let revision) = resumption {
+      if objects == nil { objects = observations.objects(in: snapshot.state) }
+      if let objects, publication.isUntouched(objects, after: revision),
+        snapshot.state.isThere(request.object, for: request.viewer)
+      {
+        // What was not touched is now what it was then: there is nothing to send.
+        text.append(EventEncoder.emptyBlock)
+        return Beginning(text: text)
+      }
+      if let replay = replay(after: revision, publication) {
+        if !replay.hasOverflowed {
+          if replay.text.isEmpty { text.append(EventEncoder.emptyBlock) } else { text.append(replay.text) }
+          return Beginning(text: text, isOver: replay.isOver)
+        }
+        resumption = .reset(.overflow)
+      } else {
+        resumption = .reset(.compacted)
+      }
+    }
+    guard snapshot.state.isThere(request.object, for: request.viewer) else {
+      throw Problem(.unknownObject, "there is no object \(request.object)", object: request.object)
+    }
+    if case .reset(let reason) = resumption {
+      services.encoder.appendReset(reason, revision: snapshot.revision, to: &text)
+    }
+    let showsState = resumption != .fresh || request.options.contains(.initial)
+    guard isCurrent || areCurrent(publication) else {
+      text.append(EventEncoder.emptyBlock)
+      return Beginning(text: text, isOwed: true)
+    }
+    if showsState { text.append(topic.initialEvent(snapshot, values)) } else { text.append(EventEncoder.emptyBlock) }
+    return Beginning(text: text)
+  }
+
+  /// What a stream was sent after `revision`; nil where the object did not exist then, or that is not known any more.
+  private mutating func replay(after revision: Revision, _ publication: borrowing Publication) -> ObjectReplay? {
+    let snapshot = publication.snapshot
+    let limits = publication.limits
+    if let known = replay {
+      let commits = publication.history.commits(after: known.revision, present: snapshot.revision)
+      replay?.bringUp(through: commits, to: snapshot, limits: limits)
+    } else if let missed = MissedCommits(after: revision, publication.publishedHistory) {
+      replay = makeReplay(missed, limits)
+    }
+    return replay.flatMap { $0.revision == snapshot.revision && !$0.isAbsent ? $0 : nil }
+  }
+}
+
+extension [Observation] {
+  /// The objects that the observed values are read through; nil where one is not there, or not for who observes it.
+  func objects(in state: ModelState) -> Set<Reference>? {
+    guard allSatisfy({ state.isThere($0.object, for: $0.viewer) }) else { return nil }
+    var objects: Set<Reference> = []
+    for observation in Set(map(\.withoutValues)) { objects.formUnion(observation.objects(in: state)) }
+    return objects.allSatisfy { state.record($0) != nil } ? objects : nil
+  }
+}
+
+extension StreamServices {
+  /// The observations of an object's key paths, or of its display keys, for someone who may read what `viewer` may.
+  /// Throws `forbidden` for a path that names a key that they may not read, `unknown-entity`, what is wrong with a
+  /// path, and `too-many-key-paths`.
+  func observations(
+    of object: Reference, _ keyPaths: [String]?, options: ObservingOptions, context: EchoedText?,
+    for viewer: Viewer?, in state: ModelState
+  ) throws(Problem) -> [Observation] {
+    let schema = state.schema
+    let entity = try Problem.translating(try schema.requireEntity(of: object))
+    let paths = try Problem.translating { () throws(ModelError) in
+      guard let keyPaths else { return entity.display.filter { viewer?.mayRead($0, from: entity, in: schema) ?? true } }
+      var paths: [ModelKeyPath] = []
+      for text in keyPaths {
+        let path = try schema.resolveObservable(text, from: entity)
+        try viewer?.check(path, from: entity, of: object, in: schema)
+        paths.append(path)
+      }
+      return paths
+    }
+    guard paths.count <= limits.keyPaths else {
+      throw Problem(.tooManyKeyPaths, "\(paths.count) key paths; there may be \(limits.keyPaths)")
+    }
+    return paths.map { path in
+      Observation(
+        object: object, keyPath: path, options: options, context: context?.text,
+        viewer: viewer.flatMap { $0.seesAll(along: path, from: entity, in: schema) ? nil : $0 })
+    }
+  }
+}

@@ -1,0 +1,347 @@
+import Glibc
+import Support
+
+/// A journal in a directory: records in an SQLite database (write-ahead log, one sync for each batch), snapshots in
+/// files beside it.
+///
+/// `state` is all that changes, under its lock, which is held for a look and never while a disk works: the writer alone
+/// changes it. Lock order: none is held with another.
+package final class SQLiteJournal: TransactionJournal {
+  /// When records are on the disk.
+  package enum Durability: Hashable, Sendable {
+    /// Before `append` returns.
+    case synced
+    /// Within so many milliseconds: a power failure loses what was acknowledged in that window. The end of the process
+    /// loses nothing.
+    case relaxed(milliseconds: Int)
+  }
+
+  struct State {
+    var database: JournalDatabase
+    var head: JournalDatabase.Head
+    var last: UInt64
+    /// The digest of the chain at `last`.
+    var tip: JournalDigest
+    /// Why nothing may be appended until `recover` has succeeded.
+    var untrustedReason: String?
+    var files: StoreFiles
+    /// Whether the database says that it is not whole without its log, as it has to before anything is written: nil
+    /// before it was told so, false while that waits for readers to come to its place.
+    var isLogRequired: Bool?
+    /// About how many pages the log has that are not in their place yet.
+    var logPages = 0
+    var isClosed = false
+  }
+
+  let layout: JournalLayout
+  let durability: Durability
+  let state: Locked<State>
+  let arrivals = ArrivalSignal()
+  /// What was found on opening that its owner should know: what was cut off, and why.
+  package let remarks: [String]
+
+  /// Nil where the journal is only read.
+  let lock: DirectoryLock?
+  let mark: SystemFile?
+  let flusher: LogFlusher?
+  /// Held while the journal compacts, recovers or begins anew, so that these come one after the other. No other lock is
+  /// held when it is taken.
+  let maintenance = Locked(())
+
+  /// The most pages, of 4096 bytes, that the log may have before `maintain` puts them in their place.
+  private static let logPageLimit = 2000
+  /// The most records that are taken away in one transaction, and the most bytes of them, so that appending need not
+  /// wait for long: of a long one each page is read.
+  private static let (removalLimit, removalBytes) = (2000, 1 << 20)
+  /// Between two of these, in microseconds.
+  private static let removalPause: UInt32 = 5000
+
+  /// Opens the journal of a directory, or makes one that is what `identity` says where there is none.
+  ///
+  /// Throws `inUse` where another process has it, `unusable` where a later version has made it, `damaged` where what
+  /// was acknowledged is not there. A last record that was never acknowledged and is not whole is cut off, and
+  /// `remarks` says so.
+  package init(directory: String, durability: Durability, identity: () -> JournalIdentity) throws(JournalError) {
+    let layout = JournalLayout(directory: directory)
+    self.layout = layout
+    self.durability = durability
+    try SystemFile.makeDirectory(directory)
+    try SystemFile.makeDirectory(layout.snapshots)
+    let lock = try DirectoryLock(layout) { () throws(JournalError) in
+      try Self.requireNothing(in: layout)
+    }
+    self.lock = lock
+    let isNew = !SystemFile.exists(layout.mark)
+    if DatabaseHeader.isLogMissing(layout) { throw DatabaseHeader.missingLog(layout) }
+    for path in layout.all { SystemFile.closeToOthers(path) }
+    let database = try JournalDatabase(layout.database, durability == .synced ? .synced : .relaxed)
+    do throws(JournalError) {
+      let head: JournalDatabase.Head
+      if let found = try database.head() {
+        head = found
+      } else {
+        guard isNew else { throw .damaged(place: layout.database, reason: "the head is missing") }
+        let identity = identity()
+        head = JournalDatabase.Head(
+          epoch: identity.epoch, schema: identity.schema, base: 0, baseDigest: .start)
+        try database.write(head)
+        try SystemFile.syncDirectory(directory)
+      }
+      let opening = try JournalOpening(database, head, layout)
+      remarks = opening.remarks
+      let mark = try SystemFile(layout.mark, O_RDWR | O_CREAT)
+      DurableWatermark(revision: opening.last, digest: opening.tip).write(to: mark)
+      self.mark = mark
+      state = Locked(
+        State(
+          database: database, head: head, last: opening.last, tip: opening.tip, files: StoreFiles(layout, lock)))
+    } catch {
+      database.close()
+      throw error
+    }
+    if case .relaxed(let milliseconds) = durability {
+      flusher = LogFlusher(path: layout.databaseLog, milliseconds: milliseconds)
+    } else {
+      flusher = nil
+    }
+    flusher?.start(
+      LogFlusher.Target(position: { [weak self] in self?.present }, settle: { [weak self] in self?.settle($0) }))
+  }
+
+  /// Throws where anything of a store is left, or of one that was to come: a new one must not be made in its place.
+  private static func requireNothing(in layout: JournalLayout) throws(JournalError) {
+    let isEmpty = try SystemFile.names(in: layout.snapshots).allSatisfy {
+      JournalLayout.revision(ofSnapshot: $0) == nil
+    }
+    guard isEmpty, !SystemFile.exists(layout.mark) else {
+      throw .damaged(place: layout.database, reason: "it is missing")
+    }
+    guard !SystemFile.exists(layout.restoring) else {
+      throw .damaged(place: layout.restoring, reason: "a restore was interrupted here; make it again")
+    }
+  }
+
+  /// Opens the journal of a directory to be read, also while another process has it: changes nothing, cuts nothing off.
+  package init(reading directory: String) throws(JournalError) {
+    layout = JournalLayout(directory: directory)
+    durability = .synced
+    guard SystemFile.exists(layout.database) else {
+      throw .unusable("\(directory): there is no store")
+    }
+    let database = try JournalDatabase(layout.database, .readOnly)
+    do throws(JournalError) {
+      guard let head = try database.head() else {
+        throw .damaged(place: layout.database, reason: "the head is missing")
+      }
+      let last = max(head.base, try database.lastRevision() ?? head.base)
+      state = Locked(
+        State(database: database, head: head, last: last, tip: .start, files: StoreFiles(layout, nil)))
+    } catch {
+      database.close()
+      throw error
+    }
+    (lock, mark, flusher, remarks) = (nil, nil, nil, [])
+  }
+
+  deinit {
+    close()
+  }
+
+  /// What the journal is.
+  package var identity: JournalIdentity {
+    state.withLock { JournalIdentity(epoch: $0.head.epoch, schema: $0.head.schema) }
+  }
+
+  /// How far it reaches.
+  package var bounds: JournalBounds { state.withLock { JournalBounds(base: $0.head.base, last: $0.last) } }
+
+  /// Where its files are.
+  package var directory: String? { layout.directory }
+
+  /// Whether it ends with the process.
+  package var isVolatile: Bool { false }
+
+  // MARK: Records
+
+  /// See `TransactionJournal.append(_:after:)`.
+  package func append(_ records: [JournalRecord], after expected: UInt64) throws(JournalError) {
+    let (database, last, tip) = try usable()
+    let files = files
+    guard last == expected else { throw .unexpectedRevision(expected: expected, last: last) }
+    try JournalRecord.check(records, follow: expected)
+    var entries: [(record: JournalRecord, digest: JournalDigest)] = []
+    entries.reserveCapacity(records.count)
+    var digest = tip
+    var bytes = 0
+    for record in records {
+      digest = digest.linked(to: record)
+      entries.append((record, digest))
+      bytes += record.body.count + 32
+    }
+    try noting { () throws(JournalError) in
+      try requireLog(of: database)
+      try database.append(entries)
+      // Before anything is acknowledged: what was written into files that are gone is lost.
+      try files.require()
+    }
+    let end = expected + UInt64(records.count)
+    state.withLock { state in
+      state.last = end
+      state.tip = digest
+      state.logPages += bytes / 4096 + 2
+    }
+    if let flusher {
+      flusher.note()
+    } else if let mark {
+      DurableWatermark(revision: end, digest: digest).write(to: mark)
+    }
+    arrivals.announce(end)
+  }
+
+  /// See `TransactionJournal.records(after:limit:bytes:waiting:)`.
+  package func records(
+    after revision: UInt64, limit: Int, bytes: Int, waiting: Duration
+  ) throws(JournalError) -> [JournalRecord] {
+    if waiting > .zero { arrivals.wait(beyond: revision, for: waiting) { self.bounds.last } }
+    let (database, head, last, isClosed) = state.withLock { ($0.database, $0.head, $0.last, $0.isClosed) }
+    guard !isClosed else { throw .unusable("the journal is closed") }
+    guard revision >= head.base else { throw .compacted(base: head.base) }
+    guard revision < last else { return [] }
+    let digest = try database.requireDigest(at: revision, head)
+    var records: [JournalRecord] = []
+    var size = 0
+    _ = try database.read(after: revision, digest, through: last) { record, _ in
+      records.append(record)
+      size += record.body.count
+      return records.count < limit && size < bytes
+    }
+    return records
+  }
+
+  /// See `TransactionJournal.digest(at:)`.
+  package func digest(at revision: UInt64) throws(JournalError) -> JournalDigest? {
+    let (database, head, last, isClosed) = state.withLock { ($0.database, $0.head, $0.last, $0.isClosed) }
+    guard !isClosed else { throw .unusable("the journal is closed") }
+    guard revision >= head.base, revision <= last else { return nil }
+    return try database.digest(at: revision, head)
+  }
+
+  /// What is open.
+  var files: StoreFiles { state.withLock { $0.files } }
+
+  /// The database, the last revision and the digest there, unless nothing may be written.
+  func usable() throws(JournalError) -> (JournalDatabase, UInt64, JournalDigest) {
+    try state.withLock { state throws(JournalError) in
+      if state.isClosed { throw JournalError.unusable("the journal is closed") }
+      if mark == nil { throw JournalError.unusable("the journal was opened to be read") }
+      if let untrustedReason = state.untrustedReason { throw JournalError.untrusted(untrustedReason) }
+      return (state.database, state.last, state.tip)
+    }
+  }
+
+  // MARK: Maintenance
+
+  /// See `TransactionJournal.maintain()`.
+  package func maintain() {
+    guard let (database, _, _) = try? usable() else { return }
+    guard state.withLock({ $0.logPages > Self.logPageLimit }) else { return }
+    // One that fails is made again: what the log has is written to its place anew, from the log.
+    _ = try? database.checkpoint()
+    state.withLock { $0.logPages = 0 }
+  }
+
+  /// See `TransactionJournal.compact(upTo:)`.
+  package func compact(upTo revision: UInt64) throws(JournalError) {
+    try maintenance.withLock { _ throws(JournalError) in
+      try noting { () throws(JournalError) in
+        try requireLog(of: usable().0)
+        try removeRecords(upTo: revision)
+      }
+    }
+  }
+
+  private func removeRecords(upTo revision: UInt64) throws(JournalError) {
+    let (database, last, _) = try usable()
+    let head = state.withLock { $0.head }
+    guard revision > head.base else { return }
+    guard revision <= last, let snapshot = try snapshots().first(where: { $0.revision == revision }) else {
+      throw .invalid("there is no snapshot of revision \(revision)")
+    }
+    var compacted = head
+    compacted.base = revision
+    compacted.baseDigest = snapshot.digest
+    try database.write(compacted)
+    state.withLock { $0.head = compacted }
+    try removeSnapshots { $0 < revision }
+    while try database.remove(
+      upTo: revision, limit: Self.removalLimit, bytes: Self.removalBytes)
+    {
+      state.withLock { $0.logPages += 8 }
+      // Writers come first.
+      usleep(Self.removalPause)
+    }
+  }
+
+  /// Does something that writes; where it is not known what came of it, nothing is appended until `recover` has found
+  /// out.
+  func noting(_ body: () throws(JournalError) -> Void) throws(JournalError) {
+    do throws(JournalError) {
+      try body()
+    } catch {
+      if !error.leavesJournalIntact { state.withLock { $0.untrustedReason = error.description } }
+      throw error
+    }
+  }
+
+  /// Gives the room of what was taken away back to the file system. Nothing else may be going on.
+  package func shrink() throws(JournalError) {
+    try usable().0.shrink()
+    state.withLock { $0.isLogRequired = nil }
+  }
+
+  /// To be called before anything is written; does something the first time.
+  func requireLog(of database: JournalDatabase) throws(JournalError) {
+    guard state.withLock({ $0.isLogRequired }) == nil else { return }
+    let isInPlace = try database.requireLog()
+    state.withLock { $0.isLogRequired = isInPlace }
+  }
+
+  private var present: DurableWatermark { state.withLock { DurableWatermark(revision: $0.last, digest: $0.tip) } }
+
+  /// What was written up to there has been synced; with nil, syncing has failed.
+  private func settle(_ position: DurableWatermark?) {
+    if let position, let mark { return position.write(to: mark) }
+    state.withLock { $0.untrustedReason = "\(layout.databaseLog): cannot be synced" }
+  }
+
+  /// See `TransactionJournal.close()`.
+  package func close() {
+    flusher?.stop()
+    let closed = state.withLock { state -> (JournalDatabase, DurableWatermark?)? in
+      guard !state.isClosed else { return nil }
+      state.isClosed = true
+      return (
+        state.database, state.untrustedReason == nil ? DurableWatermark(revision: state.last, digest: state.tip) : nil
+      )
+    }
+    guard let (database, position) = closed else { return }
+    // Where it cannot be done, because another process reads just now or the disk fails, the next start finds it in the
+    // log, which stays.
+    if mark != nil, (try? files.requireDatabase()) != nil { try? database.settle() }
+    database.close()
+    // Closing has put everything in its place, with a sync.
+    if let mark { position?.write(to: mark) }
+    lock?.release()
+    arrivals.announce(.max)
+  }
+}
+
+extension JournalError {
+  /// Whether everything that was appended before the failure is as it was.
+  var leavesJournalIntact: Bool {
+    switch self {
+    case .refused, .unexpectedRevision, .invalid, .unusable, .inUse, .compacted: true
+    case .untrusted, .damaged: false
+    }
+  }
+}

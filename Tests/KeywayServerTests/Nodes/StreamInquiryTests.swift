@@ -1,0 +1,95 @@
+import Foundation
+import KeyValueModel
+import Store
+import TestKit
+import Testing
+
+@testable import KeywayServer
+
+/// What nodes ask and tell each other of streams that objects last with.
+@Suite("Streams that objects of other nodes last with") struct StreamInquiryTests {
+  private static let hash = "-0123456789abcdef0123456789abcdef"
+
+  /// Has a server know of a node, as if that followed it.
+  private static func introduce(_ url: String, to server: TestServer) throws {
+    let name = url.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+    let digest = String(JournalDigest.start.value, radix: 16)
+    try server.client.must("GET", "/v1/nodes/records?epoch=\(server.epoch)&after=0&digest=\(digest)&node=\(name)")
+  }
+
+  @Test("The number of a stream is told those whose stream it is, also while it is cut")
+  func number() throws {
+    let guarded = try GuardedServer { $0.node.followers = true }
+    let (ann, bob) = (guarded.bearer("ann", roles: ["reader"]), guarded.bearer("bob", roles: ["reader"]))
+    let stream = try guarded.client.stream("/v1/streams", ann)
+    let name = try #require(try stream.next().json["stream"].text)
+    let target = "/v1/nodes/streams/\(name)"
+    #expect(try guarded.client.send("GET", target, ann).json["number"].whole ?? 0 > 0)
+    #expect(try guarded.client.send("GET", target, guarded.admin).status == 200)
+    #expect(try guarded.client.send("GET", target, bob).problem == "unknown-stream")
+    #expect(try guarded.client.send("GET", target).problem == "unauthenticated")
+    #expect(try guarded.client.send("GET", target + "0", ann).problem == "unknown-stream")
+    #expect(try guarded.client.send("GET", target + "?x=1", ann).problem == "malformed-query")
+    stream.socket.close()
+    #expect(Deadline().awaits { (try? guarded.client.send("GET", "/v1/streams/\(name)", ann))?.status == 404 })
+    #expect(try guarded.client.send("GET", target, ann).status == 200)
+    try guarded.client.must("DELETE", "/v1/streams/\(name)", ann)
+    #expect(try guarded.client.send("GET", target, ann).problem == "unknown-stream")
+    let body = #"{"ended":[5]}"#
+    let json = ["Content-Type": "application/json"]
+    #expect(
+      try guarded.client.send("POST", "/v1/nodes/streams", ann.merging(json) { $1 }, body: body).problem == "forbidden")
+  }
+
+  @Test("Of streams that are gone a node takes numbers, not more than a thousand")
+  func ending() throws {
+    let server = try TestServer { $0.node.followers = true }
+    let many = "[\((1...1_001).map { "\($0)" }.joined(separator: ","))]"
+    for body in [
+      "{}", #"{"ended":5}"#, #"{"ended":[0]}"#, #"{"ended":["5"]}"#, #"{"ended":[-5]}"#, #"{"ended":[],"x":1}"#,
+      "{\"ended\":\(many)}",
+    ] {
+      #expect(try server.client.send("POST", "/v1/nodes/streams", body: body).problem == "invalid-value", "\(body)")
+    }
+    #expect(try server.client.send("POST", "/v1/nodes/streams", body: "{").problem == "malformed-json")
+    #expect(try server.client.must("POST", "/v1/nodes/streams", body: #"{"ended":[5,5,6]}"#).json["ended"].whole == 0)
+    // A node says nothing of streams of this one.
+    let stream = try server.client.stream("/v1/streams")
+    let name = try #require(try stream.next().json["stream"].text)
+    let number = try #require(try server.client.json("/v1/nodes/streams/\(name)")["number"].whole)
+    try server.client.must("PUT", "/v1/objects/Note/9", ["Keyway-Lifetime": "stream=\(name)"], body: "{}")
+    let told = try server.client.must("POST", "/v1/nodes/streams", body: "{\"ended\":[\(number)]}")
+    #expect(told.json["ended"].whole == 0)
+    try server.client.must("DELETE", "/v1/streams/\(name)")
+    #expect(Deadline().awaits { (try? server.client.send("GET", "/v1/objects/Note/9"))?.status == 404 })
+  }
+
+  @Test("A write names no more than a hundred streams of other nodes, and waits no longer than nodes.waitSeconds")
+  func bounds() throws {
+    // A node that takes connections and says nothing.
+    let silent = try LoopbackListener()
+    let url = "http://127.0.0.1:\(silent.port)"
+    let server = try TestServer {
+      $0.node.waits.seconds = 1
+      $0.node.followers = true
+      $0.node.urls = [url]
+    }
+    let operations = (0...100).map { index in
+      #"{"op":"create","object":"Note/m\#(index)","value":{},"lifetime":"stream=zzzzzz\#(index)\#(Self.hash)"}"#
+    }
+    let body = "{\"operations\":[\(operations.joined(separator: ","))]}"
+    // JSON can write any letter as a number.
+    for body in [body, body.replacing("stream=", with: "\\u0073tream="), body.replacing("=", with: "\\u003d")] {
+      let refused = try server.client.send("POST", "/v1/transactions", body: body)
+      #expect(refused.problem == "invalid-value" && refused.text.contains("at most 100"), "\(refused.text)")
+    }
+    let name = "\(NodeMark(of: url).text)1\(Self.hash)"
+    func put() throws -> WireResponse {
+      try server.client.send("PUT", "/v1/objects/Note/9", ["Keyway-Lifetime": "stream=\(name)"], body: "{}")
+    }
+    #expect(try put().problem == "invalid-value")
+    try Self.introduce(url, to: server)
+    #expect(Deadline().awaits { (try? put())?.problem == "overloaded" })
+    #expect(try server.client.send("GET", "/v1/objects/Note/9").status == 404)
+  }
+}

@@ -1,0 +1,65 @@
+import Foundation
+import Store
+import TestKit
+import Testing
+
+/// A disk forgets, a copy is cut short, a bit flips: a store is what it was, or says that it is not.
+@Suite("A damaged store")
+struct DamageTests {
+  /// How many bytes of each file are changed besides those of its beginning; `KEYWAY_DAMAGE_BYTES` for more of them,
+  /// and at the most all.
+  private static let sample = ProcessInfo.processInfo.environment["KEYWAY_DAMAGE_BYTES"].flatMap { Int($0) } ?? 60
+  /// As long as the longest head of a file: SQLite's.
+  private static let head = 100
+
+  /// Places in a file: of its beginning every second or so, of the rest so many.
+  private static func places(_ count: Int, using random: inout SplitMix64) -> [Int] {
+    if sample >= count { return Array(0..<count) }
+    let beginning = (0..<min(head, count)).filter { _ in sample > 1000 || Bool.random(using: &random) }
+    guard count > head else { return beginning }
+    return beginning + (0..<sample).map { _ in Int.random(in: head..<count, using: &random) }
+  }
+
+  @Test(
+    "Whatever byte of whatever file is another, it starts with everything or not at all",
+    arguments: [false, true], [false, true])
+  func changedByte(isCompacted: Bool, hasUnacknowledged: Bool) throws {
+    let store = try DamagedStore(isCompacted: isCompacted, hasUnacknowledged: hasUnacknowledged)
+    var random = SplitMix64(seed: seed)
+    let whole = try store.start()
+    #expect(whole.revision == store.last)
+    var refusals = 0
+    for (path, content) in store.files.sorted(by: { $0.key < $1.key }) {
+      for place in Self.places(content.count, using: &random) {
+        var damaged = content
+        damaged[place] ^= UInt8.random(in: 1...255, using: &random)
+        let outcome = try store.start(with: path, as: damaged)
+        if case .refused = outcome { refusals += 1 }
+        #expect(
+          store.allows(outcome, whole: whole),
+          "seed \(seed): byte \(place) of \(path): \(content[place]) is \(damaged[place]): \(outcome)")
+      }
+    }
+    // It was found out, and not only by luck.
+    #expect(refusals > 10)
+  }
+
+  @Test(
+    "Wherever whatever file is cut off, or if it is missing, it starts with everything or not at all",
+    arguments: [false, true], [false, true])
+  func cutOff(isCompacted: Bool, hasUnacknowledged: Bool) throws {
+    let store = try DamagedStore(isCompacted: isCompacted, hasUnacknowledged: hasUnacknowledged)
+    var random = SplitMix64(seed: seed)
+    let whole = try store.start()
+    for (path, content) in store.files.sorted(by: { $0.key < $1.key }) {
+      let missing = try store.start(with: path, as: nil)
+      #expect(store.allows(missing, whole: whole), "\(path) is missing: \(missing)")
+      for length in Self.places(content.count, using: &random) {
+        let outcome = try store.start(with: path, as: Array(content[..<length]))
+        #expect(
+          store.allows(outcome, whole: whole),
+          "seed \(seed): \(path) has \(length) of \(content.count) bytes: \(outcome)")
+      }
+    }
+  }
+}

@@ -1,0 +1,128 @@
+import Dispatch
+import KeyValueModel
+import KeyValueObserving
+import Store
+import Support
+import TestKit
+import Testing
+
+let accounts = "entities: {Account: {keys: {balance: {type: integer}, note: {type: string}, peer: {toOne: Account}}}}"
+
+func ref(_ text: String) throws -> Reference {
+  try #require(Reference(text), "\(text) is no reference")
+}
+
+/// Remembers what was published, and in which order.
+final class Recorder: StorePublisher {
+  struct Batch {
+    let events: [ObserverEvent]
+    let upTo: Revision
+  }
+
+  private let batches = Locked<[Batch]>([])
+
+  var published: [Batch] { batches.withLock { $0 } }
+
+  func publish(
+    _ queryEvents: [QueryEvent], upTo revision: Revision,
+    notifying notify: (_ receive: (ObserverEvent) -> Void) -> Void
+  ) -> Revision {
+    var events: [ObserverEvent] = []
+    notify { events.append($0) }
+    batches.withLock { $0.append(Batch(events: events, upTo: revision)) }
+    return revision
+  }
+}
+
+/// A change as a line.
+func describe(_ change: Change) -> String {
+  let cell = change.cell.map { "[\($0)] " } ?? ""
+  let prior = change.isPrior ? " prior" : ""
+  return "\(cell)\(change.observation.object).\(change.observation.keyPath.text)\(prior)"
+    + " \(change.old?.json ?? "-") \(change.new?.json ?? "-")"
+}
+
+func describe(_ event: ObserverEvent) -> String {
+  let gone = event.gone.map { "\($0.cell ?? "-") \($0.object)" }
+  return "\(event.revision) \(event.writer ?? "-") \(event.changes.map(describe)) \(gone)"
+}
+
+/// A store with a recorder, and waiting writes.
+struct StoreFixture {
+  let recorder = Recorder()
+  let store: Store
+
+  init(_ yaml: String = accounts, _ change: (inout StoreLimits) -> Void = { _ in }) throws {
+    var limits = StoreLimits()
+    change(&limits)
+    store = Store(schema: try Schema(yaml: yaml), epoch: "test", limits: limits, publisher: recorder)
+  }
+
+  /// Writes and waits for the answer, which comes after publication; nil where the store is overloaded.
+  @discardableResult
+  func write(_ operations: KeyValueModel.Operation...) async -> Result<Commit, ModelError>? {
+    await write(all: operations)
+  }
+
+  /// The same of operations that are counted elsewhere.
+  @discardableResult
+  func write(all operations: [KeyValueModel.Operation]) async -> Result<Commit, ModelError>? {
+    await withCheckedContinuation { continuation in
+      let isAccepted = store.submit(Transaction(operations, writer: "w")) { outcome, _, _ in
+        { _ in continuation.resume(returning: outcome) }
+      }
+      if !isAccepted { continuation.resume(returning: nil) }
+    }
+  }
+
+  /// Waits until everything that was submitted before is answered.
+  func drain() async {
+    // While the queue is full the store refuses; that is no answer.
+    #expect(await Deadline().comes { await write() != nil })
+  }
+
+  func observation(_ object: String, _ path: String, _ options: ObservingOptions = [.old, .new]) throws -> Observation {
+    let reference = try ref(object)
+    let keyPath = try store.schema.resolve(path, from: store.schema.requireEntity(reference.entity))
+    return Observation(object: reference, keyPath: keyPath, options: options)
+  }
+
+  func observe(_ observations: [Observation], _ observer: UInt64 = 1, cell: String? = nil) {
+    store.withPublication { publication in
+      publication.observers.add(observations, of: ObserverID(observer), cell: cell, in: publication.snapshot.state)
+    }
+  }
+}
+
+/// Holds the writer back until it is opened.
+final class Gate: Sendable {
+  private let semaphore = DispatchSemaphore(value: 0)
+  private let reached = DispatchSemaphore(value: 0)
+
+  /// Blocks the writer in the conclusion of an empty transaction, and waits until it is there.
+  func close(_ store: Store) {
+    let isAccepted = store.submit(Transaction([])) { [self] _, _, _ in
+      reached.signal()
+      semaphore.wait()
+      return { _ in }
+    }
+    #expect(isAccepted)
+    reached.wait()
+  }
+
+  func open() { semaphore.signal() }
+}
+
+extension Publication {
+  /// Returns the events of a stream with these cells that resumes, and the cells that are left out; nil if it cannot.
+  func replay(
+    _ cells: [(name: String?, observations: [Observation])], after revision: Revision
+  ) -> (events: [ObserverEvent], absent: [String?])? {
+    var events: [ObserverEvent] = []
+    guard (snapshot.oldestResumable...snapshot.revision).contains(revision),
+      let missed = MissedCommits(after: revision, publishedHistory)
+    else { return nil }
+    let replay = Replay(cells, missed, limits: limits) { events.append($0) }
+    return (events, replay.absent)
+  }
+}

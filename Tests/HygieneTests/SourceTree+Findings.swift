@@ -5,7 +5,61 @@ func expectNone(_ places: [String], sourceLocation: SourceLocation = #_sourceLoc
   #expect(places.isEmpty, "\(places.count):\n\(places.joined(separator: "\n"))", sourceLocation: sourceLocation)
 }
 
+extension SourceTree {
+  /// A target of the package, with those of its own that it depends on.
+  struct Target {
+    let name: String
+    var dependencies: [String] = []
+  }
+
+  /// The targets that `Package.swift` declares, in its order.
+  func targets() throws -> [Target] {
+    let declaration = try Regex(#"\.(?:target|executableTarget|testTarget|systemLibrary)\("#)
+    let quoted = try Regex(#"\.product\(.*?\)|"([A-Za-z-]+)""#)
+    return manifest.split(separator: declaration).dropFirst().map { text in
+      // What follows the dependencies are paths and settings.
+      let head = text.prefix { $0 != "]" }
+      let names = head.matches(of: quoted).compactMap { $0.output[1].substring.map(String.init) }
+      return Target(
+        name: names.first ?? "", dependencies: text.contains("dependencies:") ? Array(names.dropFirst()) : [])
+    }
+  }
+
+  /// The places of stored properties of a file's types that other files of its module mention only where they extend
+  /// the same type.
+  func propertiesForExtensions(of file: File) -> [String] {
+    let others = (sources.filter { $0.module == file.module } + tests).filter { $0.path != file.path }
+    var type: (name: String, extensions: [File]) = ("", [])
+    return file.declarations.compactMap { declaration in
+      let line = file.lines[declaration.line]
+      if SwiftDeclaration.types.contains(declaration.keyword), line.first != " " {
+        type = (declaration.name, others.filter { $0.extends(declaration.name) })
+      }
+      guard line.prefix(while: { $0 == " " }).count == 2, declaration.isStoredAndInternal(line),
+        !type.extensions.isEmpty
+      else { return nil }
+      let users = others.filter { $0.words.contains(declaration.name) }
+      let isSplit = !users.isEmpty && users.allSatisfy { user in type.extensions.contains { $0.path == user.path } }
+      return isSplit ? "\(file.place(declaration.line)): \(type.name).\(declaration.name)" : nil
+    }
+  }
+}
+
+extension SwiftDeclaration {
+  /// Whether it is a property with a place of its own that its whole module sees.
+  fileprivate func isStoredAndInternal(_ line: Substring) -> Bool {
+    let isComputed = line.contains("{") && !line.contains("didSet") && !line.contains(" = ")
+    return ["var", "let"].contains(keyword) && lineCount == 1 && !isComputed
+      && Set(modifiers).isDisjoint(with: ["private", "fileprivate", "static", "public", "package"])
+  }
+}
+
 extension SourceTree.File {
+  /// Whether it has an extension of a type.
+  fileprivate func extends(_ type: String) -> Bool {
+    declarations.contains { $0.keyword == "extension" && $0.name == type }
+  }
+
   /// The places of words that `HouseRules` avoids.
   var avoidedWords: [String] {
     lines.indices.compactMap { index in
@@ -23,6 +77,14 @@ extension SourceTree.File {
 extension Substring {
   /// Whether it has more characters than that.
   func isLonger(than columns: Int) -> Bool { utf8.count > columns && unicodeScalars.count > columns }
+
+  /// Whether the whole line is a comment.
+  var isComment: Bool { drop { $0 == " " }.hasPrefix("//") }
+
+  /// The names in a line of code.
+  var identifiers: [String] {
+    split { !($0.isLetter || $0.isNumber || $0 == "_") }.map(String.init)
+  }
 
   /// Its words, in lower case.
   var words: [String] {

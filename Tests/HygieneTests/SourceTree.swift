@@ -12,6 +12,8 @@ struct SourceTree: Sendable {
     let lines: [Substring]
     /// The declarations of a Swift file.
     let declarations: [SwiftDeclaration]
+    /// The names that its code mentions; comments are left out.
+    let words: Set<String>
 
     /// The name without folders and ending.
     var name: String { String(path.split(separator: "/").last?.split(separator: ".").first ?? "") }
@@ -22,6 +24,8 @@ struct SourceTree: Sendable {
     func place(_ index: Int) -> String { "\(path):\(index + 1)" }
   }
 
+  /// The text of `Package.swift`, without comments.
+  let manifest: String
   /// The paths of all files and folders that belong to the package.
   let paths: [String]
   /// The Swift files below `Sources`.
@@ -41,12 +45,16 @@ struct SourceTree: Sendable {
     }
     paths.sort()
     self.paths = paths
+    manifest = try String(contentsOf: root.appending(path: "Package.swift"), encoding: .utf8)
+      .split(separator: "\n").filter { !$0.isComment }.joined(separator: "\n")
     let files = try paths.filter { $0.hasSuffix(".swift") || $0.hasSuffix(".md") }.map { path in
       let text = try String(contentsOf: root.appending(path: path), encoding: .utf8)
       var lines = text.split(separator: "\n", omittingEmptySubsequences: false)
       if lines.last?.isEmpty == true { lines.removeLast() }
       let isSwift = path.hasSuffix(".swift")
-      return File(path: path, lines: lines, declarations: isSwift ? SwiftDeclaration.all(in: lines) : [])
+      return File(
+        path: path, lines: lines, declarations: isSwift ? SwiftDeclaration.all(in: lines) : [],
+        words: isSwift ? Set(lines.lazy.filter { !$0.isComment }.flatMap(\.identifiers)) : [])
     }
     sources = files.filter { $0.path.hasPrefix("Sources/") && $0.path.hasSuffix(".swift") }
     tests = files.filter { $0.path.hasPrefix("Tests/") && $0.path.hasSuffix(".swift") }

@@ -54,3 +54,68 @@ struct ConformanceCase {
     }
   }
 }
+
+/// Variables with their values, whose types are those of the values.
+struct Bindings: ExpressionEnvironment, ExpressionActivation {
+  private let values: [(name: String, value: ExpressionValue)]
+
+  init(_ values: [(name: String, value: ExpressionValue)] = []) { self.values = values }
+
+  func type(ofVariable name: String) -> ExpressionType? {
+    values.first { $0.name == name }.map { Bindings.type($0.value) }
+  }
+
+  func index(ofVariable name: String) -> Int? { values.firstIndex { $0.name == name } }
+
+  func type(ofField name: String, inObject object: String) -> ExpressionType? { nil }
+
+  func value(
+    ofVariable name: String, index: Int, budget: inout EvaluationBudget
+  ) throws(EvaluationError) -> ExpressionValue {
+    guard values.indices.contains(index) else { throw EvaluationError(.undeclaredReference, name) }
+    return values[index].value
+  }
+
+  private static func type(_ value: ExpressionValue) -> ExpressionType {
+    switch value {
+    case .list: .list(.dyn)
+    case .map: .map(.dyn, .dyn)
+    case .timestamp: .timestamp
+    case .duration: .duration
+    default: ExpressionType(literal: value)
+    }
+  }
+}
+
+/// Values as text that shows their types, so that equal numbers of different types differ.
+enum Canonical {
+  static func text(_ value: ExpressionValue) -> String {
+    switch value {
+    case .null: return "null"
+    case .bool(let flag): return "\(flag)"
+    case .int(let number): return "\(number)"
+    case .uint(let number): return "\(number)u"
+    case .double(let number): return "\(number)"
+    case .string(let text): return "'\(text)'"
+    case .bytes(let bytes): return "b\(bytes)"
+    case .timestamp(let timestamp): return "timestamp(\(timestamp))"
+    case .duration(let duration): return "duration(\(duration))"
+    case .type(let name): return "type(\(name))"
+    case .object(let object): return object.identity
+    case .map(let map):
+      return "{" + zip(map.keys, map.values).map { "\(text($0)): \(text($1))" }.sorted().joined(separator: ", ") + "}"
+    case .list, .lazyList:
+      guard let list = value.asList else { return "?" }
+      let elements = (0..<list.count).map { index in (try? list.element(at: index)).map(text) ?? "error" }
+      return "[" + elements.joined(separator: ", ") + "]"
+    }
+  }
+
+  /// The value, or `error: …`.
+  static func text(_ result: Result<ExpressionValue, EvaluationError>) -> String {
+    switch result {
+    case .success(let value): text(value)
+    case .failure(let error): "error: \(error.kind.rawValue)"
+    }
+  }
+}

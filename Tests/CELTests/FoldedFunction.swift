@@ -1,4 +1,3 @@
-
 @testable import CEL
 
 /// The value of a collection function as a caller makes it that keeps contributions.

@@ -1,4 +1,3 @@
-
 @testable import CEL
 
 /// A model in which `open` is an expression that is evaluated within the one that reads it, as computed keys are, until

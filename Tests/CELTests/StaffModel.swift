@@ -1,4 +1,3 @@
-
 @testable import CEL
 
 /// The model that tests evaluate in: a department with its employees, which is `this`.
@@ -86,4 +85,38 @@ extension StaffModel {
       return "\(error)"
     }
   }
+}
+
+/// An object of the tests' model, with its keys in a dictionary.
+final class StaffObject: ExpressionObject {
+  let typeName: String
+  let identity: String
+  private let fields: [String: ExpressionValue]
+
+  init(_ typeName: String, _ number: Int, _ fields: [String: ExpressionValue]) {
+    self.typeName = typeName
+    identity = "\(typeName)/\(number)"
+    self.fields = fields
+  }
+
+  func field(
+    named name: String, index: Int, budget: inout EvaluationBudget
+  ) throws(EvaluationError) -> ExpressionValue {
+    guard let names = StaffModel.entities[typeName] else { throw EvaluationError(.noSuchKey, name) }
+    // Whether the number that was given at the check is that of the key.
+    if index >= 0, StaffModel.sortedKeys(typeName)[index] != name { throw EvaluationError(.unavailable, name) }
+    guard names[name] != nil else { throw EvaluationError(.noSuchKey, name) }
+    return fields[name] ?? .null
+  }
+}
+
+/// A lazy list that counts how often it is asked for an element.
+final class StaffList: ExpressionSequence {
+  private let elements: [ExpressionValue]
+
+  init(_ elements: [ExpressionValue]) { self.elements = elements }
+
+  var count: Int { elements.count }
+
+  func element(at index: Int) throws(EvaluationError) -> ExpressionValue { elements[index] }
 }

@@ -31,11 +31,6 @@ enum HouseRules {
   static let filesWithoutType = [
     // Functions that C calls: methods cannot be passed to it.
     "HTTPServer/DaemonCallbacks.swift",
-    // One global constant.
-    "TestKit/Seed.swift",
-    // Functions that describe what tests compare.
-    "KeyValueModelTests/Inconsistencies.swift", "KeyValueModelTests/Portrait.swift",
-    "KeyValueObservingTests/Queries/QueryLines.swift",
   ]
   /// The name of a file in which the tests of a target have small things in common.
   static let sharedTestFile = "Support"

@@ -1,9 +1,14 @@
-import HTTPServer
+import Foundation
+import Glibc
 import KeyValueModel
 import KeywayServer
 import Logging
 import Store
+import Support
 import TestKit
+import Testing
+
+@testable import HTTPServer
 
 /// A server in this process on a free port, with a small schema of its own, and a client for it.
 final class TestServer {
@@ -124,4 +129,41 @@ enum Fixture {
     ("Account/2", #"{"balance":40}"#),
     ("Note/1", #"{"text":"one","tags":{"a":1,"b":[1,2]}}"#),
   ]
+}
+
+/// What several clients do at the same time.
+enum TestThreads {
+  /// Runs `body` on so many threads of its own, each with its number, and gives what goes wrong in them.
+  static func run(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) -> [String] {
+    let failures = Locked<[String]>([])
+    let group = DispatchGroup()
+    for index in 0..<count {
+      group.enter()
+      Thread.detachNewThread {
+        do {
+          try body(index)
+        } catch {
+          failures.withLock { $0.append("\(index): \(error)") }
+        }
+        group.leave()
+      }
+    }
+    #expect(group.wait(timeout: .now() + Deadline.patienceSeconds) == .success)
+    return failures.withLock { $0 }
+  }
+}
+
+extension WireResponse {
+  /// The body of a JSON response without the newline that it ends with; nil where it does not end with one.
+  var jsonText: String? { text.hasSuffix("\n") ? String(text.dropLast()) : nil }
+}
+
+extension ClientAddress {
+  /// Some address, another for each number.
+  init(number: UInt8) {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(127) | UInt32(number) << 24
+    self = withUnsafeBytes(of: &address) { ClientAddress($0.bindMemory(to: sockaddr.self).baseAddress) }
+  }
 }

@@ -1,4 +1,5 @@
 import Dispatch
+import Foundation
 import KeyValueModel
 import KeyValueObserving
 import Store
@@ -125,4 +126,11 @@ extension Publication {
     let replay = Replay(cells, missed, limits: limits) { events.append($0) }
     return (events, replay.absent)
   }
+}
+
+/// A place for a store, which is taken away when nothing refers to it any more.
+final class Folder {
+  let path = FileManager.default.temporaryDirectory.appending(path: "keyway-store-\(UUID().uuidString)").path
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
 }

@@ -1,3 +1,5 @@
+import Glibc
+
 /// A random number generator that gives the same numbers for the same seed (Steele, Lea and Flood, 2014).
 package struct SplitMix64: RandomNumberGenerator, Sendable {
   private var state: UInt64
@@ -17,3 +19,13 @@ package struct SplitMix64: RandomNumberGenerator, Sendable {
   /// Whether something happens that happens so many times in a hundred.
   package mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &self) < percent }
 }
+
+/// Where the randomness of this run begins: `KEYWAY_TEST_SEED`, or a number that differs from run to run. It is printed
+/// when it is first used, and every random test prints it with its failures.
+package let seed: UInt64 = {
+  let given = getenv("KEYWAY_TEST_SEED").flatMap { UInt64(String(cString: $0)) }
+  let seed = given ?? .random(in: 0..<1_000_000_000)
+  let line = "KEYWAY_TEST_SEED=\(seed)\n"
+  write(STDERR_FILENO, line, line.utf8.count)
+  return seed
+}()

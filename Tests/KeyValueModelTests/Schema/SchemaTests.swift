@@ -1,3 +1,5 @@
+import Foundation
+import TestKit
 import Testing
 
 @testable import KeyValueModel
@@ -166,5 +168,69 @@ struct SchemaTests {
   func small() throws {
     #expect(try Schema(yaml: "entities: {}").entities.isEmpty)
     #expect(try Schema(yaml: "entities: {A: {}, B: {keys: {}}}").entities.map(\.keys.count) == [0, 0])
+  }
+}
+
+@Suite("Fingerprints of schemas")
+struct SchemaFingerprintTests {
+  private let text = "entities:\n  A:\n    keys:\n      b: { type: string, default: '8' }\n      c: { toOne: A }\n"
+
+  @Test(
+    "Comments, quotation marks and layout do not count",
+    arguments: [
+      "# A\nentities:\n    A:\n        keys:\n            b:\n                type: string\n"
+        + "                default: \"8\"\n"
+        + "            c: { toOne: A } # c\n\n",
+      "{entities: {A: {keys: {b: {type: string, default: '8'}, c: {toOne: A}}}}}",
+      "entities:\n  A:\n    keys:\n      b: { type: \"string\", default: '8' }\n      c: { toOne: A }",
+    ])
+  func same(_ other: String) {
+    #expect(Schema.fingerprint(ofYAML: other) == Schema.fingerprint(ofYAML: text))
+  }
+
+  @Test("What is declared counts, with its order", arguments: ["'8'", "b:", "toOne", "string", "A:"])
+  func different(_ part: String) {
+    let other = text.replacing(part, with: part == "'8'" ? "8" : part + "x")
+    #expect(Schema.fingerprint(ofYAML: other) != Schema.fingerprint(ofYAML: text))
+    let swapped = "entities: {A: {keys: {c: {toOne: A}, b: {type: string, default: '8'}}}}"
+    #expect(Schema.fingerprint(ofYAML: swapped) != Schema.fingerprint(ofYAML: text))
+  }
+
+  @Test("It is 16 digits, of what is no YAML too")
+  func form() {
+    for text in [text, "", "{", "a: *b"] {
+      #expect(Schema.fingerprint(ofYAML: text).wholeMatch(of: /[0-9a-f]{16}/) != nil)
+    }
+    #expect(Schema.fingerprint(ofYAML: "{") != Schema.fingerprint(ofYAML: "}"))
+  }
+}
+
+@Suite("The entity that a reference names")
+struct NameTableTests {
+  @Test("It is the one of that name, however many there are and however alike; another name has none")
+  func lookup() throws {
+    var random = SplitMix64(seed: seed)
+    for count in [1, 2, 3, 7, 40, 300] {
+      // Names of few letters, many of which begin another.
+      var names: Set<String> = []
+      while names.count < count {
+        let length = Int.random(in: 1...9, using: &random)
+        names.insert(String((0..<length).map { _ in "AaB_9".randomElement(using: &random) ?? "A" }))
+        names = names.filter { $0.first?.isLetter == true }
+      }
+      let keys = "keys: { x: { type: integer } }"
+      let schema = try Schema(yaml: "entities:\n" + names.map { "  \($0): { \(keys) }\n" }.joined())
+      for name in names.sorted() {
+        let id = String(repeating: "1", count: Int.random(in: 1...30, using: &random))
+        let reference = try #require(Reference("\(name)/\(id)"))
+        #expect(schema.entity(of: reference)?.name == name, "seed \(seed)")
+        #expect(try schema.requireEntity(of: reference).name == name, "seed \(seed)")
+        for other in [name + "0", String(name.dropLast())] where !names.contains(other) {
+          guard let unknown = Reference("\(other)/1") else { continue }
+          #expect(schema.entity(of: unknown) == nil, "seed \(seed), \(other)")
+          #expect(throws: ModelError.self) { try schema.requireEntity(of: unknown) }
+        }
+      }
+    }
   }
 }

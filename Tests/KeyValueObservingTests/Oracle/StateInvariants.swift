@@ -1,4 +1,3 @@
-
 @testable import KeyValueModel
 @testable import KeyValueObserving
 

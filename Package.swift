@@ -228,7 +228,7 @@ let package = Package(
       dependencies: [
         "Cluster", "KeyValueModel", "keyway", "keyway-bench", "KeywayClient", "Support", "TestKit",
       ],
-      exclude: ["Scripts", "requirements.txt"],
+      exclude: ["Fixtures", "Scripts", "requirements.txt"],
       swiftSettings: strict),
     // What every source file and page keeps to.
     .testTarget(name: "HygieneTests", dependencies: ["Support", "TestKit"], swiftSettings: strict),

@@ -30,7 +30,7 @@ enum HouseRules {
   /// Files that are not named after a type that they declare or extend, by the end of their paths.
   static let filesWithoutType = [
     // Functions that C calls: methods cannot be passed to it.
-    "HTTPServer/DaemonCallbacks.swift",
+    "HTTPServer/DaemonCallbacks.swift"
   ]
   /// The name of a file in which the tests of a target have small things in common.
   static let sharedTestFile = "Support"

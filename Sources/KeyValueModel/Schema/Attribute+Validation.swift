@@ -79,17 +79,3 @@ extension AttributeType {
   /// The type with its article, for sentences.
   var article: String { self == .integer ? "an integer" : "a \(rawValue)" }
 }
-
-extension Value {
-  /// What sort of JSON value this is, with its article, for sentences.
-  var kind: String {
-    switch self {
-    case .null: "null"
-    case .bool: "a boolean"
-    case .integer, .number, .rounded: "a number"
-    case .string, .reference: "a string"
-    case .array, .members: "an array"
-    case .object: "an object"
-    }
-  }
-}

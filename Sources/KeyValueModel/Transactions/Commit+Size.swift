@@ -49,17 +49,3 @@ extension ObjectRecord {
     return values.indices.reduce(64) { $0 + values.approximateBytes(at: $1) }
   }
 }
-
-extension Value {
-  /// About how many bytes of memory it keeps alive; the members of a collection are not counted. O(n).
-  package var approximateBytes: Int {
-    switch self {
-    case .string(let text): 32 + text.utf8.count
-    case .array(let elements): elements.reduce(48) { $0 + $1.approximateBytes }
-    case .object(let object): object.members.reduce(64) { $0 + 32 + $1.key.utf8.count + $1.value.approximateBytes }
-    // Its members are shared with the list before and after, but for the path to what changed.
-    case .members: 512
-    default: 32
-    }
-  }
-}

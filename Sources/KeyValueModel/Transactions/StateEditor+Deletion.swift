@@ -95,11 +95,3 @@ extension StateEditor {
     }
   }
 }
-
-extension Value {
-  /// What a key holds that holds nothing.
-  var isEmptyOrNull: Bool {
-    if case .members(let list) = self { return list.isEmpty }
-    return isNull
-  }
-}

@@ -20,11 +20,6 @@ extension Value {
     }
   }
 
-  /// The same number, but 0.0 for -0.0, where the two are to be one; every other value as it is.
-  var withoutSignOfZero: Value {
-    if case .number(0) = self { .number(0) } else { self }
-  }
-
   /// How many values there are in this one, itself among them, and how many levels of arrays and objects. O(n).
   var extent: (nodes: Int, depth: Int) {
     switch self {

@@ -1,3 +1,6 @@
+import CEL
+import Support
+
 /// What a key holds, and what JSON text says: one type for both, so that nothing is converted on the way.
 ///
 /// An `integer` is exact over all 64 bits, a `number` is an IEEE double that comes back as the same double. Values of
@@ -112,5 +115,39 @@ public enum Value: Hashable, Sendable {
       return .object(object)
     default: return self
     }
+  }
+
+  /// What sort of JSON value this is, with its article, for sentences.
+  var kind: String {
+    switch self {
+    case .null: "null"
+    case .bool: "a boolean"
+    case .integer, .number, .rounded: "a number"
+    case .string, .reference: "a string"
+    case .array, .members: "an array"
+    case .object: "an object"
+    }
+  }
+
+  /// The integer of 64 bits that a number is, however JSON has it: `1`, `1.0` and `1e0` alike. Nil where it has a
+  /// fraction, is larger, or is known only about, and for anything but a number.
+  package var wholeNumber: Int64? {
+    switch self {
+    case .integer(let integer): integer
+    // A double stands for the shortest decimal that reads back as it, as everywhere.
+    case .number(let number): ShortestDecimal(number).integer
+    default: nil
+    }
+  }
+
+  /// The same number, but 0.0 for -0.0, where the two are to be one; every other value as it is.
+  var withoutSignOfZero: Value {
+    if case .number(0) = self { .number(0) } else { self }
+  }
+
+  /// What a key holds that holds nothing.
+  var isEmptyOrNull: Bool {
+    if case .members(let list) = self { return list.isEmpty }
+    return isNull
   }
 }

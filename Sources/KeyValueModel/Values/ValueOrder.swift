@@ -1,3 +1,4 @@
+import CEL
 package import Support
 
 /// An order of all values, for sorting: null, then booleans, numbers, strings and references, arrays, objects.
@@ -89,4 +90,148 @@ extension Value {
     if left.lexicographicallyPrecedes(right) { return .ascending }
     return left == right ? .same : .descending
   }
+}
+
+/// The order in which an unordered to-many keeps its members: by kind, then references and strings by their bytes,
+/// numbers numerically, -0.0 before 0.0, everything else by JSON text. Two values are the same in it just when they are
+/// equal.
+enum MemberOrder: RankedOrder {
+  typealias Element = Value
+
+  /// Whether `left` comes before `right`. O(n) in what both have in common; arrays and objects are written out.
+  static func precedes(_ left: Value, _ right: Value) -> Bool {
+    switch (left, right) {
+    case (.reference(let left), .reference(let right)): left.text.byteOrdering(to: right.text) == .ascending
+    case (.string(let left), .string(let right)): left.byteOrdering(to: right) == .ascending
+    case (.integer(let left), .integer(let right)): left < right
+    case (.number(let left), .number(let right)):
+      left < right || left == right && left.sign == .minus && right.sign == .plus
+    // Where they are the same number, the integer comes first.
+    case (.integer(let left), .number(let right)): NumberOrder.ordering(of: left, to: right) != .descending
+    case (.number(let left), .integer(let right)): NumberOrder.ordering(of: left, to: right) == .ascending
+    case (.bool(let left), .bool(let right)): !left && right
+    default: precedesByKindOrText(left, right)
+    }
+  }
+
+  private static func precedesByKindOrText(_ left: Value, _ right: Value) -> Bool {
+    let leftKind = kind(of: left)
+    let rightKind = kind(of: right)
+    guard leftKind == rightKind else { return leftKind < rightKind }
+    return left.orderingText.lexicographicallyPrecedes(right.orderingText)
+  }
+
+  private static func kind(of value: Value) -> Int {
+    switch value {
+    case .null: 0
+    case .bool: 1
+    case .integer, .number, .rounded: 2
+    case .string: 3
+    case .reference: 4
+    case .array, .members: 5
+    case .object: 6
+    }
+  }
+}
+
+extension Value {
+  /// JSON text by which arrays and objects are ordered: the same for equal values, which the text that is sent is not.
+  /// Members of objects come in the order of their names, and a zero has no sign.
+  ///
+  /// Behind the text comes a byte for each number and string that distinguishes an integer from a double, 0.0 from
+  /// -0.0, and a string from a reference, so that the bytes of two values are the same only where the values are equal.
+  /// O(n), and the sorting of names.
+  fileprivate var orderingText: [UInt8] {
+    var text: [UInt8] = []
+    var kinds: [UInt8] = []
+    appendOrderingText(to: &text, kinds: &kinds)
+    // No JSON text has this byte, and of two texts neither begins with the other: so the kinds are looked at last.
+    text.append(0)
+    return text + kinds
+  }
+
+  private func appendOrderingText(to text: inout [UInt8], kinds: inout [UInt8]) {
+    switch self {
+    case .null, .bool: appendJSON(to: &text)
+    case .integer, .string:
+      appendJSON(to: &text)
+      kinds.append(0)
+    case .reference:
+      appendJSON(to: &text)
+      kinds.append(1)
+    case .number(let number), .rounded(let number):
+      Value.number(number == 0 ? 0 : number).appendJSON(to: &text)
+      kinds.append(number == 0 && number.sign == .minus ? 2 : 1)
+    case .array(let elements): Self.appendOrderingText(of: elements, to: &text, kinds: &kinds)
+    case .members(let list): Self.appendOrderingText(of: list, to: &text, kinds: &kinds)
+    case .object(let object):
+      var separator = UInt8(ascii: "{")
+      if object.members.isEmpty { text.append(separator) }
+      for (name, value) in object.members.sorted(by: { $0.key.byteOrdering(to: $1.key) == .ascending }) {
+        text.append(separator)
+        separator = UInt8(ascii: ",")
+        text.appendJSONString(name)
+        text.append(UInt8(ascii: ":"))
+        value.appendOrderingText(to: &text, kinds: &kinds)
+      }
+      text.append(UInt8(ascii: "}"))
+    }
+  }
+
+  private static func appendOrderingText(
+    of elements: some Sequence<Value>, to text: inout [UInt8], kinds: inout [UInt8]
+  ) {
+    text.append(UInt8(ascii: "["))
+    var isFirst = true
+    for element in elements {
+      if !isFirst { text.append(UInt8(ascii: ",")) }
+      isFirst = false
+      element.appendOrderingText(to: &text, kinds: &kinds)
+    }
+    text.append(UInt8(ascii: "]"))
+  }
+}
+
+/// Numbers of both kinds in one order, exactly: no integer is rounded to a double on the way.
+private enum NumberOrder {
+  /// How an integer stands to a double.
+  static func ordering(of integer: Int64, to number: Double) -> Ordering {
+    // Between these bounds, which are doubles, the whole part of a double is an Int64.
+    if number >= 0x1p63 { return .ascending }
+    guard number >= -0x1p63 else { return .descending }
+    let whole = Int64(number)
+    guard integer == whole else { return Ordering(integer, whole) }
+    return Ordering(0, number - Double(whole))
+  }
+
+  /// How a double stands to an integer.
+  static func ordering(of number: Double, to integer: Int64) -> Ordering {
+    switch ordering(of: integer, to: number) {
+    case .ascending: .descending
+    case .same: .same
+    case .descending: .ascending
+    }
+  }
+}
+
+/// How the first of two things stands to the second in some order.
+package enum Ordering: Sendable {
+  /// The first comes first.
+  case ascending
+  /// Neither comes before the other.
+  case same
+  /// The second comes first.
+  case descending
+
+  /// The ordering of two comparable things.
+  @inline(__always)
+  init<Item: Comparable>(_ left: Item, _ right: Item) {
+    self = left < right ? .ascending : right < left ? .descending : .same
+  }
+}
+
+extension String {
+  /// How the bytes of this text's UTF-8 stand to those of the other: not as Swift's own `<`, which takes canonically
+  /// equivalent texts for the same. O(n) in the length that both share.
+  func byteOrdering(to other: String) -> Ordering { Ordering(compareBytes(other), 0) }
 }

@@ -24,6 +24,82 @@ package struct ValueSize: Hashable, Sendable {
   static func -= (left: inout ValueSize, right: ValueSize) { left = left - right }
 }
 
+extension Value {
+  /// The size of the value, counted in one pass. O(n), without a copy.
+  package var size: ValueSize {
+    switch self {
+    case .null, .bool: return ValueSize(textBytes: 4)
+    case .integer(let integer):
+      return ValueSize(textBytes: Self.digits(of: integer.magnitude) + (integer < 0 ? 1 : 0))
+    case .number, .rounded: return ValueSize(textBytes: 8)
+    case .string(let text): return Self.size(of: text)
+    case .reference(let reference): return Self.size(of: reference.text)
+    case .array(let elements):
+      let memory = Allocation.array(of: elements.capacity, stride: MemoryLayout<Value>.stride)
+      return elements.reduce(into: ValueSize(textBytes: 2, memoryBytes: memory)) { $0 += $1.memberSize }
+    case .members(let list):
+      return list.reduce(into: ValueSize(textBytes: 2, memoryBytes: list.structureBytes)) { $0 += $1.memberSize }
+    case .object(let object):
+      var size = ValueSize(textBytes: 2, memoryBytes: Allocation.object(of: object.members.count))
+      for (name, value) in object.members {
+        size += value.memberSize
+        size += ValueSize(textBytes: name.utf8.count + 3, memoryBytes: Allocation.text(of: name.utf8.count))
+      }
+      return size
+    }
+  }
+
+  /// The size of the value as that of a stored key. A short text takes room in the memory of its object there.
+  var storedSize: ValueSize {
+    let room = PackedValues.room(for: self)
+    var size = size
+    if room > 0 { size.memoryBytes = Allocation.rounded(room) }
+    return size
+  }
+
+  /// The size of the value as a member of an array, with its comma.
+  var memberSize: ValueSize {
+    var size = size
+    size.textBytes += 1
+    return size
+  }
+
+  /// About how many bytes its JSON text has: escapes are not counted, and a double counts 8. O(n), without a copy.
+  package var textBytes: Int { size.textBytes }
+
+  private static func size(of text: String) -> ValueSize {
+    let count = text.utf8.count
+    return ValueSize(textBytes: count + 2, memoryBytes: Allocation.text(of: count))
+  }
+
+  /// How many decimal digits a number has, or one more: 1233/4096 is about log₁₀ 2.
+  private static func digits(of magnitude: UInt64) -> Int {
+    ((64 - magnitude.leadingZeroBitCount) * 1233) >> 12 + 1
+  }
+}
+
+extension ValueSize {
+  /// The size of values as members of a list, without that of the list.
+  init(ofMembers members: some Sequence<Value>) {
+    self.init()
+    for member in members { self += member.memberSize }
+  }
+}
+
+extension Value {
+  /// About how many bytes of memory it keeps alive; the members of a collection are not counted. O(n).
+  package var approximateBytes: Int {
+    switch self {
+    case .string(let text): 32 + text.utf8.count
+    case .array(let elements): elements.reduce(48) { $0 + $1.approximateBytes }
+    case .object(let object): object.members.reduce(64) { $0 + 32 + $1.key.utf8.count + $1.value.approximateBytes }
+    // Its members are shared with the list before and after, but for the path to what changed.
+    case .members: 512
+    default: 32
+    }
+  }
+}
+
 /// The bytes that pieces of memory take, by the layouts of Swift's standard library and of glibc's allocator, whose
 /// pieces are multiples of 16 bytes with 8 of its own in each. Every figure is a multiple of 16.
 enum Allocation {

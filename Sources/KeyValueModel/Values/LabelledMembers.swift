@@ -132,4 +132,16 @@ package struct LabelledMembers: Sendable {
     }
     self.labels = labels
   }
+
+  // MARK: Invariants
+
+  /// What is wrong with the tree, or between the tree and the dictionary. Empty where all is well. For tests; O(n).
+  package func checkInvariants() -> [String] {
+    var faults = entries.checkInvariants()
+    if labels.count != count { faults.append("\(labels.count) labels for \(count) members") }
+    for entry in entries where labels[entry.member] != entry.label {
+      faults.append("\(entry.member) has two labels")
+    }
+    return faults
+  }
 }

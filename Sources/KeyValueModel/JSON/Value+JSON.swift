@@ -73,6 +73,92 @@ extension Value {
     if let whole = number.wholeNumber { return bytes.appendDecimal(whole) }
     bytes.append(contentsOf: number.description.utf8)
   }
+
+  // MARK: Within a limit
+
+  /// Appends the value as `appendJSON(to:)` does, until there are more than `limit` bytes: then it stops, soon after,
+  /// and what it has appended is no JSON. Gives whether it is whole.
+  ///
+  /// A list that reading has made may hold one value many times without taking room for it, and is much larger as JSON.
+  @discardableResult
+  package func appendJSON(to bytes: inout [UInt8], upTo limit: Int) -> Bool {
+    switch self {
+    case .array(let elements): return Self.append(elements, to: &bytes, upTo: limit)
+    case .members(let list): return Self.append(list, to: &bytes, upTo: limit)
+    case .string(var text) where text.utf8.count > limit - bytes.count:
+      // So much of it is too much already.
+      let count = max(0, limit - bytes.count) + 1
+      text.withUTF8 { bytes.append(contentsOf: $0.prefix(count)) }
+      return false
+    case .object(let object): return Self.append(object, to: &bytes, upTo: limit)
+    default:
+      appendJSON(to: &bytes)
+      return bytes.count <= limit
+    }
+  }
+
+  private static func append(_ object: JSONObject, to bytes: inout [UInt8], upTo limit: Int) -> Bool {
+    var isWhole = true
+    bytes.appendObject(object.members) { value, bytes in
+      isWhole = isWhole && value.appendJSON(to: &bytes, upTo: limit)
+    }
+    return isWhole && bytes.count <= limit
+  }
+
+  private static func append(_ elements: some Sequence<Value>, to bytes: inout [UInt8], upTo limit: Int) -> Bool {
+    bytes.append(UInt8(ascii: "["))
+    var isFirst = true
+    for element in elements {
+      if !isFirst { bytes.append(UInt8(ascii: ",")) }
+      isFirst = false
+      guard element.appendJSON(to: &bytes, upTo: limit) else { return false }
+    }
+    bytes.append(UInt8(ascii: "]"))
+    return bytes.count <= limit
+  }
+
+  // MARK: Comparison
+
+  /// Whether both are the same as JSON (RFC 6902 §4.6): numbers by what they are worth, exactly, however they are
+  /// written; references as the strings that they are written as; objects whatever the order of their members.
+  /// O(n).
+  func isSameJSON(as other: Value) -> Bool {
+    switch (self, other) {
+    case (.null, .null): return true
+    case (.bool(let left), .bool(let right)): return left == right
+    case (.rounded(let number), _): return Value.number(number).isSameJSON(as: other)
+    case (_, .rounded(let number)): return isSameJSON(as: .number(number))
+    case (.integer, .integer), (.integer, .number), (.number, .integer), (.number, .number),
+      (.string, .string), (.string, .reference), (.reference, .string), (.reference, .reference):
+      return ValueOrder.plain.ordering(of: self, to: other) == .same
+    case (.object(let left), .object(let right)):
+      guard left.members.count == right.members.count else { return false }
+      return left.members.allSatisfy { name, value in right[name].map(value.isSameJSON) ?? false }
+    default:
+      guard let left = elements, let right = other.elements, left.count == right.count else { return false }
+      return zip(left, right).allSatisfy { $0.isSameJSON(as: $1) }
+    }
+  }
+
+  /// How many values there are in this one, itself among them, and how many levels of arrays and objects. O(n).
+  var extent: (nodes: Int, depth: Int) {
+    switch self {
+    case .array(let elements): Self.extent(around: elements)
+    case .members(let list): Self.extent(around: list)
+    case .object(let object): Self.extent(around: object.members.values)
+    default: (1, 0)
+    }
+  }
+
+  private static func extent(around values: some Sequence<Value>) -> (nodes: Int, depth: Int) {
+    var (nodes, depth) = (1, 0)
+    for value in values {
+      let inner = value.extent
+      nodes += inner.nodes
+      depth = max(depth, inner.depth)
+    }
+    return (nodes, depth + 1)
+  }
 }
 
 extension Double {

@@ -2,7 +2,7 @@
 /// object with one member, whose name marks it. Clients neither send nor see it.
 enum StoredJSON: JSONDialect {
   /// The names of the members that mark.
-  enum Mark: String {
+  fileprivate enum Mark: String {
     /// The name of an object, where a string would be taken for text: `{"@@reference":"Account/1"}`.
     case reference = "@@reference"
     /// A double that is not finite, which no request can hold but a caller in this process can: `{"@@number":"inf"}`.
@@ -17,7 +17,7 @@ enum StoredJSON: JSONDialect {
   static let madeMember: StaticString = "{\"@@made\":["
 
   /// Whether an object whose first member has this name could be taken for a marked value.
-  static func isMark(_ name: String) -> Bool { name.utf8.starts(with: "@@".utf8) }
+  fileprivate static func isMark(_ name: String) -> Bool { name.utf8.starts(with: "@@".utf8) }
 
   /// Numbers with a fraction or an exponent are doubles: all others are written without.
   static func number(_ double: Double, of text: @autoclosure () -> String) -> Value { .number(double) }
@@ -128,5 +128,61 @@ extension JSONParser where Dialect == StoredJSON {
     for index in 0..<length where bytes[position + index] != word.utf8Start[index] { return false }
     skip(length)
     return true
+  }
+}
+
+/// How a store writes values. Either way doubles have a fraction or an exponent, so that they come back as doubles.
+enum StoredValueForm {
+  /// Exactly this value comes back: what JSON writes like something else is marked (`StoredJSON.Mark`).
+  case exact
+  /// Plain JSON for others to read: references are strings, collections arrays, and doubles that are not finite null.
+  case plain
+}
+
+extension Value {
+  /// Appends the value as compact JSON.
+  func appendStoredText(_ form: StoredValueForm, to bytes: inout [UInt8]) {
+    switch (self, form) {
+    case (.null, _), (.bool, _), (.integer, _), (.string, _), (.reference, .plain): appendJSON(to: &bytes)
+    case (.number(let number), _) where number.isFinite, (.rounded(let number), _):
+      bytes.append(contentsOf: number.description.utf8)
+    case (.number(let number), .exact): Self.append(.number, .string(number.description), to: &bytes)
+    case (.number, .plain): Value.null.appendJSON(to: &bytes)
+    case (.reference(let reference), .exact): Self.append(.reference, .string(reference.text), to: &bytes)
+    case (.array(let elements), _): bytes.appendList(elements) { $0.appendStoredText(form, to: &$1) }
+    case (.members(let list), .plain): bytes.appendList(list) { $0.appendStoredText(form, to: &$1) }
+    case (.members(let list), .exact):
+      bytes.appendMark(.members)
+      bytes.append(contentsOf: list.isOrdered ? "[true,".utf8 : "[false,".utf8)
+      bytes.appendList(list) { $0.appendStoredText(form, to: &$1) }
+      bytes.append(contentsOf: "]}".utf8)
+    case (.object(let object), _):
+      let isMarked = form == .exact && object.members.first.map { StoredJSON.isMark($0.key) } == true
+      if isMarked { bytes.appendMark(.object) }
+      object.appendStoredText(form, to: &bytes)
+      if isMarked { bytes.append(UInt8(ascii: "}")) }
+    }
+  }
+
+  private static func append(_ mark: StoredJSON.Mark, _ value: Value, to bytes: inout [UInt8]) {
+    bytes.appendMark(mark)
+    value.appendJSON(to: &bytes)
+    bytes.append(UInt8(ascii: "}"))
+  }
+}
+
+extension JSONObject {
+  /// Appends the object, without a mark of its own: only where nothing but an object can stand does it come back
+  /// exactly.
+  func appendStoredText(_ form: StoredValueForm, to bytes: inout [UInt8]) {
+    bytes.appendObject(members) { $0.appendStoredText(form, to: &$1) }
+  }
+}
+
+extension [UInt8] {
+  fileprivate mutating func appendMark(_ mark: StoredJSON.Mark) {
+    append(contentsOf: "{\"".utf8)
+    append(contentsOf: mark.rawValue.utf8)
+    append(contentsOf: "\":".utf8)
   }
 }

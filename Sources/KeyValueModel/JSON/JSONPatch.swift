@@ -120,11 +120,104 @@ extension JSONPatch.Operation {
   }
 
   /// The locations that the operation changes, the source of a move first.
-  var changedLocations: [JSONPointer] {
+  fileprivate var changedLocations: [JSONPointer] {
     switch self {
     case .add(let path, _), .remove(let path), .replace(let path, _), .copy(_, let path): [path]
     case .move(let source, let path): [source, path]
     case .test: []
     }
+  }
+}
+
+/// A reader of one operation of a JSON patch.
+private struct JSONPatchReader {
+  private let object: JSONObject
+  private let index: Int
+
+  /// A reader of the operation at `index`; throws `malformed` where it is no object.
+  init(_ value: Value, index: Int) throws(JSONPatchError) {
+    guard case .object(let object) = value else {
+      throw JSONPatchError(kind: .malformed, operationIndex: index, message: "an operation must be an object")
+    }
+    self.object = object
+    self.index = index
+  }
+
+  /// The operation; throws `malformed`.
+  func operation() throws(JSONPatchError) -> JSONPatch.Operation {
+    let name = try string("op")
+    guard let kind = JSONPatch.Operation.Kind(rawValue: name) else { throw error("there is no operation '\(name)'") }
+    let source = kind.hasSource ? try pointer("from") : nil
+    let path = try pointer("path")
+    guard let operation = JSONPatch.Operation(kind, from: source, path, kind.hasValue ? try value() : nil) else {
+      throw error("a value cannot be moved into itself")
+    }
+    return operation
+  }
+
+  private func error(_ message: String) -> JSONPatchError {
+    JSONPatchError(kind: .malformed, operationIndex: index, message: message)
+  }
+
+  private func string(_ name: String) throws(JSONPatchError) -> String {
+    switch object[name] {
+    case .string(let text): return text
+    case .reference(let reference): return reference.text
+    case nil: throw error("'\(name)' is missing")
+    default: throw error("'\(name)' must be a string")
+    }
+  }
+
+  private func pointer(_ name: String) throws(JSONPatchError) -> JSONPointer {
+    let text = try string(name)
+    guard let pointer = JSONPointer(text) else { throw error("'\(name)' is no JSON pointer: '\(text)'") }
+    return pointer
+  }
+
+  private func value() throws(JSONPatchError) -> Value {
+    guard let value = object["value"] else { throw error("'value' is missing") }
+    return value
+  }
+}
+
+/// Why a JSON patch cannot be read or applied.
+public struct JSONPatchError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The ways in which a patch fails.
+  public enum Kind: String, Hashable, Sendable {
+    /// The patch is not what RFC 6902 describes.
+    case malformed
+    /// It has more operations than allowed.
+    case tooManyOperations = "too-many-operations"
+    /// A location that must be there is not.
+    case missingLocation = "missing-location"
+    /// What should be an index of an array is none.
+    case invalidIndex = "invalid-index"
+    /// A `test` found another value.
+    case testFailed = "test-failed"
+    /// The document would become larger or nest deeper than allowed.
+    case tooLarge = "too-large"
+    /// The document, or all that is added to it, would have more bytes than allowed.
+    case tooManyBytes = "too-many-bytes"
+    /// Applying it is more work than allowed.
+    case tooManySteps = "too-many-steps"
+  }
+
+  /// In which way the patch fails.
+  public let kind: Kind
+  /// The place of the operation in the patch, from 0; nil where the patch as a whole is wrong.
+  public let operationIndex: Int?
+  /// What is wrong, as a clause.
+  public let message: String
+
+  /// A failure of an operation, or of the patch.
+  public init(kind: Kind, operationIndex: Int?, message: String) {
+    self.kind = kind
+    self.operationIndex = operationIndex
+    self.message = message
+  }
+
+  /// The message with its place.
+  public var description: String {
+    operationIndex.map { "operation \($0): \(message)" } ?? message
   }
 }

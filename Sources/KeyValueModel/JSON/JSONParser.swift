@@ -1,32 +1,5 @@
 import CEL
 
-/// What sets the readers of two kinds of JSON text apart.
-protocol JSONDialect {
-  /// The value of a number that is no integer of 64 bits; `double` is next to what `text` says.
-  static func number(_ double: Double, of text: @autoclosure () -> String) -> Value
-
-  /// The value that an object stands for whose first member has this name; the parser stands before that member's
-  /// value, and behind it afterwards. Nil where it is an object like any other; then nothing has been read.
-  static func parseMarked(_ name: String, _ parser: inout JSONParser<Self>) throws(JSONError) -> Value?
-}
-
-/// JSON as RFC 8259 has it and clients send it.
-enum PlainJSON: JSONDialect {
-  /// The double where it is not whole, so that no integer is taken for it, or where the text says what the double
-  /// stands for; else the integer of 64 bits that the text says exactly, or `rounded`.
-  static func number(_ double: Double, of text: @autoclosure () -> String) -> Value {
-    guard double.magnitude <= 0x1p63, double.rounded() == double else { return .number(double) }
-    let text = text()
-    // Of at most 15 digits, each decimal below 10^15 has a double of its own.
-    if double != 0, double.magnitude < 1e15, text.utf8.count <= 15 { return .number(double) }
-    guard let decimal = ShortestDecimal(parsing: text) else { return .rounded(double) }
-    if decimal == ShortestDecimal(double) { return .number(double) }
-    return decimal.integer.map(Value.integer) ?? .rounded(double)
-  }
-
-  static func parseMarked(_ name: String, _ parser: inout JSONParser<PlainJSON>) throws(JSONError) -> Value? { nil }
-}
-
 /// A reader of JSON text (RFC 8259) that is stricter than Foundation's and exact: an object that names a member twice
 /// is refused, whole numbers keep all 64 bits, and nesting is bounded.
 struct JSONParser<Dialect: JSONDialect> {
@@ -324,4 +297,51 @@ struct JSONParser<Dialect: JSONDialect> {
     }
     return position > start
   }
+}
+
+/// What sets the readers of two kinds of JSON text apart.
+protocol JSONDialect {
+  /// The value of a number that is no integer of 64 bits; `double` is next to what `text` says.
+  static func number(_ double: Double, of text: @autoclosure () -> String) -> Value
+
+  /// The value that an object stands for whose first member has this name; the parser stands before that member's
+  /// value, and behind it afterwards. Nil where it is an object like any other; then nothing has been read.
+  static func parseMarked(_ name: String, _ parser: inout JSONParser<Self>) throws(JSONError) -> Value?
+}
+
+/// JSON as RFC 8259 has it and clients send it.
+enum PlainJSON: JSONDialect {
+  /// The double where it is not whole, so that no integer is taken for it, or where the text says what the double
+  /// stands for; else the integer of 64 bits that the text says exactly, or `rounded`.
+  static func number(_ double: Double, of text: @autoclosure () -> String) -> Value {
+    guard double.magnitude <= 0x1p63, double.rounded() == double else { return .number(double) }
+    let text = text()
+    // Of at most 15 digits, each decimal below 10^15 has a double of its own.
+    if double != 0, double.magnitude < 1e15, text.utf8.count <= 15 { return .number(double) }
+    guard let decimal = ShortestDecimal(parsing: text) else { return .rounded(double) }
+    if decimal == ShortestDecimal(double) { return .number(double) }
+    return decimal.integer.map(Value.integer) ?? .rounded(double)
+  }
+
+  static func parseMarked(_ name: String, _ parser: inout JSONParser<PlainJSON>) throws(JSONError) -> Value? { nil }
+}
+
+/// Why a text is not JSON that the model can hold.
+public struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// What is wrong, as a clause: `a member name must be a string`.
+  public let reason: String
+  /// How many bytes of the text stand before the mistake.
+  public let offset: Int
+  /// Whether what stands there is JSON, a number beyond the range of a double, which no value can hold.
+  public let isOutOfRange: Bool
+
+  /// A mistake at a place.
+  public init(reason: String, offset: Int, isOutOfRange: Bool = false) {
+    self.reason = reason
+    self.offset = offset
+    self.isOutOfRange = isOutOfRange
+  }
+
+  /// The reason with its place.
+  public var description: String { "\(reason) (byte \(offset))" }
 }

@@ -71,20 +71,6 @@ extension Value {
 }
 
 extension ExpressionValue {
-  /// What a collection folded into, in the type that the function has for the expression.
-  init(folded value: Value, as type: ExpressionType) {
-    switch value {
-    case .null: self = .null
-    case .bool(let value): self = .bool(value)
-    case .integer(let value): self = type == .double ? .double(Double(value)) : .int(value)
-    case .number(let value): self = .double(value)
-    case .string(let text): self = .string(text)
-    default: self = .null
-    }
-  }
-}
-
-extension ExpressionValue {
   /// A value of JSON, as a key of type `json` has it in expressions.
   package init(json value: Value) {
     switch value {

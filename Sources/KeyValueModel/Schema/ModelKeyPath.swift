@@ -88,3 +88,243 @@ extension Schema {
     return false
   }
 }
+
+/// An operator of a key path, with what stands behind it.
+public struct CollectionOperation: Hashable, Sendable {
+  /// The operator.
+  public let function: CollectionOperator
+  /// The key path of each member whose value is meant, as indexes; empty for the member itself, and for `@count`.
+  public let memberKeys: [Int]
+  /// Whether the members' values are dates, which compare by instant.
+  let isOverDates: Bool
+  /// Whether the members' values are numbers that need not be whole: then no result is an integer.
+  let isOverNumbers: Bool
+}
+
+/// The collection operators of key paths (KVC guide, "Using Collection Operators").
+public enum CollectionOperator: String, Hashable, Sendable, CaseIterable {
+  /// How many members there are.
+  case count = "@count"
+  /// The sum of the members' values, in decimal; nulls count as 0.
+  case sum = "@sum"
+  /// Their sum divided by the number of members; null where there are none.
+  case average = "@avg"
+  /// The least of the members' values, nulls left out; null where there are none.
+  case minimum = "@min"
+  /// The greatest.
+  case maximum = "@max"
+  /// The members' values in order, nulls left out.
+  case unionOfObjects = "@unionOfObjects"
+  /// The same, each value once.
+  case distinctUnionOfObjects = "@distinctUnionOfObjects"
+  /// The elements of the members' lists in order, nulls left out.
+  case unionOfArrays = "@unionOfArrays"
+  /// The same, each value once.
+  case distinctUnionOfArrays = "@distinctUnionOfArrays"
+}
+
+/// Resolves the text of one key path, key by key.
+private struct KeyPathResolution {
+  private let schema: Schema
+  private let text: String
+  private let entity: Entity
+
+  /// How far the resolution has come: the keys so far, and what they lead to.
+  private struct Walk {
+    var keys: [Int] = []
+    var type: ValueType
+    /// The first collection that the walk has gone on behind.
+    var crossed: String?
+    /// Whether the last key is computed from something of unknown type: only while a schema is compiled.
+    var isUnknown = false
+    var lastName = ""
+    /// Whether the last key is a computed list: those hold references too, but nothing goes on behind them.
+    var endsInComputedList = false
+  }
+
+  init(schema: Schema, text: String, entity: Entity) {
+    self.schema = schema
+    self.text = text
+    self.entity = entity
+  }
+
+  /// The path, or what is wrong with it.
+  func resolve() throws(ModelError) -> ModelKeyPath {
+    let components = try KeyPathGrammar.components(of: text)
+    let position = components.firstIndex { $0.function != nil }
+    let left = try walk(components[..<(position ?? components.count)], from: .object(entity.name))
+    guard let position, let function = components[position].function else {
+      return ModelKeyPath(
+        text: text, keys: left.keys, operation: nil, type: left.type, reads: KeyTree(path: left.keys),
+        unobservable: left.crossed.map(Self.crossing))
+    }
+    guard let element = left.type.element else {
+      throw ModelError(
+        .notACollection,
+        "'\(function.rawValue)' in '\(text)' stands behind '\(left.lastName)', which is no collection", keyPath: text)
+    }
+    return try path(left, function, element, components[(position + 1)...])
+  }
+
+  private static func crossing(_ collection: String) -> String {
+    "it goes on behind the collection '\(collection)', which can be read but not observed; an operator can be"
+  }
+
+  private static func following(_ computedList: String) -> String {
+    "it reads the members of the computed list '\(computedList)', which can be read but not followed"
+  }
+
+  // MARK: Keys
+
+  /// Walks on from a value of a type. `name` is the key that holds it, where it is a list.
+  private func walk(
+    _ components: ArraySlice<KeyPathGrammar.Component>, from start: ValueType, named name: String = ""
+  ) throws(ModelError) -> Walk {
+    var walk = Walk(type: start, lastName: name)
+    for component in components {
+      guard case .object(let name) = walk.type.innermost, let owner = schema.entity(named: name) else {
+        throw ModelError(
+          .undefinedKey, "'\(component.name)' in '\(text)' stands behind a value that has no keys", keyPath: text)
+      }
+      guard let index = owner.indexOfKey(component.name) else {
+        throw ModelError(.undefinedKey, owner.undefined(component.name), keyPath: text)
+      }
+      guard let type = schema.type(of: owner.keys[index]) else {
+        throw ModelError(.undefinedKey, "'\(component.name)' of \(owner.name) cannot be worked out", keyPath: text)
+      }
+      if walk.type.element != nil {
+        if walk.crossed == nil { walk.crossed = walk.lastName }
+        if walk.endsInComputedList { throw undefinedBehindList(component.name) }
+      }
+      if case .computed(let computed) = owner.keys[index].kind { walk.isUnknown = computed.type == nil }
+      walk.keys.append(index)
+      walk.type = type.nested(like: walk.type)
+      walk.lastName = component.name
+      walk.endsInComputedList = type.element != nil && !owner.keys[index].isToMany
+    }
+    return walk
+  }
+
+  private func undefinedBehindList(_ name: String) -> ModelError {
+    ModelError(.undefinedKey, "'\(name)' in '\(text)' stands behind a computed list, which has no keys", keyPath: text)
+  }
+
+  // MARK: Operators
+
+  private func path(
+    _ left: Walk, _ function: CollectionOperator, _ element: ValueType,
+    _ components: ArraySlice<KeyPathGrammar.Component>
+  ) throws(ModelError) -> ModelKeyPath {
+    let right = try memberWalk(components, element, left.lastName)
+    let isBehindComputedList = !right.keys.isEmpty && left.endsInComputedList
+    // Whether the operator can take the values is no question before it is clear what they are.
+    let type = right.isUnknown ? .attribute(.json) : try result(of: function, over: right.type)
+    let operation = CollectionOperation(
+      function: function, memberKeys: right.keys, isOverDates: right.type == .attribute(.date),
+      isOverNumbers: right.type == .attribute(.number))
+    let fold = left.keys.last.flatMap { CollectionFold(operation, ofKey: $0) }
+    let behind = function == .count ? KeyTree() : KeyTree(path: right.keys)
+    return ModelKeyPath(
+      text: text, keys: left.keys, operation: operation, type: type,
+      reads: KeyTree(path: left.keys, fold: left.crossed == nil ? fold : nil, behind: behind),
+      unobservable: isBehindComputedList
+        ? Self.following(left.lastName) : (left.crossed ?? right.crossed).map(Self.crossing),
+      isBehindComputedList: isBehindComputedList)
+  }
+
+  /// `self` is the member itself, as in the collections of Foundation, unless the members have a key of this name.
+  private func memberWalk(
+    _ components: ArraySlice<KeyPathGrammar.Component>, _ element: ValueType, _ collection: String
+  ) throws(ModelError) -> Walk {
+    if components.count == 1, components.first?.name == "self" {
+      guard case .object(let name) = element, schema.entity(named: name)?.indexOfKey("self") != nil else {
+        return Walk(type: element)
+      }
+    }
+    return try walk(components, from: element, named: collection)
+  }
+
+  private func result(of function: CollectionOperator, over type: ValueType) throws(ModelError) -> ValueType {
+    switch function {
+    case .count: return .attribute(.integer)
+    case .sum, .average:
+      guard type == .attribute(.integer) || type == .attribute(.number) else {
+        throw refusal(function, "numbers", type)
+      }
+      return function == .average ? .attribute(.number) : type
+    case .minimum, .maximum:
+      switch type {
+      case .attribute(.integer), .attribute(.number), .attribute(.string), .attribute(.date): return type
+      default: throw refusal(function, "numbers, strings and dates", type)
+      }
+    case .unionOfObjects, .distinctUnionOfObjects: return .list(type)
+    case .unionOfArrays, .distinctUnionOfArrays:
+      guard let element = type.element else {
+        throw ModelError(
+          .notACollection, "'\(function.rawValue)' in '\(text)' wants a collection of each member", keyPath: text)
+      }
+      return .list(element)
+    }
+  }
+
+  private func refusal(_ function: CollectionOperator, _ wanted: String, _ found: ValueType) -> ModelError {
+    ModelError(
+      .invalidValue,
+      "'\(function.rawValue)' in '\(text)' takes \(wanted), and what stands behind it is \(found.article)",
+      keyPath: text)
+  }
+}
+
+/// The syntax of key paths: `key ('.' key)*`, with at most one collection operator, which is followed by a key path
+/// unless it is `@count` (KVC guide, "Using Collection Operators").
+enum KeyPathGrammar {
+  /// A key, or an operator with its `@`.
+  struct Component {
+    let name: String
+    /// The operator, where it is one.
+    let function: CollectionOperator?
+  }
+
+  /// The parts of `text`, or `malformed-key-path`.
+  static func components(of text: String) throws(ModelError) -> [Component] {
+    func malformed(_ detail: String) -> ModelError { ModelError(.malformedKeyPath, detail, keyPath: text) }
+
+    guard !text.isEmpty else { throw malformed("a key path has at least one key") }
+    let names = text.split(separator: ".", omittingEmptySubsequences: false)
+    guard names.count <= ModelKeyPath.maximumLength else {
+      throw malformed("a key path has at most \(ModelKeyPath.maximumLength) keys")
+    }
+    var components: [Component] = []
+    for name in names {
+      if name.hasPrefix("@") {
+        guard let function = CollectionOperator(rawValue: String(name)) else {
+          throw malformed("'\(name)' is no collection operator")
+        }
+        guard components.allSatisfy({ $0.function == nil }) else { throw malformed("'\(text)' has two operators") }
+        components.append(Component(name: String(name), function: function))
+      } else {
+        guard isKey(name) else { throw malformed("'\(name)' in '\(text)' is no key") }
+        components.append(Component(name: String(name), function: nil))
+      }
+    }
+    try checkOperator(components, malformed)
+    return components
+  }
+
+  private static func checkOperator(
+    _ components: [Component], _ malformed: (String) -> ModelError
+  ) throws(ModelError) {
+    guard let position = components.firstIndex(where: { $0.function != nil }) else { return }
+    let name = components[position].name
+    guard position > 0 else { throw malformed("'\(name)' has no collection before it") }
+    let isLast = position == components.count - 1
+    if name == "@count", !isLast { throw malformed("'@count' takes nothing behind it") }
+    if name != "@count", isLast { throw malformed("'\(name)' wants a key path behind it") }
+  }
+
+  /// Whether `name` is `[A-Za-z_][A-Za-z0-9_]*`.
+  static func isKey(_ name: some StringProtocol) -> Bool {
+    guard let first = name.utf8.first, first.isASCIILetter || first == UInt8(ascii: "_") else { return false }
+    return name.utf8.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: "_") }
+  }
+}

@@ -3,7 +3,7 @@ import Support
 /// Turns declarations into a schema: inheritance, storage, relationships, computed keys, display.
 struct SchemaCompiler {
   /// An entity under way: its keys change until every computed one is resolved.
-  struct Draft {
+  private struct Draft {
     let declaration: EntityDeclaration
     let parent: String?
     let lineage: [String]
@@ -14,7 +14,7 @@ struct SchemaCompiler {
   private(set) var problems: [SchemaError.Problem] = []
   /// Passages that are valid and probably not meant so.
   private(set) var warnings: [SchemaError.Problem] = []
-  var drafts: [Draft] = []
+  private var drafts: [Draft] = []
 
   /// The schema; meaningful only where `problems` stays empty.
   mutating func compile(_ declarations: [EntityDeclaration], access: AccessDeclaration) -> Schema {
@@ -37,18 +37,18 @@ struct SchemaCompiler {
   }
 
   /// Notes a mistake; one that every subclass shares, once.
-  mutating func report(_ mark: Place?, _ message: String) {
+  private mutating func report(_ mark: Place?, _ message: String) {
     let problem = SchemaError.Problem(line: mark?.line ?? 1, column: mark?.column ?? 1, message: message)
     if !problems.contains(problem) { problems.append(problem) }
   }
 
   /// Notes what is valid and probably a mistake; once.
-  mutating func warn(_ mark: Place, _ message: String) {
+  private mutating func warn(_ mark: Place, _ message: String) {
     let warning = SchemaError.Problem(line: mark.line, column: mark.column, message: message)
     if !warnings.contains(warning) { warnings.append(warning) }
   }
 
-  mutating func entities(
+  private mutating func entities(
     display: Bool, resolvedIn schema: Schema? = nil, _ rules: [AccessRules] = [], _ farKeys: FarKeys = FarKeys()
   ) -> [Entity] {
     drafts.enumerated().map { index, draft in
@@ -153,5 +153,393 @@ extension SchemaCompiler {
     case .computed(let text, let type):
       .computed(ComputedKey(text: text.content, declaredType: type ?? inherited?.declaredType))
     }
+  }
+}
+
+// MARK: - Relationships
+
+/// Relationships: that the other sides are there, and that inverses name one another.
+extension SchemaCompiler {
+  private mutating func resolveRelationships() {
+    let schema = Schema(entities: entities(display: false))
+    for position in drafts.indices {
+      for declaration in drafts[position].declaration.keys {
+        guard let (destination, inverse) = declaration.relationship else { continue }
+        guard let target = schema.entity(named: destination.content) else {
+          let types = AttributeType.allCases.map(\.rawValue).joined(separator: ", ")
+          let hint = if case .toMany = declaration.kind { "; a collection of values has one of \(types)" } else { "" }
+          report(destination.mark, schema.unknown(destination.content) + hint)
+          continue
+        }
+        guard let inverse else { continue }
+        let owner = drafts[position].declaration.name.content
+        if let index = inverseIndex(inverse, in: target, of: declaration.name.content, owner: owner) {
+          setInverseIndex(index, of: declaration.name.content, inFamilyOf: owner)
+        }
+      }
+    }
+  }
+
+  private mutating func inverseIndex(
+    _ inverse: Located<String>, in target: Entity, of key: String, owner: String
+  ) -> Int? {
+    guard let index = target.indexOfKey(inverse.content) else {
+      report(inverse.mark, target.undefined(inverse.content))
+      return nil
+    }
+    guard let back = target.keys[index].relationship, back.destination == owner, back.inverse == key else {
+      report(
+        inverse.mark,
+        "\(target.name).\(inverse.content) must be a toOne or toMany \(owner) whose inverse is '\(key)'")
+      return nil
+    }
+    return index
+  }
+
+  private mutating func setInverseIndex(_ index: Int, of key: String, inFamilyOf owner: String) {
+    for position in drafts.indices where drafts[position].lineage.contains(owner) {
+      guard let keyIndex = drafts[position].keys.firstIndex(where: { $0.name == key }) else { continue }
+      switch drafts[position].keys[keyIndex].kind {
+      case .toOne(var toOne):
+        toOne.inverseIndex = index
+        drafts[position].keys[keyIndex].kind = .toOne(toOne)
+      case .toMany(var toMany):
+        toMany.inverseIndex = index
+        drafts[position].keys[keyIndex].kind = .toMany(toMany)
+      case .attribute, .computed: break
+      }
+    }
+  }
+}
+
+// MARK: - Computed keys
+
+/// Computed keys: what their paths and expressions mean, of what type they are, and that none depends on itself.
+extension SchemaCompiler {
+  /// Why a formula could not be resolved, and where.
+  private struct Failure: Error {
+    let mark: Place
+    let message: String
+  }
+
+  /// Resolves in rounds, because a formula may lead through another computed key. When no round gets further, what
+  /// cannot be resolved is taken for JSON of any sort, so that cycles of undeclared types are found as cycles.
+  private mutating func resolveComputedKeys() {
+    while resolveRound() {}
+    for failure in failures() { report(failure.mark, failure.message) }
+  }
+
+  /// Resolves what can be resolved by now. True when that was something.
+  private mutating func resolveRound() -> Bool {
+    var isProgressing = false
+    let schema = Schema(entities: entities(display: false))
+    for position in drafts.indices {
+      for (text, key) in unresolved(in: position) {
+        guard let formula = try? Self.formula(text, schema.entities[position], schema) else { continue }
+        set(formula, of: key, in: position)
+        isProgressing = true
+      }
+    }
+    return isProgressing
+  }
+
+  private mutating func failures() -> [Failure] {
+    let schema = Schema(entities: entities(display: false), isLenient: true)
+    var failures: [Failure] = []
+    for position in drafts.indices {
+      for (text, key) in unresolved(in: position) {
+        do throws(Failure) {
+          set(try Self.formula(text, schema.entities[position], schema), of: key, in: position)
+        } catch {
+          failures.append(error)
+        }
+      }
+    }
+    return failures
+  }
+
+  /// Inherited keys are resolved once more in each subclass: what they name may have been declared anew there.
+  private func unresolved(in position: Int) -> [(LocatedText, String)] {
+    drafts[position].keys.compactMap { key in
+      guard case .computed(let computed) = key.kind, computed.formula == nil,
+        let text = declaredText(of: key.name, in: position)
+      else { return nil }
+      return (text, key.name)
+    }
+  }
+
+  /// The text of a computed key where it was declared last, from an entity upwards.
+  private func declaredText(of key: String, in position: Int) -> LocatedText? {
+    for ancestor in drafts[position].lineage {
+      let draft = drafts.first { $0.declaration.name.content == ancestor }
+      if case .computed(let text, _)? = draft?.declaration.keys.first(where: { $0.name.content == key })?.kind {
+        return text
+      }
+    }
+    return nil
+  }
+
+  /// A text that looks like a key path is one; everything else is an expression.
+  private static func formula(
+    _ text: LocatedText, _ entity: Entity, _ schema: Schema
+  ) throws(Failure) -> ComputedKey.Formula {
+    if let first = (try? KeyPathGrammar.components(of: text.content))?.first,
+      !KeyExpression.reservedNames.contains(first.name)
+    {
+      do throws(ModelError) {
+        let path = try schema.resolve(text.content, from: entity)
+        guard !path.isBehindComputedList else {
+          throw ModelError(.unobservableKeyPath, path.unobservable ?? "", keyPath: text.content)
+        }
+        return .path(path)
+      } catch {
+        throw Failure(mark: text.mark, message: error.detail)
+      }
+    }
+    do throws(KeyExpression.Mistake) {
+      return .expression(try KeyExpression(text.content, of: entity, in: schema))
+    } catch {
+      let position = text.isVerbatim ? "" : " (line \(error.line), column \(error.column) of the expression)"
+      throw Failure(mark: text.place(line: error.line, column: error.column), message: error.message + position)
+    }
+  }
+
+  private mutating func set(_ formula: ComputedKey.Formula, of key: String, in position: Int) {
+    guard let index = drafts[position].keys.firstIndex(where: { $0.name == key }),
+      case .computed(var computed) = drafts[position].keys[index].kind
+    else { return }
+    computed.resolve(to: formula)
+    drafts[position].keys[index].kind = .computed(computed)
+  }
+
+  /// What the same key reads in all ancestors, where it differs.
+  private mutating func inheritReads() {
+    for position in drafts.indices {
+      for keyIndex in drafts[position].keys.indices {
+        guard case .computed(var computed) = drafts[position].keys[keyIndex].kind else { continue }
+        for ancestor in drafts[position].lineage.dropFirst() {
+          guard let other = drafts.first(where: { $0.declaration.name.content == ancestor }),
+            other.keys.indices.contains(keyIndex), case .computed(let inherited) = other.keys[keyIndex].kind,
+            inherited.text != computed.text, inherited.reads != computed.reads,
+            !computed.inheritedReads.contains(inherited.reads)
+          else { continue }
+          computed.inheritedReads.append(inherited.reads)
+        }
+        drafts[position].keys[keyIndex].kind = .computed(computed)
+        checkType(of: computed, drafts[position].keys[keyIndex].name, in: position)
+      }
+    }
+  }
+
+  private mutating func checkType(of computed: ComputedKey, _ key: String, in position: Int) {
+    guard let declared = computed.declaredType, let found = computed.formula?.type else { return }
+    let isRight =
+      switch found {
+      case .attribute(let type):
+        type == declared || declared == .json || type == .json || (declared, type) == (.number, .integer)
+      case .list: declared == .json
+      case .object: false
+      }
+    guard !isRight else { return }
+    report(
+      drafts[position].marks[key],
+      "'\(key)' is declared as \(declared.rawValue), but '\(computed.text)' is \(found.article)")
+  }
+
+  /// What leads to an entity is checked by the types that its keys have there, and meets the objects of subclasses too:
+  /// a computed key that a subclass declares anew is of the same type there, unless it may have any value anyway, and
+  /// leads to objects of the same entity.
+  private mutating func checkOverrides(_ schema: Schema) -> Bool {
+    var areSound = true
+    for (entity, draft) in zip(schema.entities, drafts) {
+      for declaration in draft.declaration.keys {
+        let name = declaration.name.content
+        guard let parent = draft.parent.flatMap(schema.entity(named:)), let index = parent.indexOfKey(name),
+          let wanted = schema.type(of: parent.keys[index]), let found = schema.type(of: entity.keys[index]),
+          !Self.is(found, fitFor: wanted, in: schema)
+        else { continue }
+        let reason =
+          if case .object(let destination) = wanted {
+            "leads to a \(destination) in \(parent.name) and must do so here"
+          } else {
+            "is \(wanted.article) in \(parent.name) and must be so here, where it is \(found.article)"
+          }
+        report(declaration.name.mark, "'\(name)' \(reason)")
+        areSound = false
+      }
+    }
+    return areSound
+  }
+
+  private static func `is`(_ found: ValueType, fitFor wanted: ValueType, in schema: Schema) -> Bool {
+    switch (found, wanted) {
+    case (_, .attribute(.json)): true
+    case (.list(let found), .list(let wanted)): Self.is(found, fitFor: wanted, in: schema)
+    case (.object(let found), .object(let wanted)): schema.entity(named: found)?.isKind(of: wanted) == true
+    default: found == wanted
+    }
+  }
+
+  private mutating func checkCycles(_ schema: Schema) {
+    var search = ComputedKeyCycleSearch(schema: schema)
+    for cycle in search.cycles() {
+      let names = cycle.map { "\(schema.entities[$0.entity].name).\(schema.entities[$0.entity].keys[$0.key].name)" }
+      guard let first = cycle.first else { continue }
+      let name = schema.entities[first.entity].keys[first.key].name
+      report(drafts[first.entity].marks[name], "a computed key depends on itself: \(names.joined(separator: " → "))")
+    }
+  }
+}
+
+// MARK: - Rules
+
+/// Rules: which one holds for each entity, and what it means there.
+extension SchemaCompiler {
+  /// The rules of each entity. Each is looked for alone: in the entity, in its parents from the nearest on, in what the
+  /// file says for all.
+  private mutating func rules(_ common: AccessDeclaration, in schema: Schema) -> [AccessRules] {
+    var rules: [AccessRules] = []
+    for (entity, draft) in zip(schema.entities, drafts) {
+      var found = AccessRules()
+      for action in AccessRules.Action.allCases {
+        guard let text = text(of: action, draft, common) else { continue }
+        found.actions[action] = rule(text, of: entity, in: schema, seeing: action.scope)
+      }
+      addKeyRules(declarations(of: draft), of: entity, in: schema, to: &found)
+      checkKeys(draft.declaration.access, of: entity, in: schema)
+      rules.append(found)
+    }
+    return rules
+  }
+
+  /// The declarations that hold for an entity, its own first.
+  private func declarations(of draft: Draft) -> [AccessDeclaration] {
+    draft.lineage.compactMap { name in
+      drafts.first { $0.declaration.name.content == name }?.declaration.access
+    }
+  }
+
+  private func text(
+    of action: AccessRules.Action, _ draft: Draft, _ common: AccessDeclaration
+  ) -> LocatedText? {
+    (declarations(of: draft) + [common]).lazy.compactMap { $0.actions[action] }.first
+  }
+
+  /// Warns about rules that read what others change without being asked there.
+  private mutating func warnAboutUnguardedKeys(_ common: AccessDeclaration, in schema: Schema) {
+    for (entity, draft) in zip(schema.entities, drafts) {
+      for action in AccessRules.Action.allCases {
+        guard let rule = entity.rules.actions[action], let text = text(of: action, draft, common) else { continue }
+        for (key, inverse) in schema.unguardedKeys(in: rule.reads, of: entity) {
+          warn(
+            text.mark,
+            "access: the rule '\(action)' reads '\(key)', and writes that set its inverse '\(inverse)' change that "
+              + "without asking the 'update' rule here; read '\(inverse)' instead, or restrict who may set it")
+        }
+      }
+    }
+  }
+
+  private mutating func addKeyRules(
+    _ declarations: [AccessDeclaration], of entity: Entity, in schema: Schema, to rules: inout AccessRules
+  ) {
+    // The nearest declaration of each comes last.
+    for declared in declarations.reversed().flatMap(\.keys) {
+      guard let key = entity.indexOfKey(declared.name.content) else { continue }
+      if let text = declared.read {
+        rules.keys[key, default: .init()].read = rule(text, of: entity, in: schema, seeing: .identity)
+      }
+      if let text = declared.update {
+        rules.keys[key, default: .init()].update = rule(text, of: entity, in: schema, seeing: .identity)
+      }
+      if let text = declared.inverse {
+        rules.keys[key, default: .init()].inverse = rule(text, of: entity, in: schema, seeing: .identity)
+      }
+    }
+  }
+
+  private mutating func checkKeys(_ access: AccessDeclaration, of entity: Entity, in schema: Schema) {
+    for declared in access.keys {
+      let name = declared.name
+      guard let key = entity.indexOfKey(name.content) else {
+        report(name.mark, "access: \(entity.undefined(name.content))")
+        continue
+      }
+      if let update = declared.update, entity.keys[key].storage == nil {
+        report(update.mark, "access: '\(name.content)' is computed, so that there is nothing to update")
+      }
+      if let inverse = declared.inverse, schema.farSide(of: entity.keys[key]) != .mutual {
+        report(
+          inverse.mark,
+          "access: 'inverse' is only for a toMany whose inverse is a toMany as well, and '\(name.content)' is not one")
+      }
+    }
+  }
+
+  private mutating func rule(
+    _ text: LocatedText, of entity: Entity, in schema: Schema, seeing scope: AccessRule.Scope
+  ) -> AccessRule? {
+    do throws(KeyExpression.Mistake) {
+      return try AccessRule(text.content, of: entity, in: schema, seeing: scope)
+    } catch {
+      let position = text.isVerbatim ? "" : " (line \(error.line), column \(error.column) of the rule)"
+      report(text.place(line: error.line, column: error.column), "access: \(error.message)\(position)")
+      return nil
+    }
+  }
+}
+
+/// Looks for computed keys whose dependencies lead back to themselves, by way of other objects as well.
+///
+/// The objects along a path may be of any subclass, so a key that a subclass declares anew counts too.
+private struct ComputedKeyCycleSearch {
+  /// A computed key of one entity.
+  struct Node: Hashable {
+    let entity: Int
+    let key: Int
+  }
+
+  private let schema: Schema
+  private var finished: Set<Node> = []
+  private var trail: [Node] = []
+  private var found: [[Node]] = []
+
+  init(schema: Schema) {
+    self.schema = schema
+  }
+
+  /// Each cycle once, as the nodes along it, the first one again at the end.
+  mutating func cycles() -> [[Node]] {
+    for entity in schema.entities {
+      for key in entity.keys.indices { visit(Node(entity: entity.index, key: key)) }
+    }
+    return found
+  }
+
+  private mutating func visit(_ node: Node) {
+    if let start = trail.firstIndex(of: node) {
+      found.append(Array(trail[start...]) + [node])
+      return
+    }
+    guard !finished.contains(node), case .computed(let computed) = schema.entities[node.entity].keys[node.key].kind
+    else { return }
+    trail.append(node)
+    for reads in [computed.reads] + computed.inheritedReads {
+      for next in computedKeys(in: reads, from: schema.entities[node.entity]) { visit(next) }
+    }
+    trail.removeLast()
+    finished.insert(node)
+  }
+
+  private func computedKeys(in reads: KeyTree, from entity: Entity) -> [Node] {
+    var nodes: [Node] = []
+    for branch in reads.branches {
+      for member in schema.family(of: entity) {
+        if case .computed = member.keys[branch.key].kind { nodes.append(Node(entity: member.index, key: branch.key)) }
+      }
+      guard !branch.behind.isEmpty, let owner = schema.destination(of: entity.keys[branch.key]) else { continue }
+      nodes += computedKeys(in: branch.behind, from: owner)
+    }
+    return nodes
   }
 }

@@ -1,3 +1,4 @@
+import CEL
 import Support
 import Yams
 
@@ -74,21 +75,58 @@ struct SchemaReader {
   }
 }
 
+extension SchemaReader {
+  /// Reads `access:` of an entity, or of the file, which has no keys.
+  private mutating func readAccess(_ node: Node, ofEntity: Bool) -> AccessDeclaration {
+    var access = AccessDeclaration()
+    guard let words = mapping(node, "'access'") else { return access }
+    let actions = AccessRules.Action.allCases.map(\.rawValue)
+    for (word, value) in words {
+      if let action = word.string.flatMap(AccessRules.Action.init) {
+        access.actions[action] = text(value, "'\(action.rawValue)'")
+      } else if ofEntity, word.string == "keys" {
+        guard let keys = mapping(value, "'keys'") else { continue }
+        for (name, rules) in keys { readKeyRules(name, rules).map { access.keys.append($0) } }
+      } else {
+        let list = (actions + (ofEntity ? ["keys"] : [])).joined(separator: ", ")
+        report(word, "'\(word.string ?? "?")' is not a word of access; it has \(list)")
+      }
+    }
+    return access
+  }
+
+  private mutating func readKeyRules(_ name: Node, _ node: Node) -> AccessDeclaration.KeyRules? {
+    guard let text = string(name, "the name of a key"), let words = mapping(node, "the access of '\(text.content)'")
+    else { return nil }
+    var rules = AccessDeclaration.KeyRules(name: text)
+    for (word, value) in words {
+      switch word.string {
+      case "read": rules.read = self.text(value, "'read'")
+      case "update": rules.update = self.text(value, "'update'")
+      case "inverse": rules.inverse = self.text(value, "'inverse'")
+      default:
+        report(word, "'\(word.string ?? "?")' is not a word of a key's access; it has read, update and inverse")
+      }
+    }
+    return rules
+  }
+}
+
 // MARK: - Nodes
 
 extension SchemaReader {
   /// Where a node begins; nodes that were read from text always know.
-  func mark(_ node: Node) -> Place { Place(line: node.mark?.line ?? 1, column: node.mark?.column ?? 1) }
+  private func mark(_ node: Node) -> Place { Place(line: node.mark?.line ?? 1, column: node.mark?.column ?? 1) }
 
-  mutating func report(_ node: Node, _ message: String) {
+  fileprivate mutating func report(_ node: Node, _ message: String) {
     report(mark(node), message)
   }
 
-  mutating func report(_ mark: Place, _ message: String) {
+  fileprivate mutating func report(_ mark: Place, _ message: String) {
     problems.append(.init(line: mark.line, column: mark.column, message: message))
   }
 
-  mutating func mapping(_ node: Node, _ what: String) -> Node.Mapping? {
+  private mutating func mapping(_ node: Node, _ what: String) -> Node.Mapping? {
     guard case .mapping(let mapping) = node else {
       report(node, "\(what) wants names with values")
       return nil
@@ -96,7 +134,7 @@ extension SchemaReader {
     return mapping
   }
 
-  mutating func string(_ node: Node, _ what: String) -> Located<String>? {
+  fileprivate mutating func string(_ node: Node, _ what: String) -> Located<String>? {
     guard case .scalar(let scalar) = node else {
       report(node, "\(what) wants a text")
       return nil
@@ -105,7 +143,7 @@ extension SchemaReader {
   }
 
   /// A text that is read further, with where it begins: behind the quotation mark where it has one.
-  mutating func text(_ node: Node, _ what: String) -> LocatedText? {
+  fileprivate mutating func text(_ node: Node, _ what: String) -> LocatedText? {
     guard case .scalar(let scalar) = node else {
       report(node, "\(what) wants a text")
       return nil
@@ -120,7 +158,7 @@ extension SchemaReader {
       isVerbatim: isVerbatim || (!isQuoted && !isBlock && !scalar.string.contains("\n")))
   }
 
-  mutating func strings(_ node: Node, _ what: String) -> [Located<String>]? {
+  private mutating func strings(_ node: Node, _ what: String) -> [Located<String>]? {
     guard case .sequence(let sequence) = node else {
       report(node, "\(what) wants a list")
       return nil
@@ -128,7 +166,7 @@ extension SchemaReader {
     return sequence.compactMap { string($0, what) }
   }
 
-  mutating func boolean(_ node: Node, _ what: String) -> Bool? {
+  fileprivate mutating func boolean(_ node: Node, _ what: String) -> Bool? {
     guard let value = node.bool else {
       report(node, "\(what) is true or false")
       return nil
@@ -136,7 +174,7 @@ extension SchemaReader {
     return value
   }
 
-  mutating func length(_ node: Node, _ what: String) -> Int? {
+  fileprivate mutating func length(_ node: Node, _ what: String) -> Int? {
     guard case .scalar(let scalar) = node, case .integer(let number) = YAMLScalar(scalar),
       let value = Int(exactly: number), value >= 0
     else {
@@ -146,15 +184,15 @@ extension SchemaReader {
     return value
   }
 
-  /// One of an enumeration's words.
-  /// What other languages call the types of attributes.
+  /// The names that other languages have for the types of attributes.
   private static let otherNames = [
     "bool": "boolean", "int": "integer", "int32": "integer", "int64": "integer", "long": "integer", "double": "number",
     "float": "number", "decimal": "number", "text": "string", "str": "string", "datetime": "date", "timestamp": "date",
     "time": "date", "object": "json", "any": "json", "map": "json",
   ]
 
-  mutating func word<Word: RawRepresentable<String> & CaseIterable>(_ node: Node, _ what: String) -> Word? {
+  /// One of an enumeration's words.
+  fileprivate mutating func word<Word: RawRepresentable<String> & CaseIterable>(_ node: Node, _ what: String) -> Word? {
     if let text = node.string, let word = Word(rawValue: text) { return word }
     let words = Word.allCases.map(\.rawValue)
     let hint = node.string.map { text in
@@ -163,5 +201,226 @@ extension SchemaReader {
     }
     report(node, "\(what) is one of \(words.joined(separator: ", "))\(hint ?? "")")
     return nil
+  }
+}
+
+/// Reads the definition of one key: which words it has, and whether they go together.
+private struct KeyReader {
+  let name: Located<String>
+  let words: Node.Mapping
+
+  private static let constraints: Set<String> = [
+    "minimum", "maximum", "minLength", "maxLength", "pattern", "enum",
+  ]
+  private static let attributeWords = constraints.union(["type", "notifies", "optional", "default", "indexed"])
+  private static let toOneWords: Set<String> = ["toOne", "inverse", "delete", "optional", "indexed", "notifies"]
+  private static let toManyWords: Set<String> = ["toMany", "ordered", "inverse", "delete", "notifies"]
+  private static let computedWords: Set<String> = ["computed", "type", "notifies"]
+
+  /// The declaration, or nil where it has mistakes, which go to `reader`.
+  func read(reportingTo reader: inout SchemaReader) -> KeyDeclaration? {
+    let sorts = ["toOne", "toMany", "computed"].filter { words[$0] != nil }
+    guard sorts.count < 2 else {
+      reader.report(name.mark, "'\(name.content)' is either \(sorts.joined(separator: " or "))")
+      return nil
+    }
+    guard !sorts.isEmpty || words["type"] != nil else {
+      reader.report(name.mark, "'\(name.content)' wants a type, a toOne, a toMany or a computed")
+      return nil
+    }
+    let notifying: Key.Notifying = words["notifies"].flatMap { reader.word($0, "'notifies'") } ?? .always
+    if let text = words["computed"] { return readComputed(text, notifying, &reader) }
+    if let destination = words["toMany"] { return readToMany(destination, notifying, &reader) }
+    let isOptional = words["optional"].flatMap { reader.boolean($0, "'optional'") } ?? true
+    if let destination = words["toOne"] { return readToOne(destination, isOptional, notifying, &reader) }
+    return readAttribute(isOptional, notifying, &reader)
+  }
+
+  private func checkWords(_ allowed: Set<String>, _ reader: inout SchemaReader) {
+    for (word, _) in words where !allowed.contains(word.string ?? "") {
+      let list = allowed.sorted().joined(separator: ", ")
+      reader.report(word, "'\(word.string ?? "?")' does not go with '\(name.content)'; it may have \(list)")
+    }
+  }
+
+  private func readComputed(
+    _ node: Node, _ notifying: Key.Notifying, _ reader: inout SchemaReader
+  ) -> KeyDeclaration? {
+    checkWords(Self.computedWords, &reader)
+    guard let text = reader.text(node, "'computed'") else { return nil }
+    let type: AttributeType? = words["type"].flatMap { reader.word($0, "'type'") }
+    return KeyDeclaration(
+      name: name, kind: .computed(text, type: type), isOptional: true, notifying: notifying, isIndexed: false)
+  }
+
+  private func readToOne(
+    _ node: Node, _ isOptional: Bool, _ notifying: Key.Notifying, _ reader: inout SchemaReader
+  ) -> KeyDeclaration? {
+    checkWords(Self.toOneWords, &reader)
+    guard let destination = reader.string(node, "'toOne'") else { return nil }
+    return KeyDeclaration(
+      name: name, kind: .toOne(destination: destination, inverse: readInverse(&reader), deleteRule: readRule(&reader)),
+      isOptional: isOptional, notifying: notifying, isIndexed: readIndexed(&reader))
+  }
+
+  /// A collection of objects or, where the word behind `toMany` is an attribute type, of values.
+  private func readToMany(
+    _ node: Node, _ notifying: Key.Notifying, _ reader: inout SchemaReader
+  ) -> KeyDeclaration? {
+    guard let member = reader.string(node, "'toMany'") else { return nil }
+    let isOrdered = words["ordered"].flatMap { reader.boolean($0, "'ordered'") } ?? false
+    let content: KeyDeclaration.Member
+    if let type = AttributeType(rawValue: member.content) {
+      checkWords(Self.constraints.union(["toMany", "ordered", "notifies"]), &reader)
+      content = .values(AttributeReader(type: type, words: words).read(reportingTo: &reader))
+    } else {
+      checkWords(Self.toManyWords, &reader)
+      content = .objects(member, inverse: readInverse(&reader), deleteRule: readRule(&reader))
+    }
+    return KeyDeclaration(
+      name: name, kind: .toMany(content, isOrdered: isOrdered), isOptional: false, notifying: notifying,
+      isIndexed: false)
+  }
+
+  private func readAttribute(
+    _ isOptional: Bool, _ notifying: Key.Notifying, _ reader: inout SchemaReader
+  ) -> KeyDeclaration? {
+    checkWords(Self.attributeWords, &reader)
+    guard let node = words["type"], let type: AttributeType = reader.word(node, "'type'") else { return nil }
+    let attribute = AttributeReader(type: type, words: words).read(reportingTo: &reader)
+    return KeyDeclaration(
+      name: name, kind: .attribute(attribute), isOptional: isOptional, notifying: notifying,
+      isIndexed: readIndexed(&reader))
+  }
+
+  private func readInverse(_ reader: inout SchemaReader) -> Located<String>? {
+    words["inverse"].flatMap { reader.string($0, "'inverse'") }
+  }
+
+  private func readRule(_ reader: inout SchemaReader) -> DeleteRule {
+    words["delete"].flatMap { reader.word($0, "'delete'") } ?? .nullify
+  }
+
+  private func readIndexed(_ reader: inout SchemaReader) -> Bool {
+    words["indexed"].flatMap { reader.boolean($0, "'indexed'") } ?? false
+  }
+}
+
+/// Reads the constraints and the default of one attribute.
+private struct AttributeReader {
+  let type: AttributeType
+  let words: Node.Mapping
+
+  /// The attribute; its mistakes go to `reader`.
+  func read(reportingTo reader: inout SchemaReader) -> Attribute {
+    var attribute = Attribute(type: type)
+    readRange(into: &attribute, &reader)
+    readText(into: &attribute, &reader)
+    if let node = words["enum"] { attribute.allowedValues = readEnum(node, attribute, &reader) }
+    // A collection has no default; the reader of its words reports that.
+    if words["toMany"] == nil, let node = words["default"], let value = value(node, &reader) {
+      do throws(Attribute.Refusal) {
+        attribute.defaultValue = try attribute.accepting(value)
+      } catch {
+        reader.report(node, "the default \(error.reason)")
+      }
+    }
+    return attribute
+  }
+
+  private func readRange(into attribute: inout Attribute, _ reader: inout SchemaReader) {
+    for word in ["minimum", "maximum"] {
+      guard let node = words[word] else { continue }
+      guard type == .integer || type == .number else {
+        reader.report(node, "'\(word)' goes with integer and number")
+        continue
+      }
+      guard let value = value(node, &reader) else { continue }
+      guard let bound = try? Attribute(type: type).accepting(value) else {
+        reader.report(node, "'\(word)' wants \(type.article)")
+        continue
+      }
+      if word == "minimum" { attribute.minimum = bound } else { attribute.maximum = bound }
+    }
+    if let minimum = attribute.minimum, let maximum = attribute.maximum, Attribute.isLess(maximum, minimum),
+      let node = words["maximum"]
+    {
+      reader.report(node, "the maximum is under the minimum")
+    }
+  }
+
+  private func readText(into attribute: inout Attribute, _ reader: inout SchemaReader) {
+    for word in ["minLength", "maxLength", "pattern"] {
+      guard let node = words[word], type != .string else { continue }
+      reader.report(node, "'\(word)' goes with string")
+    }
+    attribute.minLength = words["minLength"].flatMap { reader.length($0, "'minLength'") }
+    attribute.maxLength = words["maxLength"].flatMap { reader.length($0, "'maxLength'") }
+    if let minLength = attribute.minLength, let maxLength = attribute.maxLength, maxLength < minLength,
+      let node = words["maxLength"]
+    {
+      reader.report(node, "maxLength is under minLength")
+    }
+    if let node = words["pattern"], let text = reader.string(node, "'pattern'") {
+      do throws(RegexError) {
+        attribute.pattern = try Pattern(text.content)
+      } catch {
+        reader.report(node, "'pattern' is no regular expression: \(error.message)")
+      }
+    }
+  }
+
+  private func readEnum(_ node: Node, _ attribute: Attribute, _ reader: inout SchemaReader) -> [Value]? {
+    guard case .sequence(let sequence) = node, !sequence.isEmpty else {
+      reader.report(node, "'enum' wants a list of at least one value")
+      return nil
+    }
+    var values: [Value] = []
+    for element in sequence {
+      guard let value = value(element, &reader) else { continue }
+      do throws(Attribute.Refusal) {
+        values.append(try attribute.accepting(value))
+      } catch {
+        reader.report(element, "the enum's \(value.json) \(error.reason)")
+      }
+    }
+    return values
+  }
+
+  /// A YAML value as JSON would have it, and text where a string or date is wanted. Nil for one that JSON does not
+  /// have, which is reported.
+  private func value(_ node: Node, _ reader: inout SchemaReader) -> Value? {
+    switch node {
+    case .scalar(let scalar):
+      return value(of: scalar, node, &reader)
+    case .sequence(let sequence):
+      return .array(sequence.compactMap { value($0, &reader) })
+    case .mapping(let mapping):
+      var object = JSONObject()
+      for (name, member) in mapping {
+        guard let text = reader.string(name, "a name in an object")?.content else { continue }
+        if object[text] != nil { reader.report(name, "declared twice: \(text)") }
+        object[text] = value(member, &reader)
+      }
+      return .object(object)
+    case .alias:
+      reader.report(node, "an alias cannot stand here")
+      return nil
+    }
+  }
+
+  private func value(of scalar: Node.Scalar, _ node: Node, _ reader: inout SchemaReader) -> Value? {
+    let content = YAMLScalar(scalar)
+    if (type == .string || type == .date) && content != .null { return .string(scalar.string) }
+    switch content {
+    case .null: return .null
+    case .bool(let bool): return .bool(bool)
+    case .integer(let integer): return .integer(integer)
+    case .number(let number): return number
+    case .text: return .string(scalar.string)
+    case .refused(let reason):
+      reader.report(node, reason)
+      return nil
+    }
   }
 }

@@ -93,8 +93,3 @@ package struct StateEncoder: Sendable {
     bytes.append(UInt8(ascii: "]"))
   }
 }
-
-extension Entity {
-  /// The keys that a record has values of, in the order in which it has them.
-  var storedKeys: [Key] { keys.filter { $0.storage != nil } }
-}

@@ -240,23 +240,6 @@ extension Value {
   }
 }
 
-extension Key {
-  /// What a create fills in: the default, or null; for a collection no members.
-  package var defaultValue: Value {
-    switch kind {
-    case .attribute(let attribute): attribute.defaultValue ?? .null
-    case .toMany(let toMany): .members(MemberList(isOrdered: toMany.isOrdered))
-    case .toOne, .computed: .null
-    }
-  }
-
-  /// What a new object holds before its keys are set.
-  var emptyValue: Value {
-    if case .toMany = kind { return defaultValue }
-    return .null
-  }
-}
-
 extension ModelError {
   /// The same mistake with the object that it is about.
   func at(_ reference: Reference) -> ModelError {

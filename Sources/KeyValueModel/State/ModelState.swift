@@ -1,3 +1,6 @@
+import HashTreeCollections
+import Support
+
 /// Every object at one revision. A value: copies share their structure, so that one can be kept for as long as it
 /// is read while the next is being made.
 public struct ModelState: ObjectReader, Sendable {
@@ -176,5 +179,82 @@ public struct ModelState: ObjectReader, Sendable {
       extents[entity.index].indexes[position].update(
         reference, from: old?.values[indexed.storage], to: new?.values[indexed.storage])
     }
+  }
+
+  // MARK: All objects
+
+  /// Every object with its name, in no order, without a copy of them.
+  package var all: Objects { Objects(trees: extents.map(\.objects)) }
+
+  /// The objects of a state, one entity after the other.
+  package struct Objects: Sequence {
+    fileprivate let trees: [RecordTree]
+
+    /// Begins with the first entity.
+    package func makeIterator() -> Iterator { Iterator(trees: trees[...]) }
+
+    /// Goes through the objects.
+    package struct Iterator: IteratorProtocol {
+      fileprivate var trees: ArraySlice<RecordTree>
+      private var objects = RecordTree().makeIterator()
+
+      fileprivate init(trees: ArraySlice<RecordTree>) {
+        self.trees = trees
+      }
+
+      /// The next object.
+      package mutating func next() -> (key: Reference, value: ObjectRecord)? {
+        while true {
+          if let object = objects.next() { return object }
+          guard let tree = trees.popFirst() else { return nil }
+          objects = tree.makeIterator()
+        }
+      }
+    }
+  }
+}
+
+/// An entity's own objects, without those of its subclasses.
+struct Extent: Sendable {
+  /// The objects.
+  fileprivate(set) var objects = RecordTree()
+  /// How often an object came or went.
+  fileprivate var version: UInt64 = 0
+  /// The indexes, as `Entity.indexedKeys` lists their keys.
+  fileprivate var indexes: [ValueIndex]
+}
+
+/// Which objects have which value for one key. Persistent, as the state is.
+private struct ValueIndex: Sendable {
+  private var references: TreeDictionary<Value, TreeSet<Reference>> = [:]
+  private let isOverDates: Bool
+
+  /// An index over values of a type; dates are the same when they name the same instant.
+  init(type: ValueType?) {
+    isOverDates = type == .attribute(.date)
+  }
+
+  /// The objects that have `value`, in no order.
+  func references(of value: Value) -> [Reference] {
+    references[entry(of: value)].map(Array.init) ?? []
+  }
+
+  /// Notes that an object has another value than before; nil where it is not there.
+  mutating func update(_ reference: Reference, from old: Value?, to new: Value?) {
+    let (before, after) = (old.map(entry), new.map(entry))
+    guard before != after else { return }
+    if let before {
+      references[before]?.remove(reference)
+      if references[before]?.isEmpty == true { references[before] = nil }
+    }
+    if let after { references[after, default: []].insert(reference) }
+  }
+
+  /// The value under which objects are found.
+  private func entry(of value: Value) -> Value {
+    guard isOverDates, case .string(let text) = value, let instant = RFC3339Instant(text) else {
+      return value.withoutSignOfZero
+    }
+    return .array([.integer(instant.seconds), .integer(Int64(instant.nanoseconds))])
   }
 }

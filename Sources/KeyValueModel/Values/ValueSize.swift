@@ -24,6 +24,14 @@ package struct ValueSize: Hashable, Sendable {
   static func -= (left: inout ValueSize, right: ValueSize) { left = left - right }
 }
 
+extension ValueSize {
+  /// The size of values as members of a list, without that of the list.
+  init(ofMembers members: some Sequence<Value>) {
+    self.init()
+    for member in members { self += member.memberSize }
+  }
+}
+
 extension Value {
   /// The size of the value, counted in one pass. O(n), without a copy.
   package var size: ValueSize {
@@ -49,16 +57,8 @@ extension Value {
     }
   }
 
-  /// The size of the value as that of a stored key. A short text takes room in the memory of its object there.
-  var storedSize: ValueSize {
-    let room = PackedValues.room(for: self)
-    var size = size
-    if room > 0 { size.memoryBytes = Allocation.rounded(room) }
-    return size
-  }
-
   /// The size of the value as a member of an array, with its comma.
-  var memberSize: ValueSize {
+  fileprivate var memberSize: ValueSize {
     var size = size
     size.textBytes += 1
     return size
@@ -76,17 +76,7 @@ extension Value {
   private static func digits(of magnitude: UInt64) -> Int {
     ((64 - magnitude.leadingZeroBitCount) * 1233) >> 12 + 1
   }
-}
 
-extension ValueSize {
-  /// The size of values as members of a list, without that of the list.
-  init(ofMembers members: some Sequence<Value>) {
-    self.init()
-    for member in members { self += member.memberSize }
-  }
-}
-
-extension Value {
   /// About how many bytes of memory it keeps alive; the members of a collection are not counted. O(n).
   package var approximateBytes: Int {
     switch self {
@@ -147,7 +137,7 @@ enum Allocation {
   }
 
   /// A JSON object with so many members, without the texts of their names and without their values.
-  static func object(of count: Int) -> Int {
+  fileprivate static func object(of count: Int) -> Int {
     let box = bytes(headerBytes + MemoryLayout<JSONObject>.size)
     let room = grown(count)
     let table = count >= hashedCount ? bytes(arrayHeaderBytes + 2 * room) : 0

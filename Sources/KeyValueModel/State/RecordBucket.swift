@@ -1,9 +1,3 @@
-/// How many records a `RecordBucket` has, and how many it has room for.
-struct RecordBucketHeader {
-  var count: Int32
-  let capacity: Int32
-}
-
 /// Records at the end of a way through a `RecordTree`, in one piece of memory: 16 bits of the hash of each, its tag,
 /// and behind these a word for each. Tags are compared before a reference is looked at, and a bucket is divided by
 /// them: neither reads a record that it does not need, which would seldom be in a cache. They come first because they
@@ -220,4 +214,10 @@ final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
       header.pointee.count += 1
     }
   }
+}
+
+/// How many records a `RecordBucket` has, and how many it has room for.
+struct RecordBucketHeader {
+  var count: Int32
+  let capacity: Int32
 }

@@ -93,3 +93,43 @@ package struct StateEncoder: Sendable {
     bytes.append(UInt8(ascii: "]"))
   }
 }
+
+/// What a stored key holds, and with that how its values are written: in the type of the key where that says enough, so
+/// that a to-one is a string and a to-many an array.
+enum StoredColumn {
+  case attribute(AttributeType)
+  case toOne
+  case objects(isOrdered: Bool)
+  case values(isOrdered: Bool, AttributeType)
+
+  /// The column of a stored key.
+  init(_ key: Key) {
+    switch key.kind {
+    case .attribute(let attribute): self = .attribute(attribute.type)
+    case .toOne: self = .toOne
+    case .toMany(let toMany):
+      switch toMany.member {
+      case .object: self = .objects(isOrdered: toMany.isOrdered)
+      case .value(let attribute): self = .values(isOrdered: toMany.isOrdered, attribute.type)
+      }
+    case .computed: preconditionFailure("a computed key is not stored")
+    }
+  }
+
+  /// Appends a value of the key.
+  fileprivate func append(_ value: Value, to bytes: inout [UInt8]) {
+    switch (self, value) {
+    case (.toOne, .reference(let reference)): bytes.appendQuoted(reference)
+    case (.objects, .members(let list)):
+      bytes.appendList(list) { member, bytes in
+        if case .reference(let reference) = member {
+          bytes.appendQuoted(reference)
+        } else {
+          member.appendStoredText(.exact, to: &bytes)
+        }
+      }
+    case (.values, .members(let list)): bytes.appendList(list) { $0.appendStoredText(.exact, to: &$1) }
+    default: value.appendStoredText(.exact, to: &bytes)
+    }
+  }
+}

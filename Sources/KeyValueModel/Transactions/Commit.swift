@@ -152,4 +152,149 @@ public struct Commit: Sendable {
       for case .change(let changes) in listing.steps.lazy.map(\.kind) { for change in changes { body(change) } }
     }
   }
+
+  // MARK: Touched objects
+
+  /// Gives every object that the commit can notify the observers of: those that it wrote, and those with a key that it
+  /// bracketed, since a bracket is a change even where nothing was written inside. Some may be given more than once.
+  package func forEachTouchedObject(_ body: (Reference) -> Void) {
+    if let setting = plainSetting { return body(setting.object) }
+    for entry in before { body(entry.object) }
+    for step in steps {
+      if case .willChange(let object, _) = step.kind { body(object) }
+    }
+  }
+
+  /// Whether the commit touches an object that is wanted; see `forEachTouchedObject(_:)`.
+  package func touchesObject(where isWanted: (Reference) -> Bool) -> Bool {
+    if let setting = plainSetting { return isWanted(setting.object) }
+    if before.contains(where: { isWanted($0.object) }) { return true }
+    return steps.contains { step in
+      if case .willChange(let object, _) = step.kind { isWanted(object) } else { false }
+    }
+  }
+
+  // MARK: Size
+
+  private static let bytesPerMember = 48
+
+  /// About how many bytes of memory the commit keeps alive, for bounds on histories.
+  package var approximateBytes: Int {
+    if let setting = plainSetting {
+      return 160 + 96 + 2 * 64 + setting.before.approximateBytes + setting.after.approximateBytes
+    }
+    var bytes = 160
+    var deleted: Set<Reference> = []
+    for step in steps {
+      bytes += 96
+      if case .change(let changes) = step.kind {
+        for change in changes { bytes += Self.approximateBytes(ofMembersIn: change) }
+      }
+      for write in step.writes {
+        bytes += 64 + (write.record?.approximateBytes ?? 0)
+        if write.record == nil { deleted.insert(write.object) }
+      }
+    }
+    for entry in before {
+      bytes += 64 + (entry.record?.approximateBytes ?? 0)
+      // Nothing else keeps what a deleted object had.
+      if deleted.contains(entry.object) { bytes += Self.bytesPerMember * (entry.record?.memberCount ?? 0) }
+    }
+    return bytes
+  }
+
+  /// What a change keeps of a collection besides the record: the members that came or went; where it was set as a
+  /// whole, all that it has, since the list before shares nothing with it.
+  private static func approximateBytes(ofMembersIn change: KeyChange) -> Int {
+    guard let collection = change.collection else { return bytesPerMember * change.memberCount }
+    return 96 + bytesPerMember * (collection.removed.count + collection.inserted.count)
+  }
+}
+
+/// The setting of one attribute of one object, where that is all that a commit did: the commonest of all commits, in
+/// one piece of memory and without lists.
+package final class PlainSetting: Sendable {
+  /// The object.
+  package let object: Reference
+  /// The index of the attribute in its entity.
+  package let key: Int
+  /// True where the key's `notifies` kept it silent.
+  package let isSilent: Bool
+  /// The object as it was, and as it is.
+  package let before, after: ObjectRecord
+  fileprivate let writer: String?
+
+  init(
+    _ object: Reference, key: Int, isSilent: Bool, before: ObjectRecord, after: ObjectRecord, writer: String?
+  ) {
+    (self.object, self.key, self.isSilent) = (object, key, isSilent)
+    (self.before, self.after, self.writer) = (before, after, writer)
+  }
+
+  /// What a step did to an object that was `before`; nil where that is anything else.
+  fileprivate convenience init?(_ step: Commit.Step, _ before: ObjectRecord?, _ writer: String?) {
+    guard let before, case .change(let changes) = step.kind, changes.count == 1, let change = changes.first,
+      step.writes.count == 1, let after = step.writes[0].record, after.entity.isAttribute(change.key)
+    else { return nil }
+    self.init(
+      change.object, key: change.key, isSilent: change.isSilent, before: before, after: after, writer: writer)
+  }
+
+  fileprivate var change: Commit.KeyChange {
+    Commit.KeyChange(object: object, key: key, isSilent: isSilent, collection: nil)
+  }
+
+  fileprivate var step: Commit.Step { Commit.Step(kind: .change([change]), writes: [(object, after)]) }
+}
+
+/// The objects that a commit touched, each once, as they stood before it.
+public struct TouchedObjects: RandomAccessCollection, Sendable {
+  /// An object with its record before the commit; nil where it was not there.
+  public typealias Element = (object: Reference, record: ObjectRecord?)
+
+  private enum Contents: Sendable {
+    case one(PlainSetting)
+    case list([Element])
+  }
+
+  private let contents: Contents
+
+  fileprivate init(_ setting: PlainSetting) { contents = .one(setting) }
+
+  fileprivate init(_ list: [Element]) { contents = .list(list) }
+
+  /// Where the first one is.
+  public var startIndex: Int { 0 }
+
+  /// Behind the last one.
+  public var endIndex: Int {
+    switch contents {
+    case .one: 1
+    case .list(let list): list.count
+    }
+  }
+
+  /// One of them.
+  public subscript(index: Int) -> Element {
+    switch contents {
+    case .one(let setting):
+      precondition(index == 0, "there is one object")
+      return (setting.object, setting.before)
+    case .list(let list): return list[index]
+    }
+  }
+}
+
+extension ObjectRecord {
+  /// How many members its collections have.
+  fileprivate var memberCount: Int {
+    values.reduce(0) { if case .members(let list) = $1 { $0 + list.count } else { $0 } }
+  }
+
+  /// O(1) for an entity without collections, whose members are shared with the list before and after; O(n) otherwise.
+  fileprivate var approximateBytes: Int {
+    guard entity.hasCollections else { return memoryBytes }
+    let values = values
+    return values.indices.reduce(64) { $0 + values.approximateBytes(at: $1) }
+  }
 }

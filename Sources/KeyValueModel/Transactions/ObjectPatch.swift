@@ -56,7 +56,9 @@ struct ObjectPatch: Sendable {
   }
 
   /// Checks the values by the schema, and counts what JSON they are.
-  mutating func check(by schema: Schema, _ reference: Reference, _ record: ObjectRecord) throws(ModelError) {
+  fileprivate mutating func check(
+    by schema: Schema, _ reference: Reference, _ record: ObjectRecord
+  ) throws(ModelError) {
     var check = ValueCheck(schema: schema)
     for index in settings.indices {
       let (value, key) = (settings[index].value, record.entity.keys[settings[index].key])
@@ -111,6 +113,38 @@ struct ObjectPatch: Sendable {
   }
 }
 
+/// What a JSON patch makes of an object as it stood at a revision. It holds as long as the object has not been written
+/// since.
+struct PreparedPatch: Sendable {
+  private let revision: Revision
+  private let createdAt: Revision
+  let result: Result<ObjectPatch, ModelError>
+
+  /// Applies a patch to an object of a state; nil where there is no such object, and where the patch names what comes
+  /// from other objects: the whole document, or a computed key.
+  init?(
+    _ patch: JSONPatch, of reference: Reference, in state: borrowing ModelState, _ limits: TransactionLimits
+  ) {
+    guard let record = state.record(reference), let names = patch.namedMembers else { return nil }
+    let isOwn = names.allSatisfy { name in
+      record.entity.indexOfKey(name).map { record.entity.keys[$0].storage != nil } ?? true
+    }
+    guard isOwn else { return nil }
+    revision = record.revision
+    createdAt = record.createdAt
+    do throws(ModelError) {
+      var patched = try ObjectPatch(patch, of: reference, record, in: state, budget: TransactionBudget(limits))
+      try patched.check(by: state.schema, reference, record)
+      result = .success(patched)
+    } catch {
+      result = .failure(error)
+    }
+  }
+
+  /// Whether this is still the object that the patch was applied to.
+  func holds(for record: ObjectRecord) -> Bool { record.revision == revision && record.createdAt == createdAt }
+}
+
 extension Value {
   /// As JSON has it: names of objects are strings, collections arrays.
   fileprivate var plain: Value {
@@ -142,5 +176,26 @@ extension Entity {
   /// Whether a member of an object's JSON is a key that can be set: neither a computed one nor `@ref` and its like.
   fileprivate func stores(_ name: String) -> Bool {
     indexOfKey(name).map { keys[$0].storage != nil } ?? false
+  }
+}
+
+/// JSON merge patch (RFC 7396 §2).
+enum MergePatch {
+  /// `MergePatch(Target, Patch)` of the standard. `steps` grows by what it takes: a target is copied, and from many
+  /// members one is not removed at once.
+  static func merging(_ patch: Value, into target: Value, steps: inout Int) -> Value {
+    guard case .object(let patch) = patch else { return patch }
+    var merged = JSONObject()
+    if case .object(let object) = target { merged = object }
+    steps += patch.members.count + TransactionBudget.steps(of: merged.members.count)
+    for name in patch.members.keys {
+      guard let value = patch[name], !value.isNull else {
+        if merged[name] != nil { steps += TransactionBudget.steps(of: merged.members.count) }
+        merged[name] = nil
+        continue
+      }
+      merged[name] = merging(value, into: merged[name] ?? .null, steps: &steps)
+    }
+    return .object(merged)
   }
 }

@@ -31,6 +31,70 @@ public enum Operation: Sendable {
   case require(Reference, Revision)
   /// Sets the lifetime of an object. It belongs to the write before it, which says so, and has no result of its own.
   case lifetime(Reference, Lifetime)
+
+  /// The object that the operation is about.
+  public var reference: Reference {
+    switch self {
+    case .create(let reference, _), .put(let reference, _), .set(let reference, _, _), .patch(let reference, _),
+      .jsonPatch(let reference, _), .insert(let reference, _, _, _), .removeIndexes(let reference, _, _),
+      .removeMembers(let reference, _, _), .replace(let reference, _, _, _), .mutateSet(let reference, _, _, _),
+      .delete(let reference), .willChange(let reference, _), .didChange(let reference, _), .require(let reference, _),
+      .lifetime(let reference, _):
+      reference
+    }
+  }
+
+  /// The kind, and its operands as `OperationKind.operands` lists them.
+  package var form: (kind: OperationKind, operands: [Operand]) {
+    switch self {
+    case .create(_, let body): (.create, [.body(body)])
+    case .put(_, let body): (.put, [.body(body)])
+    case .set(_, let keyPath, let value): (.set, [.text(keyPath), .value(value)])
+    case .patch(_, let body): (.patch, [.body(body)])
+    case .jsonPatch(_, let patch): (.jsonPatch, [.patch(patch)])
+    case .insert(_, let keyPath, let members, let indexes):
+      (.insert, [.text(keyPath), .members(members), .indexes(indexes)])
+    case .removeIndexes(_, let keyPath, let indexes): (.removeIndexes, [.text(keyPath), .indexes(indexes)])
+    case .removeMembers(_, let keyPath, let members): (.removeMembers, [.text(keyPath), .values(members)])
+    case .replace(_, let keyPath, let indexes, let members):
+      (.replace, [.text(keyPath), .indexes(indexes), .members(members)])
+    case .mutateSet(_, let keyPath, let mutation, let members):
+      (.mutateSet, [.text(keyPath), .mutation(mutation), .members(members)])
+    case .delete: (.delete, [])
+    case .willChange(_, let key): (.willChange, [.text(key)])
+    case .didChange(_, let key): (.didChange, [.text(key)])
+    case .require(_, let revision): (.require, [.revision(revision)])
+    case .lifetime(_, let lifetime): (.lifetime, [.lifetime(lifetime)])
+    }
+  }
+
+  /// The operation of a kind on an object; the operands must be those that `OperationKind.operands` lists.
+  package init(_ kind: OperationKind, _ object: Reference, _ operands: [Operand]) {
+    var rest = operands[...]
+    switch (kind, rest.popFirst(), rest.popFirst(), rest.popFirst()) {
+    case (.create, .body(let body), nil, nil): self = .create(object, body)
+    case (.put, .body(let body), nil, nil): self = .put(object, body)
+    case (.set, .text(let path), .value(let value), nil): self = .set(object, keyPath: path, value)
+    case (.patch, .body(let body), nil, nil): self = .patch(object, body)
+    case (.jsonPatch, .patch(let patch), nil, nil): self = .jsonPatch(object, patch)
+    case (.insert, .text(let path), .members(let members), .indexes(let indexes)):
+      self = .insert(object, keyPath: path, members, at: indexes)
+    case (.removeIndexes, .text(let path), .indexes(let indexes?), nil):
+      self = .removeIndexes(object, keyPath: path, indexes)
+    case (.removeMembers, .text(let path), .values(let members), nil):
+      self = .removeMembers(object, keyPath: path, members)
+    case (.replace, .text(let path), .indexes(let indexes?), .members(let members)):
+      self = .replace(object, keyPath: path, at: indexes, members)
+    case (.mutateSet, .text(let path), .mutation(let mutation), .members(let members)):
+      self = .mutateSet(object, keyPath: path, mutation, members)
+    case (.delete, nil, nil, nil): self = .delete(object)
+    case (.willChange, .text(let key), nil, nil): self = .willChange(object, key: key)
+    case (.didChange, .text(let key), nil, nil): self = .didChange(object, key: key)
+    case (.require, .revision(let revision), nil, nil): self = .require(object, revision)
+    case (.lifetime, .lifetime(let lifetime), nil, nil): self = .lifetime(object, lifetime)
+    default: preconditionFailure("these are no operands of \(kind)")
+    }
+  }
 }
 
 /// Something that becomes a member of a collection.
@@ -53,45 +117,82 @@ public enum SetMutation: String, Hashable, Sendable, CaseIterable {
   case set
 }
 
-/// What must hold for a transaction to be applied at all (RFC 9110 §13.1).
-public enum Precondition: Sendable {
-  /// Neither the object nor what its computed keys read has changed since; `unknown-object` where it is not there.
-  case unchangedObject(Reference, since: Revision)
-  /// The objects along the key path have not changed since; `unknown-object` where the first is not there.
-  case unchangedKeyPath(Reference, String, since: Revision)
-  /// The object, or what the key path reads, is not as it was at any of these revisions; also where it is not there.
-  case differs(Reference, keyPath: String?, from: Set<Revision>)
-  /// Something is so of the state that the transaction meets, about this object.
-  case holds(Reference, @Sendable (borrowing ModelState) -> Bool)
-  /// Nothing that can be: what is written is no object that was there.
-  case impossible
-  /// The object is there.
-  case exists(Reference)
-  /// The object is not there.
-  case absent(Reference)
+/// The operations by name, with what each consists of: the one table from which the text of the journal, the feed of
+/// commits and what clients send are written and read.
+package enum OperationKind: String, CaseIterable, Sendable {
+  case create, put, set, patch, jsonPatch, insert, removeIndexes, removeMembers, replace, mutateSet, delete
+  case willChange, didChange, require, lifetime
+
+  /// What stands behind the object, in the order of the journal.
+  package var operands: [OperandForm] {
+    switch self {
+    case .create, .put, .patch: [.body]
+    case .set: [.keyPath, .value]
+    case .jsonPatch: [.patch]
+    case .insert: [.keyPath, .members, .optionalIndexes]
+    case .removeIndexes: [.keyPath, .indexes]
+    case .removeMembers: [.keyPath, .values]
+    case .replace: [.keyPath, .indexes, .members]
+    case .mutateSet: [.keyPath, .mutation, .members]
+    case .delete: []
+    case .willChange, .didChange: [.key]
+    case .require: [.revision]
+    case .lifetime: [.lifetime]
+    }
+  }
+
+  /// The member `op` of the operation in the feed and in a transaction that is sent.
+  package var name: String {
+    switch self {
+    case .jsonPatch: "patch"
+    case .removeIndexes, .removeMembers: "remove"
+    default: rawValue
+    }
+  }
+
+  /// Whether a transaction may have it: the others are made of requests of their own.
+  package var isSent: Bool { self != .put && self != .jsonPatch && self != .mutateSet && self != .lifetime }
 }
 
-/// Operations that are applied together or not at all, and make one revision.
-public struct Transaction: Sendable {
-  /// What is done, in order.
-  public var operations: [Operation]
-  /// What must hold before.
-  public var preconditions: [Precondition]
-  /// The name of the writer; observers receive it and know their own echo by it.
-  public var writer: String?
-  /// The `sub` of the identity that wrote it, or nil if that is nobody or unknown; the journal keeps it.
-  package var author: String?
-  /// What was found out about the operations before; of none where there are fewer.
-  var preparations: [Preparation] = []
-  /// The text of the transaction in a journal, where `prepare` has written it; the operations are not changed then.
-  var journalText: [UInt8]?
-  /// Who writes, where rules are asked.
-  package var access: WriteAccess?
+/// What one operand of an operation is, and what it is called as a member of a JSON object.
+package enum OperandForm: Sendable {
+  case keyPath, key, body, value, values, members, indexes, optionalIndexes, mutation, patch, revision, lifetime
 
-  /// A transaction of these operations.
-  public init(_ operations: [Operation], preconditions: [Precondition] = [], writer: String? = nil) {
-    self.operations = operations
-    self.preconditions = preconditions
-    self.writer = writer
+  /// The name of the member.
+  package var name: String {
+    switch self {
+    case .keyPath: "keyPath"
+    case .key: "key"
+    case .body, .value, .values, .members: "value"
+    case .indexes, .optionalIndexes: "index"
+    case .mutation: "operation"
+    case .patch: "patch"
+    case .revision: "revision"
+    case .lifetime: "lifetime"
+    }
   }
+}
+
+/// One operand of an operation.
+package enum Operand: Sendable {
+  /// A key path or a key.
+  case text(String)
+  /// The keys of an object.
+  case body(JSONObject)
+  /// One value.
+  case value(Value)
+  /// Members that are there.
+  case values([Value])
+  /// Members that are to come.
+  case members([NewMember])
+  /// Places of members; nil for the end.
+  case indexes([Int]?)
+  /// A set operation.
+  case mutation(SetMutation)
+  /// A JSON Patch.
+  case patch(JSONPatch)
+  /// A revision.
+  case revision(Revision)
+  /// How long an object is to last.
+  case lifetime(Lifetime)
 }

@@ -82,7 +82,7 @@ struct StateEditor: ~Copyable {
   }
 
   /// Records, for the rules, that the operation changes a key through its inverse.
-  mutating func noteFarChange(of object: Reference, key: Int) {
+  private mutating func noteFarChange(of object: Reference, key: Int) {
     if viewer != nil { farChanges.append(FarChange(object: object, key: key)) }
   }
 
@@ -199,11 +199,227 @@ struct StateEditor: ~Copyable {
 
   /// Notes that the keys of a deleted object have no values any more: its observers hear of its end, and these count
   /// where the transaction makes the object anew.
-  mutating func noteEnd(of reference: Reference, _ record: ObjectRecord) {
+  private mutating func noteEnd(of reference: Reference, _ record: ObjectRecord) {
     for (index, key) in record.entity.keys.enumerated() {
       guard let storage = key.storage else { continue }
       let isSilent = key.notifying == .manual || (key.notifying == .changed && record.values[storage].isNull)
       changes.noteSetting(of: reference, key: index, isSilent: isSilent)
+    }
+  }
+
+  // MARK: Relationships and their inverses
+
+  /// The object that a value names for a relationship, nil for null.
+  func target(
+    of value: Value, _ key: Key, destination: String, _ owner: Reference
+  ) throws(ModelError) -> Reference? {
+    func invalid(_ code: ModelError.Code, _ detail: String) -> ModelError {
+      ModelError(code, detail, object: owner, keyPath: key.name)
+    }
+
+    let reference: Reference
+    switch value {
+    case .null: return nil
+    case .reference(let given): reference = given
+    case .string(let text):
+      guard let given = Reference(text) else {
+        throw invalid(.invalidValue, "'\(key.name)': '\(text)' is no reference")
+      }
+      reference = given
+    default: throw invalid(.invalidValue, "'\(key.name)' wants a reference such as \"\(destination)/1\"")
+    }
+    guard let entity = state.schema.entity(of: reference) else {
+      throw invalid(.wrongEntity, "'\(key.name)' wants a \(destination); there is no entity '\(reference.entity)'")
+    }
+    guard entity.isKind(of: destination) else {
+      throw invalid(.wrongEntity, "'\(key.name)' wants a \(destination), and \(reference) is none")
+    }
+    guard state.record(reference) != nil, mayName(reference, key, owner) else {
+      throw invalid(.invalidValue, "'\(key.name)': there is no object \(reference)")
+    }
+    return reference
+  }
+
+  /// Whether the writer may name an object that is there as a value: to a writer who may not read it, it is not there,
+  /// unless the key had it before the transaction.
+  private func mayName(_ reference: Reference, _ key: Key, _ owner: Reference) -> Bool {
+    guard let viewer else { return true }
+    let former = former
+    // What the transaction itself has made may be named.
+    guard let record = former.record(reference), !viewer.mayRead(reference, record, in: former) else { return true }
+    guard let holder = former.record(owner), let index = holder.entity.indexOfKey(key.name) else { return false }
+    switch former.value(of: holder, owner, key: index) {
+    case .reference(let old): return old == reference
+    case .members(let list): return list.contains(.reference(reference))
+    default: return false
+    }
+  }
+
+  /// False if a problem must not name an object and what a key of it holds, because the writer may not read that.
+  private func mayTell(of holder: Reference, key: Int) -> Bool {
+    guard let viewer else { return true }
+    let former = former
+    guard let record = former.record(holder) else { return true }
+    return viewer.mayRead(holder, record, in: former) && !viewer.hiddenKeys(of: record.entity).contains(key)
+  }
+
+  /// Sets a to-one, and the other sides where it has an inverse: the old partner lets go, and so does the partner that
+  /// the new one had before.
+  mutating func connect(
+    _ owner: Reference, key index: Int, _ toOne: ToOne, to new: Reference?
+  ) throws(ModelError) {
+    let old = state.value(of: owner, key: index)
+    let value = new.map(Value.reference) ?? .null
+    store(value, in: owner, key: index)
+    guard let inverse = toOne.inverseIndex, old != value else { return }
+    if case .reference(let partner) = old { try release(owner, from: partner, key: inverse) }
+    if let new { try attach(owner, to: new, key: inverse, reverse: index) }
+  }
+
+  // MARK: The other side
+
+  /// The far side `key` of `holder` lets `object` go, where it holds it.
+  mutating func release(_ object: Reference, from holder: Reference, key index: Int) throws(ModelError) {
+    guard let record = state.record(holder) else { return }
+    switch state.value(of: record, holder, key: index) {
+    case .reference(object):
+      noteFarChange(of: holder, key: index)
+      let key = record.entity.keys[index]
+      guard key.isOptional else {
+        guard mayTell(of: holder, key: index) else {
+          throw ModelError(
+            .nullNotAllowed, "the other side of a relationship must have a value and would lose \(object)",
+            object: object)
+        }
+        throw ModelError(
+          .nullNotAllowed, "'\(key.name)' of \(holder) must have a value and would lose \(object)", object: holder,
+          keyPath: key.name)
+      }
+      store(.null, in: holder, key: index)
+    case .members(var list):
+      guard list.remove(.reference(object)) != nil else { return }
+      noteFarChange(of: holder, key: index)
+      store(list, in: holder, key: index, removed: [.reference(object)], inserted: [])
+    default: break
+    }
+  }
+
+  /// The far side `key` of `holder` takes `object`: a to-one in place of the object that it had, which forgets the
+  /// holder under `reverse`; a collection at its end.
+  mutating func attach(
+    _ object: Reference, to holder: Reference, key index: Int, reverse: Int
+  ) throws(ModelError) {
+    guard let record = state.record(holder) else { return }
+    switch state.value(of: record, holder, key: index) {
+    case .members(var list):
+      guard list.insert(.reference(object)) != nil else { return }
+      noteFarChange(of: holder, key: index)
+      store(list, in: holder, key: index, removed: [], inserted: [.reference(object)])
+    case .reference(let rival):
+      if rival == object { return }
+      noteFarChange(of: holder, key: index)
+      try release(holder, from: rival, key: reverse)
+      store(.reference(object), in: holder, key: index)
+    default:
+      noteFarChange(of: holder, key: index)
+      store(.reference(object), in: holder, key: index)
+    }
+  }
+
+  // MARK: Deletion by the delete rules
+
+  /// Deletes an object and what its rules take along; keys of other objects that named them name nothing then.
+  mutating func delete(_ reference: Reference) throws(ModelError) {
+    _ = try state.requireRecord(reference)
+    let doomed = cascade(from: reference)
+    // Before the work, which is as much again.
+    budget.spendWrites(doomed.count)
+    try budget.check()
+    let isDoomed = Set(doomed)
+    for object in doomed { try checkDenial(object, isDoomed) }
+    for object in doomed {
+      for holder in holders(of: object) where !isDoomed.contains(holder.object) {
+        try nullify(holder, deleting: object)
+      }
+    }
+    for object in doomed {
+      guard let record = state.record(object) else { continue }
+      write(object, nil)
+      noteEnd(of: object, record)
+    }
+  }
+
+  /// The object and everything that `cascade` reaches from it, in the order in which it is reached.
+  private func cascade(from reference: Reference) -> [Reference] {
+    var doomed = [reference]
+    var seen: Set<Reference> = [reference]
+    var next = 0
+    while next < doomed.count {
+      for relationship in relationships(of: doomed[next]) where relationship.rule == .cascade {
+        for target in relationship.targets where seen.insert(target).inserted { doomed.append(target) }
+      }
+      next += 1
+    }
+    return doomed
+  }
+
+  private struct Related {
+    let rule: DeleteRule
+    let inverseIndex: Int?
+    let targets: [Reference]
+  }
+
+  /// The relationships of an object that lead somewhere.
+  private func relationships(of reference: Reference) -> [Related] {
+    guard let record = state.record(reference) else { return [] }
+    return record.entity.keys.compactMap { key in
+      guard let relationship = key.relationship, let storage = key.storage else { return nil }
+      let targets: [Reference]
+      switch record.values[storage] {
+      case .reference(let target): targets = [target]
+      case .members(let list): targets = list.compactMap { if case .reference(let target) = $0 { target } else { nil } }
+      default: return nil
+      }
+      return Related(rule: relationship.deleteRule, inverseIndex: relationship.inverseIndex, targets: targets)
+    }
+  }
+
+  private func checkDenial(_ reference: Reference, _ doomed: Set<Reference>) throws(ModelError) {
+    for relationship in relationships(of: reference) where relationship.rule == .deny {
+      guard let target = relationship.targets.first(where: { !doomed.contains($0) }) else { continue }
+      throw ModelError(.deleteDenied, "\(reference) cannot be deleted while it has \(target)", object: reference)
+    }
+  }
+
+  /// A key of an object that names another.
+  private struct Holder: Hashable {
+    let object: Reference
+    let key: Int
+  }
+
+  /// The keys that name an object, in the order of references and keys: those that it knows of by an inverse, and the
+  /// others.
+  private func holders(of object: Reference) -> [Holder] {
+    var holders: Set<Holder> = []
+    for relationship in relationships(of: object) {
+      guard let inverse = relationship.inverseIndex else { continue }
+      for target in relationship.targets { holders.insert(Holder(object: target, key: inverse)) }
+    }
+    for referrer in state.referrers(of: object) {
+      guard let entity = state.record(referrer.object)?.entity,
+        let key = entity.keys.firstIndex(where: { $0.storage == referrer.storage })
+      else { continue }
+      holders.insert(Holder(object: referrer.object, key: key))
+    }
+    return holders.sorted { ($0.object, $0.key) < ($1.object, $1.key) }
+  }
+
+  private mutating func nullify(_ holder: Holder, deleting object: Reference) throws(ModelError) {
+    do throws(ModelError) {
+      try release(object, from: holder.object, key: holder.key)
+    } catch {
+      let name = state.record(holder.object)?.entity.keys[holder.key].name ?? ""
+      throw ModelError(.deleteDenied, "\(holder.object) needs \(object) as its '\(name)'", object: object)
     }
   }
 }

@@ -17,7 +17,7 @@ struct StepChanges {
   }
 
   /// A collection that the operation changes, perhaps in several moves.
-  struct Members {
+  fileprivate struct Members {
     let before: MemberList
     var after: MemberList
     var removed: Set<Value> = []

@@ -192,17 +192,3 @@ struct TransactionApplication: ~Copyable {
 
   private var former: FormerState { writer.editor.former }
 }
-
-extension Operation {
-  /// The object that the operation is about.
-  public var reference: Reference {
-    switch self {
-    case .create(let reference, _), .put(let reference, _), .set(let reference, _, _), .patch(let reference, _),
-      .jsonPatch(let reference, _), .insert(let reference, _, _, _), .removeIndexes(let reference, _, _),
-      .removeMembers(let reference, _, _), .replace(let reference, _, _, _), .mutateSet(let reference, _, _, _),
-      .delete(let reference), .willChange(let reference, _), .didChange(let reference, _), .require(let reference, _),
-      .lifetime(let reference, _):
-      reference
-    }
-  }
-}

@@ -75,4 +75,11 @@ public struct ModelError: Error, Hashable, Sendable, CustomStringConvertible {
 
   /// Code and detail in a line.
   public var description: String { "\(code.rawValue): \(detail)" }
+
+  /// The same mistake with the object that it is about.
+  func at(_ reference: Reference) -> ModelError {
+    var error = self
+    error.object = error.object ?? reference.text
+    return error
+  }
 }

@@ -4,8 +4,8 @@ package struct QueryResult: Sendable {
   /// What was asked for.
   package let query: Query
   /// All rows that meet the filter, those outside of the window too.
-  private(set) var rows = RankedTree<RowOrder>()
-  private(set) var sections = RankedTree<SectionOrder>()
+  private var rows = RankedTree<RowOrder>()
+  private var sections = RankedTree<SectionOrder>()
   /// What all rows come to, those outside of the window too, where there are no sections: a value for each of the
   /// query's aggregates.
   package private(set) var aggregates: [Value] = []
@@ -150,4 +150,164 @@ package struct QueryResult: Sendable {
     guard let rank = rows.rank(of: .row(row)) else { return }
     rows.update(at: rank) { $0 = other }
   }
+}
+
+/// An object in a live query's result: where it stands, and what is shown of it. Immutable, so that the result of one
+/// revision shares the rows of the one before.
+package final class QueryRow: Sendable {
+  /// The object.
+  package var reference: Reference { rank.reference }
+  /// What the object is.
+  package let entity: Entity
+  /// The section that it is in; nil where there are none.
+  package let section: QuerySection?
+  /// What it is ordered by within its section.
+  package let rank: SortOrder.Rank
+  /// The values that are shown, in the order of `Query.columns(of:)`.
+  package let shown: [Value]
+  /// What it adds to each of the query's aggregates.
+  package let folded: [Value]
+  private let order: SortOrder
+
+  /// The row of an object.
+  package init(
+    entity: Entity, section: QuerySection?, order: SortOrder, rank: SortOrder.Rank, shown: [Value], folded: [Value]
+  ) {
+    self.entity = entity
+    self.section = section
+    self.order = order
+    self.rank = rank
+    self.shown = shown
+    self.folded = folded
+  }
+
+  /// Whether it stands where another row of the same object stands, in results of one query.
+  package func isInSamePlace(as other: QueryRow) -> Bool {
+    QuerySection.isSame(section, other.section) && rank.isSame(as: other.rank)
+  }
+
+  /// Whether the same is shown of both, as JSON writes it.
+  package func showsTheSame(as other: QueryRow) -> Bool {
+    shown.count == other.shown.count && zip(shown, other.shown).allSatisfy { $0.isWrittenAlike($1) }
+  }
+
+  fileprivate func precedes(_ other: QueryRow) -> Bool { order.precedes(rank, other.rank) }
+}
+
+/// Rows in the order of a result: by section, and within one by the query's order.
+private enum RowOrder: RankedOrder {
+  /// What rows are found by.
+  enum Key: Sendable {
+    /// A row.
+    case row(QueryRow)
+    /// The place before the first row of a section.
+    case start(QuerySection)
+
+    fileprivate var section: QuerySection? {
+      switch self {
+      case .row(let row): row.section
+      case .start(let section): section
+      }
+    }
+  }
+
+  static func key(of element: QueryRow) -> Key { .row(element) }
+
+  static func precedes(_ left: Key, _ right: Key) -> Bool {
+    if let leftSection = left.section, let rightSection = right.section {
+      switch leftSection.ordering(to: rightSection) {
+      case .ascending: return true
+      case .descending: return false
+      case .same: break
+      }
+    }
+    switch (left, right) {
+    case (.row(let left), .row(let right)): return left.precedes(right)
+    case (.start, .row): return true
+    case (_, .start): return false
+    }
+  }
+}
+
+/// A section of a live query's result: the rows that have one value for the key path that makes the sections.
+package final class QuerySection: Sendable {
+  /// The value that its rows have in common.
+  package var name: Value { key.value }
+  private let key: ValueOrder.Key
+
+  /// The section of a value. Of values that are equal and written in several ways, as JSON objects with their members
+  /// in another order, 1 and 1.0, and the two zeros, one stands for all, so that its name does not depend on which came
+  /// first.
+  package init(_ key: ValueOrder.Key) {
+    self.key = key.value.hasSeveralForms ? ValueOrder.plain.key(of: key.value.inOneForm) : key
+  }
+
+  /// How it stands to another. Values that only have the same place in their order, as two ways to write one moment,
+  /// make two sections.
+  package func ordering(to other: QuerySection) -> Ordering {
+    if self === other { return .same }
+    let ordering = key.ordering(to: other.key)
+    guard case .same = ordering, name != other.name else { return ordering }
+    return ValueOrder.plain.ordering(of: .string(name.json), to: .string(other.name.json))
+  }
+
+  /// Whether both are the same section, or neither is one.
+  package static func isSame(_ left: QuerySection?, _ right: QuerySection?) -> Bool {
+    switch (left, right) {
+    case (let left?, let right?): left.ordering(to: right) == .same
+    case (nil, nil): true
+    default: false
+    }
+  }
+}
+
+/// Sections in ascending order, with what their rows come to.
+private enum SectionOrder: RankedOrder {
+  struct Entry: Sendable {
+    let section: QuerySection
+    /// How many rows it has, those outside of the window too.
+    var rowCount = 1
+    /// What all its rows come to, those outside of the window too: a value for each of the query's aggregates.
+    var aggregates: [Value] = []
+  }
+
+  static func key(of element: Entry) -> QuerySection { element.section }
+
+  static func precedes(_ left: QuerySection, _ right: QuerySection) -> Bool { left.ordering(to: right) == .ascending }
+}
+
+extension Value {
+  /// Whether there is a JSON object in it, or a double that is a whole number.
+  fileprivate var hasSeveralForms: Bool {
+    switch self {
+    case .object: true
+    case .array(let elements): elements.contains(where: \.hasSeveralForms)
+    case .number(let number), .rounded(let number): number == number.rounded()
+    default: false
+    }
+  }
+
+  /// The same value, zeros positive, whole numbers as integers, and the members of its objects in the order of their
+  /// names.
+  fileprivate var inOneForm: Value {
+    switch self {
+    case .number(0), .rounded(0): return .integer(0)
+    case .number, .rounded: return asWritten
+    case .object(let object):
+      var ordered = JSONObject()
+      let names = object.members.keys.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+      for name in names { ordered[name] = object[name]?.inOneForm }
+      return .object(ordered)
+    case .array(let elements): return .array(elements.map(\.inOneForm))
+    default: return self
+    }
+  }
+}
+
+/// Where a row stands in the list that a client has.
+package enum RowPosition: Hashable, Sendable {
+  /// In a list without sections.
+  case row(Int)
+  /// In a section, and in that.
+  case sectioned(section: Int, row: Int)
 }

@@ -1,11 +1,11 @@
 /// One transaction under the rules: what was asked already, and what is to be asked of the state that it leaves. It is
 /// asked twice about each operation: all of them before the first is applied, and each as it is.
 struct WriteInquiry {
-  let access: WriteAccess
+  private let access: WriteAccess
   /// The objects that were there and may be changed, as far as they were before; with what changes each.
   private var updated: [Reference: Cause] = [:]
   /// The objects that were not there and were named; with the operation that did.
-  private(set) var created: [Reference: Int] = [:]
+  private var created: [Reference: Int] = [:]
   /// The objects that the operations make, as far as they were asked about.
   private var made: Set<Reference> = []
   /// The objects that the operations make and give a lifetime; with the operation that does.
@@ -15,7 +15,7 @@ struct WriteInquiry {
 
   /// The operation that changes an object, and the object that its refusal names: another one where the writer must
   /// not learn that this object is changed.
-  struct Cause {
+  private struct Cause {
     let operation: Int
     let shown: Reference
   }
@@ -26,7 +26,7 @@ struct WriteInquiry {
   var viewer: Viewer { access.viewer }
 
   /// Notes that an operation makes an object, if no other one does.
-  mutating func noteCreation(of reference: Reference, _ index: Int) {
+  private mutating func noteCreation(of reference: Reference, _ index: Int) {
     if created[reference] == nil { created[reference] = index }
   }
 
@@ -277,7 +277,7 @@ struct WriteInquiry {
 
   /// Asks what depends on how the objects stand in the end: of those that the transaction has made, changed, and given
   /// a lifetime while it made them.
-  func ask(ofObjectsAfter former: some ObjectReader, _ present: some ObjectReader) throws(ModelError) {
+  private func ask(ofObjectsAfter former: some ObjectReader, _ present: some ObjectReader) throws(ModelError) {
     for (reference, index) in created.sorted(by: { ($0.value, $0.key) < ($1.value, $1.key) }) {
       guard let record = present.record(reference) else { continue }
       guard access.permits(.create, reference, record, in: present) else {
@@ -337,4 +337,90 @@ struct WriteInquiry {
       throw error
     }
   }
+
+  // MARK: Transactions that are refused
+
+  /// Asks about a transaction that is refused, of which `operations` are the first ones, whether it may make and change
+  /// what it would.
+  mutating func ask(
+    afterFailureOf operations: some Collection<Operation>, _ preparations: [Preparation], in model: Model,
+    _ limits: TransactionLimits
+  ) throws(ModelError) {
+    var refused = RefusedTransaction(in: model, limits, for: viewer)
+    for (index, operation) in operations.enumerated() {
+      // Also what is there already.
+      for reference in operation.creations { noteCreation(of: reference, index) }
+      do throws(ModelError) {
+        try ask(operation, index, former: model.state, present: refused.present, in: model.schema)
+        refused.apply(operation, index < preparations.count ? preparations[index] : .none, asking: self)
+        guard refused.isWithinBudget else { break }
+        try ask(about: refused.farChanges, by: operation, index, former: model.state, in: model.schema)
+      } catch {
+        // What else is wrong with an operation comes after the conditions.
+        guard error.code == .forbidden else { continue }
+        var located = error
+        located.operation = index
+        throw located
+      }
+    }
+    try ask(ofObjectsAfter: model.state, refused.present)
+  }
+
+  // MARK: Refusals
+
+  /// Returns what the model refuses without what it says of other objects.
+  static func guarded(_ error: ModelError) -> ModelError {
+    guard error.code == .deleteDenied else { return error }
+    var guarded = ModelError(.deleteDenied, "something that refers to it forbids that it is deleted")
+    (guarded.object, guarded.operation) = (error.object, error.operation)
+    return guarded
+  }
+
+  private static func forbidden(_ action: String, _ reference: Reference, _ cause: Cause) -> ModelError {
+    guard cause.shown != reference else { return forbidden(action, reference, cause.operation) }
+    var error = ModelError(
+      .forbidden, "no rule lets you change the other side of a relationship as this would", object: cause.shown)
+    error.operation = cause.operation
+    return error
+  }
+
+  private static func forbiddenLifetime(of reference: Reference, _ operation: Int? = nil) -> ModelError {
+    var error = ModelError(
+      .forbidden, "a lifetime needs 'delete', and no rule lets you delete \(reference)", object: reference)
+    error.operation = operation
+    return error
+  }
+
+  private static func forbidden(_ action: String, _ reference: Reference, _ operation: Int? = nil) -> ModelError {
+    var error = ModelError(.forbidden, "no rule lets you \(action) \(reference)", object: reference)
+    error.operation = operation
+    return error
+  }
+
+  /// The refusal to set a key.
+  static func forbidden(_ key: Int, of entity: Entity, _ reference: Reference) -> ModelError {
+    let name = entity.keys[key].name
+    return ModelError(.forbidden, "no rule lets you set '\(name)'", object: reference, keyPath: name)
+  }
+}
+
+extension Operation {
+  /// The objects that the operation makes, whatever is there.
+  fileprivate var creations: [Reference] {
+    switch self {
+    case .create(let reference, _): [reference]
+    case .insert(_, _, let members, _), .replace(_, _, _, let members), .mutateSet(_, _, _, let members):
+      members.compactMap { if case .object(let reference, _) = $0 { reference } else { nil } }
+    default: []
+    }
+  }
+}
+
+/// A state with objects as they are to be: some that could not be made, and some that are to be changed.
+private struct IntendedState<Base: ObjectReader>: ObjectReader {
+  let base: Base
+  /// The objects as they are to be; the others are as they are.
+  var intents: [Reference: ObjectRecord]
+
+  func record(_ reference: Reference) -> ObjectRecord? { intents[reference] ?? base.record(reference) }
 }

@@ -226,7 +226,7 @@ struct EvolvingNames: Sendable {
   }
 
   /// Notes that a step has a mistake.
-  mutating func report(_ step: MigrationStep, _ reason: String) {
+  private mutating func report(_ step: MigrationStep, _ reason: String) {
     mistakes.append(MigrationObstacle(entity: nil, reason: "step '\(step)': \(reason)"))
   }
 }

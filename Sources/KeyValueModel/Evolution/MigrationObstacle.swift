@@ -74,3 +74,73 @@ package struct MigrationRefusal: Error, Hashable, Sendable, CustomStringConverti
     return lines.joined(separator: "\n")
   }
 }
+
+/// The obstacles that objects meet, counted by place, with the first objects of each.
+struct ObstacleTally {
+  /// The most characters of a reason: values may be long.
+  private static let reasonLimit = 160
+
+  private var obstacles: [MigrationSite: MigrationObstacle] = [:]
+
+  var isEmpty: Bool { obstacles.isEmpty }
+
+  /// Counts an object at a place.
+  mutating func note(_ site: MigrationSite, _ object: Reference, _ reason: String? = nil) {
+    var obstacle = obstacles.removeValue(forKey: site) ?? site.obstacle
+    obstacle.count = (obstacle.count ?? 0) + 1
+    let place = obstacle.examples.firstIndex { object < $0.object } ?? obstacle.examples.count
+    if place < MigrationObstacle.maximumExamples {
+      obstacle.examples.insert(.init(object: object, reason: reason.map(Self.shortened)), at: place)
+      if obstacle.examples.count > MigrationObstacle.maximumExamples { obstacle.examples.removeLast() }
+    }
+    obstacles[site] = obstacle
+  }
+
+  /// The obstacles in the order of the schema.
+  var all: [MigrationObstacle] { obstacles.sorted { $0.key < $1.key }.map(\.value) }
+
+  private static func shortened(_ reason: String) -> String {
+    reason.utf8.count > reasonLimit ? reason.prefix(reasonLimit) + "…" : reason
+  }
+}
+
+/// A place of the new schema with one sort of obstacle: objects that meet the same one are counted together. In the
+/// order in which obstacles are listed.
+struct MigrationSite: Hashable, Sendable, Comparable {
+  /// The sorts of obstacles, in the order in which those of one key are listed.
+  enum Rank: Int, Sendable {
+    case removal, shape, value, order, inverse, absence
+  }
+
+  let entityOrder: Int
+  var keyOrder = -1
+  let entity: String
+  let key: String?
+  let rank: Rank
+  let reason: String
+  let remedy: String?
+
+  /// An obstacle at this place.
+  func with(_ rank: Rank, _ reason: String, remedy: String?) -> MigrationSite {
+    MigrationSite(
+      entityOrder: entityOrder, keyOrder: keyOrder, entity: entity, key: key, rank: rank, reason: reason,
+      remedy: remedy)
+  }
+
+  /// The obstacle, without objects.
+  var obstacle: MigrationObstacle { MigrationObstacle(entity: entity, key: key, reason: reason, remedy: remedy) }
+
+  static func < (left: MigrationSite, right: MigrationSite) -> Bool {
+    (left.entityOrder, left.keyOrder, left.rank.rawValue, left.reason, left.remedy ?? "")
+      < (right.entityOrder, right.keyOrder, right.rank.rawValue, right.reason, right.remedy ?? "")
+  }
+}
+
+extension MigrationSite {
+  /// A key of the new schema, for obstacles to come.
+  init(_ entity: Entity, _ index: Int, _ key: Key) {
+    self.init(
+      entityOrder: entity.index, keyOrder: index, entity: entity.name, key: key.name, rank: .value, reason: "",
+      remedy: nil)
+  }
+}

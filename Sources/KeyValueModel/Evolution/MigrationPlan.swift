@@ -1,3 +1,5 @@
+import Support
+
 /// How the objects of an old schema become those of a new one: for each key where its value comes from. Worked out from
 /// the two schemas and the steps, without a look at the objects.
 struct MigrationPlan: Sendable {
@@ -68,7 +70,7 @@ struct MigrationPlan: Sendable {
   private(set) var conflicts: [MigrationSite] = []
   let names: EvolvingNames
   /// The conversions that have something to convert.
-  var usedConversions: Set<Int> = []
+  private var usedConversions: Set<Int> = []
   private var positionsByNewEntity: [Int?] = []
 
   init(from old: Schema, to new: Schema, steps: [MigrationStep]) {
@@ -167,12 +169,285 @@ struct MigrationPlan: Sendable {
     return highest
   }
 
-  mutating func add(_ site: MigrationSite) {
+  private mutating func add(_ site: MigrationSite) {
     if !conflicts.contains(site) { conflicts.append(site) }
   }
 
   /// Notes that a step has a mistake.
-  mutating func report(_ step: Int, _ reason: String) {
+  private mutating func report(_ step: Int, _ reason: String) {
     mistakes.append(MigrationObstacle(entity: nil, reason: "step '\(steps[step])': \(reason)"))
+  }
+
+  // MARK: Columns: where each value of a new record comes from
+
+  private mutating func column(_ index: Int, _ key: Key, of entity: Entity, _ position: Int) -> Column {
+    let declaring = new.declaringEntity(of: index, in: entity)
+    let conversion = mostSpecific(names.conversions, entity, key.name)
+    let site = MigrationSite(declaring, index, key)
+    let former = names.entities[position].storedKey(named: key.name)
+    let holder = former.map { highestHolder(of: $0, named: key.name, from: position) } ?? declaring.name
+    let place = "\(holder).\(key.name)"
+    let setting = setting(entity, key, position)
+    let isConverted = conversion != nil || setting != nil
+    let source = source(of: key, former, at: site, place, position, isConverted: isConverted)
+    var column = Column(key: key, site: site, source: source, place: place)
+    if case .carried(_, let before) = source {
+      if let conversion { column.conversion = (conversion.step, conversion.value) }
+      column.isVerbatim = conversion == nil && goesOverAsItIs(before, key)
+      column.isSettled = conversion == nil && isSettled(before, key)
+      // Another object may take its side of a relationship away.
+      let isKept = column.isVerbatim && !before.isOptional && key.relationship?.inverse == nil
+      column.mayLackValue = !key.isOptional && !key.isToMany && !isKept
+    } else {
+      column.mayLackValue = !key.isOptional && !key.isToMany
+      column.isSettled = key.relationship?.inverse == nil
+    }
+    if let setting {
+      column.setting = setting
+      column.isVerbatim = false
+      column.isSettled = key.relationship?.inverse == nil
+      column.mayLackValue = !key.isOptional
+    }
+    if conversion != nil, case .carried = source {
+      for step in names.conversions where step.key == key.name && entity.isKind(of: step.entity) {
+        usedConversions.insert(step.step)
+      }
+    }
+    column.fills = fills(entity, key)
+    return column
+  }
+
+  /// The values to fill in, of the steps that name the lowest of the entities that they concern.
+  private func fills(_ entity: Entity, _ key: Key) -> [(step: Int, value: Value)] {
+    let steps = names.fills.filter { $0.key == key.name && entity.isKind(of: $0.entity) }
+    let lowest = steps.map { depth(of: $0.entity) }.max()
+    return steps.filter { depth(of: $0.entity) == lowest }.compactMap { step in
+      step.value.flatMap { try? accepted($0, key) }.map { (step.step, $0) }
+    }
+  }
+
+  /// The expression that gives the values of a key to the objects of an old entity.
+  private func setting(_ entity: Entity, _ key: Key, _ position: Int) -> (step: Int, expression: KeyExpression)? {
+    let old = names.entities[position].entity
+    let steps = names.settings.filter { $0.setting.map { old.isKind(of: $0.source.name) } ?? false }
+    guard let step = mostSpecific(steps, entity, key.name), let setting = step.setting else { return nil }
+    return (step.step, setting.expression)
+  }
+
+  /// `former` is the index of the old key with the values.
+  private mutating func source(
+    of key: Key, _ former: Int?, at site: MigrationSite, _ place: String, _ position: Int, isConverted: Bool
+  ) -> Column.Source {
+    guard let former else { return .fresh }
+    let before = names.entities[position].entity.keys[former]
+    guard let storage = before.storage else { return .fresh }
+    guard !isConverted, let old = before.shape, let shape = key.shape, old != shape else {
+      return .carried(storage: storage, before)
+    }
+    let conflict = site.with(.shape, "\(old) becomes \(shape)", remedy: "`convert \(place)`")
+    add(conflict)
+    return .conflicting(storage: storage, conflict)
+  }
+
+  /// The topmost of the old ancestors with the key at an index that the new entity has as ancestors still: a step that
+  /// names it is for this entity too.
+  private func highestHolder(of index: Int, named name: String, from position: Int) -> String {
+    var highest = entities[position]
+    while let parent = highest.old.parent.flatMap(old.entity(named:)), parent.keys.indices.contains(index),
+      names.entities[parent.index].keys[index] == name, let new = entities[parent.index].new,
+      entities[position].new?.isKind(of: new.name) == true
+    {
+      highest = entities[parent.index]
+    }
+    return highest.name
+  }
+
+  /// The step for a key that names the lowest of the entities that it concerns; of several, the last.
+  private func mostSpecific(
+    _ steps: [EvolvingNames.KeyStep], _ entity: Entity, _ key: String
+  ) -> EvolvingNames.KeyStep? {
+    steps.filter { $0.key == key && entity.isKind(of: $0.entity) }
+      .max { (depth(of: $0.entity), $0.step) < (depth(of: $1.entity), $1.step) }
+  }
+
+  private func depth(of entity: String) -> Int { new.entity(named: entity)?.lineage.count ?? 0 }
+
+  // MARK: Comparison: what the schemas alone say of a key's values
+
+  /// Whether every value of `before` is one of `key` as it is.
+  private func goesOverAsItIs(_ before: Key, _ key: Key) -> Bool {
+    guard before.isOrdered == key.isOrdered else { return false }
+    if let old = before.valueAttribute, let new = key.valueAttribute {
+      return new.isUnconstrained || new.hasSameConstraints(as: old)
+    }
+    guard let source = before.relationship?.destination, let target = key.relationship?.destination,
+      let entity = old.entity(named: source)
+    else { return false }
+    return old.family(of: entity).allSatisfy { member in
+      guard let new = entities[member.index].new else { return false }
+      return new.name == member.name && new.isKind(of: target)
+    }
+  }
+
+  /// Whether two keys have the same inverse, by its present name.
+  private func isSettled(_ before: Key, _ key: Key) -> Bool {
+    guard let relationship = key.relationship, let inverse = relationship.inverse else { return true }
+    guard let former = before.relationship, let index = former.inverseIndex,
+      let destination = old.entity(named: former.destination)
+    else { return false }
+    let names = names.entities[destination.index]
+    return names.name == relationship.destination && names.keys[index] == inverse
+  }
+
+  // MARK: Steps that the new schema does not go with
+
+  /// A conversion of values that another step drops has nothing to do, and is no mistake.
+  private mutating func checkConversions() {
+    for conversion in names.conversions where !usedConversions.contains(conversion.step) {
+      if names.entities.contains(where: { $0.name == conversion.entity && $0.droppedBy != nil }) { continue }
+      let entity = new.entity(named: conversion.entity)
+      let key = entity.flatMap { entity in entity.indexOfKey(conversion.key).map { entity.keys[$0] } }
+      guard key?.storage == nil else { continue }
+      report(conversion.step, missingKey(conversion, entity))
+    }
+  }
+
+  /// Reports each set key that is not stored, is a collection, or has a type that the expression's values cannot have.
+  private mutating func checkSettings() {
+    for step in names.settings {
+      guard let expression = step.setting?.expression else { continue }
+      guard let entity = new.entity(named: step.entity) else {
+        report(step.step, "the new schema has no entity '\(step.entity)'\(hint(forEntity: step.entity))")
+        continue
+      }
+      guard let index = entity.indexOfKey(step.key), entity.keys[index].storage != nil else {
+        report(step.step, missingKey(step, entity))
+        continue
+      }
+      let key = entity.keys[index]
+      if key.isToMany {
+        report(step.step, "'\(step.key)' is a collection; 'set' gives one value")
+      } else if let type = key.valueType, !type.mayTake(expression.type) {
+        report(step.step, "the expression gives \(expression.type.article), and '\(step.key)' takes \(type.article)")
+      }
+    }
+  }
+
+  private mutating func checkFills() {
+    for fill in names.fills {
+      guard let value = fill.value else { continue }
+      guard let entity = new.entity(named: fill.entity) else {
+        report(fill.step, "the new schema has no entity '\(fill.entity)'\(hint(forEntity: fill.entity))")
+        continue
+      }
+      guard let index = entity.indexOfKey(fill.key), entity.keys[index].storage != nil else {
+        report(fill.step, missingKey(fill, entity))
+        continue
+      }
+      do throws(Attribute.Refusal) {
+        _ = try accepted(value, entity.keys[index])
+      } catch {
+        report(fill.step, "the value \(error.reason)")
+      }
+    }
+  }
+
+  /// Says that a step names no stored key of the new schema.
+  private func missingKey(_ step: EvolvingNames.KeyStep, _ entity: Entity?) -> String {
+    let keys = entity?.keys.filter { $0.storage != nil }.map(\.name) ?? []
+    return "the new schema has no stored key '\(step.key)' in \(step.entity)"
+      + NearestName.hint(for: step.key, among: keys)
+  }
+
+  private func hint(forEntity name: String) -> String {
+    NearestName.hint(for: name, among: new.entities.map(\.name))
+  }
+
+  /// What a fill stores; whether an object that it names is there is seen later.
+  private func accepted(_ value: Value, _ key: Key) throws(Attribute.Refusal) -> Value {
+    switch key.kind {
+    case .attribute(let attribute): return try attribute.accepting(value)
+    case .toOne(let toOne):
+      guard case .string(let text) = value, let target = Reference(text),
+        new.entity(of: target)?.isKind(of: toOne.destination) == true
+      else { throw Attribute.Refusal(reason: "is no reference to \(toOne.destination)") }
+      return .reference(target)
+    case .toMany: throw Attribute.Refusal(reason: "goes nowhere: '\(key.name)' is a collection, which is never null")
+    case .computed: throw Attribute.Refusal(reason: "goes nowhere: '\(key.name)' is computed")
+    }
+  }
+}
+
+/// What sort of values a stored key has: between keys of one shape values go over, between others they are converted.
+struct KeyShape: Hashable, Sendable, CustomStringConvertible {
+  /// The type of the value, or of the members; nil for references.
+  let type: AttributeType?
+  let isCollection: Bool
+
+  /// The shape as it is called in a sentence: `number`, `toOne`, `toMany of string`.
+  var description: String {
+    guard let type else { return isCollection ? "toMany" : "toOne" }
+    return isCollection ? "toMany of \(type.rawValue)" : type.rawValue
+  }
+}
+
+extension Key {
+  /// The shape of what it stores; of a computed key there is none.
+  var shape: KeyShape? {
+    switch kind {
+    case .attribute(let attribute): KeyShape(type: attribute.type, isCollection: false)
+    case .toOne: KeyShape(type: nil, isCollection: false)
+    case .toMany(let toMany): KeyShape(type: toMany.valueAttribute?.type, isCollection: true)
+    case .computed: nil
+    }
+  }
+
+  /// The constraints of the value or of the members; nil where they are references.
+  var valueAttribute: Attribute? {
+    switch kind {
+    case .attribute(let attribute): attribute
+    case .toMany(let toMany): toMany.valueAttribute
+    case .toOne, .computed: nil
+    }
+  }
+
+  /// Whether the places of members are chosen.
+  var isOrdered: Bool {
+    if case .toMany(let toMany) = kind { return toMany.isOrdered }
+    return false
+  }
+}
+
+extension ToMany {
+  /// The constraints of the members, where they are values.
+  var valueAttribute: Attribute? {
+    if case .value(let attribute) = member { return attribute }
+    return nil
+  }
+}
+
+extension ValueType {
+  /// Returns true if a value of a key of this type may come from an expression of another type: a number may be whole,
+  /// a text a date.
+  fileprivate func mayTake(_ type: ValueType) -> Bool {
+    switch (self, type) {
+    // An expression of unknown type may give anything.
+    case (.attribute(.json), .attribute), (.attribute(.json), .list), (_, .attribute(.json)): true
+    case (.attribute(.integer), .attribute(.number)), (.attribute(.number), .attribute(.integer)): true
+    case (.attribute(.date), .attribute(.string)), (.attribute(.string), .attribute(.date)): true
+    case (.object, .object), (.object, .attribute(.string)): true
+    default: self == type
+    }
+  }
+}
+
+extension Schema {
+  /// The topmost ancestor that has the key at an index: where it is declared, if it is stored.
+  fileprivate func declaringEntity(of index: Int, in entity: Entity) -> Entity {
+    var declaring = entity
+    while let parent = declaring.parent.flatMap(self.entity(named:)), parent.keys.indices.contains(index) {
+      declaring = parent
+    }
+    return declaring
   }
 }

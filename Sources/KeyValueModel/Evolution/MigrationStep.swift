@@ -33,3 +33,149 @@ extension MigrationStep: CustomStringConvertible {
     }
   }
 }
+
+extension MigrationStep {
+  /// The most lines that a file of steps may have.
+  package static var maximumLines: Int { 10_000 }
+
+  private static var forms: String {
+    "rename Entity NEW, rename Entity.key NEW, drop Entity, drop Entity.key, convert Entity.key [or JSON], "
+      + "fill Entity.key JSON, set Entity.key = EXPRESSION"
+  }
+
+  /// The step that one line says: `rename Person.name fullName`, `drop Invoice`, `convert Account.balance or 0`,
+  /// `fill Account.currency "EUR"`, `set Person.name = first + ' ' + last`. Throws where it says none.
+  package init(_ text: String) throws(MigrationStepError) {
+    var rest = Substring(text.trimmingBlanks)
+    let verb = Self.word(&rest)
+    let subject = Self.word(&rest)
+    guard ["rename", "drop", "convert", "fill", "set"].contains(verb) else {
+      throw MigrationStepError(description: "'\(text)' is no migration step; there are \(Self.forms)")
+    }
+    let parts = subject.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+    guard let entity = parts.first, Reference(entity: entity, id: "1") != nil, parts.count < 3,
+      parts.count == 1 || KeyPathGrammar.isKey(parts[1])
+    else {
+      throw MigrationStepError(description: "'\(text)': '\(subject)' is neither an Entity nor an Entity.key")
+    }
+    let key = parts.count == 2 ? parts[1] : nil
+    switch verb {
+    case "rename": self = try Self.rename(text, entity, key, &rest)
+    case "drop":
+      self = key.map { .dropKey(entity: entity, key: $0) } ?? .dropEntity(entity)
+      guard rest.isEmpty else { throw MigrationStepError(description: "'\(text)': nothing goes behind '\(subject)'") }
+    default:
+      guard let key else {
+        throw MigrationStepError(description: "'\(text)': '\(verb)' wants an Entity.key, not '\(subject)'")
+      }
+      switch verb {
+      case "convert": self = try Self.convert(text, entity, key, &rest)
+      case "fill": self = try Self.fill(text, entity, key, rest)
+      default: self = try Self.set(text, entity, key, rest)
+      }
+    }
+  }
+
+  /// The steps of a file: one a line, without empty lines and those that begin with `#`. Throws at the first line that
+  /// is none, with its number.
+  package static func steps(inFile text: String) throws(MigrationStepError) -> [MigrationStep] {
+    let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+    guard lines.count <= maximumLines else {
+      throw MigrationStepError(description: "a file of steps has at most \(maximumLines) lines")
+    }
+    var steps: [MigrationStep] = []
+    for (number, line) in lines.enumerated() {
+      let line = line.trimmingBlanks
+      guard !line.isEmpty, !line.hasPrefix("#") else { continue }
+      do throws(MigrationStepError) {
+        steps.append(try MigrationStep(line))
+      } catch {
+        throw MigrationStepError(description: "line \(number + 1): \(error)")
+      }
+    }
+    return steps
+  }
+
+  private static func rename(
+    _ text: String, _ entity: String, _ key: String?, _ rest: inout Substring
+  ) throws(MigrationStepError) -> MigrationStep {
+    let name = word(&rest)
+    guard !name.isEmpty, rest.isEmpty else {
+      throw MigrationStepError(description: "'\(text)': 'rename' wants one new name")
+    }
+    guard let key else {
+      guard Reference(entity: name, id: "1") != nil else {
+        throw MigrationStepError(
+          description: "'\(text)': an entity's name is a letter followed by letters, digits and '_'")
+      }
+      return .renameEntity(entity, to: name)
+    }
+    guard KeyPathGrammar.isKey(name) else {
+      throw MigrationStepError(
+        description: "'\(text)': the new name is a key alone: a letter or '_' followed by letters, digits and '_'")
+    }
+    return .renameKey(entity: entity, key: key, to: name)
+  }
+
+  private static func convert(
+    _ text: String, _ entity: String, _ key: String, _ rest: inout Substring
+  ) throws(MigrationStepError) -> MigrationStep {
+    guard !rest.isEmpty else { return .convert(entity: entity, key: key, fallback: nil) }
+    guard word(&rest) == "or" else {
+      throw MigrationStepError(description: "'\(text)': behind the key, 'convert' takes 'or' and a JSON value")
+    }
+    return .convert(entity: entity, key: key, fallback: try value(rest, text))
+  }
+
+  private static func fill(
+    _ text: String, _ entity: String, _ key: String, _ rest: Substring
+  ) throws(MigrationStepError) -> MigrationStep {
+    let value = try value(rest, text)
+    guard !value.isNull else { throw MigrationStepError(description: "'\(text)': null fills nothing") }
+    return .fill(entity: entity, key: key, value)
+  }
+
+  private static func set(
+    _ text: String, _ entity: String, _ key: String, _ rest: Substring
+  ) throws(MigrationStepError) -> MigrationStep {
+    let expression = rest.dropFirst().trimmingBlanks
+    guard rest.first == "=", !expression.isEmpty else {
+      throw MigrationStepError(description: "'\(text)': behind the key, 'set' takes '=' and an expression")
+    }
+    return .set(entity: entity, key: key, expression: expression)
+  }
+
+  private static func value(_ json: Substring, _ text: String) throws(MigrationStepError) -> Value {
+    do throws(JSONError) {
+      return try Value(json: String(json))
+    } catch {
+      throw MigrationStepError(
+        description: "'\(text)': '\(json)' is not JSON: \(error.reason); a text has quotation marks: \"EUR\"")
+    }
+  }
+
+  /// The next word, with the blanks behind it taken away.
+  private static func word(_ rest: inout Substring) -> String {
+    let word = rest.prefix { !$0.isBlank }
+    rest = rest[word.endIndex...].drop(while: \.isBlank)
+    return String(word)
+  }
+}
+
+/// Why a line is no migration step.
+package struct MigrationStepError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// What is wrong, as a sentence for its author.
+  package let description: String
+}
+
+extension Character {
+  fileprivate var isBlank: Bool { self == " " || self == "\t" || self == "\r" }
+}
+
+extension StringProtocol {
+  fileprivate var trimmingBlanks: String {
+    var text = drop(while: \.isBlank)
+    while text.last?.isBlank == true { text.removeLast() }
+    return String(text)
+  }
+}

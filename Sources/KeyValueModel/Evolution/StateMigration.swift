@@ -1,37 +1,39 @@
+import CEL
+
 /// A migration under way: first every object by itself, then the sides of relationships, then what must not be null.
 struct StateMigration {
   /// One value of an object of the new state.
-  struct Slot: Hashable {
+  private struct Slot: Hashable {
     let object: Reference
     let storage: Int
   }
 
   /// A side of a relationship.
-  struct Link: Hashable {
+  private struct Link: Hashable {
     let holder: Slot
     let target: Reference
   }
 
-  let plan: MigrationPlan
-  let old: ModelState
-  let revision: Revision
-  var records: [Reference: ObjectRecord]
+  private let plan: MigrationPlan
+  private let old: ModelState
+  private let revision: Revision
+  private var records: [Reference: ObjectRecord]
   /// The objects of each new entity, without those of its subclasses.
-  var extents: [[Reference]]
-  var tally = ObstacleTally()
-  var report: MigrationReport
+  private var extents: [[Reference]]
+  private var tally = ObstacleTally()
+  private var report: MigrationReport
   /// Where an obstacle was met: what is missing there is no obstacle of its own.
-  var failed: Set<Slot> = []
+  private var failed: Set<Slot> = []
   /// Links that a conversion took away, whose other side is to go too.
-  var removedLinks: [Link: Int] = [:]
+  private var removedLinks: [Link: Int] = [:]
   /// Links that a step made, whose other side is to come too.
-  var addedLinks: [Link: Int] = [:]
+  private var addedLinks: [Link: Int] = [:]
   /// The last steps that took a value away.
-  var emptied: [Slot: Int] = [:]
+  private var emptied: [Slot: Int] = [:]
   /// Objects that a step changes on both sides of a relationship, so that each is counted once.
-  var touched: [Int: Set<Reference>] = [:]
+  private var touched: [Int: Set<Reference>] = [:]
   /// How many values there must be in the end: those that were, without what steps took, with what was filled in.
-  var expectedValues = 0
+  private var expectedValues = 0
 
   init(_ plan: MigrationPlan, _ state: ModelState, revision: Revision) {
     self.plan = plan
@@ -93,7 +95,7 @@ struct StateMigration {
   }
 
   /// Counts an object for a step that changes it after it has been rebuilt.
-  mutating func touch(_ object: Reference, by step: Int?) {
+  private mutating func touch(_ object: Reference, by step: Int?) {
     records[object]?.noteSetting(by: revision)
     guard let step, touched[step, default: []].insert(object).inserted else { return }
     report.steps[step].objects += 1
@@ -124,10 +126,441 @@ struct StateMigration {
     let values = records.values.reduce(0) { $0 + $1.values.reduce(0) { $0 + $1.heldCount } }
     precondition(values == expectedValues, "a migration has \(values) values where \(expectedValues) should be")
   }
+
+  // MARK: Values of one object
+
+  /// The value of a column for an object.
+  private mutating func value(
+    of column: MigrationPlan.Column, _ record: ObjectRecord, _ rebuilt: inout ObjectRebuilding
+  ) -> Value {
+    var value: Value
+    if let setting = column.setting {
+      value = set(column, setting.expression, setting.step, record, &rebuilt)
+    } else {
+      value = sourceValue(of: column, record, &rebuilt)
+    }
+    // A relationship is filled when its other side is known.
+    let slot = Slot(object: rebuilt.name, storage: column.storage)
+    if value.isNull, case .attribute = column.key.kind, let fill = fill(of: slot, column) {
+      value = fill.value
+      expectedValues += 1
+      rebuilt.steps.append(fill.step)
+    }
+    return value
+  }
+
+  /// The value that a step gives to a place that is null, and not by an obstacle: of the steps that find it so, the
+  /// first. What a step behind them takes away, or sets, they do not fill.
+  private func fill(of slot: Slot, _ column: MigrationPlan.Column) -> (step: Int, value: Value)? {
+    guard !failed.contains(slot) else { return nil }
+    let emptied = max(emptied[slot] ?? -1, column.setting?.step ?? -1)
+    return column.fills.first { $0.step > emptied }
+  }
+
+  /// Notes that a step has taken a value away.
+  private mutating func noteLoss(at slot: Slot, by step: Int) { emptied[slot] = max(emptied[slot] ?? step, step) }
+
+  private mutating func sourceValue(
+    of column: MigrationPlan.Column, _ record: ObjectRecord, _ rebuilt: inout ObjectRebuilding
+  ) -> Value {
+    var value: Value
+    switch column.source {
+    case .fresh:
+      value = column.fills.isEmpty ? column.key.defaultValue : column.key.emptyValue
+      if value.heldCount > 0 {
+        rebuilt.isChanged = true
+        expectedValues += 1
+      }
+    case .conflicting(let storage, let site):
+      value = column.key.emptyValue
+      if record.values[storage].heldCount > 0 {
+        fail(column, site, rebuilt.name)
+      }
+    case .carried(let storage, let before):
+      value = record.values[storage]
+      if !column.isVerbatim { value = carried(value, before, column, &rebuilt) }
+    }
+    return value
+  }
+
+  /// An old value as the new key has it: references by their new names, members in their new order, everything under
+  /// the new constraints.
+  private mutating func carried(
+    _ value: Value, _ before: Key, _ column: MigrationPlan.Column, _ rebuilt: inout ObjectRebuilding
+  ) -> Value {
+    var elements: [Value] = []
+    let slot = Slot(object: rebuilt.name, storage: column.storage)
+    for element in before.isToMany ? Array(value.elements ?? []) : value.isNull ? [] : [value] {
+      guard let present = renamed(element, slot, &rebuilt) else {
+        expectedValues -= 1
+        continue
+      }
+      do throws(Attribute.Refusal) {
+        elements.append(try accepted(present, column))
+      } catch {
+        guard let conversion = column.conversion, let fallback = conversion.fallback else {
+          fail(column, column.misfit(of: before), rebuilt.name, error.reason)
+          continue
+        }
+        replace(present, by: fallback, conversion.step, slot, column, &elements, &rebuilt)
+      }
+    }
+    let new = assembled(elements, before, column, rebuilt.name)
+    if let conversion = column.conversion, new != value, !failed.contains(slot) {
+      rebuilt.steps.append(conversion.step)
+    }
+    return new
+  }
+
+  /// A value that cannot be converted becomes what the step says instead.
+  private mutating func replace(
+    _ value: Value, by fallback: Value, _ step: Int, _ slot: Slot, _ column: MigrationPlan.Column,
+    _ elements: inout [Value], _ rebuilt: inout ObjectRebuilding
+  ) {
+    rebuilt.steps.append(step)
+    touched[step, default: []].insert(slot.object)
+    if case .reference(let target) = value, column.key.relationship != nil {
+      removedLinks[Link(holder: slot, target: target)] = step
+    }
+    guard !fallback.isNull else {
+      noteLoss(at: slot, by: step)
+      expectedValues -= 1
+      return
+    }
+    do throws(Attribute.Refusal) {
+      let accepted = try accepted(fallback, column)
+      elements.append(accepted)
+      if case .reference(let target) = accepted { addedLinks[Link(holder: slot, target: target)] = step }
+    } catch {
+      fail(
+        column, column.site.with(.value, "the value of 'convert … or' \(error.reason)", remedy: nil), rebuilt.name)
+    }
+  }
+
+  /// The value of the key with these elements.
+  private mutating func assembled(
+    _ elements: [Value], _ before: Key, _ column: MigrationPlan.Column, _ object: Reference
+  ) -> Value {
+    let place = column.place
+    guard case .toMany(let toMany) = column.key.kind else {
+      if elements.count > 1 {
+        fail(
+          column, column.site.with(.value, "has room for one value", remedy: "`drop \(place)`"), object,
+          "has \(elements.count)")
+      }
+      return elements.first ?? .null
+    }
+    let list = MemberList(elements, isOrdered: toMany.isOrdered)
+    if list.count < elements.count {
+      fail(
+        column, column.site.with(.value, "members become equal, and members are unique", remedy: "`drop \(place)`"),
+        object)
+    }
+    if before.isOrdered, !toMany.isOrdered, column.conversion == nil, !list.elementsEqual(elements) {
+      fail(
+        column,
+        column.site.with(
+          .order, "is no longer ordered, and the order of its members would be lost", remedy: "`convert \(place)`"),
+        object)
+    }
+    return .members(list)
+  }
+
+  // MARK: Elements
+
+  /// A reference by its new name; nil where its object goes. Everything else as it is.
+  private mutating func renamed(_ value: Value, _ slot: Slot, _ rebuilt: inout ObjectRebuilding) -> Value? {
+    guard case .reference(let target) = value, let entity = plan.old.entity(of: target) else { return value }
+    let names = plan.names.entities[entity.index]
+    if let step = names.droppedBy {
+      rebuilt.steps.append(step)
+      noteLoss(at: slot, by: step)
+      return nil
+    }
+    // That an entity is not in the new schema is an obstacle of its own, and a key that loses its objects by that has
+    // none.
+    guard let name = plan.name(of: target) else {
+      failed.insert(slot)
+      return nil
+    }
+    if name != target { rebuilt.steps += names.renames }
+    return .reference(name)
+  }
+
+  /// An element in the form of the new key. Of references, those of objects that will be there.
+  private func accepted(_ value: Value, _ column: MigrationPlan.Column) throws(Attribute.Refusal) -> Value {
+    if let attribute = column.key.valueAttribute {
+      return try column.conversion == nil ? attribute.accepting(value) : attribute.converted(value)
+    }
+    guard let destination = column.key.relationship?.destination else { return value }
+    var target: Reference?
+    switch value {
+    case .reference(let reference): target = reference
+    case .string(let text) where column.conversion != nil:
+      target = Reference(text).map { old.record($0) == nil ? $0 : plan.name(of: $0) ?? $0 }
+    default: break
+    }
+    guard let target, plan.new.entity(of: target)?.isKind(of: destination) == true else {
+      throw Attribute.Refusal(reason: "names \(value.text), which is no \(destination)")
+    }
+    guard exists(target) else { throw Attribute.Refusal(reason: "names \(target), which is not there") }
+    return .reference(target)
+  }
+
+  /// Whether an object will be there, by its new name, also before it has been rebuilt.
+  private func exists(_ target: Reference) -> Bool {
+    guard let entity = plan.new.entity(of: target), let source = plan.plan(for: entity)?.old else {
+      return false
+    }
+    return Reference(entity: source.name, id: target.id).map { old.record($0) != nil } ?? false
+  }
+
+  /// Notes an obstacle at an object.
+  private mutating func fail(
+    _ column: MigrationPlan.Column, _ site: MigrationSite, _ object: Reference, _ reason: String? = nil
+  ) {
+    // An object with many members that do not fit is one object.
+    guard failed.insert(Slot(object: object, storage: column.storage)).inserted else { return }
+    tally.note(site, object, reason)
+  }
+
+  // MARK: Settings: values that a step works out
+
+  /// The value of an expression for an object of the old state, in the form of the new key. A failure, and a value that
+  /// the key does not take, are obstacles.
+  private mutating func set(
+    _ column: MigrationPlan.Column, _ expression: KeyExpression, _ step: Int, _ record: ObjectRecord,
+    _ rebuilt: inout ObjectRebuilding
+  ) -> Value {
+    let slot = Slot(object: rebuilt.name, storage: column.storage)
+    let former = formerValue(of: column, record)
+    expectedValues -= former.heldCount
+    for case .reference(let target) in former.elements ?? [former] {
+      if let name = plan.name(of: target) { removedLinks[Link(holder: slot, target: name)] = step }
+    }
+    let value: Value
+    do throws(Attribute.Refusal) {
+      value = try self.value(of: expression, column, rebuilt.source, record)
+    } catch {
+      let site = column.site.with(.value, "cannot be set by '\(plan.steps[step])'", remedy: nil)
+      fail(column, site, rebuilt.name, error.reason)
+      return .null
+    }
+    if case .reference(let target) = value {
+      let link = Link(holder: slot, target: target)
+      if removedLinks.removeValue(forKey: link) == nil { addedLinks[link] = step }
+    }
+    expectedValues += value.heldCount
+    if value != former { rebuilt.steps.append(step) }
+    return value
+  }
+
+  private func formerValue(of column: MigrationPlan.Column, _ record: ObjectRecord) -> Value {
+    if case .carried(let storage, _) = column.source { record.values[storage] } else { .null }
+  }
+
+  /// Each object has the budget of one expression.
+  private func value(
+    of expression: KeyExpression, _ column: MigrationPlan.Column, _ object: Reference, _ record: ObjectRecord
+  ) throws(Attribute.Refusal) -> Value {
+    var budget = EvaluationBudget(ExpressionLimits())
+    let evaluated: ExpressionValue
+    do throws(EvaluationError) {
+      evaluated = try EvaluationPass(reader: old).result(of: expression, object, record, budget: &budget).get()
+    } catch {
+      throw Attribute.Refusal(reason: "fails: \(error.message)")
+    }
+    // References within a value of JSON are texts.
+    let isJSON = column.key.valueAttribute?.type == .json
+    guard let plain = Value(evaluated, as: nil), let value = isJSON ? try? Value(json: plain.json) : plain else {
+      throw Attribute.Refusal(reason: "gives what JSON does not have")
+    }
+    guard !value.isNull else { return .null }
+    if let attribute = column.key.valueAttribute { return try attribute.accepting(value) }
+    return .reference(try target(value, column))
+  }
+
+  /// The object that a value names, by its new name. The expression names objects as the old schema does.
+  private func target(_ value: Value, _ column: MigrationPlan.Column) throws(Attribute.Refusal) -> Reference {
+    let named: Reference? =
+      switch value {
+      case .reference(let reference): reference
+      case .string(let text): Reference(text)
+      default: nil
+      }
+    guard let destination = column.key.relationship?.destination,
+      let target = named.flatMap({ old.record($0) == nil ? $0 : plan.name(of: $0) }),
+      plan.new.entity(of: target)?.isKind(of: destination) == true
+    else { throw Attribute.Refusal(reason: "gives \(value.json), which the key does not take") }
+    guard exists(target) else { throw Attribute.Refusal(reason: "gives \(target), which is not there") }
+    return target
+  }
+
+  // MARK: Inverses: both sides name one another in the end
+
+  /// A key with an inverse, and the keys on the other side.
+  private struct Direction {
+    let storage: Int
+    let inverseIndex: Int
+    let holders: [Entity]
+  }
+
+  /// Compares the sides of each relationship that is new, or of which one side is. A side that is new is filled from
+  /// the other one; where two old sides do not agree, neither is known to be right.
+  private mutating func reconcileInverses() {
+    for direction in directions() {
+      for holder in direction.holders.flatMap({ extents[$0.index] }).sorted() {
+        guard let value = records[holder]?.values[direction.storage] else { continue }
+        let slot = Slot(object: holder, storage: direction.storage)
+        for case .reference(let target) in value.elements ?? [value] {
+          reconcile(slot, target, direction.inverseIndex)
+        }
+      }
+    }
+  }
+
+  /// The relationships of the new schema whose sides have to be compared, each from both sides.
+  private func directions() -> [Direction] {
+    var directions: [Direction] = []
+    for entity in plan.new.entities {
+      let inherited = entity.parent.flatMap(plan.new.entity(named:))?.keys.count ?? 0
+      for index in inherited..<entity.keys.count {
+        guard let relationship = entity.keys[index].relationship, let inverse = relationship.inverseIndex,
+          let storage = entity.keys[index].storage, let other = plan.new.entity(named: relationship.destination)
+        else { continue }
+        let holders = plan.new.family(of: entity)
+        let isSettled =
+          holders.allSatisfy { keepsInverse($0, index) }
+          && plan.new.family(of: other).allSatisfy { keepsInverse($0, inverse) }
+        if !isSettled { directions.append(Direction(storage: storage, inverseIndex: inverse, holders: holders)) }
+      }
+    }
+    return directions
+  }
+
+  /// An entity that has no objects yet has none that could disagree.
+  private func keepsInverse(_ entity: Entity, _ key: Int) -> Bool {
+    guard let storage = entity.keys[key].storage, let plan = plan.plan(for: entity) else { return true }
+    return plan.columns[storage].isSettled
+  }
+
+  /// Sees to it that `target` names the holder.
+  private mutating func reconcile(_ slot: Slot, _ target: Reference, _ inverse: Int) {
+    guard let record = records[target], let storage = record.entity.keys[inverse].storage,
+      let column = plan.plan(for: record.entity)?.columns[storage]
+    else { return }
+    let value = record.values[storage]
+    guard !value.holds(slot.object) else { return }
+    let far = Slot(object: target, storage: storage)
+    guard !failed.contains(far) else { return }
+    let link = Link(holder: slot, target: target)
+    if let step = removedLinks[Link(holder: far, target: slot.object)] {
+      return release(target, from: slot, by: step)
+    }
+    var isFresh = true
+    if case .carried = column.source { isFresh = false }
+    guard isFresh || addedLinks[link] != nil else { return noteDisagreement(slot, target, column) }
+    attach(slot.object, to: far, column, by: addedLinks[link])
+  }
+
+  private mutating func noteDisagreement(_ slot: Slot, _ target: Reference, _ far: MigrationPlan.Column) {
+    guard let entity = records[slot.object]?.entity, let column = plan.plan(for: entity)?.columns[slot.storage] else {
+      return
+    }
+    fail(
+      column,
+      column.site.with(
+        .inverse, "does not agree with its inverse \(far.site.entity).\(far.key.name)",
+        remedy: "`drop \(far.place)`, which is then filled from here"),
+      slot.object, "names \(target), which does not name it")
+  }
+
+  /// `object` is named under a key of another one.
+  private mutating func attach(_ object: Reference, to far: Slot, _ column: MigrationPlan.Column, by step: Int?) {
+    guard var record = records[far.object] else { return }
+    switch record.values[far.storage] {
+    case .members(var list):
+      let old = list
+      guard list.insert(.reference(object)) != nil else { return }
+      let growth = list.growth(from: old, removed: EmptyCollection(), inserted: CollectionOfOne(.reference(object)))
+      record.set(.members(list), at: far.storage, growth: growth)
+    case .null: record.set(.reference(object), at: far.storage)
+    case let rival:
+      // What a step said is for the step to be said otherwise; other values can only go.
+      let remedy = step == nil ? records[object].flatMap { place(of: column, in: $0.entity) } : nil
+      return fail(
+        column,
+        column.site.with(
+          .inverse, "has room for one object, and more name it", remedy: remedy.map { "`drop \($0)`" }),
+        far.object, "is named by \(rival.json) and \"\(object)\"")
+    }
+    expectedValues += 1
+    records[far.object] = record
+    touch(far.object, by: step)
+  }
+
+  /// How a step names the inverse of a column, in an entity that has it.
+  private func place(of column: MigrationPlan.Column, in entity: Entity) -> String? {
+    guard let index = column.key.relationship?.inverseIndex, let storage = entity.keys[index].storage else {
+      return nil
+    }
+    return plan.plan(for: entity)?.columns[storage].place
+  }
+
+  /// A key of an object no longer names `target`.
+  private mutating func release(_ target: Reference, from slot: Slot, by step: Int) {
+    guard var record = records[slot.object] else { return }
+    if case .members(var list) = record.values[slot.storage] {
+      let old = list
+      guard list.remove(.reference(target)) != nil else { return }
+      let growth = list.growth(from: old, removed: CollectionOfOne(.reference(target)), inserted: EmptyCollection())
+      record.set(.members(list), at: slot.storage, growth: growth)
+    } else {
+      record.set(.null, at: slot.storage)
+    }
+    expectedValues -= 1
+    noteLoss(at: slot, by: step)
+    records[slot.object] = record
+    touch(slot.object, by: step)
+  }
+
+  // MARK: Fills
+
+  /// Gives those a reference that have none, where a step says which.
+  private mutating func fillRelationships() {
+    for entity in plan.entities {
+      guard let new = entity.new else { continue }
+      for column in entity.columns {
+        guard !column.fills.isEmpty, case .toOne(let toOne) = column.key.kind else { continue }
+        for object in extents[new.index].sorted() {
+          fill(Slot(object: object, storage: column.storage), column, toOne)
+        }
+      }
+    }
+  }
+
+  private mutating func fill(_ slot: Slot, _ column: MigrationPlan.Column, _ toOne: ToOne) {
+    guard records[slot.object]?.values[slot.storage].isNull == true,
+      case (let step, .reference(let target))? = fill(of: slot, column)
+    else { return }
+    guard let record = records[target] else {
+      return fail(
+        column, column.site.with(.value, "is to be filled with \(target), which is not there", remedy: nil), slot.object
+      )
+    }
+    records[slot.object]?.set(.reference(target), at: slot.storage)
+    expectedValues += 1
+    touch(slot.object, by: step)
+    guard let inverse = toOne.inverseIndex, let storage = record.entity.keys[inverse].storage,
+      let far = plan.plan(for: record.entity)?.columns[storage]
+    else { return }
+    if records[target]?.values[storage].holds(slot.object) == true { return }
+    attach(slot.object, to: Slot(object: target, storage: storage), far, by: step)
+  }
 }
 
 /// One object while its values are worked out.
-struct ObjectRebuilding {
+private struct ObjectRebuilding {
   /// Its old name.
   let source: Reference
   /// Its new name.
@@ -138,21 +571,48 @@ struct ObjectRebuilding {
   var isChanged = false
 }
 
+extension MigrationPlan.Column {
+  /// Where the value stands in a new record.
+  fileprivate var storage: Int { key.storage ?? 0 }
+
+  /// The obstacle that a value is that the new key does not take.
+  fileprivate func misfit(of before: Key) -> MigrationSite {
+    let alternative = key.isOptional || key.isToMany ? "null" : "VALUE"
+    let remedy = "`convert \(place) or \(alternative)`"
+    if key.relationship != nil { return site.with(.value, "leads elsewhere now", remedy: remedy) }
+    guard before.shape == key.shape else {
+      return site.with(.value, "has values that cannot be converted", remedy: remedy)
+    }
+    return site.with(.value, "has values that break the new constraints", remedy: remedy)
+  }
+
+  /// The obstacle that an object is that has no value here.
+  fileprivate var absence: MigrationSite {
+    let reason = if case .fresh = source { "is new and must have a value" } else { "must have a value" }
+    return site.with(.absence, reason, remedy: "`fill \(site.entity).\(key.name) VALUE`")
+  }
+}
+
 extension Value {
   /// How many values this is: none of null, the members of a collection.
-  var heldCount: Int {
+  fileprivate var heldCount: Int {
     switch self {
     case .null: 0
     case .members(let list): list.count
     default: 1
     }
   }
-}
 
-extension MigrationPlan.Column {
-  /// The obstacle that an object is that has no value here.
-  var absence: MigrationSite {
-    let reason = if case .fresh = source { "is new and must have a value" } else { "must have a value" }
-    return site.with(.absence, reason, remedy: "`fill \(site.entity).\(key.name) VALUE`")
+  /// A text without quotation marks, for sentences; other values as JSON.
+  fileprivate var text: String {
+    if case .string(let text) = self { return text }
+    if case .reference(let reference) = self { return reference.text }
+    return json
+  }
+
+  /// Whether this is the reference, or a collection that has it.
+  fileprivate func holds(_ reference: Reference) -> Bool {
+    if case .members(let list) = self { return list.contains(.reference(reference)) }
+    return self == .reference(reference)
   }
 }

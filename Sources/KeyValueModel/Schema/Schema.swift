@@ -219,8 +219,8 @@ extension SHA256 {
   fileprivate mutating func update(_ node: Node) {
     switch node {
     case .scalar(let scalar):
-      // 8 and "8" are different values of the same text.
-      update(node.tag.rawValueText, kind: "s")
+      // 8 and "8" are different values of the same text: one has the tag `tag:yaml.org,2002:int`.
+      update(node.tag.description, kind: "s")
       update(scalar.string, kind: "s")
     case .sequence(let nodes):
       update("\(nodes.count)", kind: "l")
@@ -239,9 +239,4 @@ extension SHA256 {
   fileprivate mutating func update(_ text: String, kind: String) {
     update(Array("\(kind)\(text.utf8.count):\(text)".utf8))
   }
-}
-
-extension Tag {
-  /// The name as text: `tag:yaml.org,2002:int`.
-  fileprivate var rawValueText: String { description }
 }

@@ -20,8 +20,6 @@ package struct ValueSize: Hashable, Sendable {
   }
 
   static func += (left: inout ValueSize, right: ValueSize) { left = left + right }
-
-  static func -= (left: inout ValueSize, right: ValueSize) { left = left - right }
 }
 
 extension ValueSize {

@@ -36,3 +36,109 @@ package struct Expression: Sendable {
     try CheckedExpression(self, in: environment, isLenient: true)
   }
 }
+
+/// How large an expression may be and how much its evaluation may cost. Clients send expressions, so that everything
+/// has a limit; one that is over a limit is refused or stopped with an error that says so.
+package struct ExpressionLimits: Sendable, Equatable {
+  /// The most UTF-8 bytes of an expression's text.
+  package var textBytes = 16_384
+  /// How deep parentheses, brackets, braces, calls and conditionals may be nested in the text.
+  package var nestingDepth = 64
+  /// The greatest height of the syntax tree: a chain such as `a + b + c` or `a.b.c` is as high as it is long. Operands
+  /// of `&&` and of `||` are side by side and count once.
+  package var treeHeight = 128
+  /// The most nodes of the syntax tree.
+  package var nodes = 8_192
+  /// The cost that one evaluation may spend: see `EvaluationBudget`.
+  package var cost = 1_000_000
+  /// How deep evaluation may go in all, expressions that are evaluated for their values within others included.
+  package var evaluationDepth = 384
+
+  /// The defaults.
+  package init() {}
+}
+
+/// Why a text is not an expression that can be evaluated: it does not parse, or does not fit the environment's types.
+package struct ExpressionError: Error, Sendable, Equatable, CustomStringConvertible {
+  /// Where the fault begins, in Unicode scalars from the start of the text, from 0.
+  package let offset: Int
+  /// The line of the fault, from 1.
+  package let line: Int
+  /// The column of the fault within its line, from 1, in Unicode scalars.
+  package let column: Int
+  /// What is wrong, without the position.
+  package let message: String
+  /// Faults that were found after this one, in order; at most `furtherLimit`.
+  package internal(set) var further: [ExpressionError] = []
+
+  /// How many further faults are kept.
+  static let furtherLimit = 15
+
+  /// The fault `message` at the scalar `offset` of `text`.
+  package init(_ message: String, at offset: Int, in text: String) {
+    var line = 1
+    var column = 1
+    for scalar in text.unicodeScalars.prefix(offset) {
+      if scalar == "\n" {
+        line += 1
+        column = 1
+      } else {
+        column += 1
+      }
+    }
+    (self.offset, self.line, self.column, self.message) = (offset, line, column, message)
+  }
+
+  /// `line:column: message`.
+  package var description: String { "\(line):\(column): \(message)" }
+}
+
+/// How deep lists and maps that an expression makes may be nested. `x.map(y, [[y]])` nests by two, and so does the next
+/// one that is applied to it: a value that is nested too deep could not be released on a small stack.
+private struct ValueNesting {
+  private var variables: [String: Int] = [:]
+
+  /// The depth of the value of `root`, beyond that of values which it is given.
+  static func depth(of root: ExpressionNode) -> Int {
+    var nesting = ValueNesting()
+    var deepest = 0
+    _ = nesting.depth(of: root, &deepest)
+    return deepest
+  }
+
+  private mutating func depth(of node: ExpressionNode, _ deepest: inout Int) -> Int {
+    let depth = newDepth(of: node, &deepest)
+    deepest = max(deepest, depth)
+    return depth
+  }
+
+  private mutating func newDepth(of node: ExpressionNode, _ deepest: inout Int) -> Int {
+    switch node.kind {
+    case .identifier(let name, _): return variables[name] ?? 0
+    case .comprehension(let macro): return comprehension(macro, &deepest)
+    default:
+      var most = 0
+      for child in node.kind.children { most = max(most, depth(of: child, &deepest)) }
+      switch node.kind {
+      case .list, .map: return most + 1
+      case .index, .select: return max(0, most - 1)
+      case .has, .unary, .all, .any: return 0
+      default: return most
+      }
+    }
+  }
+
+  private mutating func comprehension(_ macro: Comprehension, _ deepest: inout Int) -> Int {
+    let range = depth(of: macro.range, &deepest)
+    let hidden = variables[macro.variable]
+    variables[macro.variable] = max(0, range - 1)
+    defer { variables[macro.variable] = hidden }
+    if let predicate = macro.predicate { _ = depth(of: predicate, &deepest) }
+    let transformed = macro.transform.map { depth(of: $0, &deepest) } ?? 0
+    switch macro.function {
+    case .map: return transformed + 1
+    case .filter: return range
+    case .all, .exists, .existsOne: return 0
+    }
+  }
+}

@@ -60,8 +60,146 @@ package struct CollectionFunction: Sendable {
   }
 }
 
-extension EvaluationError {
-  static func notBool(_ value: ExpressionValue) -> EvaluationError {
-    EvaluationError(.noSuchOverload, "a condition must be a bool, not \(value.typeName)")
+/// An expression of one variable, the element of a list, and of nothing else.
+package struct ElementExpression: Sendable {
+  /// The name of the variable.
+  package let variable: String
+  /// The type of the expression's values.
+  package var type: ExpressionType { expression.type }
+  fileprivate let expression: CheckedExpression
+  /// The number of the variable.
+  fileprivate let number: Int
+
+  /// The value for `element`, or why there is none.
+  package func evaluate(
+    _ element: ExpressionValue, budget: inout EvaluationBudget
+  ) -> Result<ExpressionValue, EvaluationError> {
+    expression.evaluate(NoVariables.only, local: (number, element), budget: &budget)
+  }
+}
+
+/// An activation for expressions without variables, such as those of one element alone.
+private final class NoVariables: ExpressionActivation {
+  static let only = NoVariables()
+
+  func value(
+    ofVariable name: String, index: Int, budget: inout EvaluationBudget
+  ) throws(EvaluationError) -> ExpressionValue {
+    throw EvaluationError(.undeclaredReference, "undeclared reference to '\(name)'")
+  }
+}
+
+/// Replaces collection functions in a tree.
+struct CollectionFunctionExtraction {
+  /// A list that is a key path, with what is done to its elements.
+  private struct Source {
+    let path: [String]
+    var filters: [ElementExpression] = []
+    var transform: ElementExpression?
+  }
+
+  private let source: Expression
+  private let names: NameTable
+  private(set) var functions: [CollectionFunction] = []
+
+  init(_ source: Expression, _ names: NameTable) { (self.source, self.names) = (source, names) }
+
+  /// The tree with references to functions, which are added to `functions`.
+  mutating func rewritten(_ node: ExpressionNode) -> ExpressionNode {
+    if let function = function(node) {
+      functions.append(function)
+      return ExpressionNode(id: node.id, offset: node.offset, kind: .collectionFunction(functions.count - 1))
+    }
+    if case .has = node.kind { return node }
+    return node.replacingChildren { rewritten($0) }
+  }
+
+  /// The collection function that a node is, or nil.
+  private func function(_ node: ExpressionNode) -> CollectionFunction? {
+    switch node.kind {
+    case .call(let name, let target, let arguments):
+      guard case .function(let meaning)? = names.meanings[node.id], meaning.name == name else { return nil }
+      guard let function = CollectionFunction.Function(rawValue: name) else { return nil }
+      let operands = (target.map { [$0] } ?? []) + arguments
+      guard operands.count == 1, let source = transformed(operands[0]) else { return nil }
+      return made(function, node, source, of: names.types[operands[0].id])
+    case .comprehension(let macro):
+      guard let function = CollectionFunction.Function(rawValue: macro.function.rawValue) else { return nil }
+      guard let path = path(macro.range), let predicate = element(node, macro, macro.predicate) else { return nil }
+      return made(function, node, Source(path: path, transform: predicate), of: names.types[macro.range.id])
+    default: return nil
+    }
+  }
+
+  private func made(
+    _ function: CollectionFunction.Function, _ node: ExpressionNode, _ source: Source, of list: ExpressionType
+  ) -> CollectionFunction {
+    var reads = KeyReads()
+    for piece in source.filters + [source.transform].compactMap({ $0 }) {
+      guard let part = ReadsAnalysis.reads(of: piece.expression.root, names, element: piece.number) else { continue }
+      reads.merge(part)
+    }
+    return CollectionFunction(
+      function: function, path: source.path, filters: source.filters, transform: source.transform,
+      resultType: names.types[node.id], emptyValue: AggregateFunctions.emptySum(of: list), elementReads: reads,
+      offset: node.offset)
+  }
+
+  /// A path, its filters, and perhaps what its elements become.
+  private func transformed(_ node: ExpressionNode) -> Source? {
+    guard case .comprehension(let macro) = node.kind, macro.function == .map else { return filtered(node) }
+    guard var source = filtered(macro.range), let transform = element(node, macro, macro.transform) else { return nil }
+    if macro.predicate != nil {
+      guard let filter = element(node, macro, macro.predicate) else { return nil }
+      source.filters.append(filter)
+    }
+    source.transform = transform
+    return source
+  }
+
+  /// A path and its filters.
+  private func filtered(_ node: ExpressionNode) -> Source? {
+    guard case .comprehension(let macro) = node.kind else { return path(node).map { Source(path: $0) } }
+    guard macro.function == .filter, var source = filtered(macro.range) else { return nil }
+    guard let filter = element(node, macro, macro.predicate) else { return nil }
+    source.filters.append(filter)
+    return source
+  }
+
+  /// The keys of a path from the root object that ends in a list, or nil when the node is none.
+  private func path(_ node: ExpressionNode) -> [String]? {
+    guard case .list = names.types[node.id] else { return nil }
+    return keys(node)
+  }
+
+  private func keys(_ node: ExpressionNode) -> [String]? {
+    if case .variable(let name, _)? = names.meanings[node.id] {
+      return name == Expression.rootVariable ? [] : name.split(separator: ".").map(String.init)
+    }
+    guard case .select(let operand, let field) = node.kind, case .object = names.types[operand.id] else { return nil }
+    return keys(operand).map { $0 + [field] }
+  }
+
+  /// A part of a macro as an expression of the element alone; nil when it reads anything else.
+  private func element(
+    _ node: ExpressionNode, _ macro: Comprehension, _ part: ExpressionNode?
+  ) -> ElementExpression? {
+    guard let part, case .binds(let number)? = names.meanings[node.id], isClosed(part, number) else { return nil }
+    guard let expression = try? CheckedExpression(source, root: part, names) else { return nil }
+    return ElementExpression(variable: macro.variable, expression: expression, number: number)
+  }
+
+  /// Whether a part reads no variable but that with the number and those that it binds, whose numbers are higher.
+  private func isClosed(_ node: ExpressionNode, _ number: Int) -> Bool {
+    switch names.meanings[node.id] {
+    case .variable: return false
+    case .local(let other): return other >= number
+    default: break
+    }
+    if case .call = node.kind, case .function(let function)? = names.meanings[node.id], function.name.contains(".") {
+      // The name in front of `strings.quote` is no variable.
+      return node.kind.children.dropFirst().allSatisfy { isClosed($0, number) }
+    }
+    return node.kind.children.allSatisfy { isClosed($0, number) }
   }
 }

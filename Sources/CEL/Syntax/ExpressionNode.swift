@@ -48,6 +48,17 @@ package final class ExpressionNode: Sendable {
     (self.id, self.offset, self.kind) = (id, offset, kind)
     height = 1 + (kind.children.map(\.height).max() ?? 0)
   }
+
+  /// The same node over other children, each made from the one in its place.
+  func replacingChildren(_ replacement: (ExpressionNode) -> ExpressionNode) -> ExpressionNode {
+    ExpressionNode(id: id, offset: offset, kind: kind.replacingChildren(replacement))
+  }
+
+  /// Whether the object itself, `this`, is named anywhere in it.
+  package var namesRoot: Bool {
+    if case .identifier(Expression.rootVariable, _) = kind { return true }
+    return kind.children.contains(where: \.namesRoot)
+  }
 }
 
 extension ExpressionNode.Kind {
@@ -64,4 +75,80 @@ extension ExpressionNode.Kind {
     case .comprehension(let macro): [macro.range] + [macro.predicate, macro.transform].compactMap { $0 }
     }
   }
+
+  fileprivate func replacingChildren(_ replacement: (ExpressionNode) -> ExpressionNode) -> ExpressionNode.Kind {
+    switch self {
+    case .literal, .identifier, .collectionFunction: self
+    case .select(let operand, let field): .select(replacement(operand), field: field)
+    case .has(let operand, let field): .has(replacement(operand), field: field)
+    case .index(let operand, let index): .index(replacement(operand), replacement(index))
+    case .call(let name, let target, let arguments):
+      .call(name, target: target.map(replacement), arguments: arguments.map(replacement))
+    case .unary(let sign, let operand): .unary(sign, replacement(operand))
+    case .binary(let sign, let left, let right): .binary(sign, replacement(left), replacement(right))
+    case .all(let operands): .all(operands.map(replacement))
+    case .any(let operands): .any(operands.map(replacement))
+    case .conditional(let condition, let first, let second):
+      .conditional(replacement(condition), replacement(first), replacement(second))
+    case .list(let elements): .list(elements.map(replacement))
+    case .map(let entries): .map(entries.map { (key: replacement($0.key), value: replacement($0.value)) })
+    case .comprehension(let macro):
+      .comprehension(
+        Comprehension(
+          function: macro.function, range: replacement(macro.range), variable: macro.variable,
+          predicate: macro.predicate.map(replacement), transform: macro.transform.map(replacement)))
+    }
+  }
+}
+
+/// An operator in front of its operand.
+package enum UnaryOperator: String, Sendable {
+  /// Logical not.
+  case not = "!"
+  /// The opposite number.
+  case negate = "-"
+}
+
+/// An operator between two operands, other than `&&` and `||`.
+package enum BinaryOperator: String, Sendable {
+  case add = "+"
+  case subtract = "-"
+  case multiply = "*"
+  case divide = "/"
+  case modulo = "%"
+  case equal = "=="
+  case notEqual = "!="
+  case less = "<"
+  case lessOrEqual = "<="
+  case greater = ">"
+  case greaterOrEqual = ">="
+  case contained = "in"
+}
+
+/// A macro that binds a variable to each element of a range (CEL language definition, Macros).
+package struct Comprehension: Sendable {
+  /// Which macro it is.
+  package enum Function: String, Sendable {
+    /// Whether the predicate holds for all.
+    case all
+    /// Whether it holds for any.
+    case exists
+    /// Whether it holds for exactly one.
+    case existsOne = "exists_one"
+    /// The transform of all elements, or of those for which the predicate holds.
+    case map
+    /// The elements for which the predicate holds.
+    case filter
+  }
+
+  /// The macro.
+  package let function: Function
+  /// What is visited: a list's elements or a map's keys.
+  package let range: ExpressionNode
+  /// The name of the variable.
+  package let variable: String
+  /// The condition; only `map` may have none.
+  package let predicate: ExpressionNode?
+  /// What `map` gives for each element; others have none.
+  package let transform: ExpressionNode?
 }

@@ -67,4 +67,8 @@ extension EvaluationError {
   }
 
   static func invalid(_ message: String) -> EvaluationError { EvaluationError(.invalidArgument, message) }
+
+  static func notBool(_ value: ExpressionValue) -> EvaluationError {
+    EvaluationError(.noSuchOverload, "a condition must be a bool, not \(value.typeName)")
+  }
 }

@@ -36,3 +36,41 @@ extension ExpressionEnvironment {
   /// No: evaluation fails.
   package var refusesBadTimestamps: Bool { false }
 }
+
+/// What stands on the other side of a comparison with a literal, as far as more than its type is known of it.
+package enum ComparedValue: Sendable {
+  /// A variable of the environment.
+  case variable(String)
+  /// A key of an object of the entity.
+  case field(String, inObject: String)
+  /// A member of a variable of the environment.
+  case memberOfVariable(String)
+  /// A member of a key of an object of the entity.
+  case memberOfField(String, inObject: String)
+  /// An object of the entity.
+  case object(String)
+  /// A whole number that is neither; not a negative one where it is no `int` but a `uint`.
+  case whole(isSigned: Bool)
+}
+
+/// What gives an expression the values of its variables while it is evaluated.
+package protocol ExpressionActivation: Sendable {
+  /// The value of a variable; `index` is what the environment gave for it, else -1. What it costs to compute is spent
+  /// from `budget`. Throws `undeclaredReference` when there is none, or whatever made it impossible to compute it.
+  func value(
+    ofVariable name: String, index: Int, budget: inout EvaluationBudget
+  ) throws(EvaluationError) -> ExpressionValue
+  /// The value of the collection function with this number, see `CheckedExpression.extractingCollectionFunctions`.
+  func value(
+    ofCollectionFunction index: Int, budget: inout EvaluationBudget
+  ) throws(EvaluationError) -> ExpressionValue
+}
+
+extension ExpressionActivation {
+  /// There are none: for expressions from which nothing was extracted.
+  package func value(
+    ofCollectionFunction index: Int, budget: inout EvaluationBudget
+  ) throws(EvaluationError) -> ExpressionValue {
+    throw EvaluationError(.unavailable, "there is no collection function \(index)")
+  }
+}

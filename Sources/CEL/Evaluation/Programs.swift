@@ -1,0 +1,473 @@
+/// An expression that is ready to be evaluated: names are numbers, operators are code. The program of a node calls
+/// those of its operands. Each spends one step, and throws why there is no value.
+typealias Program = @Sendable (inout EvaluationFrame) throws(EvaluationError) -> ExpressionValue
+
+/// The programs of the nodes, by what the nodes are; `ProgramBuilder` puts them together.
+enum Programs {
+  /// A constant.
+  static func literal(_ value: ExpressionValue) -> Program {
+    { (frame) throws(EvaluationError) in
+      try frame.budget.spend()
+      return value
+    }
+  }
+
+  /// A comprehension's variable, by its number.
+  static func local(_ number: Int) -> Program {
+    { (frame) throws(EvaluationError) in
+      try frame.budget.spend()
+      return frame.locals[number]
+    }
+  }
+
+  /// A variable of the environment.
+  static func variable(_ name: String, _ index: Int) -> Program {
+    { (frame) throws(EvaluationError) in
+      try frame.budget.spend()
+      return try frame.activation.value(ofVariable: name, index: index, budget: &frame.budget)
+    }
+  }
+
+  /// The value of a collection function, which the caller gives.
+  static func collectionFunction(_ index: Int) -> Program {
+    { (frame) throws(EvaluationError) in
+      try frame.budget.spend()
+      return try frame.activation.value(ofCollectionFunction: index, budget: &frame.budget)
+    }
+  }
+
+  /// A name that stands for nothing, in an expression whose faults are left to evaluation.
+  static func failure(_ message: String) -> Program {
+    { (frame) throws(EvaluationError) in
+      try frame.budget.spend()
+      throw EvaluationError(.undeclaredReference, message)
+    }
+  }
+
+  /// A function of the library.
+  static func call(_ function: FunctionDefinition, _ arguments: [Program]) -> Program {
+    { (frame) throws(EvaluationError) in
+      try frame.budget.spend()
+      let values = FunctionArguments(name: function.name, values: try values(arguments, &frame))
+      return try function.implementation(values, &frame.budget)
+    }
+  }
+
+  /// `matches` with a pattern that is a constant.
+  static func match(_ operand: @escaping Program, _ program: RegexProgram) -> Program {
+    { (frame) throws(EvaluationError) in
+      try frame.budget.spend()
+      let value = try operand(&frame)
+      guard case .string(let text) = value else { throw .noOverload("matches", value, .string("")) }
+      return .bool(try RegexMachine.matches(program, text, &frame.budget))
+    }
+  }
+
+  /// `sum` of a list whose type of elements is known, which decides what the sum of none is.
+  static func sum(_ operand: @escaping Program, emptyValue: ExpressionValue) -> Program {
+    { (frame) throws(EvaluationError) in
+      try frame.budget.spend()
+      return try AggregateFunctions.sum(operand(&frame), emptyValue: emptyValue, &frame.budget)
+    }
+  }
+
+  /// The values of operands, in order.
+  private static func values(
+    _ operands: [Program], _ frame: inout EvaluationFrame
+  ) throws(EvaluationError) -> [ExpressionValue] {
+    var values: [ExpressionValue] = []
+    values.reserveCapacity(operands.count)
+    for operand in operands { values.append(try operand(&frame)) }
+    return values
+  }
+
+  // MARK: Access
+
+  /// `operand.name`; `index` is the number of an object's key, or -1.
+  static func select(_ operand: @escaping Program, _ name: String, _ index: Int) -> Program {
+    { (frame) throws(EvaluationError) in
+      try frame.budget.spend()
+      switch try operand(&frame) {
+      case .object(let object): return try object.field(named: name, index: index, budget: &frame.budget)
+      case .map(let map):
+        try frame.budget.spend(bytes: name.utf8.count)
+        guard let value = map[ExpressionMapKey(name)] else { throw .noSuchKey(name) }
+        return value
+      case let other: throw EvaluationError(.noSuchKey, "\(other.typeName) has no key '\(name)'")
+      }
+    }
+  }
+
+  /// `has(operand.name)`.
+  static func presence(_ operand: @escaping Program, _ name: String, _ index: Int) -> Program {
+    { (frame) throws(EvaluationError) in
+      try frame.budget.spend()
+      switch try operand(&frame) {
+      case .object(let object): return .bool(try object.hasField(named: name, index: index, budget: &frame.budget))
+      case .map(let map):
+        try frame.budget.spend(bytes: name.utf8.count)
+        return .bool(map[ExpressionMapKey(name)] != nil)
+      case let other: throw EvaluationError(.noSuchKey, "\(other.typeName) has no key '\(name)'")
+      }
+    }
+  }
+
+  /// `operand[index]`.
+  static func index(_ operand: @escaping Program, _ index: @escaping Program) -> Program {
+    { (frame) throws(EvaluationError) in
+      try frame.budget.spend()
+      let container = try operand(&frame)
+      return try element(container, index(&frame), &frame.budget)
+    }
+  }
+
+  private static func element(
+    _ container: ExpressionValue, _ index: ExpressionValue, _ budget: inout EvaluationBudget
+  ) throws(EvaluationError) -> ExpressionValue {
+    if case .map(let map) = container {
+      if case .string(let text) = index { try budget.spend(bytes: text.utf8.count) }
+      guard let key = ExpressionMapKey(index), let value = map[key] else { throw .noSuchKey(index.debugText) }
+      return value
+    }
+    guard let list = container.asList else { throw .noOverload("[]", container, index) }
+    let place: Int?
+    switch index {
+    case .int(let number): place = Int(exactly: number)
+    case .uint(let number): place = Int(exactly: number)
+    case .double(let number): place = Int(exactly: number)
+    default: throw .noOverload("[]", container, index)
+    }
+    guard let place, place >= 0, place < list.count else {
+      throw .invalid("index \(index.debugText) is not in a list of \(list.count)")
+    }
+    return try list.element(at: place)
+  }
+
+  /// `[a, b]`.
+  static func list(_ elements: [Program]) -> Program {
+    { (frame) throws(EvaluationError) in
+      try frame.budget.spend(1 + elements.count)
+      return .list(try values(elements, &frame))
+    }
+  }
+
+  /// `{a: b}`.
+  static func map(_ entries: [(key: Program, value: Program)]) -> Program {
+    { (frame) throws(EvaluationError) in
+      try frame.budget.spend(1 + entries.count)
+      var values: [(key: ExpressionValue, value: ExpressionValue)] = []
+      values.reserveCapacity(entries.count)
+      for entry in entries {
+        let key = try entry.key(&frame)
+        if case .string(let text) = key { try frame.budget.spend(bytes: text.utf8.count) }
+        values.append((key, try entry.value(&frame)))
+      }
+      return .map(try ExpressionMap(values))
+    }
+  }
+
+  // MARK: Operators
+
+  /// `!operand` or `-operand`.
+  static func unary(_ sign: UnaryOperator, _ operand: @escaping Program) -> Program {
+    { (frame) throws(EvaluationError) in
+      try frame.budget.spend()
+      let value = try operand(&frame)
+      switch (sign, value) {
+      case (.not, .bool(let flag)): return .bool(!flag)
+      case (.negate, .double(let number)): return .double(-number)
+      case (.negate, .duration(let duration)): return .duration(try duration.negated())
+      case (.negate, .int(let number)):
+        guard number != .min else { throw .overflow("int") }
+        return .int(-number)
+      default: throw EvaluationError(.noSuchOverload, "no such overload: \(sign.rawValue)\(value.typeName)")
+      }
+    }
+  }
+
+  /// `left sign right`.
+  static func binary(_ sign: BinaryOperator, _ left: @escaping Program, _ right: @escaping Program) -> Program {
+    switch sign {
+    case .add, .subtract, .multiply, .divide, .modulo: arithmetic(sign, left, right)
+    case .equal, .notEqual: equality(left, right, isNegated: sign == .notEqual)
+    case .less, .lessOrEqual, .greater, .greaterOrEqual: order(sign, left, right)
+    case .contained: containment(left, right)
+    }
+  }
+
+  private static func arithmetic(
+    _ sign: BinaryOperator, _ left: @escaping Program, _ right: @escaping Program
+  ) -> Program {
+    { (frame) throws(EvaluationError) in
+      try frame.budget.spend()
+      switch (try left(&frame), try right(&frame)) {
+      case (.double(let left), .double(let right)): return .double(try Arithmetic.doubles(sign, left, right))
+      case (.int(let left), .int(let right)): return .int(try Arithmetic.integers(sign, left, right, "int"))
+      case (.uint(let left), .uint(let right)): return .uint(try Arithmetic.integers(sign, left, right, "uint"))
+      case (let left, let right): return try Arithmetic.others(sign, left, right, &frame.budget)
+      }
+    }
+  }
+
+  private static func equality(
+    _ left: @escaping Program, _ right: @escaping Program, isNegated: Bool
+  ) -> Program {
+    { (frame) throws(EvaluationError) in
+      try frame.budget.spend()
+      let left = try left(&frame)
+      let right = try right(&frame)
+      return .bool(try left.isEqual(to: right, &frame.budget) != isNegated)
+    }
+  }
+
+  private static func order(
+    _ sign: BinaryOperator, _ left: @escaping Program, _ right: @escaping Program
+  ) -> Program {
+    { (frame) throws(EvaluationError) in
+      try frame.budget.spend()
+      let left = try left(&frame)
+      let right = try right(&frame)
+      guard let order = try left.order(to: right, sign.rawValue, &frame.budget) else { return .bool(false) }
+      switch sign {
+      case .less: return .bool(order < 0)
+      case .lessOrEqual: return .bool(order <= 0)
+      case .greater: return .bool(order > 0)
+      default: return .bool(order >= 0)
+      }
+    }
+  }
+
+  /// `element in container`.
+  private static func containment(_ element: @escaping Program, _ container: @escaping Program) -> Program {
+    { (frame) throws(EvaluationError) in
+      try frame.budget.spend()
+      let element = try element(&frame)
+      let container = try container(&frame)
+      return .bool(try contains(container, element, &frame.budget))
+    }
+  }
+
+  private static func contains(
+    _ container: ExpressionValue, _ element: ExpressionValue, _ budget: inout EvaluationBudget
+  ) throws(EvaluationError) -> Bool {
+    if case .map(let map) = container {
+      if case .string(let text) = element { try budget.spend(bytes: text.utf8.count) }
+      return ExpressionMapKey(element).map { map[$0] != nil } ?? false
+    }
+    guard let list = container.asList else { throw .noOverload("in", element, container) }
+    if case .sequence(let sequence) = list, let known = isMember(element, of: sequence) {
+      return known
+    }
+    for index in 0..<list.count {
+      try budget.spend()
+      if try element.isEqual(to: list.element(at: index), &budget) { return true }
+    }
+    return false
+  }
+
+  private static func isMember(_ element: ExpressionValue, of sequence: any ExpressionSequence) -> Bool? {
+    switch element {
+    case .object(let object): sequence.contains(identity: object.identity)
+    case .string(let text): sequence.contains(identity: text)
+    default: nil
+    }
+  }
+
+  /// Operands joined by `&&`, of which false is decisive, or by `||`, of which true is: one that decides makes errors
+  /// of the others disappear, whatever their order (CEL language definition, Logical Operators).
+  static func logical(_ operands: [Program], decisive: Bool) -> Program {
+    { (frame) throws(EvaluationError) in
+      try frame.budget.spend()
+      var absorbed = AbsorbedError()
+      for operand in operands {
+        if try absorbed.decides(operand, decisive, &frame) { return .bool(decisive) }
+      }
+      try absorbed.rethrow()
+      return .bool(!decisive)
+    }
+  }
+
+  /// `condition ? first : second`: only one of both is evaluated.
+  static func conditional(
+    _ condition: @escaping Program, _ first: @escaping Program, _ second: @escaping Program
+  ) -> Program {
+    { (frame) throws(EvaluationError) in
+      try frame.budget.spend()
+      return try condition(&frame).flag() ? first(&frame) : second(&frame)
+    }
+  }
+
+  // MARK: Macros
+
+  /// What a macro visits, and where its variable is kept.
+  struct Range: Sendable {
+    let macro: Comprehension.Function
+    let operand: Program
+    let variable: Int
+
+    /// The elements: those of a list, or the keys of a map. Throws when the range is neither.
+    fileprivate func elements(_ frame: inout EvaluationFrame) throws(EvaluationError) -> ExpressionList {
+      try frame.budget.spend()
+      let range = try operand(&frame)
+      if case .map(let map) = range { return .elements(map.keys) }
+      guard let list = range.asList else { throw .noOverload(function: macro.rawValue, [range]) }
+      return list
+    }
+
+    /// Binds the variable to the element at `index`.
+    @inline(__always)
+    fileprivate func bind(
+      _ elements: ExpressionList, _ index: Int, _ frame: inout EvaluationFrame
+    ) throws(EvaluationError) {
+      try frame.budget.spend()
+      frame.locals[variable] = try elements.element(at: index)
+    }
+  }
+
+  /// `all`, of which false is decisive, or `exists`, of which true is: an element that decides makes errors of the
+  /// others disappear (CEL language definition, Macros).
+  static func quantifier(_ range: Range, _ predicate: @escaping Program, decisive: Bool) -> Program {
+    { (frame) throws(EvaluationError) in
+      let elements = try range.elements(&frame)
+      var absorbed = AbsorbedError()
+      for index in 0..<elements.count {
+        try range.bind(elements, index, &frame)
+        if try absorbed.decides(predicate, decisive, &frame) { return .bool(decisive) }
+      }
+      try absorbed.rethrow()
+      return .bool(!decisive)
+    }
+  }
+
+  /// `exists_one`: an error of any element is its error.
+  static func uniqueness(_ range: Range, _ predicate: @escaping Program) -> Program {
+    { (frame) throws(EvaluationError) in
+      let elements = try range.elements(&frame)
+      var count = 0
+      for index in 0..<elements.count {
+        try range.bind(elements, index, &frame)
+        if try predicate(&frame).flag() { count += 1 }
+      }
+      return .bool(count == 1)
+    }
+  }
+
+  /// `map` or `filter`: what `transform` makes, or themselves, of the elements that meet `predicate`, or all.
+  static func transform(_ range: Range, where predicate: Program?, _ transform: Program?) -> Program {
+    { (frame) throws(EvaluationError) in
+      let elements = try range.elements(&frame)
+      var results: [ExpressionValue] = []
+      for index in 0..<elements.count {
+        try range.bind(elements, index, &frame)
+        if let predicate, try !predicate(&frame).flag() { continue }
+        results.append(try transform?(&frame) ?? frame.locals[range.variable])
+      }
+      return .list(results)
+    }
+  }
+}
+
+/// The state of one evaluation.
+struct EvaluationFrame {
+  let activation: any ExpressionActivation
+  var budget: EvaluationBudget
+  /// The values of comprehension variables by their numbers.
+  var locals: [ExpressionValue]
+
+  init(_ activation: any ExpressionActivation, _ budget: EvaluationBudget, localCount: Int) {
+    self.activation = activation
+    self.budget = budget
+    locals = localCount == 0 ? [] : Array(repeating: .null, count: localCount)
+  }
+}
+
+/// The first error of operands of which another one may decide.
+private struct AbsorbedError {
+  private var error: EvaluationError?
+
+  /// Whether the value of `operand` is `decisive`. An error is kept, and so is a value that is not a bool; one that
+  /// ends the evaluation is thrown.
+  mutating func decides(
+    _ operand: Program, _ decisive: Bool, _ frame: inout EvaluationFrame
+  ) throws(EvaluationError) -> Bool {
+    do throws(EvaluationError) {
+      return try operand(&frame).flag() == decisive
+    } catch {
+      if error.isLimit { throw error }
+      if self.error == nil { self.error = error }
+      return false
+    }
+  }
+
+  /// Throws the error that was kept, if there was any.
+  func rethrow() throws(EvaluationError) {
+    if let error { throw error }
+  }
+}
+
+extension ExpressionValue {
+  /// The value of a condition. Throws when it is not a bool.
+  fileprivate func flag() throws(EvaluationError) -> Bool {
+    guard case .bool(let flag) = self else { throw .notBool(self) }
+    return flag
+  }
+}
+
+/// The operators of numbers, times, and of what can be put together (CEL language definition, Numeric Values,
+/// Overflow).
+private enum Arithmetic {
+  @inline(__always)
+  static func doubles(_ sign: BinaryOperator, _ left: Double, _ right: Double) throws(EvaluationError) -> Double {
+    switch sign {
+    case .add: return left + right
+    case .subtract: return left - right
+    case .multiply: return left * right
+    case .divide: return left / right
+    default: throw .noOverload(sign.rawValue, .double(left), .double(right))
+    }
+  }
+
+  @inline(__always)
+  static func integers<Number: FixedWidthInteger>(
+    _ sign: BinaryOperator, _ left: Number, _ right: Number, _ type: String
+  ) throws(EvaluationError) -> Number {
+    let result: (partialValue: Number, overflow: Bool)
+    switch sign {
+    case .add: result = left.addingReportingOverflow(right)
+    case .subtract: result = left.subtractingReportingOverflow(right)
+    case .multiply: result = left.multipliedReportingOverflow(by: right)
+    case .divide, .modulo:
+      guard right != 0 else { throw EvaluationError(.divisionByZero, "division of \(left) by zero") }
+      result =
+        sign == .divide ? left.dividedReportingOverflow(by: right) : left.remainderReportingOverflow(dividingBy: right)
+    default: throw EvaluationError(.noSuchOverload, "no such overload: \(type) \(sign.rawValue) \(type)")
+    }
+    guard !result.overflow else { throw .overflow(type) }
+    return result.partialValue
+  }
+
+  /// `+` and `-` of values that are not numbers. What is put together costs its size.
+  static func others(
+    _ sign: BinaryOperator, _ left: ExpressionValue, _ right: ExpressionValue, _ budget: inout EvaluationBudget
+  ) throws(EvaluationError) -> ExpressionValue {
+    switch (sign, left, right) {
+    case (.add, .string(let left), .string(let right)):
+      try budget.spend(bytes: left.utf8.count + right.utf8.count)
+      return .string(left + right)
+    case (.add, .bytes(let left), .bytes(let right)):
+      try budget.spend(bytes: left.count + right.count)
+      return .bytes(left + right)
+    case (.add, .timestamp(let time), .duration(let span)), (.add, .duration(let span), .timestamp(let time)):
+      return .timestamp(try time.adding(span))
+    case (.add, .duration(let left), .duration(let right)): return .duration(try left.adding(right))
+    case (.subtract, .timestamp(let time), .duration(let span)): return .timestamp(try time.subtracting(span))
+    case (.subtract, .timestamp(let left), .timestamp(let right)): return .duration(try left.since(right))
+    case (.subtract, .duration(let left), .duration(let right)): return .duration(try left.subtracting(right))
+    default:
+      guard sign == .add, let left = left.asList, let right = right.asList else {
+        throw .noOverload(sign.rawValue, left, right)
+      }
+      return .list(try left.materialised(&budget) + right.materialised(&budget))
+    }
+  }
+}

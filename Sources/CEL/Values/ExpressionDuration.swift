@@ -5,7 +5,7 @@ package struct ExpressionDuration: Sendable, Hashable, Comparable {
   /// The length.
   package let nanoseconds: Int64
 
-  static let nanosecondsPerSecond: Int64 = 1_000_000_000
+  private static let nanosecondsPerSecond: Int64 = 1_000_000_000
 
   /// The span of `nanoseconds`.
   package init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
@@ -32,6 +32,61 @@ package struct ExpressionDuration: Sendable, Hashable, Comparable {
   /// Its opposite. Throws when that is out of range.
   func negated() throws(EvaluationError) -> ExpressionDuration {
     try ExpressionDuration(nanoseconds: 0).subtracting(self)
+  }
+
+  // MARK: Parsing
+
+  /// The length of one of each unit, in nanoseconds.
+  private static let units: [String: Int128] = [
+    "h": 3_600_000_000_000, "m": 60_000_000_000, "s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "µs": 1_000,
+    "μs": 1_000, "ns": 1,
+  ]
+
+  /// Reads numbers with units, such as `1h45m47s`, `-1.5s` or `999ns`, and `0` (CEL language definition, Timestamps and
+  /// Durations). Digits below a nanosecond are dropped. Gives nil when the text is none or out of range.
+  init?(parsing text: String) {
+    var rest = Substring(text)
+    let isNegative = rest.hasPrefix("-")
+    if isNegative || rest.hasPrefix("+") { rest.removeFirst() }
+    if rest == "0" {
+      self.init(nanoseconds: 0)
+      return
+    }
+    guard !rest.isEmpty, text.utf8.count <= 64 else { return nil }
+    var total: Int128 = 0
+    while !rest.isEmpty {
+      guard let part = ExpressionDuration.takePart(&rest) else { return nil }
+      total += part
+    }
+    guard let nanoseconds = Int64(exactly: isNegative ? -total : total) else { return nil }
+    self.init(nanoseconds: nanoseconds)
+  }
+
+  /// Takes one number with its unit off the front.
+  private static func takePart(_ rest: inout Substring) -> Int128? {
+    let whole = takeDigits(&rest)
+    var fraction = ""
+    if rest.hasPrefix(".") {
+      rest.removeFirst()
+      fraction = takeDigits(&rest)
+    }
+    guard !whole.isEmpty || !fraction.isEmpty, whole.utf8.count <= 20 else { return nil }
+    let name = String(rest.prefix { !("0"..."9").contains($0) && $0 != "." })
+    guard let unit = units[name] else { return nil }
+    rest.removeFirst(name.count)
+    var nanoseconds = (Int128(whole) ?? 0) * unit
+    var place = unit
+    for digit in fraction.utf8 where place > 0 {
+      place /= 10
+      nanoseconds += Int128(digit - 0x30) * place
+    }
+    return nanoseconds
+  }
+
+  private static func takeDigits(_ rest: inout Substring) -> String {
+    let digits = rest.prefix { ("0"..."9").contains($0) }
+    rest.removeFirst(digits.count)
+    return String(digits)
   }
 }
 

@@ -8,7 +8,7 @@ package struct ExpressionTimestamp: Sendable, Hashable, Comparable {
   package let nanoseconds: Int32
 
   /// The seconds that there are: 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z.
-  static let range: ClosedRange<Int64> = -62_135_596_800...253_402_300_799
+  private static let range: ClosedRange<Int64> = -62_135_596_800...253_402_300_799
 
   /// The instant, or nil when it is out of range or `nanoseconds` is.
   package init?(seconds: Int64, nanoseconds: Int32 = 0) {

@@ -58,3 +58,112 @@ enum AggregateFunctions {
     return try fold.value()
   }
 }
+
+/// Makes one value from the elements of a list.
+protocol ListFold {
+  /// Adds an element. Throws when it is not of a type that the function takes.
+  mutating func add(_ element: ExpressionValue, _ budget: inout EvaluationBudget) throws(EvaluationError)
+  /// The value of all that was added. Throws when it is out of range.
+  func value() throws(EvaluationError) -> ExpressionValue
+}
+
+/// `sum`.
+struct SumFold: ListFold {
+  private let emptyValue: ExpressionValue
+  private var total = DecimalSum()
+  private var kinds = NumberKinds()
+
+  init(emptyValue: ExpressionValue) { self.emptyValue = emptyValue }
+
+  mutating func add(_ element: ExpressionValue, _ budget: inout EvaluationBudget) throws(EvaluationError) {
+    switch element {
+    case .null: return
+    case .int(let number):
+      total.add(number)
+      kinds.ints += 1
+    case .uint(let number):
+      total.add(number)
+      kinds.uints += 1
+    case .double(let number):
+      total.add(number)
+      kinds.doubles += 1
+    default: throw .noOverload(function: "sum", [element])
+    }
+  }
+
+  func value() throws(EvaluationError) -> ExpressionValue {
+    try total.value(kinds, emptyValue: emptyValue)
+  }
+}
+
+/// `avg`.
+struct AverageFold: ListFold {
+  private var total = DecimalSum()
+  private var count = 0
+
+  mutating func add(_ element: ExpressionValue, _ budget: inout EvaluationBudget) throws(EvaluationError) {
+    switch element {
+    case .null: break
+    case .int(let number): total.add(number)
+    case .uint(let number): total.add(number)
+    case .double(let number): total.add(number)
+    default: throw .noOverload(function: "avg", [element])
+    }
+    count += 1
+  }
+
+  func value() throws(EvaluationError) -> ExpressionValue {
+    total.average(count: count).map { .double($0) } ?? .null
+  }
+}
+
+/// `min` and `max`.
+struct ExtremeFold: ListFold {
+  /// -1 for the least, 1 for the greatest.
+  private let sign: Int
+  private var best: ExpressionValue?
+
+  init(sign: Int) { self.sign = sign }
+
+  mutating func add(_ element: ExpressionValue, _ budget: inout EvaluationBudget) throws(EvaluationError) {
+    guard !element.isNull else { return }
+    guard let best else {
+      // Compared with itself so that a list of one value of a type without an order is a fault too.
+      _ = try element.aggregateOrder(to: element, budget: &budget)
+      self.best = element
+      return
+    }
+    if try element.aggregateOrder(to: best, budget: &budget) * sign > 0 { self.best = element }
+  }
+
+  func value() throws(EvaluationError) -> ExpressionValue { best ?? .null }
+}
+
+/// Functions on numbers (CEL's math extension): `math.round`, `ceil`, `floor` and `trunc` of doubles, and `math.abs` of
+/// numbers of every type.
+enum MathFunctions {
+  static let all = [
+    rounding("math.round", .toNearestOrAwayFromZero), rounding("math.ceil", .up), rounding("math.floor", .down),
+    rounding("math.trunc", .towardZero), abs,
+  ]
+
+  private static func rounding(_ name: String, _ rule: FloatingPointRoundingRule) -> FunctionDefinition {
+    FunctionDefinition(name, [([.double], .double)]) { (arguments, _) throws(EvaluationError) in
+      guard case .double(let number) = arguments[0] else { throw arguments.mismatch }
+      return .double(number.rounded(rule))
+    }
+  }
+
+  private static let abs = FunctionDefinition(
+    "math.abs", [.int, .uint, .double].map { ([$0], $0) }
+  ) { (arguments, _) throws(EvaluationError) in
+    switch arguments[0] {
+    case .int(let number):
+      guard number > .min else { throw .overflow("int") }
+      return .int(Swift.abs(number))
+    case .uint: return arguments[0]
+    case .double(let number): return .double(number.magnitude)
+    default: throw arguments.mismatch
+    }
+  }
+}

@@ -23,12 +23,67 @@ enum FunctionLibrary {
   }
 
   private static var members: [FunctionDefinition] {
-    StringFunctions.all + SubstringFunctions.all + JoiningFunctions.all + TimestampFunctions.all
-      + [SizeFunction.size, MatchFunction.matches, FormatFunction.format]
+    StringFunctions.all + TimestampFunctions.all + [SizeFunction.size, MatchFunction.matches, FormatFunction.format]
   }
 
   /// The function `name`, called with a receiver or without; nil when there is none.
   static func function(_ name: String, isMember: Bool) -> FunctionDefinition? {
     functions[Key(name: name, isMember: isMember)]
+  }
+}
+
+/// A function of the library under one name, with or without a receiver, which is its first argument.
+struct FunctionDefinition: Sendable {
+  /// Types of arguments and the type of the value for them.
+  struct Overload: Sendable {
+    let arguments: [ExpressionType]
+    let result: ExpressionType
+  }
+
+  /// What gives the value: it is called with one value for each argument.
+  typealias Implementation =
+    @Sendable (_ arguments: FunctionArguments, _ budget: inout EvaluationBudget) throws(EvaluationError)
+    -> ExpressionValue
+
+  let name: String
+  let overloads: [Overload]
+  let implementation: Implementation
+
+  init(_ name: String, _ overloads: [([ExpressionType], ExpressionType)], _ implementation: @escaping Implementation) {
+    self.name = name
+    self.overloads = overloads.map { Overload(arguments: $0.0, result: $0.1) }
+    self.implementation = implementation
+  }
+}
+
+/// The values that a function is called with. What is not of the type that is asked for throws `noSuchOverload`: types
+/// are not always known before evaluation.
+struct FunctionArguments {
+  let name: String
+  let values: [ExpressionValue]
+
+  var count: Int { values.count }
+
+  subscript(index: Int) -> ExpressionValue { values[index] }
+
+  /// Says that the function does not take these values.
+  var mismatch: EvaluationError { .noOverload(function: name, values) }
+
+  func string(_ index: Int) throws(EvaluationError) -> String {
+    guard case .string(let text) = values[index] else { throw mismatch }
+    return text
+  }
+
+  func list(_ index: Int) throws(EvaluationError) -> ExpressionList {
+    guard let list = values[index].asList else { throw mismatch }
+    return list
+  }
+
+  /// The argument at `index`, nil when it is not given.
+  func optionalInt(_ index: Int) throws(EvaluationError) -> Int64? { try index < count ? int(index) : nil }
+
+  func int(_ index: Int) throws(EvaluationError) -> Int64 {
+    guard case .int(let number) = values[index] else { throw mismatch }
+    return number
   }
 }

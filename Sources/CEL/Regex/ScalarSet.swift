@@ -82,4 +82,79 @@ struct ScalarSet: Sendable {
 
   /// How many ranges and categories a test looks at.
   var size: Int { ranges.count + categories.count }
+
+  // MARK: Named sets
+
+  private static let digits = ScalarSet([0x30...0x39])
+  private static let spaces = ScalarSet([0x09...0x0A, 0x0C...0x0D, 0x20...0x20])
+  private static let words = ScalarSet([0x30...0x39, 0x41...0x5A, 0x5F...0x5F, 0x61...0x7A])
+
+  /// `\d`, `\s` and `\w` of Unicode (UTS #18, Compatibility Properties).
+  private static let unicodeDigits = Categories(members: [.decimalNumber])
+  private static let unicodeSpaces = Categories(
+    members: [.spaceSeparator, .lineSeparator, .paragraphSeparator], ranges: [0x09...0x0D, 0x85...0x85])
+  private static let unicodeWords = Categories(
+    members: [
+      .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter, .nonspacingMark,
+      .spacingMark, .enclosingMark, .decimalNumber, .letterNumber, .connectorPunctuation,
+    ], ranges: [0x200C...0x200D])
+
+  /// Whether a scalar is a word's, in all of Unicode.
+  static func isWord(_ scalar: Unicode.Scalar) -> Bool { unicodeWords.contains(scalar) }
+
+  /// The set of `\d`, `\s`, `\w` and their opposites, of all of Unicode or of ASCII alone.
+  static func perl(_ letter: Unicode.Scalar, isUnicode: Bool) -> ScalarSet? {
+    let (ascii, unicode): (ScalarSet, Categories)
+    switch letter {
+    case "d", "D": (ascii, unicode) = (digits, unicodeDigits)
+    case "s", "S": (ascii, unicode) = (spaces, unicodeSpaces)
+    case "w", "W": (ascii, unicode) = (words, unicodeWords)
+    default: return nil
+    }
+    var set = isUnicode ? ScalarSet() : ascii
+    let isNegated = letter.value < 0x61
+    if isUnicode {
+      set.insert(Categories(members: unicode.members, ranges: unicode.ranges, isNegated: isNegated))
+    } else {
+      set.isNegated = isNegated
+    }
+    return set
+  }
+
+  /// The set of `[:name:]`.
+  static func posix(_ name: String) -> ScalarSet? {
+    switch name {
+    case "alnum": ScalarSet([0x30...0x39, 0x41...0x5A, 0x61...0x7A])
+    case "alpha": ScalarSet([0x41...0x5A, 0x61...0x7A])
+    case "ascii": ScalarSet([0...0x7F])
+    case "blank": ScalarSet([0x09...0x09, 0x20...0x20])
+    case "cntrl": ScalarSet([0...0x1F, 0x7F...0x7F])
+    case "digit": digits
+    case "graph": ScalarSet([0x21...0x7E])
+    case "lower": ScalarSet([0x61...0x7A])
+    case "print": ScalarSet([0x20...0x7E])
+    case "punct": ScalarSet([0x21...0x2F, 0x3A...0x40, 0x5B...0x60, 0x7B...0x7E])
+    case "space": ScalarSet([0x09...0x0D, 0x20...0x20])
+    case "upper": ScalarSet([0x41...0x5A])
+    case "word": words
+    case "xdigit": ScalarSet([0x30...0x39, 0x41...0x46, 0x61...0x66])
+    default: nil
+    }
+  }
+
+  /// The general categories that `\p{name}` names, such as `L` or `Lu`.
+  static func categories(_ name: String) -> Set<Unicode.GeneralCategory>? {
+    let all = categoriesByName.filter { $0.key.hasPrefix(name) && ($0.key == name || name.utf8.count == 1) }
+    return all.isEmpty ? nil : Set(all.values)
+  }
+
+  private static let categoriesByName: [String: Unicode.GeneralCategory] = [
+    "Lu": .uppercaseLetter, "Ll": .lowercaseLetter, "Lt": .titlecaseLetter, "Lm": .modifierLetter, "Lo": .otherLetter,
+    "Mn": .nonspacingMark, "Mc": .spacingMark, "Me": .enclosingMark, "Nd": .decimalNumber, "Nl": .letterNumber,
+    "No": .otherNumber, "Pc": .connectorPunctuation, "Pd": .dashPunctuation, "Ps": .openPunctuation,
+    "Pe": .closePunctuation, "Pi": .initialPunctuation, "Pf": .finalPunctuation, "Po": .otherPunctuation,
+    "Sm": .mathSymbol, "Sc": .currencySymbol, "Sk": .modifierSymbol, "So": .otherSymbol, "Zs": .spaceSeparator,
+    "Zl": .lineSeparator, "Zp": .paragraphSeparator, "Cc": .control, "Cf": .format, "Cs": .surrogate,
+    "Co": .privateUse, "Cn": .unassigned,
+  ]
 }

@@ -9,13 +9,11 @@ package struct Expression: Sendable {
   package let root: ExpressionNode
   /// How many nodes were made for the tree; their numbers are below it.
   let nodeCount: Int
-  let limits: ExpressionLimits
 
   /// Reads the text of an expression (CEL language definition, Syntax). Throws the position and the kind of what is
   /// wrong with it, or which of `limits` it is over.
   package init(parsing text: String, limits: ExpressionLimits = ExpressionLimits()) throws(ExpressionError) {
     self.text = text
-    self.limits = limits
     var parser = try Parser(text, limits)
     root = try parser.parse()
     nodeCount = parser.nodeCount

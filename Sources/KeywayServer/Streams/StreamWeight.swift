@@ -14,17 +14,3 @@ enum StreamWeight {
   /// A row of a live query, but for its values, which it mostly shares with the objects.
   static let row = 200
 }
-
-extension CellBinding {
-  /// How many bytes of text the client gave.
-  var textBytes: Int {
-    let words = [query?.filter, query?.sort, query?.section, context?.text].reduce(0) { $0 + ($1?.utf8.count ?? 0) }
-    return ((keyPaths ?? []) + (query?.keys ?? [])).reduce(words) { $0 + $1.utf8.count }
-  }
-
-  /// What a cell of this binding takes up that shows a target.
-  func weight(showing target: CellTarget) -> Int {
-    StreamWeight.cell + textBytes + target.observations.count * StreamWeight.observation
-      + (target.finished?.rowCount ?? 0) * StreamWeight.row
-  }
-}

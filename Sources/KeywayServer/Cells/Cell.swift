@@ -56,11 +56,9 @@ struct Cell {
     body["told"] = .integer(Int64(told))
     return body
   }
-}
 
-// MARK: - Off screen, or behind a slow reader
+  // MARK: Off screen, or behind a slow reader
 
-extension Cell {
   /// From now on it receives nothing and remembers what it has: that of `delivered`. A paused cell goes on as it is.
   mutating func pause(at delivered: DeliveredState) {
     if pending == nil {
@@ -116,4 +114,48 @@ extension Cell {
     // One that missed nothing goes on as if it had never looked away.
     if update.count > received || update.isTooLong { refreshedAt = present.revision }
   }
+}
+
+/// An object that a cell showed until it was deleted, or could no longer be read, and that it shows no longer.
+struct LostObject {
+  let object: Reference
+  /// When the cell received `gone`, or was to receive it.
+  let position: StreamPosition
+  /// What the cell observed of it.
+  var observations: [Observation] = []
+}
+
+/// An event that told a cell its state, or what it had missed, and not what a commit did.
+struct CellRefresh: Hashable {
+  /// Those with the same number were one event; later ones have higher numbers.
+  let number: Int
+  /// Whether no earlier event of the stream can have had the same id: then a client that has the id has the event.
+  let isFirstOfID: Bool
+}
+
+/// What a cell showed until it lost that by a commit, and was bound anew: a client that resumes from before is told of
+/// it. A cell remembers the last such object.
+struct FormerObject {
+  let lost: LostObject
+  /// The revision at which the cell last received anything of it but what a commit did.
+  let refreshedAt: Revision
+  /// That event; nil where it received none.
+  let refresh: CellRefresh?
+
+  /// The object that a cell has lost; nil where that was not by a commit, or the cell was not told.
+  init?(of cell: Cell) {
+    guard let lost = cell.lost, !lost.observations.isEmpty, lost.position == .commit(lost.position.revision),
+      cell.refreshedAt < lost.position.revision,
+      cell.binding.isVisible || lost.position.revision <= cell.pausedAt ?? 0
+    else { return nil }
+    self.lost = lost
+    refreshedAt = cell.refreshedAt
+    refresh = cell.refresh
+  }
+
+  /// The last revision that the cell was told of it.
+  var lostAt: Revision { lost.position.revision }
+
+  /// About how many bytes it takes up.
+  var weight: Int { lost.observations.count * StreamWeight.formerObservation }
 }

@@ -1,7 +1,9 @@
+import Crypto
 import HTTPServer
 import HTTPTypes
 import KeyValueModel
 import Store
+import Support
 import Synchronization
 
 /// What streams of every kind are made with: the hub that owns their sockets, the encoder of their events, their names
@@ -117,4 +119,104 @@ extension Problem {
     case .draining: self.init(.draining, "the server is about to stop")
     }
   }
+}
+
+/// What streams may hold.
+package struct StreamLimits: Sendable {
+  /// The most cells of one stream. `streams.cells`.
+  package var cells = 1000
+  /// The most key paths of one stream or cell. `streams.keyPaths`.
+  package var keyPaths = 64
+  /// The most bytes of missed events that a stream which resumes is sent. `streams.replayBytes`.
+  package var replayBytes = 16 * 1024 * 1024
+  /// The most bytes of what one commit does to a stream, or a stream begins with. `streams.eventBytes`.
+  package var eventBytes = 16 * 1024 * 1024
+  /// The most bytes of long events that one batch of commits has for all streams with cells of one client; the others
+  /// are then told later, as slow ones are.
+  var batchBytes = 64 * 1024 * 1024
+  /// The most bytes of missed events that are kept, besides those being sent, for the next who resume alike.
+  /// `resume.bytes`.
+  package var resumedBytes = 32 * 1024 * 1024
+  /// The most streams that wait to be opened because their beginning takes work: those that resume, and live queries,
+  /// each. `streams.opening`.
+  package var opening = 12_000
+  /// The same for one client address: less than all, so that one client never takes every place.
+  /// `streams.openingPerAddress`.
+  package var openingPerAddress = 10_500
+  /// The threads that open the streams that wait, for each of the two sorts. One client has all but one of them at
+  /// most, where there are several. `streams.openingThreads`.
+  package var openingThreads = 2
+  /// How long a stream with cells is kept for its client to come back once its connection was cut; 0 for not at all.
+  /// `streams.resumeSeconds`.
+  package var resumeSeconds = 60
+  /// The most streams that are kept so. `streams.cut`.
+  package var cut = 20_000
+  /// The same of one client. `streams.cutPerAddress`.
+  package var cutPerAddress = 10_500
+  /// Seconds between heartbeats, named in `open`. `heartbeat.seconds`.
+  package var heartbeatSeconds = 15
+
+  /// The defaults.
+  package init() {}
+}
+
+/// Makes and reads the names of streams in URLs: the mark of the node, a number to find the stream by, and 128 bits
+/// that nobody can guess, so that no client can change the cells of another's stream or end it.
+///
+/// The bits are a keyed hash of the number. Nothing has to be remembered for a stream, and no stream's name says
+/// anything of another's.
+struct StreamNames: Sendable {
+  private let key: [UInt64]
+  private let mark: String
+
+  /// Names that begin with the mark of this node and depend on 256 random bits.
+  init(mark: String, random: () -> UInt64) {
+    self.mark = mark
+    key = (0..<4).map { _ in random() }
+  }
+
+  /// Which node has made a name; nil where no node has made it.
+  static func maker(of text: String) -> NodeMark? {
+    func areDigits(_ bytes: some Sequence<UInt8>, _ last: Character) -> Bool {
+      bytes.allSatisfy { (0x30...0x39).contains($0) || $0 >= 0x61 && $0 <= last.asciiValue ?? 0 }
+    }
+    guard let mark = NodeMark(ofName: text), areDigits(mark.text.utf8, "z") else { return nil }
+    let rest = text.utf8.dropFirst(mark.text.utf8.count)
+    guard let dash = rest.firstIndex(of: UInt8(ascii: "-")) else { return nil }
+    let (number, hash) = (rest[..<dash], rest[dash...].dropFirst())
+    guard (1...13).contains(number.count), areDigits(number, "z"), hash.count == 32, areDigits(hash, "f") else {
+      return nil
+    }
+    return mark
+  }
+
+  /// The name of a stream.
+  func text(of id: StreamID) -> String {
+    var hash = SHA256()
+    for word in key + [id.number] { hash.update(word) }
+    return "\(mark)\(String(id.number, radix: 36))-\(hash.finalize().prefix(16).hexadecimal)"
+  }
+
+  /// The stream that has a name, open or not; nil where no stream can have it.
+  func id(of text: String) -> StreamID? {
+    guard text.hasPrefix(mark) else { return nil }
+    let rest = text.dropFirst(mark.count)
+    guard let dash = rest.firstIndex(of: "-"), let number = UInt64(rest[..<dash], radix: 36) else { return nil }
+    let id = StreamID(number)
+    return self.text(of: id) == text ? id : nil
+  }
+}
+
+/// About how many bytes of memory things take up that a stream has, for the ledger.
+enum StreamWeight {
+  /// An observation in the index, with what it depends on.
+  static let observation = 600
+  /// What is kept of an observation that has ended.
+  static let formerObservation = 120
+  /// A cell with its binding, but for texts.
+  static let cell = 700
+  /// A stream without a connection, but for its cells. Always counted, since nothing else bounds how many a client has.
+  static let cut = 4_200
+  /// A row of a live query, but for its values, which it mostly shares with the objects.
+  static let row = 200
 }

@@ -1,5 +1,8 @@
+import Dispatch
+package import HTTPServer
 import KeyValueModel
 import KeyValueObserving
+import Logging
 import Store
 
 /// Streams of all kinds, put together over one registry. The store publishes to them.
@@ -29,5 +32,72 @@ struct Streams: StorePublisher {
     defer { journal.commitsWerePublished(upTo: revision) }
     objects.forgetReplays(at: revision)
     return registry.publish(queryEvents, upTo: revision, notifying: notify)
+  }
+}
+
+/// Answers what the hub asks of its owner: the texts of `heartbeat` and `bye`, what slow readers missed, and the end of
+/// what a stream observed.
+package final class StreamMonitor: StreamHubDelegate {
+  private let store: Store
+  private let streams: StreamRegistry
+  private let node: Node?
+  private let metrics: PrometheusRegistry
+  private let conditions: ConditionLog
+  private let logger: Logger
+  /// Where slow readers are dealt with, so that the streams of their hub thread need not wait for it.
+  private let slowReaders = DispatchQueue(label: "keyway.slow-readers", qos: .utility)
+  /// Where what takes long to encode is encoded for them, so that other slow readers need not wait for it either.
+  private let encodings = DispatchQueue(label: "keyway.slow-readers.encodings", qos: .utility)
+
+  init(
+    store: Store, streams: StreamRegistry, node: Node? = nil, metrics: PrometheusRegistry, conditions: ConditionLog,
+    logger: Logger
+  ) {
+    self.store = store
+    self.streams = streams
+    self.node = node
+    self.metrics = metrics
+    self.conditions = conditions
+    self.logger = logger
+  }
+
+  /// A `heartbeat` event; its id moves the client's cursor while nothing happens.
+  package func heartbeat(at position: UInt64) -> EventBytes {
+    streams.services.encoder.heartbeat(at: StreamPosition(rawValue: position).revision)
+  }
+
+  /// The `bye` of a stream that the server ends.
+  package func closingEvent(_ reason: StreamEnd) -> EventBytes { streams.services.encoder.closingEvent(after: reason) }
+
+  /// Remembers what the stream has, so that one event can bring it later what it misses from now on.
+  package func streamLagged(_ id: StreamID, firstMissed position: UInt64) {
+    metrics.increment(.lags)
+    streams.reportLag(id, firstMissed: position)
+    slowReaders.async { [store, streams] in
+      if streams.beginLag(ofSelfPaced: id) { return }
+      store.withPublication { streams.beginLag(id, $0) }
+    }
+  }
+
+  /// Sends the stream what it missed.
+  package func streamCaughtUp(_ id: StreamID) {
+    slowReaders.async { [store, streams, encodings] in
+      if streams.catchUp(selfPaced: id) { return }
+      if let work = store.withPublication({ streams.catchUp(id, $0) }) { encodings.async { work(store, streams) } }
+    }
+  }
+
+  /// Ends what the stream observed.
+  package func streamEnded(_ id: StreamID, _ end: StreamEnd, isDelivered: Bool) {
+    node?.passing?.relay.streamEnded(id)
+    let cut = end == .shutdown ? nil : StreamCut(isDelivered: isDelivered)
+    store.withPublication { streams.streamEnded(id, cut, &$0) }
+    metrics.increment(.disconnects, ["reason": end.rawValue])
+    switch end {
+    case .stalled: conditions.note(.stalled)
+    case .overflow: conditions.note(.overflow)
+    case .clientGone, .ended, .lifetime, .shutdown: break
+    }
+    logger.debug("stream ended", metadata: ["stream": "\(id.number)", "reason": "\(end.rawValue)"])
   }
 }

@@ -5,9 +5,9 @@ package import Store
 
 /// What a stream is subscribed to; streams that ask for the same may share one.
 ///
-/// A kind of stream is a folder with a subscription, and mostly with a `StreamOpening` that begins it. The registry
-/// calls a subscription only while it holds its own lock, which guards what the subscription remembers; where a
-/// publication is passed, its lock is held too.
+/// A kind of stream is a subscription, and mostly a `StreamOpening` that begins it. The registry calls a subscription
+/// only while it holds its own lock, which guards what the subscription remembers; where a publication is passed, its
+/// lock is held too.
 protocol Subscription: AnyObject {
   /// Whether a client has ended the stream, whose connection is about to.
   var isOver: Bool { get set }
@@ -94,4 +94,86 @@ protocol CommitReceiver: PublishedSubscription {
 
   /// Ends its streams, because one commit did more than an event may hold or a filter has come to cost too much.
   func overflow(_ contents: inout StreamRegistry.Contents) -> Delivery?
+}
+
+/// What streams share that ask for the same: it is evaluated and encoded once for all of them, and sent to one channel
+/// of the hub.
+protocol Topic: CommitReceiver {
+  /// What makes two streams the same.
+  associatedtype Key: Hashable
+
+  var key: Key { get }
+  var services: StreamServices { get }
+  /// How many streams there are.
+  var subscribers: Int { get set }
+  /// Who reads each of them.
+  var clients: [StreamID: ClientAddress] { get set }
+
+  /// Ends what it observes.
+  func unregister(_ publication: inout Publication)
+
+  /// A stream lags no longer, or is over.
+  func endLag(_ id: StreamID)
+}
+
+extension Topic {
+  var cellCount: Int { 0 }
+  var channel: ChannelID { ChannelID(observer.rawValue) }
+
+  func end(
+    _ id: StreamID, _ cut: StreamCut?, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication
+  ) {
+    leave(id, &contents, &publication)
+  }
+
+  /// A stream is over; after the last, so is what the topic observes.
+  func leave(_ id: StreamID, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication) {
+    subscribers -= 1
+    if let client = clients.removeValue(forKey: id) {
+      publication.observers.discharge(observer, of: QueryPayer(client))
+      publication.queries.discharge(observer, of: QueryPayer(client))
+    }
+    endLag(id)
+    guard subscribers == 0 else { return }
+    unregister(&publication)
+    contents.forget(self)
+  }
+
+  /// Has the streams of the channel begin to lag at a commit.
+  func miss(_ revision: Revision) -> Delivery {
+    .channelMisses(channel, position: StreamPosition.commit(revision).rawValue)
+  }
+
+  func overflow(_ contents: inout StreamRegistry.Contents) -> Delivery? {
+    contents.forget(self)
+    return .endChannel(channel, services.encoder.closingEvent(.overflow))
+  }
+}
+
+extension StreamRegistry.Contents {
+  /// The topic of what a stream asks for, where there is one that takes further streams.
+  func topic<Found: Topic>(_ key: Found.Key) -> Found? { topics[AnyHashable(key)] as? Found }
+
+  /// Adds a stream to a topic; the first brings the topic into the tables.
+  mutating func join(_ topic: some Topic, _ id: StreamID, _ client: ClientAddress) {
+    if topic.subscribers == 0 {
+      topics[AnyHashable(topic.key)] = topic
+      receivers[topic.observer] = topic
+    }
+    topic.subscribers += 1
+    topic.clients[id] = client
+    subscriptions[id] = topic
+  }
+
+  /// Takes a topic out of the tables. Its last streams may still be about to end, and another topic may have taken its
+  /// key meanwhile.
+  mutating func forget(_ topic: some Topic) {
+    receivers[topic.observer] = nil
+    if topics[AnyHashable(topic.key)] === topic { topics[AnyHashable(topic.key)] = nil }
+  }
+}
+
+extension QueryPayer {
+  /// A client pays for the live queries that its streams watch.
+  init(_ client: ClientAddress) { self.init(client.high, client.low) }
 }

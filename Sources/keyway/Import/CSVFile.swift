@@ -54,3 +54,141 @@ struct CSVFile {
     return Array(start[(end + 1)...])
   }
 }
+
+/// One record of a CSV file.
+struct CSVRecord: Hashable, Sendable {
+  /// The line of the file on which it begins, from 1; a record with line breaks in quotation marks covers several.
+  var line: Int
+  var fields: [CSVField]
+}
+
+/// One field of a record.
+struct CSVField: Hashable, Sendable {
+  /// The text, without the quotation marks around it.
+  var text: String
+  /// Whether it stood in quotation marks: `""` is an empty text, nothing at all is the absence of a value.
+  var isQuoted: Bool
+}
+
+/// A parser of CSV by RFC 4180 that takes a file in pieces and gives its records as they are complete.
+///
+/// Our own: SwiftCSV 0.10 takes the whole text before the first row, gives no line numbers, and does not say whether a
+/// field was quoted, while an import runs in bounded memory, says where it stopped, and takes `""` for an empty text.
+/// Beyond the RFC it accepts a line feed alone as the end of a record and skips empty lines, and those
+/// of delimiters alone.
+struct CSVParser: Sendable {
+  /// A record that is larger is a mistake, most likely a quotation mark that is never closed.
+  private static let defaultMaximumRecordBytes = 1 << 20
+
+  private enum State: Sendable {
+    case fieldStart, unquoted, quoted, quoteInQuoted, afterCarriageReturn
+  }
+
+  /// What cannot stand between fields, because it means something else.
+  static let reserved: Set<UInt8> = [UInt8(ascii: "\""), UInt8(ascii: "\r"), UInt8(ascii: "\n")]
+
+  private let maximumRecordBytes: Int
+  private let delimiter: UInt8
+  private var state = State.fieldStart
+  private var field: [UInt8] = []
+  private var isQuoted = false
+  private var fields: [CSVField] = []
+  private var recordBytes = 0
+  private var line: Int
+  private var recordLine: Int
+
+  /// A parser of records whose fields are separated by `delimiter`, a byte of ASCII that is not `reserved`. `line` is
+  /// that of the first of them.
+  init(
+    maximumRecordBytes: Int = defaultMaximumRecordBytes, delimiter: UInt8 = UInt8(ascii: ","), line: Int = 1
+  ) {
+    self.delimiter = delimiter
+    (self.line, recordLine) = (line, line)
+    self.maximumRecordBytes = maximumRecordBytes
+  }
+
+  /// Appends the records that the next piece of the file completes. A field has to be UTF-8.
+  mutating func parse(_ bytes: some Sequence<UInt8>, into records: inout [CSVRecord]) throws(ImportError) {
+    for byte in bytes {
+      try take(byte, into: &records)
+    }
+  }
+
+  /// Appends the last record, where the file ends without a line break.
+  mutating func finish(into records: inout [CSVRecord]) throws(ImportError) {
+    switch state {
+    case .quoted: throw ImportError(line: recordLine, reason: "a quotation mark is never closed")
+    case .afterCarriageReturn: throw lonelyCarriageReturn
+    case .fieldStart where fields.isEmpty: return
+    case .fieldStart, .unquoted, .quoteInQuoted: endRecord(into: &records)
+    }
+  }
+
+  private var lonelyCarriageReturn: ImportError {
+    ImportError(line: line, reason: "a carriage return that no line feed follows")
+  }
+
+  private mutating func take(_ byte: UInt8, into records: inout [CSVRecord]) throws(ImportError) {
+    recordBytes += 1
+    guard recordBytes <= maximumRecordBytes else {
+      throw ImportError(line: recordLine, reason: "the record is larger than \(maximumRecordBytes) bytes")
+    }
+    switch state {
+    case .afterCarriageReturn:
+      guard byte == UInt8(ascii: "\n") else { throw lonelyCarriageReturn }
+      endLine(into: &records)
+    case .quoted:
+      if byte == UInt8(ascii: "\"") {
+        state = .quoteInQuoted
+      } else {
+        if byte == UInt8(ascii: "\n") { line += 1 }
+        field.append(byte)
+      }
+    case .quoteInQuoted where byte == UInt8(ascii: "\""):
+      field.append(byte)
+      state = .quoted
+    case .fieldStart where byte == UInt8(ascii: "\""):
+      isQuoted = true
+      state = .quoted
+    case .fieldStart, .unquoted, .quoteInQuoted:
+      try takeOutsideQuotes(byte, into: &records)
+    }
+  }
+
+  private mutating func takeOutsideQuotes(_ byte: UInt8, into records: inout [CSVRecord]) throws(ImportError) {
+    switch byte {
+    case delimiter: endField()
+    case UInt8(ascii: "\r"): state = .afterCarriageReturn
+    case UInt8(ascii: "\n"): endLine(into: &records)
+    case _ where state == .quoteInQuoted:
+      throw ImportError(line: line, reason: "something stands between a closing quotation mark and the next delimiter")
+    case UInt8(ascii: "\""):
+      throw ImportError(line: line, reason: "a quotation mark inside a field that does not begin with one")
+    default:
+      field.append(byte)
+      state = .unquoted
+    }
+  }
+
+  private mutating func endField() {
+    fields.append(CSVField(text: String(decoding: field, as: UTF8.self), isQuoted: isQuoted))
+    field.removeAll(keepingCapacity: true)
+    isQuoted = false
+    state = .fieldStart
+  }
+
+  private mutating func endLine(into records: inout [CSVRecord]) {
+    line += 1
+    endRecord(into: &records)
+  }
+
+  private mutating func endRecord(into records: inout [CSVRecord]) {
+    endField()
+    // Spreadsheets write the delimiters of rows with nothing in them.
+    let isEmptyLine = fields.allSatisfy { $0 == CSVField(text: "", isQuoted: false) }
+    if !isEmptyLine { records.append(CSVRecord(line: recordLine, fields: fields)) }
+    fields = []
+    recordBytes = 0
+    recordLine = line
+  }
+}

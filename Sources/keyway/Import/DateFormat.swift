@@ -250,3 +250,102 @@ struct DateFormat: Hashable, Sendable {
 struct InvalidDateFormat: Error, Hashable, CustomStringConvertible {
   let description: String
 }
+
+/// Takes the parts of a date off the front of its text; each is nil, or false, where something else stands there.
+private struct DateReader {
+  static let months = [
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+  ]
+  /// From Sunday.
+  static let weekdays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
+
+  private var rest: Substring
+
+  init(_ text: String) {
+    rest = text[...]
+  }
+
+  var isAtEnd: Bool { rest.isEmpty }
+
+  mutating func skipSpaces() { rest = rest.drop(while: \.isWhitespace) }
+
+  mutating func take(_ letter: Character) -> Bool {
+    guard rest.first == letter else { return false }
+    rest.removeFirst()
+    return true
+  }
+
+  /// So many digits of ASCII, as many as there are.
+  mutating func digits(_ count: ClosedRange<Int>) -> String? {
+    let digits = rest.prefix(count.upperBound).prefix { $0.isASCII && $0.isNumber }
+    guard digits.count >= count.lowerBound else { return nil }
+    rest = rest[digits.endIndex...]
+    return String(digits)
+  }
+
+  /// The place of a name in a list; it may be cut to three letters, in either case.
+  mutating func name(_ names: [String]) -> Int? {
+    let text = rest.lowercased()
+    for length in [Int.max, 3] {
+      guard let index = names.firstIndex(where: { text.hasPrefix($0.prefix(length).lowercased()) }) else { continue }
+      rest = rest.dropFirst(names[index].prefix(length).count)
+      return index
+    }
+    return nil
+  }
+
+  /// The seconds that clocks are ahead of UTC: `Z`, `+01`, `+0130`, `+01:30`.
+  mutating func offset() -> Int? {
+    skipSpaces()
+    if take("Z") || take("z") { return 0 }
+    let isBehind = take("-")
+    guard isBehind || take("+"), let hours = digits(2...2).flatMap({ Int($0) }), hours < 24 else { return nil }
+    let hasColon = take(":")
+    let minutes = digits(2...2).flatMap { Int($0) }
+    guard minutes != nil || !hasColon, minutes ?? 0 < 60 else { return nil }
+    return (hours * 3_600 + (minutes ?? 0) * 60) * (isBehind ? -1 : 1)
+  }
+}
+
+/// Dates of RFC 3339 as other programs write them.
+enum DateText {
+  /// The text as a date of RFC 3339; nil where it is none, nor one that only lacks a letter of it.
+  ///
+  /// A space may stand for `T`, as PostgreSQL and PocketBase write it, and the offset may be `+00`, `+0000` or `UTC`.
+  /// Without an offset, it is not known which moment is meant.
+  static func rfc3339(_ text: String) -> String? {
+    if RFC3339.isDate(text) { return text }
+    let pattern = /(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:[.,](\d+))? ?(?:(Z|UTC|GMT)|([+-]\d\d)(?::?(\d\d))?)/
+    guard let match = text.wholeMatch(of: pattern), match.3 != nil || match.4 == nil else { return nil }
+    let offset = match.6.map { "\($0):\(match.7 ?? "00")" } ?? "Z"
+    let date = "\(match.1)T\(match.2)\(match.3 ?? ":00")\(match.4.map { ".\($0)" } ?? "")\(offset)"
+    return RFC3339.isDate(date) ? date : nil
+  }
+
+  /// Formats in which files often have their dates.
+  private static let usual = formats([
+    "%b %d %Y", "%b %d, %Y", "%d %b %Y", "%d-%b-%Y", "%d.%m.%Y", "%d.%m.%y", "%m/%d/%Y", "%d/%m/%Y", "%m/%d/%y",
+    "%d/%m/%y", "%d-%m-%Y", "%Y/%m/%d", "%Y%m%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S.%f",
+    "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S.%f", "%Y/%m/%d %H:%M:%S", "%m/%d/%Y %H:%M",
+    "%d/%m/%Y %H:%M", "%m/%d/%Y %I:%M %p", "%m/%d/%Y %I:%M:%S %p", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S",
+    "%a, %d %b %Y %H:%M:%S %z", "%a, %d %b %Y %H:%M:%S GMT", "%a %b %d %H:%M:%S %Y", "%d/%b/%Y:%H:%M:%S %z",
+  ])
+  /// Those of numbers, by how many digits they have in our time: any number is so many seconds.
+  private static let moments = [10: formats(["%s"]), 13: formats(["%Q"])]
+
+  private static func formats(_ formats: [String]) -> [DateFormat] { formats.compactMap { try? DateFormat($0) } }
+
+  /// Each reading of a text as a date, with the format for it: `01/02/2000` may be of January and of February. Nil for
+  /// a text that none of the usual formats reads.
+  static func suggestion(for text: String) -> String? {
+    var dates: [String] = []
+    var clauses: [String] = []
+    for format in usual + moments[text.count, default: []] {
+      guard let date = try? format.date(text), !dates.contains(date) else { continue }
+      dates.append(date)
+      clauses.append("--date-format '\(format.format)' reads \(text) as \(date)")
+    }
+    return clauses.isEmpty ? nil : clauses.joined(separator: ", ")
+  }
+}

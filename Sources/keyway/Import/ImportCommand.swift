@@ -2,6 +2,7 @@ import ArgumentParser
 import CommandSupport
 import KeyValueModel
 import KeywayClient
+import KeywayServer
 
 /// `keyway import`: a CSV file, row by row, into objects of one entity, or JSON lines into objects of any.
 struct ImportCommand: AsyncParsableCommand {
@@ -55,11 +56,11 @@ struct ImportCommand: AsyncParsableCommand {
   @Option(help: "With what is there already: fail, replace or skip (default: replace for csv, fail for jsonl).")
   var onConflict: ConflictRule?
 
-  @OptionGroup(title: "Columns and values") var fields: FieldOptions
+  @OptionGroup(title: "Columns and values") private var fields: FieldOptions
 
-  @OptionGroup(title: "CSV") var csv: CSVOptions
+  @OptionGroup(title: "CSV") private var csv: CSVOptions
 
-  @OptionGroup(title: "JSON lines") var jsonLines: JSONLinesOptions
+  @OptionGroup(title: "JSON lines") private var jsonLines: JSONLinesOptions
 
   @OptionGroup var options: ClientOptions
 
@@ -185,4 +186,189 @@ enum ImportFormat: String, Hashable, Sendable, CaseIterable, ExpressibleByArgume
 /// What an import does with an object that is there already: it stops, replaces all that the object holds, or skips it.
 enum ConflictRule: String, Hashable, Sendable, CaseIterable, ExpressibleByArgument {
   case fail, replace, skip
+}
+
+/// How the columns or members of a file, and their values, are taken.
+private struct FieldOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      """
+      The key of a column or member that is named otherwise; column= leaves it out. A column without a name is called \
+      by its number.
+      """, valueName: "column=key"))
+  var map: [String] = []
+
+  @Option(
+    help: ArgumentHelp(
+      "The entity of a relationship whose column or member has ids only; may be repeated.", valueName: "column=Entity"))
+  var reference: [String] = []
+
+  @Option(
+    help: ArgumentHelp("A text that stands for no value, such as NULL or \\N; may be repeated.", valueName: "text"))
+  var null: [String] = []
+
+  @Option(
+    name: .customLong("true"),
+    help: ArgumentHelp("What else than true means true, in letters of either case; may be repeated.", valueName: "text")
+  )
+  var trueTexts: [String] = []
+
+  @Option(
+    name: .customLong("false"),
+    help: ArgumentHelp("What else than false means false; may be repeated.", valueName: "text"))
+  var falseTexts: [String] = []
+
+  @Option(help: ArgumentHelp("The sign before the fraction of numbers: . or a comma.", valueName: "sign"))
+  var decimal = "."
+
+  @Option(help: ArgumentHelp("The sign between groups of three digits.", valueName: "sign"))
+  var thousands: String?
+
+  @Option(
+    help: ArgumentHelp(
+      """
+      How dates are written in the file, as for strptime(3), with %f for a fraction of a second and %Q for \
+      milliseconds since 1970; UTC unless %z reads an offset (default: RFC 3339).
+      """, valueName: "format"),
+    transform: { try DateFormat($0) })
+  var dateFormat: DateFormat?
+
+  /// The keys of renamed columns; of a column that comes twice, the last holds.
+  var renames: [String: String] { Self.pairs(map) }
+
+  /// The entities of columns with ids; of a column that comes twice, the last holds.
+  var references: [String: String] { Self.pairs(reference) }
+
+  /// How the values are written.
+  var rules: FieldRules {
+    var rules = FieldRules()
+    rules.nulls = Set(null)
+    rules.trueTexts.formUnion(trueTexts.map { $0.lowercased() })
+    rules.falseTexts.formUnion(falseTexts.map { $0.lowercased() })
+    rules.numbers = DecimalText.Style(point: decimal.first ?? ".", thousands: thousands?.first)
+    rules.dateFormat = dateFormat
+    return rules
+  }
+
+  private static func pairs(_ assignments: [String]) -> [String: String] {
+    let pairs = assignments.map {
+      $0.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+    }
+    return Dictionary(pairs.map { ($0[0], $0[1]) }, uniquingKeysWith: { _, last in last })
+  }
+
+  func validate() throws {
+    for entry in map where !entry.contains("=") || entry.hasPrefix("=") {
+      throw ValidationError("--map is written column=key, not \(entry)")
+    }
+    for entry in reference where !entry.contains("=") || entry.hasPrefix("=") || entry.hasSuffix("=") {
+      throw ValidationError("--reference is written column=Entity, not \(entry)")
+    }
+    if let text = rules.trueTexts.intersection(rules.falseTexts).min() {
+      throw ValidationError("\(text) means true and false")
+    }
+    guard [".", ","].contains(decimal) else { throw ValidationError("--decimal is . or a comma") }
+    if let thousands {
+      guard thousands.count == 1, let sign = thousands.first, !sign.isNumber, !sign.isLetter, !"+-".contains(sign)
+      else {
+        throw ValidationError("--thousands is one character, no letter or digit")
+      }
+      guard thousands != decimal else {
+        throw ValidationError("--thousands is the sign before the fraction; --decimal names another")
+      }
+    }
+  }
+}
+
+/// What only an import of CSV takes.
+private struct CSVOptions: ParsableArguments {
+  static let names = "--delimiter, --keep-going and --concurrency"
+  private static let defaultConcurrency = 8
+
+  @Option(
+    help: ArgumentHelp(
+      "What stands between the fields: a character, or tab (default: what a first line sep= says, else a comma).",
+      valueName: "character"))
+  var delimiter: String?
+
+  @Flag(help: "Go on after a row that is refused; they are listed at the end.")
+  var keepGoing = false
+
+  @Option(help: "How many rows are written at a time.")
+  var concurrency = defaultConcurrency
+
+  /// True if all of them are the defaults.
+  var isUnused: Bool { delimiter == nil && !keepGoing && concurrency == Self.defaultConcurrency }
+
+  /// The byte between two fields; nil is what the file says.
+  var delimiterByte: UInt8? { delimiter == "tab" ? UInt8(ascii: "\t") : delimiter?.utf8.first }
+
+  func validate() throws {
+    guard (1...256).contains(concurrency) else { throw ValidationError("--concurrency is between 1 and 256") }
+    guard let delimiter else { return }
+    let isOne = delimiter == "tab" || delimiter.utf8.count == 1
+    guard isOne, let byte = delimiterByte, byte < 0x80, !CSVParser.reserved.contains(byte) else {
+      throw ValidationError("--delimiter is one character of ASCII, or tab; no quotation mark and no line end")
+    }
+  }
+}
+
+/// What only an import of JSON lines takes: the bounds of what it holds and sends.
+private struct JSONLinesOptions: ParsableArguments {
+  static let names = "--batch, --batch-bytes, --held-references and --held-bytes"
+
+  @Option(help: ArgumentHelp("How many lines are one transaction.", valueName: "lines"))
+  var batch = ImportLimits().batchRows
+
+  @Option(
+    help: ArgumentHelp("How large a transaction may be; the server has request.bodyBytes.", valueName: "bytes"))
+  var batchBytes = ImportLimits().batchBytes
+
+  @Option(help: ArgumentHelp("How many references may wait for objects further down.", valueName: "count"))
+  var heldReferences = ImportLimits().heldReferences
+
+  @Option(help: ArgumentHelp("How many bytes of objects may wait for others that they need.", valueName: "bytes"))
+  var heldBytes = ImportLimits().heldBytes
+
+  /// Whether all of them are the defaults.
+  var isUnused: Bool { limits == ImportLimits() }
+
+  var limits: ImportLimits {
+    ImportLimits(
+      batchRows: batch, batchBytes: batchBytes, heldReferences: heldReferences, heldBytes: heldBytes)
+  }
+
+  func validate() throws {
+    guard (1...ImportLimits.operations).contains(batch) else {
+      throw ValidationError("--batch is between 1 and \(ImportLimits.operations)")
+    }
+    guard (1...(1 << 30)).contains(batchBytes) else {
+      throw ValidationError("--batch-bytes is between 1 and \(1 << 30)")
+    }
+    guard heldReferences >= 0, heldBytes >= 0 else {
+      throw ValidationError("--held-references and --held-bytes are at least 0")
+    }
+  }
+}
+
+/// What an import of JSON lines holds in memory and sends at once.
+struct ImportLimits: Hashable, Sendable {
+  static let lineBytes = 16 << 20
+  /// The levels of JSON that are read: more than the server takes in a value, so that it is the server that refuses.
+  static let jsonDepth = 128
+  /// The most operations of one transaction: what a server takes by default.
+  static let operations = RequestLimits().transactionOperations
+  /// How many references are remembered as known to be there, twice over: what is forgotten is asked for again.
+  static let knownReferences = 100_000
+  /// How many questions are asked at a time.
+  static let connections = 8
+
+  /// The most lines of a batch: `--batch`.
+  var batchRows = 1024
+  /// The most bytes of a transaction, which has to stay below the server's `request.bodyBytes`: `--batch-bytes`.
+  var batchBytes = 1_000_000
+  /// The most references that wait for objects further down: `--held-references`.
+  var heldReferences = 1_000_000
+  /// The most bytes of lines whose objects cannot be made before objects further down: `--held-bytes`.
+  var heldBytes = 256 << 20
 }

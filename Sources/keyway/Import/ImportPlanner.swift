@@ -200,3 +200,162 @@ struct ImportPlanner: Sendable {
       line: rows.map(\.line).max() ?? 0, reason: "none of these can be made first: " + clauses.joined(separator: ", "))
   }
 }
+
+/// Things that wait until objects are there. Each is given out once: when the last object that it waits for has come.
+private struct DependencyQueue<Name: Hashable & Sendable, Item: Sendable>: Sendable {
+  private struct Entry: Sendable {
+    let item: Item
+    let weight: Int
+    var missing: Set<Reference>
+  }
+
+  private var entries: [Name: Entry] = [:]
+  /// By what they wait for, in the order in which they came; may name what has left.
+  private var names: [Reference: [Name]] = [:]
+  /// The sum of what everything weighs that waits.
+  private(set) var weight = 0
+
+  var isEmpty: Bool { entries.isEmpty }
+
+  /// Everything that waits, in no order.
+  var items: some Sequence<Item> { entries.values.lazy.map(\.item) }
+
+  func item(_ name: Name) -> Item? { entries[name]?.item }
+
+  /// What something still waits for.
+  func missing(_ name: Name) -> Set<Reference> { entries[name]?.missing ?? [] }
+
+  /// Whether an item waits for an object, which is therefore not there.
+  func isAwaited(_ reference: Reference) -> Bool { names[reference] != nil }
+
+  /// Lets something wait for at least one object, in place of what waited under the name.
+  mutating func add(_ item: Item, named name: Name, weight: Int, missing: Set<Reference>) {
+    remove(name)
+    entries[name] = Entry(item: item, weight: weight, missing: missing)
+    self.weight += weight
+    for reference in missing { names[reference, default: []].append(name) }
+  }
+
+  /// Takes away what waits under a name.
+  mutating func remove(_ name: Name) {
+    guard let entry = entries.removeValue(forKey: name) else { return }
+    weight -= entry.weight
+  }
+
+  /// An object is there: gives what waited for nothing else.
+  mutating func arrive(_ reference: Reference) -> [Item] {
+    var released: [Item] = []
+    for name in names.removeValue(forKey: reference) ?? [] {
+      guard entries[name]?.missing.remove(reference) != nil, let entry = entries[name], entry.missing.isEmpty else {
+        continue
+      }
+      released.append(entry.item)
+      remove(name)
+    }
+    return released
+  }
+}
+
+/// The operations that set relationships, all of whose objects are there.
+private enum LinkOperations {
+  private struct Assertion: Hashable {
+    let object: Reference
+    let key: String
+    let target: Reference
+  }
+
+  /// In the order of the lines. A to-one that the other side says too is left out: a to-many says it with the order of
+  /// its members, and of two to-ones the first is enough.
+  static func operations(_ links: [ImportLink]) -> [PlannedOperation] {
+    var said: Set<Assertion> = []
+    for link in links where link.isToMany { said.formUnion(inverses(of: link)) }
+    var operations: [PlannedOperation] = []
+    // Several of one line stay in the order in which they came.
+    for (_, link) in links.enumerated().sorted(by: { ($0.element.line, $0.offset) < ($1.element.line, $1.offset) }) {
+      if !link.isToMany, let target = link.targets.first {
+        if said.contains(Assertion(object: link.owner, key: link.key, target: target)) { continue }
+        said.formUnion(inverses(of: link))
+      }
+      operations.append(PlannedOperation(line: link.line, object: link.owner, kind: .set(key: link.key, link.value)))
+    }
+    return operations
+  }
+
+  private static func inverses(of link: ImportLink) -> [Assertion] {
+    guard let inverse = link.inverse else { return [] }
+    return link.targets.map { Assertion(object: $0, key: inverse, target: link.owner) }
+  }
+}
+
+/// One operation of a transaction, and the line that it comes from.
+struct PlannedOperation: Hashable, Sendable {
+  enum Kind: Hashable, Sendable {
+    case create(JSONObject)
+    case patch(JSONObject)
+    case set(key: String, Value)
+  }
+
+  var line: Int
+  var object: Reference
+  var kind: Kind
+  /// How many seconds the object is to last, of what makes or patches it; nil says nothing of it.
+  var lifetime: Int64?
+
+  /// Whether it is the first of those that a line becomes: the object is there after it.
+  var isRow: Bool {
+    if case .set = kind { return false }
+    return true
+  }
+
+  /// As the server takes it.
+  var json: Value {
+    var members: JSONObject = ["object": .reference(object)]
+    switch kind {
+    case .create(let value): (members["op"], members["value"]) = (.string("create"), .object(value))
+    case .patch(let value): (members["op"], members["value"]) = (.string("patch"), .object(value))
+    case .set(let key, let value):
+      (members["op"], members["keyPath"], members["value"]) = (.string("set"), .string(key), value)
+    }
+    members["lifetime"] = lifetime.map(Value.integer)
+    return .object(members)
+  }
+}
+
+/// Operations as the body of one transaction.
+struct TransactionBody: Sendable {
+  private static let head = Array("{\"operations\":[".utf8)
+  private static let tail = Array("]}".utf8)
+
+  private(set) var operations: [PlannedOperation] = []
+  private(set) var bytes = head
+
+  /// The bodies of so many operations: one, or more where they would be over a limit. Their order is kept, so each is
+  /// right by itself. An operation that is over `maximumBytes` alone goes alone.
+  static func bodies(
+    of operations: [PlannedOperation], maximumBytes: Int, maximumOperations: Int = ImportLimits.operations
+  ) -> [TransactionBody] {
+    var bodies: [TransactionBody] = []
+    var body = TransactionBody()
+    for operation in operations {
+      var text: [UInt8] = []
+      operation.json.appendJSON(to: &text)
+      let isFull =
+        body.bytes.count + text.count + 1 + tail.count > maximumBytes || body.operations.count >= maximumOperations
+      if isFull, !body.operations.isEmpty {
+        bodies.append(body.closed)
+        body = TransactionBody()
+      }
+      if !body.operations.isEmpty { body.bytes.append(UInt8(ascii: ",")) }
+      body.bytes += text
+      body.operations.append(operation)
+    }
+    if !body.operations.isEmpty { bodies.append(body.closed) }
+    return bodies
+  }
+
+  private var closed: TransactionBody {
+    var body = self
+    body.bytes += Self.tail
+    return body
+  }
+}

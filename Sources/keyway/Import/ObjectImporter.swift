@@ -7,10 +7,10 @@ import OrderedCollections
 /// Of the file it holds one batch, and of the batches before it what `ImportPlanner` holds back. A batch is one
 /// transaction, or several where what was held back and is set now makes it too large for one.
 struct ObjectImporter {
-  let client: Client
-  let reader: ObjectLineReader
-  let limits: ImportLimits
-  let conflicts: ConflictRule
+  private let client: Client
+  private let reader: ObjectLineReader
+  private let limits: ImportLimits
+  private let conflicts: ConflictRule
 
   private var planner: ImportPlanner
   private var known: KnownReferences
@@ -148,6 +148,91 @@ struct ObjectImporter {
         tally.rows += 1
         known.insert(operation.object)
       }
+    }
+  }
+}
+
+/// Lines that are imported together: so many, of so many bytes, and none of the same object.
+private struct ObjectBatch: Sendable {
+  /// The objects in the order of the file.
+  private(set) var rows: [ObjectLine] = []
+
+  private let limits: ImportLimits
+  private var references: Set<Reference> = []
+  private var weight = 0
+  private var operations = 0
+
+  init(limits: ImportLimits) {
+    self.limits = limits
+  }
+
+  /// Takes one more object in, or says that it begins the next batch.
+  mutating func accept(_ row: ObjectLine) -> Bool {
+    if !rows.isEmpty {
+      guard rows.count < limits.batchRows, weight + row.weight <= limits.batchBytes,
+        operations + 1 + row.links.count <= ImportLimits.operations, !references.contains(row.reference)
+      else { return false }
+    }
+    references.insert(row.reference)
+    weight += row.weight
+    operations += 1 + row.links.count
+    rows.append(row)
+    return true
+  }
+}
+
+/// Which objects an import knows to be there: those that it made or asked for last. Holds twice `capacity` at most.
+private struct KnownReferences: Sendable {
+  private let capacity: Int
+  private var recent: Set<Reference> = []
+  private var older: Set<Reference> = []
+  /// Whether every object that is there is known.
+  private(set) var isComplete: Bool
+
+  /// None yet. `isComplete` says that there is none.
+  init(isComplete: Bool, capacity: Int = ImportLimits.knownReferences) {
+    self.isComplete = isComplete
+    self.capacity = capacity
+  }
+
+  func contains(_ reference: Reference) -> Bool { recent.contains(reference) || older.contains(reference) }
+
+  mutating func insert(_ reference: Reference) {
+    recent.insert(reference)
+    guard recent.count >= capacity else { return }
+    if !older.isEmpty { isComplete = false }
+    older = recent
+    recent = []
+  }
+}
+
+/// Asks a server which objects are there.
+private enum PresenceCheck {
+  /// Those of `references` that are there, by a `HEAD` of each, several at a time.
+  static func present(_ references: Set<Reference>, on client: Client) async throws -> Set<Reference> {
+    var rest = references.sorted()[...]
+    return try await withThrowingTaskGroup(of: (Reference, Bool).self) { group in
+      var present: Set<Reference> = []
+      func ask(_ reference: Reference) {
+        group.addTask { (reference, try await isThere(reference, on: client)) }
+      }
+      for _ in 0..<ImportLimits.connections {
+        if let reference = rest.popFirst() { ask(reference) }
+      }
+      while let (reference, isThere) = try await group.next() {
+        if isThere { present.insert(reference) }
+        if let reference = rest.popFirst() { ask(reference) }
+      }
+      return present
+    }
+  }
+
+  private static func isThere(_ reference: Reference, on client: Client) async throws -> Bool {
+    let response = try await client.request("HEAD", "/v1/objects/\(reference)")
+    switch response.status {
+    case 200: return true
+    case 404: return false
+    default: throw Problem(response)
     }
   }
 }

@@ -170,3 +170,153 @@ struct ObjectLineReader: Sendable {
       isRequired: key.kind == .toOne && key.isRequired, inverse: key.inverse)
   }
 }
+
+/// One object of a file of JSON lines, taken apart by the schema.
+struct ObjectLine: Hashable, Sendable {
+  /// The line, from 1.
+  var line: Int
+  var bytes = 0
+  var reference: Reference
+  /// The texts that the id is made of; none where the line has its reference.
+  var idParts: [String] = []
+  /// The keys with values, and the relationships that name no object.
+  var values = JSONObject()
+  /// The keys with any JSON value.
+  var documents = JSONObject()
+  /// The relationships that name objects.
+  var links: [ImportLink] = []
+  /// How many seconds the object is to last; nil where the line says nothing of it.
+  var lifetime: Int64?
+  /// Whether the object is there and is to be replaced.
+  var replaces = false
+
+  /// What it takes of a transaction, estimated from above: its own bytes, and an operation for each link.
+  var weight: Int {
+    links.reduce(bytes + 64) { $0 + 96 + reference.text.utf8.count + $1.targets.count * 2 + $1.key.utf8.count }
+  }
+}
+
+/// A relationship of one object as a line gives it, with at least one object on the other side.
+struct ImportLink: Hashable, Sendable {
+  /// What it is held back under: an object's key has one value.
+  struct Name: Hashable, Sendable {
+    var owner: Reference
+    var key: String
+  }
+
+  var line: Int
+  var owner: Reference
+  var key: String
+  /// The objects that it names, in order.
+  var targets: [Reference]
+  /// Whether it is a to-many, which is set as a whole.
+  var isToMany = false
+  /// Whether its object cannot be made without it.
+  var isRequired = false
+  /// The key on the other side that the server keeps consistent.
+  var inverse: String?
+
+  /// What it is held back under.
+  var name: Name { Name(owner: owner, key: key) }
+
+  var value: Value {
+    if isToMany { return .array(targets.map(Value.reference)) }
+    return targets.first.map(Value.reference) ?? .null
+  }
+}
+
+/// The members of one line of JSON, which are taken by their names, or by paths into the objects inside of it.
+private struct LineMembers {
+  /// What has not been taken yet.
+  private(set) var rest: JSONObject
+
+  init(_ members: JSONObject) {
+    rest = members
+  }
+
+  /// Takes the member of a name, else that of a path such as `profile.name`; an object that is empty without it goes
+  /// too. Nil where there is none.
+  mutating func take(_ path: String) -> Value? { Self.take(path[...], from: &rest) }
+
+  /// The member of a name or a path, which stays; nil where there is none.
+  func value(_ path: String) -> Value? {
+    var copy = self
+    return copy.take(path)
+  }
+
+  private static func take(_ path: Substring, from object: inout JSONObject) -> Value? {
+    if let value = object[String(path)] {
+      object[String(path)] = nil
+      return value
+    }
+    for dot in path.indices where path[dot] == "." {
+      let head = String(path[..<dot])
+      guard case .object(var inner)? = object[head] else { continue }
+      guard let value = take(path[path.index(after: dot)...], from: &inner) else { continue }
+      object[head] = inner.members.isEmpty ? nil : .object(inner)
+      return value
+    }
+    return nil
+  }
+}
+
+/// The lines of a file, read piece by piece. Empty ones are skipped.
+struct LineFile {
+  struct Line: Hashable, Sendable {
+    /// Which one, from 1.
+    var number: Int
+    var bytes: ArraySlice<UInt8>
+  }
+
+  private(set) var file: InputFile
+  private let maximumLineBytes: Int
+  private var waiting: [UInt8] = []
+  private var position = 0
+  private var number = 0
+  private var isAtEnd = false
+
+  init(_ file: InputFile, maximumLineBytes: Int = ImportLimits.lineBytes) {
+    self.file = file
+    self.maximumLineBytes = maximumLineBytes
+  }
+
+  /// The next line with something on it; nil at the end.
+  mutating func next() throws(ImportError) -> Line? {
+    while let bytes = try nextBytes() {
+      number += 1
+      let isBlank = bytes.allSatisfy { $0 == UInt8(ascii: " ") || (9...13).contains($0) }
+      if !isBlank { return Line(number: number, bytes: bytes) }
+    }
+    return nil
+  }
+
+  private mutating func nextBytes() throws(ImportError) -> ArraySlice<UInt8>? {
+    var searched = position
+    while true {
+      if let end = waiting[searched...].firstIndex(of: UInt8(ascii: "\n")) {
+        defer { position = end + 1 }
+        return try checked(waiting[position..<end])
+      }
+      if isAtEnd {
+        defer { position = waiting.count }
+        return position == waiting.count ? nil : try checked(waiting[position...])
+      }
+      _ = try checked(waiting[position...])
+      searched = waiting.count - position
+      try readPiece()
+    }
+  }
+
+  private func checked(_ bytes: ArraySlice<UInt8>) throws(ImportError) -> ArraySlice<UInt8> {
+    guard bytes.count <= maximumLineBytes else {
+      throw ImportError(line: number + 1, reason: "the line is longer than \(maximumLineBytes) bytes")
+    }
+    return bytes
+  }
+
+  private mutating func readPiece() throws(ImportError) {
+    waiting.removeSubrange(..<position)
+    position = 0
+    if let piece = try file.next() { waiting.append(contentsOf: piece) } else { isAtEnd = true }
+  }
+}

@@ -14,7 +14,7 @@ struct ColumnLayout: Sendable {
   }
 
   /// No column is narrower because others want to be shown.
-  static let minimumWidth = 8
+  private static let minimumWidth = 8
   private static let gap = "  "
 
   private var shown: [Column] = []
@@ -74,4 +74,27 @@ struct ColumnLayout: Sendable {
       }
     }
   }
+}
+
+/// Values in the cells of a table.
+extension Value {
+  /// A string or a reference without its quotation marks, all else as JSON.
+  var plainText: String {
+    switch self {
+    case .string(let text): text
+    case .reference(let reference): reference.text
+    default: json
+    }
+  }
+
+  /// Whether this is a number of either sort.
+  fileprivate var isNumber: Bool {
+    switch self {
+    case .integer, .number: true
+    default: false
+    }
+  }
+
+  /// Whether this is a number or no value.
+  fileprivate var isNumberOrNull: Bool { isNumber || isNull }
 }

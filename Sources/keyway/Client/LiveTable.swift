@@ -2,7 +2,68 @@ import KeyValueModel
 import KeywayClient
 import OrderedCollections
 
-/// The table as lines: a heading, as many rows as there is room for, and a line about the stream.
+/// What `keyway watch` shows of a live query: its list, what the last event did to it, and how the stream is doing.
+///
+/// A value without terminal: events and notices go in, lines come out (`lines(for:)`).
+struct LiveTable: Sendable {
+  /// The keys that were asked for; empty for all that the rows have.
+  private let keys: [String]
+  private var list = LiveList()
+  /// What the last event that changed rows did to them.
+  private(set) var marks: [Reference: RowMark] = [:]
+  /// What it did in all.
+  private var tally = ""
+  /// The id from which the stream can be resumed.
+  private(set) var cursor = ""
+  /// How the connection is, in a few words.
+  private var connection = "connecting"
+
+  init(keys: [String] = []) { self.keys = keys }
+
+  /// Takes the next event of the stream.
+  mutating func apply(_ event: ServerSentEvent) throws(LiveListError) {
+    let content = try list.apply(event)
+    cursor = event.id
+    switch event.event {
+    case "results":
+      marks = [:]
+      tally = ""
+    case "content":
+      mark(content?.changes ?? [])
+    case "reset", "bye":
+      connection = "\(event.event): \(Self.reason(event))"
+    default:
+      break
+    }
+    if list.isCurrent, event.event != "bye" { connection = "live" }
+  }
+
+  /// Takes what happened to the connection.
+  mutating func note(_ notice: EventStreamNotice) {
+    switch notice {
+    case .opened: connection = "live"
+    case .reconnecting(let reason, let delay): connection = "\(reason); coming back in \(Double(delay) / 1000) s"
+    }
+  }
+
+  private mutating func mark(_ changes: [LiveChange]) {
+    marks = [:]
+    var counts: [LiveChange.Kind: Int] = [:]
+    for change in changes {
+      marks[change.reference] = RowMark(change)
+      counts[change.kind, default: 0] += 1
+    }
+    let signs: [(LiveChange.Kind, String)] = [(.insert, "+"), (.delete, "−"), (.move, "↕"), (.update, "•")]
+    tally = signs.compactMap { kind, sign in counts[kind].map { sign + String($0) } }.joined(separator: " ")
+  }
+
+  private static func reason(_ event: ServerSentEvent) -> String {
+    (try? Value(json: event.data))?.asObject?["reason"]?.asString ?? "?"
+  }
+}
+
+// MARK: Lines: a heading, as many rows as there is room for, and one about the stream
+
 extension LiveTable {
   /// A line between the heading and the status: a section's heading, or a row.
   private enum Line {
@@ -98,5 +159,46 @@ extension LiveTable {
     if hidden > 0 { parts.append("\(hidden) \(hidden == 1 ? "column" : "columns") hidden") }
     let text = parts.filter { !$0.isEmpty }.map { TerminalText.clean($0) }.joined(separator: " · ")
     return StyledLine(TerminalText.fitted(text, columns: size.columns), .inverse)
+  }
+}
+
+/// What the last event did to a row, as the table shows it.
+enum RowMark: Hashable, Sendable {
+  case inserted, movedUp, movedDown, updated
+
+  /// The mark of a change; a deletion leaves no row to mark.
+  init?(_ change: LiveChange) {
+    switch change.kind {
+    case .insert: self = .inserted
+    case .update: self = .updated
+    case .delete: return nil
+    case .move:
+      guard let old = change.index, let new = change.newIndex else { return nil }
+      self = new < old ? .movedUp : .movedDown
+    }
+  }
+
+  fileprivate var sign: String {
+    switch self {
+    case .inserted: "+"
+    case .movedUp: "↑"
+    case .movedDown: "↓"
+    case .updated: "•"
+    }
+  }
+
+  var style: TextStyle {
+    switch self {
+    case .inserted: .green
+    case .movedUp, .movedDown: .yellow
+    case .updated: .bold
+    }
+  }
+
+  fileprivate var signStyle: TextStyle {
+    switch self {
+    case .movedUp, .movedDown: [.yellow, .inverse]
+    default: style
+    }
   }
 }

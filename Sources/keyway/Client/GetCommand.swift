@@ -1,0 +1,248 @@
+import ArgumentParser
+import CommandSupport
+import KeyValueModel
+import KeywayClient
+import OrderedCollections
+
+/// `keyway get`: what a resource is now.
+struct GetCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "get",
+    abstract: "Prints an object, the value of a key path, the objects of an entity, or any other resource.",
+    discussion: """
+      keyway get Account/1
+      keyway get Account/1 owner.fullName
+      keyway get Department/1 employees.@sum.salary
+      keyway get Employee --filter 'salary > 1000' --sort -salary --limit 20
+      keyway get 'Employee?filter=salary > 1000&sort=-salary'
+      keyway get /v1/status
+
+      The output is JSON; the objects of an entity are columns on a terminal. They come with all their pages, unless
+      --limit, limit= or page= asks for some of them.
+      """)
+
+  @Argument(help: "A reference (Account/1), an entity with a query, or a path that begins with a slash.")
+  var resource: String
+
+  @Argument(help: "A key path of the object.")
+  var keyPath: String?
+
+  @OptionGroup var query: QueryOptions
+
+  @Flag(help: "JSON, also on a terminal.")
+  var json = false
+
+  @OptionGroup var options: ClientOptions
+
+  /// The path of the resource with its parameters.
+  var path: String {
+    ResourcePath.adding(query.parameters, to: ResourcePath.path(resource, keyPath: keyPath))
+  }
+
+  /// Whether the resource comes by the page, and all pages are wanted.
+  var wantsAllPages: Bool {
+    guard QueryOptions.isEntity(path) else { return false }
+    let parameters = path.split(separator: "?", maxSplits: 1).dropFirst().flatMap { $0.split(separator: "&") }
+    return !parameters.contains { $0.hasPrefix("limit=") || $0.hasPrefix("page=") }
+  }
+
+  func validate() throws { try query.check(resource, path: path) }
+
+  func run() async throws {
+    let client = try options.client()
+    try await print(client)
+    if QueryOptions.isEntity(path) { await client.remarkAnonymity() }
+  }
+
+  private func print(_ client: Client) async throws {
+    let isTable = StandardOutput.isScreen && !json && QueryOptions.isEntity(path)
+    guard isTable || wantsAllPages else {
+      let response = try await client.send("GET", path, headers: ["Accept": "application/json"])
+      return StandardOutput.text(response.text)
+    }
+    if isTable { try await printColumns(client) } else { try await printJSON(client) }
+  }
+
+  // MARK: Columns
+
+  private func printColumns(_ client: Client) async throws {
+    guard wantsAllPages else {
+      let response = try await client.send("GET", path, headers: ["Accept": "application/json"])
+      // What all objects come to has no columns.
+      guard let page = FetchPage(response), !page.objects.isEmpty || page.count == 0 else {
+        return StandardOutput.text(response.text)
+      }
+      var table = Table()
+      table.add(page)
+      return table.end()
+    }
+    var table = Table()
+    try await PagedFetch(client: client, path: path).forEach { table.add($0) }
+    table.end()
+  }
+
+  /// The columns on the terminal, page by page.
+  private struct Table {
+    private var columns: ObjectColumns?
+    private var shown = 0
+    private var count: Int64?
+
+    mutating func add(_ page: FetchPage) {
+      let columns = self.columns ?? ObjectColumns(for: page.objects, columns: TerminalSize.current.columns)
+      if self.columns == nil, !page.objects.isEmpty { StandardOutput.line(columns.heading) }
+      self.columns = columns
+      for line in columns.lines(for: page.objects) { StandardOutput.line(line) }
+      shown += page.objects.count
+      count = page.count
+    }
+
+    func end() {
+      if shown == 0 { StandardOutput.line(StyledLine("no objects", .dim)) }
+      if let remark = columns?.remark(shown: shown, of: count) { StandardOutput.line(remark) }
+    }
+  }
+
+  // MARK: JSON
+
+  /// Prints all pages as one answer, as the server gives it where everything fits on a page: never more than one page
+  /// is in memory.
+  private func printJSON(_ client: Client) async throws {
+    var output = PagedJSON()
+    do {
+      try await PagedFetch(client: client, path: path).forEach { StandardOutput.write(output.text(for: $0)) }
+    } catch let problem as Problem where problem.status == 410 {
+      throw CommandFailure("\(problem)\nwhat was written is not whole: the server keeps a state for fetch.pageSeconds")
+    }
+  }
+}
+
+/// Objects below each other in columns, for a terminal.
+///
+/// The first objects decide which columns there are and how wide they are; those of later pages are fitted in.
+struct ObjectColumns: Sendable {
+  private let layout: ColumnLayout
+
+  /// Columns for these objects and those like them: `@ref`, and the keys that they have.
+  init(for objects: [Value], columns: Int) {
+    let rows = Self.rows(of: objects)
+    var names = OrderedSet<String>()
+    for row in rows { names.formUnion(row.value.members.keys) }
+    for name in ["@ref", "@revision"] { names.remove(name) }
+    layout = ColumnLayout(["@ref"] + names, rows: rows, columns: columns)
+  }
+
+  /// The names of the keys.
+  var heading: StyledLine { StyledLine(layout.heading, .underlined) }
+
+  /// How many keys there was no room for.
+  var hiddenCount: Int { layout.hiddenCount }
+
+  /// A line for each object.
+  func lines(for objects: [Value]) -> [StyledLine] {
+    Self.rows(of: objects).map { StyledLine(layout.text(of: $0)) }
+  }
+
+  /// What is said below: how many of all there are, where these are not all, and how many columns are hidden; nil where
+  /// nothing is left out.
+  func remark(shown: Int, of count: Int64?) -> StyledLine? {
+    var clauses: [String] = []
+    if let count, count > shown {
+      clauses.append("\(ImportSummary.grouped(shown)) of \(ImportSummary.grouped(Int(clamping: count))) objects")
+    }
+    if hiddenCount > 0 {
+      clauses.append("\(hiddenCount) \(hiddenCount == 1 ? "column" : "columns") hidden; --keys names those to show")
+    }
+    return clauses.isEmpty ? nil : StyledLine("… " + clauses.joined(separator: ", "), .dim)
+  }
+
+  private static func rows(of objects: [Value]) -> [LiveRow] {
+    objects.compactMap { object in
+      guard let value = object.asObject, let reference = value["@ref"]?.asString.flatMap({ Reference($0) }) else {
+        return nil
+      }
+      return LiveRow(reference: reference, value: value)
+    }
+  }
+}
+
+/// The pages of a fetch as the one JSON text that they are parts of: `{"revision":…,"count":…,"objects":[…]}`.
+struct PagedJSON: Sendable {
+  private var isFirst = true
+  private var isEmpty = true
+
+  /// What the next page adds to the text; the last page closes it, with a line end.
+  mutating func text(for page: FetchPage) -> String {
+    var text = ""
+    if isFirst {
+      text = "{" + members(of: page) { Self.head.contains($0) } + ",\"objects\":["
+      isFirst = false
+    }
+    for object in page.objects {
+      if !isEmpty { text += "," }
+      isEmpty = false
+      text += object.json
+    }
+    guard page.next == nil else { return text }
+    let rest = members(of: page) { !Self.head.contains($0) }
+    return text + "]" + (rest.isEmpty ? "" : "," + rest) + "}\n"
+  }
+
+  /// The members that stand before the objects, as a server writes them; all others stand behind.
+  private static let head: Set<String> = ["revision", "count", "total", "failed"]
+
+  private func members(of page: FetchPage, where isIncluded: (String) -> Bool) -> String {
+    page.others.members.filter { isIncluded($0.key) }.map { Value.string($0.key).json + ":" + $0.value.json }
+      .joined(separator: ",")
+  }
+}
+
+/// One page of a fetch.
+struct FetchPage: Sendable {
+  /// The objects of this page.
+  let objects: [Value]
+  /// The revision whose state all pages of the fetch show.
+  let revision: Int64
+  /// How many objects all pages have together; nil where the server does not say.
+  let count: Int64?
+  /// The name of the next page; nil on the last.
+  let next: String?
+  /// All other members of the answer, in their order, `revision` and `count` among them.
+  fileprivate let others: JSONObject
+
+  /// What a server answers; nil where it is no page.
+  init?(_ response: ClientResponse) {
+    guard var body = try? Value(json: response.body, depthLimit: ImportLimits.jsonDepth).asObject,
+      let objects = body["objects"]?.asArray, let revision = body["revision"]?.asInteger
+    else { return nil }
+    self.objects = objects
+    self.revision = revision
+    count = body["count"]?.asInteger
+    next = body["next"]?.asString
+    body["objects"] = nil
+    body["next"] = nil
+    others = body
+  }
+}
+
+/// All pages of a fetch, one after the other.
+struct PagedFetch: Sendable {
+  let client: Client
+  /// The path of the first page, with its parameters.
+  let path: String
+
+  /// Gives each page to `body` as it comes, whole pages of one revision. Throws a `Problem` with the code
+  /// `page-expired` where the state of the first page is no longer kept, and what `body` throws.
+  func forEach(_ body: (FetchPage) throws -> Void) async throws {
+    var next: String?
+    repeat {
+      try Task.checkCancellation()
+      let path = ResourcePath.adding([("page", next)], to: path)
+      let response = try await client.send("GET", path, headers: ["Accept": "application/json"])
+      guard let page = FetchPage(response) else {
+        throw CommandFailure("the server does not answer \(path) with objects")
+      }
+      try body(page)
+      next = page.next
+    } while next != nil
+  }
+}

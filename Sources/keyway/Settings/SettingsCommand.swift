@@ -1,5 +1,7 @@
 import ArgumentParser
 import Foundation
+import KeyValueModel
+import KeywayServer
 
 /// `keyway settings`: writes what follows from the table of settings. For those who change the table, so not displayed.
 struct SettingsCommand: ParsableCommand {
@@ -21,5 +23,111 @@ struct SettingsCommand: ParsableCommand {
     try written.write(to: metrics, atomically: true, encoding: .utf8)
     try SettingsReference.configurationFile.write(
       to: folder.appending(path: "Config/keyway.yaml"), atomically: true, encoding: .utf8)
+  }
+}
+
+/// What is written from the table of settings: configuration files, and the table of Limits.md.
+enum SettingsReference {
+  /// `Config/keyway.yaml`: every setting with its default and its meaning.
+  static var configurationFile: String {
+    """
+    # Every setting of keyway with its default. A flag wins over an environment variable (heartbeat.seconds is
+    # KEYWAY_HEARTBEAT_SECONDS, request.headerBytes KEYWAY_REQUEST_HEADER_BYTES), that over this file, this over the
+    # default. Relative paths start from where the server is started. `keyway serve --config FILE --print-config` shows
+    # what holds, and why; without --config and KEYWAY_CONFIG, FILE is keyway.yaml in the folder of the start.
+    #
+    # Written from the table of settings by `keyway settings`.
+
+
+    """ + Settings().rendered(comment: \.help)
+  }
+
+  /// The text of Limits.md with its table as the settings and their limits are.
+  static func limits(in page: String) -> String {
+    let limits = Dictionary(SettingLimit.all.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    let defaults = Settings()
+    let rows = Settings.all.map { setting in
+      let limit = limits[setting.name]
+      let cells = [
+        "`\(setting.name)`", Settings.yaml(setting.value(defaults)), setting.allowed,
+        setting.help.replacing("[", with: "\\["), limit?.subject.rawValue ?? "", limit?.consequence ?? "",
+      ]
+      return "| " + cells.joined(separator: " | ") + " |"
+    }
+    return page.replacingTable(
+      withHeader: "| setting |",
+      by: ["| setting | default | allowed | what it is | for each | what is over it |", "|---|---|---|---|---|---|"]
+        + rows)
+  }
+}
+
+// MARK: Settings as a configuration file
+
+extension Settings {
+  /// The settings as a configuration file, each with a comment that says where its value comes from.
+  func rendered() -> String {
+    rendered { setting in origins[setting.name].map { "\($0)" } ?? "default" }
+  }
+
+  /// The settings as a configuration file, each with the comment that `comment` gives. Settings of one group stand
+  /// together under its name.
+  func rendered(comment: (Setting) -> String) -> String {
+    var text = ""
+    var group: Substring?
+    for setting in Self.all {
+      var line = "\(setting.name): "
+      let parts = setting.name.split(separator: ".", maxSplits: 1)
+      if parts.count > 1 {
+        if group != parts[0] { text += "\(parts[0]):\n" }
+        line = "  \(parts[1]): "
+      }
+      group = parts.count > 1 ? parts[0] : nil
+      line += Self.yaml(setting.shown(self))
+      text += line + String(repeating: " ", count: max(2, 32 - line.count)) + "# \(comment(setting))\n"
+    }
+    return text
+  }
+
+  /// A value as YAML. Every JSON string is YAML.
+  static func yaml(_ value: Setting.Value) -> String {
+    switch value {
+    case .integer(let integer): String(integer)
+    case .text(let text), .untyped(let text), .other(let text): isPlain(text) ? text : Value.string(text).json
+    case .list(let elements): "[" + elements.map { Value.string($0).json }.joined(separator: ", ") + "]"
+    }
+  }
+
+  /// Whether YAML takes the text for a text without quotation marks; when in doubt, not.
+  private static func isPlain(_ text: String) -> Bool {
+    let words: Set<String> = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"]
+    guard !words.contains(text.lowercased()) else { return false }
+    let isAddress = text.split(separator: ".", omittingEmptySubsequences: false).count == 4
+    guard let first = text.first, first.isASCII, first.isLetter || first == "/" || isAddress && first.isNumber else {
+      return false
+    }
+    return text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "._/-".contains($0)) }
+  }
+}
+
+/// The table of Metrics.md, written from that of the metrics.
+enum MetricsReference {
+  /// The text of the page with its table as the metrics are.
+  static func metrics(in page: String) -> String {
+    let rows = Metric.allCases.map { metric in
+      let labels = metric.labels.map { "`\($0)`" }.joined(separator: " ")
+      return "| `\(metric.rawValue)` | \(metric.kind.rawValue) | \(labels) | \(metric.help) |"
+    }
+    return page.replacingTable(
+      withHeader: "| metric |", by: ["| metric | type | labels | meaning |", "|---|---|---|---|"] + rows)
+  }
+}
+
+extension String {
+  /// The text of a page in which other lines stand in the place of the table whose first line begins with `header`.
+  fileprivate func replacingTable(withHeader header: String, by table: [String]) -> String {
+    var lines = components(separatedBy: "\n")
+    guard let start = lines.firstIndex(where: { $0.hasPrefix(header) }) else { return self }
+    lines.replaceSubrange(lines[start...].prefix { $0.hasPrefix("|") }.indices, with: table)
+    return lines.joined(separator: "\n")
   }
 }

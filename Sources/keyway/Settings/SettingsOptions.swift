@@ -62,7 +62,7 @@ struct SettingsSource: Sendable {
   /// The variable that names the configuration file.
   static let fileVariable = "KEYWAY_CONFIG"
   /// The configuration file that is looked for where none is named.
-  static let usualFile = ServerFile.name
+  private static let usualFile = ServerFile.name
   static let fileHelp =
     "A configuration file (YAML), or none (default: what \(fileVariable) says, or \(usualFile) where there is one)."
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import KeywayServer
 import Store
 
 /// `keyway store backup`: a copy of the objects in a file.
@@ -37,5 +38,57 @@ struct StoreBackupCommand: ParsableCommand {
     StandardOutput.line(
       "\(file): \(backup.identity.epoch)-\(backup.revision), \(VerificationText.count(backup.objects, "object")), "
         + "\(bytes) bytes, \(seconds) s")
+  }
+}
+
+/// `keyway store restore`: a store of a backup.
+struct StoreRestoreCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "restore",
+    abstract: "Makes a store of a backup.",
+    discussion: """
+      keyway store restore keyway-2026-11-21.backup --store keyway-data
+
+      The store has the objects, the revision and the schema of the backup, and another epoch, so that every client gets
+      all objects anew. The backup is read through before anything is written.
+      """)
+
+  @Argument(help: ArgumentHelp("The backup.", valueName: "file"))
+  var file: String
+
+  @Flag(help: "Replace a store with records; its files are moved into a directory replaced-… within the store's.")
+  var replace = false
+
+  @Option(
+    help: ArgumentHelp(
+      "A schema that the backup has to be of; keyway store migrate takes a store to another.", valueName: "file"))
+  var schema: String?
+
+  @OptionGroup var options: StoreOptions
+
+  func run() throws {
+    let directory = try options.load().store
+    let text = try schema.map { try SchemaFile.loadWithText($0).text }
+    let restored: StoreRestoration
+    do throws(StoreError) {
+      restored = try StoreRestoration.run(
+        file, to: directory, schema: text, epoch: KeywayServer.makeEpoch(), replacing: replace,
+        milliseconds: StoreOptions.now)
+    } catch {
+      throw CommandFailure(Self.reason(error))
+    }
+    if let aside = restored.movedAside { StandardOutput.line("the store that was there: \(aside)") }
+    StandardOutput.line(
+      "\(directory): \(VerificationText.count(restored.objects, "object")) at revision \(restored.source.revision) "
+        + "of \(restored.source.epoch); the epoch is \(restored.epoch) now")
+  }
+
+  private static func reason(_ error: StoreError) -> String {
+    switch error {
+    case .journal(.invalid(let reason)): "\(reason); --replace moves it aside"
+    case .journal(let error): "\(error)"
+    case .schema(let reasons): reasons.joined(separator: "\n")
+    case .replay, .storedSchema: "\(error)"
+    }
   }
 }

@@ -1,4 +1,7 @@
 import ArgumentParser
+import Foundation
+import KeywayServer
+import Store
 
 /// `keyway store`: what an operator does with the files in which a server keeps its objects.
 struct StoreCommand: AsyncParsableCommand {
@@ -13,4 +16,93 @@ struct StoreCommand: AsyncParsableCommand {
       StoreVerifyCommand.self, StoreRepairCommand.self, StoreBackupCommand.self, StoreRestoreCommand.self,
       StoreCompactCommand.self, StoreMigrateCommand.self, StorePromoteCommand.self,
     ])
+}
+
+/// Which store a command is about: what `serve` would take.
+struct StoreOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp("The directory of the store (default: keyway-data, or the example's in it).", valueName: "dir"))
+  var store: String?
+
+  @Option(help: ArgumentHelp(SettingsSource.fileHelp, valueName: "file"))
+  var config: String?
+
+  /// The settings that hold for a server that is started in the same way. Throws where it would keep nothing on disk.
+  func load() throws -> Settings {
+    var settings = try SettingsSource(
+      config: config, flags: SettingFlag.flags([("store", store)]), environment: ProcessInfo.processInfo.environment
+    ).load()
+    guard settings.store != "memory" else {
+      throw CommandFailure("a store in memory has no files; name one with --store")
+    }
+    if settings.takesDefaultStore { settings.store = try Self.defaultStore() }
+    return settings
+  }
+
+  /// The store that a server without arguments has here, or one with a schema alone; they differ.
+  private static func defaultStore() throws -> String {
+    let (own, example) = (Settings.defaultStore, Settings.exampleStore)
+    let hasExample = SQLiteJournal.exists(inDirectory: example)
+    guard hasExample, SQLiteJournal.exists(inDirectory: own) else { return hasExample ? example : own }
+    throw CommandFailure("there are two stores, \(own) and that of the example, \(example): name one with --store")
+  }
+
+  /// Opens the journal of an existing store, which no other process can use meanwhile. Throws a `CommandFailure`.
+  static func open(_ directory: String) throws -> SQLiteJournal {
+    guard SQLiteJournal.exists(inDirectory: directory) else { throw CommandFailure("\(directory): there is no store") }
+    let journal = try StoreAdvice.giving(for: directory) {
+      try SQLiteJournal(directory: directory, durability: .synced) {
+        JournalIdentity(epoch: KeywayServer.makeEpoch(), schema: "")
+      }
+    }
+    for remark in journal.remarks { StandardError.line("keyway: \(remark)") }
+    return journal
+  }
+
+  static var now: Int64 { Int64(Date().timeIntervalSince1970 * 1000) }
+}
+
+/// What an operator can do about an error of a store.
+enum StoreAdvice {
+  /// The error, and below it which command helps; `directory` is that of the store.
+  static func text(_ error: any Error, directory: String) -> String {
+    var text = "\(error)"
+    if !text.contains(directory) { text = "\(directory): \(text)" }
+    guard let advice = advice(error, directory) else { return text }
+    return "\(text)\n\(advice)"
+  }
+
+  /// Stands for the directory where nodes keep their journal in a database.
+  static let database = "the database"
+
+  private static func advice(_ error: any Error, _ directory: String) -> String? {
+    guard directory != database else { return nil }
+    return switch error {
+    case StoreError.journal(let error): advice(error, directory)
+    case StoreError.replay, JournalError.damaged:
+      """
+      Nothing was changed. What can be done:
+        keyway store verify --store \(directory)                    says what is whole, and up to which revision
+        keyway store repair --store \(directory) --until REVISION   goes on with what is whole
+        keyway store restore BACKUP --store \(directory) --replace  goes on with a backup
+      """
+    case StoreError.schema:
+      """
+      Nothing was changed. What can be done:
+        keyway serve --store OTHER                                  keeps objects of this schema in a store of its own
+        keyway store migrate --store \(directory) --schema SCHEMA --step '…' --dry-run   says what steps come to
+      """
+    case JournalError.inUse: "Stop that process first."
+    default: nil
+    }
+  }
+
+  /// Does something with a store; an error becomes a `CommandFailure` that says what helps.
+  static func giving<Result>(for directory: String, _ body: () throws -> Result) throws -> Result {
+    do {
+      return try body()
+    } catch let error where error is StoreError || error is JournalError {
+      throw CommandFailure(text(error, directory: directory))
+    }
+  }
 }

@@ -1,4 +1,6 @@
 import ArgumentParser
+import KeyValueModel
+import KeywayServer
 import Store
 
 /// `keyway store verify`: is everything there that was written, and does it come to the same objects?
@@ -19,4 +21,126 @@ struct StoreVerifyCommand: ParsableCommand {
     StandardOutput.write(VerificationText.text(report, directory: directory))
     if !report.problems.isEmpty { throw ExitCode.failure }
   }
+}
+
+/// `keyway store repair`: go on with what is whole.
+struct StoreRepairCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "repair",
+    abstract: "Makes a store of what is whole in a damaged one, up to a revision.",
+    discussion: """
+      keyway store verify
+      keyway store repair --until 4711
+
+      The files that were there are renamed, and not changed: damaged-… with the time stands in their names. Where
+      something is given up that a client may have seen, the store gets another epoch, so that every client gets all
+      objects anew. Without --until it says what verify says.
+      """)
+
+  @Option(help: "The revision to go on with; everything after it is given up.")
+  var until: UInt64?
+
+  @Option(
+    help: ArgumentHelp(
+      "The schema that the records were written under, for a store where nothing says it any more.", valueName: "file"))
+  var schema: String?
+
+  @OptionGroup var options: StoreOptions
+
+  func run() throws {
+    let directory = try options.load().store
+    let text = try schema.map { try SchemaFile.loadWithText($0).text }
+    guard let until else {
+      let report = try StoreAdvice.giving(for: directory) {
+        try StoreVerification.run(directory: directory, schema: text)
+      }
+      StandardOutput.write(VerificationText.text(report, directory: directory))
+      throw CommandFailure("nothing was changed; --until says up to which revision the store is to be kept")
+    }
+    let repair: JournalRepair
+    do throws(JournalError) {
+      repair = try SQLiteJournal.repair(
+        directory: directory, until: until, milliseconds: StoreOptions.now, schema: text,
+        newEpoch: KeywayServer.makeEpoch)
+    } catch {
+      throw CommandFailure("\(error)")
+    }
+    for line in Self.lines(repair) { StandardOutput.line(line) }
+  }
+
+  private static func lines(_ repair: JournalRepair) -> [String] {
+    var lines = ["the store goes on with revision \(repair.bounds.last)"]
+    if repair.previousLast > repair.bounds.last {
+      let count = Int(clamping: repair.previousLast - repair.bounds.last)
+      lines.append(
+        "given up: \(VerificationText.count(count, "revision")), \(repair.bounds.last + 1) to \(repair.previousLast)")
+    }
+    if let base = repair.previousBase {
+      lines.append(
+        "given up: how revisions \(base + 1) to \(repair.bounds.base) came about; what they came to is there")
+    }
+    if let previous = repair.previousEpoch {
+      lines.append(
+        "the epoch is \(repair.identity.epoch) now, and was \(previous): "
+          + "clients may have seen what was given up, and get all objects anew")
+    } else {
+      lines.append("the epoch is \(repair.identity.epoch)")
+    }
+    return lines + repair.movedAside.map { "moved aside: \($0)" }
+  }
+}
+
+/// What a verification has found, for people.
+enum VerificationText {
+  static func text(_ report: StoreVerification.Report, directory: String) -> String {
+    var lines = ["store        \(directory), format 1"]
+    lines.append("epoch        \(report.identity?.epoch ?? "cannot be read")")
+    let fingerprint = report.identity.map { Schema.fingerprint(ofYAML: $0.schema) }
+    lines.append("schema       \(fingerprint.map { "fingerprint \($0)" } ?? "cannot be read")")
+    lines.append("records      \(records(report))")
+    for snapshot in report.snapshots {
+      lines.append("snapshot     revision \(snapshot.revision), \(snapshot.byteCount) bytes\(condition(snapshot))")
+    }
+    lines.append("database     \(report.databaseBytes) bytes")
+    lines.append("objects      \(objects(report))")
+    lines.append(
+      "carried out  \(count(report.records, "record")); \(count(report.comparedSnapshots, "later snapshot")) compared")
+    lines += report.remarks.map { "remark: \($0)" } + report.problems.map { "problem: \($0)" }
+    lines.append(conclusion(report))
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  private static func records(_ report: StoreVerification.Report) -> String {
+    let base = report.base.map { "after revision \($0)" } ?? "from where cannot be read"
+    let acknowledged = report.acknowledged.map { "acknowledged up to \($0)" } ?? "up to where acknowledged is not known"
+    return "\(base), up to revision \(report.last); \(acknowledged)"
+  }
+
+  private static func condition(_ snapshot: StoredSnapshot) -> String {
+    switch snapshot.condition {
+    case .whole: ""
+    case .damaged: ", damaged"
+    case .unused: ", not used"
+    }
+  }
+
+  private static func objects(_ report: StoreVerification.Report) -> String {
+    let bytes = report.databaseBytes + report.snapshots.reduce(0) { $0 + $1.byteCount }
+    guard report.objects > 0 else { return "0" }
+    return "\(report.objects); \(bytes / report.objects) bytes of the files for each"
+  }
+
+  /// The revision that `repair --until` takes, and what is lost then.
+  private static func conclusion(_ report: StoreVerification.Report) -> String {
+    guard !report.problems.isEmpty else { return "all is well up to revision \(report.last)" }
+    guard let good = report.goodThrough else {
+      return "nothing can be made of it; keyway store restore makes a store of a backup"
+    }
+    let lost = max(report.last, report.acknowledged ?? 0) - good
+    return "good up to revision \(good), which keyway store repair --until \(good) goes on with"
+      + (lost > 0 ? "; \(count(Int(clamping: lost), "revision")) would be given up" : "; no revision would be given up")
+  }
+
+  /// `1 record`, `2 records`.
+  static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
 }

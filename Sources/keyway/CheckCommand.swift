@@ -1,5 +1,8 @@
 import ArgumentParser
+import CEmbeddedFiles
+import Foundation
 import KeyValueModel
+import Store
 
 /// `keyway check`: is this a schema?
 struct CheckCommand: ParsableCommand {
@@ -14,5 +17,70 @@ struct CheckCommand: ParsableCommand {
     for warning in schema.warnings { StandardError.line(warning.rendered(as: "warning", file: file)) }
     let keys = schema.entities.reduce(0) { $0 + $1.keys.count }
     StandardOutput.line("\(file): \(schema.entities.count) entities, \(keys) keys")
+  }
+}
+
+/// Schema files on disk, and that of the example.
+enum SchemaFile {
+  /// The schema of a file. Throws a `CommandFailure` with one mistake a line.
+  static func load(_ path: String) throws -> Schema { try loadWithText(path).schema }
+
+  /// The same with the text of the file.
+  static func loadWithText(_ path: String) throws -> (schema: Schema, text: String) {
+    let text = try TextFile.read(path, orEmbedded: keyway_example_schema())
+    do throws(SchemaError) {
+      return (try Schema(yaml: text), text)
+    } catch {
+      throw CommandFailure(error.rendered(file: path))
+    }
+  }
+}
+
+/// Files of text that a command is given.
+enum TextFile {
+  /// The name of the example's files, which the program has in itself.
+  static let example = "example"
+
+  /// Why a file cannot be read, as a clause.
+  struct Unreadable: Error {
+    let reason: String
+  }
+
+  /// The whole text. Throws a `CommandFailure` that names the file.
+  static func read(_ path: String) throws -> String {
+    do throws(Unreadable) {
+      return try text(of: path)
+    } catch {
+      throw CommandFailure("\(path): \(error.reason)")
+    }
+  }
+
+  /// The same, where the name of the example stands for its file in the program.
+  static func read(_ path: String, orEmbedded file: keyway_embedded_file) throws -> String {
+    guard path == example else { return try read(path) }
+    return String(decoding: UnsafeBufferPointer(start: file.bytes, count: file.count), as: UTF8.self)
+  }
+
+  /// The whole text.
+  static func text(of path: String) throws(Unreadable) -> String {
+    var isFolder: ObjCBool = false
+    if FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder.boolValue {
+      throw Unreadable(reason: "is a folder; give the path of a file")
+    }
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else {
+      let reason = errno == ENOENT ? "there is no such file" : "cannot be read: \(String(cString: strerror(errno)))"
+      throw Unreadable(reason: reason)
+    }
+    let data: Data
+    do {
+      data = try FileHandle(fileDescriptor: descriptor, closeOnDealloc: true).readToEnd() ?? Data()
+    } catch {
+      throw Unreadable(reason: "cannot be read: \(error.systemReason)")
+    }
+    guard let text = String(data: data, encoding: .utf8) else {
+      throw Unreadable(reason: "is not a text in UTF-8; save it in that encoding")
+    }
+    return text
   }
 }

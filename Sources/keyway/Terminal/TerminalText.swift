@@ -6,7 +6,7 @@ import Support
 /// sequence, would move the cursor, change colours or make the terminal send input as if the user had typed it.
 enum TerminalText {
   /// How many scalars of a text are looked at; no terminal shows more of a cell.
-  static let maximumScalars = 4096
+  private static let maximumScalars = 4096
 
   /// The beginning of a text with a visible character in place of each that is none: control pictures for the controls
   /// of ASCII, � for other controls, for line separators and for marks that turn the direction of writing.

@@ -1,3 +1,0 @@
-extension ContinuousClock.Instant {
-  var elapsedSeconds: Double { duration(to: .now) / .seconds(1) }
-}

@@ -1,4 +1,6 @@
+import ArgumentParser
 import KeyValueModel
+import TestKit
 
 /// What one change costs in this process, and how that grows: the figures of `bench model` and `bench queries`.
 struct CostReport: BenchmarkReport {
@@ -68,4 +70,65 @@ struct CostReport: BenchmarkReport {
   }
 
   private static func hundredths(_ number: Double) -> Double { (number * 100).rounded() / 100 }
+}
+
+/// How `bench model` and `bench queries` measure.
+enum CostMeasurement {
+  /// The best of so many rounds, at least two.
+  static func best(of rounds: Int, _ measure: () throws -> Double) throws -> Double {
+    var best = try measure()
+    for _ in 1..<max(rounds, 2) { best = min(best, try measure()) }
+    return best
+  }
+
+  /// Nanoseconds for each of so many changes. `change` gives how many notifications came of one change; throws where
+  /// they are not as many as wanted altogether, since then the figure means nothing.
+  static func nanoseconds(
+    each changes: Int, notifications wanted: Int, _ change: (Int) throws -> Int
+  ) throws -> Double {
+    var heard = 0
+    let start = MonotonicClock.now()
+    for number in 0..<changes { heard += try change(number) }
+    let elapsed = MonotonicClock.now() - start
+    guard heard == wanted else { throw LoopbackError("there were \(heard) notifications instead of \(wanted)") }
+    return Double(elapsed) / Double(changes)
+  }
+
+  /// Transactions of at most 10,000 operations that make so many objects.
+  static func creations(of count: Int, _ creation: (Int) -> Operation) -> [Transaction] {
+    stride(from: 0, to: count, by: 10_000).map { start in
+      Transaction((start..<min(start + 10_000, count)).map(creation))
+    }
+  }
+}
+
+/// Numbers as an option takes them, separated by commas.
+struct NumberList: ExpressibleByArgument, CustomStringConvertible {
+  let numbers: [Int]
+
+  init(_ numbers: Int...) { self.numbers = numbers }
+
+  init?(argument: String) {
+    numbers = argument.split(separator: ",", omittingEmptySubsequences: false).compactMap { Int($0) }
+    guard numbers.count == argument.split(separator: ",", omittingEmptySubsequences: false).count else { return nil }
+  }
+
+  var description: String { numbers.map(String.init).joined(separator: ",") }
+
+  var defaultValueDescription: String { description }
+
+  /// Throws where a number is out of the range of the option with this name.
+  func check(_ name: String, _ range: ClosedRange<Int>) throws {
+    try ReportOptions.check(numbers.map { ("each number of \(name)", $0, range) })
+  }
+}
+
+extension Reference {
+  /// The object of an entity whose id is this number.
+  static func numbered(_ entity: String, _ number: Int) throws -> Reference {
+    guard let reference = Reference(entity: entity, id: String(number)) else {
+      throw LoopbackError("\(entity)/\(number) is no reference")
+    }
+    return reference
+  }
 }

@@ -1,9 +1,71 @@
+import ArgumentParser
+import CommandSupport
+import Foundation
 import Glibc
 import KeyValueModel
 import TestKit
 
+/// `keyway-bench leases`: what objects that end by themselves cost the writers of others.
+struct BenchLeasesCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "leases",
+    abstract: "Measures writers beside objects that end by themselves, while these wait, are renewed, and end.",
+    discussion: """
+      keyway-bench leases --leases 1000000 --ending 1000 --renewed 1000 --pid $(pidof keyway)
+
+      A few connections set other objects at a fixed rate, first alone, then beside so many objects with a lease, and
+      last while so many of these are renewed and so many end each second. At the end the objects that are left are
+      counted.
+
+      Exits with 1 if an object ended that should not, or did not end. Figures are printed and not judged.
+      """)
+
+  @Option(help: "How many objects have a lease.")
+  var leases = 1_000_000
+
+  @Option(help: ArgumentHelp("How many leases end.", valueName: "per second"))
+  var ending = 1000
+
+  @Option(help: ArgumentHelp("How many leases are renewed.", valueName: "per second"))
+  var renewed = 1000
+
+  @Option(help: ArgumentHelp("How many other objects are set.", valueName: "per second"))
+  var rate = 500
+
+  @Option(help: "How many connections set them, and how many others renew leases.")
+  var publishers = 8
+
+  @Option(help: ArgumentHelp("How long each phase is.", valueName: "seconds"))
+  var seconds = 10
+
+  @Option(help: "What the random order of the objects that are written comes from.")
+  var seed: UInt64 = 1
+
+  @Option(help: "The server's process, for its memory and CPU.")
+  var pid: Int?
+
+  @OptionGroup var report: ReportOptions
+
+  @OptionGroup var client: ClientOptions
+
+  /// How many leases end in all.
+  fileprivate var endingCount: Int { ending * seconds }
+
+  func validate() throws {
+    try ReportOptions.check([
+      ("--ending", ending, 0...100_000), ("--renewed", renewed, 0...100_000), ("--rate", rate, 1...100_000),
+      ("--publishers", publishers, 1...1000), ("--seconds", seconds, 1...3600),
+    ])
+    try ReportOptions.check([("--leases", leases, endingCount + publishers...10_000_000)])
+  }
+
+  func run() throws {
+    try report.show(try LeasesRun(self, try client.socketAddress).run())
+  }
+}
+
 /// One benchmark of objects that end by themselves.
-struct LeasesRun {
+private struct LeasesRun {
   /// How many objects are made in one transaction.
   private static let objectsPerTransaction = 1000
   /// How many objects the other writers set.
@@ -118,5 +180,76 @@ struct LeasesRun {
         address: address, paths: paths, request: request, seed: options.seed, connections: options.publishers,
         pace: .perSecond(rate), sizeBytes: 24, timeoutSeconds: Self.responseSeconds),
       MessageLedger(values: paths.count))
+  }
+}
+
+/// The figures of a benchmark of objects that end by themselves.
+private struct LeasesReport: BenchmarkReport {
+  /// What other writers saw for a while.
+  struct Phase {
+    let name: String
+    var writes = 0
+    /// From when a write was due to its response.
+    var latency = Latency()
+    /// How many leases were renewed meanwhile.
+    var renewals = 0
+    /// What the server used, a second.
+    var cores: Double?
+
+    var json: Value {
+      var object: JSONObject = [
+        "name": .string(name), "writes": .count(writes), "latencyMicroseconds": .object(latency.json),
+        "renewals": .count(renewals),
+      ]
+      if let cores { object["serverCores"] = .rounded(cores) }
+      return .object(object)
+    }
+
+    var text: String {
+      var line = "\(name): \(writes) writes; µs: p50 \(latency.p50)  p90 \(latency.p90)  p99 \(latency.p99)"
+      line += "  max \(latency.max)"
+      if renewals > 0 { line += "; \(renewals) leases renewed" }
+      if let cores { line += String(format: "; server: %.2f cores", cores) }
+      return line
+    }
+  }
+
+  var leases = 0
+  /// How long it took to make the objects.
+  var makingSeconds = 0.0
+  var phases: [Phase] = []
+  /// How many leases should have ended, and how many did.
+  var due = 0
+  var ended = 0
+  /// The server's memory with all of them.
+  var residentBytes: Int?
+
+  /// The p99 of a phase's writers as a multiple of what it was alone.
+  private func ratio(_ phase: Phase) -> Double {
+    Double(phase.latency.p99) / Double(max(phases.first?.latency.p99 ?? 0, 1))
+  }
+
+  /// Whether just those leases ended that should have.
+  var isFaultless: Bool { ended == due }
+
+  var json: Value {
+    var object: JSONObject = [
+      "leases": .count(leases), "makingSeconds": .rounded(makingSeconds), "phases": .array(phases.map(\.json)),
+      "p99Ratios": .array(phases.map { .rounded(ratio($0)) }), "due": .count(due), "ended": .count(ended),
+    ]
+    if let residentBytes { object["residentBytes"] = .count(residentBytes) }
+    return .object(object)
+  }
+
+  var text: String {
+    var lines = phases.map(\.text)
+    var made = String(format: "%d leases, made in %.1f s", leases, makingSeconds)
+    if let residentBytes { made += String(format: "; server: %.0f MiB", Double(residentBytes) / 1_048_576) }
+    lines.insert(made, at: min(1, lines.count))
+    for phase in phases.dropFirst() {
+      lines.append(String(format: "p99 of the writers, %@: %.2f times", phase.name, ratio(phase)))
+    }
+    lines.append("ended \(ended) of \(due)")
+    return lines.joined(separator: "\n")
   }
 }

@@ -1,0 +1,229 @@
+import ArgumentParser
+import CommandSupport
+import Foundation
+import KeyValueModel
+import KeywayClient
+import TestKit
+
+/// `keyway-bench fanout`: one writer, many subscribers.
+struct BenchFanoutCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "fanout",
+    abstract: "Opens many subscribers of one value, sets it again and again, and checks and times every delivery.",
+    discussion: """
+      keyway-bench fanout --subscribers 8000 --messages 50 --size 100 --pid $(pidof keyway)
+
+      Without --interval it is a burst, and a server may put many messages into one send: deliveries/s then tells how
+      well it batches, and compares only with servers that batch alike. With --interval each message is a send of its
+      own. CPU time comes in ticks of 10 ms, so a run of less than a second of it is a rough figure.
+
+      Exits with 1 if any subscriber missed a message, got one twice, or got them out of order.
+      """)
+
+  @Option(help: "How many subscribers.")
+  var subscribers = 1000
+
+  @Option(help: "How many messages are published.")
+  var messages = 20
+
+  @Option(help: ArgumentHelp("How long a message is.", valueName: "bytes"))
+  var size = 100
+
+  @Option(help: ArgumentHelp("The pause between messages: latency instead of throughput.", valueName: "microseconds"))
+  var interval = 0
+
+  @Option(help: "The key path that is set and observed; its object is created where it does not exist.")
+  var path = "/v1/objects/Note/1/text"
+
+  @Option(help: ArgumentHelp("How long the subscribers idle before the first message.", valueName: "seconds"))
+  var idle = 0
+
+  @Option(help: "The server's process, for its memory and CPU.")
+  var pid: Int?
+
+  @OptionGroup var report: ReportOptions
+
+  @OptionGroup var client: ClientOptions
+
+  func validate() throws {
+    try ReportOptions.check([
+      ("--subscribers", subscribers, 1...60_000), ("--messages", messages, 1...10_000_000),
+      ("--size", size, 22...1_000_000), ("--interval", interval, 0...10_000_000), ("--idle", idle, 0...3600),
+    ])
+    guard object != nil else { throw ValidationError("--path names an object and a key of it, as in Note/1/text") }
+  }
+
+  func run() throws {
+    let address = try client.socketAddress
+    try makeObject(address)
+    var run = try FanoutRun(self, address)
+    try report.show(try run.run())
+  }
+
+  /// The path of the object, and the key; nil where `path` names something else.
+  private var object: (path: String, key: String)? {
+    let parts = ResourcePath.path(path).split(separator: "/")
+    guard parts.count == 5, parts[0] == "v1", parts[1] == "objects" else { return nil }
+    return ("/" + parts[..<4].joined(separator: "/"), String(parts[4]))
+  }
+
+  /// Creates the object that the path belongs to, unless it exists.
+  private func makeObject(_ address: SocketAddress) throws {
+    guard let object else { return }
+    let connection = try WireConnection(address, timeoutSeconds: client.timeout)
+    guard try connection.exchange(WireRequest("GET", object.path)).status == 404 else { return }
+    try connection.must(.setting(object.path, #"{"\#(object.key)":""}"#))
+  }
+}
+
+/// One fan-out benchmark: all subscribers on this thread's epoll set, the publisher on a thread of its own.
+private struct FanoutRun: ~Copyable {
+  /// No progress for so long ends the benchmark.
+  private static let stallSeconds = 15
+
+  private let options: BenchFanoutCommand
+  private let publisher: Publishers
+  private let ledger = MessageLedger(values: 1)
+  private var audience: Audience
+  private let tally = DeliveryTally()
+
+  /// A benchmark of the server at this address, with nothing connected yet.
+  init(_ options: BenchFanoutCommand, _ address: SocketAddress) throws {
+    let path = ResourcePath.path(options.path)
+    audience = try Audience(address, Array(repeating: Audience.Seat.observing(path), count: options.subscribers))
+    publisher = Publishers(
+      Publishers.Plan(
+        address: address, paths: [path], pace: .pause(microseconds: options.interval), sizeBytes: options.size,
+        messages: options.messages, timeoutSeconds: Double(Self.stallSeconds)), ledger)
+    self.options = options
+  }
+
+  /// Runs the benchmark to its end, or to the first thing that makes its figures worthless.
+  mutating func run() throws -> FanoutReport {
+    var report = FanoutReport(subscribers: options.subscribers, messages: options.messages)
+    let before = try ProcessFigures.ifAsked(options.pid)
+    let start = MonotonicClock.now()
+    try audience.connect()
+    report.connectSeconds = MonotonicClock.seconds(since: start)
+    try audience.pump(seconds: 0.3)
+    let connected = try ProcessFigures.ifAsked(options.pid)
+    report.residentBytesGrown = connected.flatMap { after in before.map { after.residentBytes - $0.residentBytes } }
+    try audience.pump(seconds: Double(options.idle))
+    try deliver(into: &report)
+    let after = try ProcessFigures.ifAsked(options.pid)
+    report.cpuSeconds = after.flatMap { after in connected.map { after.cpuSeconds - $0.cpuSeconds } }
+    return report
+  }
+
+  private mutating func deliver(into report: inout FanoutReport) throws {
+    let start = MonotonicClock.now()
+    audience.expectNumbers(above: start)
+    publisher.start()
+    defer { publisher.stop() }
+    let end = try readAll()
+    let tally = tally
+    try audience.pump(seconds: Audience.settleSeconds) { _, numbers, now in tally.count(numbers, at: now) }
+    _ = try publisher.isRunning()
+    report.delivered = tally.delivered
+    for subscriber in audience.subscribers {
+      // More than all messages in growing order: something that was never published.
+      report.doubled += subscriber.doubled + max(0, subscriber.delivered - options.messages)
+      report.outOfOrder += subscriber.outOfOrder
+      report.missing += max(0, options.messages - subscriber.delivered - subscriber.outOfOrder)
+    }
+    report.closed = audience.closedCount
+    report.deliverySeconds = end > start ? Double(end - start) / 1e9 : 0
+    report.published = publisher.outcome
+    report.latency = tally.latency
+  }
+
+  /// Reads until everything is delivered or nothing has happened for the stall time; gives the moment of the last
+  /// delivery. Throws where the publisher fails.
+  private mutating func readAll() throws -> UInt64 {
+    let wanted = options.subscribers * options.messages
+    let stall = UInt64(Self.stallSeconds) * 1_000_000_000
+    var last = (delivered: 0, published: 0, moment: MonotonicClock.now())
+    var lastDelivery = last.moment
+    while tally.delivered < wanted, audience.closedCount < options.subscribers {
+      try pump(milliseconds: 200)
+      let now = MonotonicClock.now()
+      if tally.delivered != last.delivered {
+        lastDelivery = now
+        last = (tally.delivered, last.published, now)
+        continue
+      }
+      // The publisher's locks are taken only while nothing is delivered.
+      _ = try publisher.isRunning()
+      let published = ledger.current.total
+      if published != last.published { last = (last.delivered, published, now) }
+      if now - last.moment > stall { break }
+    }
+    // The publisher still waits for its last response when the last delivery is faster.
+    let deadline = Deadline(seconds: Double(Self.stallSeconds))
+    while try publisher.isRunning(), !deadline.hasPassed { try pump(milliseconds: 10) }
+    return lastDelivery
+  }
+
+  private mutating func pump(milliseconds: Int32) throws {
+    let tally = tally
+    try audience.pump(milliseconds: milliseconds) { _, numbers, now in tally.count(numbers, at: now) }
+  }
+}
+
+/// The figures of a fan-out benchmark.
+private struct FanoutReport: BenchmarkReport {
+  var subscribers = 0
+  var messages = 0
+  var connectSeconds = 0.0
+  var delivered = 0
+  var missing = 0
+  var doubled = 0
+  var outOfOrder = 0
+  var closed = 0
+  var deliverySeconds = 0.0
+  var published = Publishers.Outcome()
+  var latency = Latency()
+  /// How much the server's memory grew while the subscribers connected.
+  var residentBytesGrown: Int?
+  /// What the server used from the first message to the last delivery.
+  var cpuSeconds: Double?
+
+  /// Whether every subscriber got every message once and in order.
+  var isFaultless: Bool { missing == 0 && doubled == 0 && outOfOrder == 0 && closed == 0 }
+
+  private var deliveriesPerSecond: Double { deliverySeconds > 0 ? Double(delivered) / deliverySeconds : 0 }
+  private var publishedPerSecond: Double { published.seconds > 0 ? Double(published.writes) / published.seconds : 0 }
+  private var bytesPerSubscriber: Double? { residentBytesGrown.map { Double($0) / Double(max(subscribers, 1)) } }
+  private var cpuMicrosecondsPerDelivery: Double? { cpuSeconds.map { $0 * 1e6 / Double(max(delivered, 1)) } }
+
+  var json: Value {
+    var object: JSONObject = [
+      "subscribers": .count(subscribers), "messages": .count(messages), "connectSeconds": .rounded(connectSeconds),
+      "delivered": .count(delivered), "missing": .count(missing), "doubled": .count(doubled),
+      "outOfOrder": .count(outOfOrder), "closed": .count(closed), "deliverySeconds": .rounded(deliverySeconds),
+      "deliveriesPerSecond": .rounded(deliveriesPerSecond), "publishedPerSecond": .rounded(publishedPerSecond),
+      "latencyMicroseconds": .object(latency.json),
+    ]
+    if let bytesPerSubscriber { object["serverBytesPerSubscriber"] = .rounded(bytesPerSubscriber) }
+    if let cpuMicrosecondsPerDelivery { object["serverMicrosecondsPerDelivery"] = .rounded(cpuMicrosecondsPerDelivery) }
+    return .object(object)
+  }
+
+  var text: String {
+    var lines = [
+      String(format: "connected %d in %.2f s", subscribers, connectSeconds),
+      String(
+        format: "delivered %d of %d in %.3f s: %.0f/s; published %.0f/s", delivered, subscribers * messages,
+        deliverySeconds, deliveriesPerSecond, publishedPerSecond),
+      "latency µs: p50 \(latency.p50)  p90 \(latency.p90)  p99 \(latency.p99)  max \(latency.max)",
+      "missing \(missing)  doubled \(doubled)  out of order \(outOfOrder)  closed \(closed)",
+    ]
+    if let bytesPerSubscriber, let cpuMicrosecondsPerDelivery {
+      lines.append(
+        String(
+          format: "server: %.2f KiB/subscriber, %.2f µs CPU/delivery", bytesPerSubscriber / 1024,
+          cpuMicrosecondsPerDelivery))
+    }
+    return lines.joined(separator: "\n")
+  }
+}

@@ -1,0 +1,397 @@
+import ArgumentParser
+import CommandSupport
+import Foundation
+import Glibc
+import Histogram
+import KeyValueModel
+import TestKit
+
+/// `keyway-bench reconnect`: a crowd that comes back at once.
+struct BenchReconnectCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "reconnect",
+    abstract: "Cuts off many subscribers, has them all come back at once, and measures them and the writers.",
+    discussion: """
+      keyway-bench reconnect --subscribers 5000 --behind 100
+      keyway-bench reconnect --cut kill --store /tmp/store
+
+      Every subscriber observes the text of one of so many notes. All are cut, so many transactions are written that
+      each misses some events, and then all come back at once with the last ID that they had, while others write at a
+      steady rate, as they did before the cut. What every subscriber received is checked against what was published.
+
+      With --cut close the connections are closed and the server goes on. With term or kill the benchmark starts a
+      server of its own, of the store in --store, ends it with that signal when the missed transactions are written, and
+      starts it again.
+
+      Exits with 1 if a subscriber received anything wrong. Latencies are printed and not judged.
+      """)
+
+  /// How the subscribers lose their streams.
+  enum Cut: String, CaseIterable, ExpressibleByArgument {
+    /// They close their connections; the server goes on.
+    case close
+    /// They do, and when the revisions that they miss are written, the server is ended with a signal and started again.
+    case term, kill
+
+    /// The signal; nil where the server goes on.
+    var signal: Int32? {
+      switch self {
+      case .close: nil
+      case .term: SIGTERM
+      case .kill: SIGKILL
+      }
+    }
+  }
+
+  @Option(help: "How many subscribers.")
+  var subscribers = 5000
+
+  @Option(help: "How many objects are observed.")
+  var objects = 500
+
+  @Option(help: "How many revisions every subscriber misses.")
+  var behind = 100
+
+  @Option(help: "How many of them concern each subscriber.")
+  var missed = 2
+
+  @Option(help: "How many connections are under way at once.")
+  var atOnce = 4000
+
+  @Option(help: ArgumentHelp("How many writes.", valueName: "per second"))
+  var rate = 500
+
+  @Option(help: "How many connections write.")
+  var writers = 4
+
+  @Option(help: ArgumentHelp("How long a message is.", valueName: "bytes"))
+  var size = 100
+
+  @Option(help: ArgumentHelp("How long the writers are measured before the cut.", valueName: "seconds"))
+  var baseline = 5
+
+  @Option(help: "How the subscribers are cut: close, term or kill.")
+  var cut = Cut.close
+
+  @Option(help: ArgumentHelp("The store of the server that is started, with term and kill.", valueName: "path"))
+  var store: String?
+
+  @Option(help: ArgumentHelp("A further setting of that server.", valueName: "name=value"))
+  var set: [String] = []
+
+  @OptionGroup var report: ReportOptions
+
+  @OptionGroup var client: ClientOptions
+
+  func validate() throws {
+    try ReportOptions.check([
+      ("--subscribers", subscribers, 1...16_000), ("--objects", objects, 1...10_000), ("--behind", behind, 1...100_000),
+      ("--missed", missed, 1...behind), ("--at-once", atOnce, 1...16_000), ("--rate", rate, 1...100_000),
+      ("--writers", writers, 1...objects), ("--size", size, 22...90_000), ("--baseline", baseline, 1...3600),
+    ])
+    guard behind / missed <= objects else {
+      throw ValidationError("--behind \(behind) with --missed \(missed) takes \(behind / missed) objects")
+    }
+    guard cut == .close || store != nil else { throw ValidationError("--cut \(cut.rawValue) takes --store") }
+  }
+
+  func run() throws {
+    guard let signal = cut.signal else {
+      var run = try ReconnectRun(self, try client.socketAddress)
+      return try report.show(try run.run(restart: nil))
+    }
+    let server = try KeywayServer(
+      ["--set", "store=\(store ?? "")"] + set.flatMap { ["--set", $0] }, output: .errorsShown)
+    func start() throws {
+      try server.start()
+      try server.awaitReady(seconds: Self.startSeconds)
+    }
+    try start()
+    var run = try ReconnectRun(self, SocketAddress(port: server.port))
+    let figures = try run.run {
+      try server.end(signal, within: Self.endSeconds)
+      try start()
+    }
+    try server.end(SIGTERM, within: Self.endSeconds)
+    try report.show(figures)
+  }
+
+  private static let startSeconds = 60.0
+  private static let endSeconds = 20.0
+
+  /// In so many groups of objects the missed revisions are written, one group with each.
+  fileprivate var groups: Int { max(1, behind / missed) }
+
+  /// The name of an object.
+  fileprivate func object(_ number: Int) -> String { "Note/reconnect-\(number)" }
+
+  /// The key path that is observed and written.
+  fileprivate func path(_ object: Int) -> String { "/v1/objects/\(self.object(object))/text" }
+
+  /// The object that a subscriber observes.
+  fileprivate func object(of subscriber: Int) -> Int { subscriber % objects }
+}
+
+/// One benchmark of a crowd that comes back: all subscribers read, are cut, miss something, and come back at once while
+/// others write.
+private struct ReconnectRun: ~Copyable {
+  /// How many objects are written in one transaction of those that concern all subscribers.
+  private static let objectsPerTransaction = 500
+  /// For so long the writers write before the subscribers come back.
+  private static let leadMicroseconds: UInt32 = 500_000
+
+  /// How long it may take until every subscriber has caught up.
+  private static let catchUpSeconds = 60.0
+  /// How long a response may take.
+  private static let responseSeconds = 30.0
+
+  private let options: BenchReconnectCommand
+  private let address: SocketAddress
+  private let ledger: MessageLedger
+  private var audience: Audience
+
+  /// A benchmark of the server at this address, with no subscriber yet.
+  init(_ options: BenchReconnectCommand, _ address: SocketAddress) throws {
+    audience = try Audience(
+      address,
+      (0..<options.subscribers).map { subscriber in
+        Audience.Seat.observing(options.path(options.object(of: subscriber)), keepsID: true)
+      })
+    (self.options, self.address) = (options, address)
+    ledger = MessageLedger(values: options.objects)
+  }
+
+  /// Runs the benchmark to its end, or to the first thing that makes its figures worthless. `restart` ends the server
+  /// and starts it again; nil where it goes on.
+  mutating func run(restart: (() throws -> Void)?) throws -> ReconnectReport {
+    var report = ReconnectReport(options)
+    try gather()
+    report.before = try writing(seconds: options.baseline)
+    audience.cut()
+    report.missedEvents = try writeMissed()
+    if let restart {
+      let start = MonotonicClock.now()
+      try restart()
+      report.restartSeconds = MonotonicClock.seconds(since: start)
+    }
+    try comeBack(&report)
+    try compare(&report)
+    return report
+  }
+
+  /// Makes the objects, connects all subscribers, and sets every object once, so that each has an id to resume from.
+  private mutating func gather() throws {
+    let connection = try connect()
+    for object in 0..<options.objects {
+      try connection.must(.setting("/v1/objects/\(options.object(object))", #"{"text":""}"#))
+    }
+    try audience.connect()
+    audience.expectNumbers(above: MonotonicClock.now())
+    for first in stride(from: 0, to: options.objects, by: Self.objectsPerTransaction) {
+      try write(Array(first..<min(first + Self.objectsPerTransaction, options.objects)), connection)
+    }
+    try awaitAll()
+  }
+
+  private func connect() throws -> WireConnection {
+    try WireConnection(address, timeoutSeconds: Self.responseSeconds)
+  }
+
+  /// Writes the revisions that every subscriber misses; gives how many events that is, summed over the subscribers.
+  private func writeMissed() throws -> Int {
+    let connection = try connect()
+    let before = ledger.current.published
+    for number in 0..<options.behind {
+      try write(Array(stride(from: number % options.groups, to: options.objects, by: options.groups)), connection)
+    }
+    let after = ledger.current.published
+    return (0..<options.subscribers).map(options.object(of:)).reduce(0) { $0 + after[$1] - before[$1] }
+  }
+
+  /// Sets objects to a message, all in one transaction.
+  private func write(_ objects: [Int], _ connection: WireConnection) throws {
+    let number = MonotonicClock.now()
+    try connection.must(
+      .transaction(
+        setting: "text", of: objects.map(options.object), WireRequest.message(number, sizeBytes: options.size)))
+    for object in objects { ledger.note(object, number) }
+  }
+
+  private func writers() -> Publishers {
+    Publishers(
+      Publishers.Plan(
+        address: address, paths: (0..<options.objects).map(options.path), connections: options.writers,
+        pace: .perSecond(options.rate), sizeBytes: options.size, timeoutSeconds: Self.responseSeconds), ledger)
+  }
+
+  /// Writes for so long at the steady rate, and waits until every subscriber has everything.
+  private mutating func writing(seconds: Int) throws -> Publishers.Outcome {
+    let writers = writers()
+    writers.start()
+    defer { writers.stop() }
+    try audience.pump(seconds: Double(seconds))
+    return try finish(writers)
+  }
+
+  /// Waits for the last responses to the writers, and until every subscriber has everything.
+  private mutating func finish(_ writers: Publishers) throws -> Publishers.Outcome {
+    writers.stop()
+    // A response that does not come in time is a failure of the writer.
+    while try writers.isRunning() { try audience.pump(milliseconds: 20) { _, _, _ in } }
+    try awaitAll()
+    return writers.outcome
+  }
+
+  /// Reads until every subscriber has the last message of its object, or the time to catch up is over.
+  private mutating func awaitAll() throws {
+    let last = ledger.current.last
+    let deadline = Deadline(seconds: Self.catchUpSeconds)
+    while !deadline.hasPassed,
+      audience.subscribers.indices.contains(where: { audience.subscribers[$0].last < last[options.object(of: $0)] })
+    { try audience.pump(milliseconds: 20) { _, _, _ in } }
+  }
+
+  /// All subscribers come back at once, while others write.
+  private mutating func comeBack(_ report: inout ReconnectReport) throws {
+    let writers = writers()
+    writers.start()
+    defer { writers.stop() }
+    // They are under way when the crowd comes.
+    usleep(Self.leadMicroseconds)
+    writers.measureAnew()
+    let arrivals = Arrivals(options, ledger.current.last)
+    let start = MonotonicClock.now()
+    let deadline = Deadline(seconds: Self.catchUpSeconds)
+    try audience.connect(atOnce: options.atOnce, receive: arrivals.note)
+    report.openSeconds = MonotonicClock.seconds(since: start)
+    while arrivals.missing > 0, !deadline.hasPassed { try audience.pump(milliseconds: 20, receive: arrivals.note) }
+    report.late = arrivals.missing
+    report.caughtUp = arrivals.latency(since: start)
+    report.during = try finish(writers)
+    try audience.pump(seconds: Audience.settleSeconds)
+  }
+
+  /// Compares what every subscriber received with what was published.
+  private func compare(_ report: inout ReconnectReport) throws {
+    let page = ledger.current
+    for index in 0..<options.subscribers {
+      let subscriber = audience.subscribers[index]
+      let object = options.object(of: index)
+      let isExact =
+        subscriber.delivered == page.published[object] && subscriber.last == page.last[object]
+        && subscriber.doubled == 0 && subscriber.outOfOrder == 0
+      if isExact { report.exact += 1 }
+    }
+    report.closed = audience.closedCount
+  }
+}
+
+/// When each subscriber has received the last of the messages that it missed.
+private final class Arrivals {
+  private let targets: [UInt64]
+  private var moments: [UInt64]
+  /// How many have not yet.
+  private(set) var missing: Int
+
+  /// `last` are the messages that the objects were given last.
+  init(_ options: BenchReconnectCommand, _ last: [UInt64]) {
+    targets = (0..<options.subscribers).map { last[options.object(of: $0)] }
+    moments = Array(repeating: 0, count: options.subscribers)
+    missing = options.subscribers
+  }
+
+  /// Notes that messages came to a subscriber.
+  func note(_ index: Int, _ numbers: [UInt64], _ now: UInt64) {
+    guard moments[index] == 0, let last = numbers.last, last >= targets[index] else { return }
+    moments[index] = now
+    missing -= 1
+  }
+
+  /// How long it took those that have.
+  func latency(since start: UInt64) -> Latency {
+    var histogram = Latency.histogram()
+    for moment in moments where moment > start { histogram.record((moment - start) / 1000) }
+    return Latency(histogram)
+  }
+}
+
+/// The figures of a benchmark of a crowd that comes back.
+private struct ReconnectReport: BenchmarkReport {
+  let subscribers: Int
+  let objects: Int
+  let behind: Int
+  /// How many events all subscribers missed together.
+  var missedEvents = 0
+  /// How long the server took to end and to serve again; nil where it was not ended.
+  var restartSeconds: Double?
+  /// How long it took until all were answered.
+  var openSeconds = 0.0
+  /// How long it took until each had what it missed, in microseconds.
+  var caughtUp = Latency()
+  /// How many did not get it in time.
+  var late = 0
+  /// What was written before the cut.
+  var before = Publishers.Outcome()
+  /// What was written while all came back.
+  var during = Publishers.Outcome()
+  /// How many received every message of their object once and in order, before and after the cut.
+  var exact = 0
+  /// How many streams the server ended.
+  var closed = 0
+
+  /// No figures yet.
+  init(_ options: BenchReconnectCommand) {
+    subscribers = options.subscribers
+    objects = options.objects
+    behind = options.behind
+  }
+
+  /// The writers' 99th percentile while all came back, as a multiple of that before.
+  var ratio: Double { Double(during.latency.p99) / Double(max(before.latency.p99, 1)) }
+
+  /// Whether every subscriber received everything once and in order.
+  var isFaultless: Bool { exact == subscribers && late == 0 && closed == 0 }
+
+  var json: Value {
+    var object: JSONObject = [
+      "subscribers": .count(subscribers), "objects": .count(objects), "behind": .count(behind),
+      "missedEvents": .count(missedEvents), "openSeconds": .number(openSeconds),
+      "caughtUpMicroseconds": .object([
+        "p50": .count(caughtUp.p50), "p99": .count(caughtUp.p99), "max": .count(caughtUp.max),
+      ]),
+      "late": .count(late), "writersBefore": Self.json(before), "writersDuring": Self.json(during),
+      "p99Ratio": .number(ratio), "exact": .count(exact), "closed": .count(closed),
+    ]
+    if let restartSeconds { object["restartSeconds"] = .number(restartSeconds) }
+    return .object(object)
+  }
+
+  private static func json(_ outcome: Publishers.Outcome) -> Value {
+    .object([
+      "writes": .count(outcome.writes), "p50Microseconds": .count(outcome.latency.p50),
+      "p99Microseconds": .count(outcome.latency.p99), "maxMicroseconds": .count(outcome.latency.max),
+    ])
+  }
+
+  var text: String {
+    var lines: [String] = []
+    if let restartSeconds { lines.append(String(format: "the server was back in %.2f s", restartSeconds)) }
+    lines += [
+      String(
+        format: "%d subscribers of %d objects, %d revisions behind, missed %d events; all answered in %.2f s",
+        subscribers, objects, behind, missedEvents, openSeconds),
+      String(
+        format: "caught up after: p50 %.3f s  p99 %.3f s  max %.3f s; late: %d", Double(caughtUp.p50) / 1e6,
+        Double(caughtUp.p99) / 1e6, Double(caughtUp.max) / 1e6, late),
+      Self.text("writers before", before), Self.text("writers meanwhile", during),
+      String(format: "p99 of the writers: %.2f times", ratio),
+      "told every message once and in order: \(exact) of \(subscribers); closed: \(closed)",
+    ]
+    return lines.joined(separator: "\n")
+  }
+
+  private static func text(_ name: String, _ outcome: Publishers.Outcome) -> String {
+    "\(name): \(outcome.writes) writes; latency µs: p50 \(outcome.latency.p50)  p99 \(outcome.latency.p99)"
+      + "  max \(outcome.latency.max)"
+  }
+}

@@ -213,3 +213,147 @@ final class CrashTest {
     return status
   }
 }
+
+/// What a crash test does.
+struct CrashPlan: Hashable, Sendable {
+  /// How long the server may take to answer, to come up, or to send what it has to send.
+  static let patienceSeconds = 20.0
+
+  /// How many times the server is ended and started again.
+  var rounds: Int
+  /// Where the randomness begins: which operations there are, and when and how the server is ended. What the threads
+  /// make of it is not in its hands.
+  var seed: UInt64
+  /// Where everything is kept: the schema, the store, what the server writes.
+  var directory: String
+  /// How many connections write, each to objects of its own.
+  var writers: Int
+  /// The program whose `serve` is tested.
+  var program: String
+
+  /// The schema file, the store and the server's log in `directory`.
+  var schemaFile: String { directory + "/schema.yaml" }
+  var store: String { directory + "/store" }
+  var logFile: String { directory + "/server.log" }
+}
+
+/// How one life of the server ends.
+private enum ServerEnding: Hashable, Sendable, CaseIterable {
+  /// SIGKILL at any moment.
+  case killed
+  /// SIGKILL when the files of the store have just changed in number: a snapshot is made, or an old one goes.
+  case killedWhileTidying
+  /// SIGTERM, and time to drain.
+  case drained
+  /// SIGTERM, and SIGKILL before the drain is over.
+  case killedWhileDraining
+
+  /// One of them, most often the first.
+  static func random(using random: inout SplitMix64) -> ServerEnding {
+    switch Int.random(in: 0..<20, using: &random) {
+    case 0..<12: .killed
+    case 12..<15: .killedWhileTidying
+    case 15..<18: .drained
+    default: .killedWhileDraining
+    }
+  }
+}
+
+/// How far the history has to reach back after so many lives with settings of their own.
+private struct HistoryWindow: Hashable, Sendable {
+  /// The fewest revisions that a life since the last check had to keep; that of the last life counts on.
+  private var fewest = Int.max
+  private var last = Int.max
+  /// The oldest revision that there need be history of.
+  private var floor = 0
+
+  /// A life begins that keeps so many revisions.
+  mutating func keep(_ revisions: Int) {
+    last = revisions
+    fewest = min(fewest, last)
+  }
+
+  /// What is wrong with a recovered server's status; nil where nothing is.
+  mutating func check(_ status: Value, revision: Int) -> String? {
+    floor = max(floor, revision - fewest)
+    fewest = last
+    guard let oldest = status["oldest"].text.flatMap(Cursor.init) else { return "no oldest cursor" }
+    guard oldest.revision > floor else { return nil }
+    return "the history begins at \(oldest), and should at \(floor) or before"
+  }
+}
+
+/// The schema of a crash test: each entity makes one kind of mistake visible.
+private enum CrashSchema {
+  /// Counters go up by one, so a value that was skipped or came twice shows. Of two halves the sum stays the same, so
+  /// half a transaction shows. Items come and go, some under names that the server makes. Lists are ordered.
+  static let yaml = """
+    entities:
+      Counter:
+        keys:
+          value: { type: integer, default: 0 }
+          group: { toOne: Group, inverse: counters }
+        display: [value]
+      Group:
+        keys:
+          counters: { toMany: Counter, inverse: group }
+          total: { type: integer, computed: counters.@sum.value }
+        display: [total]
+      Half:
+        keys:
+          value: { type: integer, default: 0 }
+          sequence: { type: integer, default: 0 }
+        display: [value, sequence]
+      Item:
+        keys:
+          number: { type: integer, indexed: true }
+          writer: { type: integer, indexed: true }
+      List:
+        keys:
+          name: { type: string }
+          entries: { toMany: Entry, ordered: true, inverse: list }
+      Entry:
+        keys:
+          number: { type: integer }
+          list: { toOne: List, inverse: entries }
+
+    """
+}
+
+/// What a crash test found.
+struct CrashReport: BenchmarkReport {
+  var seed: UInt64
+  var rounds = 0
+  /// How often the server was killed before it had recovered.
+  var recoveriesKilled = 0
+  var drained = 0
+  var figures: PromiseLedger.Figures
+  var seconds = 0.0
+  /// The longest time from a start to being ready.
+  var slowestRecoverySeconds = 0.0
+  var directory: String
+
+  /// Whether no promise was broken.
+  var isFaultless: Bool { figures.violations.isEmpty }
+
+  var json: Value {
+    .object([
+      "seed": .string(String(seed)), "rounds": .count(rounds), "recoveriesKilled": .count(recoveriesKilled),
+      "drained": .count(drained), "commits": .count(figures.commits), "acknowledged": .count(figures.acknowledgements),
+      "foundDone": .count(figures.found), "events": .count(figures.events), "resets": .count(figures.resets),
+      "seconds": .number(seconds), "slowestRecoverySeconds": .number(slowestRecoverySeconds),
+      "violations": .array(figures.violations.map { .string($0) }),
+    ])
+  }
+
+  var text: String {
+    let summary = String(
+      format: """
+        %d rounds in %.2f s, seed %llu: %d killed, %d drained, %d more killed before they had recovered; %d writes \
+        acknowledged, %d found done without an answer; %d events, %d resets; slowest recovery %.2f s
+        """, rounds, seconds, seed, rounds - drained, drained, recoveriesKilled, figures.acknowledgements,
+      figures.found, figures.events, figures.resets, slowestRecoverySeconds)
+    let verdict = isFaultless ? "no promise was broken" : "BROKEN: see above, and \(directory)"
+    return (figures.violations + [summary, verdict]).joined(separator: "\n")
+  }
+}

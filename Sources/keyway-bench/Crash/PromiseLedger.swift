@@ -1,4 +1,5 @@
 import Support
+import TestKit
 
 /// What has been promised so far, by responses and by events, and every promise that was broken. For all threads.
 final class PromiseLedger: Sendable {
@@ -90,5 +91,53 @@ final class PromiseLedger: Sendable {
       return known
     }
     if known != epoch { violation("\(party): the epoch is \(epoch) and was \(known)") }
+  }
+}
+
+/// What a stream sent, or did not send, against the specification.
+struct BrokenPromise: Error, Hashable, Sendable, CustomStringConvertible {
+  /// What it is.
+  var description: String
+
+  init(_ description: String) { self.description = description }
+}
+
+/// A cursor taken apart: the store's epoch and a revision.
+struct Cursor: Hashable, Sendable, CustomStringConvertible {
+  /// The epoch of the store.
+  var epoch: String
+  /// The revision.
+  var revision: Int
+
+  /// A cursor with these parts.
+  init(epoch: String, revision: Int) {
+    self.epoch = epoch
+    self.revision = revision
+  }
+
+  /// A cursor as the wire has it; nil for what is none.
+  init?(_ text: String) {
+    guard let dash = text.lastIndex(of: "-"), let revision = Int(text[text.index(after: dash)...]) else { return nil }
+    self.init(epoch: String(text[..<dash]), revision: revision)
+  }
+
+  /// The cursor of the commit that a response acknowledges, or of the state that it shows; nil where it has none.
+  init?(of response: WireResponse) {
+    guard let cursor = response["Keyway-Cursor"].flatMap(Cursor.init) else { return nil }
+    self = cursor
+  }
+
+  /// As the wire has it.
+  var description: String { "\(epoch)-\(revision)" }
+}
+
+extension LoopbackError {
+  /// Whether a server that only recovers, drains or is killed never causes it.
+  var isOfBrokenServer: Bool {
+    switch reason {
+    case .timedOut, .malformed: true
+    case .unexpectedStatus(let status): status != 503
+    case .connectionRefused, .connectionReset, .connectionClosed, .interrupted, .failed: false
+    }
   }
 }

@@ -1,8 +1,11 @@
+import KeyValueModel
+import TestKit
+
 /// What one writer's objects are, as far as the writer knows: it alone writes them.
 struct WriterObjects: Hashable, Sendable {
-  static let counterCount = 3
-  static let maximumItems = 12
-  static let maximumEntries = 12
+  fileprivate static let counterCount = 3
+  fileprivate static let maximumItems = 12
+  fileprivate static let maximumEntries = 12
   /// What the two halves make together, for ever.
   static let sum = 1000
 
@@ -26,8 +29,8 @@ struct WriterObjects: Hashable, Sendable {
   /// In the order of the list.
   var entries: [Member] = []
   /// The numbers that the next item and entry get.
-  var nextItem = 1
-  var nextEntry = 1
+  private var nextItem = 1
+  private var nextEntry = 1
   /// The revisions of the objects that the last write of each left, by reference.
   var revisions: [String: Int] = [:]
 
@@ -40,7 +43,7 @@ struct WriterObjects: Hashable, Sendable {
   var list: String { "List/\(writer)" }
   var group: String { "Group/\(writer)" }
   var name: String { "writer-\(writer)" }
-  func item(_ number: Int) -> String { "Item/\(writer)-\(number)" }
+  private func item(_ number: Int) -> String { "Item/\(writer)-\(number)" }
 
   /// How many objects there are: the group, the list, the halves, the counters, and what comes and goes.
   var objectCount: Int { 4 + counters.count + items.count + entries.count }
@@ -71,7 +74,7 @@ struct WriterObjects: Hashable, Sendable {
   }
 
   /// The objects with `@revision` of their own that a step touches and that are there after it.
-  func touched(by step: WriteStep) -> [String] {
+  private func touched(by step: WriteStep) -> [String] {
     switch step {
     case .count(let index): [counter(index)]
     case .transfer: [leftHalf, rightHalf]
@@ -95,5 +98,252 @@ struct WriterObjects: Hashable, Sendable {
   private mutating func insert(at index: Int) {
     entries.insert(Member(reference: nil, number: nextEntry), at: index)
     nextEntry += 1
+  }
+}
+
+// MARK: Requests
+
+extension WriterObjects {
+  /// Makes the writer's objects.
+  var founding: WireRequest {
+    var operations = [
+      #"{"op":"create","object":"\#(group)","value":{}}"#,
+      #"{"op":"create","object":"\#(leftHalf)","value":{"value":\#(left)}}"#,
+      #"{"op":"create","object":"\#(rightHalf)","value":{"value":\#(right)}}"#,
+      #"{"op":"create","object":"\#(list)","value":{"name":"\#(name)"}}"#,
+    ]
+    for index in counters.indices {
+      operations.append(#"{"op":"create","object":"\#(counter(index))","value":{"group":"\#(group)"}}"#)
+    }
+    return transaction(operations)
+  }
+
+  /// Asks for a step.
+  func request(_ step: WriteStep) -> WireRequest {
+    switch step {
+    case .count(let index):
+      return request("PUT", "\(counter(index))/value", "\(counters[index] + 1)")
+    case .transfer(let amount):
+      return transaction(transfer(amount))
+    case .create(isNamed: true):
+      return request("PUT", item(nextItem), itemValue)
+    case .create(isNamed: false):
+      return request("POST", "Item", itemValue)
+    case .delete(let index):
+      return request("DELETE", items[index].reference ?? "")
+    case .insert(let count, let index):
+      let places = (index..<index + count).map { "\($0)" }.joined(separator: ",")
+      let values = (0..<count).map { entryValue(nextEntry + $0) }.joined(separator: ",")
+      return request("POST", "\(list)/entries?index=\(places)", "[\(values)]")
+    case .remove(let index):
+      return transaction(removal(index))
+    case .all(let counter, let amount):
+      return transaction(everything(counter, amount))
+    }
+  }
+
+  private func everything(_ index: Int, _ amount: Int) -> [String] {
+    var operations = [
+      #"{"op":"set","object":"\#(counter(index))","keyPath":"value","value":\#(counters[index] + 1)}"#
+    ]
+    operations += transfer(amount)
+    if let first = items.first?.reference { operations.append(#"{"op":"delete","object":"\#(first)"}"#) }
+    operations.append(#"{"op":"create","entity":"Item","value":\#(itemValue)}"#)
+    operations.append(
+      #"{"op":"insert","object":"\#(list)","keyPath":"entries","index":[0],"value":[\#(entryValue(nextEntry))]}"#)
+    if entries.count + 1 > Self.maximumEntries, let last = entries.last?.reference {
+      operations.append(#"{"op":"delete","object":"\#(last)"}"#)
+    }
+    return operations
+  }
+
+  private func transfer(_ amount: Int) -> [String] {
+    [(leftHalf, left - amount), (rightHalf, right + amount)].map { half, value in
+      #"{"op":"patch","object":"\#(half)","value":{"value":\#(value),"sequence":\#(sequence + 1)}}"#
+    }
+  }
+
+  private func removal(_ index: Int) -> [String] {
+    let entry = entries[index].reference ?? ""
+    return [
+      #"{"op":"remove","object":"\#(list)","keyPath":"entries","index":[\#(index)]}"#,
+      #"{"op":"delete","object":"\#(entry)"}"#,
+    ]
+  }
+
+  private var itemValue: String { #"{"number":\#(nextItem),"writer":\#(writer)}"# }
+
+  private func entryValue(_ number: Int) -> String { #"{"number":\#(number)}"# }
+
+  private func transaction(_ operations: [String]) -> WireRequest {
+    let body = #"{"operations":[\#(operations.joined(separator: ","))]}"#
+    return WireRequest("POST", "/v1/transactions", writerHeader, body: body)
+  }
+
+  private func request(_ method: String, _ target: String, _ body: String? = nil) -> WireRequest {
+    WireRequest(method, "/v1/objects/" + target, writerHeader, body: body)
+  }
+
+  private var writerHeader: [String: String] { ["Keyway-Writer": name] }
+}
+
+// MARK: Responses
+
+extension WriterObjects {
+  /// The objects after a step that was acknowledged, with its revision and the names that the server made.
+  func acknowledging(_ step: WriteStep, _ response: WireResponse) -> WriterObjects {
+    var objects = after(step)
+    guard let revision = Cursor(of: response)?.revision else { return objects }
+    for reference in touched(by: step) { objects.revisions[reference] = revision }
+    switch step {
+    case .create:
+      if let index = objects.items.indices.last {
+        let created = response.json["@ref"].text
+        objects.items[index].reference = objects.items[index].reference ?? created
+        objects.revisions[created ?? ""] = revision
+      }
+    case .insert:
+      objects.learnEntries(response.json)
+    case .all:
+      let created = response.json["results"].items.compactMap { $0["object"].text }
+        .last { $0.hasPrefix("Item/") }
+      if let index = objects.items.indices.last, let created {
+        objects.items[index].reference = created
+        objects.revisions[created] = revision
+      }
+    default: break
+    }
+    return objects
+  }
+
+  /// Takes the names of the entries from the list as the server has it.
+  mutating func learnEntries(_ list: Value) {
+    let names = list.items
+    guard names.count == entries.count else { return }
+    for (index, name) in names.enumerated() { entries[index].reference = entries[index].reference ?? name.text }
+  }
+
+  /// The objects whose revision shows when a step was done; none for a deletion.
+  func revised(by step: WriteStep) -> [String] {
+    var references = touched(by: step)
+    switch step {
+    case .create, .all:
+      if let reference = items.last?.reference { references.append(reference) }
+    default: break
+    }
+    return references
+  }
+
+  /// The same objects with the names and revisions that were read.
+  func adopting(_ read: WriterObjects) -> WriterObjects {
+    var objects = self
+    objects.items = read.items
+    objects.entries = read.entries
+    objects.revisions = read.revisions
+    return objects
+  }
+}
+
+// MARK: Reading
+
+extension WriterObjects {
+  /// Reads all of a writer's objects, which are not written meanwhile. Throws where they contradict each other.
+  static func read(writer: Int, over connection: WireConnection) throws -> WriterObjects {
+    var objects = WriterObjects(writer: writer)
+    func get(_ path: String) throws -> Value { try connection.must(WireRequest("GET", path)).json }
+    func object(_ reference: String) throws -> Value {
+      let object = try get("/v1/objects/\(reference)")
+      objects.revisions[reference] = object["@revision"].whole
+      return object
+    }
+    for index in objects.counters.indices {
+      objects.counters[index] = try object(objects.counter(index))["value"].whole ?? -1
+    }
+    let halves = try [object(objects.leftHalf), object(objects.rightHalf)]
+    objects.left = halves[0]["value"].whole ?? -1
+    objects.right = halves[1]["value"].whole ?? -1
+    objects.sequence = halves[0]["sequence"].whole ?? -1
+    guard halves[1]["sequence"].whole == objects.sequence, objects.left + objects.right == sum else {
+      throw LoopbackError("half a transaction: \(halves[0].json) and \(halves[1].json)")
+    }
+    let total = try get("/v1/objects/\(objects.group)/total")
+    guard total.whole == objects.total else {
+      throw LoopbackError("\(objects.group)/total is \(total.json), of counters \(objects.counters)")
+    }
+    let items = try get("/v1/objects/Item?filter=writer==\(writer)&sort=number&limit=1000")
+    for item in items["objects"].items {
+      let member = Member(reference: item["@ref"].text, number: item["number"].whole ?? -1)
+      objects.items.append(member)
+      objects.revisions[member.reference ?? ""] = item["@revision"].whole
+    }
+    let entries = try object(objects.list)["entries"].items
+    let numbers = try get("/v1/objects/\(objects.list)/entries.number").items
+    guard entries.count == numbers.count else {
+      throw LoopbackError("\(objects.list) has \(entries.count) entries and \(numbers.count) numbers of them")
+    }
+    objects.entries = zip(entries, numbers).map { Member(reference: $0.text, number: $1.whole ?? -1) }
+    return objects
+  }
+
+  /// Where this, which was read, is another than what is known; nil where it is the same. Names that are not known are
+  /// taken as they come.
+  func difference(from known: WriterObjects) -> String? {
+    func same(_ read: [Member], _ known: [Member]) -> Bool {
+      read.count == known.count
+        && zip(read, known).allSatisfy {
+          $0.number == $1.number && ($1.reference == nil || $0.reference == $1.reference)
+        }
+    }
+    if counters != known.counters { return "counters are \(counters), not \(known.counters)" }
+    if [left, right, sequence] != [known.left, known.right, known.sequence] {
+      return "halves are \([left, right, sequence]), not \([known.left, known.right, known.sequence])"
+    }
+    if !same(items, known.items) { return "items are \(Self.text(items)), not \(Self.text(known.items))" }
+    if !same(entries, known.entries) { return "entries are \(Self.text(entries)), not \(Self.text(known.entries))" }
+    return nil
+  }
+
+  private static func text(_ members: [Member]) -> String {
+    "[" + members.map { "\($0.number) \($0.reference ?? "?")" }.joined(separator: ", ") + "]"
+  }
+}
+
+/// One write of the crash test: what becomes of a writer's objects, and how the server is asked for it.
+enum WriteStep: Hashable, Sendable {
+  /// Adds one to a counter, by setting its key path.
+  case count(Int)
+  /// Moves an amount from one half to the other, in one transaction.
+  case transfer(Int)
+  /// Creates an item, under a name of the writer's or, by POST, of the server's.
+  case create(isNamed: Bool)
+  /// Deletes the item at a place.
+  case delete(Int)
+  /// Puts so many new entries into the list, from an index on.
+  case insert(count: Int, at: Int)
+  /// Takes the entry at an index out of the list and deletes it.
+  case remove(Int)
+  /// All at once, in one transaction: a counter, both halves, an item that goes, one that comes, an entry.
+  case all(counter: Int, amount: Int)
+
+  /// A step that a writer can take from where its objects are.
+  static func random(from objects: WriterObjects, using random: inout SplitMix64) -> WriteStep {
+    let counter = Int.random(in: 0..<WriterObjects.counterCount, using: &random)
+    let amount = Int.random(in: 1...100, using: &random)
+    switch Int.random(in: 0..<20, using: &random) {
+    case 0..<6: return .count(counter)
+    case 6..<9: return .transfer(amount)
+    case 9..<13:
+      if objects.items.count < 2 || objects.items.count < WriterObjects.maximumItems && random.chance(55) {
+        return .create(isNamed: random.chance(50))
+      }
+      return .delete(Int.random(in: objects.items.indices, using: &random))
+    case 13..<18:
+      if objects.entries.isEmpty || objects.entries.count < WriterObjects.maximumEntries && random.chance(55) {
+        return .insert(
+          count: Int.random(in: 1...3, using: &random), at: Int.random(in: 0...objects.entries.count, using: &random))
+      }
+      return .remove(Int.random(in: objects.entries.indices, using: &random))
+    default: return .all(counter: counter, amount: amount)
+    }
   }
 }

@@ -47,7 +47,7 @@ final class MovingReader: Sendable {
 
   let subscription: Subscription
   /// The node that it stays at; nil where it moves.
-  let home: Int?
+  private let home: Int?
   private let doors: [NodeDoor]
   private let lastWriter: String
   private let promises: PromiseLedger

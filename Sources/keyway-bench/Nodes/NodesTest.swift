@@ -1,6 +1,8 @@
+import ArgumentParser
 import Cluster
 import Foundation
 import Glibc
+import KeyValueModel
 import Support
 import TestKit
 
@@ -307,5 +309,93 @@ final class NodesTest {
         continue
       }
     }
+  }
+}
+
+/// What a crash test of several nodes does.
+struct NodesPlan: Hashable, Sendable {
+  /// What the nodes have in common.
+  enum Kind: String, Hashable, Sendable, CaseIterable, ExpressibleByArgument {
+    /// The first takes the writes, and the others follow it or one another.
+    case followers
+    /// All take writes, over one PostgreSQL of the test's own.
+    case peers
+  }
+
+  var kind: Kind
+  /// How many nodes there are.
+  var nodes: Int
+  /// How many times there is load with faults, and then a comparison.
+  var rounds: Int
+  /// Where the randomness begins: which requests there are, which faults, and when. What the processes make of it is
+  /// not in its hands.
+  var seed: UInt64
+  /// Where everything is kept: the schema, the stores, what the nodes write.
+  var directory: String
+  /// How many clients write.
+  var writers: Int
+  /// The program whose `serve` is tested.
+  var program: String
+
+  /// The schema file in `directory`.
+  var schemaFile: String { directory + "/schema.yaml" }
+
+  /// Where a node keeps its store.
+  func store(of node: Int) -> String { directory + "/store-\(node)" }
+
+  /// Where a node logs to.
+  func logFile(of node: Int) -> String { directory + "/node-\(node).log" }
+}
+
+/// What a crash test of several nodes found.
+struct NodesReport: BenchmarkReport {
+  var plan: NodesPlan
+  var rounds = 0
+  /// By kind, how often something was done to a node.
+  var faults: [String: Int] = [:]
+  /// How many answers of the database to appends were lost.
+  var lostAnswers = 0
+  var figures = RegisterLedger.Figures()
+  /// Writes without an answer that were found done.
+  var found = 0
+  var events = 0
+  /// How often a stream was opened again.
+  var moves = 0
+  /// Histories of one register that were judged, and those of them that the checker gave up on.
+  var histories = 0
+  var undecided = 0
+  var seconds = 0.0
+  var violations: [String] = []
+
+  var isFaultless: Bool { violations.isEmpty }
+
+  var json: Value {
+    .object([
+      "kind": .string(plan.kind.rawValue), "nodes": .count(plan.nodes), "seed": .string(String(plan.seed)),
+      "rounds": .count(rounds), "faults": .count(faults.values.reduce(0, +)), "killed": .count(faults["killed"] ?? 0),
+      "restarted": .count(faults["restarted"] ?? 0), "stopped": .count(faults["stopped"] ?? 0),
+      "cut": .count(faults["cut"] ?? 0), "databaseKilled": .count(faults["databaseKilled"] ?? 0),
+      "failedOver": .count(faults["failedOver"] ?? 0), "isolated": .count(faults["isolated"] ?? 0),
+      "lostAnswers": .count(lostAnswers),
+      "acknowledged": .count(figures.acknowledged), "refused": .count(figures.refused),
+      "unknown": .count(figures.open), "foundDone": .count(found), "reads": .count(figures.reads),
+      "events": .count(events), "moves": .count(moves), "histories": .count(histories),
+      "undecided": .count(undecided), "seconds": .number(seconds),
+      "violations": .array(violations.map { .string($0) }),
+    ])
+  }
+
+  var text: String {
+    let list = faults.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }.joined(separator: ", ")
+    let summary = String(
+      format: """
+        %d rounds of %d %@ in %.2f s, seed %llu; faults: %@; %d answers of a database lost; %d writes acknowledged, \
+        %d refused, %d without an answer, of which %d were done; %d reads; %d events on streams opened %d times; \
+        %d histories of registers judged, %d undecided
+        """, rounds, plan.nodes, plan.kind.rawValue, seconds, plan.seed, list.isEmpty ? "none" : list,
+      lostAnswers, figures.acknowledged, figures.refused, figures.open, found, figures.reads, events, moves, histories,
+      undecided)
+    let verdict = isFaultless ? "no promise was broken" : "BROKEN: see above, and \(plan.directory)"
+    return (violations + [summary, verdict]).joined(separator: "\n")
   }
 }

@@ -45,7 +45,7 @@ struct RegisterRequest: Sendable {
   // MARK: Kinds of requests
 
   /// Creates or replaces a register, whatever is there.
-  static func put(_ register: String, _ value: Int) -> RegisterRequest {
+  private static func put(_ register: String, _ value: Int) -> RegisterRequest {
     single(
       Part(
         register: register, condition: .always, leaves: value, successes: [200: .isPresent, 201: .isState(nil)]),
@@ -53,14 +53,14 @@ struct RegisterRequest: Sendable {
   }
 
   /// Creates a register, where it is absent.
-  static func create(_ register: String, _ value: Int) -> RegisterRequest {
+  private static func create(_ register: String, _ value: Int) -> RegisterRequest {
     single(
       Part(register: register, condition: .isState(nil), leaves: value, refusals: [412: .isPresent]),
       "PUT", ["If-None-Match": "*"], body: RegisterSchema.object(value))
   }
 
   /// Replaces a register that is still of a version.
-  static func replace(_ register: String, _ version: Version, _ value: Int) -> RegisterRequest {
+  private static func replace(_ register: String, _ version: Version, _ value: Int) -> RegisterRequest {
     single(
       Part(
         register: register, condition: .isState(version.value), leaves: value,
@@ -69,7 +69,7 @@ struct RegisterRequest: Sendable {
   }
 
   /// Sets the value of a register that is there, and perhaps still of a version.
-  static func set(_ register: String, _ version: Version?, _ value: Int) -> RegisterRequest {
+  private static func set(_ register: String, _ version: Version?, _ value: Int) -> RegisterRequest {
     single(
       Part(
         register: register, condition: version.map { .isState($0.value) } ?? .isPresent, leaves: value,
@@ -78,7 +78,7 @@ struct RegisterRequest: Sendable {
   }
 
   /// Deletes a register that is there, and perhaps still of a version.
-  static func delete(_ register: String, _ version: Version?) -> RegisterRequest {
+  private static func delete(_ register: String, _ version: Version?) -> RegisterRequest {
     single(
       Part(
         register: register, condition: version.map { .isState($0.value) } ?? .isPresent, leaves: nil,
@@ -103,7 +103,7 @@ struct RegisterRequest: Sendable {
   }
 
   /// In a transaction creates a register, where it is absent. It may be sent again.
-  static func found(_ register: String, _ value: Int, key: String) -> RegisterRequest {
+  private static func found(_ register: String, _ value: Int, key: String) -> RegisterRequest {
     transaction(
       [Part(register: register, condition: .isState(nil), leaves: value, refusals: [409: .isPresent])],
       [#"{"op":"create","object":"Register/\#(register)","value":\#(RegisterSchema.object(value))}"#], value, key: key)
@@ -133,5 +133,82 @@ struct RegisterRequest: Sendable {
         "POST", "/v1/transactions", ["Idempotency-Key": key],
         body: #"{"operations":[\#(operations.joined(separator: ","))]}"#),
       value: value)
+  }
+}
+
+// MARK: Random requests
+
+extension RegisterRequest {
+  /// A request of one writer, with a value of its own and, where it has one, a key of its own; `versions` are those of
+  /// the registers that the writer has seen.
+  static func random(
+    writer: Int, versions: [String: Version], value: Int, using random: inout SplitMix64
+  ) -> RegisterRequest {
+    let own = RegisterSchema.own(writer)
+    let register = (RegisterSchema.steady + RegisterSchema.fleeting + [own]).randomElement(using: &random) ?? own
+    let version = versions[register]
+    let isSteady = RegisterSchema.steady.contains(register)
+    let key = "writer-\(writer)-\(value)"
+    switch Int.random(in: 0..<100, using: &random) {
+    case 0..<15: return put(register, value)
+    case 15..<25: return create(register, value)
+    case 25..<35: return set(register, nil, value)
+    case 35..<45:
+      guard let version else { return put(register, value) }
+      return replace(register, version, value)
+    case 45..<55: return set(register, version, value)
+    case 55..<70 where !isSteady: return delete(register, random.chance(50) ? version : nil)
+    case 70..<80 where !isSteady: return found(register, value, key: key)
+    default:
+      let other = RegisterSchema.steady.filter { $0 != register }.randomElement(using: &random)
+      let registers = [register] + (random.chance(50) ? [other].compactMap { $0 } : [])
+      return transact(registers, random.chance(50) ? version : nil, value, key: key)
+    }
+  }
+
+  /// A request that has to be refused in any state: what it asks to be made is always there. That a node can say at
+  /// once, but it must not say it by a state that is older than the request.
+  static func refused(value: Int, using random: inout SplitMix64) -> RegisterRequest {
+    create(RegisterSchema.steady.randomElement(using: &random) ?? "s0", value)
+  }
+}
+
+/// The objects of a crash test of several nodes: registers, and one group of all of them whose sum every write moves.
+enum RegisterSchema {
+  static let yaml = """
+    entities:
+      Register:
+        keys:
+          value: { type: integer }
+          group: { toOne: Group, inverse: registers }
+        display: [value]
+      Group:
+        keys:
+          registers: { toMany: Register, inverse: group }
+          total: { type: integer, computed: registers.@sum.value }
+        display: [total]
+
+    """
+
+  /// Registers that every client writes and that are never deleted.
+  static let steady = ["s0", "s1"]
+  /// Registers that every client writes, makes and deletes.
+  static let fleeting = ["v0", "v1"]
+  /// The value of the steady registers at the beginning.
+  static let firstValue = 0
+
+  /// The register that one writer alone writes.
+  fileprivate static func own(_ writer: Int) -> String { "w\(writer)" }
+
+  /// All of them.
+  static func registers(writers: Int) -> [String] { steady + fleeting + (0..<writers).map(own) }
+
+  /// A register as the body of a request has it.
+  static func object(_ value: Int) -> String { #"{"value":\#(value),"group":"Group/all"}"# }
+
+  /// The operations that make the group and the steady registers.
+  static var founding: [String] {
+    [#"{"op":"create","object":"Group/all","value":{}}"#]
+      + steady.map { #"{"op":"create","object":"Register/\#($0)","value":\#(object(firstValue))}"# }
   }
 }

@@ -129,7 +129,7 @@ struct NodesComparison {
   }
 
   /// Where a stream says something else than the journal; nil where it says the same.
-  static func difference(
+  private static func difference(
     of told: [MovingReader.Told], _ subscription: MovingReader.Subscription, lines: [JournalLine], _ check: RoundCheck
   ) -> String? {
     let expected = lines.filter { subscription != .register || $0.leaves["s0"] != nil }

@@ -1,5 +1,9 @@
 import ArgumentParser
 import CommandSupport
+import Foundation
+import Glibc
+import Histogram
+import TestKit
 
 /// `keyway-bench durable`: durable writes, beside other servers on the same disk.
 struct BenchDurableCommand: AsyncParsableCommand {
@@ -81,5 +85,176 @@ struct BenchDurableCommand: AsyncParsableCommand {
         throw error
       }
     }
+  }
+}
+
+/// One benchmark of durable writes: every server on one disk, all in turn, round after round.
+private enum DurableRun {
+  /// How long each loop runs before it is measured.
+  private static let warmUpSeconds = 0.3
+  /// How long the disk alone is measured, in each of two ways and in each round.
+  private static let diskSeconds = 0.25
+  /// How long everything rests between two measurements: what one server left to be done shall not slow the next.
+  private static let restMicroseconds: UInt32 = 200_000
+
+  /// Runs the benchmark to its end, or to the first thing that makes its figures worthless.
+  static func run(_ options: BenchDurableCommand) throws -> DurableReport {
+    let directory = try ScratchDirectory(in: options.directory)
+    var running: [RunningPeer] = []
+    defer {
+      // First the servers end, then their data goes.
+      running.removeAll()
+      directory.remove()
+    }
+    var report = DurableReport(connections: options.connections, readers: options.readers, writers: options.writers)
+    for kind in options.peers {
+      if let peer = try RunningPeer.start(kind, options, in: directory) {
+        running.append(peer)
+      } else {
+        report.skipped.append(kind.rawValue)
+      }
+    }
+    for _ in 0..<options.rounds { report.rounds.append(try round(options, running, directory: directory.path)) }
+    return report
+  }
+
+  private static func round(
+    _ options: BenchDurableCommand, _ peers: [RunningPeer], directory: String
+  ) throws -> DurableReport.Round {
+    var round = DurableReport.Round()
+    round.disk = try DiskProbe(directory: directory, seconds: diskSeconds)
+    for connections in Set([options.connections, 1]).sorted(by: >) {
+      for peer in peers {
+        let measured = try measure([peer.writing(connections)], options, peers)
+        round.writes[DurableReport.Subject(peer: peer.peer.kind, connections: connections)] = measured[0]
+      }
+    }
+    guard let keyway = peers.first(where: { $0.peer.kind == .keyway }) else { return round }
+    round.readsAlone = try measure([keyway.reading(options.readers)], options, peers)[0]
+    let both = try measure([keyway.reading(options.readers), keyway.writing(options.writers)], options, peers)
+    round.readsWhileWriting = both[0]
+    round.writesWhileReading = both[1]
+    return round
+  }
+
+  /// One measurement; gives the figures of each lane.
+  private static func measure(
+    _ lanes: [ClosedLoop.Lane], _ options: BenchDurableCommand, _ peers: [RunningPeer]
+  ) throws -> [DurableReport.Load] {
+    usleep(restMicroseconds)
+    var loop = try ClosedLoop(lanes)
+    let before = try CPUTimes.now(of: peers)
+    var loads = try loop.run(warmUpSeconds: warmUpSeconds, seconds: options.seconds)
+    let cores = try CPUTimes.now(of: peers).cores(since: before)
+    for lane in loads.indices { loads[lane].cores = cores }
+    return loads
+  }
+}
+
+/// How long a disk takes to keep a block: what bounds everything that waits for it.
+struct DiskProbe: Hashable, Sendable {
+  /// A block at the end of a file that grows, and its `fdatasync`.
+  var append = Latency()
+  /// A block in place of another that was written before, and its `fdatasync`.
+  var overwrite = Latency()
+
+  /// What is written at once.
+  static let blockBytes = 4096
+  /// How far a file grows.
+  private static let maximumBlocks = 8192
+
+  /// The figures of nothing.
+  init() {}
+
+  /// Measures with a file in `directory` for so long each, and removes it.
+  init(directory: String, seconds: Double) throws {
+    let path = directory + "/disk-probe"
+    let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL, 0o600)
+    guard descriptor >= 0 else { throw LoopbackError(call: "open \(path)") }
+    defer {
+      close(descriptor)
+      unlink(path)
+    }
+    let blocks: Int
+    (append, blocks) = try Self.measure(descriptor, seconds: seconds, blocks: Self.maximumBlocks)
+    (overwrite, _) = try Self.measure(descriptor, seconds: seconds, blocks: blocks)
+  }
+
+  /// Writes one block after the other, from the first again behind the last; gives how many of them were written. Where
+  /// the time is up before the last, that is fewer.
+  private static func measure(
+    _ descriptor: Int32, seconds: Double, blocks: Int
+  ) throws -> (latency: Latency, blocks: Int) {
+    let block = [UInt8](repeating: UInt8(ascii: "x"), count: blockBytes)
+    var histogram = Latency.histogram()
+    let start = MonotonicClock.now()
+    let end = start + UInt64(seconds * 1e9)
+    var (now, count) = (start, 0)
+    while now < end, count < maximumBlocks {
+      let written = pwrite(descriptor, block, block.count, off_t(count % max(blocks, 1) * blockBytes))
+      guard written == block.count, fdatasync(descriptor) == 0 else { throw LoopbackError(call: "write a block") }
+      let done = MonotonicClock.now()
+      histogram.record((done - now) / 1000)
+      (now, count) = (done, count + 1)
+    }
+    return (Latency(histogram), min(count, blocks))
+  }
+}
+
+/// The CPU time that all processes had used at a moment.
+struct CPUTimes: Hashable, Sendable {
+  /// How many cores were busy between two moments, and for whom.
+  struct Cores: Hashable, Sendable {
+    /// For the servers.
+    var servers = 0.0
+    /// For the load generator.
+    var generator = 0.0
+    /// For all other processes, the kernel's own threads too.
+    var others = 0.0
+  }
+
+  private var moment: UInt64
+  private var servers: Double
+  private var generator: Double
+  private var machine: Double
+
+  /// What it is now.
+  static func now(of peers: [RunningPeer]) throws -> CPUTimes {
+    var servers = 0.0
+    for pid in peers.flatMap(\.pids) { servers += try ProcessFigures(pid: pid).cpuSeconds }
+    return CPUTimes(
+      moment: MonotonicClock.now(), servers: servers,
+      generator: try ProcessFigures(pid: Int(getpid())).cpuSeconds, machine: try MachineLoad.now().busySeconds)
+  }
+
+  /// What was used since `earlier`.
+  func cores(since earlier: CPUTimes) -> Cores {
+    let seconds = max(Double(moment - earlier.moment) / 1e9, 1e-9)
+    var cores = Cores(
+      servers: (servers - earlier.servers) / seconds, generator: (generator - earlier.generator) / seconds)
+    // Each clock has ticks of 10 ms.
+    cores.others = max(0, (machine - earlier.machine) / seconds - cores.servers - cores.generator)
+    return cores
+  }
+}
+
+/// What all processes of the machine used, from /proc: what another program does to a measurement shows in it.
+struct MachineLoad: Hashable, Sendable {
+  /// The time that all cores were busy since the machine started, waiting for disks not counted.
+  var busySeconds: Double
+
+  /// What it is now.
+  static func now() throws -> MachineLoad {
+    guard let text = try? String(contentsOfFile: "/proc/stat", encoding: .utf8), let load = MachineLoad(stat: text)
+    else { throw LoopbackError("/proc/stat cannot be read") }
+    return load
+  }
+
+  /// The first line of /proc/stat (proc_stat(5)): user, nice, system, idle, iowait, irq, softirq, …, in ticks.
+  init?(stat: String, ticksPerSecond: Int = sysconf(Int32(_SC_CLK_TCK))) {
+    let fields = stat.prefix { !$0.isNewline }.split(separator: " ")
+    guard fields.count > 7, fields[0] == "cpu" else { return nil }
+    let ticks = [1, 2, 3, 6, 7].reduce(0) { $0 + (Int(fields[$1]) ?? 0) }
+    busySeconds = Double(ticks) / Double(ticksPerSecond)
   }
 }

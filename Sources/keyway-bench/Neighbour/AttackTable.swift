@@ -1,4 +1,6 @@
 import Foundation
+import Glibc
+import Support
 import TestKit
 
 /// Everything that the neighbour can do.
@@ -107,5 +109,227 @@ enum AttackTable {
     WireRequest(
       "PATCH", "/v1/objects/\(path)", ["Content-Type": "application/json-patch+json"],
       body: "[\(operations.joined(separator: ","))]")
+  }
+}
+
+/// One thing that the neighbour does to the others: a row of the table of attacks.
+protocol Attack: Sendable {
+  /// Its name on the command line and in the report.
+  var name: String { get }
+  /// What the neighbour does, as a sentence about it.
+  var summary: String { get }
+
+  /// One request or connection of it. Called again and again, on several threads at once, until the attack is over.
+  func step(_ neighbour: Neighbour, _ random: inout SplitMix64)
+}
+
+/// An attack by requests that cost more than they look.
+private struct RequestAttack: Attack {
+  let name: String
+  let summary: String
+  /// Makes one of the requests.
+  let request: @Sendable (_ random: inout SplitMix64) -> WireRequest
+
+  func step(_ neighbour: Neighbour, _ random: inout SplitMix64) {
+    neighbour.send(request(&random))
+  }
+}
+
+/// Opens streams and never reads from them.
+private struct StreamAttack: Attack {
+  let name: String
+  let summary: String
+  /// Gives the path of a stream.
+  let target: @Sendable (_ neighbour: Neighbour, _ random: inout SplitMix64) -> String
+  /// What is written now and then so that the streams have something to tell; nil for nothing.
+  var write: (@Sendable (_ random: inout SplitMix64) -> WireRequest)?
+
+  func step(_ neighbour: Neighbour, _ random: inout SplitMix64) {
+    if let write, random.chance(10) {
+      neighbour.send(write(&random))
+    } else {
+      neighbour.holdStream(target(neighbour, &random))
+    }
+  }
+}
+
+/// Fills the store until it is refused, makes some room, and goes on.
+private struct FillAttack: Attack {
+  let name = "filling"
+  let summary = "puts objects of 1 MB until it is refused, nested arrays among them, deletes some, and goes on"
+
+  /// One refusal in so many is followed by deletions, of so many objects.
+  private static let patience = 4
+  private static let deletions = 3
+
+  private struct Progress {
+    var next = 0
+    var taken: [Int] = []
+  }
+
+  private let progress = Locked(Progress())
+
+  func step(_ neighbour: Neighbour, _ random: inout SplitMix64) {
+    let number = progress.withLock { progress in
+      progress.next += 1
+      return progress.next
+    }
+    let body = Self.bodies[number % Self.bodies.count]
+    if neighbour.send(.setting(Self.path(number), body)) == 201 {
+      return progress.withLock { $0.taken.append(number) }
+    }
+    guard Int.random(in: 0..<Self.patience, using: &random) == 0 else { return }
+    for _ in 0..<Self.deletions {
+      guard let number = progress.withLock({ $0.taken.popLast() }) else { return }
+      neighbour.send(WireRequest("DELETE", Self.path(number)))
+    }
+  }
+
+  private static func path(_ number: Int) -> String { "/v1/objects/Big/f\(number)" }
+
+  /// Bodies of nearly a megabyte: a text, lists and objects that take many times as much memory, and many members.
+  private static let bodies = [
+    "{\"text\":\"\(String(repeating: "x", count: NeighbourWorld.longText))\"}",
+    "{\"data\":[\(Array(repeating: "[]", count: 330_000).joined(separator: ","))]}",
+    "{\"data\":[\(Array(repeating: "{}", count: 330_000).joined(separator: ","))]}",
+    "{\"data\":{\((0..<60_000).map { "\"k\($0)\":\($0)" }.joined(separator: ","))}}",
+  ]
+}
+
+/// Asks for long answers and does not read them.
+private struct UnreadAttack: Attack {
+  let name = "unread"
+  let summary = "asks for answers of 1 MB on many connections, and reads none"
+
+  func step(_ neighbour: Neighbour, _ random: inout SplitMix64) {
+    let request = WireRequest("GET", "/v1/objects/Big/1")
+    neighbour.hold(
+      Array(request.text(to: neighbour.address).utf8), answers: false, receiveBufferBytes: 4_096)
+  }
+}
+
+/// Sends bodies without their ends.
+private struct BodyAttack: Attack {
+  let name = "bodies"
+  let summary = "sends 1 MB of a body on many connections, and never the last byte"
+
+  private static let body = [UInt8](repeating: UInt8(ascii: " "), count: 1_000_000)
+
+  func step(_ neighbour: Neighbour, _ random: inout SplitMix64) {
+    let head =
+      "PUT /v1/objects/Big/4 HTTP/1.1\r\nHost: \(neighbour.address.hostField)\r\n"
+      + "Content-Type: application/json\r\nContent-Length: \(Self.body.count + 1)\r\n\r\n"
+    neighbour.hold(Array(head.utf8) + Self.body, answers: false)
+  }
+}
+
+/// Takes connections and does nothing with them.
+private struct ConnectionAttack: Attack {
+  let name = "connections"
+  let summary = "opens as many connections as it can, and sends half a request on each"
+
+  func step(_ neighbour: Neighbour, _ random: inout SplitMix64) {
+    neighbour.hold(Array("GET /v1/status HTTP/1.1\r\nHost: ".utf8), answers: false)
+  }
+}
+
+/// Binds many cells to one long text, and writes it.
+private struct CellAttack: Attack {
+  let name = "cells"
+  let summary = "binds 100 cells, 64 times each, to one text of 1 MB, and writes that text"
+
+  private static let cells: String = {
+    let paths = Array(repeating: #""text""#, count: 64).joined(separator: ",")
+    let cells = (0..<100).map { #""c\#($0)":{"object":"Big/1","keyPaths":[\#(paths)]}"# }
+    return #"{"cells":{\#(cells.joined(separator: ","))}}"#
+  }()
+  private static let text = "\"" + String(repeating: "y", count: NeighbourWorld.longText) + "\""
+
+  func step(_ neighbour: Neighbour, _ random: inout SplitMix64) {
+    if random.chance(50) {
+      neighbour.send(.setting("/v1/objects/Big/1/text", Self.text))
+    } else {
+      let request = WireRequest("POST", "/v1/streams", ["Accept": "text/event-stream"], body: Self.cells)
+      neighbour.hold(Array(request.text(to: neighbour.address).utf8), answers: true)
+    }
+  }
+}
+
+/// Streams with 1,000 cells on aggregates of the large department's employees: distinct names, which are worked out
+/// anew from all of them, and the least and the greatest.
+private struct AggregateAttack: Attack {
+  let name: String
+  let summary: String
+  /// In how many of 100 steps an employee is renamed, and not a stream opened.
+  let writePercent: Int
+  /// The options of the cells.
+  let options: String
+
+  /// Keeps streams with such cells, and renames employees: each commit concerns all cells.
+  static let observing = AggregateAttack(
+    name: "aggregates", summary: "binds 1,000 cells to aggregates of a large collection, and renames its members",
+    writePercent: 90, options: #"["old","new"]"#)
+
+  /// Opens one such stream after the other: each begins with all values.
+  static let opening = AggregateAttack(
+    name: "opening", summary: "opens streams of 1,000 cells that begin with aggregates of a large collection",
+    writePercent: 0, options: #"["initial","old","new"]"#)
+
+  private func cells() -> String {
+    let paths = ["@distinctUnionOfObjects.lastName", "@max.salary", "@min.salary", "@max.lastName"]
+    let cells = (0..<1_000).map { number in
+      #""c\#(number)":{"object":"Department/1","keyPaths":["employees.\#(paths[number % paths.count])"],"#
+        + #""options":\#(options)}"#
+    }
+    return #"{"cells":{\#(cells.joined(separator: ","))}}"#
+  }
+
+  func step(_ neighbour: Neighbour, _ random: inout SplitMix64) {
+    if random.chance(writePercent), neighbour.heldCount > 0 {
+      let employee = Int.random(in: 0..<1_000, using: &random)
+      neighbour.send(
+        .setting("/v1/objects/Employee/\(employee)/lastName", "\"R\(Int.random(in: 0..<100, using: &random))\""))
+    } else {
+      let request = WireRequest("POST", "/v1/streams", ["Accept": "text/event-stream"], body: cells())
+      neighbour.hold(Array(request.text(to: neighbour.address).utf8), answers: true)
+    }
+  }
+}
+
+/// Sends what is nearly HTTP.
+private struct NoiseAttack: Attack {
+  let name = "noise"
+  let summary = "sends requests with some bytes changed, on a connection each"
+
+  func step(_ neighbour: Neighbour, _ random: inout SplitMix64) {
+    let request = WireRequest("PATCH", "/v1/objects/Big/4", body: #"{"data":[1,{"a":"b"}]}"#)
+    var bytes = Array(request.text(to: neighbour.address).utf8)
+    for _ in 0..<Int.random(in: 1...8, using: &random) {
+      bytes[Int.random(in: bytes.indices, using: &random)] = .random(in: 0...255, using: &random)
+    }
+    neighbour.hold(bytes, answers: false)
+  }
+}
+
+/// Asks for nothing: what the others notice is what a program on the same machine costs them that uses the processors
+/// as much as an attacker does.
+private struct ProcessorAttack: Attack {
+  let name = "processors"
+  let summary = "keeps the processors busy and asks the server for nothing, for comparison"
+
+  func step(_ neighbour: Neighbour, _ random: inout SplitMix64) {
+    for _ in 0..<10_000 { _ = random.next() }
+  }
+}
+
+/// Does all of the others at random.
+private struct MixedAttack: Attack {
+  let name = "mixture"
+  let summary = "does all of the above, at random"
+  /// What it chooses from.
+  let attacks: [any Attack]
+
+  func step(_ neighbour: Neighbour, _ random: inout SplitMix64) {
+    attacks.randomElement(using: &random)?.step(neighbour, &random)
   }
 }

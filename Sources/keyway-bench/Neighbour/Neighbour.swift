@@ -1,4 +1,8 @@
+import ArgumentParser
+import Foundation
 import Glibc
+import HTTPServer
+import KeyValueModel
 import Support
 import TestKit
 
@@ -6,7 +10,7 @@ import TestKit
 /// many. Any thread.
 final class Neighbour: Sendable {
   /// The address that it comes from; the others come from 127.0.0.1.
-  static let source = "127.0.0.2"
+  private static let source = "127.0.0.2"
   /// How long an answer may take.
   private static let patienceSeconds = 20.0
 
@@ -29,13 +33,13 @@ final class Neighbour: Sendable {
   }
 
   /// Whether the attack is to end.
-  var isOver: Bool { state.withLock { $0.isOver } }
+  fileprivate var isOver: Bool { state.withLock { $0.isOver } }
 
   /// What came of it so far.
-  var tally: NeighbourTally { state.withLock { $0.tally } }
+  fileprivate var tally: NeighbourTally { state.withLock { $0.tally } }
 
   /// Ends the attack, and closes what is kept open.
-  func end() {
+  fileprivate func end() {
     let held = state.withLock { state in
       state.isOver = true
       defer { state.held = [] }
@@ -97,5 +101,166 @@ final class Neighbour: Sendable {
       usleep(2_000)
       throw error
     }
+  }
+}
+
+/// A connection whose answers are read and thrown away, however long they are.
+private final class NeighbourConnection {
+  private static let maximumHeadBytes = 65_536
+  /// What of a request may wait in the kernel on the neighbour's side. It is the memory of the machine that the server
+  /// runs on as well, of which a neighbour elsewhere has none.
+  private static let sendBufferBytes: Int32 = 65_536
+
+  private let socket: WireSocket
+  private let address: SocketAddress
+
+  init(_ address: SocketAddress, receiveBufferBytes: Int32? = nil) throws {
+    socket = try WireSocket(address, receiveBufferBytes: receiveBufferBytes)
+    var size = Self.sendBufferBytes
+    setsockopt(socket.descriptor, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+    self.address = address
+  }
+
+  /// Sends bytes.
+  func send(_ bytes: [UInt8], before deadline: Deadline) throws {
+    try socket.send(bytes, before: deadline)
+  }
+
+  /// Sends a request and gives the status of its answer, once all of that has come. Gives up when `isOver`.
+  func exchange(_ request: WireRequest, before deadline: Deadline, isOver: () -> Bool) throws -> Int {
+    var request = request
+    request.headers["Connection"] = "close"
+    try send(Array(request.text(to: address).utf8), before: deadline)
+    let status = try status(before: deadline, isOver: isOver)
+    while try !receive(before: deadline, isOver).isEmpty {}
+    return status
+  }
+
+  /// The status of the next answer, of which no more than the head and what came with it has been read.
+  func status(before deadline: Deadline, isOver: () -> Bool) throws -> Int {
+    var head: [UInt8] = []
+    while true {
+      let bytes = try receive(before: deadline, isOver)
+      guard !bytes.isEmpty, head.count < Self.maximumHeadBytes else { throw LoopbackError(.connectionClosed) }
+      head += bytes
+      guard let response = WireResponse(head: head.prefix(32)) ?? nil else { continue }
+      return response.status
+    }
+  }
+
+  /// A descriptor of the connection that keeps it open, for the caller to close; nil where there is none left.
+  func kept() -> Int32? {
+    let descriptor = fcntl(socket.descriptor, F_DUPFD_CLOEXEC, 0)
+    return descriptor >= 0 ? descriptor : nil
+  }
+
+  /// Closes a descriptor with a reset, so that no port stays taken.
+  static func reset(_ descriptor: Int32) {
+    var option = linger(l_onoff: 1, l_linger: 0)
+    setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+    close(descriptor)
+  }
+
+  private func receive(before deadline: Deadline, _ isOver: () -> Bool) throws -> [UInt8] {
+    while true {
+      do {
+        return try socket.receive(before: Deadline(seconds: 0.2), atMost: 262_144)
+      } catch {
+        guard error.reason == .timedOut, !deadline.hasPassed, !isOver() else { throw error }
+      }
+    }
+  }
+}
+
+/// What came of the requests of a client.
+struct NeighbourTally: Hashable, Sendable {
+  /// Answered with success.
+  var answered = 0
+  /// Refused for a limit: 429 or 503.
+  var refused = 0
+  /// Answered with another status.
+  var other = 0
+  /// Not answered: the connection was not taken, was closed, or nothing came in time.
+  var cut = 0
+
+  /// Counts a status; nil for no answer.
+  mutating func count(_ status: Int?) {
+    switch status {
+    case nil: cut += 1
+    case .some(200..<400): answered += 1
+    case 429, 503: refused += 1
+    default: other += 1
+    }
+  }
+
+  /// How many were not answered with success.
+  var failed: Int { refused + other + cut }
+
+  /// None yet.
+  init() {}
+
+  /// What `json` gave. Throws where the text is none of it.
+  init(json text: String) throws {
+    let json = try Value(json: text)
+    answered = json["answered"].whole ?? 0
+    refused = json["refused"].whole ?? 0
+    other = json["other"].whole ?? 0
+    cut = json["cut"].whole ?? 0
+  }
+
+  /// All of them as JSON.
+  var json: Value {
+    .object([
+      "answered": .count(answered), "refused": .count(refused), "other": .count(other), "cut": .count(cut),
+    ])
+  }
+}
+
+/// `keyway-bench attack`: the process of the neighbour that `keyway-bench neighbour` measures, so not displayed. It
+/// attacks a server for some seconds, and prints what came of that.
+///
+/// A process of its own: threads that run only while nothing else wants a processor would otherwise keep locks of the
+/// allocator and of the address space from those who measure.
+struct BenchAttackCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "attack", abstract: "Attacks a server for keyway-bench neighbour.", shouldDisplay: false)
+
+  @Option(help: "The port of the server.")
+  var port: UInt16
+
+  @Option(help: "The epoch of its store.")
+  var epoch: String
+
+  @Option(help: "The attack, by its name.")
+  var attack: String
+
+  @Option(help: "How long it lasts.")
+  var seconds: Int
+
+  @Option(help: "Where its randomness begins.")
+  var seed: UInt64
+
+  @Option(help: "How many threads it has.")
+  var threads: Int
+
+  @Option(help: "Their nice value; without it they run while nothing else wants a processor.")
+  var nice: Int?
+
+  @Option(help: "How many connections it keeps open at most.")
+  var held: Int
+
+  func run() throws {
+    guard let attack = AttackTable.named([attack])?.first else { throw ValidationError("no attack \(attack)") }
+    let neighbour = Neighbour(port: port, epoch: epoch, maximumHeld: held)
+    for number in 0..<threads {
+      Thread.detachNewThread { [nice, seed] in
+        if let nice { SystemThread.setNice(nice) } else { SystemThread.runWhenIdle() }
+        var random = SplitMix64(seed: seed, part: UInt64(number))
+        while !neighbour.isOver { attack.step(neighbour, &random) }
+      }
+    }
+    sleep(UInt32(seconds))
+    neighbour.end()
+    print(neighbour.tally.json.json)
   }
 }

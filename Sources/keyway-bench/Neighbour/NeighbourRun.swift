@@ -154,3 +154,136 @@ struct NeighbourRun: ~Copyable {
     }
   }
 }
+
+/// The server that is attacked: a process with a bound on its address space and its descriptors.
+final class NeighbourServer {
+  /// Where it is.
+  fileprivate let port: UInt16
+  private let process: ChildProcess
+  /// The time that a start may take, with whatever the attack has left, in seconds.
+  private static let startSeconds = 120.0
+
+  /// Starts a program on an empty store in a folder, and waits until it serves. `addressSpaceBytes` is what
+  /// `ulimit -v` bounds; nil for no bound.
+  init(
+    program: String, folder: ScratchDirectory, settings: [String], addressSpaceBytes: Int?, descriptors: Int
+  ) throws {
+    port = try LoopbackPort.free()
+    let schema = try folder.write(NeighbourWorld.schema, to: "schema.yaml")
+    let space = addressSpaceBytes.map { "\($0 / 1_024)" } ?? "unlimited"
+    process = try ChildProcess(
+      "/bin/sh",
+      [
+        "-c", #"ulimit -v "$0" && ulimit -n "$1" && shift && exec "$@""#, space, "\(descriptors)", program, "serve",
+        "--port", "\(port)", "--schema", schema, "--store", folder.file("store"), "--set", "seed=none",
+      ] + settings.flatMap { ["--set", $0] }, name: "keyway serve")
+    try process.awaitReady(seconds: Self.startSeconds) {
+      try WireConnection(SocketAddress(port: port), timeoutSeconds: 5).must(WireRequest("GET", "/readyz"))
+    }
+  }
+
+  /// Its process.
+  fileprivate var pid: Int { Int(process.pid) }
+
+  /// How it ended, with the last line that it logged; nil while it runs.
+  fileprivate var ending: String? {
+    guard !process.isRunning, let status = try? process.exitStatus(within: 1) else { return nil }
+    let last = process.errors.split(separator: "\n").last { !$0.isEmpty } ?? ""
+    return "status \(status): \(last.prefix(200))"
+  }
+
+  /// Ends it at once, and waits until it has ended: nothing of it is needed any more but its store.
+  fileprivate func kill() {
+    process.send(SIGKILL)
+    _ = try? process.exitStatus(within: 20)
+  }
+
+  /// What `memory.bytes` is set to for a program with these settings; nil where it is not.
+  static func memoryBytes(program: String, settings: [String]) throws -> Int? {
+    let printing = try ChildProcess(
+      program, ["serve", "--print-config"] + settings.flatMap { ["--set", $0] }, name: "keyway serve")
+    _ = try printing.exitStatus(within: 30)
+    var isInside = false
+    for line in printing.output.split(separator: "\n") {
+      if !line.hasPrefix(" ") { isInside = line.hasPrefix("memory:") }
+      guard isInside, let match = line.firstMatch(of: /^\s+bytes: ([0-9]+)/) else { continue }
+      // 0 leaves it to the machine, which this process does not know as the server does.
+      return Int(match.1).flatMap { $0 > 0 ? $0 : nil }
+    }
+    return nil
+  }
+}
+
+/// The objects of the benchmark: what the others use, and what makes attacks dear.
+struct NeighbourWorld {
+  /// The schema of the server.
+  fileprivate static let schema = """
+    entities:
+      Note:
+        keys:
+          text: { type: string }
+      Big:
+        keys:
+          text: { type: string }
+          data: { type: json }
+      Link:
+        keys:
+          name: { type: string }
+          big: { toOne: Big }
+      Employee:
+        keys:
+          lastName: { type: string }
+          salary: { type: number, default: 0 }
+          note: { type: string }
+          department: { toOne: Department, inverse: employees }
+      Department:
+        keys:
+          name: { type: string }
+          employees: { toMany: Employee, ordered: true, inverse: department }
+          head: { toOne: Employee }
+          totalSalary: { type: number, computed: "employees.@sum.salary" }
+
+    """
+
+  /// How many objects a transaction makes.
+  private static let batch = 4_000
+  /// How many characters the longest text has: a little less than the body of a request.
+  static let longText = 1_000_000
+
+  /// How many employees the large department has.
+  let employees: Int
+  /// How many notes the others write and observe.
+  let notes: Int
+
+  /// The path of the text of a note.
+  static func path(note: Int) -> String { "/v1/objects/Note/n\(note)/text" }
+
+  /// Makes all objects.
+  fileprivate func fill(_ connection: WireConnection) throws {
+    for note in 0..<notes { try connection.must(.setting("/v1/objects/Note/n\(note)", #"{"text":""}"#)) }
+    let long = String(repeating: "x", count: Self.longText)
+    try connection.must(.setting("/v1/objects/Big/1", #"{"text":"\#(long)"}"#))
+    try connection.must(
+      .setting("/v1/objects/Big/2", #"{"data":{"a":"\#(long.dropLast(Self.longText / 10))","b":[]}}"#))
+    let zeros = String(repeating: "0,", count: 490_000).dropLast()
+    try connection.must(.setting("/v1/objects/Big/3", "{\"data\":[\(zeros)]}"))
+    for department in 1...2 { try connection.must(.setting("/v1/objects/Department/\(department)", "{}")) }
+    try create(1_000, connection) { #""object":"Link/\#($0)","value":{"name":"\#($0)","big":"Big/1"}"# }
+    try create(employees, connection) {
+      #""object":"Employee/\#($0)","value":{"lastName":"L\#($0 % 97)","salary":\#($0),"department":"Department/1"}"#
+    }
+    try create(180, connection) {
+      #""object":"Employee/s\#($0)","value":{"lastName":"S","salary":1,"department":"Department/2"}"#
+    }
+    try connection.must(.setting("/v1/objects/Employee/s0/note", "\"\(long)\""))
+    try connection.must(.setting("/v1/objects/Department/2/head", #""Employee/s0""#))
+  }
+
+  private func create(_ count: Int, _ connection: WireConnection, _ members: (Int) -> String) throws {
+    for first in stride(from: 0, to: count, by: Self.batch) {
+      let operations = (first..<min(first + Self.batch, count)).map { "{\"op\":\"create\",\(members($0))}" }
+      try connection.must(
+        WireRequest("POST", "/v1/transactions", body: "{\"operations\":[\(operations.joined(separator: ","))]}"))
+    }
+  }
+}

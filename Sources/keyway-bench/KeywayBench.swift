@@ -1,4 +1,8 @@
 import ArgumentParser
+import CommandSupport
+import Histogram
+import KeyValueModel
+import TestKit
 
 /// The program that measures `keyway`, attacks it and kills it. The server and its clients have no part of it.
 @main struct KeywayBench: AsyncParsableCommand {
@@ -11,4 +15,91 @@ import ArgumentParser
       BenchRecoveryCommand.self, BenchCrashCommand.self, BenchNeighbourCommand.self,
       BenchAttackCommand.self,
     ])
+}
+
+/// How a benchmark prints its report.
+struct ReportOptions: ParsableArguments {
+  @Flag(help: "Print the figures as one JSON object.")
+  var json = false
+
+  /// Prints a report; ends the command with exit status 1 where a promise was broken.
+  func show(_ report: some BenchmarkReport) throws {
+    print(json ? report.json.json : report.text)
+    guard report.isFaultless else { throw ExitCode.failure }
+  }
+
+  /// Throws for the first option whose value is out of its range.
+  static func check(_ options: [(name: String, value: Int, range: ClosedRange<Int>)]) throws {
+    for (name, value, range) in options where !range.contains(value) {
+      throw ValidationError("\(name) is between \(range.lowerBound) and \(range.upperBound)")
+    }
+  }
+}
+
+/// What a benchmark found.
+protocol BenchmarkReport {
+  /// The figures for a person, one line or more.
+  var text: String { get }
+  /// The figures for a program: one JSON object.
+  var json: Value { get }
+  /// Whether every promise that the benchmark checks was kept. Figures are never judged.
+  var isFaultless: Bool { get }
+}
+
+extension BenchmarkReport {
+  var isFaultless: Bool { true }
+}
+
+/// Percentiles of times, in microseconds.
+struct Latency: Hashable, Sendable {
+  var p50: Int64 = 0
+  var p90: Int64 = 0
+  var p99: Int64 = 0
+  var max: Int64 = 0
+
+  /// The histogram that `init(_:)` reads: up to ten minutes, to three digits.
+  static func histogram() -> Histogram<UInt32> {
+    Histogram(lowestDiscernibleValue: 1, highestTrackableValue: 600_000_000, numberOfSignificantValueDigits: .three)
+  }
+
+  /// Of nothing.
+  init() {}
+
+  /// The percentiles of what was recorded.
+  init(_ histogram: Histogram<UInt32>) {
+    guard histogram.totalCount > 0 else { return }
+    p50 = Int64(histogram.valueAtPercentile(50))
+    p90 = Int64(histogram.valueAtPercentile(90))
+    p99 = Int64(histogram.valueAtPercentile(99))
+    max = Int64(histogram.max)
+  }
+
+  /// All of them as a JSON object.
+  var json: JSONObject {
+    ["p50": .integer(p50), "p90": .integer(p90), "p99": .integer(p99), "max": .integer(max)]
+  }
+}
+
+extension ClientOptions {
+  /// The server's address, with the token that every request of the benchmark carries.
+  var socketAddress: SocketAddress {
+    get throws {
+      var result = try SocketAddress(server: address)
+      result.token = try bearerToken()
+      return result
+    }
+  }
+}
+
+extension Value {
+  /// A count as JSON.
+  static func count(_ number: some BinaryInteger) -> Value { .integer(Int64(number)) }
+
+  /// A figure as JSON, to thousandths.
+  static func rounded(_ number: Double) -> Value { .number((number * 1000).rounded() / 1000) }
+}
+
+extension Collection where Element: Comparable {
+  /// The middle element in order, the upper one of two; nil of none.
+  var median: Element? { isEmpty ? nil : sorted()[count / 2] }
 }

@@ -138,3 +138,62 @@ final class Publishers: Sendable {
     }
   }
 }
+
+/// What was published of each value.
+final class MessageLedger: Sendable {
+  /// How much that is.
+  struct Page: Sendable {
+    /// How many messages each value was set to.
+    var published: [Int]
+    /// The number of the message that each value was set to last.
+    var last: [UInt64]
+
+    /// How many messages there were.
+    var total: Int { published.reduce(0, +) }
+  }
+
+  private let page: Locked<Page>
+
+  /// A ledger of so many values.
+  init(values: Int) {
+    page = Locked(Page(published: Array(repeating: 0, count: values), last: Array(repeating: 0, count: values)))
+  }
+
+  /// What it is now.
+  var current: Page { page.withLock { $0 } }
+
+  /// Notes that a value was set to a message.
+  func note(_ value: Int, _ number: UInt64) {
+    page.withLock {
+      $0.published[value] += 1
+      $0.last[value] = number
+    }
+  }
+}
+
+/// The requests of load generators.
+extension WireRequest {
+  /// Asks for a stream: of the changes from now on, or after the event with this id.
+  static func subscription(_ target: String, after id: [UInt8] = []) -> WireRequest {
+    var request = WireRequest("GET", target, ["Accept": "text/event-stream"])
+    if !id.isEmpty { request.headers["Last-Event-ID"] = String(decoding: id, as: UTF8.self) }
+    return request
+  }
+
+  /// Sets a key path, or makes an object.
+  static func setting(_ path: String, _ json: String) -> WireRequest { WireRequest("PUT", path, body: json) }
+
+  /// Sets one key path of many objects to the same value, in one transaction.
+  static func transaction(setting keyPath: String, of objects: [String], _ json: String) -> WireRequest {
+    let operations = objects.map { #"{"op":"set","object":"\#($0)","keyPath":"\#(keyPath)","value":\#(json)}"# }
+    return WireRequest("POST", "/v1/transactions", body: #"{"operations":[\#(operations.joined(separator: ","))]}"#)
+  }
+
+  /// The message with this number as JSON, in so many bytes or a few more: what a `MessageScanner` finds in a stream.
+  static func message(_ number: UInt64, sizeBytes: Int) -> String {
+    let digits = String(number)
+    let zeros = String(repeating: "0", count: max(0, MessageScanner.digitCount - digits.count))
+    let mark = "@@\(zeros)\(digits)@"
+    return "\"\(mark)\(String(repeating: "x", count: max(0, sizeBytes - mark.utf8.count)))\""
+  }
+}

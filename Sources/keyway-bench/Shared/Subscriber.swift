@@ -1,3 +1,4 @@
+import Glibc
 import TestKit
 
 /// One subscriber of the benchmark, without its socket: bytes in, deliveries counted.
@@ -13,7 +14,7 @@ struct Subscriber: Sendable {
   }
 
   /// A head that is longer is none.
-  static let maximumHeadBytes = 16 << 10
+  private static let maximumHeadBytes = 16 << 10
 
   /// Whether the request has been sent.
   var hasAsked = false
@@ -117,5 +118,141 @@ struct Subscriber: Sendable {
       }
     }
     numbers.removeLast(numbers.count - kept)
+  }
+}
+
+/// Finds the messages `@@<19 digits>@` in the bytes of a stream, wherever the pieces begin and end.
+///
+/// It keeps 24 bytes between pieces and allocates nothing: it runs once for every delivery of a benchmark, beside the
+/// server that is measured.
+struct MessageScanner: Hashable, Sendable {
+  /// How many digits a message has: nanoseconds of the monotonic clock with leading zeros.
+  static let digitCount = 19
+
+  private enum State: UInt8 {
+    case outside, oneMark, digits
+  }
+
+  private var state = State.outside
+  private var digits: UInt8 = 0
+  private var number: UInt64 = 0
+
+  /// Appends the number of every message that ends in `bytes`, in order.
+  mutating func scan(_ bytes: UnsafeBufferPointer<UInt8>, into numbers: inout [UInt64]) {
+    var position = 0
+    while position < bytes.count {
+      if state == .outside {
+        guard let mark = Self.firstMark(in: bytes, from: position) else { return }
+        position = mark + 1
+        state = .oneMark
+        continue
+      }
+      take(bytes[position], into: &numbers)
+      position += 1
+    }
+  }
+
+  private static func firstMark(in bytes: UnsafeBufferPointer<UInt8>, from position: Int) -> Int? {
+    guard let base = bytes.baseAddress,
+      let mark = memchr(base + position, Int32(UInt8(ascii: "@")), bytes.count - position)
+    else { return nil }
+    return UnsafeRawPointer(mark) - UnsafeRawPointer(base)
+  }
+
+  private mutating func take(_ byte: UInt8, into numbers: inout [UInt64]) {
+    switch (state, byte) {
+    case (.oneMark, UInt8(ascii: "@")):
+      state = .digits
+      digits = 0
+      number = 0
+    case (.digits, UInt8(ascii: "0")...UInt8(ascii: "9")) where digits < Self.digitCount:
+      number = number &* 10 &+ UInt64(byte &- UInt8(ascii: "0"))
+      digits += 1
+    case (.digits, UInt8(ascii: "@")) where digits == Self.digitCount:
+      state = .outside
+      numbers.append(number)
+    case (.digits, UInt8(ascii: "@")) where digits == 0:
+      // "@@@": the last two may be the beginning.
+      break
+    case (.digits, UInt8(ascii: "@")):
+      state = .oneMark
+    default:
+      state = .outside
+    }
+  }
+}
+
+/// Counts the changes of a stream that stand for others, wherever the pieces begin and end: every `"coalesced":N` in
+/// it.
+struct CoalescedScanner: Hashable, Sendable {
+  private static let mark = Array("\"coalesced\":".utf8)
+
+  /// How many changes stood for others.
+  private(set) var changes = 0
+  /// How many they stood for.
+  private(set) var covered = 0
+
+  private var matched = 0
+  private var number: Int?
+
+  /// Takes in what comes next.
+  mutating func scan(_ bytes: UnsafeBufferPointer<UInt8>) {
+    for byte in bytes { take(byte) }
+  }
+
+  private mutating func take(_ byte: UInt8) {
+    if matched == Self.mark.count {
+      if case UInt8(ascii: "0")...UInt8(ascii: "9") = byte {
+        number = (number ?? 0) * 10 + Int(byte - UInt8(ascii: "0"))
+        return
+      }
+      if let number {
+        changes += 1
+        covered += number
+      }
+      (matched, number) = (0, nil)
+    }
+    // The mark begins with a quotation mark, and has no other that it could begin with anew.
+    matched = byte == Self.mark[matched] ? matched + 1 : byte == Self.mark[0] ? 1 : 0
+  }
+}
+
+/// Keeps the last event ID of a stream (WHATWG HTML §9.2.6), wherever the pieces begin and end: that of the last event
+/// that has come to its end.
+struct EventIDScanner: Hashable, Sendable {
+  private static let mark = Array("id: ".utf8)
+  /// An ID that is longer is none of ours.
+  private static let maximumBytes = 256
+
+  /// The id to resume from; empty before the first.
+  private(set) var last: [UInt8] = []
+
+  /// How many bytes of the line came; of an ID's line, those of the mark.
+  private var matched = 0
+  private var lineBytes = 0
+  private var pending: [UInt8] = []
+
+  /// Takes in what comes next.
+  mutating func scan(_ bytes: UnsafeBufferPointer<UInt8>) {
+    for byte in bytes { take(byte) }
+  }
+
+  private mutating func take(_ byte: UInt8) {
+    if byte == UInt8(ascii: "\n") {
+      // An empty line ends the event.
+      if lineBytes == 0, !pending.isEmpty {
+        last = pending
+        pending.removeAll(keepingCapacity: true)
+      }
+      (matched, lineBytes) = (0, 0)
+      return
+    }
+    if matched == Self.mark.count {
+      if pending.count < Self.maximumBytes { pending.append(byte) }
+    } else if lineBytes == matched, byte == Self.mark[matched] {
+      matched += 1
+      if matched == Self.mark.count { pending.removeAll(keepingCapacity: true) }
+    }
+    lineBytes += 1
   }
 }

@@ -126,8 +126,7 @@ private struct LeasesRun {
         let lifetime = lifetime(number).map { #","lifetime":\#($0)"# } ?? ""
         return #"{"op":"create","object":"\#(Self.name(number, of: kind))","value":\#(Self.value)\#(lifetime)}"#
       }
-      try connection.must(
-        WireRequest("POST", "/v1/transactions", body: #"{"operations":[\#(operations.joined(separator: ","))]}"#))
+      try connection.must(.transaction(operations))
     }
   }
 

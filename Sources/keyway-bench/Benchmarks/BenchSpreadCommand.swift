@@ -183,8 +183,7 @@ private struct SpreadRun: ~Copyable {
       let operations = (first..<min(first + Self.objectsPerTransaction, options.objects)).map {
         #"{"op":"create","object":"\#(options.name($0))","value":\#(options.values($0))}"#
       }
-      try connection.must(
-        WireRequest("POST", "/v1/transactions", body: #"{"operations":[\#(operations.joined(separator: ","))]}"#))
+      try connection.must(.transaction(operations))
     }
   }
 

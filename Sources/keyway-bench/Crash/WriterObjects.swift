@@ -124,7 +124,7 @@ extension WriterObjects {
     case .count(let index):
       return request("PUT", "\(counter(index))/value", "\(counters[index] + 1)")
     case .transfer(let amount):
-      return transaction(transfer(amount))
+      return transaction(transferOperations(amount))
     case .create(isNamed: true):
       return request("PUT", item(nextItem), itemValue)
     case .create(isNamed: false):
@@ -146,7 +146,7 @@ extension WriterObjects {
     var operations = [
       #"{"op":"set","object":"\#(counter(index))","keyPath":"value","value":\#(counters[index] + 1)}"#
     ]
-    operations += transfer(amount)
+    operations += transferOperations(amount)
     if let first = items.first?.reference { operations.append(#"{"op":"delete","object":"\#(first)"}"#) }
     operations.append(#"{"op":"create","entity":"Item","value":\#(itemValue)}"#)
     operations.append(
@@ -157,7 +157,7 @@ extension WriterObjects {
     return operations
   }
 
-  private func transfer(_ amount: Int) -> [String] {
+  private func transferOperations(_ amount: Int) -> [String] {
     [(leftHalf, left - amount), (rightHalf, right + amount)].map { half, value in
       #"{"op":"patch","object":"\#(half)","value":{"value":\#(value),"sequence":\#(sequence + 1)}}"#
     }
@@ -176,8 +176,7 @@ extension WriterObjects {
   private func entryValue(_ number: Int) -> String { #"{"number":\#(number)}"# }
 
   private func transaction(_ operations: [String]) -> WireRequest {
-    let body = #"{"operations":[\#(operations.joined(separator: ","))]}"#
-    return WireRequest("POST", "/v1/transactions", writerHeader, body: body)
+    .transaction(operations, writerHeader)
   }
 
   private func request(_ method: String, _ target: String, _ body: String? = nil) -> WireRequest {

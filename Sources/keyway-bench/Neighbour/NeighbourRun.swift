@@ -282,8 +282,7 @@ struct NeighbourWorld {
   private func create(_ count: Int, _ connection: WireConnection, _ members: (Int) -> String) throws {
     for first in stride(from: 0, to: count, by: Self.batch) {
       let operations = (first..<min(first + Self.batch, count)).map { "{\"op\":\"create\",\(members($0))}" }
-      try connection.must(
-        WireRequest("POST", "/v1/transactions", body: "{\"operations\":[\(operations.joined(separator: ","))]}"))
+      try connection.must(.transaction(operations))
     }
   }
 }

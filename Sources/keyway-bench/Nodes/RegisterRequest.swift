@@ -128,11 +128,7 @@ struct RegisterRequest: Sendable {
 
   static func transaction(_ parts: [Part], _ operations: [String], _ value: Int?, key: String) -> RegisterRequest {
     RegisterRequest(
-      parts: parts,
-      request: WireRequest(
-        "POST", "/v1/transactions", ["Idempotency-Key": key],
-        body: #"{"operations":[\#(operations.joined(separator: ","))]}"#),
-      value: value)
+      parts: parts, request: .transaction(operations, ["Idempotency-Key": key]), value: value)
   }
 }
 

@@ -186,7 +186,13 @@ extension WireRequest {
   /// Sets one key path of many objects to the same value, in one transaction.
   static func transaction(setting keyPath: String, of objects: [String], _ json: String) -> WireRequest {
     let operations = objects.map { #"{"op":"set","object":"\#($0)","keyPath":"\#(keyPath)","value":\#(json)}"# }
-    return WireRequest("POST", "/v1/transactions", body: #"{"operations":[\#(operations.joined(separator: ","))]}"#)
+    return transaction(operations)
+  }
+
+  /// A transaction of operations, each of them as JSON.
+  static func transaction(_ operations: [String], _ headers: [String: String] = [:]) -> WireRequest {
+    WireRequest(
+      "POST", "/v1/transactions", headers, body: #"{"operations":[\#(operations.joined(separator: ","))]}"#)
   }
 
   /// The message with this number as JSON, in so many bytes or a few more: what a `MessageScanner` finds in a stream.

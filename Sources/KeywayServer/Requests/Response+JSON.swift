@@ -1,7 +1,6 @@
 import HTTPServer
 import HTTPTypes
 import KeyValueModel
-import Store
 
 extension Response {
   private static let jsonType = HTTPField(name: .contentType, value: Body.json)
@@ -44,9 +43,4 @@ extension Response {
     guard bytes.count > limits.answerBytes else { return json(bytes, status: status, tag: tag) }
     return Response(status: status, fields: [.eTag: tag.entityTag])
   }
-}
-
-extension Store {
-  /// The cursor of a revision of this store.
-  func cursor(_ revision: Revision) -> Cursor { Cursor(epoch: epoch, revision: revision) }
 }

@@ -1,5 +1,6 @@
 import HTTPServer
 import HTTPTypes
+import KeyValueModel
 
 /// One row of the route table: a resource, its methods, and what each of them does.
 final class Route: Sendable {
@@ -195,5 +196,105 @@ final class Route: Sendable {
   func action(of method: HTTPRequest.Method) -> Action? {
     let method = method == .head ? .get : method
     return handlers.first { $0.method == method }?.action
+  }
+}
+
+/// What is known of a request when its handler is called, besides the request itself.
+struct RequestContext: Sendable {
+  /// The resource that is asked for.
+  let route: Route
+  /// The path and the query parameters.
+  let target: Target
+  /// Who asks.
+  let requester: Requester
+  /// The names of the query parameters that the answer takes, or the stream where that is wanted.
+  var parameters: [String] = []
+  /// What an `Idempotency-Key` makes of a `POST` that writes; nil without one.
+  var idempotency: IdempotentRequest?
+  /// The streams of other nodes that the write names for objects to last with.
+  var namedStreams = NamedStreams()
+  /// The name of a write that a node has forwarded, with what it stands for; nil for a client's own.
+  var passed: BoundWrite?
+  /// What another node has answered to the same request meanwhile, where it has an `Idempotency-Key` or was passed on.
+  var precedent: (@Sendable () -> Response?)?
+  /// Gives what is answered where other nodes append again and again before this one can carry the write out, which it
+  /// then has not done and does not do; nil where it goes on trying.
+  var givenBack: (@Sendable () -> Response)?
+
+  /// What the rules let the requester read; nil where they are asked no rule.
+  var viewer: Viewer? { requester.viewer }
+
+  /// A variable part of the path, percent-decoded. The route's pattern must have it.
+  subscript(parameter: Route.Parameter) -> String {
+    guard let position = route.position(of: parameter) else {
+      preconditionFailure("'\(route.pattern)' has no {\(parameter.rawValue)}")
+    }
+    return target.segments[position]
+  }
+
+  /// Throws `malformed-query` for a query parameter that the resource does not take.
+  func checkParameters() throws(Problem) { try target.allowOnly(parameters) }
+
+  /// The object of `{Entity}` and `{id}`. Throws `unknown-object` for an id that no object can have.
+  func reference(in schema: Schema) throws(Problem) -> Reference {
+    let (entity, id) = (self[.entity], self[.id])
+    guard let reference = Reference(entity: entity, id: id) else {
+      _ = try Problem.translating(try schema.requireEntity(entity))
+      throw Problem(.unknownObject, Self.idRule(id))
+    }
+    return reference
+  }
+
+  /// Why a text is no id.
+  static func idRule(_ id: String) -> String { "'\(id)' is no id: those have 1 to 128 of A-Z a-z 0-9 . _ ~ -" }
+}
+
+/// Content negotiation (RFC 9110 §12.5.1) between the ways to read a resource.
+package enum Negotiation {
+  /// The forms of a resource: JSON as a whole or in lines, or a stream that keeps it up to date.
+  package enum Form: String, Sendable {
+    case json = "application/json"
+    case lines = "application/x-ndjson"
+    case stream = "text/event-stream"
+
+    /// Its media type.
+    package var type: String { rawValue }
+
+    /// The range of all types that begin like it.
+    fileprivate var family: String { self == .stream ? "text/*" : "application/*" }
+  }
+
+  /// How a client wants to read a resource, or `not-acceptable`.
+  static func form(of request: borrowing Request, available: [Form]) throws(Problem) -> Form {
+    if let form = form(request.header(.accept), available: available) { return form }
+    let types = available.map(\.type).joined(separator: ", ")
+    throw Problem(.notAcceptable, "this resource is available as \(types)").with(.accept, types)
+  }
+
+  /// The form that an `Accept` header prefers among `available`; nil where it allows none of them. What is available
+  /// first wins a tie, and a type that is named wins over a range.
+  package static func form(_ accept: String?, available: [Form]) -> Form? {
+    guard let accept, accept != "*/*", !accept.isEmpty else { return available.first }
+    var best: (form: Form, rank: (Double, Int))?
+    for form in available {
+      guard let rank = rank(of: form, in: accept), rank.quality > 0 else { continue }
+      let candidate = (rank.quality, rank.precision)
+      if best.map({ $0.rank < candidate }) ?? true { best = (form, candidate) }
+    }
+    return best?.form
+  }
+
+  /// How much the most precise range that covers `form` wants it.
+  private static func rank(of form: Form, in accept: String) -> (quality: Double, precision: Int)? {
+    var found: (quality: Double, precision: Int)?
+    for range in accept.split(separator: ",") {
+      let parts = range.split(separator: ";").map { $0.trimmingSpaces().lowercased() }
+      guard let name = parts.first else { continue }
+      let precision = name == form.type ? 2 : name == form.family ? 1 : name == "*/*" ? 0 : -1
+      guard precision >= 0, precision > found?.precision ?? -1 else { continue }
+      let weight = parts.dropFirst().first { $0.hasPrefix("q=") }.flatMap { Double($0.dropFirst(2)) }
+      found = (weight ?? 1, precision)
+    }
+    return found
   }
 }

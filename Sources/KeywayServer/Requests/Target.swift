@@ -1,3 +1,5 @@
+import Support
+
 /// A request target taken apart: path segments and query parameters, percent-decoded (RFC 3986 §2.1).
 ///
 /// A malformed query is a mistake only for a resource that takes parameters: `allowOnly` throws it.
@@ -142,5 +144,15 @@ package struct Target: Sendable {
   /// The comma-separated items of a parameter, nil where it is not there.
   package func list(_ name: String) -> [String]? {
     self[name].map { $0.split(separator: ",", omittingEmptySubsequences: false).map(String.init) }
+  }
+}
+
+extension String {
+  /// The text as a part of a target: unreserved characters stay (RFC 3986 §2.3).
+  fileprivate var percentEncoded: String {
+    let unreserved = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~".utf8
+    return utf8.map { byte in
+      unreserved.contains(byte) ? String(Unicode.Scalar(byte)) : "%" + byte.padded(to: 2, radix: 16).uppercased()
+    }.joined()
   }
 }

@@ -97,7 +97,7 @@ struct KeyPathHandlers: Sendable {
   }
 
   /// Does one operation on a key path, and responds with the value as written, or with nothing where it was deleted.
-  func write(
+  private func write(
     _ request: borrowing Request, _ context: RequestContext, _ operation: (Place) throws(Problem) -> Operation
   ) throws(Problem) -> HandlerResponse {
     let reference = try context.reference(in: store.schema)
@@ -136,20 +136,164 @@ struct KeyPathHandlers: Sendable {
   }
 }
 
-extension RequestContext {
-  /// The key paths of `{keyPath}`, which commas part.
-  var keyPaths: [String] {
-    self[.keyPath].split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+// MARK: - To-many key paths
+
+/// To-many key paths: inserting, removing, set operations.
+extension KeyPathHandlers {
+  /// The key path of an object that a request writes.
+  fileprivate struct Place {
+    let reference: Reference
+    let keyPath: String
+    let schema: Schema
+    /// Where objects that are made in place get their ids.
+    let newIDs: NewIDs
+
+    /// What the members of the to-many are; nil where the key path names none.
+    var memberType: ValueType? { schema.memberType(of: keyPath, from: reference) }
+
+    /// The members that a body names, or has made.
+    func newMembers(_ body: Value) throws(Problem) -> [NewMember] {
+      do throws(ModelError) {
+        return try MemberReader(keyPath, of: reference, in: schema, makeID: newIDs.make).newMembers(body)
+      } catch {
+        throw Problem(ModelError(error.code, error.detail, object: reference, keyPath: keyPath))
+      }
+    }
+
+    /// What `?index=0,2`, `?object=Employee/3` or, for values, `?value="a"` removes; nil without any of them.
+    func removal(_ target: Target) throws(Problem) -> Operation? {
+      try target.allowOneOf("index", "object", "value")
+      if let indexes = try target.indexes() { return .removeIndexes(reference, keyPath: keyPath, indexes) }
+      if let members = try target.references() {
+        if case .attribute? = memberType {
+          throw Problem(
+            .malformedQuery, "object: the members are values, and removed by value=JSON", object: reference,
+            keyPath: keyPath)
+        }
+        return .removeMembers(reference, keyPath: keyPath, members)
+      }
+      return try target.values().map { .removeMembers(reference, keyPath: keyPath, $0) }
+    }
+  }
+
+  /// `POST …/{toMany}?index=0,2` or `?operation=union`; without either, members are appended.
+  func post(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    try write(request, context) { place throws(Problem) in
+      let target = context.target
+      try context.checkParameters()
+      try target.allowOneOf("index", "operation")
+      let indexes = try target.indexes()
+      let mutation = try target["operation"].map { text throws(Problem) in try Self.mutation(text) }
+      let body = try Body.value(of: request)
+      guard let mutation else {
+        return .insert(place.reference, keyPath: place.keyPath, try place.newMembers(body), at: indexes)
+      }
+      // The other two make nothing: an object in their body is no member.
+      let mayMake = mutation == .union || mutation == .set
+      let members = mayMake ? try place.newMembers(body) : MemberReader.values(body).map(NewMember.value)
+      return .mutateSet(place.reference, keyPath: place.keyPath, mutation, members)
+    }
+  }
+
+  private static func mutation(_ text: String) throws(Problem) -> SetMutation {
+    if let mutation = SetMutation(rawValue: text) { return mutation }
+    let names = SetMutation.allCases.map(\.rawValue).joined(separator: ", ")
+    throw Problem(.malformedQuery, "operation: '\(text)' is none of \(names)")
+  }
+}
+
+/// Reads what a body or an operation names as members of a to-many: one or an array of them; references, values, or
+/// objects that are made in place.
+struct MemberReader {
+  /// The entity of the members; nil where they are values, and where there is no such to-many, which the model says.
+  private let destination: String?
+  private let makeID: () -> String
+
+  /// A reader for the to-many that a key path of an object names.
+  init(_ keyPath: String, of reference: Reference, in schema: Schema, makeID: @escaping () -> String) {
+    if case .object(let name)? = schema.memberType(of: keyPath, from: reference) {
+      destination = name
+    } else {
+      destination = nil
+    }
+    self.makeID = makeID
+  }
+
+  /// The members; objects get an id from the server unless their `@ref` names one.
+  func newMembers(_ value: Value) throws(ModelError) -> [NewMember] {
+    var members: [NewMember] = []
+    for value in Self.values(value) { members.append(try newMember(value)) }
+    return members
+  }
+
+  /// One value, or those of an array.
+  static func values(_ value: Value) -> [Value] { value.elements ?? [value] }
+
+  private func newMember(_ value: Value) throws(ModelError) -> NewMember {
+    guard case .object(let body) = value, let destination else { return .value(value) }
+    guard let name = body["@ref"] else {
+      guard let reference = Reference(entity: destination, id: makeID()) else {
+        throw ModelError(.unknownEntity, "there is no entity '\(destination)'")
+      }
+      return .object(reference, body)
+    }
+    guard case .string(let text) = name, let reference = Reference(text) else {
+      throw ModelError(.invalidValue, "@ref is \(name.json), which is no reference such as \"\(destination)/1\"")
+    }
+    return .object(reference, body)
+  }
+}
+
+/// The parameters that name members of a to-many.
+extension Target {
+  /// `index=0,2`: places; nil where it is not there. Whether there are such places is the model's to say.
+  fileprivate func indexes() throws(Problem) -> [Int]? {
+    guard let texts = list("index") else { return nil }
+    var indexes: [Int] = []
+    for text in texts {
+      guard (text.hasPrefix("-") ? text.dropFirst() : text[...]).isDecimal else {
+        throw Problem(.malformedQuery, "index: '\(text)' is no whole number")
+      }
+      // A number that is too long names no place either.
+      indexes.append(Int(text) ?? .max)
+    }
+    return indexes
+  }
+
+  /// `object=Employee/3,Employee/4`: references; nil where it is not there.
+  fileprivate func references() throws(Problem) -> [Value]? {
+    guard let texts = list("object") else { return nil }
+    var references: [Value] = []
+    for text in texts {
+      guard let reference = Reference(text) else {
+        throw Problem(.malformedQuery, "object: '\(text)' is no reference such as Employee/3")
+      }
+      references.append(.reference(reference))
+    }
+    return references
+  }
+
+  /// `value=JSON`: one value, or an array of them; nil where it is not there.
+  fileprivate func values() throws(Problem) -> [Value]? {
+    guard let text = self["value"] else { return nil }
+    do throws(JSONError) {
+      return MemberReader.values(try Value(json: text))
+    } catch {
+      throw Problem(.malformedQuery, "value: \(error.description)")
+    }
+  }
+
+  /// Throws `malformed-query` where more than one of the parameters is there.
+  fileprivate func allowOneOf(_ names: String...) throws(Problem) {
+    let given = names.filter { self[$0] != nil }
+    if given.count > 1 { throw Problem(.malformedQuery, "\(given.joined(separator: " and ")) do not go together") }
   }
 }
 
 extension Schema {
-  /// The key path of a text; where there is none, the problem names the object and the text.
-  func resolve(_ text: String, from entity: Entity, of reference: Reference) throws(Problem) -> ModelKeyPath {
-    do throws(ModelError) {
-      return try resolve(text, from: entity)
-    } catch {
-      throw Problem(ModelError(error.code, error.detail, object: reference, keyPath: text))
-    }
+  /// What the members of the collection are that a key path leads to; nil where it leads to none, or nowhere.
+  fileprivate func memberType(of keyPath: String, from reference: Reference) -> ValueType? {
+    guard let entity = entity(of: reference) else { return nil }
+    return (try? resolve(keyPath, from: entity))?.type.element
   }
 }

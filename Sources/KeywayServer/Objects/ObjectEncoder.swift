@@ -3,7 +3,7 @@ import KeyValueModel
 /// Writes objects as the specification, section 3, has them: `@ref`, `@revision`, and the keys, computed ones included.
 struct ObjectEncoder {
   /// Which relationships are written as the objects that they name, and which of those objects' in turn.
-  struct Expansion {
+  fileprivate struct Expansion {
     var children: [Int: Expansion] = [:]
   }
 
@@ -12,10 +12,10 @@ struct ObjectEncoder {
   private let guarded: GuardedReader<MeteredState>?
   private var viewer: Viewer? { guarded?.viewer }
   /// The keys to write; nil for all.
-  var keys: Set<Int>?
+  private var keys: Set<Int>?
   /// The key paths to write behind the keys.
-  var paths: [ModelKeyPath] = []
-  var expansion = Expansion()
+  private var paths: [ModelKeyPath] = []
+  private var expansion = Expansion()
   /// What the answer may still take.
   private let budget: ReadingBudget
 
@@ -161,5 +161,61 @@ extension ValueType {
     case .list(let element): element.namesObjects
     case .attribute: false
     }
+  }
+}
+
+/// How many rows there are, as answers and events say it.
+struct QueryCounts {
+  /// Those of the window; of a fetch all.
+  let count: Int
+  /// All that match.
+  let total: Int
+  /// The objects for which the filter fails.
+  let failed: Int
+
+  /// Appends `,"count":…,"total":…`, and `,"failed":…` where that is not 0.
+  func append(to bytes: inout [UInt8]) {
+    bytes.append(contentsOf: ",\"count\":\(count),\"total\":\(total)".utf8)
+    if failed > 0 { bytes.append(contentsOf: ",\"failed\":\(failed)".utf8) }
+  }
+}
+
+// MARK: - Queries
+
+extension QueryResult {
+  /// Appends `,"sections":[…]`, what the window has of each section, with what all rows of it come to; of a query
+  /// without sections `,"aggregates":{…}`, what all rows come to. Nothing where the query asks for neither.
+  func appendSummary(to bytes: inout [UInt8]) {
+    query.appendSummary(sections: windowSections, aggregates: aggregates, to: &bytes)
+  }
+}
+
+extension Query {
+  /// Appends `,"sections":[…]` where there are sections, `,"aggregates":{…}` where there are none and something is
+  /// aggregated.
+  func appendSummary(sections: [QueryResult.WindowSection]?, aggregates values: [Value], to bytes: inout [UInt8]) {
+    guard let sections else { return appendAggregates(values, to: &bytes) }
+    bytes.append(contentsOf: ",\"sections\":[".utf8)
+    for (index, section) in sections.enumerated() {
+      bytes.append(contentsOf: index > 0 ? ",{\"name\":".utf8 : "{\"name\":".utf8)
+      section.name.appendJSON(to: &bytes)
+      bytes.append(contentsOf: ",\"count\":\(section.count)".utf8)
+      appendAggregates(section.aggregates, to: &bytes)
+      bytes.append(UInt8(ascii: "}"))
+    }
+    bytes.append(UInt8(ascii: "]"))
+  }
+
+  /// Appends `,"aggregates":{…}`, each under its text; nothing where the query has none.
+  private func appendAggregates(_ values: [Value], to bytes: inout [UInt8]) {
+    guard !aggregates.isEmpty else { return }
+    bytes.append(contentsOf: ",\"aggregates\":{".utf8)
+    for (index, (aggregate, value)) in zip(aggregates, values).enumerated() {
+      if index > 0 { bytes.append(UInt8(ascii: ",")) }
+      bytes.appendJSONString(aggregate.text)
+      bytes.append(UInt8(ascii: ":"))
+      value.appendJSON(to: &bytes)
+    }
+    bytes.append(UInt8(ascii: "}"))
   }
 }

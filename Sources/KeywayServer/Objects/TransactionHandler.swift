@@ -68,3 +68,156 @@ struct TransactionHandler: Sendable {
     }
   }
 }
+
+/// Reads one operation of a transaction, which the table of `OperationKind` describes.
+struct OperationReader {
+  private let members: JSONObject
+  private let schema: Schema
+  private let makeID: () -> String
+
+  /// A reader of an element of `operations`, or `invalid-value` where it is no object.
+  init(_ value: Value, _ schema: Schema, makeID: @escaping () -> String) throws(ModelError) {
+    guard case .object(let members) = value else { throw ModelError(.invalidValue, "an operation is a JSON object") }
+    self.members = members
+    self.schema = schema
+    self.makeID = makeID
+  }
+
+  /// The operation, or what is wrong with its members.
+  func operation() throws(ModelError) -> Operation {
+    let kind = try kind()
+    let reference = try kind == .create ? newReference() : self.reference()
+    var operands: [Operand] = []
+    for form in kind.operands {
+      operands.append(try operand(form, operands, of: reference))
+    }
+    return Operation(kind, reference, operands)
+  }
+
+  /// The kinds that may say how long their object is to last.
+  static let leasing: Set<OperationKind> = [.create, .patch]
+
+  /// How long the object is to last; nil where the operation, which has been read, does not say.
+  func lifetime(_ reader: LifetimeReader) throws(ModelError) -> Lifetime? {
+    guard let value = members["lifetime"] else { return nil }
+    return try reader.lifetime(value)
+  }
+
+  /// What `op` may name: the kinds of one name, with the members that such an operation may have besides.
+  private struct Sent {
+    let first: OperationKind
+    let isAmbiguous: Bool
+    let members: [String]
+
+    init(_ kinds: [OperationKind], first: OperationKind) {
+      self.first = first
+      isAmbiguous = kinds.count > 1
+      var names = ["object"] + (first == .create ? ["entity"] : [])
+      for operand in kinds.flatMap(\.operands) where !names.contains(operand.name) { names.append(operand.name) }
+      if OperationReader.leasing.contains(first) { names.append("lifetime") }
+      members = names
+    }
+  }
+
+  /// All of them by name: made once, since a transaction may have thousands of operations.
+  private static let sent = Dictionary(grouping: OperationKind.allCases.filter(\.isSent), by: \.name)
+    .compactMapValues { kinds in kinds.first.map { Sent(kinds, first: $0) } }
+
+  /// The kind that `op` names, once nothing but its members is there. Two kinds are called `remove`: one has places,
+  /// the other members.
+  private func kind() throws(ModelError) -> OperationKind {
+    let name = try string("op")
+    guard let sent = Self.sent[name] else { throw ModelError(.invalidValue, "'\(name)' is no operation") }
+    for member in members.members.keys where member != "op" && !sent.members.contains(member) {
+      throw ModelError(
+        .invalidValue, "'\(member)' is no member of this operation; it has \(sent.members.joined(separator: ", "))")
+    }
+    guard sent.isAmbiguous else { return sent.first }
+    switch (members["index"], members["value"]) {
+    case (nil, _?): return .removeMembers
+    case (_?, nil): return .removeIndexes
+    case (nil, nil): throw ModelError(.invalidValue, "the operation lacks 'index' or 'value'")
+    case (_?, _?): throw ModelError(.invalidValue, "a remove has index or value, not both")
+    }
+  }
+
+  /// `operands` are those before it: of members, the key path.
+  private func operand(
+    _ form: OperandForm, _ operands: [Operand], of reference: Reference
+  ) throws(ModelError) -> Operand {
+    switch form {
+    case .keyPath, .key: return .text(try string(form.name))
+    case .value: return .value(try value(form.name))
+    case .values: return .values(MemberReader.values(try value(form.name)))
+    case .indexes: return .indexes(try indexes())
+    case .optionalIndexes: return .indexes(members["index"] == nil ? nil : try indexes())
+    case .members:
+      guard case .text(let keyPath)? = operands.first else { break }
+      return .members(try newMembers(reference, keyPath))
+    case .body:
+      guard case .object(let object) = try value(form.name) else {
+        throw ModelError(.invalidValue, "'\(form.name)' is a JSON object")
+      }
+      return .body(object)
+    case .revision:
+      guard let revision = try value(form.name).wholeNumber, revision >= 0 else {
+        throw ModelError(.invalidValue, "revision is a whole number from 0")
+      }
+      return .revision(Revision(revision))
+    case .mutation, .patch, .lifetime: break
+    }
+    throw ModelError(.invalidValue, "'\(form.name)' cannot be sent")
+  }
+
+  private func newMembers(_ reference: Reference, _ keyPath: String) throws(ModelError) -> [NewMember] {
+    do throws(ModelError) {
+      return try MemberReader(keyPath, of: reference, in: schema, makeID: makeID).newMembers(try value("value"))
+    } catch {
+      throw ModelError(error.code, error.detail, object: reference, keyPath: keyPath)
+    }
+  }
+
+  private func indexes() throws(ModelError) -> [Int] {
+    guard case .array(let elements) = try value("index") else {
+      throw ModelError(.invalidValue, "'index' is an array of places")
+    }
+    var indexes: [Int] = []
+    for element in elements {
+      guard let index = element.wholeNumber else {
+        throw ModelError(.invalidValue, "'index' has \(element.json), which is no whole number")
+      }
+      indexes.append(Int(index))
+    }
+    return indexes
+  }
+
+  // MARK: Members
+
+  private func value(_ name: String) throws(ModelError) -> Value {
+    guard let value = members[name] else { throw ModelError(.invalidValue, "the operation lacks '\(name)'") }
+    return value
+  }
+
+  private func string(_ name: String) throws(ModelError) -> String {
+    guard case .string(let text) = try value(name) else { throw ModelError(.invalidValue, "'\(name)' is a string") }
+    return text
+  }
+
+  private func reference() throws(ModelError) -> Reference {
+    let text = try string("object")
+    guard let reference = Reference(text) else {
+      throw ModelError(.invalidValue, "'\(text)' is no reference such as \"Account/1\"")
+    }
+    return reference
+  }
+
+  private func newReference() throws(ModelError) -> Reference {
+    guard members["entity"] != nil else { return try reference() }
+    guard members["object"] == nil else { throw ModelError(.invalidValue, "a create has object or entity, not both") }
+    let entity = try string("entity")
+    guard let reference = Reference(entity: entity, id: makeID()) else {
+      throw ModelError(.unknownEntity, "there is no entity '\(entity)'")
+    }
+    return reference
+  }
+}

@@ -214,3 +214,168 @@ struct TransactionWriter: Sendable {
     }
   }
 }
+
+// MARK: - Conditions
+
+/// `If-Match` and `If-None-Match` of a write (RFC 9110 §13.1), as conditions of its transaction.
+extension TransactionWriter {
+  private func preconditions(
+    of request: borrowing Request, about subject: Write.Subject, for viewer: Viewer?
+  ) throws(Problem) -> [Precondition] {
+    let (match, noneMatch) = (request.header(.ifMatch), request.header(.ifNoneMatch))
+    // What is new, and a transaction, have no ETag that If-Match could hold for.
+    guard let reference = subject.reference else { return match == nil ? [] : [.impossible] }
+    guard match != nil || noneMatch != nil else { return [] }
+    var keyPath: String?
+    if case .keyPath(_, let text) = subject {
+      // What cannot be written anyway is refused for that, whatever the conditions say (RFC 9110 §13.2.1): to look at a
+      // path through one to-many after the other could take the writer very long.
+      guard isWritable(text, of: reference) else { return [] }
+      keyPath = text
+    }
+    var preconditions: [Precondition] = []
+    if let noneMatch {
+      let condition = try EntityTagCondition(noneMatch, header: "If-None-Match")
+      if case .any = condition {
+        preconditions.append(.absent(reference))
+      } else {
+        preconditions.append(.differs(reference, keyPath: keyPath, from: condition.revisions(of: store.epoch)))
+        if let seen = viewer.flatMap({ guarded(subject, $0) }) {
+          preconditions.append(
+            .holds(reference) { [epoch = store.epoch, limits] state in
+              seen.tag(in: state, epoch: epoch, limits).map { !condition.names($0, weakly: true) } ?? true
+            })
+        }
+      }
+    }
+    guard let match else { return preconditions }
+    let condition = try EntityTagCondition(match, header: "If-Match")
+    // What is not there is `unknown-object` to every method but the one that would make it (RFC 9110 §13.2.1).
+    if request.method == .put, keyPath == nil { preconditions.append(.exists(reference)) }
+    if case .any = condition { return preconditions }
+    if let seen = viewer.flatMap({ guarded(subject, $0) }), condition.namesContent {
+      return preconditions + [
+        .holds(reference) { [epoch = store.epoch, limits] state in
+          seen.tag(in: state, epoch: epoch, limits).map { condition.names($0, weakly: false) } ?? false
+        }
+      ]
+    }
+    // Where no tag can hold, revision 0 says so: nothing that is there is unchanged since then.
+    let since = condition.latestRevision(of: store.epoch, upTo: store.snapshot.revision) ?? 0
+    let unchanged = keyPath.map { Precondition.unchangedKeyPath(reference, $0, since: since) }
+    return preconditions + [unchanged ?? .unchangedObject(reference, since: since)]
+  }
+
+  /// What a write is about as someone sees it who may not read everything; nil where it has no tag.
+  private func guarded(_ subject: Write.Subject, _ viewer: Viewer) -> GuardedObject? {
+    switch subject {
+    case .object(let reference): return GuardedObject(reference: reference, viewer: viewer)
+    case .keyPath(let reference, let text):
+      guard let entity = store.schema.entity(of: reference),
+        let path = try? store.schema.resolve(text, from: entity)
+      else { return nil }
+      return GuardedObject(reference: reference, keyPaths: [path], viewer: viewer)
+    case .newObject, .transaction: return nil
+    }
+  }
+
+  /// Whether a key path is one of those that can be written: without an operator, and not through a to-many.
+  private func isWritable(_ keyPath: String, of reference: Reference) -> Bool {
+    guard let entity = store.schema.entity(of: reference),
+      let path = try? store.schema.resolveObservable(keyPath, from: entity)
+    else { return false }
+    return path.operation == nil
+  }
+}
+
+/// What a request writes: one transaction.
+struct Write: Sendable {
+  /// What a write is about, for its conditions and for the present `ETag`.
+  enum Subject: Sendable {
+    case object(Reference)
+    case keyPath(Reference, String)
+    /// An object that gets its id from the server: it has no `ETag` yet.
+    case newObject
+    /// Any number of objects, which have no `ETag` in common.
+    case transaction
+
+    /// The object; nil where there is none with an `ETag`.
+    var reference: Reference? {
+      switch self {
+      case .object(let reference), .keyPath(let reference, _): reference
+      case .newObject, .transaction: nil
+      }
+    }
+  }
+
+  let operations: [Operation]
+  let subject: Subject
+  /// The ids that the server made for objects of this write.
+  var newIDs: Set<String> = []
+
+  /// Whether the object that it is about has more bytes of JSON than this in a state.
+  fileprivate func isAbout(moreThan bytes: Int, in state: borrowing ModelState) -> Bool {
+    guard let reference = subject.reference, let record = state.record(reference) else { return false }
+    return record.textBytes > bytes
+  }
+
+  /// Whether it is a JSON patch of an object with more bytes of JSON than this.
+  fileprivate func isPatch(ofMoreThan bytes: Int, in store: Store) -> Bool {
+    guard case .jsonPatch? = operations.first else { return false }
+    return isAbout(moreThan: bytes, in: store.snapshot.state)
+  }
+
+  /// How many operations the client sent: what some say of a lifetime is one of its own to the model.
+  private var sentCount: Int { operations.count { !$0.isLifetime } }
+
+  /// Where the operation at `index` stood among those that the client sent; nil where it sent only one.
+  private func sentPosition(_ index: Int) -> Int? {
+    sentCount > 1 ? max(0, operations.prefix(index + 1).count { !$0.isLifetime } - 1) : nil
+  }
+
+  /// What the model refuses, as it is said to the client: an object that got its id from the server, and that now never
+  /// was, is not named; and a transaction of one operation has an index too.
+  fileprivate func refusal(_ error: ModelError) -> Problem {
+    var error = error
+    if let object = error.object, let id = object.split(separator: "/").last, newIDs.contains(String(id)) {
+      var unnamed = ModelError(error.code, error.detail.replacing(object, with: "the new object"))
+      (unnamed.keyPath, unnamed.operation) = (error.keyPath, error.operation)
+      error = unnamed
+    }
+    error.operation = error.operation.flatMap(sentPosition)
+    if case .transaction = subject, sentCount == 1 { error.operation = 0 }
+    return Problem(error)
+  }
+}
+
+/// Makes ids for the new objects of one request, and keeps which they are.
+final class NewIDs {
+  private let makeID: () -> String
+  private(set) var ids: Set<String> = []
+
+  init(_ makeID: @escaping () -> String) {
+    self.makeID = makeID
+  }
+
+  /// An id that no object has.
+  func make() -> String {
+    let id = makeID()
+    ids.insert(id)
+    return id
+  }
+}
+
+extension Operation {
+  fileprivate var isLifetime: Bool { if case .lifetime = self { true } else { false } }
+
+  /// How many things it does: itself, and the objects that it makes in place.
+  fileprivate var size: Int {
+    switch self {
+    case .insert(_, _, let members, _), .replace(_, _, _, let members), .mutateSet(_, _, _, let members):
+      1 + members.count { if case .object = $0 { true } else { false } }
+    // A part of the operation before it.
+    case .lifetime: 0
+    default: 1
+    }
+  }
+}

@@ -112,6 +112,12 @@ package enum EntityTagCondition: Sendable {
     guard case .tags(let tags) = self else { return [] }
     return Set(tags.lazy.compactMap { Cursor($0.cursor) }.filter { $0.epoch == epoch }.map(\.revision))
   }
+
+  /// Whether it names a tag that is no revision.
+  var namesContent: Bool {
+    guard case .tags(let tags) = self else { return false }
+    return tags.contains { Cursor($0.cursor) == nil }
+  }
 }
 
 /// The conditions of a `GET` or `HEAD` of what has a tag: `If-Match`, and then `If-None-Match` (RFC 9110 §13.2.2).

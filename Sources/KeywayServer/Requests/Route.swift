@@ -224,6 +224,11 @@ struct RequestContext: Sendable {
   /// What the rules let the requester read; nil where they are asked no rule.
   var viewer: Viewer? { requester.viewer }
 
+  /// The key paths of `{keyPath}`, which commas part.
+  var keyPaths: [String] {
+    self[.keyPath].split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+  }
+
   /// A variable part of the path, percent-decoded. The route's pattern must have it.
   subscript(parameter: Route.Parameter) -> String {
     guard let position = route.position(of: parameter) else {

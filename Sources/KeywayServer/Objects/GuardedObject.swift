@@ -1,7 +1,9 @@
+import Crypto
 import HTTPServer
 import HTTPTypes
 import KeyValueModel
 import Store
+import Support
 
 /// An object, or what a key path of it reads, as someone sees it who may not read everything.
 struct GuardedObject {
@@ -13,7 +15,7 @@ struct GuardedObject {
   var target: Target?
 
   /// The body of the answer to a `GET`, and its tag; nil where the object may not be read, or is not there.
-  func answer(
+  private func answer(
     in state: MeteredState, _ budget: ReadingBudget, epoch: String
   ) throws(Problem) -> (bytes: [UInt8], tag: String)? {
     try answer(in: GuardedReader(state, for: viewer), state, budget, epoch: epoch)
@@ -98,10 +100,49 @@ struct GuardedObject {
   }
 }
 
-extension EntityTagCondition {
-  /// Whether it names a tag that is no revision.
-  var namesContent: Bool {
-    guard case .tags(let tags) = self else { return false }
-    return tags.contains { Cursor($0.cursor) == nil }
+/// The `ETag` of an answer to someone who may not read everything: it is made of the answer, so that it does not move
+/// for what is left out of it.
+private struct ContentTag: Hashable, Sendable {
+  /// How many bytes of the digest are in a tag.
+  private static let byteCount = 16
+
+  /// The tag without its quotation marks. It is no cursor: those end with a number.
+  let text: String
+
+  /// The tag of an answer's body.
+  init(of bytes: [UInt8], epoch: String) {
+    var hash = SHA256()
+    hash.update(bytes)
+    text = "\(epoch)-c\(hash.finalize().prefix(Self.byteCount).hexadecimal)"
+  }
+}
+
+extension ModelState {
+  /// The object of this name, as someone who may read what `viewer` may sees it. Throws `unknown-object` also where it
+  /// may not be read; `unknown-entity` where the schema has no such entity. The rule is asked of this state, or of the
+  /// `metered` one that is as it, whose steps then count.
+  func requireRecord(
+    _ reference: Reference, for viewer: Viewer?, in metered: MeteredState? = nil
+  ) throws(Problem) -> ObjectRecord {
+    let record = try Problem.translating(try requireRecord(reference))
+    guard let viewer else { return record }
+    if let metered {
+      guard !viewer.mayRead(reference, record, in: metered) else { return record }
+      if let work = metered.work { try Problem.translating(try work.check()) }
+    } else if viewer.mayRead(reference, record, in: self) {
+      return record
+    }
+    throw Problem(.unknownObject, "there is no object \(reference)", object: reference)
+  }
+}
+
+extension Schema {
+  /// The key path of a text; where there is none, the problem names the object and the text.
+  func resolve(_ text: String, from entity: Entity, of reference: Reference) throws(Problem) -> ModelKeyPath {
+    do throws(ModelError) {
+      return try resolve(text, from: entity)
+    } catch {
+      throw Problem(ModelError(error.code, error.detail, object: reference, keyPath: text))
+    }
   }
 }

@@ -83,7 +83,7 @@ package struct IdempotencyMemory: Sendable {
   /// Bytes of all keys with their responses, and of the room that is held for responses to come.
   package private(set) var byteCount = 0
   /// Clients that have less than at the last look, because keys of theirs became unknown.
-  private(set) var relieved: Set<ClientAddress> = []
+  private var relieved: Set<ClientAddress> = []
 
   private var entries: [IdempotencyKey: Entry] = [:]
   /// The keys that are answered, oldest first; so they also expire in this order.

@@ -1,3 +1,8 @@
+import Crypto
+package import HTTPServer
+import HTTPTypes
+import Support
+
 /// A request that is to apply once, however often it is sent.
 struct IdempotentRequest: Sendable {
   /// What the client calls it.
@@ -6,4 +11,105 @@ struct IdempotentRequest: Sendable {
   let fingerprint: RequestFingerprint
   /// For whom its response is made; nil for those who are asked no rule.
   var viewer: ViewerMark?
+}
+
+/// The key of an `Idempotency-Key` header: what a client calls a request that it may have to send again. The same text
+/// of two identities is two keys.
+package struct IdempotencyKey: Hashable, Sendable {
+  /// The most characters of a key.
+  package static let maximumLength = 255
+
+  /// The characters, without the quotation marks and backslashes of the header.
+  package let text: String
+  /// Whose key it is; nil where that is not known.
+  package let owner: IdentityMark?
+
+  /// The key of a header's text, or `malformed-query`. A String of Structured Fields (RFC 9651 §3.3.3), as the draft
+  /// wants it, or bare, as many clients send it: `"a-1"` and `a-1` are one key.
+  package init(_ header: String, of owner: IdentityMark? = nil) throws(Problem) {
+    let field = header.trimmingSpaces()
+    let text = field.hasPrefix("\"") ? Self.unquoted(field) : field
+    guard let text, !text.contains("\"") || field.hasPrefix("\"") else {
+      throw Problem(.malformedQuery, "Idempotency-Key has a quotation mark that is not closed, or more behind it")
+    }
+    guard (1...Self.maximumLength).contains(text.utf8.count), text.isVisibleASCII else {
+      throw Problem(
+        .malformedQuery, "Idempotency-Key is one key of 1 to \(Self.maximumLength) visible ASCII characters")
+    }
+    self.text = text
+    self.owner = owner
+  }
+
+  /// What stands between the quotation marks; nil where they, or what is escaped, are not as they should be.
+  private static func unquoted(_ field: String) -> String? {
+    var rest = field.utf8.dropFirst()
+    var bytes: [UInt8] = []
+    while let byte = rest.popFirst() {
+      switch byte {
+      case UInt8(ascii: "\""): return rest.isEmpty ? String(decoding: bytes, as: UTF8.self) : nil
+      case UInt8(ascii: "\\"):
+        guard let escaped = rest.popFirst(), escaped == UInt8(ascii: "\"") || escaped == UInt8(ascii: "\\") else {
+          return nil
+        }
+        bytes.append(escaped)
+      default: bytes.append(byte)
+      }
+    }
+    return nil
+  }
+}
+
+/// What makes two requests the same: a digest of everything of a write that its outcome depends on.
+///
+/// It is SHA-256, of which no two texts with one digest are known: the response to one request is never given to
+/// another. It is worked out on the thread of the request, and has the same length for every body.
+package struct RequestFingerprint: Hashable, Sendable {
+  /// The header fields that a write heeds.
+  private static let names: [HTTPField.Name] = [.contentType, .ifMatch, .ifNoneMatch, .keywayWriter, .keywayLifetime]
+
+  /// How many bytes it has.
+  package static let byteCount = SHA256.byteCount
+
+  private let digest: SIMD4<UInt64>
+
+  /// The fingerprint of a request that arrived.
+  package init(_ request: borrowing Request) {
+    var head = "\(request.method.rawValue) \(request.target)\n"
+    for name in Self.names {
+      if let value = request.header(name) { head += "\(name.rawName): \(value)\n" }
+    }
+    head += "\n"
+    self.init(head: head, body: request.body())
+  }
+
+  /// The fingerprint of a head, whose end can be told from the body, and a body.
+  package init(head: String, body: [UInt8]) {
+    var hash = SHA256()
+    var head = head
+    head.withUTF8 { hash.update(UnsafeRawBufferPointer($0)) }
+    hash.update(body)
+    self.init(hash)
+  }
+
+  /// The fingerprint of a head and a body that were kept as they were sent, one behind the other.
+  init(ofRequest bytes: [UInt8]) {
+    var hash = SHA256()
+    hash.update(bytes)
+    self.init(hash)
+  }
+
+  private init(_ hash: SHA256) {
+    digest = hash.finalize().withUnsafeBytes { $0.loadUnaligned(as: SIMD4<UInt64>.self) }
+  }
+
+  /// A fingerprint that was written down; nil where there are more or fewer bytes.
+  init?(bytes: some Collection<UInt8>) {
+    guard bytes.count == Self.byteCount else { return nil }
+    digest = Array(bytes).withUnsafeBytes { $0.loadUnaligned(as: SIMD4<UInt64>.self) }
+  }
+
+  /// Adds the bytes of the digest to others.
+  func append(to bytes: inout [UInt8]) {
+    withUnsafeBytes(of: digest) { bytes.append(contentsOf: $0) }
+  }
 }

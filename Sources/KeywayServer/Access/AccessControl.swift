@@ -1,3 +1,5 @@
+import CEL
+import DequeModule
 import Foundation
 import HTTPServer
 import HTTPTypes
@@ -185,7 +187,7 @@ final class AccessControl: Sendable {
 }
 
 /// The token of an `Authorization` header (RFC 6750 §2.1).
-struct BearerToken {
+private struct BearerToken {
   let text: String
 
   /// Nil for another scheme, and where no token follows.
@@ -200,5 +202,151 @@ struct BearerToken {
     let hasSpace = token.utf8.withContiguousStorageIfAvailable { $0.contains(space) } ?? token.utf8.contains(space)
     guard !hasSpace else { return nil }
     text = String(token)
+  }
+}
+
+/// The proof of an identity that a request carries.
+private enum Credential: Hashable, Sendable {
+  /// The value of an `Authorization` header.
+  case header(String)
+  /// The secret of a session.
+  case session(SessionDigest)
+
+  /// The session; nil for a header.
+  var session: SessionDigest? { if case .session(let digest) = self { digest } else { nil } }
+}
+
+/// The holders of credentials that were verified: a request with the same credential costs no signature. Bounded in
+/// bytes; the oldest are forgotten first.
+private struct TokenCache: Sendable {
+  /// The bytes of an entry besides its header, which is in it twice, and its claims, which are as long once more.
+  private static let entryBytes = 512
+  /// The bytes of the claims of a session, about, in the place of a header.
+  private static let sessionBytes = 1_024
+
+  private let limit: Int
+  private var entries: [Credential: KnownRequester] = [:]
+  private var order: Deque<Credential> = []
+  private var bytes = 0
+
+  /// A cache of so many bytes.
+  init(limit: Int) { self.limit = limit }
+
+  subscript(credential: Credential) -> KnownRequester? { entries[credential] }
+
+  /// Remembers a credential that was verified.
+  mutating func remember(_ credential: Credential, _ entry: KnownRequester) {
+    let weight = Self.weight(of: credential)
+    guard weight <= limit, entries.updateValue(entry, forKey: credential) == nil else { return }
+    order.append(credential)
+    bytes += weight
+    while bytes > limit, let oldest = order.popFirst() {
+      entries[oldest] = nil
+      bytes -= Self.weight(of: oldest)
+    }
+  }
+
+  /// Forgets all: the keys are others.
+  mutating func removeAll() { self = TokenCache(limit: limit) }
+
+  private static func weight(of credential: Credential) -> Int {
+    switch credential {
+    case .header(let text): entryBytes + 3 * text.utf8.count
+    case .session: entryBytes + sessionBytes
+    }
+  }
+}
+
+/// An expression of a setting that says which identities may do something beside what rules say.
+private struct AdminRule: Sendable {
+  private static let limits = ExpressionLimits()
+
+  private struct Environment: ExpressionEnvironment {
+    func type(ofVariable name: String) -> ExpressionType? { name == "identity" ? .dyn : nil }
+    func type(ofField name: String, inObject object: String) -> ExpressionType? { nil }
+  }
+
+  private struct Activation: ExpressionActivation {
+    let claims: JSONObject
+
+    func value(
+      ofVariable name: String, index: Int, budget: inout EvaluationBudget
+    ) throws(EvaluationError) -> ExpressionValue {
+      ExpressionValue(json: .object(claims))
+    }
+  }
+
+  private let expression: CheckedExpression
+
+  /// Reads the expression of a setting. Throws an `AccessError` if it is not a condition over `identity`.
+  init(_ text: String, of setting: String) throws(AccessError) {
+    do {
+      expression = try CEL.Expression(parsing: text, limits: Self.limits).checked(in: Environment())
+    } catch {
+      throw AccessError("\(setting): \(error)")
+    }
+    guard expression.type == .bool || expression.type == .dyn else {
+      throw AccessError("\(setting) is not a condition: its values are \(expression.type)")
+    }
+  }
+
+  /// Whether these claims meet it; an error is no.
+  func holds(of claims: JSONObject) -> Bool {
+    var budget = EvaluationBudget(Self.limits)
+    guard case .success(.bool(true)) = expression.evaluate(Activation(claims: claims), budget: &budget) else {
+      return false
+    }
+    return true
+  }
+}
+
+/// The file of the keys, and whether it has changed since it was read.
+private struct KeyFile: Sendable {
+  /// The longest file that is read, in bytes.
+  private static let maximumBytes = 1 << 20
+
+  /// What tells one version of a file from another.
+  private struct Version: Hashable, Sendable {
+    var device: UInt64 = 0
+    var inode: UInt64 = 0
+    var bytes: Int64 = 0
+    var seconds = 0
+    var nanoseconds = 0
+  }
+
+  private let path: String
+  private var version: Version?
+
+  init(path: String) { self.path = path }
+
+  /// Whether the file is another than the one that was read last. A file that is gone has not changed.
+  var hasChanged: Bool { Self.version(of: path).map { $0 != version } ?? false }
+
+  /// Reads the keys. Throws an `AccessError`; the same version is not tried again.
+  mutating func read() throws(AccessError) -> KeySet {
+    version = Self.version(of: path)
+    guard let handle = FileHandle(forReadingAtPath: path), let data = try? handle.read(upToCount: Self.maximumBytes + 1)
+    else { throw AccessError("access.keys: '\(path)' cannot be read") }
+    guard data.count <= Self.maximumBytes else {
+      throw AccessError("access.keys: '\(path)' has more than \(Self.maximumBytes) bytes")
+    }
+    do {
+      return try KeySet(json: Array(data))
+    } catch {
+      throw AccessError("access.keys: '\(path)' is refused: \(error)")
+    }
+  }
+
+  /// Returns what an operator is warned of where others than the owner can read the file, and its keys are secret.
+  func warning(of keys: KeySet) -> String? {
+    keys.holdsSecret ? SecretFile.warning(of: path, named: "access.keys") : nil
+  }
+
+  private static func version(of path: String) -> Version? {
+    var status = stat()
+    guard stat(path, &status) == 0 else { return nil }
+    return Version(
+      device: UInt64(status.st_dev), inode: UInt64(status.st_ino), bytes: Int64(status.st_size),
+      seconds: status.st_mtim.tv_sec, nanoseconds: status.st_mtim.tv_nsec)
   }
 }

@@ -1,5 +1,6 @@
 import Crypto
-import KeyValueModel
+import Foundation
+package import KeyValueModel
 
 /// The keys that tokens are verified with: a JWK Set (RFC 7517 §5).
 package struct KeySet: Sendable {
@@ -117,6 +118,56 @@ package struct KeyMark: Hashable, Sendable {
 
   /// A mark with a digest of `byteCount` bytes.
   package init(digest: [UInt8]) { self.digest = digest }
+}
+
+/// Files whose content nobody but their owner should read.
+package enum SecretFile {
+  /// Returns what an operator is warned of where the group or others can read a file, which a setting names; nil where
+  /// they cannot, or there is no such file. It is only a warning: some systems hand secrets to programs in files that a
+  /// group can read.
+  package static func warning(of path: String, named setting: String) -> String? {
+    var status = stat()
+    guard stat(path, &status) == 0, status.st_mode & 0o044 != 0 else { return nil }
+    let mode = String(status.st_mode & 0o777, radix: 8)
+    let isPlain = path.unicodeScalars.allSatisfy {
+      $0.properties.isAlphabetic || "0123456789/._-".unicodeScalars.contains($0)
+    }
+    let argument = isPlain ? path : "'\(path.replacing("'", with: #"'\''"#))'"
+    return
+      "\(setting): others than the owner can read the secret in '\(path)' (mode \(mode)); run chmod 600 \(argument)"
+  }
+}
+
+/// A shared secret that makes tokens as well as it verifies them: for development, and for services that trust each
+/// other.
+package struct DevelopmentKey: Sendable {
+  private let id: String?
+  private let key: VerificationKey
+
+  /// A JWK Set with one new key for HS256, as JSON text with a newline.
+  package static func makeSet() -> String {
+    var random = SystemRandomNumberGenerator()
+    func bytes(_ count: Int) -> [UInt8] { (0..<count).map { _ in .random(in: .min ... .max, using: &random) } }
+    let key: JSONObject = [
+      "kty": .string("oct"), "alg": .string(SigningAlgorithm.hs256.rawValue), "use": .string("sig"),
+      "kid": .string(Base64URL.text(of: bytes(9))), "k": .string(Base64URL.text(of: bytes(32))),
+    ]
+    return Value.object(["keys": .array([.object(key)])]).json + "\n"
+  }
+
+  /// The first key of a set that can sign; nil where all are public.
+  package init?(of keys: KeySet) {
+    guard let entry = keys.entries.first(where: { $0.key.signature(of: []) != nil }) else { return nil }
+    (id, key) = (entry.id, entry.key)
+  }
+
+  /// The token of these claims.
+  package func token(_ claims: JSONObject) -> String {
+    var header: JSONObject = ["alg": .string(key.algorithm.rawValue), "typ": .string("JWT")]
+    if let id { header["kid"] = .string(id) }
+    let signed = [header, claims].map { Base64URL.text(of: Value.object($0).json.utf8) }.joined(separator: ".")
+    return signed + "." + Base64URL.text(of: key.signature(of: Array(signed.utf8)) ?? [])
+  }
 }
 
 extension Value {

@@ -1,6 +1,8 @@
+import CEL
 import HTTPServer
 import HTTPTypes
 import KeyValueModel
+import Support
 
 /// Who asks, as far as it is known.
 enum Requester: Sendable {
@@ -60,35 +62,65 @@ enum Requester: Sendable {
   }
 }
 
-/// Finds out who sends a request, and whether their session may be used for it.
-struct Identification: Sendable {
-  let access: AccessControl
-  let origins: Origins
-  let readiness: Readiness
+/// An identity, with what follows from it once for all its requests.
+final class KnownRequester: Sendable {
+  let identity: Identity
+  /// What it may read; nil for an admin, who is asked no rule.
+  let viewer: Viewer?
+  /// True for the identity of a node, which may follow this server.
+  let isNode: Bool
+  /// The session whose cookie says who asks; nil if a token does.
+  let session: SessionDigest?
+  /// What stands for it where clients are counted.
+  let mark: IdentityMark
+  /// Who writes, where rules are asked.
+  let writeAccess: WriteAccess?
 
-  /// Returns the requester of a request for a resource; nil is none that there is. `host` is the name that the request
-  /// is for.
-  ///
-  /// Throws `forbidden` if a page of another origin uses the session of its visitor to change something,
-  /// `unauthenticated` for a token that is not good and for a session that has ended, `malformed-request` for two
-  /// session cookies, and what `Readiness` says if the store has not been read, which says which sessions there are.
-  func requester(
-    of request: borrowing Request, _ route: Route?, host: String?
-  ) throws(Problem) -> Requester {
-    guard access.isOn else { return access.stranger }
-    let method = request.method
-    let cookie = try SessionCookie(in: request)
-    if cookie != nil, method != .get, method != .head, let origin = request.header(.origin),
-      !origins.mayUseCookie(origin, host: host)
-    {
-      throw Problem(.forbidden, "pages of '\(origin)' may not use the session cookie (access.origins)")
+  init(_ identity: Identity, viewer: Viewer?, isNode: Bool, session: SessionDigest?, in schema: Schema) {
+    self.identity = identity
+    self.viewer = viewer
+    self.isNode = isNode
+    self.session = session
+    mark = IdentityMark(of: identity.subject)
+    writeAccess = viewer.map { WriteAccess(claims: identity.claims, viewer: $0, in: schema) }
+  }
+}
+
+/// The identity that a stream was opened for.
+struct StreamOwner: Sendable {
+  let identity: Identity
+  /// The session that the stream ends with; nil if a token opened it.
+  let session: SessionDigest?
+
+  /// The sender of a request; nil for nobody.
+  init?(_ requester: Requester) {
+    guard case .known(let known) = requester else { return nil }
+    (identity, session) = (known.identity, known.session)
+  }
+}
+
+/// For whom each stream was opened, where that is known.
+final class StreamOwners: Sendable {
+  private let owners = Locked<[StreamID: StreamOwner]>([:])
+
+  /// A stream is opened for someone.
+  func add(_ id: StreamID, _ owner: StreamOwner) { owners.withLock { $0[id] = owner } }
+
+  /// A stream has ended.
+  func remove(_ id: StreamID) { owners.withLock { $0[id] = nil } }
+
+  /// The `sub` of whom a stream was opened for; nil where that is nobody.
+  func subject(of id: StreamID) -> ExactText? { owners.withLock { $0[id].map { ExactText($0.identity.subject) } } }
+
+  /// The streams whose owners are not `isValid` any more. They are told of once.
+  func takeInvalid(_ isValid: (StreamOwner) -> Bool) -> [StreamID] {
+    // One token may have thousands of streams.
+    let all = owners.withLock { $0 }
+    let invalid = all.filter { !isValid($0.value) }.map(\.key)
+    guard !invalid.isEmpty else { return [] }
+    owners.withLock { owners in
+      for id in invalid { owners[id] = nil }
     }
-    let requester = try access.requester(of: request, cookie)
-    // An ended session is like a bad token, but where the identity makes no difference: so a browser can forget it.
-    if cookie != nil, requester.identity == nil, let route, route.audience != .everybody {
-      try readiness.check()
-      throw AccessControl.endedSession
-    }
-    return requester
+    return invalid
   }
 }

@@ -1,3 +1,6 @@
+import HTTPServer
+import HTTPTypes
+import KeyValueModel
 import Store
 import Support
 
@@ -6,14 +9,14 @@ import Support
 /// Lock order: `changing` is held while the journal writes, and `times` is taken inside it for a moment; a
 /// request that asks takes `times` alone.
 final class Revocations: Sendable {
-  let journal: any TransactionJournal
+  private let journal: any TransactionJournal
   private let limit: Int
   /// Of each `sub`, by its bytes, in milliseconds since 1970.
-  let times: Locked<[[UInt8]: Int64]>
+  private let times: Locked<[[UInt8]: Int64]>
   /// Makes one change come after the other, so that what counts is what is kept.
-  let changing = Locked(())
+  private let changing = Locked(())
   /// Which change of any node is the last that was read.
-  let seenChange = Locked<UInt64?>(nil)
+  private let seenChange = Locked<UInt64?>(nil)
   /// Is called when they have changed, with `changing` held.
   private let changed = Locked<KeptAction<Void, Void>?>(nil)
 
@@ -25,7 +28,7 @@ final class Revocations: Sendable {
   }
 
   /// What a journal keeps: of each `sub`, by its bytes, the time.
-  static func times(in journal: any TransactionJournal) throws(JournalError) -> [[UInt8]: Int64] {
+  private static func times(in journal: any TransactionJournal) throws(JournalError) -> [[UInt8]: Int64] {
     Dictionary(try journal.revocations().map { ($0.key, $0.milliseconds) }) { max($0, $1) }
   }
 
@@ -113,6 +116,21 @@ final class Revocations: Sendable {
     }
   }
 
+  // MARK: Changes of other nodes
+
+  /// Reads them again where another node has changed them. Where they cannot be read, those that were read last count
+  /// until the next attempt.
+  func refresh() {
+    guard let shared = journal as? any SharedJournal else { return }
+    let change = shared.revocationChanges
+    guard seenChange.withLock({ $0 != change }) else { return }
+    changing.withLock { _ in
+      guard let kept = try? Self.times(in: shared) else { return }
+      times.withLock { $0 = kept }
+      seenChange.withLock { $0 = change }
+    }
+  }
+
   /// What is answered to a change is judged by what other nodes have changed before it, too. With `changing` held.
   private func takeChangesOfOthers() throws(Problem) {
     guard journal is any SharedJournal else { return }
@@ -128,5 +146,102 @@ final class Revocations: Sendable {
     } catch {
       throw Problem(.storeUnavailable, "the revocation cannot be kept: \(journal.publicReason(error))")
     }
+  }
+}
+
+/// `/v1/access/revocations`: whose tokens are refused.
+struct RevocationHandlers: Sendable {
+  let revocations: Revocations
+  let readings: Readings
+
+  /// `GET` of all: `{"revocations":[{"sub":…,"before":…}]}`, by the bytes of `sub`.
+  func list(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    try context.checkParameters()
+    return try readings.response(to: request, isLong: revocations.count > 1_000) {
+      [revocations] budget throws(Problem) in
+      try Response.json(["revocations": .array(revocations.all().map(Self.json))], within: budget)
+    }
+  }
+
+  /// `GET` of one.
+  func get(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let subject = try subject(context)
+    guard let revocation = revocations.revocation(of: subject) else { throw Self.unknown(subject) }
+    return .response(Self.response(revocation))
+  }
+
+  /// `PUT`: makes one, or gives the one that is there another time. Answers with it, 201 where it is new.
+  func put(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let revocation = Revocation(subject: try subject(context), milliseconds: try Self.time(of: request))
+    return deferred(for: request.client) { [revocations] () throws(Problem) in
+      let isNew = try revocations.add(revocation)
+      return Self.response(revocation, status: isNew ? .created : .ok)
+    }
+  }
+
+  /// `DELETE`: lifts one.
+  func delete(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let subject = try subject(context)
+    return deferred(for: request.client) { [revocations] () throws(Problem) in
+      guard try revocations.remove(subject) else { throw Self.unknown(subject) }
+      return Response(status: .noContent)
+    }
+  }
+
+  /// The answer of work that waits for the disk, which no thread of connections does.
+  private func deferred(
+    for client: ClientAddress, _ work: @escaping @Sendable () throws(Problem) -> Response
+  ) -> HandlerResponse {
+    .deferred { [readings] completion in
+      readings.perform(for: client, completion) {
+        do throws(Problem) {
+          completion.respond(try work())
+        } catch {
+          completion.respond(error.response)
+        }
+      }
+    }
+  }
+
+  private func subject(_ context: RequestContext) throws(Problem) -> String {
+    try context.checkParameters()
+    let subject = context[.sub]
+    guard subject.utf8.count <= TokenVerifier.maximumSubjectBytes else {
+      throw Problem(.invalidValue, "the sub in the path has at most \(TokenVerifier.maximumSubjectBytes) bytes")
+    }
+    return subject
+  }
+
+  /// `before` of a body in milliseconds since 1970; now, where there is no body or it does not say.
+  private static func time(of request: borrowing Request) throws(Problem) -> Int64 {
+    var body = JSONObject()
+    if !request.body().isEmpty { body = try Body.object(of: request) }
+    for (name, _) in body.members where name != "before" {
+      throw Problem(.invalidValue, "'\(name)' is no member of a revocation; it has before")
+    }
+    guard let before = body["before"] else { return Identifiers.epochMilliseconds }
+    guard case .string(let text) = before, text.utf8.count > 10, let instant = RFC3339Instant(text) else {
+      throw Problem(.invalidValue, "before wants a date and time of RFC 3339 such as 2026-03-01T09:30:00Z")
+    }
+    // Rounded up, so that no token is let in that should be refused.
+    return instant.seconds * 1_000 + Int64((instant.nanoseconds + 999_999) / 1_000_000)
+  }
+
+  private static func response(_ revocation: Revocation, status: HTTPResponse.Status = .ok) -> Response {
+    var response = Response.json(members(of: revocation))
+    response.status = status
+    return response
+  }
+
+  private static func json(_ revocation: Revocation) -> Value { .object(members(of: revocation)) }
+
+  private static func members(of revocation: Revocation) -> JSONObject {
+    [
+      "sub": .string(revocation.subject), "before": .string(RFC3339.dateTime(milliseconds: revocation.milliseconds)),
+    ]
+  }
+
+  private static func unknown(_ subject: String) -> Problem {
+    Problem(.notFound, "there is no revocation of '\(subject)'")
   }
 }

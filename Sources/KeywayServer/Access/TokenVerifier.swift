@@ -1,3 +1,4 @@
+import Foundation
 package import KeyValueModel
 
 /// Verifies compact JWTs (RFC 7515 §7.1, RFC 7519 §7.2) as RFC 8725 advises: the algorithm is the key's, never the
@@ -103,9 +104,101 @@ package struct TokenVerifier: Sendable {
   }
 }
 
+/// Why a token is not good. It says nothing of what the token holds.
+package enum TokenDefect: Error, Hashable, Sendable {
+  case absent, malformed, unknownKey, forged, expired, early, withoutExpiry, expiryInMilliseconds, tooLong,
+    withoutSubject, subjectTooLong, otherIssuer, otherAudience, revoked
+
+  /// The reason, as a sentence's predicate.
+  package var reason: String {
+    switch self {
+    case .absent: "is missing"
+    case .malformed: "is no signed JWT"
+    case .unknownKey: "is signed with no key of this server, or by another algorithm than that key's"
+    case .forged: "has a signature that is not right"
+    case .expired: "has expired"
+    case .early: "is not valid yet"
+    case .withoutExpiry: "has no 'exp', which is a number of seconds"
+    case .expiryInMilliseconds: "has an 'exp' in milliseconds; it must be a number of seconds"
+    case .tooLong: "is valid for longer than access.tokenSeconds allows"
+    case .withoutSubject: "has no 'sub', which is a text"
+    case .subjectTooLong: "has a 'sub' of more than \(TokenVerifier.maximumSubjectBytes) bytes"
+    case .otherIssuer: "is from another issuer"
+    case .otherAudience: "is for another audience"
+    case .revoked: "is revoked, or does not say when it was issued while others of its 'sub' are"
+    }
+  }
+}
+
+/// Who asks: the claims of a verified token (RFC 7519 §4).
+package struct Identity: Sendable {
+  /// All claims.
+  package let claims: JSONObject
+  /// `sub`.
+  package let subject: String
+  /// When it ends, in seconds since 1970, without any leeway.
+  package let expires: Double
+  /// When it was issued, in seconds since 1970.
+  package let issued: Double?
+  /// The key that its token is signed with.
+  package let key: KeyMark
+
+  /// An identity of these parts.
+  package init(claims: JSONObject, subject: String, expires: Double, issued: Double?, key: KeyMark) {
+    (self.claims, self.subject) = (claims, subject)
+    (self.expires, self.issued, self.key) = (expires, issued, key)
+  }
+}
+
+/// Base64 for URLs, without padding (RFC 4648 §5, RFC 7515 §2).
+enum Base64URL {
+  /// The bytes that a text stands for; nil where it has other characters, padding, or bits that no byte has, so that no
+  /// two texts stand for the same bytes.
+  static func bytes(of text: some StringProtocol) -> [UInt8]? {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(text.utf8.count * 3 / 4)
+    var (buffer, bitCount): (UInt32, Int) = (0, 0)
+    for character in text.utf8 {
+      guard let bits = bits(of: character) else { return nil }
+      buffer = buffer << 6 | bits
+      bitCount += 6
+      guard bitCount >= 8 else { continue }
+      bitCount -= 8
+      bytes.append(UInt8(truncatingIfNeeded: buffer >> bitCount))
+    }
+    guard bitCount < 6, buffer & (1 << bitCount - 1) == 0 else { return nil }
+    return bytes
+  }
+
+  /// The six bits of a character; nil for one outside of the alphabet.
+  private static func bits(of character: UInt8) -> UInt32? {
+    switch character {
+    case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(character - UInt8(ascii: "A"))
+    case UInt8(ascii: "a")...UInt8(ascii: "z"): UInt32(character - UInt8(ascii: "a")) + 26
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(character - UInt8(ascii: "0")) + 52
+    case UInt8(ascii: "-"): 62
+    case UInt8(ascii: "_"): 63
+    default: nil
+    }
+  }
+
+  /// The text that stands for bytes.
+  static func text(of bytes: some Sequence<UInt8>) -> String {
+    String(
+      Data(bytes).base64EncodedString().compactMap { character in
+        switch character {
+        case "+": "-"
+        case "/": "_"
+        case "=": nil
+        default: character
+        }
+      })
+  }
+}
+
 extension Value {
   /// A `NumericDate` (RFC 7519 §2), in seconds since 1970.
-  var seconds: Double? {
+  fileprivate var seconds: Double? {
     switch self {
     case .integer(let value): Double(value)
     case .number(let value), .rounded(let value): value

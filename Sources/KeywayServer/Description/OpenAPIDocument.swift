@@ -1,8 +1,10 @@
+import HTTPServer
 import HTTPTypes
 import KeyValueModel
+import Support
 
 /// The description of the API as an OpenAPI 3.1 document, made from the route table and the schema.
-struct OpenAPIDocument {
+private struct OpenAPIDocument {
   private let schema: Schema
   private let routes: [Route]
   /// Whether there are keys, so that tokens are asked for.
@@ -239,5 +241,54 @@ struct OpenAPIDocument {
       ])
     }
     return ["$ref": .string("#/components/responses/\(name)")]
+  }
+}
+
+/// `/v1/openapi.json`: what the server takes and gives, for programs that make clients, pages or tests of it.
+///
+/// It describes its own row of the route table too, so it is written once the table is there. That is before the first
+/// request; from then on it stays as it is.
+final class DescriptionHandler: Sendable {
+  private let document = Locked<[UInt8]>([])
+
+  /// Writes the document.
+  func describe(_ routes: [Route], schema: Schema, access: AccessControl) {
+    var description = OpenAPIDocument(schema: schema, routes: routes, access: access)
+    var bytes: [UInt8] = []
+    description.json().appendJSON(to: &bytes)
+    document.withLock { $0 = bytes }
+  }
+
+  /// The document.
+  func get(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    try context.checkParameters()
+    return .response(.json(document.withLock { $0 }))
+  }
+}
+
+extension ProblemCode {
+  /// The statuses that answers with it have: of a limit that one client has met, also 429.
+  fileprivate var statuses: [HTTPResponse.Status] {
+    switch self {
+    case .tooManyStreams, .tooManyQueries: [.tooManyRequests, status]
+    default: [status]
+    }
+  }
+
+  /// The headers that help.
+  fileprivate var headers: [ParameterDescription] {
+    switch self {
+    case .unauthenticated: [.challenge]
+    case .notAcceptable: [.accept]
+    case .unsupportedMediaType: [.accept, .acceptPatch, .acceptEncoding]
+    case .staleRevision: [.tag]
+    case .rangeNotSatisfiable: [.contentRange]
+    case .tooManyCells, .tooManyKeyPaths, .tooManyOperations, .tooManyObjects, .tooManyBytes, .tooManySteps,
+      .tooManyRequests, .tooManyStreams, .tooManyQueries, .tooManyLeases, .tooManyLeasesOfClient, .overloaded, .behind,
+      .leaderUnreachable, .draining, .storeUnavailable,
+      .idempotencyKeyInUse:
+      [.retryAfter]
+    default: []
+    }
   }
 }

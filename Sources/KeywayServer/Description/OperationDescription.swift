@@ -1,3 +1,5 @@
+import HTTPTypes
+
 /// What a method of a resource takes and gives: from it the API is described, and the query parameters are checked.
 struct OperationDescription: Sendable {
   /// Its name in clients that are made from the description (`operationId`).
@@ -23,4 +25,111 @@ struct OperationDescription: Sendable {
   func parameterNames(ofStream isStream: Bool) -> [String] {
     (isStream ? streamParameters : parameters).map(\.name)
   }
+}
+
+/// The body of a request.
+struct BodyDescription: Sendable {
+  /// Its media types, each with what is in it.
+  let types: [(name: String, schema: SchemaForm)]
+  /// Whether it must be there.
+  var isRequired = true
+
+  /// A body of JSON.
+  static func json(_ schema: SchemaForm, isRequired: Bool = true) -> BodyDescription {
+    BodyDescription(types: [(Body.json, schema)], isRequired: isRequired)
+  }
+
+  /// A merge patch of something: a JSON object of what changes.
+  static func mergePatch(_ schema: SchemaForm) -> BodyDescription {
+    BodyDescription(types: [(Body.json, schema), (Body.mergePatch, schema)])
+  }
+}
+
+/// An answer that is no problem.
+struct AnswerDescription: Sendable {
+  /// Its status.
+  let status: HTTPResponse.Status
+  /// What it says, as a sentence.
+  let meaning: String
+  /// The media types, each with what is in it; none where there is no content.
+  var types: [(name: String, schema: SchemaForm)] = []
+  /// The headers that it may have beside those of every answer.
+  var headers: [ParameterDescription] = []
+
+  /// An answer of JSON.
+  static func json(
+    _ schema: SchemaForm, _ meaning: String, status: HTTPResponse.Status = .ok, headers: [ParameterDescription] = []
+  ) -> AnswerDescription {
+    AnswerDescription(status: status, meaning: meaning, types: [(Body.json, schema)], headers: headers)
+  }
+
+  /// An answer of text of some type.
+  static func text(_ type: String, _ meaning: String, headers: [ParameterDescription] = []) -> AnswerDescription {
+    AnswerDescription(status: .ok, meaning: meaning, types: [(type, .text)], headers: headers)
+  }
+
+  /// 204.
+  static func nothing(_ meaning: String, headers: [ParameterDescription] = []) -> AnswerDescription {
+    AnswerDescription(status: .noContent, meaning: meaning, headers: headers)
+  }
+
+  /// 304.
+  static let unchanged = AnswerDescription(
+    status: .notModified, meaning: "It is the version that If-None-Match names.", headers: [.tag])
+
+  /// A stream alone.
+  static let stream = AnswerDescription(status: .ok, meaning: "A stream of Server-Sent Events.")
+}
+
+/// The problems that requests of a sort have in common.
+extension Set<ProblemCode> {
+  /// These and others.
+  func and(_ others: Set<ProblemCode>) -> Set<ProblemCode> { union(others) }
+
+  /// What any request may meet: how it is written, and whether the server can take it.
+  static let common: Set<ProblemCode> = [
+    .malformedRequest, .malformedQuery, .misdirectedRequest, .uriTooLong, .headersTooLarge, .contentTooLarge,
+    .unsupportedMediaType, .notImplemented, .unsupportedVersion, .overloaded, .draining, .internalError,
+  ]
+  /// What is behind its store, or has none yet.
+  static let state: Set<ProblemCode> = [.behind, .draining, .storeUnavailable, .leaderUnreachable]
+  /// What those meet of whom it is not known who they are, or that may not.
+  static let access: Set<ProblemCode> = [.unauthenticated, .forbidden]
+
+  /// What is too much to read.
+  static let reading: Set<ProblemCode> = [.overloaded, .tooManySteps, .tooManyBytes, .tooManyObjects]
+  /// An object that is not there.
+  static let object: Set<ProblemCode> = [.unknownEntity, .unknownObject]
+  /// A key path that is none.
+  static let keyPath: Set<ProblemCode> = [.malformedKeyPath, .undefinedKey, .invalidValue]
+  /// A filter, sort, section, keys or aggregate that is none.
+  static let query: Set<ProblemCode> = [
+    .malformedFilter, .malformedKeyPath, .malformedQuery, .undefinedKey, .invalidValue, .unobservableKeyPath,
+    .notACollection,
+  ]
+  /// What a body that is read may be.
+  static let body: Set<ProblemCode> = [.malformedJSON, .invalidValue]
+  /// What a write may meet.
+  static let writing: Set<ProblemCode> = [
+    .staleRevision, .contentTooLarge, .tooManySteps, .tooManyOperations, .storeUnavailable, .overloaded,
+    .invalidValue, .tooManyLeases, .tooManyLeasesOfClient,
+  ]
+  /// What the values of a write may be.
+  static let values: Set<ProblemCode> = [
+    .unknownEntity, .unknownObject, .undefinedKey, .nullNotAllowed, .readOnlyKey, .wrongEntity, .alreadyExists,
+    .notACollection, .indexOutOfRange, .malformedKeyPath, .nullInKeyPath,
+  ]
+  /// What an `Idempotency-Key` may meet.
+  static let idempotency: Set<ProblemCode> = [.idempotencyKeyInUse, .idempotencyKeyReused]
+
+  /// What opening a stream may meet.
+  static let opening: Set<ProblemCode> = [
+    .tooManyStreams, .tooManyKeyPaths, .tooManyBytes, .tooManySteps, .overloaded, .unobservableKeyPath,
+  ]
+  /// What opening a live query may meet.
+  static let liveQuery: Set<ProblemCode> = [.tooManyQueries]
+  /// What binding cells may meet.
+  static let cells: Set<ProblemCode> = opening.and(.query).and(.object).and([
+    .tooManyCells, .tooManyQueries, .unknownCell, .notACollection,
+  ])
 }

@@ -48,7 +48,7 @@ extension ParameterDescription {
     "options", "What changes carry: any of new, old, initial, prior, joined by commas, or none.")
   static let context = ParameterDescription("context", "A text that comes back with every change.")
   static let since = ParameterDescription("since", "The cursor to go on from.")
-  static let lastEventIDInQuery = ParameterDescription(
+  private static let lastEventIDInQuery = ParameterDescription(
     "lastEventId", "The same, from an EventSource polyfill that cannot send Last-Event-ID; it wins over since.")
   static let overflow = ParameterDescription(
     "overflow", .word(["coalesce", "disconnect"]), "What becomes of a stream whose subscriber is slow.")

@@ -1,5 +1,7 @@
+import Dispatch
 package import HTTPServer
 package import KeyValueModel
+import KeyValueObserving
 package import Logging
 package import Store
 
@@ -72,14 +74,14 @@ package final class KeywayServer: Sendable {
     }
 
     /// The bounds of HTTP with what `access.streams` says of one client.
-    var limits: ServerLimits {
+    fileprivate var limits: ServerLimits {
       var limits = server
       if access.streams > 0 { limits.streamsPerAddress = min(limits.streamsPerAddress, access.streams) }
       return limits
     }
 
     /// The bounds of the store with what `streams.resumeSeconds` says of its leases, and its shares of `memory.bytes`.
-    var storeLimits: StoreLimits {
+    fileprivate var storeLimits: StoreLimits {
       var limits = store
       let shares = MemoryShares(memory)
       limits.transaction.memoryBytes = shares.objectBytes
@@ -286,4 +288,133 @@ package final class KeywayServer: Sendable {
     hub.stop()
     store.close()
   }
+
+  // MARK: Conditions and metrics
+
+  /// Notes what becomes of a store.
+  private static func note(_ notice: StoreNotice, _ node: Node, _ conditions: ConditionLog) {
+    node.note(notice)
+    switch notice {
+    case .refusesWrites(let reason): conditions.set(.store, isActive: true, detail: reason)
+    case .takesWrites: conditions.set(.store, isActive: false)
+    case .refusesGrowth: conditions.note(.objects)
+    case .snapshotFailed(let reason): conditions.set(.snapshots, isActive: true, detail: reason)
+    case .snapshotWritten: conditions.set(.snapshots, isActive: false)
+    case .cacheFailed(let reason): conditions.set(.cache, isActive: true, detail: reason)
+    case .cacheWritten: conditions.set(.cache, isActive: false)
+    }
+  }
+
+  /// Has the conditions, the lines of the log that were lost, and the open connections written down.
+  private static func collect(
+    _ conditions: ConditionLog, _ log: LogOutput?, _ http: Server, in registry: PrometheusRegistry
+  ) {
+    registry.collect { [weak http] registry in
+      export(conditions, log, to: registry)
+      if let http { registry.set(.connections, to: http.openConnections) }
+    }
+  }
+
+  /// Writes down what was counted of conditions, and which of them last; and how many lines of the log were lost.
+  private static func export(_ conditions: ConditionLog, _ log: LogOutput?, to registry: PrometheusRegistry) {
+    for (condition, count) in conditions.counts {
+      registry.set(.conditions, ["condition": condition.name], to: Double(count.total))
+      registry.set(.activeConditions, ["condition": condition.name], to: count.isActive ? 1 : 0)
+    }
+    if let log { registry.set(.droppedLogLines, to: Double(log.droppedLines)) }
+  }
+}
+
+extension Condition {
+  /// A request was refused because its client asks too often.
+  static let rate = Condition(
+    "rate", "requests are refused: their clients ask more often than access.requestsPerSecond allows")
+  /// The store takes no writes.
+  fileprivate static let store = Condition(
+    "store", "the store takes no writes, and reading goes on: see to its disk", level: .critical)
+  /// A write was refused because the objects take as much memory as they may.
+  fileprivate static let objects = Condition(
+    "objects", "writes that add to the objects are refused: they take as much memory as objects.bytes allows",
+    level: .error)
+  /// Nothing is heard of the node that this one follows.
+  static let leader = Condition(
+    "leader", "nothing is heard of the node that this one follows: it goes on serving what it has", level: .error)
+  /// Snapshots cannot be written.
+  fileprivate static let snapshots = Condition(
+    "snapshots", "no snapshot can be written: the next start will take long, and old records stay", level: .error)
+  /// What a peer keeps of the journal cannot be written.
+  fileprivate static let cache = Condition(
+    "cache", "what this node keeps of the journal cannot be written: its next start reads all from the database",
+    level: .warning)
+}
+
+/// Passes commits on to the streams, and then to the requests that wait for them.
+private struct NodePublisher: StorePublisher {
+  let streams: Streams
+  let node: Node
+
+  func publish(
+    _ queryEvents: [QueryEvent], upTo revision: Revision,
+    notifying notify: (_ receive: (ObserverEvent) -> Void) -> Void
+  ) -> Revision {
+    defer { node.reached(revision) }
+    return streams.publish(queryEvents, upTo: revision, notifying: notify)
+  }
+}
+
+/// Lets go, every second, of what is remembered of requests and has become too old or too large, also when no request
+/// comes; ends what is to end by itself; reads keys that have changed, and ends the streams of those who are no longer
+/// known.
+private final class Housekeeper: Sendable {
+  /// Short enough that a stream ends within a second after the token that it was opened with.
+  private static let interval = DispatchTimeInterval.milliseconds(500)
+
+  private let store: Store
+  private let pages: PageStore
+  private let idempotency: IdempotencyStore
+  private let access: AccessControl
+  private let streams: StreamRegistry
+  private let rates: RequestRateLimiter
+  private let node: Node
+  private let queue = DispatchQueue(label: "keyway.housekeeper", qos: .utility)
+
+  init(
+    store: Store, pages: PageStore, idempotency: IdempotencyStore, access: AccessControl, streams: StreamRegistry,
+    rates: RequestRateLimiter, node: Node
+  ) {
+    self.store = store
+    self.pages = pages
+    self.idempotency = idempotency
+    self.access = access
+    self.streams = streams
+    self.rates = rates
+    self.node = node
+  }
+
+  /// Begins, and goes on for as long as there is an owner.
+  func start() {
+    queue.asyncAfter(deadline: .now() + Self.interval) { [weak self] in
+      guard let self else { return }
+      sweep()
+      start()
+    }
+  }
+
+  private func sweep() {
+    pages.sweep(written: store.snapshot.writtenBytes)
+    idempotency.sweep()
+    rates.sweep()
+    access.reloadKeys()
+    access.revocations.refresh()
+    access.sessions.sweep(now: Int64(access.present * 1_000))
+    streams.sweepCutStreams()
+    node.endLeases(store, streams)
+    streams.expire(streams.owners.takeInvalid(access.validity))
+  }
+}
+
+/// Which release of Keyway this is.
+package enum Release {
+  /// The version (semver.org), as `/v1/status` and `keyway --version` tell it.
+  package static let version = "0.1.0"
 }

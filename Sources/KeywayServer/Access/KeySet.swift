@@ -63,13 +63,13 @@ package struct KeySet: Sendable {
 
   private static func entry(_ value: Value) throws(KeyDefect) -> Entry {
     guard case .object(let key) = value else { throw KeyDefect("it is no object") }
-    guard let name = key["alg"]?.text, let algorithm = SigningAlgorithm(rawValue: name) else {
+    guard let name = key["alg"]?.string, let algorithm = SigningAlgorithm(rawValue: name) else {
       throw KeyDefect("its 'alg' is none of \(SigningAlgorithm.names)")
     }
-    if let use = key["use"], use.text != "sig" { throw KeyDefect("its 'use' is not 'sig'") }
+    if let use = key["use"], use.string != "sig" { throw KeyDefect("its 'use' is not 'sig'") }
     var id: String?
     if let kid = key["kid"] {
-      guard let text = kid.text else { throw KeyDefect("its 'kid' is no text") }
+      guard let text = kid.string else { throw KeyDefect("its 'kid' is no text") }
       id = text
     }
     return Entry(
@@ -81,13 +81,13 @@ package struct KeySet: Sendable {
     _ key: JSONObject, _ algorithm: SigningAlgorithm
   ) throws(KeyDefect) -> VerificationKey {
     func bytes(_ name: String) throws(KeyDefect) -> [UInt8] {
-      guard let bytes = key[name]?.text.flatMap(Base64URL.bytes), !bytes.isEmpty else {
+      guard let bytes = key[name]?.string.flatMap(Base64URL.bytes), !bytes.isEmpty else {
         throw KeyDefect("its '\(name)' is no base64url text")
       }
       return bytes
     }
     func require(_ type: String, _ curve: String? = nil) throws(KeyDefect) {
-      guard key["kty"]?.text == type, key["crv"]?.text == curve else {
+      guard key["kty"]?.string == type, key["crv"]?.string == curve else {
         throw KeyDefect("\(algorithm.rawValue) wants 'kty' \(type)" + (curve.map { " and 'crv' \($0)" } ?? ""))
       }
     }
@@ -172,5 +172,5 @@ package struct DevelopmentKey: Sendable {
 
 extension Value {
   /// The text of a string.
-  var text: String? { if case .string(let text) = self { text } else { nil } }
+  var string: String? { if case .string(let text) = self { text } else { nil } }
 }

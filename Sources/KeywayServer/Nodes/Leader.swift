@@ -52,12 +52,12 @@ package struct Leader: Sendable {
   /// Asks the node what it is.
   package func description() throws(Refusal) -> Description {
     let object = try json("/v1/nodes")
-    guard let epoch = object["epoch"]?.text, let schema = object["schema"]?.text,
+    guard let epoch = object["epoch"]?.string, let schema = object["schema"]?.string,
       case .array(let nodes) = object["nodes"]
     else { throw Self.strange }
     return Description(
       identity: JournalIdentity(epoch: epoch, schema: schema), hasAccess: object["access"] == .bool(true),
-      nodes: nodes.compactMap(\.text))
+      nodes: nodes.compactMap(\.string))
   }
 
   /// The reason why a node that does not ask who its clients are must not follow this one, which does.
@@ -133,7 +133,7 @@ package struct Leader: Sendable {
     guard case .array(let entries) = object["revocations"] else { throw Self.strange }
     var revocations: [Revocation] = []
     for entry in entries {
-      guard let subject = entry.members?["sub"]?.text, case .integer(let milliseconds) = entry.members?["before"]
+      guard let subject = entry.members?["sub"]?.string, case .integer(let milliseconds) = entry.members?["before"]
       else { throw Self.strange }
       revocations.append(Revocation(subject: subject, milliseconds: milliseconds))
     }
@@ -180,8 +180,8 @@ package struct Leader: Sendable {
 
   private static func refusal(_ answer: NodeAnswer, _ body: [UInt8]) -> Refusal {
     let problem = (try? Value(json: body))?.members
-    let detail = problem?["detail"]?.text ?? "no reason is given"
-    let code = problem?["type"]?.text ?? ""
+    let detail = problem?["detail"]?.string ?? "no reason is given"
+    let code = problem?["type"]?.string ?? ""
     if code.hasSuffix("/\(ProblemCode.otherHistory.rawValue)")
       || code.hasSuffix("/\(ProblemCode.unusableCursor.rawValue)")
     {
@@ -189,6 +189,51 @@ package struct Leader: Sendable {
     }
     let remedy = code.hasSuffix("/\(ProblemCode.notFound.rawValue)") ? "; set nodes.followers to true there" : ""
     return .fault(NodeFault("it answers \(answer.status): \(detail)\(remedy)"))
+  }
+}
+
+/// What a follower begins with: the identity of the store that it follows, and a file of its state.
+package struct LeaderCopy: Sendable {
+  /// The epoch and the schema.
+  package let identity: JournalIdentity
+  /// True if the node asks who its clients are.
+  package let hasAccess: Bool
+  /// The file; nil where it begins with the empty store.
+  package let snapshotPath: String?
+
+  /// Fetches a copy of what a node has into a directory that exists.
+  ///
+  /// - Parameters:
+  ///   - schema: The text of the only schema that will do, if there is one: comments and layout may differ.
+  ///   - mayHaveAccess: False if the node must not be one that asks who its clients are.
+  /// - Throws: The reason why there is none; then no file is left.
+  package static func fetch(
+    from leader: Leader, into directory: String, schema: String?, mayHaveAccess: Bool
+  ) throws(Leader.Refusal) -> LeaderCopy {
+    let description = try leader.description()
+    let (identity, hasAccess) = (description.identity, description.hasAccess)
+    guard mayHaveAccess || !hasAccess else { throw leader.accessRefusal }
+    if let schema, Schema.fingerprint(ofYAML: schema) != Schema.fingerprint(ofYAML: identity.schema) {
+      throw .otherSchema(
+        "its schema is another than this node was given: a follower has the schema of \(leader.client.address); start "
+          + "it without --schema, or with that one")
+    }
+    let path = "\(directory)/joining.snapshot"
+    guard try leader.writeSnapshot(to: path) else {
+      return LeaderCopy(identity: identity, hasAccess: hasAccess, snapshotPath: nil)
+    }
+    do {
+      // Read through: what was cut off or damaged on the way is found before anything depends on it.
+      let file = try SnapshotFile(path: path)
+      try file.read { _ in }
+      guard file.header.epoch == identity.epoch, file.header.schema == identity.schema else {
+        throw NodeFault("its store has become another meanwhile")
+      }
+    } catch {
+      try? FileManager.default.removeItem(atPath: path)
+      throw .fault(NodeFault("its snapshot is of no use: \(error)"))
+    }
+    return LeaderCopy(identity: identity, hasAccess: hasAccess, snapshotPath: path)
   }
 }
 
@@ -200,7 +245,4 @@ extension String {
 extension Value {
   /// The members of an object; nil for every other value.
   fileprivate var members: JSONObject? { if case .object(let members) = self { members } else { nil } }
-
-  /// A text; nil for every other value.
-  fileprivate var text: String? { if case .string(let text) = self { text } else { nil } }
 }

@@ -1,3 +1,4 @@
+import Dispatch
 import HTTPServer
 import HTTPTypes
 import KeyValueModel
@@ -16,11 +17,11 @@ package final class Node: Sendable {
   /// What the names of its streams and pages begin with.
   var mark: String { directory.mark.text }
   /// Requests that wait for a state.
-  let waits: RevisionWaits
+  private let waits: RevisionWaits
   /// Followers that wait for the next commit.
   let pollers: RevisionWaits
   /// Answers of other nodes that wait for this one to have come as far.
-  let answers: RevisionWaits
+  private let answers: RevisionWaits
   /// Writes that other nodes have passed on to this one.
   let writes: PassedWrites
   /// The nodes that follow this one.
@@ -28,7 +29,7 @@ package final class Node: Sendable {
   /// The other nodes.
   let directory: NodeDirectory
   /// What nodes are to know of streams that objects last with.
-  let streamEnds: StreamEnds
+  private let streamEnds: StreamEnds
   /// Asks other nodes for streams that writes name.
   let inquiry: StreamInquiry
   /// The client for requests to nodes behind TLS.
@@ -36,7 +37,7 @@ package final class Node: Sendable {
   /// Nanoseconds that only grow.
   private let now: @Sendable () -> UInt64
   /// Since when the journal has refused writes; nil where it takes them.
-  let refusing = Locked<UInt64?>(nil)
+  private let refusing = Locked<UInt64?>(nil)
   /// How this node keeps up with another, and where it passes writes on to; nil where it takes writes itself.
   private let leadership = Locked<(following: Following, forwarder: WriteForwarder)?>(nil)
   /// Whether it does: every request asks that.
@@ -299,7 +300,7 @@ package final class Node: Sendable {
   }
 
   /// What the clock says.
-  var present: UInt64 { now() }
+  private var present: UInt64 { now() }
 
   /// Ends the waits; no request waits from now on.
   func beginDraining() {
@@ -329,6 +330,85 @@ package final class Node: Sendable {
   }
 }
 
+// MARK: - Peers
+
+/// What a peer does about a request that names a state which this node has not come to: another node may have.
+extension Node {
+  /// Notes what becomes of the store.
+  func note(_ notice: StoreNotice) {
+    switch notice {
+    case .refusesWrites: refusing.withLock { $0 = $0 ?? present }
+    case .takesWrites: refusing.withLock { $0 = nil }
+    case .refusesGrowth, .snapshotFailed, .snapshotWritten, .cacheFailed, .cacheWritten: break
+    }
+  }
+
+  /// Whether writes that the journal refuses do not count yet: a peer without its database is what a follower is that
+  /// hears nothing, and is ready up to `nodes.staleSeconds`.
+  var toleratesRefusals: Bool {
+    guard let journal, journal.silence < .seconds(options.staleSeconds) else { return false }
+    guard let since = refusing.withLock({ $0 }) else { return true }
+    return present - min(present, since) < UInt64(options.staleSeconds) * 1_000_000_000
+  }
+
+  /// Where the journal is asked how far it is.
+  private static let inquiries = DispatchQueue(
+    label: "keyway.peer.inquiries", qos: .userInitiated, attributes: .concurrent)
+
+  /// Has a request wait whose `since`, `Last-Event-ID`, `If-Match` or `If-None-Match` names a state of another node
+  /// that is still to come here; nil where it need not, because the journal does not know of such a state either.
+  /// Throws `behind` where it has waited long enough, may not wait, or the journal cannot be asked.
+  private func inquiry(about request: borrowing Request, _ store: Store) throws(Problem) -> HandlerResponse? {
+    guard let journal, let revision = Self.newestNamed(by: request, store.epoch), revision > store.revision else {
+      return nil
+    }
+    let client = request.client
+    if request.isPostponed, journal.bounds.last < revision, journal.silence < WriteTime.silence { return nil }
+    guard !request.isPostponed, waits.hasRoom(for: client) else {
+      throw Problem(.behind, "the store is at revision \(store.revision) and has not come to \(revision)")
+    }
+    return .postponed { [waits] postponement in
+      waits.add(of: client, until: revision, present: { store.revision }) { postponement.end() }
+      // What is known to be there needs no question.
+      guard journal.bounds.last < revision else { return }
+      Self.inquiries.async {
+        guard (try? journal.refresh()) != nil, journal.bounds.last < revision else { return }
+        postponement.end()
+      }
+    }
+  }
+
+  /// Makes a request wait until this node has what other peers had appended when it came. Returns nil for a request
+  /// that has waited already or may not wait, and on a node that shares no journal.
+  func refreshed(for request: borrowing Request, _ store: Store) -> HandlerResponse? {
+    let client = request.client
+    guard let journal, !request.isPostponed, waits.hasRoom(for: client) else { return nil }
+    return .postponed { [waits] postponement in
+      let beginning = waits.present
+      Self.inquiries.async {
+        try? journal.refresh()
+        waits.add(of: client, until: journal.bounds.last, since: beginning, present: { store.revision }) {
+          postponement.end()
+        }
+      }
+    }
+  }
+
+  /// Throws `leader-unreachable`, or `store-unavailable` on a peer, if this node has heard nothing for so many seconds
+  /// of the node that it follows, or of its database: tokens may have been revoked meanwhile. 0 is for ever.
+  func checkRevocations(within seconds: Int) throws(Problem) {
+    guard seconds > 0 else { return }
+    let remedy = "tokens may have been revoked meanwhile (access.staleSeconds)"
+    if let following, following.silenceMilliseconds >= UInt64(seconds) * 1_000 {
+      throw Problem(
+        .leaderUnreachable, "nothing was heard of \(following.plan.leader.client.address) for \(seconds) s; \(remedy)")
+    }
+    if let journal, journal.silence >= .seconds(seconds) {
+      throw Problem(.storeUnavailable, "the database has not answered for \(seconds) s; \(remedy)")
+    }
+  }
+}
+
 /// The parts of `/v1/nodes` that a node serves; every other part is 404, as if there were no such resource.
 ///
 /// A server on its own serves none, so that no client can pose as a node there.
@@ -346,5 +426,45 @@ struct NodeService: Hashable, Sendable {
     self.isFollowable = isFollowable
     takesWrites = isFollowable || sharesJournal
     namesStreams = takesWrites || follows
+  }
+}
+
+/// A node that shares its journal with others, which write too (the specification, section 13).
+struct Peer: Sendable {
+  private let journal: any SharedJournal
+  private let store: Store
+
+  /// Nil where no other node writes to the store's journal.
+  init?(_ store: Store) {
+    guard let journal = store.journal as? any SharedJournal else { return nil }
+    self.journal = journal
+    self.store = store
+  }
+
+  /// How many revisions of others this node has heard of and not taken over yet.
+  private var behind: UInt64 {
+    let (last, revision) = (journal.bounds.last, store.revision)
+    return last - min(last, revision)
+  }
+
+  /// For how many seconds the journal has not answered; 0 while it does.
+  private var silence: Int64 { journal.silence > WriteTime.silence ? journal.silence.components.seconds : 0 }
+
+  /// What `/v1/status` says of it.
+  var status: JSONObject {
+    var status: JSONObject = [
+      "role": .string("peer"), "behind": .integer(Int64(behind)), "behindSeconds": .integer(silence),
+      "pen": .string(journal.pen),
+    ]
+    if let cache = journal.cache?.journal { status["cached"] = .integer(Int64(cache.bounds.last)) }
+    return status
+  }
+
+  /// Tells the metrics.
+  func export(to registry: PrometheusRegistry) {
+    registry.set(.peerBehind, to: Double(behind))
+    registry.set(.peerSilence, to: Double(silence))
+    registry.set(.peerPen, to: journal.hasPen ? 1 : 0)
+    registry.set(.overtakenBatches, to: Double(store.overtakenBatches))
   }
 }

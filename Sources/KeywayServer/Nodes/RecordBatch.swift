@@ -29,7 +29,7 @@ package struct RecordBatch: Hashable, Sendable {
 
   private static let magic = Array("kwr1".utf8)
   /// What a record takes besides its body.
-  static let recordOverhead = 20
+  private static let recordOverhead = 20
   /// What a batch without records takes.
   static let emptyBytes = 32
 

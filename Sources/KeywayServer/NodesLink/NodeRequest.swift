@@ -2,6 +2,94 @@ import HTTPServer
 import HTTPTypes
 import KeyValueModel
 
+/// A request to another node.
+struct NodeRequest: Sendable {
+  var method: String
+  /// Path and query, as they are sent.
+  var target: String
+  /// The fields besides `Host` and `Content-Length`; none has a line break in it.
+  var fields: [(name: String, value: String)] = []
+  var body: [UInt8] = []
+
+  init(_ method: String, _ target: String) {
+    self.method = method
+    self.target = target
+  }
+
+  /// The same with what nodes call it.
+  func naming(_ write: PassedWrite) -> NodeRequest {
+    var request = self
+    request.fields.append((HTTPField.Name.keywayRequest.rawName, write.field))
+    return request
+  }
+
+  /// As it goes over the wire (RFC 9112).
+  func bytes(to address: NodeAddress) -> [UInt8] {
+    var head = "\(method) \(target) HTTP/1.1\r\nHost: \(address.authority)\r\n"
+    for field in fields { head += "\(field.name): \(field.value)\r\n" }
+    if !body.isEmpty || method == "POST" || method == "PUT" || method == "PATCH" {
+      head += "Content-Length: \(body.count)\r\n"
+    }
+    return Array((head + "\r\n").utf8) + body
+  }
+
+  // MARK: A client's request
+
+  /// What a write says of itself in fields, to the node that carries it out.
+  static let writeFields: [HTTPField.Name] = [
+    .ifMatch, .ifNoneMatch, .contentType, .accept, .idempotencyKey, .keywayWriter, .keywayLifetime, .keywayCursor,
+  ]
+
+  /// Creates a client's request as it is forwarded to the node that answers it: with its body, its id, the address that
+  /// it came from, and the named fields. `hasCredentials` says that the other node has to know who asks.
+  init(passing request: borrowing Request, fields names: [HTTPField.Name], hasCredentials: Bool) {
+    self.init(request.method.rawValue, Self.originForm(of: request.target))
+    for name in names {
+      if let value = request.header(name) { fields.append((name.rawName, value)) }
+    }
+    if hasCredentials { addCredentials(of: request) }
+    fields.append((RequestID.fieldName, request.id.text))
+    if request.address != .unknown { fields.append(("X-Forwarded-For", request.address.description)) }
+    body = request.body()
+  }
+
+  /// Returns a request target as path and query (RFC 9112 §3.2.1), also if it was sent as a whole URL.
+  static func originForm(of target: String) -> String {
+    guard target.utf8.first != UInt8(ascii: "/") else { return target }
+    var target = target
+    if let authority = Target.authority(of: target), let range = target.firstRange(of: authority) {
+      target = String(target[range.upperBound...])
+    }
+    return target.hasPrefix("/") ? target : "/\(target)"
+  }
+
+  private mutating func addCredentials(of request: borrowing Request) {
+    if let authorization = request.header(.authorization) {
+      fields.append((HTTPField.Name.authorization.rawName, authorization))
+    }
+    if let cookie = (try? SessionCookie(in: request))?.forwarded {
+      fields.append((HTTPField.Name.cookie.rawName, cookie))
+    }
+  }
+}
+
+/// What another node answers.
+struct NodeAnswer: Sendable {
+  let status: Int
+  /// In the order in which they came.
+  let fields: [(name: String, value: String)]
+  var body: [UInt8] = []
+
+  /// The value of a field, whatever the case of its name; nil where there is none.
+  subscript(name: String) -> String? {
+    let name = name.lowercased()
+    return fields.first { $0.name.lowercased() == name }?.value
+  }
+
+  /// True for a stream of server-sent events.
+  var isEventStream: Bool { self["Content-Type"]?.hasPrefix("text/event-stream") == true }
+}
+
 /// Answers of other nodes on their way back to clients.
 ///
 /// Another node may be broken, replaced or taken over, and what it sends must not become something else under this

@@ -30,9 +30,9 @@ final class PenPassing: Sendable {
     var write: PassedWrite?
     var doubt = PassedWriteHandlers.Doubt.none
     /// How often it has gone back.
-    var returns = 0
+    private var returns = 0
     /// Whether the name is another node's, which may ask for it again.
-    let isNamedElsewhere: Bool
+    fileprivate let isNamedElsewhere: Bool
 
     /// The write of a request as it came: with a name where another node has given it one, which may have asked for it
     /// before.
@@ -42,14 +42,14 @@ final class PenPassing: Sendable {
     }
 
     /// The same after another peer was sent the write under a name, and has not said what became of it.
-    func doubting(_ write: PassedWrite) -> Turn {
+    fileprivate func doubting(_ write: PassedWrite) -> Turn {
       var turn = self
       (turn.write, turn.doubt) = (write, .otherPeer)
       return turn
     }
 
     /// The same, gone back once more; nil where it has gone back too often.
-    var goneBack: Turn? {
+    fileprivate var goneBack: Turn? {
       guard returns < Self.mostReturns else { return nil }
       var turn = self
       turn.returns += 1

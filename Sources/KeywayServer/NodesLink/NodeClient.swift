@@ -40,6 +40,17 @@ package final class NodeClient: Sendable {
     try link.send(request, silence: silence, receive)
   }
 
+  /// Returns the answer to a request that does the second time what it does the first: it is sent once more if the
+  /// connection, perhaps a kept one that was closed meanwhile, is lost.
+  func sendRepeatable(_ request: NodeRequest, silence: Duration, limit: Int) throws(NodeFault) -> NodeAnswer {
+    do throws(NodeFault) {
+      return try send(request, silence: silence, limit: limit)
+    } catch {
+      guard !error.isSilence, !error.isUnsent else { throw error }
+      return try send(request, silence: silence, limit: limit)
+    }
+  }
+
   /// Returns the answer to a request: with the events that follow it if it is a stream of them, else whole, of at most
   /// `limit` bytes.
   func open(

@@ -137,7 +137,10 @@ final class NamePassing: Sendable {
       return passed.completion.respond((directory.isComplete ? passed.unknown : Self.unknownNodes).response)
     }
     do throws(NodeFault) {
-      guard passed.isStream else { return answer(passed, try send(passed, by: client)) }
+      guard passed.isStream else {
+        let whole = try client.sendRepeatable(passed.request, silence: silence, limit: NodeAnswer.largestBytes)
+        return self.answer(passed, whole)
+      }
       let (answer, events) = try client.open(passed.request, silence: silence, limit: NodeAnswer.largestBytes)
       guard let events else { return self.answer(passed, answer) }
       try relay(passed, events)
@@ -147,15 +150,6 @@ final class NamePassing: Sendable {
   }
 
   private var silence: Duration { .seconds(limits.answerSeconds) }
-
-  private func send(_ passed: Passed, by client: NodeClient) throws(NodeFault) -> NodeAnswer {
-    do throws(NodeFault) {
-      return try client.send(passed.request, silence: silence, limit: NodeAnswer.largestBytes)
-    } catch {
-      guard !error.isSilence, !error.isUnsent else { throw error }
-      return try client.send(passed.request, silence: silence, limit: NodeAnswer.largestBytes)
-    }
-  }
 
   /// A node that does not answer may be there, and one that takes no connection is gone.
   private static func problem(of fault: NodeFault, _ address: NodeAddress, _ passed: Passed) -> Problem {

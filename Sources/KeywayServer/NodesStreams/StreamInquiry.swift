@@ -112,7 +112,7 @@ final class StreamInquiry: Sendable {
   private func number(_ question: NodeRequest, _ client: NodeClient) throws(Problem) -> UInt64? {
     let answer: NodeAnswer
     do throws(NodeFault) {
-      answer = try self.answer(to: question, client)
+      answer = try client.sendRepeatable(question, silence: patience, limit: Self.answerBytes)
     } catch {
       guard error.isSilence, !error.isUnsent else { return nil }
       throw Problem(
@@ -131,16 +131,6 @@ final class StreamInquiry: Sendable {
     case let status:
       throw Problem(
         .overloaded, "\(client.address) has a stream that the write names, and answers \(status); nothing was changed")
-    }
-  }
-
-  private func answer(to question: NodeRequest, _ client: NodeClient) throws(NodeFault) -> NodeAnswer {
-    do throws(NodeFault) {
-      return try client.send(question, silence: patience, limit: Self.answerBytes)
-    } catch {
-      // A connection that was kept may have been closed meanwhile.
-      guard !error.isSilence, !error.isUnsent else { throw error }
-      return try client.send(question, silence: patience, limit: Self.answerBytes)
     }
   }
 }

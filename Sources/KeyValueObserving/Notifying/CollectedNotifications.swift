@@ -3,7 +3,7 @@ import KeyValueModel
 /// What one commit has for each observer, within the limits of one event; and the observers that it has too much for.
 struct CollectedNotifications {
   /// A notification, with what it takes to put it in its place and to take it back.
-  struct Notification {
+  private struct Notification {
     let id: ObserverIndex.TrackedID
     let change: Change
     var isRetracted = false

@@ -15,9 +15,9 @@ final class CommitGuard {
   }
 
   /// The state before the commit.
-  let start: Edge
+  private let start: Edge
   /// The state after it.
-  let end: Edge
+  private let end: Edge
   private var known: [Question: Sight] = [:]
   /// What was told last of each observation.
   var told: [ObserverIndex.TrackedID: Value] = [:]
@@ -34,7 +34,7 @@ final class CommitGuard {
   }
 
   /// The state on one side of a commit.
-  struct Edge: ObjectReader {
+  private struct Edge: ObjectReader {
     /// The objects that the commit touches; nil for those that are not there.
     let touched: [Reference: ObjectRecord?]
     let others: PastState
@@ -89,7 +89,7 @@ final class CommitGuard {
   }
 
   /// What a viewer may be told of a state within the commit, as what was or as what is.
-  struct Reader<Base: ObjectReader>: ObjectReader {
+  fileprivate struct Reader<Base: ObjectReader>: ObjectReader {
     let base: Base
     let guarding: CommitGuard
     let viewer: Viewer

@@ -3,25 +3,25 @@ import KeyValueModel
 /// Works out what one commit tells each observer, operation by operation, walking from the state before to the state
 /// after. Knows nothing but these states and the index.
 struct CommitNotifier {
-  var index: ObserverIndex
-  var state: PastState
+  private var index: ObserverIndex
+  private var state: PastState
   /// What the commit has for each observer.
-  var notifications: CollectedNotifications
+  private var notifications: CollectedNotifications
   /// What observers see between two operations, and what it may cost to work that out.
-  var values: StateValues
+  private(set) var values: StateValues
   /// The observations of overflowed observers that this commit has touched: not in the index for the rest of it.
-  var unwired: [ObserverIndex.TrackedID] = []
+  private var unwired: [ObserverIndex.TrackedID] = []
   /// Those of observers that miss the rest of the commits: not in the index until all have been told.
-  var missing: [ObserverIndex.TrackedID] = []
-  var brackets = OpenBrackets()
+  private var missing: [ObserverIndex.TrackedID] = []
+  private var brackets = OpenBrackets()
   /// What was written since the first of the open brackets.
-  var log = UndoLog()
+  private var log = UndoLog()
   /// What observers saw last of the values that changed inside a bracket and of which they were not notified yet.
-  var withheld: [ObserverIndex.TrackedID: Withheld] = [:]
+  private var withheld: [ObserverIndex.TrackedID: Withheld] = [:]
   /// What those may see who may not read everything; nil where none of them observes what the commit touches.
-  var guarding: CommitGuard?
+  private var guarding: CommitGuard?
   /// The commit under way.
-  var commit: Commit?
+  private var commit: Commit?
 
   /// Takes the index away from the caller until `giveBack`: with a second owner, each change of it would be a copy.
   init(
@@ -37,6 +37,46 @@ struct CommitNotifier {
 
   /// Puts the index where the caller has it, and has none any more.
   mutating func giveBack(to index: inout ObserverIndex) { swap(&self.index, &index) }
+
+  // MARK: Consecutive commits
+
+  /// More objects than these are not looked for in commits.
+  private static let objectsLookedFor = 64
+
+  /// Gives each event of consecutive commits to `receive`, those of one commit before those of the next. With
+  /// `isPassingOver`, commits that touch nothing that any observer reads are passed over.
+  mutating func notify(
+    _ commits: some BidirectionalCollection<Commit>, passingOver isPassingOver: Bool, receive: (ObserverEvent) -> Void
+  ) {
+    var objects = isPassingOver ? objectsRead(atMost: Self.objectsLookedFor) : nil
+    for commit in commits {
+      // Observations end here, but none begins: where there is none, no observer is left to notify.
+      guard !index.isIdle else { break }
+      if let objects, !commit.touchesObject(where: objects.contains) {
+        values.begin(commit)
+        state.apply(commit)
+        continue
+      }
+      events(of: commit).forEach(receive)
+      if objects != nil { objects = objectsRead(atMost: Self.objectsLookedFor) }
+    }
+    if let last = commits.last { endMissing(at: last).forEach(receive) }
+  }
+
+  /// The objects that the observed values are read through in the present state, nil where they are more than `limit`.
+  /// A commit that writes none of them and brackets no key of one notifies no observer, and leaves all dependencies as
+  /// they are.
+  private func objectsRead(atMost limit: Int) -> Set<Reference>? {
+    guard index.tracked.count <= limit else { return nil }
+    var objects: Set<Reference> = []
+    for entry in index.tracked.values {
+      objects.formUnion(entry.observation.objects(in: state))
+      guard objects.count <= limit else { return nil }
+    }
+    return objects
+  }
+
+  // MARK: One commit
 
   /// What the commit tells, by observer; those that hear nothing are not there.
   mutating func events(of commit: Commit) -> [ObserverEvent] {
@@ -184,7 +224,7 @@ struct CommitNotifier {
   }
 
   /// What the observers saw last, of those that want to be told.
-  mutating func oldValues(of ids: some Sequence<ObserverIndex.TrackedID>) -> [ObserverIndex.TrackedID: Value] {
+  private mutating func oldValues(of ids: some Sequence<ObserverIndex.TrackedID>) -> [ObserverIndex.TrackedID: Value] {
     let wanted = ids.filter { index.tracked[$0]?.observation.options.contains(.old) ?? false }
     workOut(withheld.isEmpty ? wanted : wanted.filter { withheld[$0] == nil }, isBefore: true)
     var values: [ObserverIndex.TrackedID: Value] = [:]
@@ -194,7 +234,7 @@ struct CommitNotifier {
 
   /// Appends priors and changes of one operation to each observer's notifications: the priors in order, the changes as
   /// their mirror image. Those that are `announced` have had their prior.
-  mutating func notify(
+  private mutating func notify(
     _ triggers: [ObserverIndex.TrackedID: Trigger], olds: [ObserverIndex.TrackedID: Value],
     announced: Set<ObserverIndex.TrackedID> = []
   ) {
@@ -213,7 +253,7 @@ struct CommitNotifier {
     }
   }
 
-  mutating func appendPrior(
+  private mutating func appendPrior(
     _ id: ObserverIndex.TrackedID, old: Value?, _ collection: Commit.CollectionChange? = nil
   ) {
     guard let entry = index.tracked[id], entry.observation.options.contains(.prior),
@@ -227,7 +267,7 @@ struct CommitNotifier {
     append(change, of: id, for: entry.observer)
   }
 
-  mutating func appendChange(
+  private mutating func appendChange(
     _ id: ObserverIndex.TrackedID, old: Value?, _ collection: Commit.CollectionChange?, to observer: ObserverID
   ) {
     guard let entry = index.tracked[id], notifications.hasRoom(for: observer) else { return }
@@ -247,6 +287,476 @@ struct CommitNotifier {
   }
 }
 
+// MARK: - Reach
+
+/// The observations that depend on a key, directly or through watched collections.
+extension CommitNotifier {
+  /// The observations that depend on a key, once for each way.
+  private mutating func reach(_ key: ObservedKey, findingHolders isFindingHolders: Bool = false) -> [Reached] {
+    var reached: [Reached] = []
+    reach(key, by: Stretch(isFindingHolders: isFindingHolders), into: &reached)
+    return reached
+  }
+
+  private mutating func reach(_ key: ObservedKey, by stretch: Stretch, into reached: inout [Reached]) {
+    for id in listeners(to: key).map(\.id) {
+      let dependencies = index.tracked[id]?.dependencies ?? []
+      for dependency in dependencies where dependency.observedKey == key {
+        let whole = longer(stretch, by: dependency, of: dependencies)
+        reached.append(
+          Reached(
+            id: id, gates: whole.gates, isDirect: stretch.isDirect, holder: whole.holder,
+            isOfRule: whole.isOfRule))
+      }
+    }
+    guard !index.collections.isEmpty else { return }
+    // A fold reads a collection and its members: what depends on the fold depends on both.
+    for link in index.collections.links(dependingOn: key) {
+      let dependencies = index.collections.dependencies(of: link)
+      for dependency in dependencies where dependency.observedKey == key {
+        var next = longer(stretch, by: dependency, of: dependencies)
+        next.isDirect = false
+        reach(link.watch, by: next, into: &reached)
+      }
+    }
+  }
+
+  /// A stretch and one more dependency, which is one of several of the same observation or member.
+  private mutating func longer(
+    _ stretch: Stretch, by dependency: Dependency, of dependencies: [Dependency]
+  ) -> Stretch {
+    var longer = stretch
+    longer.gates = dependency.gates + stretch.gates
+    longer.isOfRule = stretch.isOfRule || dependency.isOfRule
+    if stretch.isFindingHolders {
+      longer.holder = brackets.earlier(
+        stretch.holder, brackets.holder(of: dependency, of: dependencies, index.collections))
+    }
+    return longer
+  }
+}
+
+// MARK: - Brackets
+
+/// Brackets: what is told at the outermost `didChange`, and what is taken back.
+extension CommitNotifier {
+  private mutating func open(_ key: ObservedKey) {
+    if brackets[key] != nil {
+      brackets[key]?.depth += 1
+      return
+    }
+    let reached = reach(key)
+    let triggers = bracketTriggers(reached)
+    let olds = oldValues(of: triggers.keys)
+    var bracket = Bracket(number: brackets.opened, logStart: log.count, dependents: Set(reached.map(\.id)))
+    for id in triggers.sorted(Array(triggers.keys), in: index) {
+      guard let entry = index.tracked[id], entry.observation.options.contains(.prior) else { continue }
+      bracket.priors.append(
+        .init(id: id, observer: entry.observer, position: notifications.count(of: entry.observer)))
+      appendPrior(id, old: olds[id])
+    }
+    brackets.open(key, bracket)
+  }
+
+  private mutating func close(_ key: ObservedKey) {
+    guard var bracket = brackets[key] else { return }
+    bracket.depth -= 1
+    guard bracket.depth == 0 else {
+      brackets[key] = bracket
+      return
+    }
+    brackets.close(key)
+    defer { if brackets.isEmpty { log.removeAll() } }
+    let start = StateAtWillChange(log: log, start: bracket.logStart, state: state, work: work)
+    var before = GatesAtWillChange(state: start)
+    let reached = reach(key)
+    // What only came to depend on the key inside the bracket was notified by what made it so.
+    var triggers = bracketTriggers(reached, before: &before).filter {
+      bracket.dependents.contains($0.key) || withheld[$0.key]?.isHeard == true
+    }
+    if state.notifying(key) == .changed, hasSameValue(key, as: start) {
+      // Silent, except for observers that look through the key at something else that changed while it led elsewhere.
+      triggers = triggers.filter { owes($0.key) }
+    }
+    release(bracket.held, heldBy: key, before: &before, into: &triggers)
+    retract(bracket.priors.filter { triggers[$0.id] == nil })
+    notify(triggers, olds: oldValues(of: triggers.keys), announced: Set(bracket.priors.map(\.id)))
+  }
+
+  /// True if a key has the value that it had in an earlier state.
+  private func hasSameValue(_ key: ObservedKey, as former: StateAtWillChange) -> Bool {
+    // What is remembered is of one state.
+    work?.forget()
+    let before = former.value(of: key.object, key: key.key)
+    work?.forget()
+    return before.isWrittenAlike(value(of: key.object, key: key.key))
+  }
+
+  /// Holds back a change from the observations that it reaches through a computed key of which another input is inside
+  /// a bracket. Must come before the change is applied.
+  private mutating func hold(_ reached: [Reached]) {
+    for entry in reached {
+      guard let holder = entry.holder, isOpenToChanges(entry.gates) else { continue }
+      let way = HeldWay(bracket: holder, gates: entry.gates)
+      if withheld[entry.id] == nil { withheld[entry.id] = observedValue(of: entry.id).map { Withheld(value: $0) } }
+      withheld[entry.id]?.ways.insert(way)
+      withheld[entry.id]?.isHeard = true
+      brackets[holder]?.held.insert(entry.id)
+    }
+  }
+
+  /// Adds what a bracket held back of changes by other keys, where the observer was not notified in between.
+  private mutating func release(
+    _ held: Set<ObserverIndex.TrackedID>, heldBy key: ObservedKey, before: inout GatesAtWillChange,
+    into triggers: inout [ObserverIndex.TrackedID: Trigger]
+  ) {
+    for id in held {
+      var nearest: Int?
+      for way in withheld[id]?.ways ?? [] where way.bracket == key {
+        withheld[id]?.ways.remove(way)
+        guard isOpenToChanges(way.gates) else { continue }
+        guard owes(id) || passes(way.gates, before: &before, for: id) else { continue }
+        nearest = min(nearest ?? .max, way.gates.count)
+      }
+      if let nearest, triggers[id] == nil { triggers[id] = Trigger(keyPosition: 0, depth: nearest) }
+    }
+  }
+
+  /// Forgets the brackets of a commit, and what they held back.
+  private mutating func endBrackets() {
+    brackets = OpenBrackets()
+    log.removeAll()
+    withheld.removeAll()
+  }
+
+  private mutating func retract(_ priors: [Bracket.Prior]) {
+    for prior in priors { notifications.retract(prior.observer, at: prior.position) }
+  }
+
+  /// The observations that a bracket around a key notifies that reaches these, whatever computed keys come to.
+  private mutating func bracketTriggers(_ reached: [Reached]) -> [ObserverIndex.TrackedID: Trigger] {
+    var triggers: [ObserverIndex.TrackedID: Trigger] = [:]
+    for entry in openToBracket(reached) {
+      triggers.merge(Trigger(keyPosition: 0, depth: entry.gates.count), for: entry.id)
+    }
+    return triggers
+  }
+
+  /// The same without those behind computed keys that notify only when changed and are as they were `before`.
+  private mutating func bracketTriggers(
+    _ reached: [Reached], before: inout GatesAtWillChange
+  ) -> [ObserverIndex.TrackedID: Trigger] {
+    var triggers: [ObserverIndex.TrackedID: Trigger] = [:]
+    for entry in openToBracket(reached) {
+      guard owes(entry.id) || passes(entry.gates, before: &before, for: entry.id) else { continue }
+      triggers.merge(Trigger(keyPosition: 0, depth: entry.gates.count), for: entry.id)
+    }
+    return triggers
+  }
+
+  /// Those that a bracket's end may notify. Guarded observers are notified of each operation instead.
+  private mutating func openToBracket(_ reached: [Reached]) -> [Reached] {
+    let guarded = findGuarded(reached).guarded
+    return reached.filter { isOpenToChanges($0.gates) && !$0.isOfRule && !guarded.contains($0.id) }
+  }
+}
+
+// MARK: - Computed keys that keep silent
+
+extension CommitNotifier {
+  private func isOpenToChanges(_ gates: [ObservedKey]) -> Bool {
+    gates.allSatisfy { brackets[$0] == nil && state.notifying($0) != .manual }
+  }
+
+  /// The values of the computed keys on the ways to observations that notify only when changed.
+  private mutating func gateValues(
+    of gated: [(id: ObserverIndex.TrackedID, trigger: Trigger, gates: [ObservedKey])]
+  ) -> [ObservedKey: Value] {
+    var values: [ObservedKey: Value] = [:]
+    for entry in gated {
+      for gate in entry.gates where values[gate] == nil && state.notifying(gate) == .changed {
+        values[gate] = gateValue(of: gate, for: entry.id)
+      }
+    }
+    return values
+  }
+
+  /// True if each computed key on the way to an observation notifies: where it does so only when changed, because its
+  /// value differs from that in `before`. False if the observer misses the commit.
+  private mutating func passes(
+    _ gates: [ObservedKey], valuesBefore: [ObservedKey: Value], for id: ObserverIndex.TrackedID
+  ) -> Bool {
+    for gate in gates {
+      guard let before = valuesBefore[gate] else { continue }
+      guard let after = gateValue(of: gate, for: id), !before.isWrittenAlike(after) else { return false }
+    }
+    return true
+  }
+
+  /// The same compared with the state at a bracket's beginning.
+  private mutating func passes(
+    _ gates: [ObservedKey], before: inout GatesAtWillChange, for id: ObserverIndex.TrackedID
+  ) -> Bool {
+    for gate in gates where state.notifying(gate) == .changed && before.values[gate] == nil {
+      before.values[gate] = gateValue(of: gate, for: id, in: before.state)
+    }
+    return passes(gates, valuesBefore: before.values, for: id)
+  }
+}
+
+// MARK: - Silence
+
+/// Keys that are set silently while a bracket is open: that is no reason to notify, but what an observer is told at the
+/// bracket's end begins before it.
+extension CommitNotifier {
+  /// Remembers what observers saw last of values that depend on the key of an open bracket, and what this key held,
+  /// which is about to be set and keeps silent. Must come before the change is applied.
+  private mutating func noteSilence(_ reached: [Reached], of key: ObservedKey) {
+    guard let record = state.record(key.object), let storage = record.entity.keys[key.key].storage else { return }
+    for entry in reached {
+      if withheld[entry.id] == nil {
+        guard dependsOnBracket(entry.id) else { continue }
+        withheld[entry.id] = observedValue(of: entry.id).map { Withheld(value: $0) }
+      }
+      if withheld[entry.id]?.silenced[key] == nil { withheld[entry.id]?.silenced[key] = record.values[storage] }
+    }
+  }
+
+  /// Whether the key of an open bracket is among what an observation depends on.
+  private mutating func dependsOnBracket(_ id: ObserverIndex.TrackedID) -> Bool {
+    for dependency in index.tracked[id]?.dependencies ?? [] {
+      let key = dependency.observedKey
+      if brackets[key] != nil || (key.isCollection && brackets.holder(ofWatch: key, index.collections) != nil) {
+        return true
+      }
+    }
+    return false
+  }
+
+  /// Whether an observer saw last another value than there is, because a bracket withheld it: then no key that notifies
+  /// only when changed may keep it silent. What was set silently does not count.
+  private mutating func owes(_ id: ObserverIndex.TrackedID) -> Bool {
+    guard let withheld = withheld[id], withheld.isHeard, let present = observedValue(of: id),
+      withheld.value != present
+    else { return false }
+    guard !withheld.silenced.isEmpty else { return true }
+    return audibleValue(of: id, silenced: withheld.silenced).map { withheld.value != $0 } ?? false
+  }
+}
+
+// MARK: - Guarding
+
+/// Observations of viewers who may not read everything (the specification, section 11).
+extension CommitNotifier {
+  /// Those of what a key reaches that need to be looked at: the key only says what may be read, or something of the
+  /// path may not be. The `plain` others are notified like any.
+  private mutating func findGuarded(
+    _ reached: [Reached]
+  ) -> (guarded: Set<ObserverIndex.TrackedID>, plain: Set<ObserverIndex.TrackedID>) {
+    guard index.guardedCount > 0 else { return ([], []) }
+    var found: Set<ObserverIndex.TrackedID> = []
+    var plain: Set<ObserverIndex.TrackedID> = []
+    for entry in reached {
+      guard let observation = index.tracked[entry.id]?.observation, let viewer = observation.viewer else { continue }
+      let guarding = guarding ?? beginGuarding()
+      guarding.touched.insert(entry.id)
+      let isPlain = entry.isDirect && !entry.isOfRule && guarding.seesAll(along: observation, for: viewer, in: state)
+      if isPlain { plain.insert(entry.id) } else { found.insert(entry.id) }
+    }
+    return (found.subtracting(plain), plain)
+  }
+
+  private mutating func beginGuarding() -> CommitGuard {
+    guard let commit else { preconditionFailure("a commit is under way") }
+    let begun = CommitGuard(commit, state: state)
+    guarding = begun
+    return begun
+  }
+
+  /// What is seen by those that are looked at, as what was.
+  private mutating func guardedValues(of ids: Set<ObserverIndex.TrackedID>) -> [ObserverIndex.TrackedID: Value] {
+    var values: [ObserverIndex.TrackedID: Value] = [:]
+    workOut(ids, isBefore: true)
+    for id in ids { values[id] = observedValue(of: id, isBefore: true) }
+    return values
+  }
+
+  /// Notifies those of the looked at that see another value than they were told last.
+  private mutating func notifyGuarded(
+    _ ids: Set<ObserverIndex.TrackedID>, olds: [ObserverIndex.TrackedID: Value]
+  ) {
+    guard !ids.isEmpty, let guarding else { return }
+    workOut(ids)
+    var triggers: [ObserverIndex.TrackedID: Trigger] = [:]
+    var wanted: [ObserverIndex.TrackedID: Value] = [:]
+    for id in ids {
+      guard let entry = index.tracked[id], let new = observedValue(of: id), let old = guarding.told[id] ?? olds[id],
+        old != new
+      else { continue }
+      guarding.told[id] = new
+      triggers[id] = Trigger(keyPosition: 0, depth: 0)
+      if entry.observation.options.contains(.old) { wanted[id] = old }
+    }
+    notify(triggers, olds: wanted)
+  }
+
+  /// Ends the observations of objects that their viewers may not read any more, as if these were deleted.
+  private mutating func endUnreadableObservations(_ gone: inout [ObserverID: Set<ObserverEvent.Gone>]) {
+    for id in guarding?.touched ?? [] {
+      guard let guarding, let entry = index.tracked[id], let viewer = entry.observation.viewer,
+        !guarding.sight(of: entry.observation.object, for: viewer).after
+      else { continue }
+      gone[entry.observer, default: []].insert(.init(of: entry.observation, in: entry.cell))
+      index.end(id)
+    }
+  }
+}
+
+// MARK: - Evaluating
+
+/// Evaluation: an observer whose clients have used up their share of the steps misses the commit.
+extension CommitNotifier {
+  /// Returns the value that an observation sees between the operations, as what was or as what is. Nil if its observer
+  /// misses the commit.
+  private mutating func observedValue(of id: ObserverIndex.TrackedID, isBefore: Bool = false) -> Value? {
+    guard let entry = index.tracked[id] else { return nil }
+    let observation = entry.observation
+    if let key = entry.registration.attribute { return state.value(of: observation.object, key: key) }
+    let evaluation = StateValues.Evaluation.observed(
+      entry.registration.valueNumber, isBefore: isBefore && observation.viewer != nil)
+    if let known = values[evaluation] { return known }
+    // What is remembered of a guarded reading is that of one viewer.
+    guard
+      let value = evaluate(
+        for: id, isApart: observation.viewer != nil,
+        { reader in
+          observation.value(in: reader, within: reader.guarding, isBefore: isBefore)
+        })
+    else { return nil }
+    values.keep(value, for: evaluation)
+    return value
+  }
+
+  /// Returns what an observation would see if keys held what they held before they were set silently.
+  private mutating func audibleValue(of id: ObserverIndex.TrackedID, silenced: [ObservedKey: Value]) -> Value? {
+    guard let observation = index.tracked[id]?.observation else { return nil }
+    return evaluate(for: id, isApart: true) { reader in
+      observation.value(
+        in: AudibleState(base: reader, silenced: silenced), within: reader.guarding, isBefore: false)
+    }
+  }
+
+  /// Returns the value of a computed key on the way to an observation.
+  private mutating func gateValue(of gate: ObservedKey, for id: ObserverIndex.TrackedID) -> Value? {
+    if let known = values[.gate(gate)] { return known }
+    guard let value = evaluate(for: id, isApart: false, { $0.value(of: gate.object, key: gate.key) }) else {
+      return nil
+    }
+    values.keep(value, for: .gate(gate))
+    return value
+  }
+
+  /// The same in an earlier state.
+  private mutating func gateValue(
+    of gate: ObservedKey, for id: ObserverIndex.TrackedID, in former: StateAtWillChange
+  ) -> Value? {
+    evaluate(for: id, isApart: true) { _ in former.value(of: gate.object, key: gate.key) }
+  }
+
+  /// Evaluates something for the observer of an observation; nil if that takes more than its clients have left. What is
+  /// read `isApart` from another state than that of the other evaluations.
+  private mutating func evaluate(
+    for id: ObserverIndex.TrackedID, isApart: Bool, _ read: (Self) -> Value
+  ) -> Value? {
+    guard let observer = index.tracked[id]?.observer, !notifications.overflowed.contains(observer) else { return nil }
+    let payers = payers(of: observer)
+    var value: Value?
+    if values.grant(to: payers) {
+      if isApart { work?.forget() }
+      value = read(self)
+      if isApart { work?.forget() }
+      if !values.finish(for: payers) { value = nil }
+    }
+    if value == nil { notifications.miss(observer) }
+    return value
+  }
+
+  /// The clients that pay for an observer, where there is a budget.
+  private func payers(of observer: ObserverID) -> [QueryPayer] {
+    values.budget.isUnlimited ? [] : index.payers[observer]
+  }
+
+  /// Works out what observations see, while the budget is short in turns: always that of a client that has used least.
+  private mutating func workOut(_ ids: some Collection<ObserverIndex.TrackedID>, isBefore: Bool = false) {
+    guard !values.budget.isUnlimited, ids.count > 1 else { return }
+    var rest = Array(ids)[...]
+    for id in rest {
+      if let observer = index.tracked[id]?.observer { values.note(index.payers[observer]) }
+    }
+    while values.budget.isPlentiful, let id = rest.popFirst() { _ = observedValue(of: id, isBefore: isBefore) }
+    guard !rest.isEmpty else { return }
+    let payers = rest.map { id in index.tracked[id].map { index.payers[$0.observer] } ?? [.unknown] }
+    let waiting = Array(rest)
+    var turns = QueryTurns(waiting.indices, budget: values.budget.limit, spent: values.budget.spent) { payers[$0] }
+    while let number = turns.next() {
+      let spent = values.budget.spentSteps
+      _ = observedValue(of: waiting[number], isBefore: isBefore)
+      turns.spend(values.budget.spentSteps - spent, by: payers[number])
+    }
+  }
+}
+
+// MARK: - Budget
+
+/// Observers that one commit has told too much.
+extension CommitNotifier {
+  /// Adds what an observer is told, for which there is room, where the budget has some left for it.
+  private mutating func append(_ change: Change, of id: ObserverIndex.TrackedID, for observer: ObserverID) {
+    guard values.takeChange(of: payers(of: observer)) else { return notifications.miss(observer) }
+    notifications.append(change, of: id, for: observer)
+  }
+
+  /// The observations that depend on a key and whose observers still listen.
+  ///
+  /// Those of an overflowed observer are taken out of the index when they are met, so that none is met twice; they are
+  /// not needed before the end of the commit.
+  private mutating func listeners(to key: ObservedKey) -> SmallSet<ObserverIndex.Listener> {
+    var listeners = index.listeners(dependingOn: key)
+    let overflowed = notifications.overflowed
+    guard !overflowed.isEmpty else { return listeners }
+    let deaf = listeners.filter { overflowed.contains($0.registration.observer) }
+    for listener in deaf {
+      index.unwire(listener.id)
+      if notifications.missesRest(listener.registration.observer) {
+        missing.append(listener.id)
+      } else {
+        unwired.append(listener.id)
+      }
+      listeners.remove(listener)
+    }
+    return listeners
+  }
+
+  /// Puts back what observers observe that have overflowed in this commit only.
+  private mutating func endOverflow(_ gone: inout [ObserverID: Set<ObserverEvent.Gone>]) {
+    gone.merge(index.rewire(unwired, in: state)) { $0.union($1) }
+    unwired = []
+  }
+
+  /// All commits have been told: puts back what observers observe that missed some of them. Returns what that ends.
+  private mutating func endMissing(at last: Commit) -> [ObserverEvent] {
+    guard !missing.isEmpty else { return [] }
+    let gone = index.rewire(missing, in: state)
+    missing = []
+    index.sweep()
+    return gone.sorted { $0.key.rawValue < $1.key.rawValue }.map { observer, ended in
+      ObserverEvent(
+        observer: observer, revision: last.revision, writer: last.writer, changes: [],
+        gone: ObserverEvent.Gone.inOrder(ended))
+    }
+  }
+}
+
 extension CommitNotifier: ObjectReader {
   /// The object as it stands between the operations told and those to be told.
   func record(_ reference: Reference) -> ObjectRecord? { values.meter.spend() ? state.record(reference) : nil }
@@ -260,6 +770,12 @@ extension CommitNotifier: ObjectReader {
   }
 }
 
+/// The values of computed keys as they were when a bracket was opened, each worked out once.
+private struct GatesAtWillChange {
+  let state: StateAtWillChange
+  var values: [ObservedKey: Value] = [:]
+}
+
 extension Commit.CollectionChange {
   /// The members that came or went: mostly one of the two lists, which then is shared.
   fileprivate var touched: [Value] {
@@ -270,49 +786,11 @@ extension Commit.CollectionChange {
 
 extension Change.Kind {
   /// The kind of a collection's change.
-  init(_ kind: Commit.CollectionChange.Kind) {
+  fileprivate init(_ kind: Commit.CollectionChange.Kind) {
     switch kind {
     case .insertion: self = .insertion
     case .removal: self = .removal
     case .replacement: self = .replacement
-    }
-  }
-}
-
-extension [ObserverIndex.TrackedID: Trigger] {
-  /// By key, nearness, cell and place: nothing that depends on the order of registration, except among observations
-  /// that are identical.
-  func sorted(_ ids: [ObserverIndex.TrackedID], in index: ObserverIndex) -> [ObserverIndex.TrackedID] {
-    guard ids.count > 1 else { return ids }
-    return
-      ids
-      .compactMap { id in index.tracked[id].map { (id, $0, self[id] ?? Trigger(keyPosition: 0, depth: 0)) } }
-      .sorted { left, right in
-        let leftRank = (left.2.keyPosition, left.2.depth, left.1.cell ?? "", left.1.position, left.0)
-        let rightRank = (right.2.keyPosition, right.2.depth, right.1.cell ?? "", right.1.position, right.0)
-        return leftRank < rightRank
-      }
-      .map(\.0)
-  }
-
-  /// Those of which a new value is told that has to be worked out.
-  func evaluated(in index: ObserverIndex) -> [ObserverIndex.TrackedID] {
-    keys.filter { self[$0]?.collection == nil && index.tracked[$0]?.observation.options.contains(.new) ?? false }
-  }
-
-  /// Keeps the first reason that an observation has to hear of an operation.
-  mutating func merge(_ trigger: Trigger, for id: ObserverIndex.TrackedID) {
-    guard var present = self[id] else {
-      self[id] = trigger
-      return
-    }
-    if present.collection != trigger.collection {
-      present.collection = nil
-      self[id] = present
-    }
-    if (trigger.keyPosition, trigger.depth) < (present.keyPosition, present.depth) {
-      self[id]?.keyPosition = trigger.keyPosition
-      self[id]?.depth = trigger.depth
     }
   }
 }

@@ -1,0 +1,180 @@
+import KeyValueModel
+
+/// The brackets that are open, and which of them is around what an observation depends on.
+struct OpenBrackets {
+  private var brackets: [ObservedKey: Bracket] = [:]
+  /// The number of brackets that the commit has opened.
+  private(set) var opened = 0
+  /// For each watched collection whose members read the key of an open bracket, the first of those; nil where that is
+  /// to be found anew.
+  private var holdersOfWatches: [ObservedKey: ObservedKey]?
+
+  /// True if no bracket is open.
+  var isEmpty: Bool { brackets.isEmpty }
+
+  /// The bracket around a key; nil where none is open.
+  subscript(key: ObservedKey) -> Bracket? {
+    get { brackets[key] }
+    _modify { yield &brackets[key] }
+  }
+
+  /// Opens a bracket around a key.
+  mutating func open(_ key: ObservedKey, _ bracket: Bracket) {
+    brackets[key] = bracket
+    opened += 1
+    holdersOfWatches = nil
+  }
+
+  /// Closes the bracket around a key.
+  mutating func close(_ key: ObservedKey) {
+    brackets[key] = nil
+    holdersOfWatches = nil
+  }
+
+  /// Forgets which brackets are around what is read of collections, since paths lead elsewhere.
+  mutating func forgetHolders() { holdersOfWatches = nil }
+
+  /// The first opened of the brackets around what the computed keys of a dependency read. The outermost of them reads
+  /// everything that the others read.
+  mutating func holder(
+    of dependency: Dependency, of dependencies: [Dependency], _ collections: CollectionWatches
+  ) -> ObservedKey? {
+    guard let gate = dependency.gates.first else { return nil }
+    var holder: ObservedKey?
+    for other in dependencies where other.gates.first == gate {
+      let key = other.observedKey
+      let found =
+        key.isCollection ? self.holder(ofWatch: key, collections) : brackets[key] == nil ? nil : key
+      holder = earlier(holder, found)
+    }
+    return holder
+  }
+
+  /// The first opened of the brackets around what is read of a collection's members.
+  mutating func holder(ofWatch watch: ObservedKey, _ collections: CollectionWatches) -> ObservedKey? {
+    if let holdersOfWatches { return holdersOfWatches[watch] }
+    let found = collections.firstReaders(of: brackets.sorted { $0.value.number < $1.value.number }.map(\.key))
+    holdersOfWatches = found
+    return found[watch]
+  }
+
+  /// The key whose bracket was opened first.
+  func earlier(_ left: ObservedKey?, _ right: ObservedKey?) -> ObservedKey? {
+    guard let left, let right else { return left ?? right }
+    return brackets[left]?.number ?? 0 < brackets[right]?.number ?? 0 ? left : right
+  }
+}
+
+/// A bracket that is open.
+struct Bracket {
+  var depth = 1
+  /// How many brackets of the commit were opened before it.
+  let number: Int
+  /// Where the undo log ended at the outermost `willChange`.
+  let logStart: Int
+  /// The observations that depended on the key then.
+  let dependents: Set<ObserverIndex.TrackedID>
+  /// Where the priors stand among the observer's notifications, for a bracket that turns out to be silent.
+  var priors: [Prior] = []
+  /// The observations of which it held something back that other keys did; see `HeldWay`.
+  var held: Set<ObserverIndex.TrackedID> = []
+
+  struct Prior {
+    let id: ObserverIndex.TrackedID
+    let observer: ObserverID
+    let position: Int
+  }
+}
+
+/// What an observer saw last, where it has not been notified of what happened since.
+struct Withheld {
+  let value: Value
+  /// The ways by which changes would have reached it, but for brackets around other inputs of computed keys.
+  var ways: Set<HeldWay> = []
+  /// Whether any of what happened since was more than a key being set silently.
+  var isHeard = false
+  /// What the keys held that were set silently since, before they were.
+  var silenced: [ObservedKey: Value] = [:]
+}
+
+/// A way from a key that was set to an observation. It leads through a computed key that also reads the key of an
+/// open bracket: the observer is notified at that bracket's end, whatever the computed key reads by then.
+struct HeldWay: Hashable {
+  /// The key of the bracket: of several, the one that was opened first.
+  let bracket: ObservedKey
+  let gates: [ObservedKey]
+}
+
+/// What was written while brackets are open, as it stood before each write: one log for all of them, so that a write
+/// costs the same however many there are. A bracket only remembers where the log ended at its `willChange`.
+struct UndoLog {
+  private struct Entry {
+    let position: Int
+    let record: ObjectRecord?
+  }
+
+  /// By object, each in the order of the writes.
+  private var entries: [Reference: [Entry]] = [:]
+  /// How many writes there were.
+  private(set) var count = 0
+
+  /// Notes that an object is about to be written; nil if it is not there.
+  mutating func append(_ object: Reference, _ record: ObjectRecord?) {
+    entries[object, default: []].append(Entry(position: count, record: record))
+    count += 1
+  }
+
+  /// Forgets everything: no bracket is open any more.
+  mutating func removeAll() {
+    guard count > 0 else { return }
+    entries = [:]
+    count = 0
+  }
+
+  /// The object as it stood when the log had `start` entries: what the first write since then found. Nil where it was
+  /// not written since; `.some(nil)` where it was not there.
+  func record(_ object: Reference, at start: Int) -> ObjectRecord?? {
+    guard let entries = entries[object], let last = entries.last, last.position >= start else { return nil }
+    return .some(entries[entries.sortedCount { $0.position < start }].record)
+  }
+}
+
+/// The state as it was when a bracket was opened.
+struct StateAtWillChange: ObjectReader {
+  let log: UndoLog
+  let start: Int
+  let state: PastState
+  /// The work that reading is part of.
+  let work: ReadingWork?
+
+  func record(_ reference: Reference) -> ObjectRecord? {
+    guard work?.spend() ?? true else { return nil }
+    if let former = log.record(reference, at: start) { return former }
+    return state.record(reference)
+  }
+}
+
+/// A state in which keys hold what they held before they were set silently.
+struct AudibleState<Base: ObjectReader>: ObjectReader {
+  private let base: Base
+  private var values: [Reference: [Int: Value]] = [:]
+
+  /// The state that `base` has, but for these keys.
+  init(base: Base, silenced: [ObservedKey: Value]) {
+    self.base = base
+    for (key, value) in silenced { values[key.object, default: [:]][key.key] = value }
+  }
+
+  var work: ReadingWork? { base.work }
+
+  func record(_ reference: Reference) -> ObjectRecord? {
+    guard let record = base.record(reference), let kept = values[reference] else { return base.record(reference) }
+    var all = Array(record.values)
+    for (key, value) in kept {
+      if let storage = record.entity.keys[key].storage { all[storage] = value }
+    }
+    return ObjectRecord(
+      reference, entity: record.entity, revision: record.revision, createdAt: record.createdAt, values: all,
+      farRevision: record.farRevision)
+  }
+}

@@ -22,7 +22,7 @@ public struct ObserverIndex: Sendable {
     /// an attribute.
     let valueNumber: Int
 
-    init(
+    fileprivate init(
       observer: ObserverID, cell: String?, position: Int, observation: Observation, entity: Entity,
       _ numbers: inout ValueNumbers
     ) {
@@ -259,5 +259,128 @@ public struct ObserverIndex: Sendable {
     }
     if idsByObserver[entry.observer]?.isEmpty == true { idsByObserver[entry.observer] = nil }
     forget(id)
+  }
+}
+
+/// The clients that pay for evaluating what observers observe.
+struct ObserverPayers: Sendable {
+  /// By observer, each client with the number of its streams.
+  private var counts: [ObserverID: [QueryPayer: Int]] = [:]
+
+  /// Nobody pays for anything.
+  init() {}
+
+  /// True if nobody pays for anything.
+  var isEmpty: Bool { counts.isEmpty }
+
+  /// The clients that pay for an observer: at least one, which is `unknown` where none was charged.
+  subscript(observer: ObserverID) -> [QueryPayer] { counts[observer].map { Array($0.keys) } ?? [.unknown] }
+
+  /// Charges a client for an observer, once more for each of its streams.
+  mutating func charge(_ observer: ObserverID, to payer: QueryPayer) {
+    counts[observer, default: [:]][payer, default: 0] += 1
+  }
+
+  /// Takes back one such charge; nothing where there is none.
+  mutating func discharge(_ observer: ObserverID, of payer: QueryPayer) {
+    guard let count = counts[observer]?[payer] else { return }
+    counts[observer]?[payer] = count > 1 ? count - 1 : nil
+    if counts[observer]?.isEmpty == true { counts[observer] = nil }
+  }
+}
+
+/// The object, key path and viewer that observations of the same value have in common.
+struct ValueKey: Hashable {
+  let object: Reference
+  let keyPath: ModelKeyPath
+  let viewer: Viewer?
+
+  /// The key of what an observation sees.
+  init(_ observation: Observation) {
+    (object, keyPath, viewer) = (observation.object, observation.keyPath, observation.viewer)
+  }
+}
+
+/// Numbers for what observations see: those of one object, key path and viewer have one, so that what was worked out
+/// for one of them is found for the others without comparing names.
+private struct ValueNumbers {
+  private var known: [ValueKey: (number: Int, count: Int)] = [:]
+  private var last = 0
+
+  /// The number of what an observation sees, once more in use; always positive.
+  mutating func retain(_ observation: Observation) -> Int {
+    let key = ValueKey(observation)
+    if let present = known[key] {
+      known[key] = (present.number, present.count + 1)
+      return present.number
+    }
+    last += 1
+    known[key] = (last, 1)
+    return last
+  }
+
+  /// Ends one use of the number of what an observation sees. With the last, the number is forgotten.
+  mutating func release(_ observation: Observation) {
+    let key = ValueKey(observation)
+    guard let present = known[key] else { return }
+    known[key] = present.count > 1 ? (present.number, present.count - 1) : nil
+  }
+}
+
+extension ObserverIndex {
+  /// What does not hold of the index that must hold after every operation; empty when all is well. For tests.
+  package func brokenInvariants(in reader: some ObjectReader) -> [String] {
+    var broken: [String] = []
+    var links = 0
+    for (id, entry) in tracked.entries {
+      let name = "\(entry.observation.object) \(entry.observation.keyPath.text)"
+      if reader.record(entry.observation.object) == nil { broken.append("\(entry.observation.object) is not there") }
+      let expected = dependencies(
+        of: entry.observation.keyPath.reads, from: entry.observation.object, entry.entity, in: reader)
+      let expectedKeys = Set(expected.map(\.observedKey))
+      if Set(entry.dependencies.map(\.observedKey)) != expectedKeys { broken.append("\(name) follows an old path") }
+      for key in expectedKeys where !listeners(dependingOn: key).contains(where: { $0.id == id }) {
+        broken.append("\(name) is not found by \(key)")
+      }
+      if !ids(of: entry.observation.object).contains(id) { broken.append("an observation is not found by its object") }
+      let folding = FoldingReader(base: reader, watches: collections)
+      if entry.observation.value(in: folding) != entry.observation.value(in: reader) {
+        broken.append("\(name) folds into another value than its members have")
+      }
+      links += expectedKeys.count
+    }
+    if linkCount != links { broken.append("the index has \(linkCount) links where \(links) are needed") }
+    return broken + brokenWatches(in: reader)
+  }
+
+  private func dependencies(
+    of tree: KeyTree, from object: Reference, _ entity: Entity, in reader: some ObjectReader
+  ) -> [Dependency] {
+    var walk = DependencyWalk(reader: reader, shapes: collections.shapes)
+    walk.follow(tree, from: object, entity)
+    return walk.found
+  }
+
+  private func brokenWatches(in reader: some ObjectReader) -> [String] {
+    var broken: [String] = []
+    var links = 0
+    for (key, watch) in collections.watches {
+      let name = "the watch of \(watch.list.object) \(watch.list.key)"
+      if listeners(dependingOn: key).isEmpty, collections.links(dependingOn: key).isEmpty {
+        broken.append("nobody depends on \(name)")
+      }
+      let members = Set(reader.members(of: watch.list))
+      if Set(watch.links.keys) != members { broken.append("\(name) has other members than the collection") }
+      for (member, link) in watch.links {
+        links += Set(link.dependencies.map(\.observedKey)).count
+        guard case .reference(let object) = member, let entity = reader.record(object)?.entity else { continue }
+        let expected = dependencies(of: watch.branch.behind, from: object, entity, in: reader)
+        if Set(link.dependencies) != Set(expected) { broken.append("\(name) follows an old path of \(object)") }
+      }
+    }
+    if collections.linkCount != links {
+      broken.append("the watches have \(collections.linkCount) links where \(links) are needed")
+    }
+    return broken
   }
 }

@@ -333,16 +333,36 @@ package struct LiveQueries: Sendable {
   }
 }
 
-extension QueryChange {
-  /// The change with its reason, and with what its row shows besides the values.
-  func explained(in state: some ObjectReader, isNew: (Reference) -> Bool) -> QueryChange {
-    var change = self
-    switch kind {
-    case .delete: change.reason = state.record(object) == nil ? .deleted : .left
-    case .insert: change.reason = isNew(object) ? .created : .entered
-    case .move, .update: break
-    }
-    if row != nil { change.objectRevision = state.record(object)?.revision ?? 0 }
-    return change
+/// What one commit did to one live query, for all its observers.
+package struct QueryEvent: Sendable {
+  /// What happened.
+  package enum Outcome: Sendable {
+    /// This became of the rows.
+    case content(QueryContent)
+    /// The filter has come to cost more than it may: this is the last event of the query.
+    case failed(ModelError)
+  }
+
+  /// The query.
+  package let query: Query
+  /// The commit's revision.
+  package let revision: Revision
+  /// The observers, each as often as it has cells that show the query.
+  package let observers: Set<QueryObserver>
+  /// What happened.
+  package let outcome: Outcome
+}
+
+/// What observes a live query: an observer as a whole, or one of its cells.
+package struct QueryObserver: Hashable, Sendable {
+  /// The observer that is notified.
+  package let id: ObserverID
+  /// The cell that shows the query, where the observer has cells.
+  package let cell: String?
+
+  /// An observer, or with a name one of its cells.
+  package init(id: ObserverID, cell: String?) {
+    self.id = id
+    self.cell = cell
   }
 }

@@ -86,7 +86,7 @@ package struct LiveQuery: Sendable {
   }
 
   /// After so many objects it is asked again whether the query is wanted.
-  static let objectsPerCheck = 256
+  private static let objectsPerCheck = 256
 
   private static func check(_ number: Int, _ isAbandoned: () -> Bool) throws(ModelError) {
     guard number % objectsPerCheck == objectsPerCheck - 1, isAbandoned() else { return }
@@ -233,4 +233,41 @@ package struct LiveQuery: Sendable {
 
   /// How many (key, row) pairs are followed. For tests.
   var linkCount: Int { paths.linkCount }
+}
+
+extension LiveQuery {
+  /// The query in a state, which may cost so much.
+  package init(_ query: Query, in state: ModelState, costLimit: Int) throws(ModelError) {
+    var cost = costLimit
+    try self.init(query, in: state, cost: &cost)
+  }
+
+  /// The query in a state. `cost` is what it may cost, and is spent from; throws `malformed-filter` where that does not
+  /// suffice, or where `isAbandoned` says that the query is no longer wanted.
+  package init(
+    _ query: Query, in state: ModelState, cost: inout Int, _ isAbandoned: () -> Bool = { false }
+  ) throws(ModelError) {
+    try self.init(
+      query, candidates: query.candidates(in: state) ?? state.unorderedReferences(of: query.entity), in: state,
+      state.schema,
+      cost: &cost,
+      isAbandoned)
+  }
+
+  /// The query in a state of the past, likewise.
+  package init(
+    _ query: Query, in state: PastState, cost: inout Int, _ isAbandoned: () -> Bool = { false }
+  ) throws(ModelError) {
+    try self.init(
+      query, candidates: state.references(of: query.entity), in: state, state.schema, cost: &cost, isAbandoned)
+  }
+}
+
+/// What one commit did that may concern a query.
+struct QueryTouch {
+  /// Objects that may be rows: made, deleted, or set in a key that the query reads of them.
+  var objects: Set<Reference> = []
+  /// What was set of what the query reads, in the order of the operations; only for queries that read beyond their
+  /// rows.
+  var changes: [Commit.KeyChange] = []
 }

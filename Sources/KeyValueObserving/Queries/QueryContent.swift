@@ -43,3 +43,95 @@ package final class QueryContent: Sendable {
     isEmpty = changes.isEmpty && sectionChanges.isEmpty && new.isSummedUpLike(old)
   }
 }
+
+/// Merged contents: for subscribers that missed some, and for a query that was changed.
+extension QueryContent {
+  /// One content that turns a list into a later one: the same as all the contents between them, except for rows that
+  /// came and went again.
+  ///
+  /// `old` is the result at the revision `then`; `new` that of the same query, or of another one that takes its place,
+  /// in `state` at the revision `now`. Costs little more than what differs, or all of both windows where the queries
+  /// differ.
+  package convenience init(
+    from old: QueryResult, at then: Revision, to new: QueryResult, in state: some ObjectReader, at now: Revision
+  ) {
+    let (rows, sections) = QueryDifference(from: old, to: new).changes()
+    self.init(
+      from: old, to: new, revision: now, writer: nil,
+      changes: rows.map { change in
+        change.explained(in: state) { state.record($0).map { $0.createdAt > then } ?? false }
+      },
+      sectionChanges: sections)
+  }
+
+  /// How many rows at the most turn one result into the other. Costs O(n) in nodes of the rows, not in rows.
+  package static func size(from old: QueryResult, to new: QueryResult) -> Int {
+    QueryDifference(from: old, to: new).size
+  }
+}
+
+/// What became of one row of a live query (the specification, section 5).
+package struct QueryChange: Sendable {
+  /// The sort.
+  package enum Kind: String, Hashable, Sendable {
+    /// It is no longer in the list.
+    case delete
+    /// It stands among the others where it did not.
+    case move
+    /// It is in the list and was not.
+    case insert
+    /// It stands where it did among the others, and shows something else.
+    case update
+  }
+
+  /// Why a row came or went.
+  package enum Reason: String, Hashable, Sendable {
+    /// The object was made.
+    case created
+    /// The object was there, and is in the list now.
+    case entered
+    /// The object was deleted.
+    case deleted
+    /// The object is there, and no longer in the list.
+    case left
+  }
+
+  /// The sort.
+  package let kind: Kind
+  /// The object.
+  package let object: Reference
+  /// The place in the list before; nil for an insertion.
+  package let index: RowPosition?
+  /// The place in the list after; nil for a deletion.
+  package let newIndex: RowPosition?
+  /// Why, for insertions and deletions.
+  package var reason: Reason?
+  /// What has other values than before, for updates and moves.
+  package let keys: [QueryColumn]
+  /// What the row shows now; nil for a deletion.
+  package let row: QueryRow?
+  /// The last revision that set a stored key of the object.
+  package var objectRevision: Revision = 0
+}
+
+extension QueryChange {
+  /// The change with its reason, and with what its row shows besides the values.
+  func explained(in state: some ObjectReader, isNew: (Reference) -> Bool) -> QueryChange {
+    var change = self
+    switch kind {
+    case .delete: change.reason = state.record(object) == nil ? .deleted : .left
+    case .insert: change.reason = isNew(object) ? .created : .entered
+    case .move, .update: break
+    }
+    if row != nil { change.objectRevision = state.record(object)?.revision ?? 0 }
+    return change
+  }
+}
+
+/// A section that came or went.
+package enum SectionChange: Sendable {
+  /// It is at this place of the list after.
+  case insert(name: Value, newIndex: Int)
+  /// It was at this place of the list before.
+  case delete(name: Value, index: Int)
+}

@@ -16,7 +16,7 @@ package final class SQLiteJournal: TransactionJournal {
     case relaxed(milliseconds: Int)
   }
 
-  struct State {
+  private struct State {
     var database: JournalDatabase
     var head: JournalDatabase.Head
     var last: UInt64
@@ -33,20 +33,20 @@ package final class SQLiteJournal: TransactionJournal {
     var isClosed = false
   }
 
-  let layout: JournalLayout
-  let durability: Durability
-  let state: Locked<State>
-  let arrivals = ArrivalSignal()
+  private let layout: JournalLayout
+  private let durability: Durability
+  private let state: Locked<State>
+  private let arrivals = ArrivalSignal()
   /// What was found on opening that its owner should know: what was cut off, and why.
   package let remarks: [String]
 
   /// Nil where the journal is only read.
-  let lock: DirectoryLock?
-  let mark: SystemFile?
-  let flusher: LogFlusher?
+  private let lock: DirectoryLock?
+  private let mark: SystemFile?
+  private let flusher: LogFlusher?
   /// Held while the journal compacts, recovers or begins anew, so that these come one after the other. No other lock is
   /// held when it is taken.
-  let maintenance = Locked(())
+  private let maintenance = Locked(())
 
   /// The most pages, of 4096 bytes, that the log may have before `maintain` puts them in their place.
   private static let logPageLimit = 2000
@@ -227,10 +227,10 @@ package final class SQLiteJournal: TransactionJournal {
   }
 
   /// What is open.
-  var files: StoreFiles { state.withLock { $0.files } }
+  private var files: StoreFiles { state.withLock { $0.files } }
 
   /// The database, the last revision and the digest there, unless nothing may be written.
-  func usable() throws(JournalError) -> (JournalDatabase, UInt64, JournalDigest) {
+  private func usable() throws(JournalError) -> (JournalDatabase, UInt64, JournalDigest) {
     try state.withLock { state throws(JournalError) in
       if state.isClosed { throw JournalError.unusable("the journal is closed") }
       if mark == nil { throw JournalError.unusable("the journal was opened to be read") }
@@ -284,7 +284,7 @@ package final class SQLiteJournal: TransactionJournal {
 
   /// Does something that writes; where it is not known what came of it, nothing is appended until `recover` has found
   /// out.
-  func noting(_ body: () throws(JournalError) -> Void) throws(JournalError) {
+  private func noting(_ body: () throws(JournalError) -> Void) throws(JournalError) {
     do throws(JournalError) {
       try body()
     } catch {
@@ -300,7 +300,7 @@ package final class SQLiteJournal: TransactionJournal {
   }
 
   /// To be called before anything is written; does something the first time.
-  func requireLog(of database: JournalDatabase) throws(JournalError) {
+  private func requireLog(of database: JournalDatabase) throws(JournalError) {
     guard state.withLock({ $0.isLogRequired }) == nil else { return }
     let isInPlace = try database.requireLog()
     state.withLock { $0.isLogRequired = isInPlace }
@@ -334,11 +334,244 @@ package final class SQLiteJournal: TransactionJournal {
     lock?.release()
     arrivals.announce(.max)
   }
+
+  // MARK: Snapshots
+
+  /// See `TransactionJournal.snapshots()`.
+  package func snapshots() throws(JournalError) -> [JournalSnapshot] {
+    let (database, head, last) = state.withLock { ($0.database, $0.head, $0.last) }
+    var found: [JournalSnapshot] = []
+    for name in try SystemFile.names(in: layout.snapshots).reversed() {
+      guard let revision = JournalLayout.revision(ofSnapshot: name), revision >= head.base, revision <= last,
+        let file = try? SnapshotFile(path: "\(layout.snapshots)/\(name)"), file.header.revision == revision
+      else { continue }
+      // One of another epoch, or of a chain that this is not, would bring back what was never here.
+      let digest = try database.digest(at: revision, head)
+      guard file.header.epoch == head.epoch, file.header.schema == head.schema, file.header.digest == digest else {
+        continue
+      }
+      found.append(JournalSnapshot(revision: revision, digest: file.header.digest))
+    }
+    return found
+  }
+
+  /// See `TransactionJournal.writeSnapshot(at:milliseconds:_:)`.
+  package func writeSnapshot(
+    at revision: UInt64, milliseconds: Int64, _ next: () throws -> [UInt8]?
+  ) throws(JournalError) {
+    let (database, head, last) = state.withLock { ($0.database, $0.head, $0.last) }
+    let digest = try database.digest(at: revision, head)
+    guard revision <= last, let digest else {
+      throw .invalid("the journal does not hold revision \(revision)")
+    }
+    let header = SnapshotFile.Header(
+      epoch: head.epoch, revision: revision, digest: digest, milliseconds: milliseconds, schema: head.schema)
+    try SnapshotFile.write(header, to: layout.snapshot(revision), next)
+  }
+
+  /// See `TransactionJournal.file(of:)`.
+  package func file(of snapshot: JournalSnapshot) -> String? { layout.snapshot(snapshot.revision) }
+
+  /// See `TransactionJournal.readSnapshot(_:_:)`.
+  package func readSnapshot(_ snapshot: JournalSnapshot, _ receive: ([UInt8]) throws -> Void) throws {
+    try SnapshotFile(path: layout.snapshot(snapshot.revision)).read(receive)
+  }
+
+  /// See `TransactionJournal.rebase(to:schema:milliseconds:_:)`.
+  package func rebase(
+    to revision: UInt64, schema: String, milliseconds: Int64, _ next: () throws -> [UInt8]?
+  ) throws(JournalError) {
+    try maintenance.withLock { _ throws(JournalError) in
+      try noting { () throws(JournalError) in
+        try requireLog(of: usable().0)
+        try beginAnew(at: revision, schema: schema, milliseconds: milliseconds, next)
+      }
+    }
+  }
+
+  private func beginAnew(
+    at revision: UInt64, schema: String, milliseconds: Int64, _ next: () throws -> [UInt8]?
+  ) throws(JournalError) {
+    let (database, last, _) = try usable()
+    let head = state.withLock { $0.head }
+    guard revision == last || revision == last + 1 else {
+      throw .unexpectedRevision(expected: revision, last: last)
+    }
+    let digest = JournalDigest.rebased(to: revision, schema: schema)
+    let header = SnapshotFile.Header(
+      epoch: head.epoch, revision: revision, digest: digest, milliseconds: milliseconds, schema: schema)
+    // Until the head names it, it is not taken for one of this journal: its schema, or its digest, is another.
+    try SnapshotFile.write(header, to: layout.snapshot(revision), next)
+    let rebased = JournalDatabase.Head(epoch: head.epoch, schema: schema, base: revision, baseDigest: digest)
+    try database.write(rebased, removingUpTo: revision)
+    state.withLock { state in
+      state.head = rebased
+      state.last = revision
+      state.tip = digest
+    }
+    if let mark { DurableWatermark(revision: revision, digest: digest).write(to: mark) }
+    try removeSnapshots { $0 < revision }
+  }
+
+  private func removeSnapshots(where isObsolete: (UInt64) -> Bool) throws(JournalError) {
+    for name in try SystemFile.names(in: layout.snapshots) {
+      // What a writer left that did not come to its end.
+      let isDraft = name.hasSuffix(".draft")
+      guard isDraft || JournalLayout.revision(ofSnapshot: name).map(isObsolete) == true else { continue }
+      try SystemFile.remove("\(layout.snapshots)/\(name)")
+    }
+  }
+
+  // MARK: Revocations
+
+  /// See `TransactionJournal.revocations()`.
+  package func revocations() throws(JournalError) -> [Revocation] {
+    try state.withLock { $0.database }.revocations()
+  }
+
+  /// See `TransactionJournal.setRevocation(of:to:)`.
+  package func setRevocation(of subject: String, to milliseconds: Int64?) throws(JournalError) {
+    try maintenance.withLock { _ throws(JournalError) in
+      let (database, _, _) = try usable()
+      let files = files
+      try noting { () throws(JournalError) in
+        try requireLog(of: database)
+        try database.setRevocation(of: subject, to: milliseconds)
+        // What was written into files that are gone is lost.
+        try files.require()
+      }
+      state.withLock { $0.logPages += 4 }
+      flusher?.note()
+    }
+  }
+
+  // MARK: After a disk has failed
+
+  /// Closes the database and opens it anew, has the kernel forget what it remembers of the files, reads every record
+  /// back, and takes away what was written and never acknowledged.
+  package func recover() throws(JournalError) {
+    try maintenance.withLock { _ throws(JournalError) in try readBack() }
+  }
+
+  private func readBack() throws(JournalError) {
+    let (old, last, tip, isClosed) = state.withLock { ($0.database, $0.last, $0.tip, $0.isClosed) }
+    var head = state.withLock { $0.head }
+    guard !isClosed else { throw .unusable("the journal is closed") }
+    // Opened under a name that is gone, it would be made anew, and empty. A log that is gone is another matter: SQLite
+    // still has it, and can put what is in it in the database.
+    try files.requireDatabase()
+    if (try? files.require()) == nil { try old.settle() }
+    old.close()
+    for path in [layout.database, layout.databaseLog] { SystemFile.dropCache(of: path) }
+    let database = try JournalDatabase(layout.database, durability == .synced ? .synced : .relaxed)
+    state.withLock { ($0.database, $0.files) = (database, StoreFiles(layout, lock)) }
+    let isLogInPlace: Bool
+    do throws(JournalError) {
+      // A compaction whose sync failed may be there all the same: then the records have to lead from its base to the
+      // end.
+      guard let found = try database.head(), found.epoch == head.epoch, found.schema == head.schema,
+        (head.base...last).contains(found.base)
+      else {
+        throw .damaged(place: layout.database, reason: "the head is not what was written")
+      }
+      head = found
+      var link = head.baseDigest
+      _ = try database.read(after: head.base, link, through: last) { _, digest in
+        link = digest
+        return true
+      }
+      guard link == tip else {
+        throw .damaged(place: "\(layout.database), revision \(last)", reason: "it is not what was acknowledged")
+      }
+      // Also shows that the disk takes and syncs a write. In one transaction with what the database says of its log: a
+      // second one would not come to pass where the sync of the first fails.
+      try database.write(head, removingAfter: last, isLogNeeded: true)
+      isLogInPlace = try database.checkpoint()
+    } catch {
+      state.withLock { $0.untrustedReason = error.description }
+      throw error
+    }
+    state.withLock { state in
+      state.head = head
+      state.untrustedReason = nil
+      state.isLogRequired = isLogInPlace
+      state.logPages = 0
+    }
+  }
+
+  /// See `TransactionJournal.checkPresence()`.
+  package func checkPresence() throws(JournalError) {
+    guard let (database, _, _) = try? usable() else { return }
+    try noting { () throws(JournalError) in try files.require() }
+    guard state.withLock({ $0.isLogRequired }) == false, (try? database.checkpoint()) == true else { return }
+    state.withLock { $0.isLogRequired = true }
+  }
+
+  /// See `TransactionJournal.probe(bytes:)`.
+  package func probe(bytes: Int) throws(JournalError) {
+    if state.withLock({ $0.untrustedReason != nil }) { try recover() }
+    try maintenance.withLock { _ throws(JournalError) in
+      let (database, _, _) = try usable()
+      try files.requireRoom(bytes)
+      let head = state.withLock { $0.head }
+      try noting { () throws(JournalError) in
+        try files.require()
+        try requireLog(of: database)
+        try database.write(head)
+      }
+    }
+  }
+
+  // MARK: Copies of a state for safekeeping
+
+  /// Whether a directory has a journal, or what is left of one.
+  package static func exists(inDirectory directory: String) -> Bool {
+    let layout = JournalLayout(directory: directory)
+    return SystemFile.exists(layout.database) || SystemFile.exists(layout.mark)
+  }
+
+  /// The last revision of a directory's journal that is known to be on the disk; nil where that is not known. Ask
+  /// before the journal is opened to be read: then the journal has it.
+  package static func acknowledgedRevision(inDirectory directory: String) -> UInt64? {
+    let layout = JournalLayout(directory: directory)
+    for _ in 0..<3 {
+      if let file = try? SystemFile(layout.mark, O_RDONLY), let mark = try? DurableWatermark(contentsOf: file) {
+        return mark.revision
+      }
+      // A server may write it just now.
+      usleep(1000)
+    }
+    return nil
+  }
+
+  /// Writes the state at a revision that the journal holds into a file of its own, as `writeSnapshot` does. Changes
+  /// nothing in the journal, and can be used on one that was opened to be read.
+  package func writeBackup(
+    at revision: UInt64, milliseconds: Int64, to path: String, _ next: () throws -> [UInt8]?
+  ) throws(JournalError) {
+    let (database, head, last) = state.withLock { ($0.database, $0.head, $0.last) }
+    let digest = try database.digest(at: revision, head)
+    guard revision <= last, let digest else { throw .invalid("the journal does not hold revision \(revision)") }
+    let header = SnapshotFile.Header(
+      epoch: head.epoch, revision: revision, digest: digest, milliseconds: milliseconds, schema: head.schema,
+      revocations: try database.revocations())
+    try SnapshotFile.write(header, to: path, next)
+  }
+
+  /// Ends the use of the journal and takes it away: there is none in its directory then. For one that another has
+  /// everything of.
+  package func discard() {
+    close()
+    // The mark last: without the database it says that something is missing, and without both there is nothing.
+    for path in [layout.database, layout.databaseLog, "\(layout.database)-shm"] { try? SystemFile.remove(path) }
+    try? SystemFile.removeDirectory(layout.snapshots)
+    try? SystemFile.remove(layout.mark)
+  }
 }
 
 extension JournalError {
   /// Whether everything that was appended before the failure is as it was.
-  var leavesJournalIntact: Bool {
+  fileprivate var leavesJournalIntact: Bool {
     switch self {
     case .refused, .unexpectedRevision, .invalid, .unusable, .inUse, .compacted: true
     case .untrusted, .damaged: false

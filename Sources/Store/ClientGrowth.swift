@@ -86,7 +86,7 @@ package final class GrowthRefusals: Sendable {
     }
   }
 
-  func note(_ bound: TransactionLimits.MemoryBound) {
+  fileprivate func note(_ bound: TransactionLimits.MemoryBound) {
     switch bound {
     case .objects:
       byObjects.wrappingAdd(1, ordering: .relaxed)

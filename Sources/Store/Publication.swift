@@ -1,14 +1,7 @@
 package import KeyValueModel
 package import KeyValueObserving
 package import Support
-
-/// The limit on live queries that a client would exceed with one more.
-package enum QueryRefusal: Hashable, Sendable {
-  /// The limit on their number.
-  case queries(ShareLimit.Refusal)
-  /// The limit on their rows.
-  case rows(ShareLimit.Refusal)
-}
+import Synchronization
 
 /// What is published, and its observers: the two change together, so that between reading a state and observing what
 /// comes after it nothing can be lost or doubled. Reached through `Store.withPublication` alone.
@@ -80,4 +73,83 @@ package struct Publication {
     revision >= snapshot.oldestResumable && revision <= snapshot.revision
       && history.isUntouched(objects, after: revision)
   }
+}
+
+/// A durable, published state with its revision. Immutable: its owner reads on undisturbed.
+///
+/// A class, so that a reader that takes it counts one reference and not each of the state's.
+package final class Snapshot: Sendable {
+  /// The objects.
+  package let state: ModelState
+  /// The last transaction that is in them.
+  package let revision: Revision
+  /// The earliest revision that can be resumed.
+  package let oldestResumable: Revision
+  /// About how many bytes the commits took that were published by then, since the start: between two states, what
+  /// keeping the older one costs.
+  package let writtenBytes: Int
+
+  /// A state behind the commits of a history.
+  convenience init(state: ModelState, revision: Revision, after history: History) {
+    self.init(
+      state: state, revision: revision, oldestResumable: history.oldestResumable(at: revision),
+      writtenBytes: history.writtenBytes)
+  }
+
+  init(state: ModelState, revision: Revision, oldestResumable: Revision, writtenBytes: Int = 0) {
+    self.state = state
+    self.revision = revision
+    self.oldestResumable = oldestResumable
+    self.writtenBytes = writtenBytes
+  }
+}
+
+/// The state that readers find, and how far it has come, which every request asks. There is no lock for that: each
+/// thread that takes one writes to it.
+final class LatestSnapshot: Sendable {
+  private let latest: Locked<Snapshot>
+  private let latestRevision: Atomic<Revision>
+
+  /// Readers find this state first.
+  init(_ snapshot: Snapshot) {
+    latest = Locked(snapshot)
+    latestRevision = Atomic(snapshot.revision)
+  }
+
+  /// The state.
+  var snapshot: Snapshot { latest.withLock { $0 } }
+
+  /// Its revision. Who has seen a state, finds at least its revision.
+  var revision: Revision { latestRevision.load(ordering: .acquiring) }
+
+  /// From now on readers find this state.
+  func show(_ snapshot: Snapshot) {
+    latest.withLock {
+      $0 = snapshot
+      latestRevision.store(snapshot.revision, ordering: .releasing)
+    }
+  }
+}
+
+/// Passes the events of commits on to the streams.
+package protocol StorePublisher: Sendable {
+  /// Called on the writer, for each batch of durable commits. `notify` has their events worked out, and gives each to
+  /// what it is called with, in the order of revisions, while the next are not made yet: a publisher that passes them
+  /// on at once has the first observers told while the last are still to be found. It is to be called once. No observer
+  /// can come or go meanwhile, so this must be quick, and must not call the store. `queryEvents` are what the batch did
+  /// to live queries, in the order of revisions too.
+  ///
+  /// Gives the revision up to which every subscriber has received everything, or is known to lag.
+  func publish(
+    _ queryEvents: [QueryEvent], upTo revision: Revision,
+    notifying notify: (_ receive: (ObserverEvent) -> Void) -> Void
+  ) -> Revision
+}
+
+/// The limit on live queries that a client would exceed with one more.
+package enum QueryRefusal: Hashable, Sendable {
+  /// The limit on their number.
+  case queries(ShareLimit.Refusal)
+  /// The limit on their rows.
+  case rows(ShareLimit.Refusal)
 }

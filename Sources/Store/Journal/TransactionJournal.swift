@@ -1,3 +1,5 @@
+import Glibc
+
 /// The record of every committed transaction, in order, with snapshots from which a state can be made without all of
 /// them. It holds bytes and revisions and knows nothing of what they mean.
 ///
@@ -97,6 +99,31 @@ extension TransactionJournal {
     let text = error.description.replacing("\(directory)/", with: "")
     return text.hasPrefix("\(directory): ") ? "the store" + text.dropFirst(directory.count) : text
   }
+
+  /// The position of its ends. Throws `damaged` where the digests are not there.
+  package func position() throws(JournalError) -> JournalPosition {
+    let bounds = bounds
+    guard let baseDigest = try digest(at: bounds.base), let digest = try digest(at: bounds.last) else {
+      throw .damaged(place: directory ?? "the journal", reason: "a digest of its ends is missing")
+    }
+    return JournalPosition(identity: identity, bounds: bounds, baseDigest: baseDigest, digest: digest)
+  }
+
+  /// What the files of the directory take, in bytes; 0 where it is in none.
+  package var fileBytes: Int {
+    guard let directory, let folder = opendir(directory) else { return 0 }
+    defer { closedir(folder) }
+    var bytes = 0
+    while let entry = readdir(folder) {
+      var status = stat()
+      let isFile = withUnsafePointer(to: &entry.pointee.d_name) { name in
+        name.withMemoryRebound(to: CChar.self, capacity: 256) { fstatat(dirfd(folder), $0, &status, 0) == 0 }
+      }
+      // A file may go while the others are looked at.
+      if isFile, status.st_mode & S_IFMT == S_IFREG { bytes += Int(status.st_size) }
+    }
+    return bytes
+  }
 }
 
 /// A state that was written down.
@@ -110,5 +137,117 @@ package struct JournalSnapshot: Hashable, Sendable {
   package init(revision: UInt64, digest: JournalDigest) {
     self.revision = revision
     self.digest = digest
+  }
+}
+
+/// What a journal says of itself.
+package struct JournalIdentity: Hashable, Sendable, Codable {
+  /// The random word that tells this store's cursors from those of any other.
+  package let epoch: String
+  /// The text of the schema under which its records were written.
+  package let schema: String
+
+  /// An identity of these parts.
+  package init(epoch: String, schema: String) {
+    self.epoch = epoch
+    self.schema = schema
+  }
+}
+
+/// How far a journal reaches.
+package struct JournalBounds: Hashable, Sendable {
+  /// The revision after which its records begin: 0 for one that was never compacted.
+  package let base: UInt64
+  /// The last revision that it holds; `base` where it has no record.
+  package let last: UInt64
+
+  /// Bounds of these ends.
+  package init(base: UInt64, last: UInt64) {
+    self.base = base
+    self.last = last
+  }
+}
+
+/// What is known of a journal without asking it: what it is, and how far it came, with the digests of both ends.
+package struct JournalPosition: Hashable, Sendable {
+  /// What it is.
+  package let identity: JournalIdentity
+  /// How far it reaches.
+  package let bounds: JournalBounds
+  /// The digest at the revision after which the records begin.
+  package let baseDigest: JournalDigest
+  /// The digest at the last revision.
+  package let digest: JournalDigest
+}
+
+/// Why a journal could not do what it was asked.
+package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// Another writer has appended meanwhile, or the caller has lost count: nothing was appended.
+  case unexpectedRevision(expected: UInt64, last: UInt64)
+  /// The disk refused the write; nothing was appended and what was there before is as it was. The next attempt may
+  /// succeed.
+  case refused(String)
+  /// It is not known what reached the disk: nothing is appended until `recover` has read everything back.
+  case untrusted(String)
+  /// What is kept is not what was written: where, and what is wrong there.
+  case damaged(place: String, reason: String)
+  /// The records up to the revision are no longer kept.
+  case compacted(base: UInt64)
+  /// Another process has the store.
+  case inUse(String)
+  /// It cannot be opened, for a reason that no retry changes: made by a later version, no permission, no directory.
+  case unusable(String)
+  /// What was asked contradicts what the journal holds: a snapshot of a revision that it has not, or the like.
+  case invalid(String)
+
+  /// The reason in words.
+  package var description: String {
+    switch self {
+    case .unexpectedRevision(let expected, let last):
+      "the journal ends with revision \(last), not with \(expected)"
+    case .refused(let reason), .untrusted(let reason), .inUse(let reason), .unusable(let reason), .invalid(let reason):
+      reason
+    case .damaged(let place, let reason): "\(place): \(reason)"
+    case .compacted(let base): "the records up to revision \(base) are no longer kept"
+    }
+  }
+}
+
+/// Tokens of one `sub` are refused that were issued before a time.
+package struct Revocation: Hashable, Sendable {
+  /// The `sub` of the tokens.
+  package let subject: String
+  /// The time, in milliseconds since 1970.
+  package let milliseconds: Int64
+
+  /// A revocation of these parts.
+  package init(subject: String, milliseconds: Int64) {
+    self.subject = subject
+    self.milliseconds = milliseconds
+  }
+
+  /// What tells the `sub` from every other: its bytes, where equal texts may have different ones.
+  package var key: [UInt8] { Array(subject.utf8) }
+
+  /// One of each `sub`, with the later of the times.
+  static func merged(_ some: [Revocation], _ others: [Revocation]) -> [Revocation] {
+    let bySubject = Dictionary((some + others).map { ($0.key, $0) }) { one, other in
+      one.milliseconds > other.milliseconds ? one : other
+    }
+    return Array(bySubject.values)
+  }
+
+  /// The digest of all of it, by which it is known to be what was written.
+  package var digest: JournalDigest {
+    JournalDigest.start.linked(
+      to: withUnsafeBytes(of: milliseconds.littleEndian) { Array($0) } + key)
+  }
+}
+
+/// As it stands in the header of a backup.
+extension Revocation: Codable {
+  private enum CodingKeys: String, CodingKey {
+    case subject = "sub"
+    case milliseconds = "before"
   }
 }

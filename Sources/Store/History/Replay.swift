@@ -1,5 +1,6 @@
 package import KeyValueModel
 package import KeyValueObserving
+import Support
 
 /// What an unbroken observer would have been told after a revision, as far as it has been told by now. Worked out while
 /// others write, and brought up to the present when the observer is registered. A value that depends on nothing but the
@@ -88,5 +89,35 @@ package struct Replay: Sendable {
       Observation.commits(commits, concerning: observations, in: present) ?? commits, of: present,
       changesPerObserver: limits.changesPerObserver, bytesPerObserver: limits.bytesPerObserver, budget: budget,
       receive: receive)
+  }
+}
+
+/// What was committed after a revision, and the objects as they were then: immutable, and the same for all who come
+/// back to that revision.
+package final class MissedCommits: Sendable {
+  /// The revision.
+  package let after: Revision
+  /// What the commits led to.
+  package let snapshot: Snapshot
+  /// The commits, oldest first.
+  package let commits: [Commit]
+  private let statesBefore = Locked<PastState?>(nil)
+
+  /// The objects before them. Worked out when it is first asked for, which costs what was written since.
+  package var past: PastState {
+    statesBefore.withLock { known in
+      let past = known ?? PastState(before: commits, of: snapshot.state)
+      known = past
+      return past
+    }
+  }
+
+  /// What happened after a revision; nil where some of it is not kept. Costs a reference for
+  /// each commit.
+  package init?(after revision: Revision, _ publishedHistory: PublishedHistory) {
+    guard let commits = publishedHistory.commits(after: revision) else { return nil }
+    after = revision
+    snapshot = publishedHistory.snapshot
+    self.commits = commits
   }
 }

@@ -1,5 +1,6 @@
 package import KeyValueModel
 package import KeyValueObserving
+import Support
 
 /// A live query that was evaluated while others wrote: to be brought to the present when it is observed.
 package struct PreparedQuery: Sendable {
@@ -20,7 +21,7 @@ package struct PreparedQuery: Sendable {
   /// Why it cannot be told what became of it: its filter came to cost too much on the way.
   package private(set) var failure: ModelError?
 
-  init(
+  fileprivate init(
     _ live: LiveQuery, at revision: Revision, _ snapshot: Snapshot, isPast: Bool = false, limits: StoreLimits
   ) {
     query = live.query
@@ -32,7 +33,7 @@ package struct PreparedQuery: Sendable {
   }
 
   /// The query as it is; nil after a failure.
-  var live: LiveQuery? { queries.live(query) }
+  fileprivate var live: LiveQuery? { queries.live(query) }
 
   /// How many rows it has, those outside of the window too.
   package var rowCount: Int { queries.rowCount }
@@ -124,5 +125,17 @@ extension Publication {
     let replayed = try PreparedQuery(query, missed, limits: limits, cost: &cost)
     if let failure = replayed.failure { throw failure }
     return replayed
+  }
+}
+
+extension PreparedQuery {
+  /// A query as it was at a revision, with what became of it since. Throws `malformed-filter` where it costs more than
+  /// `cost`, which is spent from.
+  init(
+    _ query: Query, _ missed: MissedCommits, limits: StoreLimits, cost: inout Int, _ isAbandoned: () -> Bool = { false }
+  ) throws(ModelError) {
+    let live = try LiveQuery(query, in: missed.past, cost: &cost, isAbandoned)
+    self.init(live, at: missed.after, missed.snapshot, isPast: true, limits: limits)
+    bringUp(through: missed.commits, to: missed.snapshot, from: missed.past)
   }
 }

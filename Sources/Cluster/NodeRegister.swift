@@ -3,9 +3,9 @@ import Support
 /// The table in which the nodes that share a journal find one another.
 struct NodeRegister: Sendable {
   /// Where this node is reached; empty for a program that is none.
-  let url: String
+  private let url: String
   /// How long a call waits for the database.
-  let patience: Duration
+  private let patience: Duration
   /// When this node said last that it is there.
   private let told = Told()
 

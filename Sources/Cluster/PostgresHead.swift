@@ -57,3 +57,66 @@ struct PostgresHead: Equatable, Sendable {
   /// The digest by which the text of a schema is known.
   static func digest(ofSchema text: String) -> UInt64 { JournalDigest.start.linked(to: Array(text.utf8)).value }
 }
+
+/// What one look at the database finds: the head, and the records after a revision.
+struct FoundRecords {
+  let head: PostgresHead
+  /// The digest at that revision.
+  let digest: JournalDigest
+  /// The records with their digests, as they stand there.
+  let entries: [(record: JournalRecord, digest: JournalDigest)]
+
+  /// The head, and the records after a revision with the digest that they follow on, in one look: at least one row, in
+  /// which `revision` is null where there is none. No more records than `$2`, nor once those before have `$3` bytes.
+  private static let statement = PostgresStatement(
+    name: "keyway_records",
+    text: """
+      SELECT \(PostgresLayout.headColumns),
+        COALESCE((SELECT digest FROM keyway.records WHERE revision = $1), h.base_digest),
+        r.revision, r.milliseconds, r.digest, r.body
+      FROM keyway.head h LEFT JOIN (
+        SELECT revision, milliseconds, digest, body,
+          SUM(octet_length(body)) OVER (ORDER BY revision) - octet_length(body) AS bytes_before
+        FROM (SELECT * FROM keyway.records WHERE revision > $1 ORDER BY revision LIMIT $2) AS found
+      ) AS r ON r.bytes_before < $3
+      ORDER BY r.revision
+      """)
+
+  /// Looks for no more records than `limit`, nor once those before have `bytes`; at least one of each.
+  init(
+    after revision: UInt64, limit: Int, bytes: Int, _ connection: PostgresConnection, within patience: Duration
+  ) throws(PostgresError) {
+    let result = try connection.execute(
+      Self.statement, [.bits(revision), .integer(Int64(max(1, limit))), .integer(Int64(max(1, bytes)))],
+      within: patience)
+    guard result.count > 0 else { throw .unexpected("the head is missing") }
+    head = try PostgresHead(result)
+    let first = PostgresLayout.headColumnCount
+    digest = JournalDigest(value: try result.bits(0, first))
+    var entries: [(record: JournalRecord, digest: JournalDigest)] = []
+    for row in 0..<result.count where !result.isNull(row, first + 1) {
+      let record = JournalRecord(
+        revision: try result.bits(row, first + 1), milliseconds: try result.integer(row, first + 2),
+        body: result.bytes(row, first + 4))
+      entries.append((record, JournalDigest(value: try result.bits(row, first + 3))))
+    }
+    self.entries = entries
+  }
+
+  /// Looks whether they are what was written after a revision; gives the last, or that revision, with its digest.
+  /// Throws `damaged`.
+  func check(after revision: UInt64) throws(JournalError) -> (revision: UInt64, digest: JournalDigest) {
+    var (next, link) = (revision, digest)
+    for (record, digest) in entries {
+      next += 1
+      link = link.linked(to: record)
+      guard record.revision == next, link == digest else {
+        throw .damaged(place: "the database, revision \(next)", reason: "it is not what was written")
+      }
+    }
+    guard !entries.isEmpty || head.last <= revision else {
+      throw .damaged(place: "the database, revision \(revision + 1)", reason: "it is missing")
+    }
+    return (next, link)
+  }
+}

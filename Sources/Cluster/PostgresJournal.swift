@@ -27,12 +27,12 @@ package final class PostgresJournal: SharedJournal {
 
   let pool: PostgresPool
   let options: Options
-  let register: NodeRegister
+  private let register: NodeRegister
   let state: Locked<PostgresState>
-  let arrivals = ArrivalSignal()
+  private let arrivals = ArrivalSignal()
   /// The same for what this node has neither appended nor read.
-  let othersArrivals = ArrivalSignal()
-  let ending = Locked<KeptAction<JournalEnd, Void>?>(nil)
+  private let othersArrivals = ArrivalSignal()
+  private let ending = Locked<KeptAction<JournalEnd, Void>?>(nil)
   private let watch: HeadWatch
 
   /// What is kept of the newest records.
@@ -226,11 +226,461 @@ package final class PostgresJournal: SharedJournal {
   }
 
   /// Tells those who wait here, and the other nodes, of a record.
-  func announce(_ revision: UInt64) {
+  private func announce(_ revision: UInt64) {
     arrivals.announce(revision)
     watch.notify(.record(revision))
   }
 
   /// Tells the other nodes that there is something new that is no record.
-  func announceChange() { watch.notify(.change) }
+  private func announceChange() { watch.notify(.change) }
+
+  // MARK: Appending
+
+  /// Moves the head on where it is what is expected, and only then inserts the records: one statement, which the
+  /// database carries out as a whole or not at all. Of several at the same place the database lets one see the head as
+  /// it was; the others wait for it, and then find another head.
+  private static let appendStatement = PostgresStatement(
+    name: "keyway_append",
+    text: """
+      WITH moved AS (
+        UPDATE keyway.head SET last = $4, digest = $5, pen = $6
+        WHERE last = $1 AND digest = $2 AND epoch = $3 RETURNING last)
+      INSERT INTO keyway.records (revision, milliseconds, digest, batch, body)
+      SELECT r.revision, r.milliseconds, r.digest, $7, r.body
+      FROM moved, unnest($8::bigint[], $9::bigint[], $10::bigint[], $11::bytea[])
+        AS r(revision, milliseconds, digest, body)
+      """)
+
+  /// What stands in the bytes of each append on its way to the database, and of nothing else: for tests that lose some.
+  package static var appendMark: String { appendStatement.mark }
+
+  /// How often an append is tried where others got in the way and the head is as it was.
+  private static let attempts = 5
+  /// Between two attempts to find out what became of an append, in microseconds.
+  private static let doubtPause: UInt32 = 100_000
+
+  /// See `TransactionJournal.append(_:after:)`. Throws `untrusted` where it is not known whether the records were
+  /// appended; the same records after the same revision, appended again, then succeed if they were.
+  package func append(_ records: [JournalRecord], after expected: UInt64) throws(JournalError) {
+    try requireUse()
+    try JournalRecord.check(records, follow: expected)
+    guard let tip = try digest(at: expected) else {
+      throw .unexpectedRevision(expected: expected, last: bounds.last)
+    }
+    var entries: [(record: JournalRecord, digest: JournalDigest)] = []
+    entries.reserveCapacity(records.count)
+    for record in records { entries.append((record, (entries.last?.digest ?? tip).linked(to: record))) }
+    let isAppended = try carryOut(Append(expected: expected, tip: tip, entries: entries, epoch: identity.epoch))
+    guard isAppended else {
+      // Which throws where the journal has not gone on, but is another.
+      try readHead()
+      throw .unexpectedRevision(expected: expected, last: bounds.last)
+    }
+    let last = expected + UInt64(records.count)
+    state.withLock { [node = options.node] state in
+      state.tail.append(entries)
+      state.heard = .now
+      if let digest = entries.last?.digest, last > state.known.revision { state.known = (last, digest) }
+      if last > state.head.last {
+        (state.head.last, state.head.pen) = (last, node)
+        if let digest = entries.last?.digest { state.head.digest = digest }
+      }
+    }
+    announce(last)
+  }
+
+  /// What is to be appended.
+  private struct Append {
+    let expected: UInt64
+    let tip: JournalDigest
+    let entries: [(record: JournalRecord, digest: JournalDigest)]
+    let epoch: String
+
+    var last: UInt64 { expected + UInt64(entries.count) }
+    var digest: JournalDigest { entries.last?.digest ?? tip }
+  }
+
+  /// Whether it was appended; false where others were first.
+  private func carryOut(_ append: Append) throws(JournalError) -> Bool {
+    let begin = ContinuousClock.now
+    // An answer that is lost in silence leaves time to ask again what came of it.
+    let (halfway, deadline) = (begin + options.appendPatience / 2, begin + options.appendPatience)
+    let known = state.withLock { $0.doubt }
+    let isAgain = known.map { $0.expected == append.expected && $0.digest == append.digest } ?? false
+    let batch = (isAgain ? known?.batch : nil) ?? Int64.random(in: .min ... .max)
+    var isInDoubt = isAgain
+    var attempts = Self.attempts
+    while true {
+      do throws(PostgresError) {
+        if try send(append, batch, before: .now < halfway ? halfway : deadline) { return settled(true) }
+        // Others were first, or this one was, before it was asked again.
+        guard isInDoubt else { return settled(false) }
+        return settled(try isThere(append, batch, before: deadline))
+      } catch .lost(let reason) {
+        isInDoubt = true
+        state.withLock { state in
+          state.doubt = AppendDoubt(expected: append.expected, digest: append.digest, batch: batch)
+        }
+        guard .now < deadline else {
+          throw .untrusted("it is not known whether it was written: \(PostgresError.lost(reason))")
+        }
+      } catch {
+        if error.isCollision, attempts > 0 {
+          attempts -= 1
+          continue
+        }
+        // What was refused now may have been carried out before.
+        guard isInDoubt else { throw .refused("\(error)") }
+        guard .now < deadline else { throw .untrusted("it is not known whether it was written: \(error)") }
+      }
+      try requireUse()
+      usleep(Self.doubtPause)
+    }
+  }
+
+  private func settled(_ isAppended: Bool) -> Bool {
+    state.withLock { $0.doubt = nil }
+    return isAppended
+  }
+
+  /// Whether the head was as expected.
+  private func send(
+    _ append: Append, _ batch: Int64, before deadline: ContinuousClock.Instant
+  ) throws(PostgresError) -> Bool {
+    let parameters: [PostgresParameter] = [
+      .bits(append.expected), .bits(append.tip.value), .text(append.epoch), .bits(append.last),
+      .bits(append.digest.value), .text(options.node), .integer(batch),
+      .integers(append.entries.map { Int64(bitPattern: $0.record.revision) }),
+      .integers(append.entries.map(\.record.milliseconds)),
+      .integers(append.entries.map { Int64(bitPattern: $0.digest.value) }),
+      .byteStrings(append.entries.map(\.record.body)),
+    ]
+    let result = try pool.with(before: deadline) { connection throws(PostgresError) in
+      try connection.execute(Self.appendStatement, parameters, within: deadline - .now)
+    }
+    switch result.changedCount {
+    case 0: return false
+    case append.entries.count: return true
+    default: throw .unexpected("\(result.changedCount) of \(append.entries.count) records were inserted")
+    }
+  }
+
+  /// Whether what the database has at the append's place is this append. Throws where it has no record there any more.
+  private func isThere(
+    _ append: Append, _ batch: Int64, before deadline: ContinuousClock.Instant
+  ) throws(PostgresError) -> Bool {
+    let result = try pool.withReading(before: deadline) { connection throws(PostgresError) in
+      try connection.execute(
+        """
+        SELECT h.base, r.batch, r.digest FROM keyway.head h LEFT JOIN keyway.records r ON r.revision = $1
+        """, [.bits(append.last)], within: deadline - .now)
+    }
+    guard result.count == 1 else { throw .unexpected("the head is missing") }
+    guard try result.bits(0, 0) < append.last else { throw .unexpected("the record is no longer kept") }
+    guard !result.isNull(0, 1) else { return false }
+    let (found, digest) = (try result.integer(0, 1), try result.bits(0, 2))
+    return found == batch && digest == append.digest.value
+  }
+
+  // MARK: Reading
+
+  /// The most records, and bytes, that are asked for at a time.
+  private static let chunkRecords = 4_096
+  private static let chunkBytes = 8 << 20
+  /// The most bytes that are asked for when others have told of records; who reads on asks for the rest.
+  private static let toldBytes = 1 << 20
+
+  /// See `TransactionJournal.records(after:limit:bytes:waiting:)`. What is among the newest costs nothing; the rest is
+  /// asked of the database, and throws `refused` where it does not answer.
+  package func records(
+    after revision: UInt64, limit: Int, bytes: Int, waiting: Duration
+  ) throws(JournalError) -> [JournalRecord] {
+    try requireUse()
+    if waiting > .zero {
+      arrivals.wait(beyond: revision, for: waiting) { self.bounds.last }
+      try requireUse()
+    }
+    if let kept = state.withLock({ $0.tail.records(after: revision, limit: limit, bytes: bytes) }) {
+      guard revision >= bounds.base else { throw .compacted(base: bounds.base) }
+      return kept
+    }
+    guard revision < bounds.last else {
+      guard revision >= bounds.base else { throw .compacted(base: bounds.base) }
+      return []
+    }
+    var found: [JournalRecord] = []
+    var size = 0
+    while found.count < limit, found.isEmpty || size < bytes {
+      let more = try read(
+        after: found.last?.revision ?? revision, limit: min(limit - found.count, Self.chunkRecords),
+        bytes: min(bytes - size, Self.chunkBytes))
+      guard !more.isEmpty else { break }
+      found += more
+      size += more.reduce(0) { $0 + $1.body.count }
+    }
+    return found
+  }
+
+  /// Reads some records.
+  private func read(after revision: UInt64, limit: Int, bytes: Int) throws(JournalError) -> [JournalRecord] {
+    let known = state.withLock { $0.asking }
+    let found = try reading { connection throws(PostgresError) in
+      try FoundRecords(after: revision, limit: limit, bytes: bytes, connection, within: options.patience)
+    }
+    try keep(found, after: revision, asked: known)
+    return found.entries.map(\.record)
+  }
+
+  /// Looks whether records follow on what was read before, and keeps them.
+  private func keep(
+    _ found: FoundRecords, after revision: UInt64, asked known: PostgresState.Asking
+  ) throws(JournalError) {
+    let head = found.head
+    try check(head, asked: known)
+    let base = state.withLock { $0.rebases == known.rebases ? nil : $0.head.base }
+    if let base { throw .compacted(base: base) }
+    // Those whom it wakes find the records here.
+    defer { keep(head, asked: known) }
+    guard revision >= head.base else { throw .compacted(base: head.base) }
+    try requireSame(found.digest, at: revision, head)
+    let last = try found.check(after: revision)
+    state.withLock { state in
+      if last.revision > state.known.revision { state.known = last }
+      // What was read to start from an old snapshot is of no use later.
+      if last.revision + UInt64(Self.chunkRecords) > head.last { state.tail.append(found.entries) }
+    }
+  }
+
+  /// See `SharedJournal.recentRecords(after:limit:bytes:)`.
+  package func recentRecords(after revision: UInt64, limit: Int, bytes: Int) -> [JournalRecord]? {
+    state.withLock { state in
+      revision >= state.head.base ? state.tail.records(after: revision, limit: limit, bytes: bytes) : nil
+    }
+  }
+
+  /// See `TransactionJournal.digest(at:)`.
+  package func digest(at revision: UInt64) throws(JournalError) -> JournalDigest? {
+    if let kept = state.withLock({ $0.digest(at: revision) }) { return kept }
+    return try reading { connection throws(PostgresError) in
+      let result = try connection.execute(
+        """
+        SELECT digest FROM keyway.records WHERE revision = $1
+        UNION ALL SELECT base_digest FROM keyway.head WHERE base = $1
+        """, [.bits(revision)], within: options.patience)
+      return result.count == 0 ? nil : JournalDigest(value: try result.bits(0, 0))
+    }
+  }
+
+  /// See `SharedJournal.confirm(_:)`.
+  package func confirm(_ revision: UInt64) throws(JournalError) {
+    let last = try readHead(within: options.appendPatience).last
+    guard last == revision else { throw .unexpectedRevision(expected: revision, last: last) }
+  }
+
+  /// See `SharedJournal.refresh()`.
+  package func refresh() throws(JournalError) { try readHead() }
+
+  // MARK: The head
+
+  /// Asks for the head; `patience` bounds the connection too, where it is not nil.
+  @discardableResult
+  func readHead(within patience: Duration? = nil) throws(JournalError) -> PostgresHead {
+    let known = state.withLock { $0.asking }
+    let head = try reading(before: patience.map { ContinuousClock.now + $0 }) { connection throws(PostgresError) in
+      try PostgresHead.read(connection, within: patience ?? options.patience)
+    }
+    try note(head, asked: known)
+    return head
+  }
+
+  /// For the watch: asks for the head, and where others have told of records for those as well, by the same statement.
+  /// False where the journal is closed or over.
+  private func look(_ connection: PostgresConnection, readingOn isTold: Bool) throws(PostgresError) -> Bool {
+    guard (try? requireUse()) != nil else { return false }
+    let known = state.withLock { $0.asking }
+    if isTold {
+      let found = try FoundRecords(
+        after: known.revision, limit: Self.chunkRecords, bytes: Self.toldBytes, connection, within: options.patience)
+      // Who reads on finds what is wrong with them once more, and says so.
+      try? keep(found, after: known.revision, asked: known)
+      if let last = found.entries.last?.record.revision { othersArrivals.announce(last) }
+    } else {
+      let head = try PostgresHead.read(connection, within: options.patience)
+      try? note(head, asked: known)
+    }
+    guard (try? requireUse()) != nil else { return false }
+    try register.note(connection)
+    return true
+  }
+
+  /// Takes note of a head that was asked for when this node knew the record `known`. Throws `damaged` where it is not
+  /// that of this journal any more.
+  func note(
+    _ head: PostgresHead, asked known: PostgresState.Asking
+  ) throws(JournalError) {
+    try check(head, asked: known)
+    keep(head, asked: known)
+  }
+
+  private func check(
+    _ head: PostgresHead, asked known: PostgresState.Asking
+  ) throws(JournalError) {
+    let (present, isOfBefore) = state.withLock { ($0.head, $0.isRebasing || $0.rebases != known.rebases) }
+    guard !isOfBefore else { return }
+    if head.epoch != present.epoch {
+      throw over(
+        .otherHistory("the database has the epoch \(head.epoch), and this node began with \(present.epoch)"))
+    }
+    if head.schema != present.schema { throw over(.otherSchema("the database has gone on under another schema")) }
+    if head.last < known.revision || (head.last == known.revision && head.digest != known.digest) {
+      throw lose(head, known.revision)
+    }
+  }
+
+  private func keep(_ head: PostgresHead, asked: PostgresState.Asking) {
+    guard let newest = state.withLock({ $0.keep(head, asked: asked) }) else { return }
+    arrivals.announce(newest.last)
+    if newest.isOthers { othersArrivals.announce(newest.last) }
+  }
+
+  /// See `SharedJournal.waitForOthers(beyond:for:)`.
+  package func waitForOthers(beyond revision: UInt64, for time: Duration) throws(JournalError) {
+    try requireUse()
+    othersArrivals.wait(beyond: revision, for: time) { 0 }
+    try requireUse()
+  }
+
+  /// Throws unless what the database has at a revision is what this node has there.
+  private func requireSame(
+    _ digest: JournalDigest, at revision: UInt64, _ head: PostgresHead
+  ) throws(JournalError) {
+    let kept = state.withLock { state in
+      state.known.revision == revision ? state.known.digest : state.tail.digest(at: revision)
+    }
+    if let kept, kept != digest { throw lose(head, revision) }
+  }
+
+  /// The database has lost records that this node has seen: clients may have seen them too. From now on nothing that
+  /// has the present epoch is right, so the epoch ends, unless another node has ended it already.
+  private func lose(_ head: PostgresHead, _ revision: UInt64) -> JournalError {
+    let present = state.withLock { $0.head.epoch }
+    let epoch = String(UInt64.random(in: 1 << 32...1 << 62), radix: 36)
+    _ = try? pool.with { connection throws(PostgresError) in
+      try connection.execute(
+        "UPDATE keyway.head SET epoch = $1 WHERE epoch = $2 AND last = $3 AND digest = $4",
+        [.text(epoch), .text(present), .bits(head.last), .bits(head.digest.value)], within: options.patience)
+    }
+    return over(
+      .otherHistory(
+        "the database is at revision \(head.last), and lacks what this node has of revision \(revision); it goes on in "
+          + "another epoch"))
+  }
+
+  private func over(_ end: JournalEnd) -> JournalError {
+    self.end(end)
+    return .damaged(place: "the database", reason: end.reason)
+  }
+
+  // MARK: Records from one node to another
+
+  /// The newest record that this node has appended, read or been handed, with its digest.
+  package var newest: (revision: UInt64, digest: JournalDigest) { state.withLock { $0.known } }
+
+  /// See `SharedJournal.handed(after:_:bytes:)`.
+  package func handed(after revision: UInt64, _ digest: JournalDigest, bytes: Int) -> HandedRecords? {
+    state.withLock { $0.handed(after: revision, digest, bytes: bytes) }
+  }
+
+  /// See `SharedJournal.take(_:)`. From then on the database must never be without them: the other node has its word
+  /// for each.
+  package func take(_ handed: HandedRecords) -> Bool {
+    guard (try? requireUse()) != nil else { return false }
+    let known = newest
+    // The digests are made without the lock.
+    guard let entries = handed.following(on: known.revision, known.digest),
+      state.withLock({ $0.take(entries, after: known.revision, pen: handed.pen) })
+    else { return false }
+    arrivals.announce(entries[entries.count - 1].record.revision)
+    return true
+  }
+
+  /// See `SharedJournal.nodes()`.
+  package func nodes() throws(JournalError) -> [String] {
+    try reading { connection throws(PostgresError) in try register.urls(connection) }
+  }
+
+  /// See `SharedJournal.vouch(for:)`.
+  package func vouch(for nodes: [String]) { register.vouch(for: nodes) }
+
+  // MARK: Revocations
+
+  /// See `TransactionJournal.revocations()`.
+  package func revocations() throws(JournalError) -> [Revocation] {
+    let found = try reading { connection throws(PostgresError) in
+      let result = try connection.execute(
+        "SELECT subject, milliseconds, digest FROM keyway.revocations ORDER BY subject", within: options.patience)
+      var found: [(revocation: Revocation, digest: UInt64)] = []
+      for row in 0..<result.count {
+        let subject = String(decoding: result.bytes(row, 0), as: UTF8.self)
+        found.append(
+          (Revocation(subject: subject, milliseconds: try result.integer(row, 1)), try result.bits(row, 2)))
+      }
+      return found
+    }
+    guard found.allSatisfy({ $0.revocation.digest.value == $0.digest }) else {
+      throw .damaged(place: "the database, revocations", reason: "they are not what was written")
+    }
+    return found.map(\.revocation)
+  }
+
+  /// See `TransactionJournal.setRevocation(of:to:)`. The other nodes hear that there is a change.
+  package func setRevocation(of subject: String, to milliseconds: Int64?) throws(JournalError) {
+    let patience = options.patience
+    try changing { connection throws(PostgresError) in
+      try connection.transaction(within: patience) { () throws(PostgresError) in
+        if let milliseconds {
+          let revocation = Revocation(subject: subject, milliseconds: milliseconds)
+          try connection.execute(
+            """
+            INSERT INTO keyway.revocations VALUES ($1, $2, $3)
+            ON CONFLICT (subject) DO UPDATE SET milliseconds = $2, digest = $3
+            """, [.bytes(revocation.key), .integer(milliseconds), .bits(revocation.digest.value)], within: patience)
+        } else {
+          try connection.execute(
+            "DELETE FROM keyway.revocations WHERE subject = $1", [.bytes(Array(subject.utf8))], within: patience)
+        }
+        try connection.execute("UPDATE keyway.head SET revoked = revoked + 1", within: patience)
+      }
+    }
+    announceChange()
+  }
+
+  // MARK: Snapshots
+
+  private var kept: PostgresSnapshots { PostgresSnapshots(journal: self) }
+
+  /// See `TransactionJournal.snapshots()`.
+  package func snapshots() throws(JournalError) -> [JournalSnapshot] { try kept.snapshots() }
+
+  /// See `TransactionJournal.writeSnapshot(at:milliseconds:_:)`.
+  package func writeSnapshot(
+    at revision: UInt64, milliseconds: Int64, _ next: () throws -> [UInt8]?
+  ) throws(JournalError) {
+    try kept.writeSnapshot(at: revision, milliseconds: milliseconds, next)
+  }
+
+  /// See `TransactionJournal.readSnapshot(_:_:)`.
+  package func readSnapshot(_ snapshot: JournalSnapshot, _ receive: ([UInt8]) throws -> Void) throws {
+    try kept.readSnapshot(snapshot, receive)
+  }
+
+  /// See `TransactionJournal.compact(upTo:)`.
+  package func compact(upTo revision: UInt64) throws(JournalError) { try kept.compact(upTo: revision) }
+
+  /// See `TransactionJournal.rebase(to:schema:milliseconds:_:)`. Only where no other node has appended meanwhile.
+  package func rebase(
+    to revision: UInt64, schema: String, milliseconds: Int64, _ next: () throws -> [UInt8]?
+  ) throws(JournalError) {
+    try kept.rebase(to: revision, schema: schema, milliseconds: milliseconds, next)
+  }
 }

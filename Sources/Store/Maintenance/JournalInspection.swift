@@ -1,5 +1,3 @@
-import Glibc
-
 /// What can be read of a store's files, whatever has become of them. Changes nothing, and can be made while a server
 /// runs; then what is found may be half of before and half of after a compaction, so a problem counts only if it is
 /// found twice.
@@ -69,7 +67,7 @@ package struct JournalInspection: Sendable {
   /// store whose head is damaged and that has no snapshot. Throws `unusable` where there is no store.
   package init(directory: String, schema: String? = nil) throws(JournalError) {
     layout = JournalLayout(directory: directory)
-    guard SystemFile.exists(layout.database) || SystemFile.exists(layout.mark) else {
+    guard layout.hasStore else {
       throw .unusable("\(directory): there is no store")
     }
     var problems: [Problem] = []
@@ -122,13 +120,7 @@ package struct JournalInspection: Sendable {
   }
 
   private static func mark(of layout: JournalLayout, _ problems: inout [Problem]) -> DurableWatermark? {
-    // A server may write it just now: what is half of each is whole the next time.
-    for _ in 0..<3 {
-      if let file = try? SystemFile(layout.mark, O_RDONLY), let mark = try? DurableWatermark(contentsOf: file) {
-        return mark
-      }
-      usleep(1000)
-    }
+    if let mark = DurableWatermark.read(layout) { return mark }
     let reason = SystemFile.exists(layout.mark) ? "it is not whole" : "it is missing"
     problems.append(Problem(place: layout.mark, reason: "\(reason); how far the journal was acknowledged is not known"))
     return nil

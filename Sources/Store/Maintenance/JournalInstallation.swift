@@ -55,8 +55,7 @@ package enum JournalInstallation {
 
   /// Whether there is a store in a directory.
   package static func isThere(inDirectory directory: String) -> Bool {
-    let layout = JournalLayout(directory: directory)
-    return SystemFile.exists(layout.database) || SystemFile.exists(layout.mark)
+    JournalLayout(directory: directory).hasStore
   }
 
   /// Puts a store together and in its place, with its lock held. Gives where that is now which was there before.
@@ -87,7 +86,7 @@ package enum JournalInstallation {
 
   /// Whether nothing is lost where another store takes the place of what is there.
   private static func isEmpty(_ layout: JournalLayout) -> Bool {
-    guard SystemFile.exists(layout.database) || SystemFile.exists(layout.mark) else { return true }
+    guard layout.hasStore else { return true }
     guard let inspection = try? JournalInspection(directory: layout.directory) else { return false }
     defer { inspection.close() }
     return inspection.problems.isEmpty && inspection.last == 0

@@ -32,7 +32,7 @@ extension SQLiteJournal {
     newEpoch: () -> String
   ) throws(JournalError) -> JournalRepair {
     let layout = JournalLayout(directory: directory)
-    guard SystemFile.exists(layout.database) || SystemFile.exists(layout.mark) else {
+    guard layout.hasStore else {
       throw .unusable("\(directory): there is no store")
     }
     let lock = try DirectoryLock(layout)

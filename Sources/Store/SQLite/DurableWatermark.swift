@@ -28,6 +28,18 @@ struct DurableWatermark {
     guard check == words[2] else { return nil }
   }
 
+  /// The mark of a store; nil where there is none or it is not whole.
+  static func read(_ layout: JournalLayout) -> DurableWatermark? {
+    // A server may write it just now: what is half of each is whole the next time.
+    for _ in 0..<3 {
+      if let file = try? SystemFile(layout.mark, O_RDONLY), let mark = try? DurableWatermark(contentsOf: file) {
+        return mark
+      }
+      usleep(1000)
+    }
+    return nil
+  }
+
   init(revision: UInt64, digest: JournalDigest) {
     self.revision = revision
     self.digest = digest

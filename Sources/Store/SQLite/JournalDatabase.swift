@@ -25,8 +25,6 @@ struct JournalDatabase: Sendable {
 
   private let pool: DatabasePool
   private let path: String
-  /// What an error calls it.
-  var place: String { path }
   /// GRDB does not protect a reader of a pool that is being closed: its connection would be gone under it.
   private let gate = UseGate()
 
@@ -440,7 +438,7 @@ struct JournalDatabase: Sendable {
   }
 
   private var damagedRevocation: JournalError {
-    .damaged(place: place, reason: "a revocation of tokens is not what was written")
+    .damaged(place: path, reason: "a revocation of tokens is not what was written")
   }
 
   /// Writes revocations, each in the place of one of the same `sub`, in one transaction with one sync.

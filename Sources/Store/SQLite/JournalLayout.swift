@@ -17,6 +17,9 @@ struct JournalLayout: Sendable {
   /// The snapshots.
   var snapshots: String { "\(directory)/snapshots" }
 
+  /// True if the directory has a store, or what is left of one.
+  var hasStore: Bool { SystemFile.exists(database) || SystemFile.exists(mark) }
+
   /// Everything that a store is made of, once it is made.
   var all: [String] { [lock, database, databaseLog, "\(database)-shm", mark, snapshots] }
   /// Where a restore puts a store together, before it takes its place.

@@ -526,22 +526,13 @@ package final class SQLiteJournal: TransactionJournal {
 
   /// Whether a directory has a journal, or what is left of one.
   package static func exists(inDirectory directory: String) -> Bool {
-    let layout = JournalLayout(directory: directory)
-    return SystemFile.exists(layout.database) || SystemFile.exists(layout.mark)
+    JournalLayout(directory: directory).hasStore
   }
 
   /// The last revision of a directory's journal that is known to be on the disk; nil where that is not known. Ask
   /// before the journal is opened to be read: then the journal has it.
   package static func acknowledgedRevision(inDirectory directory: String) -> UInt64? {
-    let layout = JournalLayout(directory: directory)
-    for _ in 0..<3 {
-      if let file = try? SystemFile(layout.mark, O_RDONLY), let mark = try? DurableWatermark(contentsOf: file) {
-        return mark.revision
-      }
-      // A server may write it just now.
-      usleep(1000)
-    }
-    return nil
+    DurableWatermark.read(JournalLayout(directory: directory))?.revision
   }
 
   /// Writes the state at a revision that the journal holds into a file of its own, as `writeSnapshot` does. Changes

@@ -1,6 +1,7 @@
 import CLinux
 import Foundation
 import Glibc
+import Support
 
 /// An open file of the operating system, closed with its last owner. Every call says which file failed and why.
 final class SystemFile: Sendable {
@@ -163,12 +164,9 @@ final class SystemFile: Sendable {
     var seconds = time_t(milliseconds / 1000)
     var parts = tm()
     gmtime_r(&seconds, &parts)
-    func digits(_ number: Int32, _ count: Int) -> String {
-      let text = String(number)
-      return String(repeating: "0", count: max(0, count - text.count)) + text
-    }
-    return digits(parts.tm_year + 1900, 4) + digits(parts.tm_mon + 1, 2) + digits(parts.tm_mday, 2) + "T"
-      + digits(parts.tm_hour, 2) + digits(parts.tm_min, 2) + digits(parts.tm_sec, 2) + "Z"
+    let date = [(parts.tm_year + 1900, 4), (parts.tm_mon + 1, 2), (parts.tm_mday, 2)]
+    let time = [parts.tm_hour, parts.tm_min, parts.tm_sec]
+    return date.map { $0.padded(to: $1) }.joined() + "T" + time.map { $0.padded(to: 2) }.joined() + "Z"
   }
 
   /// A name that no file has yet: this one, or this one with `-2` and so on behind it.

@@ -1,5 +1,5 @@
-import CMicrohttpd
 import Glibc
+import Support
 
 /// One hub thread at work: its streams, their sockets, and nothing that any other thread can reach.
 ///
@@ -9,25 +9,25 @@ import Glibc
 final class HubLoop {
   /// A slice ends after so many bytes of events, so that sockets with room again are served in between; it is also what
   /// is given to one socket at once.
-  static let sliceByteCount = 65_536
+  private static let sliceByteCount = 65_536
   private static let wakeNumber: UInt64 = 0
 
-  let worker: HubWorker
-  let delegate: any StreamHubDelegate
-  let limits: ServerLimits
-  let ledger: MemoryLedger
-  let epoll: Epoll
-  let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: HubLoop.sliceByteCount, alignment: 16)
+  private let worker: HubWorker
+  private let delegate: any StreamHubDelegate
+  private let limits: ServerLimits
+  private let ledger: MemoryLedger
+  private let epoll: Epoll
+  private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: HubLoop.sliceByteCount, alignment: 16)
 
-  var subscribers: [StreamID: Subscriber] = [:]
-  var channels: [ChannelID: Channel] = [:]
-  var touchedChannels: [Channel] = []
-  var touched: [Subscriber] = []
-  var doomed: [Subscriber] = []
-  var position: UInt64 = 0
-  var now = MonotonicClock.seconds
-  var isDraining = false
-  var memoryTrim: MemoryTrim?
+  private var subscribers: [StreamID: Subscriber] = [:]
+  private var channels: [ChannelID: Channel] = [:]
+  private var touchedChannels: [Channel] = []
+  private var touched: [Subscriber] = []
+  private var doomed: [Subscriber] = []
+  private var position: UInt64 = 0
+  private var now = MonotonicClock.seconds
+  private var isDraining = false
+  private var memoryTrim: MemoryTrim?
 
   private var backlog: [HubCommand] = []
   private var nextInBacklog = 0
@@ -136,6 +136,454 @@ final class HubLoop {
         delegate.streamEnded(opening.id, .shutdown, isDelivered: false)
       default: break
       }
+    }
+  }
+}
+
+// MARK: The life of a stream
+
+extension HubLoop {
+  /// How much of what the kernel took it may keep unsent. It asks for more at half of this, which is a slice, so that a
+  /// quick reader never waits for it.
+  private static let unsentByteCount: Int32 = 131_072
+
+  private func open(_ opening: HubOpening) {
+    let subscriber = Subscriber(opening, now: now, attachSeconds: limits.requestSeconds)
+    subscribers[opening.id] = subscriber
+    changeQueue(of: subscriber) { $0.append(opening.prelude) }
+    if let channel = opening.channel {
+      let group = channels[channel] ?? Channel(id: channel)
+      channels[channel] = group
+      settle(group)
+      group.join(subscriber)
+      switch opening.beginning {
+      case .posted: break
+      case .position(let position): group.move(to: position)
+      case .behind: group.move(to: 0)
+      }
+    }
+    if opening.beginning == .behind {
+      subscriber.lag = .behind
+      worker.counters.addLagging(1)
+    }
+    if isDraining { end(subscriber, .shutdown, last: delegate.closingEvent(.shutdown)) }
+  }
+
+  private func attach(_ id: StreamID, _ handoff: SocketHandoff) {
+    guard let subscriber = subscribers[id], !subscriber.isAttached, !subscriber.isDoomed,
+      epoll.add(handoff.descriptor, number: id.number, forInput: false)
+    else {
+      Glibc.close(handoff.descriptor)
+      handoff.access?.end(.clientGone)
+      abandon(id)
+      return
+    }
+    // The channel's events until now belong into the queue, behind the prelude.
+    settle(subscriber.channel)
+    subscriber.descriptor = handoff.descriptor
+    subscriber.isChunked = handoff.isChunked
+    subscriber.slot = handoff.slot
+    subscriber.access = handoff.access
+    setOption(TCP_NODELAY, 1, level: Int32(IPPROTO_TCP), of: handoff.descriptor)
+    // What waits for a stream is bounded by itself, and one that is slow for a moment should not lag at once.
+    setOption(TCP_NOTSENT_LOWAT, 0, level: Int32(IPPROTO_TCP), of: handoff.descriptor)
+    setOption(SO_KEEPALIVE, 1, level: SOL_SOCKET, of: handoff.descriptor)
+    // What a slow reader has not taken shall wait here, where a catch-up can stand for it, rather than in the kernel.
+    setOption(TCP_NOTSENT_LOWAT, Self.unsentByteCount, level: Int32(IPPROTO_TCP), of: handoff.descriptor)
+    // The kernel gives up on a peer that acknowledges nothing, a little later than the sweep does on one that reads
+    // nothing: for the kernel they are the same, and which of the two it was should not be a matter of chance.
+    let patience = Int32(clamping: (limits.stallSeconds + 5) * 1_000)
+    setOption(TCP_USER_TIMEOUT, patience, level: Int32(IPPROTO_TCP), of: handoff.descriptor)
+    changeQueue(of: subscriber) { queue in
+      queue.begin(with: handoff.head, framed: handoff.isChunked)
+      if subscriber.ending != nil, handoff.isChunked { queue.append(EventBytes.terminator) }
+    }
+    subscriber.progressSecond = now
+    touch(subscriber)
+  }
+
+  /// The stream's request was never answered with it.
+  private func abandon(_ id: StreamID) {
+    guard let subscriber = subscribers[id], !subscriber.isAttached else { return }
+    doom(subscriber, .clientGone)
+  }
+
+  private func socketChanged(_ id: StreamID, isGone: Bool) {
+    guard let subscriber = subscribers[id] else { return }
+    if isGone {
+      doom(subscriber, subscriber.ending ?? .clientGone)
+    } else {
+      subscriber.isBlocked = false
+      touch(subscriber)
+    }
+  }
+
+  /// Takes no more events for a stream; once a last one, if given, and the end of the response are sent, it is closed.
+  private func end(_ subscriber: Subscriber, _ reason: StreamEnd, last event: EventBytes?) {
+    guard subscriber.ending == nil, !subscriber.isDoomed else { return }
+    if reason == .overflow || subscriber.lag != .none { subscriber.wasDelivered = false }
+    leaveChannel(subscriber)
+    stopLagging(subscriber)
+    subscriber.ending = reason
+    let patience = Int32(clamping: limits.stallSeconds)
+    // A stream without a socket is either about to get one, or never will.
+    subscriber.deadlineSecond =
+      subscriber.isAttached ? now + patience : min(now + (isDraining ? 2 : patience), subscriber.deadlineSecond)
+    changeQueue(of: subscriber) { queue in
+      if let event { queue.append(event) }
+      if subscriber.isAttached, subscriber.isChunked { queue.append(EventBytes.terminator) }
+    }
+    touch(subscriber)
+  }
+
+  /// Ends one stream: properly where everything is sent, and at once where something waits.
+  private func cut(_ id: StreamID) {
+    guard let subscriber = subscribers[id] else { return }
+    settle(subscriber.channel)
+    subscriber.wasDelivered = isDelivered(subscriber)
+    if subscriber.isAttached, subscriber.queue.isEmpty, !subscriber.isBlocked {
+      end(subscriber, .ended, last: nil)
+      flush(subscriber)
+    }
+    doom(subscriber, .ended)
+  }
+
+  /// Whether the other side has acknowledged everything that there was to be sent, and has not reset the connection, as
+  /// one does that closes it before it has read everything.
+  private func isDelivered(_ subscriber: Subscriber) -> Bool {
+    guard subscriber.isAttached, subscriber.queue.isEmpty, subscriber.lag == .none else { return false }
+    var count: Int32 = 0
+    var error: Int32 = 0
+    var length = socklen_t(MemoryLayout<Int32>.size)
+    // A socket's unacknowledged bytes: tcp(7), SIOCOUTQ.
+    guard ioctl(subscriber.descriptor, UInt(TIOCOUTQ), &count) == 0, count == 0 else { return false }
+    return getsockopt(subscriber.descriptor, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == 0
+  }
+
+  private func drain() {
+    isDraining = true
+    for channel in channels.values { settle(channel) }
+    let closingEvent = delegate.closingEvent(.shutdown)
+    for subscriber in subscribers.values { end(subscriber, .shutdown, last: closingEvent) }
+  }
+
+  /// Closes every stream at the end of the slice.
+  private func cut() {
+    for subscriber in subscribers.values { doom(subscriber, subscriber.ending ?? .shutdown) }
+  }
+
+  /// Closes a stream at the end of the slice. Whatever it still had to send is lost.
+  private func doom(_ subscriber: Subscriber, _ reason: StreamEnd) {
+    guard !subscriber.isDoomed else { return }
+    // Afterwards it does not lag any more.
+    subscriber.wasDelivered = subscriber.wasDelivered ?? isDelivered(subscriber)
+    leaveChannel(subscriber)
+    stopLagging(subscriber)
+    subscriber.isDoomed = true
+    subscriber.ending = reason
+    doomed.append(subscriber)
+  }
+
+  private func leaveChannel(_ subscriber: Subscriber) {
+    guard let channel = subscriber.channel else { return }
+    channel.leave(subscriber)
+    if channel.members.isEmpty { channels[channel.id] = nil }
+  }
+
+  private func close(_ subscriber: Subscriber) {
+    subscribers[subscriber.id] = nil
+    if subscriber.isAttached {
+      epoll.remove(subscriber.descriptor)
+      if subscriber.queue.isEmpty {
+        shutdown(subscriber.descriptor, Int32(SHUT_WR))
+      } else {
+        // The kernel would go on offering to a peer that takes nothing what is in its own buffer.
+        var reset = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(subscriber.descriptor, SOL_SOCKET, SO_LINGER, &reset, socklen_t(MemoryLayout<linger>.size))
+      }
+      Glibc.close(subscriber.descriptor)
+      subscriber.descriptor = -1
+    }
+    worker.counters.addPending(-subscriber.queue.byteCount)
+    subscriber.queue = PendingQueue()
+    subscriber.account = QueueAccount()
+    subscriber.slot = nil
+    subscriber.access?.end(subscriber.ending ?? .ended)
+    subscriber.access = nil
+    worker.counters.closeStream(of: subscriber.client)
+    delegate.streamEnded(
+      subscriber.id, subscriber.ending ?? .ended, isDelivered: subscriber.wasDelivered ?? false)
+  }
+}
+
+// MARK: Delivering
+
+extension HubLoop {
+  private func deliver(_ delivery: Delivery) {
+    switch delivery {
+    case .channel(let id, let event):
+      guard let channel = channels[id], event.count > 0 else { return }
+      if channel.add(event) { touchedChannels.append(channel) }
+      if channel.batchByteCount >= Self.sliceByteCount { broadcast(channel) }
+    case .stream(let id, let event):
+      guard let subscriber = subscribers[id] else { return }
+      settle(subscriber.channel)
+      enqueue(event, for: subscriber)
+    case .endChannel(let id, let event):
+      guard let channel = channels[id] else { return }
+      settle(channel)
+      for subscriber in channel.members { end(subscriber, .ended, last: event) }
+    case .endStream(let id, let event):
+      guard let subscriber = subscribers[id] else { return }
+      settle(subscriber.channel)
+      end(subscriber, .ended, last: event)
+    case .cutStream(let id): cut(id)
+    case .catchUp(let id, let event, let isLast):
+      catchUp(id, event, isLast: isLast)
+    case .streamMisses(let id, let position): overflow(.stream(id), firstLost: position)
+    case .channelMisses(let id, let position): overflow(.channel(id), firstLost: position)
+    }
+  }
+
+  /// What has been gathered for the channel goes before anything else that happens to its members.
+  private func settle(_ channel: Channel?) {
+    guard let channel, !channel.batch.isEmpty else { return }
+    broadcast(channel)
+  }
+
+  /// Sends a channel's batch to every member: the events in one buffer, one call to the kernel for each socket.
+  private func broadcast(_ channel: Channel) {
+    let byteCount = channel.batchByteCount
+    let batch = channel.takeBatch()
+    guard let only = batch.first else { return }
+    let framed = (batch.count == 1 ? only.wholeChunk : nil) ?? Self.join(batch, byteCount: byteCount)
+    framed.withUnsafeBytes { bytes in
+      for subscriber in channel.members {
+        if subscriber.isClear {
+          send(bytes, of: batch, to: subscriber)
+        } else {
+          for event in batch { enqueue(event, for: subscriber) }
+        }
+      }
+    }
+  }
+
+  private func send(_ bytes: UnsafeRawBufferPointer, of batch: [EventBytes], to subscriber: Subscriber) {
+    let result = Glibc.send(subscriber.descriptor, bytes.baseAddress, bytes.count, Self.sendFlags)
+    if result > 0 { subscriber.access?.record.byteCount += result }
+    if result == bytes.count {
+      subscriber.progressSecond = now
+      return
+    }
+    guard result >= 0 || Self.isTemporary(errno) else {
+      doom(subscriber, .clientGone)
+      return
+    }
+    // From here on the events are pieces of their own again: a slow reader must not hold the whole batch.
+    var sent = max(0, result)
+    for event in batch {
+      let alreadySent = min(sent, event.framedCount)
+      sent -= alreadySent
+      if alreadySent > 0, alreadySent < event.framedCount {
+        changeQueue(of: subscriber) { $0.append(event, alreadySent: alreadySent) }
+      } else if alreadySent == 0 {
+        enqueue(event, for: subscriber)
+      }
+    }
+    subscriber.progressSecond = now
+    // Only a send that is refused has the kernel say when there is room.
+    flush(subscriber)
+  }
+
+  /// Adds an event to a stream's own queue, to be sent at the end of the slice; the stream misses it where too much
+  /// waits already.
+  private func enqueue(_ event: EventBytes, for subscriber: Subscriber) {
+    guard subscriber.ending == nil, subscriber.lag == .none, event.count > 0 else { return }
+    if isTooMuch(event, for: subscriber) {
+      flush(subscriber)
+      // The socket may have turned out to be gone.
+      guard subscriber.ending == nil else { return }
+      if isTooMuch(event, for: subscriber) {
+        miss(event.position, by: subscriber)
+        return
+      }
+    }
+    guard hasMemory(for: event, of: subscriber) else { return miss(event.position, by: subscriber) }
+    changeQueue(of: subscriber) { $0.append(event) }
+    touch(subscriber)
+  }
+
+  private func isTooMuch(_ event: EventBytes, for subscriber: Subscriber) -> Bool {
+    subscriber.queue.backlogByteCount(adding: event) > limits.pendingBytesPerStream
+  }
+
+  /// Whether the reader may have one more event wait for it, as far as memory goes. What was cut in sending, and the
+  /// last event of a stream that ends, are not asked about: the response would be torn.
+  private func hasMemory(for event: EventBytes, of subscriber: Subscriber) -> Bool {
+    do throws(MemoryRefusal) {
+      try subscriber.account.grow(
+        to: subscriber.queue.byteCount + event.framedCount, of: subscriber.client, in: ledger)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  /// Changes a queue, and keeps the count of all pending bytes and the stream's clock right.
+  private func changeQueue(of subscriber: Subscriber, _ change: (inout PendingQueue) -> Void) {
+    let before = subscriber.queue.byteCount
+    change(&subscriber.queue)
+    worker.counters.addPending(subscriber.queue.byteCount - before)
+    if subscriber.queue.byteCount < before { subscriber.account.shrink(to: subscriber.queue.byteCount) }
+    if before == 0 { subscriber.progressSecond = now }
+  }
+
+  private func touch(_ subscriber: Subscriber) {
+    guard !subscriber.isTouched else { return }
+    subscriber.isTouched = true
+    touched.append(subscriber)
+  }
+
+  /// Sends what waits for a stream until nothing does, or the socket is full; the end of a stream that is ending.
+  private func flush(_ subscriber: Subscriber) {
+    guard subscriber.isAttached, !subscriber.isDoomed, !subscriber.isBlocked else { return }
+    while !subscriber.queue.isEmpty {
+      let count = subscriber.queue.copy(into: buffer)
+      let result = Glibc.send(subscriber.descriptor, buffer.baseAddress, count, Self.sendFlags)
+      if result > 0 {
+        subscriber.access?.record.byteCount += result
+        changeQueue(of: subscriber) { $0.consume(result) }
+        subscriber.progressSecond = now
+      } else if Self.isTemporary(errno) {
+        subscriber.isBlocked = true
+        return
+      } else {
+        doom(subscriber, .clientGone)
+        return
+      }
+    }
+    if let ending = subscriber.ending { doom(subscriber, ending) } else { askForCatchUp(subscriber) }
+  }
+
+  private static func join(_ batch: [EventBytes], byteCount: Int) -> [UInt8] {
+    var joined: [UInt8] = []
+    joined.reserveCapacity(byteCount)
+    for event in batch { event.append(to: &joined) }
+    return joined
+  }
+
+  private static var sendFlags: Int32 { Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT) }
+
+  private static func isTemporary(_ error: Int32) -> Bool { error == EAGAIN || error == EINTR || error == ENOBUFS }
+}
+
+// MARK: Lagging
+
+/// Streams whose readers are slower than their events, from the first event they miss to the catch-up in its place.
+extension HubLoop {
+  /// A stream cannot get the event of this position, because too much waits for it or the event was lost on its way.
+  private func miss(_ position: UInt64, by subscriber: Subscriber) {
+    guard subscriber.ending == nil, subscriber.lag == .none else { return }
+    switch subscriber.overflow {
+    case .disconnect:
+      changeQueue(of: subscriber) { $0.dropUnsentEvents() }
+      end(subscriber, .overflow, last: delegate.closingEvent(.overflow))
+    case .coalesce:
+      subscriber.lag = .behind
+      subscriber.lagBegan = UInt32(truncatingIfNeeded: MonotonicClock.milliseconds)
+      worker.counters.addLagging(1)
+      delegate.streamLagged(subscriber.id, firstMissed: position)
+      // Nothing may wait for it: a lost event finds streams that read all they got.
+      touch(subscriber)
+    }
+  }
+
+  /// Events for these were lost on their way to this thread, the first of them at the position.
+  private func overflow(_ target: HubTarget, firstLost position: UInt64) {
+    switch target {
+    case .channel(let id):
+      guard let channel = channels[id] else { return }
+      settle(channel)
+      for subscriber in channel.members { miss(position, by: subscriber) }
+    case .stream(let id):
+      guard let subscriber = subscribers[id] else { return }
+      settle(subscriber.channel)
+      miss(position, by: subscriber)
+    }
+  }
+
+  /// The owner's answer. What has been gathered for the channel was posted before it, and is dropped for this stream.
+  private func catchUp(_ id: StreamID, _ event: EventBytes?, isLast: Bool) {
+    guard let subscriber = subscribers[id], subscriber.lag != .none else { return }
+    settle(subscriber.channel)
+    if let event {
+      guard hasMemory(for: event, of: subscriber) else {
+        return end(subscriber, .overflow, last: delegate.closingEvent(.overflow))
+      }
+      changeQueue(of: subscriber) { $0.append(event) }
+    }
+    if isLast {
+      stopLagging(subscriber)
+      if let event, let channel = subscriber.channel, channel.position != nil { channel.move(to: event.position) }
+    } else {
+      subscriber.lag = .behind
+    }
+    touch(subscriber)
+  }
+
+  /// Everything is sent: the owner of a lagging stream is asked for what it missed, unless it is already about to
+  /// answer.
+  private func askForCatchUp(_ subscriber: Subscriber) {
+    guard subscriber.lag == .behind else { return }
+    subscriber.lag = .asked
+    delegate.streamCaughtUp(subscriber.id)
+  }
+
+  /// It gets events again, or is over: an ending stream does not lag.
+  private func stopLagging(_ subscriber: Subscriber) {
+    guard subscriber.lag != .none else { return }
+    subscriber.lag = .none
+    worker.counters.addLagging(-1)
+    let milliseconds = UInt32(truncatingIfNeeded: MonotonicClock.milliseconds) &- subscriber.lagBegan
+    worker.counters.lagDurations.record(nanoseconds: Int64(milliseconds) * 1_000_000)
+  }
+}
+
+// MARK: Sweeping
+
+extension HubLoop {
+  /// Does once a second what time asks for: ends streams that are late, and sends heartbeats.
+  private func sweepIfDue() {
+    let second = MonotonicClock.seconds
+    guard second != now else { return }
+    now = second
+    var heartbeats: [UInt64: EventBytes] = [:]
+    for subscriber in subscribers.values where !subscriber.isDoomed {
+      if !subscriber.isAttached || subscriber.ending != nil {
+        if now >= subscriber.deadlineSecond { doom(subscriber, subscriber.ending ?? .clientGone) }
+      } else if !subscriber.queue.isEmpty {
+        if now - subscriber.progressSecond >= limits.stallSeconds { doom(subscriber, .stalled) }
+      } else if limits.lifetimeSeconds > 0, now - subscriber.openedSecond >= limits.lifetimeSeconds {
+        end(subscriber, .lifetime, last: delegate.closingEvent(.lifetime))
+      } else if subscriber.lag == .none, now - subscriber.progressSecond >= limits.heartbeatSeconds {
+        // A lagging stream gets none: the position would stand for what it has missed.
+        let position = subscriber.channel?.position ?? position
+        let event = heartbeats[position] ?? delegate.heartbeat(at: position)
+        heartbeats[position] = event
+        enqueue(event, for: subscriber)
+      }
+    }
+    shrink()
+    if memoryTrim?.isDue(worker.counters.openStreams) == true { SystemAllocator.giveBack() }
+  }
+
+  /// Dictionaries only grow by themselves.
+  private func shrink() {
+    if subscribers.capacity > 4 * subscribers.count + 64 {
+      subscribers = Dictionary(uniqueKeysWithValues: subscribers.map { ($0.key, $0.value) })
+    }
+    if channels.capacity > 4 * channels.count + 64 {
+      channels = Dictionary(uniqueKeysWithValues: channels.map { ($0.key, $0.value) })
     }
   }
 }

@@ -168,3 +168,191 @@ package final class StreamHub: Sendable {
 
   private func worker(of id: StreamID) -> HubWorker { workers[index(of: id)] }
 }
+
+/// What a hub asks of its owner, and tells it. Every call comes on a hub thread, without a lock held: it may post, but
+/// should not take long, because all streams of that thread wait.
+package protocol StreamHubDelegate: Sendable {
+  /// The event for streams that have been silent, naming the last position posted before it, or the last of its channel
+  /// where that counts for itself. Asked at most once a second for each position and thread.
+  func heartbeat(at position: UInt64) -> EventBytes
+
+  /// The last event of a stream that ends for `overflow`, `lifetime` or `shutdown`; no other reason is asked about.
+  func closingEvent(_ reason: StreamEnd) -> EventBytes
+
+  /// Tells that a stream opened with `OverflowPolicy.coalesce` misses events from now on: the event at the position is
+  /// the first that it does not get, and it gets none of the later ones, of its channel or its own, until its owner has
+  /// answered `streamCaughtUp(_:)`. What is queued is still sent. Told once each time it begins to lag, and before
+  /// `StreamHub.settledPosition` comes to the position. Not told of a stream that is ending.
+  func streamLagged(_ id: StreamID, firstMissed position: UInt64)
+
+  /// Asks for what a lagging stream has missed, because everything that was queued for it has been sent. To be answered
+  /// by posting `Delivery.catchUp`, now or later; asked again after each answer that is not the last. A stream that
+  /// ends meanwhile needs no answer.
+  func streamCaughtUp(_ id: StreamID)
+
+  /// Tells the end of a stream, exactly once for each that was opened, once its socket is closed. `isDelivered` says
+  /// that the other side has acknowledged everything that was posted, and did not close before it had read that.
+  func streamEnded(_ id: StreamID, _ end: StreamEnd, isDelivered: Bool)
+}
+
+/// One thing posted to a hub.
+package enum Delivery: Sendable {
+  /// Events for every stream that is in the channel by now.
+  case channel(ChannelID, EventBytes)
+  /// Events for one stream.
+  case stream(StreamID, EventBytes)
+  /// The end, as `StreamEnd.ended`, of every stream that is in the channel by now, after one more event if given.
+  case endChannel(ChannelID, EventBytes?)
+  /// The end of one stream, likewise.
+  case endStream(StreamID, EventBytes?)
+  /// The end of one stream, likewise, but at once: what it has still to send is lost.
+  case cutStream(StreamID)
+  /// The answer to `StreamHubDelegate.streamCaughtUp(_:)`: bytes that stand for what a lagging stream has missed,
+  /// queued whatever their length, where there is memory for them; otherwise it ends. After the last answer the stream
+  /// gets what is posted later; before it, and while `isLast` is false, it gets nothing else, and once these bytes are
+  /// sent its owner is asked again. Ignored for a stream that is not lagging.
+  case catchUp(StreamID, EventBytes?, isLast: Bool)
+
+  /// A stream, or every stream that is in a channel by now, misses the event of a position, because that is too long to
+  /// be made: it begins to lag there, or ends, as if too much waited for it.
+  case streamMisses(StreamID, position: UInt64)
+  case channelMisses(ChannelID, position: UInt64)
+
+  var byteCount: Int {
+    switch self {
+    case .channel(_, let event), .stream(_, let event): event.framedCount
+    case .streamMisses, .channelMisses, .cutStream: 0
+    case .endChannel(_, let event), .endStream(_, let event), .catchUp(_, let event, _): event?.framedCount ?? 0
+    }
+  }
+}
+
+/// The right to answer one request with a stream that the hub has opened.
+///
+/// It has to be used once: as an `HandlerResponse.stream`, or given back with `StreamHub.abandon(_:)`.
+package final class EventStream: Sendable {
+  /// The name under which events are posted for this stream alone, and its end is told.
+  package let id: StreamID
+  let worker: HubWorker
+
+  init(id: StreamID, worker: HubWorker) {
+    self.id = id
+    self.worker = worker
+  }
+}
+
+/// Names one event stream of a hub; never used twice.
+package struct StreamID: Hashable, Sendable {
+  /// Counts up from 1 in the order of opening.
+  package let number: UInt64
+
+  package init(_ number: UInt64) {
+    self.number = number
+  }
+}
+
+/// Names a group of streams that get identical bytes. The owner of the hub chooses the numbers.
+package struct ChannelID: Hashable, Sendable {
+  let number: UInt64
+
+  /// The channel with this number.
+  package init(_ number: UInt64) {
+    self.number = number
+  }
+}
+
+/// What a stream has been told when it is opened.
+package enum StreamBeginning: Hashable, Sendable {
+  /// Everything that was posted before: its heartbeats name the positions that are posted to the hub.
+  case posted
+  /// Everything that was posted to its channel, up to this position. The channel counts for itself, for what is posted
+  /// to it comes later than the hub's positions: heartbeats of its streams name the position of the last event of
+  /// theirs. Either all streams of a channel begin with `posted` or none does.
+  case position(UInt64)
+  /// Less: its channel counts for itself, and it lags from the beginning. Its owner is asked for what it misses, by
+  /// `StreamHubDelegate.streamCaughtUp(_:)`, once the prelude is sent, without `streamLagged(_:firstMissed:)` before.
+  case behind
+}
+
+/// What becomes of a stream for which more waits than `ServerLimits.pendingBytesPerStream`.
+package enum OverflowPolicy: Sendable {
+  /// It stays open and turns to lagging: what is queued is sent, later events are dropped, and once all is sent the
+  /// owner gives one catch-up in their place; see `StreamHubDelegate.streamLagged(_:firstMissed:)`.
+  case coalesce
+  /// What was not sent is dropped, and the stream ends as `StreamEnd.overflow` with a closing event.
+  case disconnect
+}
+
+/// How a stream came to its end.
+package enum StreamEnd: String, Sendable {
+  /// The client closed its side, or its network went away, or it never took the stream.
+  case clientGone
+  /// More waited for the reader than a stream may hold, and it was opened with `OverflowPolicy.disconnect`;
+  /// or there was no memory for what it missed.
+  case overflow
+  /// The owner ended it.
+  case ended
+  /// It was open for as long as a stream may be.
+  case lifetime
+  /// The hub was drained or stopped.
+  case shutdown
+  /// The reader took nothing for too long.
+  case stalled
+}
+
+/// Why a hub opened no stream.
+package enum StreamHubError: Error, Equatable {
+  /// As many streams are open as the limits allow.
+  case tooManyStreams
+  /// As many streams of this client are open as the limits allow one.
+  case tooManyStreamsOfClient
+  /// The client, or all together, hold as much memory as they may.
+  case noMemory
+  /// The hub has been drained or stopped.
+  case draining
+}
+
+/// The numbers that all threads of a hub share.
+final class HubCounters: Sendable {
+  private let streams = Atomic<Int>(0)
+  private let pending = Atomic<Int>(0)
+  private let lagging = Atomic<Int>(0)
+  /// How long streams lagged.
+  let lagDurations = DurationHistogram()
+  /// The share of the streams that each client has. Touched when a stream opens and ends, never by events.
+  private let shares: Locked<FairShares<ClientAddress>>
+
+  /// Counts nothing yet. At most `streams.maximum` streams are open, `streams.perAddress` of one client.
+  init(_ limits: ServerLimits) {
+    shares = Locked(FairShares(ShareLimit(total: limits.streams, perClient: limits.streamsPerAddress)))
+  }
+
+  var openStreams: Int { streams.load(ordering: .acquiring) }
+
+  var pendingBytes: Int { pending.load(ordering: .relaxed) }
+
+  var laggingStreams: Int { lagging.load(ordering: .acquiring) }
+
+  /// Takes a place for a stream of a client. Throws where the client's share, or the total, is used up.
+  fileprivate func openStream(for client: ClientAddress) throws(StreamHubError) {
+    switch shares.withLock({ $0.take(1, for: client) }) {
+    case .perClient: throw .tooManyStreamsOfClient
+    case .total: throw .tooManyStreams
+    case nil: streams.wrappingAdd(1, ordering: .acquiringAndReleasing)
+    }
+  }
+
+  /// Gives back the place of a stream that has ended.
+  func closeStream(of client: ClientAddress) {
+    streams.wrappingSubtract(1, ordering: .acquiringAndReleasing)
+    shares.withLock { $0.giveBack(1, of: client) }
+  }
+
+  func addPending(_ byteCount: Int) {
+    pending.wrappingAdd(byteCount, ordering: .relaxed)
+  }
+
+  func addLagging(_ count: Int) {
+    lagging.wrappingAdd(count, ordering: .acquiringAndReleasing)
+  }
+}

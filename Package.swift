@@ -30,9 +30,9 @@ let package = Package(
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
   ],
   targets: [
-    // C is imported by these six alone. First libmicrohttpd, with Linux calls that Swift's Glibc module lacks.
+    // C is imported by these six alone. First libmicrohttpd.
     .systemLibrary(name: "CMicrohttpd", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
-    // Second epoll, O_PATH and the names of threads; Swift's Glibc module lacks them too.
+    // Second calls of Linux that Swift's Glibc module lacks: epoll, eventfd, O_PATH, names of threads, the allocator.
     .systemLibrary(name: "CLinux"),
     // Third the call by which libmicrohttpd reads, so that requests are judged before it parses them.
     .target(name: "CSocketCalls"),

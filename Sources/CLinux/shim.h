@@ -1,7 +1,9 @@
 #ifndef KEYWAY_LINUX_SHIM_H
 #define KEYWAY_LINUX_SHIM_H
 #include <linux/stat.h>
+#include <malloc.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 
 // prctl is variadic. Names the calling thread; the kernel keeps 15 bytes.
 static inline void keyway_name_thread(const char *name) {

@@ -1,11 +1,8 @@
 #ifndef KEYWAY_SHIM_H
 #define KEYWAY_SHIM_H
-#include <malloc.h>
 #include <microhttpd.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 
 // Everything a daemon is started with. One struct instead of MHD's option list: Swift cannot call variadic functions,
 // and named members are checked by the compiler where an option list is not.

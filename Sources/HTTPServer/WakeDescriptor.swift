@@ -1,4 +1,4 @@
-import CMicrohttpd
+import CLinux
 import Glibc
 
 /// An eventfd: one thread waits for it, alone or in an epoll set, and any other wakes it.
@@ -32,4 +32,69 @@ package final class WakeDescriptor: Sendable {
     var poller = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
     return poll(&poller, 1, milliseconds) > 0
   }
+}
+
+/// An epoll set; every descriptor in it is watched for edges and known by a number.
+final class Epoll: Sendable {
+  private static let eventCount = 512
+  private let descriptor: Int32
+
+  /// `nil` where the system has no descriptor left.
+  init?() {
+    descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
+    guard descriptor >= 0 else { return nil }
+  }
+
+  deinit {
+    if descriptor >= 0 { close(descriptor) }
+  }
+
+  /// Watches a descriptor: for input, or for room to send and the end of its peer.
+  func add(_ watched: Int32, number: UInt64, forInput: Bool) -> Bool {
+    let interest = forInput ? EPOLLIN.rawValue : EPOLLOUT.rawValue | EPOLLRDHUP.rawValue
+    var event = epoll_event(events: interest | EPOLLET.rawValue, data: epoll_data_t(u64: number))
+    return epoll_ctl(descriptor, EPOLL_CTL_ADD, watched, &event) == 0
+  }
+
+  /// Needed before a close, as long as there may be a duplicate.
+  func remove(_ watched: Int32) {
+    epoll_ctl(descriptor, EPOLL_CTL_DEL, watched, nil)
+  }
+
+  /// Waits at most so long, and reports each event's number, and whether the peer is gone.
+  func wait(milliseconds: Int32, _ body: (_ number: UInt64, _ isGone: Bool) -> Void) {
+    let gone = EPOLLRDHUP.rawValue | EPOLLHUP.rawValue | EPOLLERR.rawValue
+    withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: Self.eventCount) { events in
+      let count = epoll_wait(descriptor, events.baseAddress, Int32(events.count), milliseconds)
+      for event in events.prefix(max(0, Int(count))) {
+        body(event.data.u64, event.events & gone != 0)
+      }
+    }
+  }
+}
+
+/// The time since the machine started, as coarse as the kernel's tick (about 4 ms) and for that almost free.
+enum MonotonicClock {
+  static var milliseconds: Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
+    return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+  }
+
+  /// The same time, exactly.
+  static var nanoseconds: Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+  }
+
+  /// How long the calling thread has had a processor.
+  static var threadNanoseconds: Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+    return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+  }
+
+  /// Whole seconds, small enough to keep several of them for each stream.
+  static var seconds: Int32 { Int32(truncatingIfNeeded: milliseconds / 1_000) }
 }

@@ -67,3 +67,67 @@ struct MachineMemory: Equatable {
     }
   }
 }
+
+/// How much memory this process takes, in bytes.
+struct ProcessMemory: Equatable {
+  /// What is in physical memory.
+  var residentBytes: Int
+  /// Its address space, which `ulimit -v` bounds.
+  var addressSpaceBytes: Int
+
+  init(residentBytes: Int, addressSpaceBytes: Int = 0) {
+    self.residentBytes = residentBytes
+    self.addressSpaceBytes = addressSpaceBytes
+  }
+
+  /// What the kernel says now; nil where it does not (no `/proc`, no descriptor left).
+  static var current: ProcessMemory? {
+    let descriptor = open("/proc/self/statm", O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    return withUnsafeTemporaryAllocation(byteCount: 256, alignment: 1) { buffer in
+      let count = read(descriptor, buffer.baseAddress, buffer.count)
+      guard count > 0 else { return nil }
+      let pages = String(decoding: buffer[..<count], as: UTF8.self).split(separator: " ").prefix(2).compactMap {
+        Int($0)
+      }
+      guard pages.count == 2 else { return nil }
+      let pageBytes = max(1, sysconf(Int32(_SC_PAGESIZE)))
+      return ProcessMemory(residentBytes: pages[1] * pageBytes, addressSpaceBytes: pages[0] * pageBytes)
+    }
+  }
+}
+
+/// What the process takes of the machine.
+package struct ProcessUse: Sendable {
+  /// Bytes in physical memory; nil where the kernel does not say.
+  package let residentBytes: Int?
+  /// Bytes of address space; nil where the kernel does not say.
+  package let addressSpaceBytes: Int?
+  /// Open descriptors; nil where the kernel does not say.
+  package let openDescriptors: Int?
+  /// How many descriptors may be open.
+  package let descriptorLimit: Int
+
+  /// What it takes now.
+  package static var current: ProcessUse {
+    let memory = ProcessMemory.current
+    var limit = rlimit()
+    getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    return ProcessUse(
+      residentBytes: memory?.residentBytes, addressSpaceBytes: memory?.addressSpaceBytes,
+      openDescriptors: countDescriptors(), descriptorLimit: Int(clamping: limit.rlim_cur))
+  }
+
+  private static func countDescriptors() -> Int? {
+    guard let folder = opendir("/proc/self/fd") else { return nil }
+    defer { closedir(folder) }
+    var count = 0
+    while let entry = readdir(folder) {
+      // All but `.` and `..` are numbers.
+      if entry.pointee.d_name.0 != CChar(UInt8(ascii: ".")) { count += 1 }
+    }
+    // One of them is the folder itself.
+    return count - 1
+  }
+}

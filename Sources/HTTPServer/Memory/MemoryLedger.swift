@@ -73,7 +73,8 @@ package final class MemoryLedger: Sendable {
     return reservation
   }
 
-  func change(by bytes: Int, of client: ClientAddress, _ use: MemoryUse) throws(MemoryRefusal) {
+  /// Counts more or fewer bytes of a client. Throws where more are refused, and counts nothing then.
+  fileprivate func change(by bytes: Int, of client: ClientAddress, _ use: MemoryUse) throws(MemoryRefusal) {
     let refusal = accounts.withLock { accounts -> MemoryRefusal? in
       let held = accounts.byClient[client] ?? 0
       if bytes > 0, let refusal = accounts.refusal(of: bytes, held: held) {
@@ -91,4 +92,60 @@ package final class MemoryLedger: Sendable {
 
 extension CaseIterable where Self: Equatable, AllCases.Index == Int {
   fileprivate var index: Int { Self.allCases.firstIndex(of: self) ?? 0 }
+}
+
+/// Bytes that a client was granted. They are given back when the last reference goes.
+package final class MemoryReservation: Sendable {
+  private let ledger: MemoryLedger
+  private let client: ClientAddress
+  private let use: MemoryUse
+  private let count = Locked(0)
+
+  fileprivate init(ledger: MemoryLedger, client: ClientAddress, use: MemoryUse) {
+    self.ledger = ledger
+    self.client = client
+    self.use = use
+  }
+
+  deinit {
+    // Less is never refused.
+    try? ledger.change(by: -count.withLock { $0 }, of: client, use)
+  }
+
+  /// How many bytes are reserved.
+  package var byteCount: Int { count.withLock { $0 } }
+
+  /// Makes it more or fewer bytes. More may be refused; the reservation is then what it was.
+  package func resize(to bytes: Int) throws(MemoryRefusal) {
+    try count.withLock { count throws(MemoryRefusal) in
+      try ledger.change(by: bytes - count, of: client, use)
+      count = bytes
+    }
+  }
+}
+
+/// What memory is held for on behalf of a client.
+package enum MemoryUse: String, CaseIterable, Sendable {
+  /// Request bodies that arrive, and wait to be carried out.
+  case requestBodies = "request_bodies"
+  /// Responses that are encoded, and wait for their client to read them.
+  case responses
+  /// Events that wait for a subscriber to read them.
+  case pendingEvents = "pending_events"
+  /// First events and missed events that are put together for a stream that opens.
+  case replays
+  /// What streams, their cells and contexts are.
+  case streams
+  /// Fetches that are kept for their next pages.
+  case pages
+  /// Requests with an `Idempotency-Key`, and their responses.
+  case idempotency
+}
+
+/// Why a client is given no more memory.
+package enum MemoryRefusal: String, Error, CaseIterable, Sendable {
+  /// It holds its share: `memory.clientBytes`.
+  case clientShare = "client"
+  /// All clients together hold what there is: `memory.bytes`.
+  case total
 }

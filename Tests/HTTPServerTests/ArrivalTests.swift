@@ -106,6 +106,6 @@ import Testing
     #expect(Deadline().awaits { order.withLock { $0.count } == many.count + 1 })
     let place = order.withLock { $0.firstIndex(of: ClientAddress("127.0.0.1") ?? .unknown) }
     // Those that its thread had by then come first.
-    #expect((place ?? .max) < 3 * AcceptLoop.startingCount(threads: 1), "\(place ?? -1)")
+    #expect((place ?? .max) < 3 * Acceptor.startingCount(threads: 1), "\(place ?? -1)")
   }
 }

@@ -170,3 +170,99 @@ final class TrafficPacer: Sendable {
     }
   }
 }
+
+/// How much one address has the connection threads do in the tick under way: the bytes that they move, or the time that
+/// they take. What is over its allowance counts in the next ones.
+///
+/// Reads of the same moment may pass the allowance by one each.
+final class TrafficShare: Sendable {
+  /// How long a tick of bytes is.
+  fileprivate static let tickMilliseconds: Int64 = 10
+  /// How long a tick of time is: as long as another address may find the threads taken by what one has used at once.
+  static let timeTickMilliseconds: Int64 = 2
+
+  private let allowance: Int
+  private let tickLength: Int64
+  private let used = Atomic<Int>(0)
+  private let tick = Atomic<Int64>(0)
+
+  /// Of so many bytes a second; moments are in milliseconds.
+  init(bytesPerSecond: Int) {
+    allowance = max(1, bytesPerSecond / Int(1_000 / Self.tickMilliseconds))
+    tickLength = Self.tickMilliseconds
+  }
+
+  /// Of so many nanoseconds of the threads a second; moments are in nanoseconds.
+  init(nanosecondsPerSecond: Int) {
+    allowance = max(1, nanosecondsPerSecond / Int(1_000 / Self.timeTickMilliseconds))
+    tickLength = Self.timeTickMilliseconds * 1_000_000
+  }
+
+  /// Counts what was done.
+  func count(_ amount: Int) { used.wrappingAdd(amount, ordering: .relaxed) }
+
+  /// What may still be done now; 0 or less where nothing may.
+  func rest(now: Int64) -> Int {
+    let present = now / tickLength
+    let last = tick.load(ordering: .relaxed)
+    if present > last, tick.compareExchange(expected: last, desired: present, ordering: .relaxed).exchanged {
+      let before = used.load(ordering: .relaxed)
+      let (forgiven, isLong) = allowance.multipliedReportingOverflow(by: Int(clamping: present - last))
+      used.wrappingSubtract(isLong ? before : min(before, forgiven), ordering: .relaxed)
+    }
+    return allowance - used.load(ordering: .relaxed)
+  }
+}
+
+/// How often something may happen in the part of a second under way. Threads that ask at the same moment may pass it by
+/// one each.
+final class TickQuota: Sendable {
+  private let limit: Int
+  private let tickMilliseconds: Int64
+  private let used = Atomic<Int>(0)
+  private let tick = Atomic<Int64>(0)
+
+  /// Of so many times a second. The ticks are as short as those of a share of time, so that whatever else is to be done
+  /// finds the threads free as soon; where not one would fall into such a tick, they are hundredths of a second, with
+  /// at least one in each.
+  init(perSecond count: Int) {
+    let isOften = count >= Int(1_000 / TrafficShare.timeTickMilliseconds)
+    tickMilliseconds = isOften ? TrafficShare.timeTickMilliseconds : TrafficShare.tickMilliseconds
+    limit = max(1, count / Int(1_000 / tickMilliseconds))
+  }
+
+  /// How often it may still happen in the tick of a moment, in milliseconds.
+  func left(now milliseconds: Int64) -> Int {
+    let present = milliseconds / tickMilliseconds
+    let last = tick.load(ordering: .relaxed)
+    if present > last, tick.compareExchange(expected: last, desired: present, ordering: .relaxed).exchanged {
+      used.store(0, ordering: .relaxed)
+    }
+    return max(0, limit - used.load(ordering: .relaxed))
+  }
+
+  /// It happened at a moment.
+  func take(now milliseconds: Int64) {
+    if left(now: milliseconds) > 0 { used.wrappingAdd(1, ordering: .relaxed) }
+  }
+}
+
+/// Whose connections one connection thread works for, and how much of its processor time that takes.
+///
+/// The thread is told apart by what it serves; what it does until it turns to another connection is for the one before:
+/// libmicrohttpd calls nothing where it ends with one.
+///
+/// `@unchecked Sendable`: touched by that thread alone.
+final class ThreadAttention: @unchecked Sendable {
+  private var share: TrafficShare?
+  private var since: Int64 = 0
+
+  /// The thread turns to a connection of an address, whose share is given, or to one whose time does not count. `clock`
+  /// gives the thread's processor time in nanoseconds.
+  func turn(to next: TrafficShare?, clock: () -> Int64) {
+    guard share != nil || next != nil else { return }
+    let now = clock()
+    share?.count(Int(now - since))
+    (share, since) = (next, now)
+  }
+}

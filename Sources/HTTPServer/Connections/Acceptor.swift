@@ -3,8 +3,13 @@ import Glibc
 import Support
 import Synchronization
 
-/// What the thread of an `Acceptor` does.
-final class AcceptLoop: Sendable {
+/// The thread that accepts connections, at once, and hands them to the threads of libmicrohttpd in turns of their
+/// addresses.
+///
+/// libmicrohttpd would accept them itself, one after the other as they came and ten between two rounds of its work: a
+/// client that opens connections faster than they are served fills the backlog of the kernel, and every other client
+/// waits behind it.
+final class Acceptor: Sendable {
   /// How many connections are accepted before some are handed on. That costs little beside serving one, so that the
   /// backlog of the kernel, in which all clients wait in the order of coming, is soon empty.
   private static let batchCount = 1_024
@@ -18,24 +23,29 @@ final class AcceptLoop: Sendable {
   private let daemons: [DaemonHandle]
   private let wake: WakeDescriptor
   private let isOver = Atomic<Bool>(false)
+  private let thread = Locked<SystemThread?>(nil)
 
-  /// Of a listening socket, which it closes in the end. Nil where the system has no descriptor left.
+  /// Starts the thread, which closes `listener` in the end; nil where the system has no thread or descriptor left, and
+  /// then the caller keeps it.
   init?(listener: Int32, context: ServerContext, daemons: [DaemonHandle]) {
     guard let wake = WakeDescriptor() else { return nil }
     (self.listener, self.context, self.daemons, self.wake) = (listener, context, daemons, wake)
+    guard let started = SystemThread("keyway-accept", { [self] in run() }) else { return nil }
+    thread.withLock { $0 = started }
   }
 
   /// How many connections may be with so many threads before they have begun them.
   static func startingCount(threads: Int) -> Int { threads * startingPerThread }
 
-  /// Has `run` return.
-  func end() {
+  /// Closes the listening socket and the connections that wait, and waits for the thread. Call once.
+  func stop() {
     isOver.store(true, ordering: .relaxed)
     wake.wake()
+    thread.withLock { $0 }?.join()
   }
 
   /// Accepts and hands on until the end.
-  func run() {
+  private func run() {
     var spare = SpareDescriptor()
     var turn = 0
     while !isOver.load(ordering: .relaxed) {
@@ -107,5 +117,38 @@ final class AcceptLoop: Sendable {
     // The socket stays readable, so a next call would be here again at once.
     SystemThread.pause(milliseconds: 5)
     return false
+  }
+}
+
+/// A descriptor that is kept for the moment when none is left: it is given up to accept the connection that waits,
+/// which is closed then, and opened again. Without it accept(2) would fail for as long as none is left, while its
+/// socket stays readable. One thread.
+private struct SpareDescriptor: ~Copyable {
+  private var descriptor: Int32 = -1
+
+  /// Opens it.
+  init() {
+    descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC)
+  }
+
+  deinit {
+    if descriptor >= 0 { close(descriptor) }
+  }
+
+  /// Whether there is one. Another thread may have opened a file at the moment when it was given up: then it is made
+  /// good before any connection is taken, or those that come next could not even be closed.
+  mutating func isKept() -> Bool {
+    if descriptor < 0 { descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC) }
+    return descriptor >= 0
+  }
+
+  /// Accepts the connection that waits in the place of the spare, and closes it. False where none waits, or another
+  /// thread was quicker and had the descriptor.
+  mutating func closeNext(of listener: Int32) -> Bool {
+    if descriptor >= 0 { close(descriptor) }
+    let connection = accept(listener, nil, nil)
+    if connection >= 0 { close(connection) }
+    descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC)
+    return connection >= 0
   }
 }

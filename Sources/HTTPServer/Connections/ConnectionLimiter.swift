@@ -1,3 +1,5 @@
+import Glibc
+import Logging
 import Support
 
 /// Counts the open TCP connections, in all and for each client address, event streams included, and knows what each
@@ -64,7 +66,8 @@ final class ConnectionLimiter: Sendable {
       time: TrafficShare(nanosecondsPerSecond: isProxy(address) ? .max : nanosecondsPerSecond))
   }
 
-  func leave(_ client: ClientAddress) {
+  /// Gives back the place of a connection.
+  fileprivate func leave(_ client: ClientAddress) {
     counts.withLock { counts in
       counts.total -= 1
       guard var account = counts.byAddress[client] else { return }
@@ -74,5 +77,58 @@ final class ConnectionLimiter: Sendable {
         counts.byAddress = Dictionary(uniqueKeysWithValues: counts.byAddress.map { ($0.key, $0.value) })
       }
     }
+  }
+}
+
+/// The place that one TCP connection takes among those allowed. It goes from libmicrohttpd's connection to the event
+/// stream it becomes, and is free again when the last of them lets go.
+final class ConnectionSlot: Sendable {
+  private let limiter: ConnectionLimiter
+  /// The other side of the connection.
+  let address: ClientAddress
+  /// The client that the connection counts for.
+  let client: ClientAddress
+  /// A number that stands for the client.
+  let clientNumber: Int
+  /// The bytes that all connections of the client move.
+  let traffic: TrafficShare
+  /// The time of the connection threads that they take.
+  let time: TrafficShare
+
+  fileprivate init(
+    limiter: ConnectionLimiter, address: ClientAddress, client: ClientAddress, traffic: TrafficShare,
+    time: TrafficShare
+  ) {
+    self.limiter = limiter
+    self.address = address
+    self.client = client
+    clientNumber = client.hashValue
+    self.traffic = traffic
+    self.time = time
+  }
+
+  deinit {
+    limiter.leave(client)
+  }
+}
+
+/// The process's limit of open descriptors.
+enum DescriptorLimit {
+  /// What files, epoll sets and a moment's duplicates may take beside the connections.
+  private static let reserve = 256
+
+  /// Raises the soft limit to the hard one, and gives how many of the wanted connections fit under it.
+  static func raise(for connections: Int, logger: Logger) -> Int {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return connections }
+    if limit.rlim_cur < limit.rlim_max {
+      limit.rlim_cur = limit.rlim_max
+      setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+      getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    }
+    let possible = max(16, Int(clamping: limit.rlim_cur) - reserve)
+    guard possible < connections else { return connections }
+    logger.warning("descriptors allow \(possible) connections of the configured \(connections)")
+    return possible
   }
 }

@@ -1,0 +1,205 @@
+import Glibc
+import Support
+
+/// A bound socket that listens, before libmicrohttpd gets it: made here so that a failure has a reason, and so that the
+/// port is known to be free before anything else is begun. Connections wait in its backlog until a `Server` accepts
+/// them. Closed with the last reference, unless a daemon has taken it.
+package final class ListeningSocket: Sendable {
+  /// The port it is bound to, also where port 0 was asked for; 0 where it has a file.
+  package let port: UInt16
+  /// Its file, where it is one of this machine and none of the network.
+  let file: SocketFile?
+  private let descriptor: Locked<Int32?>
+
+  /// Binds the first address that `host`, a numeric address or a name, stands for; an IPv6 wildcard serves IPv4 as
+  /// well. Port 0 takes a free one. `unix:` and a path make a socket of this machine, without a port. Throws
+  /// `unknownHost`, `cannotListen` or `cannotListenAt`.
+  package init(host: String, port: UInt16) throws(HTTPServerError) {
+    if let path = SocketFile.path(ofHost: host) {
+      let (descriptor, file) = try SocketFile.listen(at: path)
+      self.descriptor = Locked(descriptor)
+      self.file = file
+      self.port = 0
+      return
+    }
+    var hints = addrinfo()
+    hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV
+    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+    var found: UnsafeMutablePointer<addrinfo>?
+    let status = getaddrinfo(host, String(port), &hints, &found)
+    guard status == 0, let address = found else {
+      throw .unknownHost(host, reason: String(cString: gai_strerror(status)))
+    }
+    defer { freeaddrinfo(found) }
+    let flags = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+    let descriptor = socket(address.pointee.ai_family, flags, 0)
+    guard descriptor >= 0 else { throw .cannotListen(host: host, port: port, errno: errno) }
+    setOption(SO_REUSEADDR, 1, level: SOL_SOCKET, of: descriptor)
+    if address.pointee.ai_family == AF_INET6 {
+      setOption(IPV6_V6ONLY, 0, level: Int32(IPPROTO_IPV6), of: descriptor)
+    }
+    guard bind(descriptor, address.pointee.ai_addr, address.pointee.ai_addrlen) == 0,
+      listen(descriptor, 16_384) == 0
+    else {
+      let reason = errno
+      close(descriptor)
+      throw .cannotListen(host: host, port: port, errno: reason)
+    }
+    self.descriptor = Locked(descriptor)
+    file = nil
+    self.port = Self.port(of: descriptor)
+  }
+
+  deinit {
+    guard let descriptor = take() else { return }
+    file?.remove()
+    close(descriptor)
+  }
+
+  /// Bounds what the kernel holds for each of the connections that are accepted, which inherit it (tcp(7)): of what a
+  /// connection sends, beyond what it may send at once (`TCP_NOTSENT_LOWAT`), and of what its client sends and nobody
+  /// has read (`SO_RCVBUF`). Without the second the kernel lets it grow to megabytes; all connections of the machine
+  /// share that memory, and where it is used up, the kernel throws away what others send.
+  func limitBuffers(unsentBytes: Int, unreadBytes: Int) {
+    descriptor.withLock { descriptor in
+      guard let descriptor else { return }
+      setOption(TCP_NOTSENT_LOWAT, Int32(clamping: unsentBytes), level: Int32(IPPROTO_TCP), of: descriptor)
+      setOption(SO_RCVBUF, Int32(clamping: unreadBytes), level: SOL_SOCKET, of: descriptor)
+    }
+  }
+
+  /// The descriptor, for the caller to close from now on; nil where it has been taken.
+  func take() -> Int32? {
+    descriptor.withLock { descriptor in
+      defer { descriptor = nil }
+      return descriptor
+    }
+  }
+
+  private static func port(of descriptor: Int32) -> UInt16 {
+    var address = sockaddr_storage()
+    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    return withUnsafeMutableBytes(of: &address) { bytes -> UInt16 in
+      guard let start = bytes.baseAddress else { return 0 }
+      getsockname(descriptor, start.assumingMemoryBound(to: sockaddr.self), &length)
+      // The port follows the family in IPv4 and IPv6 addresses alike.
+      return UInt16(bigEndian: bytes.loadUnaligned(fromByteOffset: 2, as: UInt16.self))
+    }
+  }
+}
+
+/// Sets an integer option of a socket. A failure leaves the kernel's default, which all callers can live with.
+func setOption(_ option: Int32, _ value: Int32, level: Int32, of descriptor: Int32) {
+  var value = value
+  setsockopt(descriptor, level, option, &value, socklen_t(MemoryLayout<Int32>.size))
+}
+
+/// Looks at the next byte of a socket, which stays there. Returns 1 if there is one, 0 if the other side has ended, and
+/// a negative number if nothing has come.
+///
+/// Not in a file that imports CMicrohttpd: its header and Glibc both include <sys/socket.h>, and which of the two has
+/// the constants for the compiler would depend on the order of the files.
+func peekByte(of descriptor: Int32) -> Int {
+  var byte: UInt8 = 0
+  return recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
+}
+
+/// The file of a socket of this machine (unix(7)) that is listened on.
+package final class SocketFile: Sendable {
+  /// What stands in front of the path where a host could stand.
+  private static let prefix = "unix:"
+  /// Who may connect: the owner and the group.
+  private static let mode: mode_t = 0o660
+
+  private let path: String
+  private let device: dev_t
+  private let inode: ino_t
+
+  private init(path: String, _ status: stat) {
+    self.path = path
+    device = status.st_dev
+    inode = status.st_ino
+  }
+
+  /// The path that a host such as `unix:/run/keyway.sock` names; nil for what is a host.
+  package static func path(ofHost host: String) -> String? {
+    host.hasPrefix(prefix) ? String(host.dropFirst(prefix.count)) : nil
+  }
+
+  /// A socket that listens under a path, and its file. One that no process listens on any more is replaced. Throws
+  /// `cannotListenAt` where one does, and where anything else has the path.
+  fileprivate static func listen(at path: String) throws(HTTPServerError) -> (descriptor: Int32, file: SocketFile) {
+    guard let address = address(of: path) else {
+      throw .cannotListenAt(path: path, reason: "a path of 1 to \(maximumPathBytes) bytes follows 'unix:'")
+    }
+    try removeStale(path, address)
+    let flags = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+    let descriptor = socket(AF_UNIX, flags, 0)
+    guard descriptor >= 0 else { throw failure(path) }
+    guard call(bind, descriptor, address) == 0 else {
+      let failure = failure(path)
+      close(descriptor)
+      throw failure
+    }
+    var status = stat()
+    // Before it listens, so that nobody connects who must not.
+    guard chmod(path, mode) == 0, lstat(path, &status) == 0, Glibc.listen(descriptor, 16_384) == 0 else {
+      let failure = failure(path)
+      close(descriptor)
+      unlink(path)
+      throw failure
+    }
+    return (descriptor, SocketFile(path: path, status))
+  }
+
+  /// Removes the file, unless another has taken its place.
+  func remove() {
+    var status = stat()
+    guard lstat(path, &status) == 0, status.st_dev == device, status.st_ino == inode else { return }
+    unlink(path)
+  }
+
+  /// Makes room where a process has left its socket behind.
+  private static func removeStale(_ path: String, _ address: sockaddr_un) throws(HTTPServerError) {
+    var status = stat()
+    guard lstat(path, &status) == 0 else { return }
+    guard status.st_mode & S_IFMT == S_IFSOCK else {
+      throw .cannotListenAt(path: path, reason: "there is a file already, and it is no socket")
+    }
+    let probe = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    guard probe >= 0 else { throw failure(path) }
+    defer { close(probe) }
+    // Only this says that there is no process behind it.
+    guard call(connect, probe, address) != 0, errno == ECONNREFUSED else {
+      throw .cannotListenAt(path: path, reason: "another process listens there")
+    }
+    guard unlink(path) == 0 || errno == ENOENT else { throw failure(path) }
+  }
+
+  private static func failure(_ path: String) -> HTTPServerError {
+    .cannotListenAt(path: path, reason: String(cString: strerror(errno)))
+  }
+
+  // MARK: Addresses
+
+  /// The kernel wants a zero behind it.
+  private static let maximumPathBytes = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
+
+  private static func address(of path: String) -> sockaddr_un? {
+    guard !path.isEmpty, path.utf8.count <= maximumPathBytes, !path.utf8.contains(0) else { return nil }
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+    return address
+  }
+
+  private static func call(
+    _ function: (Int32, UnsafePointer<sockaddr>?, socklen_t) -> Int32, _ descriptor: Int32, _ address: sockaddr_un
+  ) -> Int32 {
+    withUnsafePointer(to: address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        function(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+  }
+}

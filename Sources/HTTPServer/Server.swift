@@ -12,7 +12,7 @@ package final class Server: Sendable {
   /// The port it listens on, also where port 0 was asked for; 0 where it listens on a file.
   package let port: UInt16
   private let context: ServerContext
-  private let daemons: [DaemonHandle]
+  private let daemons: [Daemon]
   private let acceptor: Acceptor
   private let sweeper: ConnectionSweeper
   private let socketFile: SocketFile?
@@ -53,7 +53,7 @@ package final class Server: Sendable {
       sweeper.stop()
       throw .outOfResources
     }
-    let daemons = (0..<limits.serverThreadCount).compactMap { _ in DaemonHandle(context: context) }
+    let daemons = (0..<limits.serverThreadCount).compactMap { _ in Daemon(context: context) }
     guard !daemons.isEmpty, let acceptor = Acceptor(listener: descriptor, context: context, daemons: daemons) else {
       for daemon in daemons { daemon.stop() }
       sweeper.stop()

@@ -1,4 +1,4 @@
-import CMicrohttpd
+import Glibc
 import HTTPTypes
 import Logging
 import Support
@@ -19,7 +19,7 @@ final class ServerContext: Sendable {
   /// Has the sweeper look at once.
   let sweeperWake: WakeDescriptor
   let deferredResponses = DeferredResponses()
-  let requestIDs: RequestIDs
+  private let requestIDs: RequestIDs
   let conditions: ConditionLog
   let accessLog: (any AccessLog)?
   let proxies: TrustedProxies
@@ -75,7 +75,8 @@ final class ServerContext: Sendable {
 
   /// A daemon of libmicrohttpd has begun to serve a connection, and is given one that waits in its place. This does not
   /// wait for the acceptor, which may have to wait for a processor itself.
-  func connectionOpened(descriptor: Int32, daemon: OpaquePointer?) -> Connection? {
+  func connectionOpened(_ daemonConnection: DaemonConnection) -> Connection? {
+    let (descriptor, daemon) = (daemonConnection.descriptor, daemonConnection.daemon)
     guard let slot = arrivals.begun(descriptor) else { return nil }
     let connection = Connection(descriptor: descriptor, slot: slot, server: self, attention: attention(of: daemon))
     connection.attend()
@@ -100,12 +101,12 @@ final class ServerContext: Sendable {
   /// One call of the access handler: what the exchange says is next, done. `false` makes libmicrohttpd close its
   /// descriptor of the connection.
   func advance(
-    _ connection: Connection, _ mhdConnection: OpaquePointer, _ line: RequestLine, _ part: UnsafeRawBufferPointer
+    _ connection: Connection, _ daemonConnection: DaemonConnection, _ line: RequestLine, _ part: UnsafeRawBufferPointer
   ) -> Bool {
     let isBodyUnread = connection.exchange.hasJustBegun
     let step =
       if isBodyUnread {
-        connection.exchange.headerArrived(headerArrived(connection, mhdConnection, line))
+        connection.exchange.headerArrived(headerArrived(connection, daemonConnection, line))
       } else {
         connection.exchange.continued(byteCount: part.count)
       }
@@ -123,13 +124,13 @@ final class ServerContext: Sendable {
       if isBodyUnread, fault.leavesBodyUnread {
         lingering.add(duplicateOf: connection.descriptor, now: MonotonicClock.milliseconds)
       }
-      return send(handler.response(to: fault), connection, mhdConnection)
+      return send(handler.response(to: fault), connection, daemonConnection)
     case .handle:
       connection.work()
-      return handle(connection, mhdConnection, line)
+      return handle(connection, daemonConnection, line)
     case .respondDeferred:
       connection.attend()
-      return answer(connection, mhdConnection, line)
+      return answer(connection, daemonConnection, line)
     case .close:
       return false
     }
@@ -146,34 +147,33 @@ final class ServerContext: Sendable {
   }
 
   /// Gives a connection that was suspended what it waited for.
-  private func answer(_ connection: Connection, _ mhdConnection: OpaquePointer, _ line: RequestLine) -> Bool {
+  private func answer(_ connection: Connection, _ daemonConnection: DaemonConnection, _ line: RequestLine) -> Bool {
     switch connection.deferredResponse?.take() {
     case .response(let response)?:
       if let retry = response.retry, connection.keepsBody {
         (connection.isPostponed, connection.outcome) = (true, retry.outcome)
-        return handle(connection, mhdConnection, line)
+        return handle(connection, daemonConnection, line)
       }
-      return respond(response, to: connection, mhdConnection, line)
+      return respond(response, to: connection, daemonConnection, line)
     case .stream(let stream, let fields)?:
       return handOff(
-        connection, mhdConnection, to: stream, fields,
-        method: HTTPRequest.Method(requestLine: line.method) ?? .get, version: HTTPVersion(line.version))
+        connection, daemonConnection, to: stream, fields, method: line.method ?? .get, version: line.version)
     case .again(let outcome)?:
       connection.outcome = outcome
-      return handle(connection, mhdConnection, line)
+      return handle(connection, daemonConnection, line)
     case nil:
       return false
     }
   }
 
   private func headerArrived(
-    _ connection: Connection, _ mhdConnection: OpaquePointer, _ line: RequestLine
+    _ connection: Connection, _ daemonConnection: DaemonConnection, _ line: RequestLine
   ) -> RequestHeader {
-    var header = RequestHeader(of: mhdConnection)
-    connection.noteForwarding(proxies, isLocal: isLocal) { headerField($0, of: mhdConnection) }
+    var header = daemonConnection.header()
+    connection.noteForwarding(proxies, isLocal: isLocal) { daemonConnection.field($0) }
     connection.fieldNames = header.names
     connection.requestID = header.requestID ?? requestIDs.next()
-    let method = HTTPRequest.Method(requestLine: line.method)
+    let method = line.method
     if method == nil { header.fault = .malformed(.method) }
     if let access = connection.access {
       (access.record.id, access.record.method) = (connection.requestID, method?.rawValue)
@@ -189,14 +189,12 @@ final class ServerContext: Sendable {
     return header
   }
 
-  private func handle(_ connection: Connection, _ mhdConnection: OpaquePointer, _ line: RequestLine) -> Bool {
-    guard let target = connection.target, let id = connection.requestID,
-      let method = HTTPRequest.Method(requestLine: line.method)
-    else { return false }
-    let version = HTTPVersion(line.version)
+  private func handle(_ connection: Connection, _ daemonConnection: DaemonConnection, _ line: RequestLine) -> Bool {
+    guard let target = connection.target, let id = connection.requestID, let method = line.method else { return false }
+    let version = line.version
     let answer = handler.handle(
       Request(
-        id: id, method: method, target: target, version: version, holder: connection, connection: mhdConnection,
+        id: id, method: method, target: target, version: version, holder: connection, connection: daemonConnection,
         ledger: ledger))
     if case .postponed = answer {
       connection.isPostponed = true
@@ -205,29 +203,160 @@ final class ServerContext: Sendable {
     }
     switch consume answer {
     case .response(let response):
-      return respond(response, to: connection, mhdConnection, line)
+      return respond(response, to: connection, daemonConnection, line)
     case .deferred(let work):
-      suspend(connection, mhdConnection) { work(Completion($0, handler: handler)) }
+      suspend(connection, daemonConnection) { work(Completion($0, handler: handler)) }
       return true
     case .postponed(let wait):
-      suspend(connection, mhdConnection) { wait(Postponement($0)) }
+      suspend(connection, daemonConnection) { wait(Postponement($0)) }
       return true
     case .stream(let stream, let fields):
-      return handOff(connection, mhdConnection, to: stream, fields, method: method, version: version)
+      return handOff(connection, daemonConnection, to: stream, fields, method: method, version: version)
     }
   }
 
   /// Suspends a connection, and has `work` see to what it is resumed with.
-  private func suspend(_ connection: Connection, _ mhdConnection: OpaquePointer, _ work: (DeferredResponse) -> Void) {
+  private func suspend(
+    _ connection: Connection, _ daemonConnection: DaemonConnection, _ work: (DeferredResponse) -> Void
+  ) {
     connection.exchange.suspended()
     let pending = DeferredResponse(
-      connection: mhdConnection, all: deferredResponses, share: hasCompany ? connection.slot.time : nil)
+      connection: daemonConnection, all: deferredResponses, share: hasCompany ? connection.slot.time : nil)
     connection.deferredResponse = pending
-    MHD_suspend_connection(mhdConnection)
+    daemonConnection.suspend()
     if deferredResponses.insert(pending) {
       work(pending)
     } else {
       pending.respond(.response(handler.response(to: .draining)))
     }
+  }
+}
+
+// MARK: Responding
+
+extension ServerContext {
+  /// Sends the handler's response, for whose body its client holds memory until libmicrohttpd has sent it. Without
+  /// memory for it a reader gets the fault instead, and the sender of a request that was carried out the same response
+  /// without its content: it must not hear that nothing happened.
+  private func respond(
+    _ response: consuming Response, to connection: Connection, _ daemonConnection: DaemonConnection, _ line: RequestLine
+  ) -> Bool {
+    connection.exchange.responded()
+    connection.body = RequestBody()
+    if response.isStreamHead {
+      finish(&response, connection, daemonConnection)
+      return sendHead(ofStream: response.fields, on: connection, line.version)
+    }
+    // Of a small one no memory is counted, and nothing is copied.
+    guard response.body.count > MemoryLedger.uncountedBytes else { return send(response, connection, daemonConnection) }
+    response = held(response, of: connection.client, at: connection.address) { line.method }
+    return send(response, connection, daemonConnection)
+  }
+
+  /// A response with the memory for its body, or what is sent where there is none.
+  func held(
+    _ response: Response, of client: ClientAddress, at address: ClientAddress, method: () -> HTTPRequest.Method?
+  ) -> Response {
+    var response = response
+    do {
+      try response.hold(of: client, in: ledger)
+    } catch {
+      conditions.note(.overload, client: address)
+      let method = method()
+      if method == .get || method == .head || response.status.kind != .successful {
+        response = handler.response(to: .memoryRefused(error))
+      } else {
+        response.dropBody()
+      }
+    }
+    return response
+  }
+
+  /// Queues a response on a connection, on its own thread inside the access handler. `false` if libmicrohttpd does not
+  /// take it.
+  private func send(_ response: consuming Response, _ connection: Connection, _ daemonConnection: DaemonConnection)
+    -> Bool
+  {
+    finish(&response, connection, daemonConnection)
+    connection.access?.answered(response)
+    connection.count(response.contentCount)
+    connection.fileLease = response.file?.lease
+    return daemonConnection.queue(response, id: connection.requestID, closes: isDraining.load(ordering: .relaxed))
+  }
+
+  /// Has the handler put into a response what only the request of a connection can say.
+  private func finish(_ response: inout Response, _ connection: Connection, _ daemonConnection: DaemonConnection) {
+    guard let id = connection.requestID else { return }
+    handler.finish(&response, of: id) { daemonConnection.field("origin") }
+  }
+
+  /// Answers a request that libmicrohttpd never hears of, and ends the connection behind it. Every earlier request on
+  /// it has been answered.
+  func refuse(_ connection: Connection, _ fault: RequestFault, _ marks: HeadMarks?, hasBody: Bool) {
+    let id = marks?.requestID ?? connection.requestID ?? requestIDs.next()
+    var response = handler.response(to: fault)
+    handler.finish(&response, of: id) { marks?.origin }
+    if let access = connection.access {
+      // libmicrohttpd has the head already, and ends the request when it closes the connection.
+      access.answered(response)
+    } else if let accessLog, accessLog.isWanted {
+      let access = AccessEntry(accessLog, client: connection.slot.address)
+      access.record.id = id
+      access.answered(response)
+      access.end()
+    }
+    close(connection, behind: ClosingAnswer.bytes(response, id: id, hasBody: hasBody))
+  }
+
+  /// Sends the last bytes of a connection, past libmicrohttpd, which then closes its descriptor.
+  private func close(_ connection: Connection, behind bytes: [UInt8]) {
+    let sent = bytes.withUnsafeBytes {
+      Glibc.send(connection.descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
+    }
+    // A client that has left no room for some hundred bytes does not read answers.
+    guard sent == bytes.count else { return }
+    shutdown(connection.descriptor, Int32(SHUT_WR))
+    lingering.add(duplicateOf: connection.descriptor, isAnswered: true, now: MonotonicClock.milliseconds)
+  }
+
+  /// Makes a stream of a connection: the hub gets a duplicate of the descriptor, and libmicrohttpd forgets its own as
+  /// soon as `false` is returned, without shutting the socket down (that is what MHD_USE_TURBO changes).
+  ///
+  /// Better than a suspended connection, which keeps its whole memory, and which libmicrohttpd visits whenever any
+  /// other connection of its thread is resumed.
+  private func handOff(
+    _ connection: Connection, _ daemonConnection: DaemonConnection, to stream: EventStream, _ fields: HTTPFields,
+    method: HTTPRequest.Method, version: HTTPVersion
+  ) -> Bool {
+    guard method != .head else {
+      hub.abandon(stream)
+      connection.exchange.responded()
+      return sendHead(ofStream: fields, on: connection, version)
+    }
+    let descriptor = fcntl(connection.descriptor, F_DUPFD_CLOEXEC, 0)
+    guard descriptor >= 0 else {
+      conditions.note(.descriptors, client: connection.address)
+      hub.abandon(stream)
+      connection.exchange.responded()
+      return send(handler.response(to: .overloaded), connection, daemonConnection)
+    }
+    connection.exchange.handedOff()
+    connection.access?.record.status = 200
+    stream.worker.attach(
+      stream.id,
+      SocketHandoff(
+        descriptor: descriptor, isChunked: version == .http11,
+        head: StreamHead.bytes(fields, version: version, requestID: connection.requestID), slot: connection.slot,
+        access: connection.access))
+    connection.access = nil
+    return false
+  }
+
+  /// Sends what a stream begins with and ends the connection, past libmicrohttpd, which would name a length, or send a
+  /// chunk behind the head.
+  private func sendHead(ofStream fields: HTTPFields, on connection: Connection, _ version: HTTPVersion) -> Bool {
+    connection.access?.record.status = 200
+    close(connection, behind: StreamHead.bytes(fields, version: version, requestID: connection.requestID))
+    return false
   }
 }

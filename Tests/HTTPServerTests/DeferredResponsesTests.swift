@@ -6,7 +6,8 @@ import Testing
 @Suite("The responses that are owed") struct DeferredResponsesTests {
   /// Of a connection that is never looked at, since none of these is answered.
   private static func response(_ all: DeferredResponses) throws -> DeferredResponse {
-    DeferredResponse(connection: try #require(OpaquePointer(bitPattern: 16)), all: all, share: nil)
+    DeferredResponse(
+      connection: DaemonConnection(try #require(OpaquePointer(bitPattern: 16))), all: all, share: nil)
   }
 
   @Test("They leave in any order, and those that are left are owed", arguments: [1, 2, 300])

@@ -20,14 +20,14 @@ final class Acceptor: Sendable {
 
   private let listener: Int32
   private let context: ServerContext
-  private let daemons: [DaemonHandle]
+  private let daemons: [Daemon]
   private let wake: WakeDescriptor
   private let isOver = Atomic<Bool>(false)
   private let thread = Locked<SystemThread?>(nil)
 
   /// Starts the thread, which closes `listener` in the end; nil where the system has no thread or descriptor left, and
   /// then the caller keeps it.
-  init?(listener: Int32, context: ServerContext, daemons: [DaemonHandle]) {
+  init?(listener: Int32, context: ServerContext, daemons: [Daemon]) {
     guard let wake = WakeDescriptor() else { return nil }
     (self.listener, self.context, self.daemons, self.wake) = (listener, context, daemons, wake)
     guard let started = SystemThread("keyway-accept", { [self] in run() }) else { return nil }

@@ -46,7 +46,7 @@ final class Connection: @unchecked Sendable {
   /// Whether the time for a request runs. The first has been under way since the connection was made.
   private var isRequestUnderWay = true
   /// Counts no references, which both threads would write to at each look. It lives longer: a connection is closed, and
-  /// then released, before the daemon that it belongs to has stopped, and `DaemonHandle` keeps the context until then.
+  /// then released, before the daemon that it belongs to has stopped, and `Daemon` keeps the context until then.
   unowned(unsafe) let server: ServerContext
   /// What its thread works for.
   private let attention: ThreadAttention
@@ -214,6 +214,15 @@ final class Connection: @unchecked Sendable {
   fileprivate func clearDeadline() {
     deadline.store(.max, ordering: .relaxed)
   }
+}
+
+/// libmicrohttpd's recv(2) on a connection.
+private func receiveRequests(
+  _ context: UnsafeMutableRawPointer?, _ descriptor: Int32, _ buffer: UnsafeMutableRawPointer?, _ size: Int
+) -> Int {
+  guard let context else { return 0 }
+  let connection = Unmanaged<Connection>.fromOpaque(context).takeUnretainedValue()
+  return connection.receive(into: UnsafeMutableRawBufferPointer(start: buffer, count: size))
 }
 
 /// The connections that libmicrohttpd has, for the sake of those that are too slow: its own timeout starts again with

@@ -1,4 +1,3 @@
-import CMicrohttpd
 import Glibc
 import Support
 
@@ -77,12 +76,4 @@ struct AcceptedConnection: Sendable {
   let peer: sockaddr_storage
   /// How many bytes of `peer` are meant.
   let peerLength: socklen_t
-
-  /// Has a daemon of libmicrohttpd serve it from now on, and close it. Any thread, also one that this daemon calls.
-  func begin(on daemon: OpaquePointer) {
-    var peer = peer
-    _ = withUnsafePointer(to: &peer) { peer in
-      peer.withMemoryRebound(to: sockaddr.self, capacity: 1) { MHD_add_connection(daemon, descriptor, $0, peerLength) }
-    }
-  }
 }

@@ -1,5 +1,3 @@
-import CMicrohttpd
-import Glibc
 package import HTTPTypes
 
 /// A request that has arrived whole, on a connection of its own or carried in the body of another. It lives while the
@@ -7,7 +5,7 @@ package import HTTPTypes
 /// connection it reads from.
 package struct Request: ~Copyable {
   private enum Origin {
-    case connection(OpaquePointer, Connection)
+    case connection(DaemonConnection, Connection)
     case carried(CarriedRequest)
   }
 
@@ -25,7 +23,7 @@ package struct Request: ~Copyable {
 
   init(
     id: RequestID, method: HTTPRequest.Method, target: String, version: HTTPVersion, holder: Connection,
-    connection: OpaquePointer, ledger: MemoryLedger
+    connection: DaemonConnection, ledger: MemoryLedger
   ) {
     self.id = id
     self.method = method
@@ -101,7 +99,7 @@ package struct Request: ~Copyable {
   package func header(_ name: HTTPField.Name) -> String? {
     switch origin {
     case .connection(let connection, let holder):
-      holder.fieldNames.mayContain(name.canonicalName) ? headerField(name.canonicalName, of: connection) : nil
+      holder.fieldNames.mayContain(name.canonicalName) ? connection.field(name.canonicalName) : nil
     case .carried(let carried): carried.message[name]
     }
   }
@@ -149,7 +147,7 @@ package struct Request: ~Copyable {
   /// Whether the client has closed its side by now: long work for it need not begin.
   package var isAbandoned: Bool {
     switch origin {
-    case .connection(let connection, _): isClosedByPeer(connection)
+    case .connection(let connection, _): connection.isClosedByPeer
     case .carried(let carried): carried.isAbandoned
     }
   }
@@ -181,46 +179,58 @@ package struct Request: ~Copyable {
   }
 }
 
-/// Whether the client of a connection that is not closed has closed its side.
-func isClosedByPeer(_ connection: OpaquePointer) -> Bool {
-  var byte: UInt8 = 0
-  return recv(keyway_connection_socket(connection), &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) == 0
-}
+/// The body of a request as it arrives, and the memory that its client holds for it.
+struct RequestBody {
+  private(set) var bytes: [UInt8] = []
+  /// What the client holds for the body, and for what was made of it; nil while that is little.
+  private(set) var memory: MemoryReservation?
 
-/// A header field of a connection's request by its name in lower case, several lines joined by `fieldSeparator`; nil
-/// where there is none.
-func headerField(_ name: String, of connection: OpaquePointer) -> String? {
-  var name = name
-  return name.withUTF8 { name in
-    var search = HeaderSearch(name: name, value: nil)
-    withUnsafeMutablePointer(to: &search) {
-      _ = MHD_get_connection_values_n(connection, .HEADER_KIND, collectHeader, $0)
-    }
-    return search.value
+  /// An empty body.
+  init() {}
+
+  /// A body that has come in that of another request, whose client holds the memory.
+  init(carried bytes: [UInt8]) { self.bytes = bytes }
+
+  /// Takes the memory for a body of a declared length at once: a client that announces much and sends it slowly takes
+  /// it from itself.
+  mutating func announce(
+    _ length: Int, of client: ClientAddress, in ledger: MemoryLedger
+  ) throws(MemoryRefusal) {
+    guard length > MemoryLedger.uncountedBytes else { return }
+    try hold(length, of: client, in: ledger)
+    bytes.reserveCapacity(length)
   }
+
+  /// Adds a part that has come, with the memory for it. What was not announced grows by doubling, up to `limit` bytes.
+  mutating func append(
+    _ part: UnsafeRawBufferPointer, limit: Int, of client: ClientAddress, in ledger: MemoryLedger
+  ) throws(MemoryRefusal) {
+    let count = bytes.count + part.count
+    if count > bytes.capacity {
+      let capacity = max(count, min(2 * count, limit))
+      try hold(capacity, of: client, in: ledger)
+      bytes.reserveCapacity(capacity)
+    }
+    bytes.append(contentsOf: part)
+  }
+
+  /// Makes what the client holds for the request this many bytes.
+  mutating func hold(_ byteCount: Int, of client: ClientAddress, in ledger: MemoryLedger) throws(MemoryRefusal) {
+    if let memory {
+      try memory.resize(to: byteCount)
+    } else if byteCount > MemoryLedger.uncountedBytes {
+      memory = try ledger.reserve(byteCount, for: client, .requestBodies)
+    }
+  }
+
+  /// Forgets the bytes, which were read; what they were made into stays reserved.
+  mutating func clear() { bytes = [] }
 }
 
-/// The text between the values of several lines of a field: a comma (RFC 9110 §5.3), but for `Cookie`, whose pairs are
-/// separated by semicolons (RFC 6265 §4.2.1).
-func fieldSeparator(_ name: some StringProtocol) -> String { name == "cookie" ? "; " : ", " }
-
-private struct HeaderSearch {
-  let name: UnsafeBufferPointer<UInt8>
-  var value: String?
-}
-
-private func collectHeader(
-  _ search: UnsafeMutableRawPointer?, _ kind: MHD_ValueKind, _ name: UnsafePointer<CChar>?, _ nameCount: Int,
-  _ value: UnsafePointer<CChar>?, _ valueCount: Int
-) -> MHD_Result {
-  guard let search = search?.assumingMemoryBound(to: HeaderSearch.self), let name,
-    nameCount == search.pointee.name.count, let wanted = search.pointee.name.baseAddress,
-    strncasecmp(name, wanted, nameCount) == 0
-  else { return .YES }
-  let text = value.map { String(decoding: UnsafeRawBufferPointer(start: $0, count: valueCount), as: UTF8.self) } ?? ""
-  search.pointee.value =
-    search.pointee.value.map { value in
-      value + fieldSeparator(String(decoding: search.pointee.name, as: UTF8.self)) + text
-    } ?? text
-  return .YES
+/// The versions of the protocol that matter to an answer.
+package enum HTTPVersion: Sendable, Equatable {
+  /// HTTP/1.0, or older: no chunks, no connection kept unless asked for.
+  case http10
+  /// HTTP/1.1, or a later 1.x.
+  case http11
 }

@@ -15,3 +15,49 @@ enum ClosingAnswer {
     return Array(text.utf8) + (hasBody ? response.body : [])
   }
 }
+
+/// The head of a stream's response, which the hub sends itself.
+enum StreamHead {
+  /// Status line and fields, with the empty line that ends them.
+  static func bytes(_ fields: HTTPFields, version: HTTPVersion, requestID: RequestID?) -> [UInt8] {
+    var text = version == .http11 ? "HTTP/1.1 200 OK\r\n" : "HTTP/1.0 200 OK\r\n"
+    text += "Date: \(date(time(nil)))\r\nConnection: close\r\n"
+    if version == .http11 { text += "Transfer-Encoding: chunked\r\n" }
+    for field in fields where field.name != .contentLength && field.name != .connection {
+      text += "\(field.name.rawName): \(field.value)\r\n"
+    }
+    if let requestID { text += "\(RequestID.fieldName): \(requestID.text)\r\n" }
+    for field in CommonFields.all { text += "\(field.name): \(field.value)\r\n" }
+    text += "\r\n"
+    return Array(text.utf8)
+  }
+
+  /// A moment, in seconds since 1970, as the protocol writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
+  static func date(_ moment: time_t) -> String {
+    var moment = moment
+    var parts = tm()
+    gmtime_r(&moment, &parts)
+    let weekday = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"][Int(parts.tm_wday)]
+    let month = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"][Int(parts.tm_mon)]
+    let clock = "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec))"
+    return "\(weekday), \(two(parts.tm_mday)) \(month) \(parts.tm_year + 1_900) \(clock) GMT"
+  }
+
+  private static func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
+}
+
+/// The fields that every response has, streams included, whatever it answers.
+enum CommonFields {
+  /// Their names and values: a browser shall not guess what the bytes are, and no page of another origin may embed them
+  /// (Fetch standard, `X-Content-Type-Options` and `Cross-Origin-Resource-Policy`).
+  static let all: [(name: String, value: String)] = [
+    ("X-Content-Type-Options", "nosniff"), ("Cross-Origin-Resource-Policy", "same-origin"),
+  ]
+
+  /// The most bytes that they and the request's id add to the head of a response.
+  static let byteCount =
+    all.reduce(0) { $0 + lineByteCount($1.name, valueByteCount: $1.value.utf8.count) }
+    + lineByteCount(RequestID.fieldName, valueByteCount: 128)
+
+  private static func lineByteCount(_ name: String, valueByteCount: Int) -> Int { name.utf8.count + valueByteCount + 4 }
+}

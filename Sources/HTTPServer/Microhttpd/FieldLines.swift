@@ -8,7 +8,11 @@ import HTTPTypes
 /// line breaks when it takes it, so others stand for them until then: see `keyway_add_fields`.
 struct FieldLines {
   /// What stands twice in the place of a line break. No name and no value has it (RFC 9110 §5.5).
-  static let mark: UInt8 = 1
+  private static let mark: UInt8 = 1
+  /// The fields that every response has, as lines behind others.
+  private static let commonLines: [UInt8] = CommonFields.all.flatMap {
+    [mark, mark] + Array("\($0.name): \($0.value)".utf8)
+  }
 
   private let fields: HTTPFields
   private let id: RequestID?
@@ -22,7 +26,7 @@ struct FieldLines {
 
   /// The most bytes that they are.
   var byteCount: Int {
-    var count = CommonFields.lines.count + 1
+    var count = Self.commonLines.count + 1
     for field in fields { count += field.name.rawName.utf8.count + field.value.utf8.count + 4 }
     if let id { count += RequestID.fieldName.utf8.count + id.text.utf8.count + 4 }
     return count
@@ -68,7 +72,7 @@ struct FieldLines {
     if end == 0 {
       for field in CommonFields.all { append(field.name, field.value) }
     } else {
-      for byte in CommonFields.lines { append(byte) }
+      for byte in Self.commonLines { append(byte) }
     }
     append(0)
     return valueStart

@@ -1,3 +1,5 @@
+import Glibc
+
 /// Reads the head of one request strictly (RFC 9112 §2 to §6), line by line as its bytes come.
 ///
 /// It is given all bytes since the head's beginning each time, and goes on where it stopped. A mistake is found with
@@ -197,4 +199,145 @@ struct RequestHeadReader {
 
   /// What libmicrohttpd allocates for a field or a cookie on a machine of 64 bits.
   private static let fieldRecordBytes = 64
+}
+
+/// A header or trailer line that has the form of one: a name, a colon right behind it, and a value (RFC 9112 §5).
+struct FieldLine {
+  let name: UnsafeMutableRawBufferPointer
+  /// With the white space around it.
+  let value: UnsafeMutableRawBufferPointer
+
+  /// Takes a line that is not empty apart, or throws what is wrong with it.
+  init(_ line: UnsafeMutableRawBufferPointer) throws(RequestDefect) {
+    if line[0].isBlank { throw .foldedLine }
+    let token = ByteSet.token
+    var colon = 0
+    while colon < line.count, token.contains(line[colon]) { colon += 1 }
+    guard colon > 0, colon < line.count, line[colon] == UInt8(ascii: ":") else { throw .fieldName }
+    for index in (colon + 1)..<line.count where !line[index].isFieldContent {
+      throw line[index] == .carriageReturn ? .lineEnd : .fieldValue
+    }
+    name = line[..<colon].rebased
+    value = line[(colon + 1)...].rebased
+  }
+
+  /// The value without the white space around it, after it was moved to the end of where it stands: libmicrohttpd skips
+  /// the white space before a value, and takes what is behind it for a part of the value.
+  func trimmedValue() -> UnsafeMutableRawBufferPointer {
+    var start = 0
+    var end = value.count
+    while start < end, value[start].isBlank { start += 1 }
+    while end > start, value[end - 1].isBlank { end -= 1 }
+    let trailing = value.count - end
+    guard trailing > 0 else { return value[start...].rebased }
+    let content = value[start..<end].rebased
+    let moved = value[(start + trailing)...].rebased
+    UnsafeMutableRawBufferPointer(moved).copyMemory(from: UnsafeRawBufferPointer(content))
+    for index in start..<(start + trailing) { value[index] = 0x20 }
+    return moved
+  }
+}
+
+/// Takes lines off bytes that come piece by piece, all of them given each time.
+struct LineReader {
+  /// What comes next.
+  enum Next {
+    /// A line, without its end.
+    case line(UnsafeMutableRawBufferPointer)
+    /// A line feed without a carriage return before it.
+    case malformed
+    /// No line that is whole.
+    case nothing
+  }
+
+  /// Where the first line begins that was not given yet.
+  private(set) var position = 0
+  private var searchStart = 0
+
+  /// The next line of `bytes`.
+  mutating func next(in bytes: UnsafeMutableRawBufferPointer) -> Next {
+    guard searchStart < bytes.count, let base = bytes.baseAddress,
+      let found = memchr(base + searchStart, Int32(UInt8.lineFeed), bytes.count - searchStart)
+    else {
+      searchStart = bytes.count
+      return .nothing
+    }
+    let end = UnsafeRawPointer(found) - UnsafeRawPointer(base)
+    guard end > position, bytes[end - 1] == .carriageReturn else { return .malformed }
+    defer {
+      position = end + 1
+      searchStart = position
+    }
+    return .line(bytes[position..<(end - 1)].rebased)
+  }
+}
+
+/// A set of ASCII characters, asked about one byte at a time.
+struct ByteSet {
+  private var low: UInt64 = 0
+  private var high: UInt64 = 0
+
+  /// The characters of a text, all of them ASCII.
+  init(_ text: String) {
+    for byte in text.utf8 {
+      precondition(byte < 128)
+      if byte < 64 { low |= 1 << UInt64(byte) } else { high |= 1 << UInt64(byte - 64) }
+    }
+  }
+
+  /// Whether a byte is one of the characters.
+  func contains(_ byte: UInt8) -> Bool {
+    (byte < 64 ? low >> UInt64(byte) : byte < 128 ? high >> UInt64(byte - 64) : 0) & 1 == 1
+  }
+
+  private static let alphanumerics = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+  /// What a method and the name of a field are made of (RFC 9110 §5.6.2).
+  static let token = ByteSet("!#$%&'*+-.^_`|~" + alphanumerics)
+  /// What a `Host` is made of: a name or an address in brackets, with or without a port (RFC 3986 §3.2.2).
+  fileprivate static let host = ByteSet("-._~!$&'()*+,;=%:[]" + alphanumerics)
+}
+
+extension UInt8 {
+  /// White space within a line.
+  fileprivate var isBlank: Bool { self == 0x20 || self == 0x09 }
+
+  /// Whether it may stand in the value of a field (RFC 9110 §5.5): no control character but the tab.
+  var isFieldContent: Bool { self >= 0x20 && self != 0x7F || self == 0x09 }
+
+  /// Whether it may stand in a request target; beyond ASCII only what is UTF-8 is taken.
+  var isTargetContent: Bool { self > 0x20 && self != 0x7F && self != UInt8(ascii: "#") }
+
+  fileprivate var isDigit: Bool { self >= UInt8(ascii: "0") && self <= UInt8(ascii: "9") }
+
+  static let carriageReturn: UInt8 = 0x0D
+  static let lineFeed: UInt8 = 0x0A
+}
+
+extension UnsafeMutableRawBufferPointer {
+  /// Whether it is this text.
+  fileprivate func isExactly(_ text: StaticString) -> Bool {
+    guard count == text.utf8CodeUnitCount else { return false }
+    return indices.allSatisfy { self[$0] == text.utf8Start[$0] }
+  }
+
+  /// Whether it is a text of lowercase ASCII letters and other characters, whatever the case of its letters.
+  func isCaseless(_ text: StaticString) -> Bool {
+    guard count == text.utf8CodeUnitCount else { return false }
+    for index in 0..<count {
+      let byte = self[index]
+      let lowered = byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte
+      if lowered != text.utf8Start[index] { return false }
+    }
+    return true
+  }
+
+  /// Whether it begins with such a text.
+  fileprivate func beginsCaseless(_ text: StaticString) -> Bool {
+    count >= text.utf8CodeUnitCount && self[..<text.utf8CodeUnitCount].rebased.isCaseless(text)
+  }
+}
+
+extension Slice<UnsafeMutableRawBufferPointer> {
+  /// The same memory, counted from 0.
+  var rebased: UnsafeMutableRawBufferPointer { UnsafeMutableRawBufferPointer(rebasing: self) }
 }

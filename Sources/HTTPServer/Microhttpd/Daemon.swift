@@ -1,0 +1,119 @@
+import CMicrohttpd
+import Glibc
+
+/// A running libmicrohttpd daemon: one thread, and the connections that it serves.
+///
+/// `@unchecked Sendable`: the pointer is constant, `add` may be called by any thread, and `stop` is called once, by the
+/// one call of `Server.stop(until:)` that counts.
+final class Daemon: @unchecked Sendable {
+  private let daemon: OpaquePointer
+  /// Kept until the daemon has stopped: its callbacks get an unretained pointer.
+  private let context: ServerContext
+
+  /// Starts the daemon's thread.
+  init?(context: ServerContext) {
+    let limits = context.limits
+    var options = keyway_daemon()
+    // Ours is the limit that counts. libmicrohttpd counts a connection until its thread has forgotten it, which may be
+    // after the next has its place.
+    options.connections = UInt32(clamping: 2 * limits.connections)
+    options.idle_seconds = UInt32(limits.keepAliveSeconds)
+    options.connection_memory = limits.headerBytes
+    options.context = Unmanaged.passUnretained(context).toOpaque()
+    options.connection_changed = connectionChanged
+    options.request_begun = requestBegun
+    options.request = handleRequest
+    options.request_completed = requestCompleted
+    guard let daemon = keyway_start_daemon(&options) else { return nil }
+    self.daemon = daemon
+    self.context = context
+  }
+
+  /// Has the daemon serve a connection from now on, and close it. Any thread.
+  func add(_ connection: AcceptedConnection) { connection.begin(on: daemon) }
+
+  /// Closes all connections, none of which may be suspended, and waits for the thread.
+  func stop() {
+    MHD_stop_daemon(daemon)
+  }
+}
+
+extension AcceptedConnection {
+  /// Has a daemon of libmicrohttpd serve it from now on, and close it. Any thread, also one that this daemon calls.
+  func begin(on daemon: OpaquePointer) {
+    var peer = peer
+    _ = withUnsafePointer(to: &peer) { peer in
+      peer.withMemoryRebound(to: sockaddr.self, capacity: 1) { MHD_add_connection(daemon, descriptor, $0, peerLength) }
+    }
+  }
+}
+
+// MARK: What libmicrohttpd calls
+
+// On its own threads. `context` is the ServerContext that the Server keeps until the daemon has stopped; a socket
+// context is a Connection, retained from its STARTED to its CLOSED notification.
+
+private func server(_ context: UnsafeMutableRawPointer) -> ServerContext {
+  Unmanaged<ServerContext>.fromOpaque(context).takeUnretainedValue()
+}
+
+private func connectionChanged(
+  _ context: UnsafeMutableRawPointer?, _ mhdConnection: OpaquePointer?,
+  _ socketContext: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _ change: MHD_ConnectionNotificationCode
+) {
+  guard let context, let mhdConnection, let socketContext else { return }
+  if change == .CONNECTION_NOTIFY_STARTED {
+    let connection = server(context).connectionOpened(DaemonConnection(mhdConnection))
+    socketContext.pointee = connection.map { Unmanaged.passRetained($0).toOpaque() }
+  } else if let opaque = socketContext.pointee {
+    socketContext.pointee = nil
+    server(context).connectionClosed(Unmanaged<Connection>.fromOpaque(opaque).takeRetainedValue())
+  }
+}
+
+private func requestBegun(
+  _ context: UnsafeMutableRawPointer?, _ target: UnsafePointer<CChar>?, _ mhdConnection: OpaquePointer?
+) -> UnsafeMutableRawPointer? {
+  guard let context, let connection = mhdConnection.flatMap({ DaemonConnection($0).holder }) else { return nil }
+  let server = server(context)
+  connection.begin(target: target.flatMap(requestTarget), limits: server.limits)
+  if let log = server.accessLog, log.isWanted {
+    connection.access = AccessEntry(log, client: connection.slot.address)
+  }
+  target.map(hideParameters)
+  return nil
+}
+
+private func handleRequest(
+  _ context: UnsafeMutableRawPointer?, _ mhdConnection: OpaquePointer?, _ path: UnsafePointer<CChar>?,
+  _ method: UnsafePointer<CChar>?, _ version: UnsafePointer<CChar>?, _ bytes: UnsafePointer<CChar>?,
+  _ byteCount: UnsafeMutablePointer<Int>?,
+  _ requestContext: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+) -> MHD_Result {
+  guard let context, let daemonConnection = mhdConnection.map(DaemonConnection.init),
+    let connection = daemonConnection.holder, let method, let byteCount
+  else { return .NO }
+  let part = UnsafeRawBufferPointer(start: bytes, count: bytes == nil ? 0 : byteCount.pointee)
+  byteCount.pointee = 0
+  let line = RequestLine(method: method, version: version)
+  return server(context).advance(connection, daemonConnection, line, part) ? .YES : .NO
+}
+
+private func requestCompleted(
+  _ context: UnsafeMutableRawPointer?, _ mhdConnection: OpaquePointer?,
+  _ requestContext: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _ reason: MHD_RequestTerminationCode
+) {
+  guard let context, let connection = mhdConnection.flatMap({ DaemonConnection($0).holder }) else { return }
+  connection.finish(limits: server(context).limits)
+}
+
+/// Ends the target behind its question mark, for libmicrohttpd, which lends its own memory here and would now make a
+/// record of each parameter: nobody asks for them, they cost time, and where there is no room for all of them, 0.9.75
+/// never answers.
+private func hideParameters(of target: UnsafePointer<CChar>) {
+  guard let question = strchr(UnsafeMutablePointer(mutating: target), 0x3F), question[1] != 0 else { return }
+  question[1] = 0
+}
+
+/// The target as text, which the gate has judged; `nil` if it is not UTF-8.
+private func requestTarget(_ bytes: UnsafePointer<CChar>) -> String? { String(validatingCString: bytes) }

@@ -30,3 +30,195 @@ package enum RFC3339 {
     return "." + digits
   }
 }
+
+/// A moment that a date of RFC 3339 names, to compare dates that are written with different offsets.
+package struct RFC3339Instant: Hashable, Sendable, Comparable {
+  /// Whole seconds since 1970-01-01T00:00:00Z without leap seconds, rounded down.
+  package let seconds: Int64
+  /// What is beyond the whole seconds, from 0 to 999,999,999.
+  package let nanoseconds: Int32
+
+  /// The moment of a `date-time`, or of the midnight UTC with which a `full-date` begins; nil where `text` is neither,
+  /// or names a day or a time that does not exist.
+  ///
+  /// A fraction counts to nine digits, more are cut off. The second 60, which §5.7 allows at the end of a month in UTC,
+  /// is the moment of the next month's first second, as in POSIX time. O(n) in the length of the text.
+  package init?(_ text: String) {
+    var reader = Reader(bytes: Array(text.utf8)[...])
+    guard let date = reader.date() else { return nil }
+    let midnight = date.daysSinceEpoch * 86_400
+    guard !reader.bytes.isEmpty else {
+      (seconds, nanoseconds) = (Int64(midnight), 0)
+      return
+    }
+    guard reader.take("T"), let clock = reader.clock(), let fraction = reader.fraction(), let offset = reader.offset(),
+      reader.bytes.isEmpty
+    else { return nil }
+    let whole = midnight + clock.seconds - offset
+    guard !clock.isLeapSecond || Self.beginsMonth(whole) else { return nil }
+    (seconds, nanoseconds) = (Int64(whole), fraction)
+  }
+
+  /// Whether a month begins so many seconds after 1970-01-01T00:00:00Z.
+  private static func beginsMonth(_ seconds: Int) -> Bool {
+    seconds.isMultiple(of: 86_400) && CivilDate(daysSinceEpoch: seconds / 86_400).day == 1
+  }
+
+  /// The seconds of an offset that is the whole of a text.
+  fileprivate static func offset(_ bytes: ArraySlice<UInt8>) -> Int? {
+    var reader = Reader(bytes: bytes)
+    return reader.offset().flatMap { reader.bytes.isEmpty ? $0 : nil }
+  }
+
+  /// By time.
+  package static func < (left: RFC3339Instant, right: RFC3339Instant) -> Bool {
+    (left.seconds, left.nanoseconds) < (right.seconds, right.nanoseconds)
+  }
+
+  /// Takes the parts of a text off its front; each is nil where something else stands there.
+  private struct Reader {
+    var bytes: ArraySlice<UInt8>
+
+    /// Takes a character, a letter of either case.
+    mutating func take(_ letter: Unicode.Scalar) -> Bool {
+      guard let first = bytes.first, first == UInt8(ascii: letter) || first == UInt8(ascii: letter) | 0x20 else {
+        return false
+      }
+      bytes.removeFirst()
+      return true
+    }
+
+    /// A number of so many digits.
+    mutating func number(_ count: Int) -> Int? {
+      let digits = bytes.prefix(count)
+      guard digits.count == count, digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+      bytes.removeFirst(count)
+      return digits.reduce(0) { $0 * 10 + Int($1) - 0x30 }
+    }
+
+    /// Two digits up to `most`.
+    mutating func pair(upTo most: Int) -> Int? { number(2).flatMap { $0 <= most ? $0 : nil } }
+
+    mutating func date() -> CivilDate? {
+      guard let year = number(4), take("-"), let month = number(2), take("-"), let day = number(2) else { return nil }
+      return CivilDate(year: year, month: month, day: day)
+    }
+
+    /// `09:30:00` as seconds, and whether its second is 60.
+    mutating func clock() -> (seconds: Int, isLeapSecond: Bool)? {
+      guard let hour = pair(upTo: 23), take(":"), let minute = pair(upTo: 59), take(":"), let second = pair(upTo: 60)
+      else { return nil }
+      return (hour * 3_600 + minute * 60 + second, second == 60)
+    }
+
+    /// The nanoseconds of `.5`; 0 without a point.
+    mutating func fraction() -> Int32? {
+      guard take(".") else { return 0 }
+      let digits = bytes.prefix { (0x30...0x39).contains($0) }
+      guard !digits.isEmpty else { return nil }
+      bytes.removeFirst(digits.count)
+      let counted = digits.prefix(9).reduce(0) { $0 * 10 + Int32($1) - 0x30 }
+      return (digits.prefix(9).count..<9).reduce(counted) { value, _ in value * 10 }
+    }
+
+    /// The seconds that clocks are ahead of UTC: `Z`, `+01:30`, `-08:00`.
+    mutating func offset() -> Int? {
+      if take("Z") { return 0 }
+      let isBehind = take("-")
+      guard isBehind || take("+"), let hours = pair(upTo: 23), take(":"), let minutes = pair(upTo: 59) else {
+        return nil
+      }
+      return (hours * 3_600 + minutes * 60) * (isBehind ? -1 : 1)
+    }
+  }
+}
+
+/// An instant as a calendar and a clock show it, to the second.
+package struct CivilTime {
+  /// The day.
+  package let date: CivilDate
+  /// The day of the week; 0 is a Sunday.
+  package let dayOfWeek: Int
+  /// From 0 to 23.
+  package let hour: Int
+  /// From 0 to 59.
+  package let minute: Int
+  /// From 0 to 59.
+  package let second: Int
+
+  /// What is shown `seconds` after 1970-01-01T00:00:00, without leap seconds.
+  package init(secondsSinceEpoch seconds: Int) {
+    let days = seconds >= 0 ? seconds / 86_400 : (seconds - 86_399) / 86_400
+    let rest = seconds - days * 86_400
+    date = CivilDate(daysSinceEpoch: days)
+    // 1970-01-01 was a Thursday.
+    dayOfWeek = ((days % 7) + 11) % 7
+    (hour, minute, second) = (rest / 3_600, rest % 3_600 / 60, rest % 60)
+  }
+}
+
+/// A day of the proleptic Gregorian calendar, to and from the number of days since 1970-01-01.
+package struct CivilDate: Equatable, CustomStringConvertible {
+  /// From the year 0, which is 1 BC.
+  package let year: Int
+  /// From 1.
+  package let month: Int
+  /// From 1.
+  package let day: Int
+
+  private static let daysPerEra = 146_097
+  private static let daysBeforeEpoch = 719_468
+
+  /// A day, or nil when there is none such.
+  package init?(year: Int, month: Int, day: Int) {
+    guard (1...12).contains(month), (1...CivilDate.length(ofMonth: month, year: year)).contains(day) else { return nil }
+    (self.year, self.month, self.day) = (year, month, day)
+  }
+
+  /// The day that is `days` after 1970-01-01. Years count from March, so that a leap day is the last of its year.
+  package init(daysSinceEpoch days: Int) {
+    let shifted = days + CivilDate.daysBeforeEpoch
+    let era = (shifted >= 0 ? shifted : shifted - CivilDate.daysPerEra + 1) / CivilDate.daysPerEra
+    let dayOfEra = shifted - era * CivilDate.daysPerEra
+    let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+    let marchMonth = (5 * dayOfYear + 2) / 153
+    day = dayOfYear - (153 * marchMonth + 2) / 5 + 1
+    month = marchMonth < 10 ? marchMonth + 3 : marchMonth - 9
+    year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+  }
+
+  /// How many days after 1970-01-01 it is.
+  package var daysSinceEpoch: Int {
+    let marchYear = month <= 2 ? year - 1 : year
+    let era = (marchYear >= 0 ? marchYear : marchYear - 399) / 400
+    let yearOfEra = marchYear - era * 400
+    let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
+    let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
+    return era * CivilDate.daysPerEra + dayOfEra - CivilDate.daysBeforeEpoch
+  }
+
+  /// The day as a `full-date` of RFC 3339: `2010-03-01`.
+  package var description: String { "\(year.padded(to: 4))-\(month.padded(to: 2))-\(day.padded(to: 2))" }
+
+  /// How many days of the year are before it.
+  package var dayOfYear: Int {
+    (1..<month).reduce(day - 1) { $0 + CivilDate.length(ofMonth: $1, year: year) }
+  }
+
+  private static func length(ofMonth month: Int, year: Int) -> Int {
+    switch month {
+    case 2: (year % 4 == 0 && year % 100 != 0) || year % 400 == 0 ? 29 : 28
+    case 4, 6, 9, 11: 30
+    default: 31
+    }
+  }
+}
+
+extension BinaryInteger {
+  /// The digits of a number that is not negative, with zeros in front up to `width` digits.
+  package func padded(to width: Int, radix: Int = 10) -> String {
+    let digits = String(self, radix: radix)
+    return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
+  }
+}

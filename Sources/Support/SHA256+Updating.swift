@@ -21,3 +21,8 @@ extension SHA256 {
     finalize().withUnsafeBytes { UInt64(littleEndian: $0.loadUnaligned(as: UInt64.self)) }
   }
 }
+
+extension Sequence<UInt8> {
+  /// The bytes as hexadecimal digits, two for each.
+  package var hexadecimal: String { map { $0.padded(to: 2, radix: 16) }.joined() }
+}

@@ -92,7 +92,7 @@ package final class OutboundClient: Sendable {
         throw OutboundFault(.cancelled, "this program is about to stop", isUnsent: true)
       }
       if let worker = state.worker { return worker.queue }
-      guard let queue = TransferQueue() else { throw RunningTransfer.lacksMemory }
+      guard let queue = TransferQueue() else { throw .lacksMemory }
       guard let thread = SystemThread("keyway-outbound", { TransferLoop(queue, caFile: caFile, limits).run() }) else {
         _ = queue.close()
         throw OutboundFault(.overloaded, "the system has no thread left for outbound requests", isUnsent: true)

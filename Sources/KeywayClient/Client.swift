@@ -1,5 +1,6 @@
 package import Foundation
 import FoundationNetworking
+package import KeyValueModel
 
 /// A client of one server: requests with whole responses. Streams are `EventStreamConnection`'s.
 ///
@@ -103,5 +104,145 @@ package struct Client: Sendable {
     case .networkConnectionLost: "the connection was lost"
     default: error.localizedDescription
     }
+  }
+}
+
+/// A whole response of the server.
+package struct ClientResponse: Hashable, Sendable {
+  /// The status code.
+  package var status: Int
+  /// The header fields, names in lower case.
+  package var headers: [String: String]
+  /// The body, empty where there is none.
+  package var body: [UInt8]
+
+  /// A response with these parts; names of header fields in any case.
+  package init(status: Int, headers: [String: String] = [:], body: [UInt8] = []) {
+    self.status = status
+    self.headers = Dictionary(
+      headers.map { ($0.key.lowercased(), $0.value) }, uniquingKeysWith: { first, _ in first })
+    self.body = body
+  }
+
+  /// The value of a header field, whatever the case of its name.
+  package func header(_ name: String) -> String? { headers[name.lowercased()] }
+
+  /// The body as text.
+  package var text: String { String(decoding: body, as: UTF8.self) }
+}
+
+/// What can go wrong between client and server, besides a response that is a problem.
+package enum ClientError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The server's address is no `http` or `https` URL with a host.
+  case invalidServer(String)
+  /// A path cannot be made into a URL.
+  case invalidPath(String)
+  /// The value of a header field has a character that none can have (RFC 9110 §5.5).
+  case invalidHeader(String)
+  /// No response: the connection was refused, lost or too slow.
+  case unreachable(server: String, reason: String)
+  /// The response to a request for a stream is something else.
+  case notAnEventStream(path: String, contentType: String)
+  /// One event is larger than the client holds in memory.
+  case eventTooLarge(limitBytes: Int)
+
+  /// The error as a sentence for a terminal.
+  package var description: String {
+    switch self {
+    case .invalidServer(let text): "\(text) is not the address of a server; write it like http://127.0.0.1:8080"
+    case .invalidPath(let path): "\(path) is not a path of the server"
+    case .invalidHeader(let name): "the value of \(name) has a line end or another control character"
+    case .unreachable(let server, let reason): "no answer from \(server): \(reason)"
+    case .notAnEventStream(let path, let contentType): "\(path) is not an event stream but \(contentType)"
+    case .eventTooLarge(let limit): "an event is larger than \(limit) bytes"
+    }
+  }
+}
+
+/// A response that refuses a request: a problem document (RFC 9457) where the server sends one, else the bare status.
+package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The status code of the response.
+  package var status: Int
+  /// The last part of `type`: `undefined-key`. Nil where the response was no problem document.
+  package var code: String?
+  /// The short, constant text.
+  package var title: String?
+  /// What is wrong with this request.
+  package var detail: String?
+  /// The object that the problem is about.
+  package var object: String?
+  /// The key path that the problem is about.
+  package var keyPath: String?
+  /// The index of the operation in a transaction.
+  package var operation: Int64?
+  /// The seconds after which the client may try again.
+  package var retryAfterSeconds: Int?
+
+  /// What a response with an error status says.
+  package init(_ response: ClientResponse) {
+    status = response.status
+    retryAfterSeconds = response.header("Retry-After").flatMap { Int($0) }
+    guard let members = try? Value(json: response.body).asObject else { return }
+    code = members["type"]?.asString?.split(separator: "/").last.map(String.init)
+    title = members["title"]?.asString
+    detail = members["detail"]?.asString
+    object = members["object"]?.asString
+    keyPath = members["keyPath"]?.asString
+    operation = members["operation"]?.asInteger
+  }
+
+  /// The problem in one line: `404 undefined-key: Account has no key balnce (Account/1 balnce)`.
+  package var description: String {
+    var text = String(status)
+    if let code { text += " \(code)" }
+    if let clause = detail ?? title { text += ": \(clause)" }
+    let place = [object, keyPath, operation.map { "operation \($0)" }].compactMap(\.self)
+    if !place.isEmpty { text += " (\(place.joined(separator: " ")))" }
+    return text
+  }
+}
+
+/// Reading JSON that a server has sent: nil for a value of another type.
+extension Value {
+  /// The text of a string.
+  package var asString: String? { if case .string(let text) = self { text } else { nil } }
+  /// A whole number.
+  package var asInteger: Int64? { if case .integer(let integer) = self { integer } else { nil } }
+  /// The elements of an array.
+  package var asArray: [Value]? { if case .array(let elements) = self { elements } else { nil } }
+  /// The members of an object.
+  package var asObject: JSONObject? { if case .object(let object) = self { object } else { nil } }
+}
+
+/// The paths of the server's resources, from what a user types.
+package enum ResourcePath {
+  /// The path of what `text` names: a path as it stands when it begins with a slash, else something under
+  /// `/v1/objects` (`Account/1`, `Account?limit=5`); with a key path, of that property of it.
+  package static func path(_ text: String, keyPath: String? = nil) -> String {
+    // A `%` that two hexadecimal digits follow stays: it is encoded already.
+    let plain = text.replacing(/%(?![0-9A-Fa-f]{2})/, with: "%25")
+    var path = encoded(text.hasPrefix("/") ? plain : "/v1/objects/" + plain, also: "%/?&=")
+    guard let keyPath else { return path }
+    let query = path.firstIndex(of: "?") ?? path.endIndex
+    path.insert(contentsOf: "/" + encoded(keyPath), at: query)
+    return path
+  }
+
+  /// A path with more parameters behind it; nil values are left out.
+  package static func adding(_ parameters: [(name: String, value: String?)], to path: String) -> String {
+    var path = path
+    for case (let name, let value?) in parameters {
+      path += path.contains("?") ? "&" : "?"
+      path += encoded(name) + "=" + encoded(value)
+    }
+    return path
+  }
+
+  /// Text with everything percent-encoded that RFC 3986 does not allow in a path segment or a parameter, but for the
+  /// characters in `also`.
+  private static func encoded(_ text: String, also: String = "") -> String {
+    let letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    let allowed = CharacterSet(charactersIn: letters + "0123456789-._~@:,!$'()*;" + also)
+    return text.addingPercentEncoding(withAllowedCharacters: allowed) ?? text
   }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import FoundationNetworking
+import Support
 
 /// A stream that reconnects: what EventSource is in a browser, with the protocol's own rules on top.
 ///
@@ -135,5 +136,143 @@ package actor EventStreamConnection {
     notify(.reconnecting(reason: reason, delayMilliseconds: delay))
     // A cancelled sleep is no error: `next` looks at the cancellation itself.
     try? await Task.sleep(for: .milliseconds(delay))
+  }
+}
+
+/// What happens to the connection under a stream, for a caller that shows it.
+package enum EventStreamNotice: Hashable, Sendable {
+  /// The server has accepted the stream.
+  case opened
+  /// The connection ended; the next attempt comes after the delay.
+  case reconnecting(reason: String, delayMilliseconds: Int)
+}
+
+/// What the end of one attempt at a stream means, by the rules of EventSource and the protocol.
+package enum EventStreamOutcome: Hashable, Sendable {
+  /// The stream is over: the server asks its clients not to reconnect.
+  case ended
+  /// Reconnecting would not help.
+  case refused
+  /// Reconnect, at the earliest after the server's `Retry-After`, in seconds.
+  case reconnect(retryAfterSeconds: Int?)
+
+  /// By the status of a response that is no stream: 204 ends it, 429 and 5xx are passing, all else is final.
+  package init(_ response: ClientResponse) {
+    switch response.status {
+    case 204: self = .ended
+    case 429, 500...599: self = .reconnect(retryAfterSeconds: response.header("Retry-After").flatMap { Int($0) })
+    default: self = .refused
+    }
+  }
+}
+
+/// When to reconnect to a stream: exponential backoff with jitter and a cap, from the time that the server asked for.
+///
+/// A state machine without clock and randomness: the caller sleeps, and gives the random numbers.
+package struct ReconnectionPolicy: Hashable, Sendable {
+  /// The waiting time before the first attempt, until the server sends `retry:`.
+  package var baseMilliseconds: Int
+  /// No waiting time is longer.
+  package var maximumMilliseconds: Int
+
+  private var failures = 0
+
+  /// A policy that starts with `baseMilliseconds`.
+  package init(baseMilliseconds: Int = 1000, maximumMilliseconds: Int = 30_000) {
+    self.baseMilliseconds = baseMilliseconds
+    self.maximumMilliseconds = maximumMilliseconds
+  }
+
+  /// The server's `retry:`.
+  package mutating func noteRetry(milliseconds: Int) { baseMilliseconds = milliseconds }
+
+  /// An event has come: the next loss of the connection is the first again.
+  package mutating func noteSuccess() { failures = 0 }
+
+  /// How long to wait before the next attempt: between half and all of base · 2ⁿ after n attempts in vain, and at least
+  /// what the server's `Retry-After` says, but never more than the cap.
+  package mutating func nextDelayMilliseconds(
+    retryAfterSeconds: Int? = nil, using generator: inout some RandomNumberGenerator
+  ) -> Int {
+    let factor = 1 << min(failures, 16)
+    failures += 1
+    let (product, isOverflow) = max(baseMilliseconds, 1).multipliedReportingOverflow(by: factor)
+    let full = min(isOverflow ? .max : product, maximumMilliseconds)
+    let delay = Int.random(in: (full / 2)...full, using: &generator)
+    let asked = min(retryAfterSeconds ?? 0, maximumMilliseconds / 1000 + 1) * 1000
+    return min(max(delay, asked), maximumMilliseconds)
+  }
+}
+
+/// One attempt at a stream: a URL session task whose bytes come as an asynchronous sequence.
+///
+/// URLSession has no back pressure, so the queue between its thread and the reader is bounded in chunks: when it is
+/// full, the transfer is cut, and the reader, having taken what was there, resumes with its last event id. A slow
+/// reader costs a reconnection, never memory.
+private final class EventStreamTransfer: NSObject, URLSessionDataDelegate {
+  /// What a transfer gives, in this order: one response, then bytes. The sequence ends, or throws a `ClientError`.
+  enum Part: Sendable {
+    case response(ClientResponse)
+    case bytes([UInt8])
+  }
+
+  /// How many chunks may wait; each is at most what libcurl reads at once, 16 KiB.
+  private static let maximumWaitingChunks = 1024
+
+  private let parts: AsyncThrowingStream<Part, any Error>
+  private let continuation: AsyncThrowingStream<Part, any Error>.Continuation
+  private let server: String
+  private let session = Locked<URLSession?>(nil)
+
+  /// Starts a request; silence of `silenceSeconds` counts as a lost connection.
+  init(_ request: URLRequest, server: String, silenceSeconds: Double) {
+    (parts, continuation) = AsyncThrowingStream.makeStream(
+      bufferingPolicy: .bufferingOldest(Self.maximumWaitingChunks))
+    self.server = server
+    super.init()
+    let configuration = Client.configuration(timeoutSeconds: silenceSeconds, connections: 1)
+    let session = URLSession(configuration: configuration, delegate: self, delegateQueue: nil)
+    self.session.withLock { $0 = session }
+    session.dataTask(with: request).resume()
+  }
+
+  /// Ends the transfer; safe to call twice. The session holds its delegate until then, so every transfer
+  /// has to be cancelled.
+  func cancel() {
+    let session = session.withLock { session in
+      defer { session = nil }
+      return session
+    }
+    session?.invalidateAndCancel()
+    continuation.finish()
+  }
+
+  /// The next part, or nil at the end, also when the surrounding task is cancelled.
+  func next() async throws -> Part? {
+    for try await part in parts { return part }
+    return nil
+  }
+
+  func urlSession(
+    _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+    completionHandler: @escaping (URLSession.ResponseDisposition) -> Void
+  ) {
+    yield(.response(Client.response(response, body: [])))
+    completionHandler(.allow)
+  }
+
+  func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+    yield(.bytes([UInt8](data)))
+  }
+
+  func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+    guard let error else { return continuation.finish() }
+    let reason = (error as? URLError).map(Client.reason) ?? error.localizedDescription
+    continuation.finish(throwing: ClientError.unreachable(server: server, reason: reason))
+  }
+
+  private func yield(_ part: Part) {
+    guard case .dropped = continuation.yield(part) else { return }
+    cancel()
   }
 }

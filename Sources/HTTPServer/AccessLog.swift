@@ -1,4 +1,5 @@
 import HTTPTypes
+import Support
 
 /// Hears of every request and stream that has ended. On the server's own threads: it must not wait.
 package protocol AccessLog: AnyObject, Sendable {
@@ -47,7 +48,7 @@ package struct AccessRecord: Sendable {
 final class AccessEntry: @unchecked Sendable {
   var record: AccessRecord
   private let log: any AccessLog
-  private let began = MonotonicClock.nanoseconds
+  private let began = SystemClock.nanoseconds
 
   init(_ log: any AccessLog, client: ClientAddress) {
     self.log = log
@@ -65,7 +66,7 @@ final class AccessEntry: @unchecked Sendable {
   /// Hands the record over. Call once.
   func end(_ streamEnd: StreamEnd? = nil) {
     record.streamEnd = streamEnd
-    record.nanoseconds = MonotonicClock.nanoseconds - began
+    record.nanoseconds = SystemClock.nanoseconds - began
     log.ended(record)
   }
 }

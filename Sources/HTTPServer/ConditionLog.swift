@@ -58,7 +58,7 @@ package final class ConditionLog: Sendable {
   package init(logger: Logger, quietSeconds: Int = 60, now: (@Sendable () -> Int64)? = nil) {
     self.logger = logger
     self.quietSeconds = Int64(quietSeconds)
-    self.now = now ?? { Int64(MonotonicClock.seconds) }
+    self.now = now ?? { Int64(SystemClock.coarseSeconds) }
   }
 
   /// Notes an occurrence, or several. `client` is who met the condition first, `detail` what happened then; both stand

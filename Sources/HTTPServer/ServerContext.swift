@@ -54,14 +54,14 @@ final class ServerContext: Sendable {
   /// The connection that is to be served next, where one may be.
   func nextConnection(now: Int64) -> AcceptedConnection? {
     guard !arrivals.isEmpty else { return nil }
-    let nanoseconds = MonotonicClock.nanoseconds
+    let nanoseconds = SystemClock.nanoseconds
     let connection = arrivals.next { pacer.mayBegin($0, now: now, nanoseconds: nanoseconds) }
     if let connection, pacer.hasCompany(now: now) { connection.slot.traffic.count(TrafficPacer.connectionBytes) }
     return connection
   }
 
   /// Whether clients of several addresses are there.
-  var hasCompany: Bool { pacer.hasCompany(now: MonotonicClock.milliseconds) }
+  var hasCompany: Bool { pacer.hasCompany(now: SystemClock.coarseMilliseconds) }
 
   private func attention(of daemon: OpaquePointer?) -> ThreadAttention {
     let number = Int(bitPattern: daemon)
@@ -80,7 +80,7 @@ final class ServerContext: Sendable {
     guard let slot = arrivals.begun(descriptor) else { return nil }
     let connection = Connection(descriptor: descriptor, slot: slot, server: self, attention: attention(of: daemon))
     connection.attend()
-    if let daemon { nextConnection(now: MonotonicClock.milliseconds)?.begin(on: daemon) }
+    if let daemon { nextConnection(now: SystemClock.coarseMilliseconds)?.begin(on: daemon) }
     connection.beginReceiving()
     registry.insert(connection)
     return connection
@@ -93,7 +93,7 @@ final class ServerContext: Sendable {
 
   /// Whether a connection may be read at a moment, in milliseconds; otherwise its turn comes.
   func mayRead(_ connection: Connection, now: Int64) -> Bool {
-    pacer.mayRead(connection, now: now, nanoseconds: { MonotonicClock.nanoseconds }) {
+    pacer.mayRead(connection, now: now, nanoseconds: { SystemClock.nanoseconds }) {
       sweeperWake.wake()
     }
   }
@@ -122,7 +122,7 @@ final class ServerContext: Sendable {
       connection.work()
       if case .memoryRefused = fault { conditions.note(.overload, client: connection.address) }
       if isBodyUnread, fault.leavesBodyUnread {
-        lingering.add(duplicateOf: connection.descriptor, now: MonotonicClock.milliseconds)
+        lingering.add(duplicateOf: connection.descriptor, now: SystemClock.coarseMilliseconds)
       }
       return send(handler.response(to: fault), connection, daemonConnection)
     case .handle:
@@ -316,7 +316,7 @@ extension ServerContext {
     // A client that has left no room for some hundred bytes does not read answers.
     guard sent == bytes.count else { return }
     shutdown(connection.descriptor, Int32(SHUT_WR))
-    lingering.add(duplicateOf: connection.descriptor, isAnswered: true, now: MonotonicClock.milliseconds)
+    lingering.add(duplicateOf: connection.descriptor, isAnswered: true, now: SystemClock.coarseMilliseconds)
   }
 
   /// Makes a stream of a connection: the hub gets a duplicate of the descriptor, and libmicrohttpd forgets its own as

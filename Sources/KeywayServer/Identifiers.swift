@@ -1,30 +1,7 @@
-import Glibc
 import Support
 
-/// Identifiers of stores and objects, and the clocks that they are made from.
+/// Identifiers of stores and objects.
 enum Identifiers {
-  /// Milliseconds since 1970; before it where the clock says so.
-  static var epochMilliseconds: Int64 {
-    var time = timespec()
-    clock_gettime(CLOCK_REALTIME, &time)
-    let (milliseconds, isOver) = Int64(time.tv_sec).multipliedReportingOverflow(by: 1000)
-    return isOver ? .max : milliseconds &+ Int64(time.tv_nsec) / 1_000_000
-  }
-
-  /// Nanoseconds of a clock that never goes back.
-  static var monotonicNanoseconds: UInt64 {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
-  }
-
-  /// Seconds of a clock that never goes back.
-  static var monotonicSeconds: UInt64 {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return UInt64(time.tv_sec)
-  }
-
   /// Six letters and digits, first a letter: two stores have the same one once in a billion times.
   static func makeEpoch(random: UInt64) -> String {
     let letters = Array("abcdefghijkmnpqrstuvwxyz")

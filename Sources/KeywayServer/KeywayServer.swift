@@ -4,6 +4,7 @@ package import KeyValueModel
 import KeyValueObserving
 package import Logging
 package import Store
+import Support
 
 /// The whole server put together: a store, its streams, and the HTTP side of both.
 ///
@@ -124,7 +125,7 @@ package final class KeywayServer: Sendable {
     schema: Schema, schemaText: String? = nil, configuration: Configuration, logger: Logger,
     journal: (any TransactionJournal)? = nil, socket: ListeningSocket? = nil, log: LogOutput? = nil,
     following plan: Following.Plan? = nil, prepare: (Store) throws -> Void = { _ in },
-    now: @escaping @Sendable () -> UInt64 = { Identifiers.monotonicSeconds }
+    now: @escaping @Sendable () -> UInt64 = { UInt64(SystemClock.nanoseconds / 1_000_000_000) }
   ) throws {
     self.schemaText = schemaText
     try configuration.access.check(host: configuration.host, schemaHasRules: schema.hasRules)
@@ -139,7 +140,7 @@ package final class KeywayServer: Sendable {
     let watch = MemoryWatch(ledger, limits: configuration.memory)
     let conditions = ConditionLog(logger: logger, quietSeconds: configuration.conditionSeconds)
     let shared = journal as? any SharedJournal
-    let rates = RequestRateLimiter(configuration.access.rates) { Identifiers.monotonicNanoseconds }
+    let rates = RequestRateLimiter(configuration.access.rates) { UInt64(SystemClock.nanoseconds) }
     let files = try FileHandlers(configuration.files)
     let node = try Self.node(configuration, socket, shared, follows: plan != nil, hasAccess: access.isOn)
     let numbers = StreamNumbers(node: node.url, random: shared == nil && plan == nil ? nil : random())
@@ -151,7 +152,7 @@ package final class KeywayServer: Sendable {
     store = Store(
       schema: schema, journal: journal, limits: configuration.storeLimits,
       publisher: NodePublisher(streams: streams, node: node), streams: numbers,
-      now: { Identifiers.epochMilliseconds }, notify: { Self.note($0, node, conditions) })
+      now: { SystemClock.epochMilliseconds }, notify: { Self.note($0, node, conditions) })
     node.keepRecords(of: store)
     node.passNames(store, services)
     node.passWrites(store)
@@ -163,7 +164,7 @@ package final class KeywayServer: Sendable {
       hosts: try HostNames(host: configuration.host, others: configuration.names, port: configuration.port),
       access: access, origins: origins, rates: rates, random: random,
       files: files, registry: registry, conditions: conditions, logger: logger,
-      makeID: { Identifiers.makeUUIDv7(milliseconds: Identifiers.epochMilliseconds, random: (random(), random())) })
+      makeID: { Identifiers.makeUUIDv7(milliseconds: SystemClock.epochMilliseconds, random: (random(), random())) })
     housekeeper = Housekeeper(
       store: store, pages: pages, idempotency: idempotency, access: access, streams: streams.registry,
       rates: rates, node: node)
@@ -199,12 +200,12 @@ package final class KeywayServer: Sendable {
   ) {
     access.revocations.onChange { [node] in node.pollers.endAll() }
     store.keepAttachments { [idempotency = api.idempotency, sessions = access.sessions, epoch = store.epoch] revision in
-      idempotency.kept(upTo: Cursor(epoch: epoch, revision: revision), at: Identifiers.epochMilliseconds)
+      idempotency.kept(upTo: Cursor(epoch: epoch, revision: revision), at: SystemClock.epochMilliseconds)
         + sessions.kept(upTo: revision)
     }
     guard let plan else { return }
     node.follow(plan, store, access.revocations, conditions) { [api] attachments in
-      api.restore(attachments, at: Identifiers.epochMilliseconds)
+      api.restore(attachments, at: SystemClock.epochMilliseconds)
     }
   }
 
@@ -224,7 +225,7 @@ package final class KeywayServer: Sendable {
       try Revocations(of: journal, limit: options.revocations)
     }
     return try AccessControl(options, schema: schema, revocations: revocations, logger: logger) {
-      Double(Identifiers.epochMilliseconds) / 1_000
+      Double(SystemClock.epochMilliseconds) / 1_000
     }
   }
 
@@ -247,7 +248,7 @@ package final class KeywayServer: Sendable {
     report: @escaping (RecoveryProgress) -> Void = { _ in }
   ) throws -> [String] {
     let restore: @Sendable ([StoredAttachment]) -> Void = { [api] in
-      api.restore($0, at: Identifiers.epochMilliseconds)
+      api.restore($0, at: SystemClock.epochMilliseconds)
     }
     let remarks = try store.recover(schemaText: schemaText, report: report, restore: restore)
     api.takePassedWrites()

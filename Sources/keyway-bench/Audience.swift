@@ -1,5 +1,6 @@
 import Glibc
 import Histogram
+import Support
 import TestKit
 
 /// The subscribers of a benchmark, all on one thread's epoll set.
@@ -168,7 +169,7 @@ struct Audience: ~Copyable {
       if count < 0, errno == EAGAIN || errno == EINTR { return }
       return drop(index)
     }
-    let now = MonotonicClock.now()
+    let now = SystemClock.now()
     do throws(Subscriber.Failure) {
       try subscribers[index].take(UnsafeBufferPointer(rebasing: buffer[..<count]), into: &numbers)
     } catch {

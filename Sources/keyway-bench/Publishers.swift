@@ -106,16 +106,16 @@ final class Publishers: Sendable {
     var interval: UInt64?
     if case .perSecond(let rate) = plan.pace { interval = UInt64(1_000_000_000 * plan.connections / rate) }
     // The connections take turns.
-    var due = MonotonicClock.now() + (interval ?? 0) * UInt64(number) / UInt64(plan.connections)
+    var due = SystemClock.now() + (interval ?? 0) * UInt64(number) / UInt64(plan.connections)
     var last: UInt64 = 0
     var random = plan.seed.map { SplitMix64(seed: $0, part: UInt64(number)) }
     for turn in 0..<plan.messages {
       if state.withLock({ $0.isStopped }) { return }
-      var start = MonotonicClock.now()
+      var start = SystemClock.now()
       if let interval {
         if start < due {
           usleep(UInt32((due - start) / 1000))
-          start = MonotonicClock.now()
+          start = SystemClock.now()
         } else {
           // A message that had to wait for the response to the one before has waited all the same.
           start = due
@@ -125,10 +125,10 @@ final class Publishers: Sendable {
       let place = random?.next(upperBound: UInt(values.count)) ?? UInt(turn % values.count)
       let value = values[Int(place)]
       // Numbers grow strictly, also where the clock is coarse: subscribers count on it.
-      last = max(MonotonicClock.now(), last + 1)
+      last = max(SystemClock.now(), last + 1)
       try connection.must(plan.request(plan.paths[value], WireRequest.message(last, sizeBytes: plan.sizeBytes)))
       ledger.note(value, last)
-      let end = MonotonicClock.now()
+      let end = SystemClock.now()
       state.withLock {
         $0.histogram.record((end - start) / 1000)
         $0.start = min($0.start, start)

@@ -1,4 +1,5 @@
 import Glibc
+package import Support
 
 /// A moment after which a caller gives up waiting. Generous: it is there for what never comes, not to measure.
 package struct Deadline: Sendable {
@@ -12,14 +13,14 @@ package struct Deadline: Sendable {
   private let end: UInt64
 
   /// So many seconds from now.
-  package init(seconds: Double = Self.patienceSeconds) { end = MonotonicClock.after(seconds: seconds) }
+  package init(seconds: Double = Self.patienceSeconds) { end = SystemClock.after(seconds: seconds) }
 
   /// Whether it has passed.
-  package var hasPassed: Bool { MonotonicClock.now() >= end }
+  package var hasPassed: Bool { SystemClock.now() >= end }
 
   /// What is left, for poll(2); at least one while there is anything left.
   package var remainingMilliseconds: Int32 {
-    let now = MonotonicClock.now()
+    let now = SystemClock.now()
     return now >= end ? 0 : max(1, Int32(clamping: (end - now) / 1_000_000))
   }
 
@@ -58,14 +59,10 @@ package struct Deadline: Sendable {
   }
 }
 
-/// The clock of latencies and deadlines: the same in all threads, and never set back.
-package enum MonotonicClock {
+/// Moments of latencies and deadlines: the same in all threads, and never set back.
+extension SystemClock {
   /// Nanoseconds since some fixed moment.
-  package static func now() -> UInt64 {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
-  }
+  package static func now() -> UInt64 { UInt64(nanoseconds) }
 
   /// The moment that is so many seconds away, on the same scale.
   package static func after(seconds: Double) -> UInt64 { now() + UInt64(seconds * 1e9) }

@@ -1,3 +1,4 @@
+import Support
 #if canImport(Glibc)
   import Glibc
 #endif
@@ -35,10 +36,10 @@ package struct Fuzzer {
   package func run<Input>(
     make: (inout SplitMix64) -> Input, describe: (Input) -> String, check: (Input) throws -> String?
   ) -> Failure? {
-    let end = seconds.map { Self.now() + $0 }
+    let end = seconds.map { SystemClock.after(seconds: $0) }
     var round = firstRound
     defer { print("\(name): \(round - firstRound) rounds with KEYWAY_TEST_SEED=\(seed)") }
-    while end.map({ Self.now() < $0 }) ?? (round < firstRound + rounds) {
+    while end.map({ SystemClock.now() < $0 }) ?? (round < firstRound + rounds) {
       var random = SplitMix64(seed: seed, part: UInt64(round) &+ 1)
       let input = make(&random)
       if isTraced { print("\(name) \(round): \(describe(input))") }
@@ -63,12 +64,6 @@ package struct Fuzzer {
   package func run(texts mutator: Mutator, check: (String) throws -> String?) -> Failure? {
     run(
       make: { String(decoding: mutator.bytes(&$0), as: UTF8.self) }, describe: { $0.debugDescription }, check: check)
-  }
-
-  private static func now() -> Double {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
   }
 }
 

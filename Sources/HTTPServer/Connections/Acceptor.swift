@@ -53,7 +53,7 @@ final class Acceptor: Sendable {
       for _ in 0..<Self.batchCount {
         guard acceptOne(&spare) else { break }
       }
-      let now = MonotonicClock.milliseconds
+      let now = SystemClock.coarseMilliseconds
       while let connection = context.nextConnection(now: now) {
         daemons[turn % daemons.count].add(connection)
         turn += 1

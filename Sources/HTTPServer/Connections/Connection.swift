@@ -73,7 +73,7 @@ final class Connection: @unchecked Sendable {
     gate = RequestGate(
       limits: RequestHeadReader.Limits(memoryBytes: limits.headerBytes, bodyBytes: limits.bodyBytes))
     exchange = Exchange(bodyLimit: limits.bodyBytes)
-    deadline = Atomic(MonotonicClock.milliseconds + Int64(limits.requestSeconds) * 1_000)
+    deadline = Atomic(SystemClock.coarseMilliseconds + Int64(limits.requestSeconds) * 1_000)
   }
 
   /// When the client must have sent something, in milliseconds of the monotonic clock.
@@ -107,7 +107,7 @@ final class Connection: @unchecked Sendable {
 
   /// Its thread turns to it: the time from now on counts for its address, unless that is alone.
   func attend() {
-    attention.turn(to: server.hasCompany ? slot.time : nil) { MonotonicClock.threadNanoseconds }
+    attention.turn(to: server.hasCompany ? slot.time : nil) { SystemClock.threadNanoseconds }
   }
 
   /// Counts what is moved, unless its address is alone.
@@ -132,7 +132,7 @@ final class Connection: @unchecked Sendable {
       return -1
     }
     let reception = gate.receive(into: buffer) { buffer in
-      let now = MonotonicClock.milliseconds
+      let now = SystemClock.coarseMilliseconds
       guard server.mayRead(self, now: now) else { return -Int(EAGAIN) }
       let count = keyway_receive(descriptor, buffer.baseAddress, buffer.count)
       if count > 0 {
@@ -161,7 +161,7 @@ final class Connection: @unchecked Sendable {
 
   private func beginTime(_ limits: ServerLimits) {
     isRequestUnderWay = true
-    deadline.store(MonotonicClock.milliseconds + Int64(limits.requestSeconds) * 1_000, ordering: .relaxed)
+    deadline.store(SystemClock.coarseMilliseconds + Int64(limits.requestSeconds) * 1_000, ordering: .relaxed)
   }
 
   // MARK: The life of a request
@@ -205,7 +205,7 @@ final class Connection: @unchecked Sendable {
     isPostponed = false
     outcome = nil
     fileLease = nil
-    deadline.store(MonotonicClock.milliseconds + Int64(limits.keepAliveSeconds) * 1_000, ordering: .relaxed)
+    deadline.store(SystemClock.coarseMilliseconds + Int64(limits.keepAliveSeconds) * 1_000, ordering: .relaxed)
     isRequestUnderWay = false
     if gate.hasPartOfHead { beginTime(limits) }
     busy.store(false, ordering: .releasing)

@@ -37,14 +37,14 @@ final class ConnectionSweeper: Sendable {
 
   private static func run(_ context: ServerContext, watch: MemoryWatch?, until end: End) {
     var watch = watch
-    var lastLook = MonotonicClock.milliseconds
+    var lastLook = SystemClock.coarseMilliseconds
     var lastDrain = lastLook
-    var lastSecond = MonotonicClock.seconds
+    var lastSecond = SystemClock.coarseSeconds
     while true {
       if context.sweeperWake.wait(milliseconds: pause(context)) { context.sweeperWake.reset() }
       if end.hasCome.load(ordering: .relaxed) { break }
-      let now = MonotonicClock.milliseconds
-      context.registry.wake(context.pacer.goOn(now: now, nanoseconds: MonotonicClock.nanoseconds))
+      let now = SystemClock.coarseMilliseconds
+      context.registry.wake(context.pacer.goOn(now: now, nanoseconds: SystemClock.nanoseconds))
       if now - lastDrain >= Int64(closingMilliseconds) {
         lastDrain = now
         context.lingering.drain(now: now)
@@ -59,7 +59,7 @@ final class ConnectionSweeper: Sendable {
       }
       if unread > 0 { context.logger.debug("woke unread connections", metadata: ["connections": "\(unread)"]) }
       if now / 1_000 != Int64(lastSecond) {
-        lastSecond = MonotonicClock.seconds
+        lastSecond = SystemClock.coarseSeconds
         context.conditions.sweep()
       }
       if overdue > 0 { context.logger.debug("cut slow clients", metadata: ["connections": "\(overdue)"]) }

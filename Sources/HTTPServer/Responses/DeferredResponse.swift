@@ -190,11 +190,11 @@ package final class Completion: Sendable {
   /// Begins a part of the work for the request on the calling thread, which ends it by `endWork`: its processor time
   /// counts towards `connections.timePercent` of the client's address, as that of the connection threads does. Parts of
   /// one request come one after the other, on any threads.
-  package func beginWork() { workBegan.store(MonotonicClock.threadNanoseconds, ordering: .relaxed) }
+  package func beginWork() { workBegan.store(SystemClock.threadNanoseconds, ordering: .relaxed) }
 
   /// Ends the part of the work that `beginWork` has begun on this thread.
   package func endWork() {
-    charge(Int(MonotonicClock.threadNanoseconds - workBegan.load(ordering: .relaxed)))
+    charge(Int(SystemClock.threadNanoseconds - workBegan.load(ordering: .relaxed)))
   }
 
   private func charge(_ nanoseconds: Int) {

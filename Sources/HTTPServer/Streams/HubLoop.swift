@@ -25,7 +25,7 @@ final class HubLoop {
   private var touched: [Subscriber] = []
   private var doomed: [Subscriber] = []
   private var position: UInt64 = 0
-  private var now = MonotonicClock.seconds
+  private var now = SystemClock.coarseSeconds
   private var isDraining = false
   private var memoryTrim: MemoryTrim?
 
@@ -67,7 +67,7 @@ final class HubLoop {
       takeSlice()
       settleAll()
       worker.settle(at: position)
-      let timeout: Int32 = isCaughtUp ? Int32(1_000 - MonotonicClock.milliseconds % 1_000) : 0
+      let timeout: Int32 = isCaughtUp ? Int32(1_000 - SystemClock.coarseMilliseconds % 1_000) : 0
       epoll.wait(milliseconds: timeout) { number, isGone in
         if number != Self.wakeNumber { socketChanged(StreamID(number), isGone: isGone) }
       }
@@ -490,7 +490,7 @@ extension HubLoop {
       end(subscriber, .overflow, last: delegate.closingEvent(.overflow))
     case .coalesce:
       subscriber.lag = .behind
-      subscriber.lagBegan = UInt32(truncatingIfNeeded: MonotonicClock.milliseconds)
+      subscriber.lagBegan = UInt32(truncatingIfNeeded: SystemClock.coarseMilliseconds)
       worker.counters.addLagging(1)
       delegate.streamLagged(subscriber.id, firstMissed: position)
       // Nothing may wait for it: a lost event finds streams that read all they got.
@@ -544,7 +544,7 @@ extension HubLoop {
     guard subscriber.lag != .none else { return }
     subscriber.lag = .none
     worker.counters.addLagging(-1)
-    let milliseconds = UInt32(truncatingIfNeeded: MonotonicClock.milliseconds) &- subscriber.lagBegan
+    let milliseconds = UInt32(truncatingIfNeeded: SystemClock.coarseMilliseconds) &- subscriber.lagBegan
     worker.counters.lagDurations.record(nanoseconds: Int64(milliseconds) * 1_000_000)
   }
 }
@@ -554,7 +554,7 @@ extension HubLoop {
 extension HubLoop {
   /// Does once a second what time asks for: ends streams that are late, and sends heartbeats.
   private func sweepIfDue() {
-    let second = MonotonicClock.seconds
+    let second = SystemClock.coarseSeconds
     guard second != now else { return }
     now = second
     var heartbeats: [UInt64: EventBytes] = [:]

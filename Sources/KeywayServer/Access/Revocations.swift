@@ -219,7 +219,7 @@ struct RevocationHandlers: Sendable {
     for (name, _) in body.members where name != "before" {
       throw Problem(.invalidValue, "'\(name)' is no member of a revocation; it has before")
     }
-    guard let before = body["before"] else { return Identifiers.epochMilliseconds }
+    guard let before = body["before"] else { return SystemClock.epochMilliseconds }
     guard case .string(let text) = before, text.utf8.count > 10, let instant = RFC3339Instant(text) else {
       throw Problem(.invalidValue, "before wants a date and time of RFC 3339 such as 2026-03-01T09:30:00Z")
     }

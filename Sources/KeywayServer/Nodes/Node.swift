@@ -69,7 +69,7 @@ package final class Node: Sendable {
   /// - Throws: A fault that names the entry of `nodes.urls` that is not an address.
   init(
     _ options: Options, host: String, port: UInt16, journal: (any SharedJournal)? = nil, follows: Bool = false,
-    hasAccess: Bool = false, now: @escaping @Sendable () -> UInt64 = { Identifiers.monotonicNanoseconds }
+    hasAccess: Bool = false, now: @escaping @Sendable () -> UInt64 = { UInt64(SystemClock.nanoseconds) }
   ) throws(NodeFault) {
     self.options = options
     self.journal = journal

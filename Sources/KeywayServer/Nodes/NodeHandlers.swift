@@ -3,6 +3,7 @@ import HTTPServer
 import HTTPTypes
 import KeyValueModel
 import Store
+import Support
 
 /// What other nodes ask of this one: what it is, a copy to begin with, and the records since.
 struct NodeHandlers: Sendable {
@@ -88,7 +89,7 @@ struct NodeHandlers: Sendable {
     try SnapshotFile.write(
       SnapshotFile.Header(
         epoch: identity.epoch, revision: snapshot.revision, digest: digest,
-        milliseconds: Identifiers.epochMilliseconds, schema: identity.schema), to: path
+        milliseconds: SystemClock.epochMilliseconds, schema: identity.schema), to: path
     ) { encoder.nextBlock() }
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw Problem(.storeUnavailable, "the snapshot cannot be read back") }

@@ -90,7 +90,7 @@ final class BatchThreads<Job: Sendable>: Sendable {
 
   /// No thread yet. `send` is called on one of them with the jobs of a batch, and returns when all are done.
   init(
-    _ limits: BatchSchedule<Job>.Limits, now: @escaping @Sendable () -> UInt64 = { Identifiers.monotonicNanoseconds },
+    _ limits: BatchSchedule<Job>.Limits, now: @escaping @Sendable () -> UInt64 = { UInt64(SystemClock.nanoseconds) },
     send: @escaping @Sendable ([Job]) -> Void
   ) {
     work = Work(limits, now: now, send: send)

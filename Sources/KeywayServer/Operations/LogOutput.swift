@@ -36,7 +36,7 @@ package final class LogOutput: Sendable {
   ) {
     leastLevel = Locked(level)
     (self.format, self.descriptor, limit) = (format, descriptor, bytes)
-    self.now = now ?? { Int64(Identifiers.epochMilliseconds) }
+    self.now = now ?? { Int64(SystemClock.epochMilliseconds) }
   }
 
   /// The least severe entries that are written by handlers without a level of their own. Any thread.

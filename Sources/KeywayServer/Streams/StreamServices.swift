@@ -24,7 +24,7 @@ final class StreamServices: Sendable {
   init(
     hub: StreamHub, ledger: MemoryLedger = MemoryLedger(limit: .max, clientLimit: .max), epoch: String,
     limits: StreamLimits, mark: String = "",
-    now: @escaping @Sendable () -> UInt64 = { Identifiers.monotonicSeconds },
+    now: @escaping @Sendable () -> UInt64 = { UInt64(SystemClock.nanoseconds / 1_000_000_000) },
     random: @escaping @Sendable () -> UInt64
   ) {
     self.now = now

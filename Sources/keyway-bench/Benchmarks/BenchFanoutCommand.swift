@@ -3,6 +3,7 @@ import CommandSupport
 import Foundation
 import KeyValueModel
 import KeywayClient
+import Support
 import TestKit
 
 /// `keyway-bench fanout`: one writer, many subscribers.
@@ -102,9 +103,9 @@ private struct FanoutRun: ~Copyable {
   mutating func run() throws -> FanoutReport {
     var report = FanoutReport(subscribers: options.subscribers, messages: options.messages)
     let before = try ProcessFigures.ifAsked(options.pid)
-    let start = MonotonicClock.now()
+    let start = SystemClock.now()
     try audience.connect()
-    report.connectSeconds = MonotonicClock.seconds(since: start)
+    report.connectSeconds = SystemClock.seconds(since: start)
     try audience.pump(seconds: 0.3)
     let connected = try ProcessFigures.ifAsked(options.pid)
     report.residentBytesGrown = connected.flatMap { after in before.map { after.residentBytes - $0.residentBytes } }
@@ -116,7 +117,7 @@ private struct FanoutRun: ~Copyable {
   }
 
   private mutating func deliver(into report: inout FanoutReport) throws {
-    let start = MonotonicClock.now()
+    let start = SystemClock.now()
     audience.expectNumbers(above: start)
     publisher.start()
     defer { publisher.stop() }
@@ -142,11 +143,11 @@ private struct FanoutRun: ~Copyable {
   private mutating func readAll() throws -> UInt64 {
     let wanted = options.subscribers * options.messages
     let stall = UInt64(Self.stallSeconds) * 1_000_000_000
-    var last = (delivered: 0, published: 0, moment: MonotonicClock.now())
+    var last = (delivered: 0, published: 0, moment: SystemClock.now())
     var lastDelivery = last.moment
     while tally.delivered < wanted, audience.closedCount < options.subscribers {
       try pump(milliseconds: 200)
-      let now = MonotonicClock.now()
+      let now = SystemClock.now()
       if tally.delivered != last.delivered {
         lastDelivery = now
         last = (tally.delivered, last.published, now)

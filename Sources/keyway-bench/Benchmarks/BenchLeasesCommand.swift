@@ -3,6 +3,7 @@ import CommandSupport
 import Foundation
 import Glibc
 import KeyValueModel
+import Support
 import TestKit
 
 /// `keyway-bench leases`: what objects that end by themselves cost the writers of others.
@@ -97,10 +98,10 @@ private struct LeasesRun {
     var report = LeasesReport(leases: options.leases, due: options.endingCount)
     try make(0..<Self.otherCount, of: "other") { _ in nil }
     report.phases.append(try phase("alone"))
-    let start = MonotonicClock.now()
+    let start = SystemClock.now()
     let lasting = options.leases - options.endingCount
     try make(0..<lasting, of: "lasting") { _ in Self.longSeconds }
-    report.makingSeconds = MonotonicClock.seconds(since: start)
+    report.makingSeconds = SystemClock.seconds(since: start)
     report.phases.append(try phase("beside the leases"))
     let before = try count()
     try make(0..<options.endingCount, of: "ending") { [ending = options.ending] in Self.leadSeconds + $0 / ending }
@@ -150,7 +151,7 @@ private struct LeasesRun {
           body: #"{"\#(Self.key)":\#($1)}"#)
       }
     let before = try ProcessFigures.ifAsked(options.pid)
-    let start = MonotonicClock.now()
+    let start = SystemClock.now()
     writers.start()
     renewers?.start()
     let end = Deadline(seconds: Double(options.seconds + (count > 0 ? Self.leadSeconds : 0)))
@@ -165,7 +166,7 @@ private struct LeasesRun {
     phase.latency = writers.outcome.latency
     phase.renewals = renewers?.outcome.writes ?? 0
     if let before, let after = try ProcessFigures.ifAsked(options.pid) {
-      phase.cores = (after.cpuSeconds - before.cpuSeconds) / MonotonicClock.seconds(since: start)
+      phase.cores = (after.cpuSeconds - before.cpuSeconds) / SystemClock.seconds(since: start)
     }
     return phase
   }

@@ -6,6 +6,7 @@ import KeyValueObserving
 import KeywayServer
 import Logging
 import Store
+import Support
 import TestKit
 
 /// `keyway-bench queries`: what live queries cost a commit, in this process, without a server.
@@ -317,9 +318,9 @@ private struct EmployeeStreams {
       let place = change / employees.count % 2 == 0 ? employees.count + number : number
       return Transaction([.set(employees[number], keyPath: "salary", .integer(Int64(place)))])
     }
-    let start = MonotonicClock.now()
+    let start = SystemClock.now()
     try write(transactions)
-    return Double(MonotonicClock.now() - start) / Double(commits)
+    return Double(SystemClock.now() - start) / Double(commits)
   }
 
   private func write(_ transactions: [Transaction]) throws {

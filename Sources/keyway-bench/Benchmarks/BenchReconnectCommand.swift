@@ -4,6 +4,7 @@ import Foundation
 import Glibc
 import Histogram
 import KeyValueModel
+import Support
 import TestKit
 
 /// `keyway-bench reconnect`: a crowd that comes back at once.
@@ -170,9 +171,9 @@ private struct ReconnectRun: ~Copyable {
     audience.cut()
     report.missedEvents = try writeMissed()
     if let restart {
-      let start = MonotonicClock.now()
+      let start = SystemClock.now()
       try restart()
-      report.restartSeconds = MonotonicClock.seconds(since: start)
+      report.restartSeconds = SystemClock.seconds(since: start)
     }
     try comeBack(&report)
     try compare(&report)
@@ -186,7 +187,7 @@ private struct ReconnectRun: ~Copyable {
       try connection.must(.setting("/v1/objects/\(options.object(object))", #"{"text":""}"#))
     }
     try audience.connect()
-    audience.expectNumbers(above: MonotonicClock.now())
+    audience.expectNumbers(above: SystemClock.now())
     for first in stride(from: 0, to: options.objects, by: Self.objectsPerTransaction) {
       try write(Array(first..<min(first + Self.objectsPerTransaction, options.objects)), connection)
     }
@@ -210,7 +211,7 @@ private struct ReconnectRun: ~Copyable {
 
   /// Sets objects to a message, all in one transaction.
   private func write(_ objects: [Int], _ connection: WireConnection) throws {
-    let number = MonotonicClock.now()
+    let number = SystemClock.now()
     try connection.must(
       .transaction(
         setting: "text", of: objects.map(options.object), WireRequest.message(number, sizeBytes: options.size)))
@@ -260,10 +261,10 @@ private struct ReconnectRun: ~Copyable {
     usleep(Self.leadMicroseconds)
     writers.measureAnew()
     let arrivals = Arrivals(options, ledger.current.last)
-    let start = MonotonicClock.now()
+    let start = SystemClock.now()
     let deadline = Deadline(seconds: Self.catchUpSeconds)
     try audience.connect(atOnce: options.atOnce, receive: arrivals.note)
-    report.openSeconds = MonotonicClock.seconds(since: start)
+    report.openSeconds = SystemClock.seconds(since: start)
     while arrivals.missing > 0, !deadline.hasPassed { try audience.pump(milliseconds: 20, receive: arrivals.note) }
     report.late = arrivals.missing
     report.caughtUp = arrivals.latency(since: start)

@@ -3,6 +3,7 @@ import Foundation
 import HTTPServer
 import KeyValueModel
 import Store
+import Support
 import TestKit
 
 /// `keyway-bench recovery`: how long a store takes to start, and what objects and records take in memory and on disk.
@@ -144,7 +145,7 @@ private struct RecoveryMeasurement {
   /// Reads the store of a directory.
   init(store: String) throws {
     residentBytesBefore = try Self.residentBytes()
-    let begin = MonotonicClock.now()
+    let begin = SystemClock.now()
     let journal = try SQLiteJournal(directory: store, durability: .synced) {
       JournalIdentity(epoch: "bench", schema: "")
     }
@@ -152,7 +153,7 @@ private struct RecoveryMeasurement {
     var last = RecoveryProgress()
     let outcome = try Recovery(journal, schema: schema, limits: StoreLimits()) { last = $0 }.run()
     SystemAllocator.giveBack()
-    seconds = MonotonicClock.seconds(since: begin)
+    seconds = SystemClock.seconds(since: begin)
     objects = outcome.model.state.count
     records = last.records
     residentBytes = try Self.residentBytes()

@@ -2,6 +2,7 @@ import ArgumentParser
 import CommandSupport
 import Foundation
 import KeyValueModel
+import Support
 import TestKit
 
 /// `keyway-bench slow-readers`: what readers that stop cost the others.
@@ -117,7 +118,7 @@ private struct SlowReadersRun: ~Copyable {
     var report = SlowReadersReport(subscribers: options.subscribers, slow: options.slow)
     for value in 0..<options.values { try connection.must(.setting(options.objectPath(value), #"{"text":""}"#)) }
     try audience.connect()
-    audience.expectNumbers(above: MonotonicClock.now())
+    audience.expectNumbers(above: SystemClock.now())
     publishers.start()
     defer { publishers.stop() }
     // What is done for the first time takes longer.
@@ -162,13 +163,13 @@ private struct SlowReadersRun: ~Copyable {
     let options = options
     let before = try ProcessFigures.ifAsked(options.pid)
     let published = ledger.current.total
-    let start = MonotonicClock.now()
+    let start = SystemClock.now()
     repeat {
       try audience.pump(milliseconds: 20) { index, numbers, now in
         if !options.isSlow(index) { tally.count(numbers, at: now) }
       }
     } while try !isOver(audience, publishers.isRunning())
-    var phase = SlowReadersReport.Phase(seconds: MonotonicClock.seconds(since: start))
+    var phase = SlowReadersReport.Phase(seconds: SystemClock.seconds(since: start))
     phase.commits = ledger.current.total - published
     phase.deliveries = tally.delivered
     phase.latency = tally.latency

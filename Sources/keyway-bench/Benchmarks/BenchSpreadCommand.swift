@@ -2,6 +2,7 @@ import ArgumentParser
 import CommandSupport
 import Foundation
 import KeyValueModel
+import Support
 import TestKit
 
 /// `keyway-bench spread`: many streams, each of something else.
@@ -168,7 +169,7 @@ private struct SpreadRun: ~Copyable {
     try audience.connect()
     // What a live query holds at first comes before this.
     try audience.pump(seconds: 1)
-    audience.expectNumbers(above: MonotonicClock.now())
+    audience.expectNumbers(above: SystemClock.now())
     received = audience.subscribers.map(\.received)
     let before = ledger.current.published
     report.observed = try writing()
@@ -197,14 +198,14 @@ private struct SpreadRun: ~Copyable {
     let tally = DeliveryTally()
     let before = try ProcessFigures.ifAsked(options.pid)
     let published = ledger.current.total
-    let start = MonotonicClock.now()
+    let start = SystemClock.now()
     publishers.start()
     defer { publishers.stop() }
     let end = Deadline(seconds: Double(options.seconds))
     while !end.hasPassed, try publishers.isRunning() { try pump(tally) }
     publishers.stop()
     while try publishers.isRunning() { try pump(tally) }
-    var phase = SpreadReport.Phase(seconds: MonotonicClock.seconds(since: start))
+    var phase = SpreadReport.Phase(seconds: SystemClock.seconds(since: start))
     try audience.pump(seconds: Audience.settleSeconds) { _, numbers, now in tally.count(numbers, at: now) }
     phase.commits = ledger.current.total - published
     phase.deliveries = tally.delivered
@@ -228,10 +229,10 @@ private struct SpreadRun: ~Copyable {
     let before = try ProcessFigures.ifAsked(options.pid)
     for _ in 0..<options.rounds {
       let tally = DeliveryTally()
-      let number = MonotonicClock.now()
+      let number = SystemClock.now()
       let message = WireRequest.message(number, sizeBytes: options.size)
       let request = WireRequest.transaction(setting: options.key, of: objects.map(options.name), message)
-      let start = MonotonicClock.now()
+      let start = SystemClock.now()
       var last = start
       try connection.send(request)
       let deadline = Deadline(seconds: Self.catchUpSeconds)

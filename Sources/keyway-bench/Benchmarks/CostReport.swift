@@ -1,5 +1,6 @@
 import ArgumentParser
 import KeyValueModel
+import Support
 import TestKit
 
 /// What one change costs in this process, and how that grows: the figures of `bench model` and `bench queries`.
@@ -87,9 +88,9 @@ enum CostMeasurement {
     each changes: Int, notifications wanted: Int, _ change: (Int) throws -> Int
   ) throws -> Double {
     var heard = 0
-    let start = MonotonicClock.now()
+    let start = SystemClock.now()
     for number in 0..<changes { heard += try change(number) }
-    let elapsed = MonotonicClock.now() - start
+    let elapsed = SystemClock.now() - start
     guard heard == wanted else { throw LoopbackError("there were \(heard) notifications instead of \(wanted)") }
     return Double(elapsed) / Double(changes)
   }

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import KeyValueModel
+import Support
 import TestKit
 
 /// A crash test: a server that is ended again and again under writers and subscribers, and every promise that it made
@@ -37,7 +38,7 @@ final class CrashTest {
 
   /// Runs all rounds, or up to the first in which a promise is broken or the task was cancelled.
   func run(progress: (Int) -> Void) -> CrashReport {
-    let start = MonotonicClock.now()
+    let start = SystemClock.now()
     do {
       try begin()
       for round in 1...plan.rounds where ledger.isFaultless && !Task.isCancelled {
@@ -53,7 +54,7 @@ final class CrashTest {
       ledger.violation("\(error)")
     }
     report.figures = ledger.figures
-    report.seconds = MonotonicClock.seconds(since: start)
+    report.seconds = SystemClock.seconds(since: start)
     return report
   }
 
@@ -138,10 +139,10 @@ final class CrashTest {
   }
 
   private func start() throws {
-    let start = MonotonicClock.now()
+    let start = SystemClock.now()
     try server.start(settings: settings())
     try server.awaitReady(seconds: CrashPlan.patienceSeconds)
-    report.slowestRecoverySeconds = max(report.slowestRecoverySeconds, MonotonicClock.seconds(since: start))
+    report.slowestRecoverySeconds = max(report.slowestRecoverySeconds, SystemClock.seconds(since: start))
   }
 
   /// The settings of one life: a history and snapshots so small that both are tidied all the time, or the defaults.

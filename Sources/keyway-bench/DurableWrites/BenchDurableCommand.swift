@@ -3,6 +3,7 @@ import CommandSupport
 import Foundation
 import Glibc
 import Histogram
+import Support
 import TestKit
 
 /// `keyway-bench durable`: durable writes, beside other servers on the same disk.
@@ -187,13 +188,13 @@ struct DiskProbe: Hashable, Sendable {
   ) throws -> (latency: Latency, blocks: Int) {
     let block = [UInt8](repeating: UInt8(ascii: "x"), count: blockBytes)
     var histogram = Latency.histogram()
-    let start = MonotonicClock.now()
+    let start = SystemClock.now()
     let end = start + UInt64(seconds * 1e9)
     var (now, count) = (start, 0)
     while now < end, count < maximumBlocks {
       let written = pwrite(descriptor, block, block.count, off_t(count % max(blocks, 1) * blockBytes))
       guard written == block.count, fdatasync(descriptor) == 0 else { throw LoopbackError(call: "write a block") }
-      let done = MonotonicClock.now()
+      let done = SystemClock.now()
       histogram.record((done - now) / 1000)
       (now, count) = (done, count + 1)
     }
@@ -223,7 +224,7 @@ struct CPUTimes: Hashable, Sendable {
     var servers = 0.0
     for pid in peers.flatMap(\.pids) { servers += try ProcessFigures(pid: pid).cpuSeconds }
     return CPUTimes(
-      moment: MonotonicClock.now(), servers: servers,
+      moment: SystemClock.now(), servers: servers,
       generator: try ProcessFigures(pid: Int(getpid())).cpuSeconds, machine: try MachineLoad.now().busySeconds)
   }
 

@@ -1,5 +1,6 @@
 import Glibc
 import Histogram
+import Support
 import TestKit
 
 /// A closed-loop load generator: connections on one thread's epoll set, each of which sends its next request when it
@@ -77,19 +78,19 @@ struct ClosedLoop: ~Copyable {
   /// Sends for so long, waits for the last answers, and gives how many came to each lane after the warm-up and how long
   /// they took, without what that took of the cores. Every answer has to be a 2xx.
   mutating func run(warmUpSeconds: Double, seconds: Double) throws -> [DurableReport.Load] {
-    let start = MonotonicClock.now()
+    let start = SystemClock.now()
     let counted = start + UInt64(warmUpSeconds * 1e9)
     let end = counted + UInt64(seconds * 1e9)
     var histograms = lanes.map { _ in Latency.histogram() }
     // Other runs wrote other numbers.
     number = start / 1000
-    for index in members.indices { try send(index, at: MonotonicClock.now()) }
+    for index in members.indices { try send(index, at: SystemClock.now()) }
     var last = start
     while waiting > 0 {
       try wait()
       for index in ready {
         guard try read(index) else { continue }
-        last = MonotonicClock.now()
+        last = SystemClock.now()
         if last >= counted, last < end {
           histograms[members[index].lane].record((last - members[index].sent) / 1000)
         }
@@ -97,7 +98,7 @@ struct ClosedLoop: ~Copyable {
       }
       guard !Task.isCancelled else { throw LoopbackError(.interrupted) }
       if ready.isEmpty {
-        guard MonotonicClock.now() - last < UInt64(Self.answerSeconds) * 1_000_000_000 else {
+        guard SystemClock.now() - last < UInt64(Self.answerSeconds) * 1_000_000_000 else {
           throw LoopbackError("\(waiting) requests were not answered in \(Self.answerSeconds) s")
         }
       }

@@ -73,13 +73,13 @@ final class BystanderClients: Sendable {
   private func run(_ thread: Int) {
     var connections = [WireConnection?](repeating: nil, count: max(1, plan.connections / plan.threads))
     let interval = UInt64(1_000_000_000 * plan.threads / plan.rate)
-    var due = MonotonicClock.now() + interval * UInt64(thread) / UInt64(plan.threads)
+    var due = SystemClock.now() + interval * UInt64(thread) / UInt64(plan.threads)
     var turn = 0
     while !state.withLock({ $0.isStopped }) {
-      let now = MonotonicClock.now()
+      let now = SystemClock.now()
       if now < due { usleep(UInt32((due - now) / 1_000)) }
       let status = exchange(plan.request(thread, turn), &connections[turn % connections.count])
-      let microseconds = (MonotonicClock.now() - due) / 1_000
+      let microseconds = (SystemClock.now() - due) / 1_000
       state.withLock { state in
         state.tally.count(status)
         state.histogram.record(min(microseconds, 599_000_000))
@@ -104,7 +104,7 @@ final class BystanderClients: Sendable {
 /// Asks `/healthz` every few milliseconds, every tenth time on a new connection, and keeps for how long it was silent.
 final class HealthProbe: Sendable {
   private struct State {
-    var lastAnswer = MonotonicClock.now()
+    var lastAnswer = SystemClock.now()
     var longest: UInt64 = 0
     var isStopped = false
   }
@@ -127,7 +127,7 @@ final class HealthProbe: Sendable {
   /// The longest time between two answers since the last call, in milliseconds; one that lasts counts.
   func takeLongestGapMilliseconds() -> Double {
     state.withLock { state in
-      let now = MonotonicClock.now()
+      let now = SystemClock.now()
       defer { (state.longest, state.lastAnswer) = (0, max(state.lastAnswer, now)) }
       return Double(max(state.longest, now > state.lastAnswer ? now - state.lastAnswer : 0)) / 1e6
     }
@@ -144,7 +144,7 @@ final class HealthProbe: Sendable {
         connection = open
         try open.must(WireRequest("GET", "/healthz"))
         state.withLock { state in
-          let now = MonotonicClock.now()
+          let now = SystemClock.now()
           if now > state.lastAnswer { state.longest = max(state.longest, now - state.lastAnswer) }
           state.lastAnswer = now
         }

@@ -1,4 +1,5 @@
 import Foundation
+import Support
 import TestKit
 
 /// One attack on a server of its own: first a calm while, then the attack, then a look at what everybody has.
@@ -44,7 +45,7 @@ struct NeighbourRun: ~Copyable {
     var row = NeighbourReport.Row(attack: attack.name, summary: attack.summary)
     row.listeners = options.listeners
     try audience.connect()
-    audience.expectNumbers(above: MonotonicClock.now())
+    audience.expectNumbers(above: SystemClock.now())
     let (readers, writers, probe) = (readers(), writers(), HealthProbe(address))
     readers.start()
     writers.start()
@@ -112,7 +113,7 @@ struct NeighbourRun: ~Copyable {
       .init(address: address, connections: options.writers, threads: threads, rate: options.rate) { thread, turn in
         // Each thread has notes of its own, so that the numbers of a note only grow.
         let own = max(1, notes / threads)
-        let message = WireRequest.message(MonotonicClock.now(), sizeBytes: Self.messageBytes)
+        let message = WireRequest.message(SystemClock.now(), sizeBytes: Self.messageBytes)
         return .setting(NeighbourWorld.path(note: thread * own + turn % own), message)
       })
   }

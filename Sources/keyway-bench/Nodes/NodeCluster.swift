@@ -152,11 +152,11 @@ final class ClusterNode {
     try server.start(settings: settings.merging(changes) { _, new in new })
     door.turn()
     lastChanges = changes
-    started = MonotonicClock.now()
+    started = SystemClock.now()
   }
 
   /// Since its last start.
-  var secondsSinceStart: Double { MonotonicClock.seconds(since: started) }
+  var secondsSinceStart: Double { SystemClock.seconds(since: started) }
 
   /// Waits until it serves what it should. A node that has ended because it could not reach its database while it
   /// started is started anew, as its supervisor would do.

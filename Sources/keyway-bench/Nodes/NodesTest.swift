@@ -54,7 +54,7 @@ final class NodesTest {
 
   /// Runs all rounds, or up to the first in which a promise is broken or the task was cancelled.
   func run(progress: (Int) -> Void) -> NodesReport {
-    let start = MonotonicClock.now()
+    let start = SystemClock.now()
     do {
       try begin()
       for round in 1...plan.rounds where promises.isFaultless && !Task.isCancelled {
@@ -73,7 +73,7 @@ final class NodesTest {
     report.lostAnswers = cluster.lostAnswers
     report.violations = promises.figures.violations
     report.figures = ledger.figures
-    report.seconds = MonotonicClock.seconds(since: start)
+    report.seconds = SystemClock.seconds(since: start)
     return report
   }
 
@@ -273,7 +273,7 @@ final class NodesTest {
     guard promises.isFaultless else { return }
     try comparison.check(streams: streams, lines: lines, check)
     report.found += check.found.count
-    let horizon = MonotonicClock.now() &- 60_000_000_000
+    let horizon = SystemClock.now() &- 60_000_000_000
     ledger.begin(carrying: check.stillOpen.filter { $0.invoked > horizon }, check.later)
     (start, registers, present) = (end, check.registers, objects)
   }

@@ -48,7 +48,7 @@ final class RegisterLedger: Sendable {
 
   /// A request is about to be sent.
   func moment() -> Moment {
-    entries.withLock { Moment(time: MonotonicClock.now(), floor: $0.newest?.revision ?? 0) }
+    entries.withLock { Moment(time: SystemClock.now(), floor: $0.newest?.revision ?? 0) }
   }
 
   /// Ends a round: gives its record, and begins the next.
@@ -77,7 +77,7 @@ final class RegisterLedger: Sendable {
         entries.record.note(
           part.register,
           RegisterOperation(
-            invoked: moment.time, answered: MonotonicClock.now(),
+            invoked: moment.time, answered: SystemClock.now(),
             condition: request.condition(of: part, after: response.status), effect: .becomes(part.leaves)))
       }
     }
@@ -115,7 +115,7 @@ final class RegisterLedger: Sendable {
       entries.record.note(
         register,
         RegisterOperation(
-          invoked: moment.time, answered: MonotonicClock.now(), condition: condition, effect: .none))
+          invoked: moment.time, answered: SystemClock.now(), condition: condition, effect: .none))
     }
   }
 

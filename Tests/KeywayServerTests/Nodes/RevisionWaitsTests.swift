@@ -31,7 +31,7 @@ import Testing
 
   @Test("Waits end when their time is over, though no revision comes and no other code looks after them")
   func ending() throws {
-    let waits = RevisionWaits(limits(seconds: 1)) { Identifiers.monotonicNanoseconds }
+    let waits = RevisionWaits(limits(seconds: 1)) { UInt64(SystemClock.nanoseconds) }
     let ended = Locked<[Int]>([])
     for number in 1...2 {
       waits.add(of: .unknown, until: 7, present: { 6 }) { ended.withLock { $0.append(number) } }

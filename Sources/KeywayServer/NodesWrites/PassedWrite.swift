@@ -115,7 +115,7 @@ struct BoundWrite: Hashable, Sendable {
     /// Creates the binding of a request of someone with this `sub`; nil for someone without a token.
     init(_ request: borrowing Request, subject: String?) {
       self.init(
-        subject: subject, method: request.method.rawValue, target: NodeRequest.originForm(of: request.target),
+        subject: subject, method: request.method.rawValue, target: Target.originForm(of: request.target),
         body: request.body())
     }
 

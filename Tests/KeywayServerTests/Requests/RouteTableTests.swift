@@ -1,6 +1,7 @@
-import KeywayServer
 import TestKit
 import Testing
+
+@testable import KeywayServer
 
 @Suite("Routes and methods")
 struct RouteTableTests {
@@ -136,5 +137,15 @@ struct RouteTableTests {
       #expect(page["title"].text?.isEmpty == false)
     }
     #expect(try server.client.send("GET", "/v1/problems/no-such").status == 404)
+  }
+
+  @Test(
+    "A target in absolute form is forwarded in origin form",
+    arguments: [
+      ("/v1/objects/A/1?x=http://a/b", "/v1/objects/A/1?x=http://a/b"), ("http://h/ht", "/ht"),
+      ("http://example.org:80?x=1", "/?x=1"), ("HTTPS://t", "/"), ("http://tp/http://tp/", "/http://tp/"),
+    ])
+  func originForm(target: String, form: String) {
+    #expect(Target.originForm(of: target) == form)
   }
 }

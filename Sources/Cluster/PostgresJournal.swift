@@ -270,8 +270,10 @@ package final class PostgresJournal: SharedJournal {
     var entries: [(record: JournalRecord, digest: JournalDigest)] = []
     entries.reserveCapacity(records.count)
     for record in records { entries.append((record, (entries.last?.digest ?? tip).linked(to: record))) }
-    let isAppended = try carryOut(Append(expected: expected, tip: tip, entries: entries, epoch: identity.epoch))
-    guard isAppended else {
+    let append = Append(expected: expected, tip: tip, entries: entries, epoch: identity.epoch)
+    state.withLock { $0.appending = append.digest }
+    defer { state.withLock { $0.appending = nil } }
+    guard try carryOut(append) else {
       // Which throws where the journal has not gone on, but is another.
       try readHead()
       throw .unexpectedRevision(expected: expected, last: bounds.last)

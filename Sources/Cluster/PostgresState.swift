@@ -12,6 +12,8 @@ struct PostgresState {
   var tail: RecordTail
   /// When another node handed records to this one last.
   private(set) var taken: ContinuousClock.Instant?
+  /// The digest that the head has once the append that is under way is done; nil where none is.
+  var appending: JournalDigest?
   /// The last append whose outcome is not known.
   var doubt: AppendDoubt?
   /// When the database was last heard.
@@ -56,7 +58,8 @@ struct PostgresState {
       }
     }
     head.revoked = revoked
-    return (head.last, head.last > known.revision)
+    // What this node is about to learn that it has appended is not of another.
+    return (head.last, head.last > known.revision && head.digest != appending)
   }
 
   /// What another node lacks that has come as far as a revision with this digest, with no more than `bytes` in the

@@ -213,6 +213,24 @@ struct SharedJournalTests {
     }
   }
 
+  @Test("A head that is read while an append of this node is on its way tells of no other node, unless that was first")
+  func ownAppend() throws {
+    let journal = try open("one")
+    try journal.append([record(1)], after: 0)
+    journal.state.withLock { state in
+      let asked = state.asking
+      var (mine, yours) = (state.head, state.head)
+      (mine.last, mine.digest) = (2, mine.digest.linked(to: record(2, "mine")))
+      (yours.last, yours.digest) = (2, yours.digest.linked(to: record(2, "yours")))
+      state.appending = mine.digest
+      #expect(state.keep(mine, asked: asked)?.isOthers == false)
+      #expect(state.keep(yours, asked: asked)?.isOthers == true)
+      // An append whose outcome this node has not learned.
+      state.appending = nil
+      #expect(state.keep(mine, asked: asked)?.isOthers == true)
+    }
+  }
+
   @Test("While the database is away reading the newest goes on; then everything goes on")
   func restarting() throws {
     let own = try PostgresServer()

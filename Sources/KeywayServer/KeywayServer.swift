@@ -104,15 +104,11 @@ package final class KeywayServer: Sendable {
   /// Where the objects are.
   package let store: Store
   private let schemaText: String?
-  private let api: RequestRouter
-  private let hub: StreamHub
-  private let access: AccessControl
+  private let parts: ServerParts
   private let rates: RequestRateLimiter
-  private let files: FileHandlers
   private let accessLog: AccessLogger?
   private let http: Server
   private let housekeeper: Housekeeper
-  private let node: Node
 
   /// Starts serving the store of a journal; without one, an empty store in memory. One that has records is not ready
   /// before `recover`; one that has none is filled by `prepare` before the first connection is accepted. Connections
@@ -144,7 +140,7 @@ package final class KeywayServer: Sendable {
     let files = try FileHandlers(configuration.files)
     let node = try Self.node(configuration, socket, shared, follows: plan != nil, hasAccess: access.isOn)
     let numbers = StreamNumbers(node: node.url, random: shared == nil && plan == nil ? nil : random())
-    hub = StreamHub(limits: configuration.limits, ledger: ledger, numbers: numbers.first, logger: logger)
+    let hub = StreamHub(limits: configuration.limits, ledger: ledger, numbers: numbers.first, logger: logger)
     let services = StreamServices(
       hub: hub, ledger: ledger, epoch: journal.identity.epoch, limits: configuration.streams, mark: node.mark,
       now: now, random: random)
@@ -156,24 +152,24 @@ package final class KeywayServer: Sendable {
     node.keepRecords(of: store)
     node.passNames(store, services)
     node.passWrites(store)
-    let pages = PageStore(limits: configuration.pages, ledger: ledger, mark: node.mark, now: now, random: random)
-    let idempotency = IdempotencyStore(limits: configuration.idempotency, ledger: ledger, now: now)
-    api = RequestRouter(
-      store: store, node: node, streams: streams, hub: hub, pages: pages, idempotency: idempotency,
-      ledger: ledger, limits: configuration.requests,
-      hosts: try HostNames(host: configuration.host, others: configuration.names, port: configuration.port),
-      access: access, origins: origins, rates: rates, random: random,
-      files: files, registry: registry, conditions: conditions, logger: logger,
+    let readiness = Readiness(of: store)
+    parts = ServerParts(
+      store: store, node: node, streams: streams, hub: hub, ledger: ledger,
+      pages: PageStore(limits: configuration.pages, ledger: ledger, mark: node.mark, now: now, random: random),
+      idempotency: IdempotencyStore(limits: configuration.idempotency, ledger: ledger, now: now), access: access,
+      files: files, metrics: registry, limits: configuration.requests, readiness: readiness,
+      readings: Readings(configuration.requests, ledger: ledger),
+      resumptions: OpeningQueue(label: "keyway.resumptions", limits: configuration.streams, readiness: readiness),
+      queryOpenings: OpeningQueue(label: "keyway.queries", limits: configuration.streams, readiness: readiness),
       makeID: { Identifiers.makeUUIDv7(milliseconds: SystemClock.epochMilliseconds, random: (random(), random())) })
-    housekeeper = Housekeeper(
-      store: store, pages: pages, idempotency: idempotency, access: access, streams: streams.registry,
-      rates: rates, node: node)
-    (self.access, self.rates, self.files, self.node) = (access, rates, files, node)
+    let api = try Self.router(parts, configuration, origins, rates, conditions, logger)
+    housekeeper = Housekeeper(parts, rates: rates)
+    self.rates = rates
     accessLog = log.map(configuration.accessLogger(to:))
-    Self.connect(node, plan, store, access, conditions, api)
+    Self.connect(parts, plan, conditions)
     // The journal is not asked again: others that write to it may have begun it meanwhile.
     if case .serving = store.condition {
-      _ = try Self.recover(store, api, schemaText)
+      _ = try Self.recover(parts, schemaText)
       if plan == nil { try prepare(store) }
     }
     try hub.start(
@@ -192,20 +188,61 @@ package final class KeywayServer: Sendable {
     node.begin(store)
   }
 
+  /// Makes the router to the resources of a server.
+  private static func router(
+    _ parts: ServerParts, _ configuration: Configuration, _ origins: Origins, _ rates: RequestRateLimiter,
+    _ conditions: ConditionLog, _ logger: Logger
+  ) throws -> RequestRouter {
+    let (store, node) = (parts.store, parts.node)
+    let handlers = Handlers(parts)
+    let table = RouteTable(handlers)
+    handlers.description.describe(table.routes, schema: store.schema, access: parts.access)
+    let admission = Admission(access: parts.access, streams: parts.streams.registry, service: node.service)
+    let placement: any RequestPlacement =
+      if node.isSingle {
+        SingleNode(store: store, admission: admission, waits: node.waits)
+      } else {
+        NodePlacement(
+          node: node, store: store, admission: admission,
+          passedWrites: PassedWriteHandlers(store: store, writes: node.writes, readings: parts.readings),
+          staleSeconds: parts.access.options.staleSeconds)
+      }
+    let router = RequestRouter(
+      table, placement: placement, store: store, registry: parts.streams.registry, readiness: parts.readiness,
+      hosts: try HostNames(host: configuration.host, others: configuration.names, port: configuration.port),
+      origins: origins, admission: admission, rates: rates, conditions: conditions, logger: logger)
+    let (readings, resumptions, queries) = (parts.readings, parts.resumptions, parts.queryOpenings)
+    parts.metrics.collect { [weak router] registry in
+      router?.export(to: registry)
+      readings.export(to: registry)
+      node.export(store, to: registry)
+      registry.set(.openingStreams, ["queue": "resumptions"], to: resumptions.count)
+      registry.set(.openingStreams, ["queue": "queries"], to: queries.count)
+    }
+    return router
+  }
+
   /// Connects the parts of a node: its followers learn of revocations at once, snapshots keep the sessions and the
   /// remembered responses, and the node follows another one if that is planned.
-  private static func connect(
-    _ node: Node, _ plan: Following.Plan?, _ store: Store, _ access: AccessControl, _ conditions: ConditionLog,
-    _ api: RequestRouter
-  ) {
+  private static func connect(_ parts: ServerParts, _ plan: Following.Plan?, _ conditions: ConditionLog) {
+    let (store, node, access) = (parts.store, parts.node, parts.access)
     access.revocations.onChange { [node] in node.pollers.endAll() }
-    store.keepAttachments { [idempotency = api.idempotency, sessions = access.sessions, epoch = store.epoch] revision in
+    store.keepAttachments {
+      [idempotency = parts.idempotency, sessions = access.sessions, epoch = store.epoch] revision in
       idempotency.kept(upTo: Cursor(epoch: epoch, revision: revision), at: SystemClock.epochMilliseconds)
         + sessions.kept(upTo: revision)
     }
     guard let plan else { return }
-    node.follow(plan, store, access.revocations, conditions) { [api] attachments in
-      api.restore(attachments, at: SystemClock.epochMilliseconds)
+    node.follow(plan, store, access.revocations, conditions, restore: restoring(parts))
+  }
+
+  /// Returns what takes over the responses that were kept with commits, and the sessions that these began and ended.
+  private static func restoring(_ parts: ServerParts) -> @Sendable ([StoredAttachment]) -> Void {
+    { [idempotency = parts.idempotency, writes = parts.node.writes, sessions = parts.access.sessions] attachments in
+      let now = SystemClock.epochMilliseconds
+      idempotency.restore(attachments, at: now)
+      writes.restore(attachments)
+      sessions.restore(attachments, at: now)
     }
   }
 
@@ -238,38 +275,36 @@ package final class KeywayServer: Sendable {
   /// `report` is called with how far that has come. Gives remarks for the operator; throws a `StoreError`.
   package func recover(report: @escaping (RecoveryProgress) -> Void) throws -> [String] {
     guard case .recovering = store.condition else { return [] }
-    defer { node.begin(store) }
-    return try Self.recover(store, api, schemaText, report: report)
+    defer { parts.node.begin(store) }
+    return try Self.recover(parts, schemaText, report: report)
   }
 
   /// Has the store read its journal, and take over from now on what other nodes append to it, if there are any.
   private static func recover(
-    _ store: Store, _ api: RequestRouter, _ schemaText: String?,
-    report: @escaping (RecoveryProgress) -> Void = { _ in }
+    _ parts: ServerParts, _ schemaText: String?, report: @escaping (RecoveryProgress) -> Void = { _ in }
   ) throws -> [String] {
-    let restore: @Sendable ([StoredAttachment]) -> Void = { [api] in
-      api.restore($0, at: SystemClock.epochMilliseconds)
-    }
-    let remarks = try store.recover(schemaText: schemaText, report: report, restore: restore)
-    api.takePassedWrites()
+    let store = parts.store
+    let remarks = try store.recover(schemaText: schemaText, report: report, restore: restoring(parts))
+    // Writes of other nodes are taken from here on.
+    parts.node.writes.begin(after: store.toldAfter)
     store.follow()
     return remarks
   }
 
   /// Reads the keys of tokens again.
-  package func reloadKeys() { access.reloadKeys(always: true) }
+  package func reloadKeys() { parts.access.reloadKeys(always: true) }
 
   /// Takes over what a running server can: `log.access`, `access.requestsPerSecond`, `access.rateClients`, and
   /// `public`, which is opened anew also under the same name. Throws where that is no folder; then nothing changes.
   package func reload(_ configuration: Configuration) throws {
-    try files.serve(configuration.files.folder)
+    try parts.files.serve(configuration.files.folder)
     accessLog?.set(configuration.accessLog)
     rates.set(configuration.access.rates)
   }
 
   /// From now on `/readyz` is 503 `draining`, while all else goes on: for balancers that are to send nothing more here
   /// before `drain` begins.
-  package func announceDraining() { api.announceDraining() }
+  package func announceDraining() { parts.readiness.announceDraining() }
 
   /// The port that is listened on.
   package var port: UInt16 { http.port }
@@ -280,13 +315,16 @@ package final class KeywayServer: Sendable {
   package func drain(seconds: Int = 8) {
     let budget = Duration.seconds(seconds)
     let deadline = ContinuousClock.now + budget
-    api.beginDraining()
+    // From here on requests are answered `draining`, but for those of operators.
+    parts.readiness.beginDraining()
+    parts.node.beginDraining()
     store.holdLeases()
-    hub.drain(until: deadline - min(.seconds(1), budget / 2))
+    parts.hub.drain(until: deadline - min(.seconds(1), budget / 2))
     http.stop(until: deadline)
-    node.stop()
-    api.stop()
-    hub.stop()
+    parts.node.stop()
+    // Nobody waits any more for what is still being worked out.
+    parts.readings.stop()
+    parts.hub.stop()
     store.close()
   }
 
@@ -370,26 +408,12 @@ private final class Housekeeper: Sendable {
   /// Short enough that a stream ends within a second after the token that it was opened with.
   private static let interval = DispatchTimeInterval.milliseconds(500)
 
-  private let store: Store
-  private let pages: PageStore
-  private let idempotency: IdempotencyStore
-  private let access: AccessControl
-  private let streams: StreamRegistry
+  private let parts: ServerParts
   private let rates: RequestRateLimiter
-  private let node: Node
   private let queue = DispatchQueue(label: "keyway.housekeeper", qos: .utility)
 
-  init(
-    store: Store, pages: PageStore, idempotency: IdempotencyStore, access: AccessControl, streams: StreamRegistry,
-    rates: RequestRateLimiter, node: Node
-  ) {
-    self.store = store
-    self.pages = pages
-    self.idempotency = idempotency
-    self.access = access
-    self.streams = streams
-    self.rates = rates
-    self.node = node
+  init(_ parts: ServerParts, rates: RequestRateLimiter) {
+    (self.parts, self.rates) = (parts, rates)
   }
 
   /// Begins, and goes on for as long as there is an owner.
@@ -402,14 +426,15 @@ private final class Housekeeper: Sendable {
   }
 
   private func sweep() {
-    pages.sweep(written: store.snapshot.writtenBytes)
-    idempotency.sweep()
+    let (store, access, streams) = (parts.store, parts.access, parts.streams.registry)
+    parts.pages.sweep(written: store.snapshot.writtenBytes)
+    parts.idempotency.sweep()
     rates.sweep()
     access.reloadKeys()
     access.revocations.refresh()
     access.sessions.sweep(now: Int64(access.present * 1_000))
     streams.sweepCutStreams()
-    node.endLeases(store, streams)
+    parts.node.endLeases(store, streams)
     streams.expire(streams.owners.takeInvalid(access.validity))
   }
 }
@@ -418,4 +443,31 @@ private final class Housekeeper: Sendable {
 package enum Release {
   /// The version (semver.org), as `/v1/status` and `keyway --version` tell it.
   package static let version = "0.1.0"
+}
+
+/// Identifiers of stores and objects.
+private enum Identifiers {
+  /// Six letters and digits, first a letter: two stores have the same one once in a billion times.
+  static func makeEpoch(random: UInt64) -> String {
+    let letters = Array("abcdefghijkmnpqrstuvwxyz")
+    let characters = letters + Array("23456789")
+    var rest = random
+    var word = ""
+    for position in 0..<6 {
+      let alphabet = position == 0 ? letters : characters
+      word.append(alphabet[Int(rest % UInt64(alphabet.count))])
+      rest /= UInt64(alphabet.count)
+    }
+    return word
+  }
+
+  /// A UUID of version 7 (RFC 9562 §5.7): begins with the time, so that ids grow. It has no form for a time before
+  /// 1970: that is 1970.
+  static func makeUUIDv7(milliseconds: Int64, random: (UInt64, UInt64)) -> String {
+    let high = UInt64(max(0, milliseconds)) << 16 | 0x7000 | (random.0 & 0x0FFF)
+    let low = 0x8000_0000_0000_0000 | (random.1 & 0x3FFF_FFFF_FFFF_FFFF)
+    let digits = high.padded(to: 16, radix: 16) + low.padded(to: 16, radix: 16)
+    let groups = [0..<8, 8..<12, 12..<16, 16..<20, 20..<32]
+    return groups.map { String(Array(digits)[$0]) }.joined(separator: "-")
+  }
 }

@@ -5,14 +5,12 @@ import Logging
 import Store
 import Support
 
-/// The way of a request to its handler: finds its route, makes a response of every problem, and counts what was
-/// answered.
+/// Finds the route of a request, has it answered, makes a response of every problem, and counts what was answered.
 final class RequestRouter: RequestHandler, Sendable {
   private let store: Store
-  private let node: Node
-  let idempotency: IdempotencyStore
+  private let table: RouteTable
+  private let placement: any RequestPlacement
   private let hosts: HostNames
-  private let access: AccessControl
   private let origins: Origins
   private let rates: RequestRateLimiter
   private let identification: Identification
@@ -21,106 +19,29 @@ final class RequestRouter: RequestHandler, Sendable {
   private let conditions: ConditionLog
   private let logger: Logger
   private let readiness: Readiness
-  private let readings: Readings
-  private let table: RouteTable
-  private let passedWrites: PassedWriteHandlers
-  /// What an answer says that depends on the `Accept` of its request (RFC 9110 §12.5.5). No handler says what its
-  /// answers depend on.
+  /// The value of `Vary` in answers that depend on the `Accept` of their requests (RFC 9110 §12.5.5). No handler sets
+  /// it.
   private static let negotiated = "Accept"
   /// Requests whose path has no route.
   private let otherCounts = RequestCounts(route: "other")
 
-  /// The router to a store and its streams. `makeID` gives a new object id at each call.
+  /// Creates the router to the resources of a table, which `placement` answers for.
   init(
-    store: Store, node: Node, streams: Streams, hub: StreamHub, pages: PageStore,
-    idempotency: IdempotencyStore, ledger: MemoryLedger, limits: RequestLimits, hosts: HostNames, access: AccessControl,
-    origins: Origins, rates: RequestRateLimiter, random: @escaping @Sendable () -> UInt64,
-    files: FileHandlers, registry: PrometheusRegistry, conditions: ConditionLog, logger: Logger,
-    makeID: @escaping @Sendable () -> String
+    _ table: RouteTable, placement: any RequestPlacement, store: Store, registry: StreamRegistry,
+    readiness: Readiness, hosts: HostNames, origins: Origins, admission: Admission, rates: RequestRateLimiter,
+    conditions: ConditionLog, logger: Logger
   ) {
-    self.store = store
-    self.node = node
-    self.idempotency = idempotency
-    self.hosts = hosts
-    self.access = access
-    self.origins = origins
-    self.rates = rates
-    self.registry = streams.registry
-    admission = Admission(access: access, streams: streams.registry, service: node.service)
-    self.conditions = conditions
-    self.logger = logger
-    readiness = Readiness(of: store)
-    identification = Identification(access: access, origins: origins, readiness: readiness)
-    let readings = Readings(limits, ledger: ledger)
-    self.readings = readings
-    // Streams that resume and live queries wait for their turn, each apart from the other.
-    let streamLimits = streams.registry.services.limits
-    let resumptions = OpeningQueue(label: "keyway.resumptions", limits: streamLimits, readiness: readiness)
-    let queryOpenings = OpeningQueue(label: "keyway.queries", limits: streamLimits, readiness: readiness)
-    passedWrites = PassedWriteHandlers(store: store, writes: node.writes, readings: readings)
-    let writer = TransactionWriter(store: store, readings: readings, limits: limits)
-    let description = DescriptionHandler()
-    table = RouteTable(
-      Handlers(
-        objects: ObjectHandlers(
-          store: store, writer: writer, readings: readings, limits: limits, streams: streams.registry, makeID: makeID),
-        keyPaths: KeyPathHandlers(store: store, writer: writer, readings: readings, limits: limits, makeID: makeID),
-        fetches: FetchHandler(store: store, pages: pages, readings: readings),
-        transactions: TransactionHandler(
-          schema: store.schema, writer: writer, limits: limits, streams: streams.registry, makeID: makeID),
-        objectStreams: ObjectStreamHandlers(
-          store: store, streams: streams.objects, openings: queryOpenings, resumptions: resumptions),
-        queryStreams: QueryStreamHandler(store: store, streams: streams.queries, openings: queryOpenings),
-        cells: CellHandlers(
-          store: store, streams: streams.cells, openings: queryOpenings, resumptions: resumptions, readings: readings),
-        streams: StreamHandlers(store: store, node: node, streams: streams.registry, readings: readings),
-        journal: JournalHandler(store: store, streams: streams.journal, readings: readings, limits: limits),
-        schema: SchemaHandlers(schema: store.schema), description: description,
-        operations: OperationsHandlers(
-          store: store, node: node, streams: streams.registry, hub: hub, ledger: ledger, readiness: readiness),
-        metrics: MetricsHandler(
-          store: store, streams: streams.registry, hub: hub, idempotency: idempotency, ledger: ledger,
-          registry: registry),
-        idempotency: IdempotentHandlers(store: idempotency, registry: registry, objects: store),
-        sessions: SessionHandlers(access: access, store: store, node: node, readiness: readiness),
-        revocations: RevocationHandlers(revocations: access.revocations, readings: readings),
-        files: files,
-        nodes: NodeHandlers(
-          store: store, node: node, revocations: access.revocations, streams: streams.registry, readings: readings,
-          files: files.openFiles)))
-    description.describe(table.routes, schema: store.schema, access: access)
-    let counts = table.routes.map(\.counts) + [otherCounts]
-    registry.collect { registry in
-      for counts in counts { counts.export(to: registry) }
-      readings.export(to: registry)
-      node.export(store, to: registry)
-      registry.set(.openingStreams, ["queue": "resumptions"], to: resumptions.count)
-      registry.set(.openingStreams, ["queue": "queries"], to: queryOpenings.count)
-    }
+    (self.table, self.placement, self.store, self.registry) = (table, placement, store, registry)
+    (self.hosts, self.origins, self.admission, self.rates) = (hosts, origins, admission, rates)
+    (self.conditions, self.logger, self.readiness) = (conditions, logger, readiness)
+    identification = Identification(access: admission.access, origins: origins, readiness: readiness)
   }
 
-  /// From now on `/readyz` is `draining`, and all else as it was.
-  func announceDraining() { readiness.announceDraining() }
-
-  /// From now on requests are answered `draining`, but for those of operators.
-  func beginDraining() {
-    readiness.beginDraining()
-    node.beginDraining()
+  /// Writes down how many requests were answered, by route and status.
+  func export(to registry: PrometheusRegistry) {
+    for route in table.routes { route.counts.export(to: registry) }
+    otherCounts.export(to: registry)
   }
-
-  /// Ends what is still being worked out. Called once nobody waits for it any more.
-  func stop() { readings.stop() }
-
-  /// Remembers the responses that were kept with commits, and the sessions that these began and ended; `now` is in
-  /// milliseconds since 1970.
-  func restore(_ attachments: [StoredAttachment], at now: Int64) {
-    idempotency.restore(attachments, at: now)
-    node.writes.restore(attachments)
-    access.sessions.restore(attachments, at: now)
-  }
-
-  /// From now on writes are taken that other nodes pass on: what the store has recovered was restored.
-  func takePassedWrites() { node.writes.begin(after: store.toldAfter) }
 
   // MARK: RequestHandler
 
@@ -147,23 +68,23 @@ final class RequestRouter: RequestHandler, Sendable {
     return counted(response, answer)
   }
 
-  /// What becomes of an answer, whatever it is.
+  /// Everything that is needed to finish and count a response.
   private struct Answer: Sendable {
     let method: HTTPRequest.Method
     /// Where the request came from.
     let address: ClientAddress
     let counts: RequestCounts
-    /// Whether it depends on what the request accepts.
+    /// True if it depends on what the request accepts.
     let isNegotiated: Bool
-    /// The page that a stream is for which becomes the answer.
+    /// The page that a stream is for, if one becomes the answer.
     let origin: String?
-    /// Whose a stream is that becomes the answer.
+    /// The owner of a stream, if one becomes the answer.
     let owner: StreamOwner?
-    /// Whether a token might have been sent and was not.
+    /// True for an anonymous request while tokens are enabled.
     let isUnknown: Bool
-    /// How far the store had come when the request began; nil where another node says so of itself.
+    /// The revision of the store when the request began; nil where another node says so of itself.
     let revision: Revision?
-    /// How long it has been on its way.
+    /// The time since the request came.
     let watch: Stopwatch
   }
 
@@ -247,18 +168,22 @@ final class RequestRouter: RequestHandler, Sendable {
     }
     found = route
     request.note(route: route.pattern)
-    try BatchHandler.check(request, route)
-    let outcome = request.outcome as? PenPassing.Outcome
-    if case .answer(let response)? = outcome { return .response(response) }
-    if method == .options { return .response(capabilities(of: route, for: request)) }
+    if method == .options, !request.isCarried { return .response(capabilities(of: route, for: request)) }
+    return try placement.respond(to: request, on: route) { request throws(Problem) in
+      try resolve(request, route, target, host: host, &requester)
+    }
+  }
+
+  /// Finds out who sends a request to a resource, and what carries it out. Throws for a request that no node answers.
+  private func resolve(
+    _ request: borrowing Request, _ route: Route, _ target: Target, host: String?, _ requester: inout Requester
+  ) throws(Problem) -> ResolvedRequest {
+    let method = request.method
     do throws(Problem) {
       if route.audience != .visitors { requester = try identification.requester(of: request, route, host: host) }
     } catch {
       // A client without a valid token is anonymous: its address is what is limited.
       if !route.isUnlimited, !request.isPostponed { try rates.take(request.client) }
-      // A session that another node has begun may be known here once the state has come that the request names.
-      let isOfCookie = !route.isAlwaysServed && request.header(.authorization) == nil
-      if isOfCookie, let postponement = try node.postponement(of: request, store) { return postponement }
       throw error
     }
     // From here on shares and limits are those of the identity, from whatever address it comes.
@@ -274,27 +199,9 @@ final class RequestRouter: RequestHandler, Sendable {
       let form = try Negotiation.form(of: request, available: route.forms)
       if form == .stream, let stream = route.stream { (action, isStream) = (stream, true) }
     }
-    if !route.isAlwaysServed {
-      try readiness.check()
-      if requester.identity != nil, route.audience != .nodes {
-        try node.checkRevocations(within: access.options.staleSeconds)
-      }
-      if route.isForwarded, method != .get, method != .head, let forwarder = node.forwarder {
-        return try forwarder.forward(request, route)
-      }
-      if !node.isAlone, admission.mayAsk(requester, on: route),
-        let passed = try node.passing?.response(to: request, route, target, isStream: isStream)
-      {
-        return passed
-      }
-      if let postponement = try node.postponement(of: request, store) { return postponement }
-      if route.isCommitted(by: method), let elsewhere = try atPeers(request, route, outcome) { return elsewhere }
-    }
-    var context = RequestContext(
-      route: route, target: target, requester: requester, parameters: route.parameterNames(method, isStream))
-    if let named = request.outcome as? NamedStreams { context.namedStreams = named }
-    try admission.check(context)
-    return try carryOut(request, context, outcome, action)
+    if !route.isAlwaysServed { try readiness.check() }
+    return ResolvedRequest(
+      route: route, target: target, requester: requester, action: action, isStream: isStream)
   }
 
   /// Returns the name that a request is for: that of a target in absolute form, which must be the `Host` too, since
@@ -323,34 +230,6 @@ final class RequestRouter: RequestHandler, Sendable {
       fields.append(contentsOf: Origins.preflight(methods: route.allow))
     }
     return Response(status: .noContent, fields: fields)
-  }
-
-  /// Has peers do what a write needs of them, or all of it; nil where this node is to carry it out.
-  private func atPeers(
-    _ request: borrowing Request, _ route: Route, _ outcome: PenPassing.Outcome?
-  ) throws(Problem) -> HandlerResponse? {
-    var givenBack: PenPassing.Turn?
-    if case .givenBack(let turn)? = outcome { givenBack = turn }
-    guard request.outcome == nil || givenBack != nil else { return nil }
-    if let passed = try node.penPassing?.response(to: request, route, givenBack) { return passed }
-    return try node.inquiry.response(to: request, route)
-  }
-
-  /// Has a handler answer a request: once, where nodes have a name for it.
-  private func carryOut(
-    _ request: borrowing Request, _ context: RequestContext, _ outcome: PenPassing.Outcome?,
-    _ action: Route.Action
-  ) throws(Problem) -> HandlerResponse {
-    guard context.route.isCommitted(by: request.method) else { return try action.handle(request, context) }
-    let turn =
-      switch outcome {
-      case .turn(let turn)?, .givenBack(let turn)?: turn
-      case .answer?, nil: PenPassing.Turn(try PassedWrite(of: request), passedWrites.writes)
-      }
-    var context = context
-    context.givenBack = node.penPassing?.givenBack(request, turn)
-    guard let write = turn.write else { return try action.handle(request, context) }
-    return try passedWrites.once(write, turn.doubt, request, context, action.handle)
   }
 
   /// A problem says which request it is of, and what is sent, whether it may be read by the page that asked.

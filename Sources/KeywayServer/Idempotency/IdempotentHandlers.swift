@@ -30,9 +30,9 @@ struct IdempotentHandlers: Sendable {
       do throws(Problem) {
         var context = context
         context.idempotency = idempotent
-        let passed = context.precedent
+        let passed = context.nodes.precedent
         let asked = context
-        context.precedent = { passed?() ?? store.precedent(of: idempotent).map { replayed($0, asked) } }
+        context.nodes.precedent = { passed?() ?? store.precedent(of: idempotent).map { replayed($0, asked) } }
         return watched(try handle(request, context), key, of: client)
       } catch {
         store.abandon(key)

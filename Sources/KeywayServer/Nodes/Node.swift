@@ -17,7 +17,7 @@ package final class Node: Sendable {
   /// What the names of its streams and pages begin with.
   var mark: String { directory.mark.text }
   /// Requests that wait for a state.
-  private let waits: RevisionWaits
+  let waits: RevisionWaits
   /// Followers that wait for the next commit.
   let pollers: RevisionWaits
   /// Answers of other nodes that wait for this one to have come as far.
@@ -158,6 +158,9 @@ package final class Node: Sendable {
   /// Where requests are passed on that name what another node has made; nil before there is a store.
   var passing: NamePassing? { names.withLock { $0 } }
 
+  /// True if this node neither follows nor is followed, and has its journal for itself: there is no other node for it.
+  var isSingle: Bool { journal == nil && !options.followers && !service.namesStreams }
+
   /// Whether there has been no other node, so that no name is another's.
   var isAlone: Bool { directory.isAlone }
 
@@ -236,13 +239,7 @@ package final class Node: Sendable {
   /// where it has waited long enough, or may not wait.
   func postponement(of request: borrowing Request, _ store: Store) throws(Problem) -> HandlerResponse? {
     guard let cursor = wanted(by: request, store) else { return try inquiry(about: request, store) }
-    let client = request.client
-    guard !request.isPostponed, waits.hasRoom(for: client) else {
-      throw Problem(.behind, "the store is at revision \(store.revision) and has not come to \(cursor)")
-    }
-    return .postponed { [waits] postponement in
-      waits.add(of: client, until: cursor.revision, present: { store.revision }) { postponement.end() }
-    }
+    return try waits.response(to: request, until: cursor, in: store)
   }
 
   /// The newest state that a request names and the store has not come to: a node that takes writes knows that a tag or

@@ -59,8 +59,8 @@ struct PassedWriteHandlers: Sendable {
         .storeUnavailable, "this node does not know any more, or not yet, whether the write was done (\(write.since))")
     }
     var context = context
-    context.passed = bound
-    context.precedent = { [writes] in writes.precedent(of: write.id) }
+    context.nodes.passed = bound
+    context.nodes.precedent = { [writes] in writes.precedent(of: write.id) }
     do throws(Problem) {
       return watched(try handle(request, context), write, doubt)
     } catch {

@@ -50,7 +50,7 @@ struct TransactionWriter: Sendable {
     return .deferred { [self, transaction] completion in
       let submission = Submission(
         client: client, bytes: bytes, isLarge: isLarge, write: write, transaction: transaction, viewer: context.viewer,
-        attachment: attachment, precedent: context.precedent, givenBack: context.givenBack,
+        attachment: attachment, precedent: context.nodes.precedent, givenBack: context.nodes.givenBack,
         rendered: rendered, kept: kept)
       guard isLarge else { return submit(submission, completion) }
       readings.perform(for: client, completion) {
@@ -69,9 +69,9 @@ struct TransactionWriter: Sendable {
   private func attachment(
     for write: Write, _ context: RequestContext, _ rendered: @escaping Rendering
   ) -> (kept: Locked<Response?>?, attachment: Store.Attachment?) {
-    guard context.idempotency != nil || context.passed != nil else { return (nil, nil) }
+    guard context.idempotency != nil || context.nodes.passed != nil else { return (nil, nil) }
     let kept = Locked<Response?>(nil)
-    let (request, passed) = (context.idempotency, context.passed)
+    let (request, passed) = (context.idempotency, context.nodes.passed)
     return (
       kept,
       { [store] commit, state in

@@ -211,15 +211,8 @@ struct RequestContext: Sendable {
   var parameters: [String] = []
   /// What an `Idempotency-Key` makes of a `POST` that writes; nil without one.
   var idempotency: IdempotentRequest?
-  /// The streams of other nodes that the write names for objects to last with.
-  var namedStreams = NamedStreams()
-  /// The name of a write that a node has forwarded, with what it stands for; nil for a client's own.
-  var passed: BoundWrite?
-  /// What another node has answered to the same request meanwhile, where it has an `Idempotency-Key` or was passed on.
-  var precedent: (@Sendable () -> Response?)?
-  /// Gives what is answered where other nodes append again and again before this one can carry the write out, which it
-  /// then has not done and does not do; nil where it goes on trying.
-  var givenBack: (@Sendable () -> Response)?
+  /// What other nodes have to do with a write.
+  var nodes = NodesContext()
 
   /// What the rules let the requester read; nil where they are asked no rule.
   var viewer: Viewer? { requester.viewer }

@@ -1,4 +1,6 @@
+import HTTPServer
 import HTTPTypes
+import Store
 
 /// Every resource of the server. A request whose path matches no row is `not-found`, and one whose method the row lacks
 /// is `method-not-allowed`.
@@ -139,7 +141,7 @@ struct Handlers: Sendable {
   let streams: StreamHandlers
   let journal: JournalHandler
   let schema: SchemaHandlers
-  let description: DescriptionHandler
+  let description = DescriptionHandler()
   let operations: OperationsHandlers
   let metrics: MetricsHandler
   let idempotency: IdempotentHandlers
@@ -147,4 +149,61 @@ struct Handlers: Sendable {
   let revocations: RevocationHandlers
   let files: FileHandlers
   let nodes: NodeHandlers
+
+  /// Creates the handlers of a server from its parts.
+  init(_ parts: ServerParts) {
+    let (store, readings, limits, makeID) = (parts.store, parts.readings, parts.limits, parts.makeID)
+    let (streams, registry) = (parts.streams, parts.streams.registry)
+    let writer = TransactionWriter(store: store, readings: readings, limits: limits)
+    objects = ObjectHandlers(
+      store: store, writer: writer, readings: readings, limits: limits, streams: registry, makeID: makeID)
+    keyPaths = KeyPathHandlers(store: store, writer: writer, readings: readings, limits: limits, makeID: makeID)
+    fetches = FetchHandler(store: store, pages: parts.pages, readings: readings)
+    transactions = TransactionHandler(
+      schema: store.schema, writer: writer, limits: limits, streams: registry, makeID: makeID)
+    objectStreams = ObjectStreamHandlers(
+      store: store, streams: streams.objects, openings: parts.queryOpenings, resumptions: parts.resumptions)
+    queryStreams = QueryStreamHandler(store: store, streams: streams.queries, openings: parts.queryOpenings)
+    cells = CellHandlers(
+      store: store, streams: streams.cells, openings: parts.queryOpenings, resumptions: parts.resumptions,
+      readings: readings)
+    self.streams = StreamHandlers(store: store, node: parts.node, streams: registry, readings: readings)
+    journal = JournalHandler(store: store, streams: streams.journal, readings: readings, limits: limits)
+    schema = SchemaHandlers(schema: store.schema)
+    operations = OperationsHandlers(
+      store: store, node: parts.node, streams: registry, hub: parts.hub, ledger: parts.ledger,
+      readiness: parts.readiness)
+    metrics = MetricsHandler(
+      store: store, streams: registry, hub: parts.hub, idempotency: parts.idempotency, ledger: parts.ledger,
+      registry: parts.metrics)
+    idempotency = IdempotentHandlers(store: parts.idempotency, registry: parts.metrics, objects: store)
+    sessions = SessionHandlers(access: parts.access, store: store, node: parts.node, readiness: parts.readiness)
+    revocations = RevocationHandlers(revocations: parts.access.revocations, readings: readings)
+    files = parts.files
+    nodes = NodeHandlers(
+      store: store, node: parts.node, revocations: parts.access.revocations, streams: registry, readings: readings,
+      files: files.openFiles)
+  }
+}
+
+/// What the handlers of a server work with.
+struct ServerParts: Sendable {
+  let store: Store
+  let node: Node
+  let streams: Streams
+  let hub: StreamHub
+  let ledger: MemoryLedger
+  let pages: PageStore
+  let idempotency: IdempotencyStore
+  let access: AccessControl
+  let files: FileHandlers
+  let metrics: PrometheusRegistry
+  let limits: RequestLimits
+  let readiness: Readiness
+  let readings: Readings
+  /// Streams that resume, and live queries, each wait for their turn apart from the others.
+  let resumptions: OpeningQueue
+  let queryOpenings: OpeningQueue
+  /// Returns a new object id at each call.
+  let makeID: @Sendable () -> String
 }

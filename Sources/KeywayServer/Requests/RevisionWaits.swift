@@ -1,6 +1,7 @@
 import Dispatch
 import HTTPServer
 import KeyValueModel
+import Store
 import Support
 
 /// Requests that wait until the store has come to a revision that they name (the specification, section 13).
@@ -73,6 +74,21 @@ package final class RevisionWaits: Sendable {
     state.withLock { state in
       let held = state.counts[client] ?? 0
       return !state.isClosed && shares.refusal(of: 1, held: held, total: state.waits.count) == nil
+    }
+  }
+
+  /// Makes a request wait until the store has come to a revision; nil where it has, and for a cursor of another store.
+  /// Throws `behind` if the request has waited already or may not wait.
+  func response(
+    to request: borrowing Request, until cursor: Cursor, in store: Store
+  ) throws(Problem) -> HandlerResponse? {
+    guard cursor.epoch == store.epoch, cursor.revision > store.revision else { return nil }
+    let client = request.client
+    guard !request.isPostponed, hasRoom(for: client) else {
+      throw Problem(.behind, "the store is at revision \(store.revision) and has not come to \(cursor)")
+    }
+    return .postponed { [self] postponement in
+      add(of: client, until: cursor.revision, present: { store.revision }) { postponement.end() }
     }
   }
 

@@ -1,0 +1,99 @@
+import HTTPServer
+import HTTPTypes
+import Store
+
+/// The placement of a node among others: a follower forwards writes to the node that it follows, a peer to the one that
+/// appended last, and each of them what names a stream or a page to the node that made it.
+struct NodePlacement: RequestPlacement {
+  let node: Node
+  let store: Store
+  let admission: Admission
+  let passedWrites: PassedWriteHandlers
+  /// After how many seconds without word of the others no token is accepted; 0 is for ever. `access.staleSeconds`.
+  let staleSeconds: Int
+
+  func respond(
+    to request: borrowing Request, on route: Route,
+    _ resolve: (borrowing Request) throws(Problem) -> ResolvedRequest
+  ) throws(Problem) -> HandlerResponse {
+    try BatchHandler.check(request, route)
+    let outcome = request.outcome as? PenPassing.Outcome
+    if case .answer(let response)? = outcome { return .response(response) }
+    let resolved: ResolvedRequest
+    do throws(Problem) {
+      resolved = try resolve(request)
+    } catch {
+      // A session that another node has begun may be known here once the state has come that the request names.
+      let isOfCookie = error.code == .unauthenticated && request.header(.authorization) == nil
+      if !route.isAlwaysServed, isOfCookie, let wait = try node.postponement(of: request, store) { return wait }
+      throw error
+    }
+    if !route.isAlwaysServed, let elsewhere = try elsewhere(request, resolved, outcome) { return elsewhere }
+    var context = resolved.context(of: request.method)
+    if let named = request.outcome as? NamedStreams { context.nodes.streams = named }
+    try admission.check(context)
+    return try carryOut(request, context, outcome, resolved.action)
+  }
+
+  /// Returns what becomes of a request that this node does not answer now; nil for any other.
+  private func elsewhere(
+    _ request: borrowing Request, _ resolved: ResolvedRequest, _ outcome: PenPassing.Outcome?
+  ) throws(Problem) -> HandlerResponse? {
+    let (route, method) = (resolved.route, request.method)
+    if resolved.requester.identity != nil, route.audience != .nodes {
+      try node.checkRevocations(within: staleSeconds)
+    }
+    if route.isForwarded, method != .get, method != .head, let forwarder = node.forwarder {
+      return try forwarder.forward(request, route)
+    }
+    if !node.isAlone, admission.mayAsk(resolved.requester, on: route),
+      let passed = try node.passing?.response(
+        to: request, route, resolved.target, isStream: resolved.isStream)
+    {
+      return passed
+    }
+    if let wait = try node.postponement(of: request, store) { return wait }
+    guard route.isCommitted(by: method) else { return nil }
+    return try atPeers(request, route, outcome)
+  }
+
+  /// Has peers do what a write needs of them, or all of it; nil where this node is to carry it out.
+  private func atPeers(
+    _ request: borrowing Request, _ route: Route, _ outcome: PenPassing.Outcome?
+  ) throws(Problem) -> HandlerResponse? {
+    var givenBack: PenPassing.Turn?
+    if case .givenBack(let turn)? = outcome { givenBack = turn }
+    guard request.outcome == nil || givenBack != nil else { return nil }
+    if let passed = try node.penPassing?.response(to: request, route, givenBack) { return passed }
+    return try node.inquiry.response(to: request, route)
+  }
+
+  /// Has an action answer a request: once, where nodes have a name for it.
+  private func carryOut(
+    _ request: borrowing Request, _ context: RequestContext, _ outcome: PenPassing.Outcome?, _ action: Route.Action
+  ) throws(Problem) -> HandlerResponse {
+    guard context.route.isCommitted(by: request.method) else { return try action.handle(request, context) }
+    let turn =
+      switch outcome {
+      case .turn(let turn)?, .givenBack(let turn)?: turn
+      case .answer?, nil: PenPassing.Turn(try PassedWrite(of: request), passedWrites.writes)
+      }
+    var context = context
+    context.nodes.givenBack = node.penPassing?.givenBack(request, turn)
+    guard let write = turn.write else { return try action.handle(request, context) }
+    return try passedWrites.once(write, turn.doubt, request, context, action.handle)
+  }
+}
+
+/// What other nodes have to do with a write that this one carries out; empty on a server on its own.
+struct NodesContext: Sendable {
+  /// The streams of other nodes that the write names for objects to last with.
+  var streams = NamedStreams()
+  /// The name of a write that a node has forwarded, with what it stands for; nil for a client's own.
+  var passed: BoundWrite?
+  /// What another node has answered to the same request meanwhile, where it has an `Idempotency-Key` or was forwarded.
+  var precedent: (@Sendable () -> Response?)?
+  /// Gives the response to a write that this node has not carried out and does not, since other nodes appended first
+  /// again and again; nil where it goes on trying.
+  var givenBack: (@Sendable () -> Response)?
+}

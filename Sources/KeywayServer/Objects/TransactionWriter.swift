@@ -1,11 +1,10 @@
-import Dispatch
 import HTTPServer
 import HTTPTypes
 import KeyValueModel
 import Store
 import Support
 
-/// The way of a write from a request to the store and back.
+/// Makes transactions of writes, and hands them to the store.
 struct TransactionWriter: Sendable {
   /// Makes the response to a write that succeeded, from its commit and the state that the transaction left. Called
   /// once: on the writer's thread, or where the object is large on another.
@@ -15,12 +14,6 @@ struct TransactionWriter: Sendable {
   /// Where what is large is prepared.
   let readings: Readings
   let limits: RequestLimits
-
-  /// From how many bytes on an object's patches are applied, and its answers encoded, apart from the writer.
-  private static let largeBytes = 32_768
-  /// Where the answers about large objects are encoded: the next write need not wait for that.
-  private static let encoding = DispatchQueue(
-    label: "keyway.answers", qos: .userInitiated, attributes: .concurrent)
 
   /// Hands a transaction to the store. What `rendering` gives is sent once the commit is published.
   func submit(
@@ -38,138 +31,20 @@ struct TransactionWriter: Sendable {
     transaction.access = context.requester.writeAccess
     transaction.author = context.requester.subject
     let isLarge =
-      request.body().count > MemoryLedger.uncountedBytes || write.isPatch(ofMoreThan: Self.largeBytes, in: store)
-    let rendered: Rendering = { [store] commit, state in
-      var response = rendering(commit, state)
-      response.fields[.keywayCursor] = store.cursor(commit.revision).description
-      return response
-    }
-    let (kept, attachment) = attachment(for: write, context, rendered)
+      request.body().count > MemoryLedger.uncountedBytes
+      || write.isPatch(ofMoreThan: PendingWrite.largeBytes, in: store)
     // What was made of the body says better how long the writer takes than its length does.
     let (client, bytes) = (request.client, max(request.body().count, request.heldBytes))
     return .deferred { [self, transaction] completion in
-      let submission = Submission(
-        client: client, bytes: bytes, isLarge: isLarge, write: write, transaction: transaction, viewer: context.viewer,
-        attachment: attachment, precedent: context.nodes.precedent, givenBack: context.nodes.givenBack,
-        rendered: rendered, kept: kept)
-      guard isLarge else { return submit(submission, completion) }
-      readings.perform(for: client, completion) {
-        var submission = submission
-        completion.beginWork()
-        submission.transaction.prepare(in: store.snapshot.state, limits: store.limits.transaction)
-        completion.endWork()
-        submit(submission, completion)
-      }
+      let pending = PendingWrite(
+        write, context, of: client, bytes: bytes, isLarge: isLarge, by: self, completion, rendering: rendering)
+      guard isLarge else { return pending.submit(transaction) }
+      readings.perform(for: client, completion) { pending.prepareAndSubmit(transaction) }
     }
-  }
-
-  /// What is kept with the commit of a write that has a name, its client's or the nodes'. The response is made for
-  /// that, and sent afterwards, as `kept` says; but of a large object that nodes alone name, it is not kept: who asks
-  /// what became of the write hears that it was done, and by which commit.
-  private func attachment(
-    for write: Write, _ context: RequestContext, _ rendered: @escaping Rendering
-  ) -> (kept: Locked<Response?>?, attachment: Store.Attachment?) {
-    guard context.idempotency != nil || context.nodes.passed != nil else { return (nil, nil) }
-    let kept = Locked<Response?>(nil)
-    let (request, passed) = (context.idempotency, context.nodes.passed)
-    return (
-      kept,
-      { [store] commit, state in
-        var response = Response(status: .noContent)
-        if request == nil, write.isAbout(moreThan: Self.largeBytes, in: state) {
-          response.fields[.keywayCursor] = store.cursor(commit.revision).description
-          kept.withLock { $0 = nil }
-        } else {
-          response = rendered(commit, state)
-          kept.withLock { [response] in $0 = response }
-        }
-        guard let passed else { return StoredResponse(request: request, response: response).bytes }
-        return PassedAttachment(passed, request, response).bytes
-      }
-    )
-  }
-
-  /// What is handed to the store, and what its answer is made with.
-  private struct Submission: Sendable {
-    let client: ClientAddress
-    /// The bytes that the client sent, or those of memory that they were made into.
-    let bytes: Int
-    /// True where it was prepared, and its time on the writer counts for the client.
-    let isLarge: Bool
-    let write: Write
-    var transaction: Transaction
-    /// What the client may read, where that is not everything.
-    let viewer: Viewer?
-    let attachment: Store.Attachment?
-    /// What another node has answered to the same request.
-    let precedent: (@Sendable () -> Response?)?
-    /// Gives what is answered where other nodes are always first.
-    let givenBack: (@Sendable () -> Response)?
-    let rendered: Rendering
-    /// The response that is kept with the commit, where one is.
-    let kept: Locked<Response?>?
-  }
-
-  private func submit(_ submission: Submission, _ completion: Completion) {
-    let (write, rendered, kept) = (submission.write, submission.rendered, submission.kept)
-    let isAccepted = store.submit(
-      submission.transaction, of: submission.client.hashValue, bytes: submission.bytes,
-      attachment: submission.attachment, precedent: Self.precedent(submission, completion),
-      giveBack: Self.giveBack(submission, completion),
-      willBegin: Self.meter(submission, completion)
-    ) { [self] outcome, state, revision in
-      if submission.isLarge { completion.endWork() }
-      let isKept = kept?.withLock { $0 != nil } ?? false
-      if case .success(let commit) = outcome, !isKept, write.isAbout(moreThan: Self.largeBytes, in: state) {
-        let state = copy state
-        return { failure in
-          if let failure { return completion.respond(Problem(.storeUnavailable, failure.reason).response) }
-          Self.encoding.async {
-            completion.beginWork()
-            let response = rendered(commit, state)
-            completion.endWork()
-            completion.respond(response)
-          }
-        }
-      }
-      let response: Response =
-        switch outcome {
-        case .success(let commit): kept?.withLock { $0 } ?? rendered(commit, state)
-        case .failure(let error):
-          refusal(error, of: write, for: submission.viewer, state).judged(by: store.cursor(revision)).response
-        }
-      return { failure in
-        completion.respond(failure.map { Problem(.storeUnavailable, $0.reason).response } ?? response)
-      }
-    }
-    if !isAccepted {
-      completion.respond(Problem(.overloaded, "too many writes wait; try again").response)
-    }
-  }
-
-  /// Begins to count the writer's time on a large write for its client.
-  private static func meter(_ submission: Submission, _ completion: Completion) -> (@Sendable () -> Void)? {
-    guard submission.isLarge else { return nil }
-    return { completion.beginWork() }
-  }
-
-  /// Gives the client the answer of another node that has carried out the same request.
-  private static func precedent(_ submission: Submission, _ completion: Completion) -> Store.Precedent? {
-    guard let find = submission.precedent else { return nil }
-    return { () -> (@Sendable (StoreUnavailable?) -> Void)? in
-      guard let response = find() else { return nil }
-      return { (_: StoreUnavailable?) in completion.respond(response) }
-    }
-  }
-
-  /// Has a write go where others are not first each time.
-  private static func giveBack(_ submission: Submission, _ completion: Completion) -> Store.GivingBack? {
-    guard let response = submission.givenBack else { return nil }
-    return { completion.respond(response()) }
   }
 
   /// The problem of what the model refuses; where a condition failed, with the present `ETag`.
-  private func refusal(
+  func refusal(
     _ error: ModelError, of write: Write, for viewer: Viewer?, _ state: borrowing ModelState
   ) -> Problem {
     let problem = write.refusal(error)
@@ -314,7 +189,7 @@ struct Write: Sendable {
   var newIDs: Set<String> = []
 
   /// Whether the object that it is about has more bytes of JSON than this in a state.
-  fileprivate func isAbout(moreThan bytes: Int, in state: borrowing ModelState) -> Bool {
+  func isAbout(moreThan bytes: Int, in state: borrowing ModelState) -> Bool {
     guard let reference = subject.reference, let record = state.record(reference) else { return false }
     return record.textBytes > bytes
   }

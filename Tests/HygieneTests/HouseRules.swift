@@ -16,10 +16,17 @@ enum HouseRules {
     "CommandSupport", "keyway", "TestKit", "keyway-bench",
   ]
 
+  /// Types that are split on purpose, each with its reason.
+  static let splitTypes = ["Settings": "the table of all settings, which names every property, is a story of its own"]
+
+  /// Folders that are small, each with its reason.
+  static let smallFolders = ["Sources/KeywayBrowser": "all else of the module are scripts, in Resources"]
+
   /// Files that are small, by the end of their paths, each with its reason.
   static let smallFiles: [String: String] = [
     "Sources/Support/SHA256+Updating.swift": "extensions of a type of another package, for several modules",
     "Sources/CommandSupport/Interruption.swift": "has nothing to do with options or addresses, all else that is there",
+    "TestKit/SplitMix64.swift": "the seed and the generator of all random tests",
     "Sources/KeywayBrowser/BrowserFile.swift": "the only Swift of a module of scripts",
   ]
 

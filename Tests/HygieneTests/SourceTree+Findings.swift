@@ -33,7 +33,8 @@ extension SourceTree {
     return file.declarations.compactMap { declaration in
       let line = file.lines[declaration.line]
       if SwiftDeclaration.types.contains(declaration.keyword), line.first != " " {
-        type = (declaration.name, others.filter { $0.extends(declaration.name) })
+        let isExempt = HouseRules.splitTypes[declaration.name] != nil
+        type = (declaration.name, isExempt ? [] : others.filter { $0.extends(declaration.name) })
       }
       guard line.prefix(while: { $0 == " " }).count == 2, declaration.isStoredAndInternal(line),
         !type.extensions.isEmpty

@@ -94,7 +94,8 @@ struct ReplayTests {
     ]
     let replayed = try #require(fixture.store.withPublication { $0.replay(cells, after: 1) })
     #expect(replayed.absent == [nil])
-    #expect(replayed.events.map(describe) == ["3 w [\"[one] Account/a.balance null 1\"] []", "5 w [] [\"one Account/a\"]"])
+    let expected = ["3 w [\"[one] Account/a.balance null 1\"] []", "5 w [] [\"one Account/a\"]"]
+    #expect(replayed.events.map(describe) == expected)
     let later = try #require(fixture.store.withPublication { $0.replay(cells, after: 2) })
     #expect(later.absent.isEmpty)
     #expect(later.events.map(\.revision) == [3, 4, 5])

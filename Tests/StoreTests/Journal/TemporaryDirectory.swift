@@ -19,7 +19,9 @@ final class TemporaryDirectory: Sendable {
 
 let identity = JournalIdentity(epoch: "k3f9ab", schema: "entities: {}\n")
 
-func openJournal(in directory: TemporaryDirectory, _ durability: SQLiteJournal.Durability = .synced) throws -> SQLiteJournal {
+func openJournal(
+  in directory: TemporaryDirectory, _ durability: SQLiteJournal.Durability = .synced
+) throws -> SQLiteJournal {
   try SQLiteJournal(directory: directory.store, durability: durability) { identity }
 }
 

@@ -35,7 +35,7 @@ struct NodePlacement: RequestPlacement {
     return try carryOut(request, context, outcome, resolved.action)
   }
 
-  /// Returns what becomes of a request that this node does not answer now; nil for any other.
+  /// Returns another node's answer to a request, or a wait for it or for a revision; nil if this node answers now.
   private func elsewhere(
     _ request: borrowing Request, _ resolved: ResolvedRequest, _ outcome: PenPassing.Outcome?
   ) throws(Problem) -> HandlerResponse? {
@@ -57,7 +57,8 @@ struct NodePlacement: RequestPlacement {
     return try atPeers(request, route, outcome)
   }
 
-  /// Has peers do what a write needs of them, or all of it; nil where this node is to carry it out.
+  /// Forwards a write to the peer that appended last, or asks peers for the streams that it names; nil if this node
+  /// carries it out now.
   private func atPeers(
     _ request: borrowing Request, _ route: Route, _ outcome: PenPassing.Outcome?
   ) throws(Problem) -> HandlerResponse? {
@@ -68,7 +69,7 @@ struct NodePlacement: RequestPlacement {
     return try node.inquiry.response(to: request, route)
   }
 
-  /// Has an action answer a request: once, where nodes have a name for it.
+  /// Carries out a request here, and a write that nodes have a name for only once.
   private func carryOut(
     _ request: borrowing Request, _ context: RequestContext, _ outcome: PenPassing.Outcome?, _ action: Route.Action
   ) throws(Problem) -> HandlerResponse {

@@ -12,7 +12,7 @@ struct BenchFanoutCommand: ParsableCommand {
     commandName: "fanout",
     abstract: "Opens many subscribers of one value, sets it again and again, and checks and times every delivery.",
     discussion: """
-      keyway-bench fanout --subscribers 8000 --messages 50 --size 100 --pid $(pidof keyway)
+      keyway-bench fanout --subscribers 8000 --messages 50 --pid $(pidof keyway)
 
       Without --interval it is a burst, and a server may put many messages into one send: deliveries/s then tells how
       well it batches, and compares only with servers that batch alike. With --interval each message is a send of its

@@ -12,7 +12,7 @@ struct BenchLeasesCommand: ParsableCommand {
     commandName: "leases",
     abstract: "Measures writers beside objects that end by themselves, while these wait, are renewed, and end.",
     discussion: """
-      keyway-bench leases --leases 1000000 --ending 1000 --renewed 1000 --pid $(pidof keyway)
+      keyway-bench leases --leases 1000000 --ending 1000 --pid $(pidof keyway)
 
       A few connections set other objects at a fixed rate, first alone, then beside so many objects with a lease, and
       last while so many of these are renewed and so many end each second. At the end the objects that are left are

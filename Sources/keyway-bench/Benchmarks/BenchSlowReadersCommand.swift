@@ -11,7 +11,7 @@ struct BenchSlowReadersCommand: ParsableCommand {
     commandName: "slow-readers",
     abstract: "Has some of many subscribers stop reading for a while, and measures what the others notice.",
     discussion: """
-      keyway-bench slow-readers --subscribers 1000 --slow 100 --rate 2000 --pid $(pidof keyway)
+      keyway-bench slow-readers --subscribers 1000 --slow 100 --pid $(pidof keyway)
 
       Sets the text of so many notes in turn, at a fixed rate, and every note has as many subscribers as the others:
       each commit is delivered to subscribers/values streams. First all subscribers read, then some stop, then they read

@@ -20,8 +20,8 @@ struct BenchSpreadCommand: ParsableCommand {
     abstract:
       "Has every subscriber observe something else, and measures commits to all of it and to one after another.",
     discussion: """
-      keyway-bench spread --subscribers 12000 --objects 12000 --rate 10000 --pid $(pidof keyway)
-      keyway-bench spread --watch queries --subscribers 2000 --objects 100000 --rate 5000
+      keyway-bench spread --subscribers 12000 --objects 12000 --pid $(pidof keyway)
+      keyway-bench spread --watch queries --subscribers 2000 --objects 100000
 
       Subscribers are spread evenly over so many objects: each observes a key of one of them, or a live query that a
       range of them meets. First objects are set in a random order, at a fixed rate, while nobody subscribes; then the

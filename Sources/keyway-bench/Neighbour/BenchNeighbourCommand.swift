@@ -10,7 +10,7 @@ struct BenchNeighbourCommand: ParsableCommand {
     abstract: "Has one client do its worst while others read, write and listen, and measures the others.",
     discussion: """
       keyway-bench neighbour --seconds 30
-      keyway-bench neighbour --attack sort --attack queries --program ../before/keyway
+      keyway-bench neighbour --attack sort --program ../before/keyway
 
       For each attack a server of its own is started and filled; the others read, write and listen from 127.0.0.1, first
       for a calm while, then while the neighbour, a process of its own, attacks from 127.0.0.2. In the end what those

@@ -236,14 +236,21 @@ struct ClientCommandTests {
     #expect(shown.contains("\"count\":"), "\(shown)")
   }
 
-  @Test("Every example in the help of a command is a whole line")
-  func help() throws {
-    for command in ["init", "get", "create", "watch", "import", "store migrate", "token", "bench fanout"] {
-      let help = try ChildProcess.run(PackageFolder.keyway, command.split(separator: " ").map(String.init) + ["--help"])
-      #expect(help.status == 0 && help.errors.isEmpty)
-      let lines = help.output.split(separator: "\n", omittingEmptySubsequences: false)
-      let examples = lines.drop { !$0.contains("keyway \(command)") }.prefix { !$0.isEmpty }
-      #expect(!examples.isEmpty && examples.allSatisfy { $0.contains("keyway ") }, "\(help.output)")
+  @Test(
+    "Every example in the help of a command is a whole line",
+    arguments: [
+      "keyway init", "keyway get", "keyway create", "keyway watch", "keyway import", "keyway store migrate",
+      "keyway token", "keyway-bench fanout", "keyway-bench spread", "keyway-bench neighbour",
+    ])
+  func help(command: String) throws {
+    let words = command.split(separator: " ").map(String.init)
+    let program = words[0] == "keyway" ? PackageFolder.keyway : PackageFolder.keywayBench
+    let help = try ChildProcess.run(program, words.dropFirst() + ["--help"])
+    #expect(help.status == 0 && help.errors.isEmpty)
+    let lines = help.output.split(separator: "\n", omittingEmptySubsequences: false)
+    let examples = lines.drop { !$0.contains(command) }.prefix { !$0.isEmpty }
+    #expect(!examples.isEmpty && examples.allSatisfy { $0.contains("\(words[0]) ") }, "\(help.output)")
+    if program == PackageFolder.keyway {
       #expect(lines.allSatisfy { $0.count <= 80 || $0.contains("keyway ") }, "\(help.output)")
     }
   }

@@ -89,10 +89,11 @@ package final class StreamMonitor: StreamHubDelegate {
 
   /// Ends what the stream observed.
   package func streamEnded(_ id: StreamID, _ end: StreamEnd, isDelivered: Bool) {
+    // First: a client that finds the stream gone finds it counted.
+    metrics.increment(.disconnects, ["reason": end.rawValue])
     node?.passing?.relay.streamEnded(id)
     let cut = end == .shutdown ? nil : StreamCut(isDelivered: isDelivered)
     store.withPublication { streams.streamEnded(id, cut, &$0) }
-    metrics.increment(.disconnects, ["reason": end.rawValue])
     switch end {
     case .stalled: conditions.note(.stalled)
     case .overflow: conditions.note(.overflow)

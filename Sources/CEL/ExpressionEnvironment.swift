@@ -71,6 +71,6 @@ extension ExpressionActivation {
   package func value(
     ofCollectionFunction index: Int, budget: inout EvaluationBudget
   ) throws(EvaluationError) -> ExpressionValue {
-    throw EvaluationError(.unavailable, "there is no collection function \(index)")
+    throw EvaluationError(.unavailable, "collection function \(index) is not available")
   }
 }

@@ -14,7 +14,7 @@ struct Checker {
 
   private let expression: Expression
   private let environment: any ExpressionEnvironment
-  /// Whether faults are left to evaluation.
+  /// True if faults are left to evaluation.
   private let isLenient: Bool
   private var names: NameTable
   private var locals: [Local] = []
@@ -93,7 +93,7 @@ struct Checker {
     locals.last { $0.name == name }.map { ($0.number, $0.type) }
   }
 
-  /// What the members of a comprehension's variable, by its number, are of.
+  /// The values that a comprehension's variable, given by its number, is a member of.
   private func origins(ofLocal number: Int) -> [ComparedValue] { locals.last { $0.number == number }?.origins ?? [] }
 
   /// The types within the scope of a comprehension's variable.
@@ -129,7 +129,7 @@ struct Checker {
 
   // MARK: Names
 
-  /// What the identifiers of a chain of selections are, from the left; nil when the node is no such chain.
+  /// Returns the identifiers of a chain of selections, from the left; nil if the node is not such a chain.
   private func chain(_ node: ExpressionNode) -> (names: [String], isAbsolute: Bool)? {
     var names: [String] = []
     var node = node
@@ -144,7 +144,7 @@ struct Checker {
     }
   }
 
-  /// What a name with or without dots stands for. The longest name that is declared wins (CEL language definition, Name
+  /// Resolves a name with or without dots. The longest name that is declared wins (CEL language definition, Name
   /// Resolution), but a comprehension's variable hides all that begin with its name.
   private mutating func reference(_ node: ExpressionNode) -> ExpressionType {
     if let (parts, isAbsolute) = chain(node) {
@@ -388,7 +388,7 @@ struct Checker {
     if let mistake { _ = fault(mistake, literal) }
   }
 
-  /// What is known of an operand, of each thing that it may be; nothing where that is no more than its type.
+  /// Returns all that is known of an operand, for each thing that it may be; nothing beyond its type gives none.
   private func compared(_ operand: ExpressionNode) -> [ComparedValue] {
     if case .object(let entity) = names.types[operand.id] { return [.object(entity)] }
     if case .literal = operand.kind { return [] }
@@ -401,7 +401,7 @@ struct Checker {
     }
   }
 
-  /// What an operand's value is read from; nothing where it, or a part that it may be, is worked out.
+  /// Returns the variables and keys that an operand's value is read from; none if any part of it is computed.
   private func sources(of operand: ExpressionNode) -> [ComparedValue] {
     switch (operand.kind, names.meanings[operand.id]) {
     case (_, .variable(let name, _)): return [.variable(name)]
@@ -417,7 +417,7 @@ struct Checker {
     }
   }
 
-  /// What one of several operands is read from, whichever it is: null is no matter.
+  /// Returns the sources of several operands, of which one is the value. Literal nulls do not count.
   private func sources(ofEach operands: [ExpressionNode]) -> [ComparedValue] {
     var all: [ComparedValue] = []
     for operand in operands {
@@ -429,7 +429,7 @@ struct Checker {
     return all
   }
 
-  /// What the members of a list are read from; nothing where they are worked out.
+  /// Returns the sources of the members of a list; none if they are computed.
   private func members(of list: ExpressionNode) -> [ComparedValue] {
     switch list.kind {
     case .comprehension(let macro) where macro.function == .filter: return members(of: macro.range)
@@ -464,7 +464,7 @@ struct Checker {
     guard environment.refusesBadTimestamps, arguments.count == 1, case .literal(.string(let text)) = arguments[0].kind,
       ExpressionTimestamp(parsing: text) == nil
     else { return }
-    _ = fault("\(ExpressionValue.string(text).debugText) is no timestamp such as 2010-03-01T12:00:00Z", arguments[0])
+    _ = fault("\(ExpressionValue.string(text).debugText) is not a timestamp such as 2010-03-01T12:00:00Z", arguments[0])
   }
 
   /// What may be done about operands that an operator does not take; nothing where no advice is to be had.

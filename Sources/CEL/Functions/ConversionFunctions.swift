@@ -72,7 +72,7 @@ enum ConversionFunctions {
   }
 
   private static func unreadable(_ type: String, _ value: ExpressionValue) -> EvaluationError {
-    .invalid("\(type)(): \(value.debugText) is no \(type) or out of range")
+    .invalid("\(type)(): \(value.debugText) is not a valid \(type), or is out of range")
   }
 
   // MARK: Strings, bytes and times

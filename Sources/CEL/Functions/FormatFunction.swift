@@ -46,7 +46,7 @@ private struct FormatWriter {
   }
 
   private mutating func nextArgument() throws(EvaluationError) -> ExpressionValue {
-    guard used < arguments.count else { throw .invalid("format(): there is no argument \(used) in the list") }
+    guard used < arguments.count else { throw .invalid("format(): the list does not have an argument \(used)") }
     used += 1
     return try arguments.element(at: used - 1)
   }
@@ -76,7 +76,7 @@ private struct FormatWriter {
     case "b": text = FormatWriter.integer(value, radix: 2)
     case "o": text = FormatWriter.integer(value, radix: 8)
     case "x", "X": text = try FormatWriter.hexadecimal(value, isUppercase: clause == "X", &budget)
-    default: throw .invalid("format(): there is no clause '%\(clause)'")
+    default: throw .invalid("format(): '%\(clause)' is not a known clause")
     }
     guard let text else { throw .invalid("format(): %\(clause) does not take a \(value.typeName)") }
     return text

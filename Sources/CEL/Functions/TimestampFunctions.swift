@@ -58,7 +58,7 @@ private enum TimeZoneOffset {
         || byte == 0x2B || byte == 0x2D
     }
     guard isPlain, name.utf8.count <= nameBytes, let zone = TimeZone(identifier: name) else {
-      throw .invalid("there is no time zone '\(name.prefix(nameBytes))'")
+      throw .invalid("'\(name.prefix(nameBytes))' is not a known time zone")
     }
     return zone.secondsFromGMT(for: Date(timeIntervalSince1970: Double(timestamp.seconds)))
   }

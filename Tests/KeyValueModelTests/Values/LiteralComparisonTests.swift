@@ -90,9 +90,9 @@ struct LiteralComparisonTests {
       ),
       (
         "since < timestamp('2010-02-30T00:00:00Z')",
-        "1:19: '2010-02-30T00:00:00Z' is no timestamp such as 2010-03-01T12:00:00Z"
+        "1:19: '2010-02-30T00:00:00Z' is not a timestamp such as 2010-03-01T12:00:00Z"
       ),
-      ("timestamp('soon') == since", "1:11: 'soon' is no timestamp such as 2010-03-01T12:00:00Z"),
+      ("timestamp('soon') == since", "1:11: 'soon' is not a timestamp such as 2010-03-01T12:00:00Z"),
       ("since == 'soon'", "1:7: no such overload: timestamp == string; write timestamp(…) around the string"),
       ("name == 1", "1:6: no such overload: string == int"), ("true < size", "1:6: no such overload: bool < int"),
       ("depth >= 'a'", "1:7: no such overload: double >= string"),

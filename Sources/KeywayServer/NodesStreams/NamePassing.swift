@@ -173,11 +173,8 @@ final class NamePassing: Sendable {
 
   /// Does something once this node has come to a revision; answers `behind` where that takes too long.
   private func whenReached(_ revision: Revision, _ passed: Passed, _ body: @escaping @Sendable () -> Void) {
-    guard revision > store.revision else { return body() }
-    answers.add(of: passed.sender, until: revision, present: { [store] in store.revision }) { [store] in
-      guard store.revision < revision else { return body() }
-      let detail = "the answer is of revision \(revision), and this node has come to \(store.revision) only"
-      passed.completion.respond(Problem(.behind, detail).response)
+    answers.awaitRevision(revision, of: passed.sender, in: store) { problem in
+      if let problem { passed.completion.respond(problem.response) } else { body() }
     }
   }
 

@@ -199,14 +199,12 @@ final class PenPassing: Sendable {
     }
     let response = PassedWriteHandlers.told(passedBack, turn.doubt)
     guard let cursor = answer[HTTPField.Name.keywayCursor.rawName].flatMap({ Cursor($0) }),
-      cursor.epoch == store.epoch, cursor.revision > store.revision
+      cursor.epoch == store.epoch
     else {
       return postponement.end(with: Outcome.answer(response))
     }
-    answers.add(of: sender, until: cursor.revision, present: { [store] in store.revision }) { [store] in
-      guard store.revision < cursor.revision else { return postponement.end(with: Outcome.answer(response)) }
-      let detail = "the write was judged by \(cursor), and this node has come to revision \(store.revision) only"
-      postponement.end(with: Outcome.answer(Problem(.behind, detail).response))
+    answers.awaitRevision(cursor.revision, of: sender, in: store) {
+      postponement.end(with: Outcome.answer($0?.response ?? response))
     }
   }
 

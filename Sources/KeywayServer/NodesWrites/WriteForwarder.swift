@@ -100,13 +100,11 @@ final class WriteForwarder: Sendable {
     }
     // Revocations have no revision that could be waited for. Where they cannot be had now, they come with the records.
     if isRevocation, response.status.kind == .successful { try? following.takeRevocations() }
-    guard let cursor = answer["Keyway-Cursor"].flatMap({ Cursor($0) }), cursor.epoch == store.epoch,
-      cursor.revision > store.revision
-    else { return completion.respond(response) }
-    answers.add(of: sender, until: cursor.revision, present: { [store] in store.revision }) { [store, response] in
-      guard store.revision < cursor.revision else { return completion.respond(response) }
-      let detail = "the write was judged by \(cursor), and this node has come to revision \(store.revision) only"
-      completion.respond(Problem(.behind, detail).response)
+    guard let cursor = answer["Keyway-Cursor"].flatMap({ Cursor($0) }), cursor.epoch == store.epoch else {
+      return completion.respond(response)
+    }
+    answers.awaitRevision(cursor.revision, of: sender, in: store) { [response] in
+      completion.respond($0?.response ?? response)
     }
   }
 }

@@ -92,6 +92,20 @@ package final class RevisionWaits: Sendable {
     }
   }
 
+  /// Calls `answer` when the store has come to the revision of another node's answer: without a problem, or with
+  /// `behind` if that takes too long.
+  func awaitRevision(
+    _ revision: Revision, of client: ClientAddress, in store: Store,
+    _ answer: @escaping @Sendable (_ problem: Problem?) -> Void
+  ) {
+    guard revision > store.revision else { return answer(nil) }
+    add(of: client, until: revision, present: { store.revision }) {
+      let present = store.revision
+      let detail = "the answer is of revision \(revision), and this node has come to \(present) only"
+      answer(present < revision ? Problem(.behind, detail) : nil)
+    }
+  }
+
   /// What the clock says: when a wait begins.
   var present: UInt64 { now() }
 

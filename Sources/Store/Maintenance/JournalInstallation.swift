@@ -53,11 +53,6 @@ package enum JournalInstallation {
     SystemFile.exists(JournalLayout(directory: directory).restoring)
   }
 
-  /// Whether there is a store in a directory.
-  package static func isThere(inDirectory directory: String) -> Bool {
-    JournalLayout(directory: directory).hasStore
-  }
-
   /// Puts a store together and in its place, with its lock held. Gives where that is now which was there before.
   private static func install(
     _ layout: JournalLayout, _ head: JournalDatabase.Head, _ snapshot: SnapshotFile?, _ revocations: [Revocation],

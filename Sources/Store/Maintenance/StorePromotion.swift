@@ -23,7 +23,7 @@ package struct StorePromotion: Sendable {
       guard let leader = try FollowerMark.read(inDirectory: directory) else {
         throw .invalid("\(directory): this store follows no node; it takes writes already")
       }
-      guard JournalInstallation.isThere(inDirectory: directory) else {
+      guard SQLiteJournal.exists(inDirectory: directory) else {
         throw .unusable("\(directory): the store has not had a copy of \(leader) yet")
       }
       // Opened once, so that what was written last is in its place and known to be whole.

@@ -54,7 +54,7 @@ package struct CacheOpening: Sendable {
 
   /// The journal with the cache that there is; nil where that is of no use.
   private func kept() throws(JournalError) -> (any SharedJournal)? {
-    guard JournalInstallation.isThere(inDirectory: directory),
+    guard SQLiteJournal.exists(inDirectory: directory),
       !JournalInstallation.isInterrupted(inDirectory: directory)
     else { return nil }
     let cache: SQLiteJournal

@@ -524,7 +524,7 @@ package final class SQLiteJournal: TransactionJournal {
 
   // MARK: Copies of a state for safekeeping
 
-  /// Whether a directory has a journal, or what is left of one.
+  /// True if a directory has a journal, or what is left of one.
   package static func exists(inDirectory directory: String) -> Bool {
     JournalLayout(directory: directory).hasStore
   }

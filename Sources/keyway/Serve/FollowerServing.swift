@@ -106,7 +106,7 @@ struct FollowerServing {
   private func claim() throws {
     let directory = settings.store
     let leader = try FollowerMark.read(inDirectory: directory)
-    if leader == nil, JournalInstallation.isThere(inDirectory: directory) {
+    if leader == nil, SQLiteJournal.exists(inDirectory: directory) {
       throw CommandFailure(
         "\(directory): this store follows no node, and what it has would be lost; name another with --store")
     }
@@ -140,7 +140,7 @@ struct FollowerServing {
 
   private var needsCopy: Bool {
     isInMemory || JournalInstallation.isInterrupted(inDirectory: settings.store)
-      || !JournalInstallation.isThere(inDirectory: settings.store)
+      || !SQLiteJournal.exists(inDirectory: settings.store)
   }
 
   private var copyDirectory: String {

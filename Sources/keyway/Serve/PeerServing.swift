@@ -183,7 +183,7 @@ private struct PeerJournal: Sendable {
     if let mark, !PostgresAddress.isName(mark) {
       throw CommandFailure("\(directory): this store follows \(mark); name another with --store")
     }
-    if mark == nil, JournalInstallation.isThere(inDirectory: directory) {
+    if mark == nil, SQLiteJournal.exists(inDirectory: directory) {
       throw CommandFailure(
         "\(directory): this store is a node's own, and what it has would be lost where it becomes a cache of the "
           + "journal in \(name); name another with --store, or memory for none")

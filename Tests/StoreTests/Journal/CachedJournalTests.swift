@@ -119,6 +119,6 @@ struct CachedJournalTests {
     #expect(try journal.all() == records(1...5))
     try journal.append([record(6)], after: 5)
     journal.close()
-    #expect(!JournalInstallation.isThere(inDirectory: directory.store))
+    #expect(!SQLiteJournal.exists(inDirectory: directory.store))
   }
 }

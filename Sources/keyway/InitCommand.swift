@@ -30,7 +30,7 @@ struct InitCommand: ParsableCommand {
     } catch {
       throw CommandFailure("\(folder): cannot be made: \(error.systemReason)")
     }
-    for file in files { try Self.write(file.text, to: file.path) }
+    for file in files { try NewFile.write(file.text, to: file.path) }
     let change = isHere ? "" : "cd \(folder) && "
     StandardOutput.text(
       """
@@ -38,10 +38,14 @@ struct InitCommand: ParsableCommand {
       start the server with: \(change)keyway serve
       """)
   }
+}
 
-  /// Writes a new file. One that has come into being meanwhile is not written over either.
-  private static func write(_ text: String, to path: String) throws {
-    let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
+/// A file that a command writes where there is none.
+enum NewFile {
+  /// Writes a file. `isPrivate` keeps it from everyone but its owner. Throws a `CommandFailure` where one is there
+  /// already, also one that has come into being meanwhile.
+  static func write(_ text: String, to path: String, isPrivate: Bool = false) throws {
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, isPrivate ? 0o600 : 0o666)
     guard descriptor >= 0 else { throw CommandFailure("\(path): \(String(cString: strerror(errno)))") }
     let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
     try file.write(contentsOf: Data(text.utf8))

@@ -69,10 +69,7 @@ struct TokenCommand: ParsableCommand {
 
   /// Writes a new key, for its owner's eyes alone.
   private func writeKey() throws {
-    let descriptor = open(keys, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw CommandFailure("\(keys): \(String(cString: strerror(errno)))") }
-    let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-    try file.write(contentsOf: Data(DevelopmentKey.makeSet().utf8))
+    try NewFile.write(DevelopmentKey.makeSet(), to: keys, isPrivate: true)
     StandardOutput.text("wrote \(keys): start the server with --set access.keys=\(keys)")
   }
 

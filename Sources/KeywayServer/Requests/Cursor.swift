@@ -1,5 +1,3 @@
-import HTTPServer
-import HTTPTypes
 package import KeyValueModel
 import Store
 
@@ -27,12 +25,9 @@ package struct Cursor: Hashable, Sendable, CustomStringConvertible {
   /// The token.
   package var description: String { text(in: "") }
 
-  /// The token as a strong entity tag (RFC 9110 §8.8.3).
-  package var entityTag: String { text(in: "\"") }
-
   /// The token with a mark before and behind it. Put together by bytes, which takes half as long as an interpolation:
   /// each answer has one or two.
-  private func text(in mark: StaticString) -> String {
+  func text(in mark: StaticString) -> String {
     let digits = String(revision)
     return String(
       unsafeUninitializedCapacity: 2 * mark.utf8CodeUnitCount + epoch.utf8.count + 1 + digits.utf8.count
@@ -55,98 +50,4 @@ package struct Cursor: Hashable, Sendable, CustomStringConvertible {
 extension Store {
   /// The cursor of a revision of this store.
   func cursor(_ revision: Revision) -> Cursor { Cursor(epoch: epoch, revision: revision) }
-}
-
-/// An `If-Match` or `If-None-Match` header (RFC 9110 §13.1).
-package enum EntityTagCondition: Sendable {
-  /// `*`: anything that is there.
-  case any
-  /// The tags, weak ones with their `W/` left out.
-  case tags([(cursor: String, isWeak: Bool)])
-
-  /// The condition of a header's text, or `malformed-query` where it is no list of entity tags.
-  package init(_ text: String, header: String) throws(Problem) {
-    if text.trimmingSpaces() == "*" {
-      self = .any
-      return
-    }
-    var tags: [(cursor: String, isWeak: Bool)] = []
-    var rest = text[...]
-    while let start = rest.firstIndex(where: { $0 != "," && $0 != " " && $0 != "\t" }) {
-      rest = rest[start...]
-      let isWeak = rest.hasPrefix("W/")
-      if isWeak { rest = rest.dropFirst(2) }
-      // A tag may hold commas, but no quotation mark (RFC 9110 §8.8.3).
-      guard rest.first == "\"", let end = rest.dropFirst().firstIndex(of: "\"") else {
-        throw Problem(.malformedQuery, "\(header) wants entity tags in quotation marks, or *")
-      }
-      tags.append((String(rest[rest.index(after: rest.startIndex)..<end]), isWeak))
-      rest = rest[rest.index(after: end)...]
-    }
-    self = .tags(tags)
-  }
-
-  /// Whether a tag, without its quotation marks, is one of those named, or anything is meant: by strong comparison, as
-  /// `If-Match` wants, or by weak comparison, as `If-None-Match` does (RFC 9110 §8.8.3.2).
-  package func names(_ tag: String, weakly: Bool) -> Bool {
-    switch self {
-    case .any: true
-    case .tags(let tags): tags.contains { $0.cursor == tag && (weakly || !$0.isWeak) }
-    }
-  }
-
-  /// The latest revision of `epoch`, not after `present`, that a strong tag names: what is unchanged since is unchanged
-  /// since the others. Nil where there is none, and the condition fails.
-  package func latestRevision(of epoch: String, upTo present: Revision) -> Revision? {
-    guard case .tags(let tags) = self else { return nil }
-    return tags.lazy
-      .filter { !$0.isWeak }
-      .compactMap { Cursor($0.cursor) }
-      .filter { $0.epoch == epoch && $0.revision <= present }
-      .map(\.revision)
-      .max()
-  }
-
-  /// The revisions of `epoch` that the tags name, weak ones included.
-  package func revisions(of epoch: String) -> Set<Revision> {
-    guard case .tags(let tags) = self else { return [] }
-    return Set(tags.lazy.compactMap { Cursor($0.cursor) }.filter { $0.epoch == epoch }.map(\.revision))
-  }
-
-  /// Whether it names a tag that is no revision.
-  var namesContent: Bool {
-    guard case .tags(let tags) = self else { return false }
-    return tags.contains { Cursor($0.cursor) == nil }
-  }
-}
-
-/// The conditions of a `GET` or `HEAD` of what has a tag: `If-Match`, and then `If-None-Match` (RFC 9110 §13.2.2).
-struct ReadConditions: Sendable {
-  private let match: String?
-  private let noneMatch: String?
-
-  /// Those of a request.
-  init(of request: borrowing Request) { (match, noneMatch) = (request.header(.ifMatch), request.header(.ifNoneMatch)) }
-
-  /// Whether the client has the version of this tag, which stands without its quotation marks. Throws `stale-revision`
-  /// where it wants another one, and `malformed-query` where a header is no list of tags.
-  func isUnchanged(_ tag: String) throws(Problem) -> Bool {
-    try isUnchanged(tag) { condition in condition.names(tag, weakly: false) }
-  }
-
-  /// The same for what was last changed at a revision; a cursor up to `present` is as good as its tag.
-  func isUnchanged(_ tag: Cursor, upTo present: Revision) throws(Problem) -> Bool {
-    try isUnchanged(tag.description) { condition in
-      if case .any = condition { return true }
-      return condition.latestRevision(of: tag.epoch, upTo: present).map { $0 >= tag.revision } ?? false
-    }
-  }
-
-  private func isUnchanged(_ tag: String, _ holds: (EntityTagCondition) -> Bool) throws(Problem) -> Bool {
-    if let match, try !holds(EntityTagCondition(match, header: "If-Match")) {
-      throw Problem(.staleRevision, "what is there is not what If-Match names").with(.eTag, "\"\(tag)\"")
-    }
-    guard let noneMatch else { return false }
-    return try EntityTagCondition(noneMatch, header: "If-None-Match").names(tag, weakly: true)
-  }
 }

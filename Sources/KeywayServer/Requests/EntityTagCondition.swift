@@ -1,6 +1,6 @@
 import HTTPServer
 import HTTPTypes
-import KeyValueModel
+package import KeyValueModel
 
 /// An `If-Match` or `If-None-Match` header (RFC 9110 §13.1).
 package enum EntityTagCondition: Sendable {

@@ -291,6 +291,7 @@ struct SettingsTests {
     let page = try Self.file("Sources/keyway/Documentation.docc/Limits.md")
     #expect(page == SettingsReference.limits(in: page))
     for setting in Settings.all { #expect(page.contains("\n| `\(setting.name)` |"), "\(setting.name)") }
+    #expect(Set(Settings.first).isSubset(of: Settings.all.map(\.name)))
   }
 
   @Test("The settings are shown without the passwords of nodes.journal, however these are written")

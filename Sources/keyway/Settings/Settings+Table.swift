@@ -10,6 +10,11 @@ import Store
 /// swift-configuration was considered: it silently takes the default for a value of the wrong type, and cannot name
 /// unknown settings.
 extension Settings {
+  /// The settings that most servers set; of the others, the defaults follow from the machine or serve as they are.
+  static let first = [
+    "host", "port", "names", "schema", "store", "durability", "public", "access.keys", "access.origins", "log.access",
+  ]
+
   /// All settings in the order of the file; those of one group stand together.
   static let all: [Setting] = [
     .text("host", \.api.host, "the address to listen on, or unix: and the path of a socket"),

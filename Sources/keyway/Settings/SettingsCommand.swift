@@ -36,13 +36,16 @@ enum SettingsReference {
     # default. Relative paths start from where the server is started. `keyway serve --config FILE --print-config` shows
     # what holds, and why; without --config and KEYWAY_CONFIG, FILE is keyway.yaml in the folder of the start.
     #
+    # Most servers set some of these and no other:
+    # \(Settings.first.joined(separator: ", "))
+    #
     # Written from the table of settings by `keyway settings`.
 
 
     """ + Settings().rendered(comment: \.help)
   }
 
-  /// The text of Limits.md with its table as the settings and their limits are.
+  /// The text of Limits.md with its tables as the settings and their limits are.
   static func limits(in page: String) -> String {
     let limits = Dictionary(SettingLimit.all.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     let defaults = Settings()
@@ -54,7 +57,12 @@ enum SettingsReference {
       ]
       return "| " + cells.joined(separator: " | ") + " |"
     }
+    let first = Settings.first.compactMap { name in Settings.all.first { $0.name == name } }.map { setting in
+      "| `\(setting.name)` | \(Settings.yaml(setting.value(defaults))) | \(setting.help.replacing("[", with: "\\[")) |"
+    }
     return page.replacingTable(
+      withHeader: "| set first |", by: ["| set first | default | what it is |", "|---|---|---|"] + first
+    ).replacingTable(
       withHeader: "| setting |",
       by: ["| setting | default | allowed | what it is | for each | what is over it |", "|---|---|---|---|---|---|"]
         + rows)

@@ -42,7 +42,7 @@ struct Cell {
 
   /// True if it receives something when it comes into view again, or when its stream catches up.
   var hasMissed: Bool {
-    isOwedInitial || pending.map { $0.commits > 0 || $0.gone != nil } ?? false || missed?.count ?? 0 > 0
+    isOwedInitial || pending.map { $0.commits > 0 || $0.gone != nil } ?? false || !(missed?.isNothing ?? true)
   }
 
   /// Whether it receives nothing for now.
@@ -78,6 +78,18 @@ struct Cell {
   mutating func pauseUnknown() {
     if pending == nil { pending = PendingChanges(since: DeliveredValues()) }
     if query != nil, missed == nil { isOwedInitial = true }
+  }
+
+  /// True if its query was changed while it received nothing: its client has rows of another one.
+  var hasAnotherQuery: Bool { missed.map { $0.shown.query != query } ?? false }
+
+  /// Forgets what it has received up to a revision: it is owed its state.
+  mutating func oweState(at revision: Revision) {
+    missed = nil
+    isOwedInitial = true
+    refresh = nil
+    refreshedAt = revision
+    pausedAt = revision
   }
 
   /// It receives everything again, and first, in `update`, what it missed until `present`.

@@ -331,7 +331,10 @@ extension CellStream {
     if wasPaused || !binding.isVisible {
       let present = self.present(publication)
       cell.pause(at: present)
-      if !cell.isOwedInitial { cell.missed = missed }
+      if !cell.isOwedInitial {
+        cell.missed = missed
+        if isChanged { cell.missed?.isRequeried = true }
+      }
       if binding.isVisible, !cells.isSuspended { cell.resume(as: name, at: present, services.encoder, &update) }
     } else if isChanged, let missed, let result = publication.queries.result(of: query) {
       let content = QueryContent(

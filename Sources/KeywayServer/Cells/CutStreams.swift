@@ -130,6 +130,10 @@ struct CutCells {
     lastTold = entry.stream.lastTold
     isDelivered = entry.isDelivered
     cells = entry.stream.cells
+    // What became of the query that its client has rows of is not followed any more.
+    for (name, cell) in cells.byName where cell.hasAnotherQuery && cell.binding.isVisible {
+      cells[name]?.oweState(at: cutAt)
+    }
     cells.endSuspension()
     guard viewer != entry.stream.viewer else { return }
     for (name, cell) in cells.sorted {
@@ -164,7 +168,14 @@ struct CutCells {
     var gates: [String: CellGate] = [:]
     var formers: [CellReplay.Former] = []
     var refreshes = Refreshes()
-    for (name, cell) in cells.sorted {
+    var cells = cells
+    for (name, var cell) in cells.sorted {
+      if cell.hasAnotherQuery,
+        cell.pausedAt ?? cutAt > revision || cell.mayLackRefresh(after: revision, isSure: isSure)
+      {
+        cell.oweState(at: cutAt)
+        cells[name] = cell
+      }
       let former = cell.former.flatMap { $0.lostAt > revision ? $0 : nil }
       gates[name] = CellGate(
         toldUpTo: max(revision, cell.refreshedAt), beginsAt: cell.refreshedAt,

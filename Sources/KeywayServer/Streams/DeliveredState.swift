@@ -54,8 +54,14 @@ struct MissedContents {
   let since: Revision
   /// How many contents were missed.
   var count = 0
+  /// Whether the query was changed since, perhaps back to what it was. What became of its rows while another one stood
+  /// in its place is not among the contents that are counted.
+  var isRequeried = false
   /// Whether it is no longer known which rows the client has: it receives all.
   var isUnknown = false
+
+  /// Whether there may be anything to tell.
+  var isNothing: Bool { count == 0 && !isRequeried }
 
   /// A difference of more rows is not sent as one where the whole result is shorter.
   private static let largestDifference = 10_000
@@ -69,7 +75,7 @@ struct MissedContents {
     if isUnknown {
       return QueryNotification(cell: cell, context: context, body: .results(result, state, isInitial: true))
     }
-    guard count > 0 || result.query != shown.query else { return nil }
+    guard !isNothing else { return nil }
     let content = QueryContent(from: shown, at: since, to: result, in: state, at: revision)
     if content.isEmpty, result.query == shown.query { return nil }
     let isWhole = content.changes.count > max(result.count, Self.largestDifference)

@@ -53,6 +53,21 @@ struct QueryCellPatchTests {
     try check(names)
   }
 
+  @Test("Off screen, changed and changed back, it is told what became of its rows while it had another query")
+  func andBack() throws {
+    try screen.patch("q", #"{"visible":false}"#)
+    try screen.patch("q", #"{"filter":"salary > 1000"}"#)
+    try server.set("Employee/1/salary", "1")
+    try screen.patch("q", #"{"filter":null}"#)
+    try screen.patch("q", #"{"visible":true}"#)
+    #expect(try screen.told().map(\.name) == ["content"])
+    try check(["Employee/1", "Employee/2", "Manager/5", "Employee/4", "Employee/3"])
+    try screen.patch("q", #"{"visible":false}"#)
+    for filter in [#""salary > 1000""#, "null"] { try screen.patch("q", "{\"filter\":\(filter)}") }
+    try screen.patch("q", #"{"visible":true}"#)
+    #expect(try screen.told().isEmpty)
+  }
+
   @Test("One PATCH may change the query and bring it into view, or take it off screen", arguments: changes)
   func withVisibility(_ change: String, _ names: [String]) throws {
     try screen.patch("q", change.dropLast() + #","visible":false}"#)

@@ -1,6 +1,7 @@
 import HTTPServer
 import KeyValueModel
 import KeyValueObserving
+import KeywayClient
 import KeywayServer
 import Store
 import Support
@@ -179,6 +180,63 @@ struct CutStreamTests {
     } else {
       #expect(slow.events == quick.events)
     }
+  }
+
+  @Test("A query that was changed off screen is right on screen, whatever id its client comes back with")
+  func requeriedOffScreen() throws {
+    let server = try server()
+    let cells = #"{"q":{"entity":"Employee","sort":"salary","keys":["salary"]}}"#
+    let stream = try CuttableStream(server, cells: cells)
+    _ = try stream.next()
+    let start = try server.revision
+    for value in 20...23 { try server.set("Employee/1/salary", "\(value)") }
+    try stream.read { $0.json["revision"].whole == start + 4 }
+    try stream.send("PATCH", "/cells/q", #"{"visible":false}"#)
+    try server.set("Employee/1/salary", "24")
+    var filter = 0
+    for since in start...start + 5 {
+      // The client has what it was told up to then, as if it had not received the rest.
+      var list = LiveList()
+      for event in stream.events where event.json["revision"].whole ?? 0 <= since { try list.apply(event) }
+      let told = stream.events.count
+      filter += 1
+      try stream.send("PATCH", "/cells/q", #"{"filter":"salary > \#(filter)"}"#)
+      try server.set("Employee/2/salary", "\(filter)")
+      try stream.cut()
+      try server.set("Employee/3/salary", "\(filter + 3)")
+      try stream.resume(since: "\(server.epoch)-\(since)")
+      try stream.send("PATCH", "/cells/q", #"{"visible":true}"#)
+      try server.set("Employee/1/salary", "\(filter + 100)")
+      try stream.read { $0.json["revision"].whole == (try? server.revision) }
+      for event in stream.events.dropFirst(told) { try list.apply(event) }
+      let fetched = try server.client.json("/v1/objects/Employee?sort=salary&keys=salary&filter=salary%3E\(filter)")
+      #expect(list.values == fetched["objects"].items.map(\.withoutRevision), "since \(since)")
+      try stream.send("PATCH", "/cells/q", #"{"visible":false}"#)
+    }
+  }
+
+  @Test("A query that was changed behind a slow reader is told as it is when the stream goes on")
+  func requeriedBehindReader() throws {
+    let server = try server { $0.server.pendingBytesPerStream = 4096 }
+    let stream = try CuttableStream(
+      server, cells: #"{"q":{"entity":"Employee","sort":"name","keys":["name"]}}"#, receiveBufferBytes: 4096)
+    var list = LiveList()
+    try list.apply(try stream.next())
+    let text = String(repeating: "x", count: 20_000)
+    var number = 0
+    while try server.client.json("/v1/status")["lagging"].whole == 0 {
+      number += 1
+      try server.set("Employee/1/name", "\"\(number)\(text)\"")
+    }
+    try stream.send("PATCH", "/cells/q", #"{"filter":"salary > 11.0"}"#)
+    try server.set("Employee/4/name", #""before""#)
+    try stream.cut(byReset: true)
+    try stream.resume()
+    try server.set("Employee/4/name", #""last""#)
+    try stream.read { $0.json["revision"].whole == (try? server.revision) }
+    for event in stream.events.dropFirst() { try list.apply(event) }
+    let fetched = try server.client.json("/v1/objects/Employee?sort=name&keys=name&filter=salary%3E11.0")
+    #expect(list.values == fetched["objects"].items.map(\.withoutRevision))
   }
 
   @Test("Cells that are bound at one revision are told once, however many requests bound them")

@@ -102,8 +102,7 @@ let package = Package(
     .target(
       name: "KeywayServer",
       dependencies: [
-        "CEL", "CLinux", "HTTPServer", "KeyValueModel", "KeyValueObserving", "KeywayBrowser", "Outbound", "Store",
-        "Support",
+        "CEL", "CLinux", "HTTPServer", "KeyValueModel", "KeyValueObserving", "KeywayBrowser", "Store", "Support",
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "CryptoExtras", package: "swift-crypto"),
         .product(name: "DequeModule", package: "swift-collections"),
@@ -112,11 +111,15 @@ let package = Package(
         .product(name: "OrderedCollections", package: "swift-collections"),
       ],
       swiftSettings: strict),
-    // The journal that several nodes share.
+    // All that only several nodes need: a journal that they share, following, forwarding.
     .target(
       name: "Cluster",
       dependencies: [
-        "CPostgres", "Store", "Support", .product(name: "DequeModule", package: "swift-collections"),
+        "CPostgres", "HTTPServer", "KeyValueModel", "KeywayServer", "Outbound", "Store", "Support",
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "DequeModule", package: "swift-collections"),
+        .product(name: "HTTPTypes", package: "swift-http-types"),
+        .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: strict),
     .target(
@@ -215,8 +218,8 @@ let package = Package(
     .testTarget(
       name: "keywayTests",
       dependencies: [
-        "CommandSupport", "HTTPServer", "KeyValueModel", "keyway", "KeywayClient", "KeywayServer", "Store", "TestKit",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "Cluster", "CommandSupport", "HTTPServer", "KeyValueModel", "keyway", "KeywayClient", "KeywayServer", "Store",
+        "TestKit", .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
     .testTarget(

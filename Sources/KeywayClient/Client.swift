@@ -1,6 +1,6 @@
 package import Foundation
 import FoundationNetworking
-package import KeyValueModel
+import KeyValueModel
 
 /// A client of one server: requests with whole responses. Streams are `EventStreamConnection`'s.
 ///
@@ -200,18 +200,6 @@ package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
     if !place.isEmpty { text += " (\(place.joined(separator: " ")))" }
     return text
   }
-}
-
-/// Reading JSON that a server has sent: nil for a value of another type.
-extension Value {
-  /// The text of a string.
-  package var asString: String? { if case .string(let text) = self { text } else { nil } }
-  /// A whole number.
-  package var asInteger: Int64? { if case .integer(let integer) = self { integer } else { nil } }
-  /// The elements of an array.
-  package var asArray: [Value]? { if case .array(let elements) = self { elements } else { nil } }
-  /// The members of an object.
-  package var asObject: JSONObject? { if case .object(let object) = self { object } else { nil } }
 }
 
 /// The paths of the server's resources, from what a user types.

@@ -34,8 +34,10 @@ package final class KeywayServer: Sendable {
     /// Bounds of what is remembered of requests with an `Idempotency-Key`.
     package var idempotency = IdempotencyMemory.Limits()
 
-    /// What this node tells others, and how long it lets requests wait.
-    package var node = Node.Options()
+    /// Whether there are other servers with the same objects, and what this one has to do with them.
+    package var node: any NodeOptions = SingleNode.Options()
+    /// Bounds of waiting for a revision that a request names.
+    package var waits = RevisionWaits.Limits()
     /// Who may ask.
     package var access = AccessOptions()
     /// Which files are served.
@@ -114,13 +116,12 @@ package final class KeywayServer: Sendable {
   /// before `recover`; one that has none is filled by `prepare` before the first connection is accepted. Connections
   /// are accepted from `socket`; without one, from the address and port of the configuration, which are bound before
   /// anything is written. `schemaText` is the text of the schema, to which a journal is taken that was written under
-  /// another. With a plan the store follows another node, from the end of its recovery on, and is filled by that
-  /// alone. The access log is written to `log`; without one there is none. `now` gives the seconds, which only grow,
+  /// another. The access log is written to `log`; without one there is none. `now` gives the seconds, which only grow,
   /// by which pages and idempotency keys age. Throws an `HTTPServerError`, a `StoreError`, or what `prepare` throws.
   package init(
     schema: Schema, schemaText: String? = nil, configuration: Configuration, logger: Logger,
     journal: (any TransactionJournal)? = nil, socket: ListeningSocket? = nil, log: LogOutput? = nil,
-    following plan: Following.Plan? = nil, prepare: (Store) throws -> Void = { _ in },
+    prepare: (Store) throws -> Void = { _ in },
     now: @escaping @Sendable () -> UInt64 = { UInt64(SystemClock.nanoseconds / 1_000_000_000) }
   ) throws {
     self.schemaText = schemaText
@@ -135,23 +136,22 @@ package final class KeywayServer: Sendable {
     let ledger = MemoryLedger(limit: .max, clientLimit: .max)
     let watch = MemoryWatch(ledger, limits: configuration.memory)
     let conditions = ConditionLog(logger: logger, quietSeconds: configuration.conditionSeconds)
-    let shared = journal as? any SharedJournal
     let rates = RequestRateLimiter(configuration.access.rates) { UInt64(SystemClock.nanoseconds) }
     let files = try FileHandlers(configuration.files)
-    let node = try Self.node(configuration, socket, shared, follows: plan != nil, hasAccess: access.isOn)
-    let numbers = StreamNumbers(node: node.url, random: shared == nil && plan == nil ? nil : random())
-    let hub = StreamHub(limits: configuration.limits, ledger: ledger, numbers: numbers.first, logger: logger)
+    let node = try configuration.node.makeNode(
+      at: NodeSite(
+        host: configuration.host, port: socket.port, journal: journal, hasAccess: access.isOn,
+        waits: configuration.waits))
+    let hub = StreamHub(
+      limits: configuration.limits, ledger: ledger, numbers: node.streamNumbers.first, logger: logger)
     let services = StreamServices(
       hub: hub, ledger: ledger, epoch: journal.identity.epoch, limits: configuration.streams, mark: node.mark,
       now: now, random: random)
     let streams = Streams(services, journal: journal)
     store = Store(
       schema: schema, journal: journal, limits: configuration.storeLimits,
-      publisher: NodePublisher(streams: streams, node: node), streams: numbers,
+      publisher: NodePublisher(streams: streams, node: node), streams: node.streamNumbers,
       now: { SystemClock.epochMilliseconds }, notify: { Self.note($0, node, conditions) })
-    node.keepRecords(of: store)
-    node.passNames(store, services)
-    node.passWrites(store)
     let readiness = Readiness(of: store)
     parts = ServerParts(
       store: store, node: node, streams: streams, hub: hub, ledger: ledger,
@@ -166,11 +166,10 @@ package final class KeywayServer: Sendable {
     housekeeper = Housekeeper(parts, rates: rates)
     self.rates = rates
     accessLog = log.map(configuration.accessLogger(to:))
-    Self.connect(parts, plan, conditions)
     // The journal is not asked again: others that write to it may have begun it meanwhile.
     if case .serving = store.condition {
       _ = try Self.recover(parts, schemaText)
-      if plan == nil { try prepare(store) }
+      try prepare(store)
     }
     try hub.start(
       delegate: StreamMonitor(
@@ -185,7 +184,7 @@ package final class KeywayServer: Sendable {
     }
     Self.collect(conditions, log, http, in: registry)
     housekeeper.start()
-    node.begin(store)
+    node.start(store)
   }
 
   /// Makes the router to the resources of a server.
@@ -194,19 +193,13 @@ package final class KeywayServer: Sendable {
     _ conditions: ConditionLog, _ logger: Logger
   ) throws -> RequestRouter {
     let (store, node) = (parts.store, parts.node)
+    keepAttachments(parts)
+    let admission = Admission(
+      access: parts.access, streams: parts.streams.registry, takesForwardedWrites: node.takesForwardedWrites)
+    let placement = node.attach(to: parts, admission, conditions, restore: restoring(parts))
     let handlers = Handlers(parts)
-    let table = RouteTable(handlers)
+    let table = RouteTable(handlers, node.routes(in: parts))
     handlers.description.describe(table.routes, schema: store.schema, access: parts.access)
-    let admission = Admission(access: parts.access, streams: parts.streams.registry, service: node.service)
-    let placement: any RequestPlacement =
-      if node.isSingle {
-        SingleNode(store: store, admission: admission, waits: node.waits)
-      } else {
-        NodePlacement(
-          node: node, store: store, admission: admission,
-          passedWrites: PassedWriteHandlers(store: store, writes: node.writes, readings: parts.readings),
-          staleSeconds: parts.access.options.staleSeconds)
-      }
     let router = RequestRouter(
       table, placement: placement, store: store, registry: parts.streams.registry, readiness: parts.readiness,
       hosts: try HostNames(host: configuration.host, others: configuration.names, port: configuration.port),
@@ -222,37 +215,24 @@ package final class KeywayServer: Sendable {
     return router
   }
 
-  /// Connects the parts of a node: its followers learn of revocations at once, snapshots keep the sessions and the
-  /// remembered responses, and the node follows another one if that is planned.
-  private static func connect(_ parts: ServerParts, _ plan: Following.Plan?, _ conditions: ConditionLog) {
-    let (store, node, access) = (parts.store, parts.node, parts.access)
-    access.revocations.onChange { [node] in node.pollers.endAll() }
+  /// Has snapshots keep the sessions and the remembered responses.
+  private static func keepAttachments(_ parts: ServerParts) {
+    let store = parts.store
     store.keepAttachments {
-      [idempotency = parts.idempotency, sessions = access.sessions, epoch = store.epoch] revision in
+      [idempotency = parts.idempotency, sessions = parts.access.sessions, epoch = store.epoch] revision in
       idempotency.kept(upTo: Cursor(epoch: epoch, revision: revision), at: SystemClock.epochMilliseconds)
         + sessions.kept(upTo: revision)
     }
-    guard let plan else { return }
-    node.follow(plan, store, access.revocations, conditions, restore: restoring(parts))
   }
 
   /// Returns what takes over the responses that were kept with commits, and the sessions that these began and ended.
   private static func restoring(_ parts: ServerParts) -> @Sendable ([StoredAttachment]) -> Void {
-    { [idempotency = parts.idempotency, writes = parts.node.writes, sessions = parts.access.sessions] attachments in
+    { [idempotency = parts.idempotency, node = parts.node, sessions = parts.access.sessions] attachments in
       let now = SystemClock.epochMilliseconds
       idempotency.restore(attachments, at: now)
-      writes.restore(attachments)
+      node.restore(attachments)
       sessions.restore(attachments, at: now)
     }
-  }
-
-  private static func node(
-    _ configuration: Configuration, _ socket: ListeningSocket, _ journal: (any SharedJournal)?, follows: Bool,
-    hasAccess: Bool
-  ) throws(NodeFault) -> Node {
-    try Node(
-      configuration.node, host: configuration.host, port: socket.port, journal: journal, follows: follows,
-      hasAccess: hasAccess)
   }
 
   private static func access(
@@ -275,7 +255,7 @@ package final class KeywayServer: Sendable {
   /// `report` is called with how far that has come. Gives remarks for the operator; throws a `StoreError`.
   package func recover(report: @escaping (RecoveryProgress) -> Void) throws -> [String] {
     guard case .recovering = store.condition else { return [] }
-    defer { parts.node.begin(store) }
+    defer { parts.node.start(store) }
     return try Self.recover(parts, schemaText, report: report)
   }
 
@@ -285,8 +265,7 @@ package final class KeywayServer: Sendable {
   ) throws -> [String] {
     let store = parts.store
     let remarks = try store.recover(schemaText: schemaText, report: report, restore: restoring(parts))
-    // Writes of other nodes are taken from here on.
-    parts.node.writes.begin(after: store.toldAfter)
+    parts.node.recovered(store)
     store.follow()
     return remarks
   }
@@ -331,7 +310,7 @@ package final class KeywayServer: Sendable {
   // MARK: Conditions and metrics
 
   /// Notes what becomes of a store.
-  private static func note(_ notice: StoreNotice, _ node: Node, _ conditions: ConditionLog) {
+  private static func note(_ notice: StoreNotice, _ node: any Node, _ conditions: ConditionLog) {
     node.note(notice)
     switch notice {
     case .refusesWrites(let reason): conditions.set(.store, isActive: true, detail: reason)
@@ -375,9 +354,6 @@ extension Condition {
   fileprivate static let objects = Condition(
     "objects", "writes that add to the objects are refused: they take as much memory as objects.bytes allows",
     level: .error)
-  /// Nothing is heard of the node that this one follows.
-  static let leader = Condition(
-    "leader", "nothing is heard of the node that this one follows: it goes on serving what it has", level: .error)
   /// Snapshots cannot be written.
   fileprivate static let snapshots = Condition(
     "snapshots", "no snapshot can be written: the next start will take long, and old records stay", level: .error)
@@ -390,7 +366,7 @@ extension Condition {
 /// Passes commits on to the streams, and then to the requests that wait for them.
 private struct NodePublisher: StorePublisher {
   let streams: Streams
-  let node: Node
+  let node: any Node
 
   func publish(
     _ queryEvents: [QueryEvent], upTo revision: Revision,

@@ -1,3 +1,4 @@
+import Cluster
 import CommandSupport
 import Foundation
 import HTTPServer
@@ -314,7 +315,7 @@ struct SettingsTests {
     for (address, shown) in cases {
       let flags = [SettingFlag("nodes.journal", address)]
       let settings = try Settings.load(configFile: nil, flags: flags, environment: [:])
-      #expect(settings.api.node.journal == address)
+      #expect(settings.api.cluster.journal == address)
       let text = settings.rendered()
       #expect(!text.contains("S3cret"), "\(address)")
       #expect(

@@ -8,16 +8,16 @@ import Logging
 import Support
 
 /// Knows who asks: verifies tokens and the cookies that stand for them.
-final class AccessControl: Sendable {
+package final class AccessControl: Sendable {
   private struct State {
     var file: KeyFile
     var verifier: TokenVerifier
     var tokens: TokenCache
   }
 
-  let options: AccessOptions
+  package let options: AccessOptions
   let sessions: Sessions
-  let revocations: Revocations
+  package let revocations: Revocations
   private let admin: AdminRule
   private let nodes: AdminRule
   private let schema: Schema

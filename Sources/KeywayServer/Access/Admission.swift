@@ -1,17 +1,18 @@
 import CEL
-import HTTPServer
+package import HTTPServer
 import HTTPTypes
 import KeyValueModel
 
 /// Whether a requester gets to what they ask for. It is asked before anything else about a request, so that those who
 /// may not know what there is, do not learn it from a problem.
-struct Admission: Sendable {
+package struct Admission: Sendable {
   let access: AccessControl
   let streams: StreamRegistry
-  let service: NodeService
+  /// True if this server carries out writes that other nodes forward.
+  let takesForwardedWrites: Bool
 
   /// Throws `unauthenticated`, `forbidden`, or what is answered where nothing is there.
-  func check(_ context: RequestContext) throws(Problem) {
+  package func check(_ context: RequestContext) throws(Problem) {
     let requester = context.requester
     guard !requester.isAdmin else { return }
     if requester.mayFollow, !context.route.audience.hasNodes {
@@ -36,7 +37,7 @@ struct Admission: Sendable {
 
   /// Whether a requester may be answered by another node: one that lacks what the resource wants of all is refused
   /// here.
-  func mayAsk(_ requester: Requester, on route: Route) -> Bool {
+  package func mayAsk(_ requester: Requester, on route: Route) -> Bool {
     if requester.isAdmin { return true }
     return switch route.audience {
     case .everybody, .visitors, .objects: true
@@ -51,9 +52,9 @@ struct Admission: Sendable {
   func checkName(of request: borrowing Request, present: @autoclosure () -> Cursor) throws(Problem) {
     let method = request.method
     guard method != .get, method != .head, request.header(.keywayRequest) != nil, !request.isCarried else { return }
-    guard !service.takesWrites || access.isOn && !access.isNode(request.header(.keywayNode)) else { return }
+    guard !takesForwardedWrites || access.isOn && !access.isNode(request.header(.keywayNode)) else { return }
     let remedy =
-      service.takesWrites
+      takesForwardedWrites
       ? "Keyway-Node is not the token of a node (nodes.tokenFile there)"
       : "this server takes no writes from nodes (nodes.followers)"
     throw Problem(.nodeRefused, "Keyway-Request is accepted from nodes only, and \(remedy); nothing was changed")
@@ -111,7 +112,7 @@ extension Requester {
 
   /// Whether a stream is there for the requester: it is of the `sub` that opened it, and of admins. One that was opened
   /// without a token is of all who know its name and have none either.
-  func mayUse(_ id: StreamID, of streams: StreamRegistry) -> Bool {
+  package func mayUse(_ id: StreamID, of streams: StreamRegistry) -> Bool {
     isAdmin || streams.subject(of: id) == identity.map { ExactText($0.subject) }
   }
 }

@@ -63,13 +63,13 @@ package struct KeySet: Sendable {
 
   private static func entry(_ value: Value) throws(KeyDefect) -> Entry {
     guard case .object(let key) = value else { throw KeyDefect("it is no object") }
-    guard let name = key["alg"]?.string, let algorithm = SigningAlgorithm(rawValue: name) else {
+    guard let name = key["alg"]?.asString, let algorithm = SigningAlgorithm(rawValue: name) else {
       throw KeyDefect("its 'alg' is none of \(SigningAlgorithm.names)")
     }
-    if let use = key["use"], use.string != "sig" { throw KeyDefect("its 'use' is not 'sig'") }
+    if let use = key["use"], use.asString != "sig" { throw KeyDefect("its 'use' is not 'sig'") }
     var id: String?
     if let kid = key["kid"] {
-      guard let text = kid.string else { throw KeyDefect("its 'kid' is no text") }
+      guard let text = kid.asString else { throw KeyDefect("its 'kid' is no text") }
       id = text
     }
     return Entry(
@@ -81,13 +81,13 @@ package struct KeySet: Sendable {
     _ key: JSONObject, _ algorithm: SigningAlgorithm
   ) throws(KeyDefect) -> VerificationKey {
     func bytes(_ name: String) throws(KeyDefect) -> [UInt8] {
-      guard let bytes = key[name]?.string.flatMap(Base64URL.bytes), !bytes.isEmpty else {
+      guard let bytes = key[name]?.asString.flatMap(Base64URL.bytes), !bytes.isEmpty else {
         throw KeyDefect("its '\(name)' is no base64url text")
       }
       return bytes
     }
     func require(_ type: String, _ curve: String? = nil) throws(KeyDefect) {
-      guard key["kty"]?.string == type, key["crv"]?.string == curve else {
+      guard key["kty"]?.asString == type, key["crv"]?.asString == curve else {
         throw KeyDefect("\(algorithm.rawValue) wants 'kty' \(type)" + (curve.map { " and 'crv' \($0)" } ?? ""))
       }
     }
@@ -168,9 +168,4 @@ package struct DevelopmentKey: Sendable {
     let signed = [header, claims].map { Base64URL.text(of: Value.object($0).json.utf8) }.joined(separator: ".")
     return signed + "." + Base64URL.text(of: key.signature(of: Array(signed.utf8)) ?? [])
   }
-}
-
-extension Value {
-  /// The text of a string.
-  var string: String? { if case .string(let text) = self { text } else { nil } }
 }

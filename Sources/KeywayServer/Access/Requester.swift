@@ -1,11 +1,11 @@
 import CEL
 import HTTPServer
 import HTTPTypes
-import KeyValueModel
+package import KeyValueModel
 import Support
 
 /// Who asks, as far as it is known.
-enum Requester: Sendable {
+package enum Requester: Sendable {
   /// Any client of a server without keys. What it may do is nil where the schema has no rules.
   case anybody(WriteAccess?)
   /// A client without a token.
@@ -37,7 +37,7 @@ enum Requester: Sendable {
   }
 
   /// The claims, where a token was sent.
-  var identity: Identity? {
+  package var identity: Identity? {
     if case .known(let known) = self { known.identity } else { nil }
   }
 
@@ -63,7 +63,7 @@ enum Requester: Sendable {
 }
 
 /// An identity, with what follows from it once for all its requests.
-final class KnownRequester: Sendable {
+package final class KnownRequester: Sendable {
   let identity: Identity
   /// What it may read; nil for an admin, who is asked no rule.
   let viewer: Viewer?

@@ -1,14 +1,14 @@
 import HTTPServer
 import HTTPTypes
 import KeyValueModel
-import Store
+package import Store
 import Support
 
 /// The revocations that count, which the journal keeps: tokens of a `sub` that were issued before its time are refused.
 ///
 /// Lock order: `changing` is held while the journal writes, and `times` is taken inside it for a moment; a
 /// request that asks takes `times` alone.
-final class Revocations: Sendable {
+package final class Revocations: Sendable {
   private let journal: any TransactionJournal
   private let limit: Int
   /// Of each `sub`, by its bytes, in milliseconds since 1970.
@@ -33,12 +33,12 @@ final class Revocations: Sendable {
   }
 
   /// Has `body` called after each change of this node, until there is another. It must not change them.
-  func onChange(_ body: @escaping @Sendable () -> Void) { changed.withLock { $0 = KeptAction(body) } }
+  package func onChange(_ body: @escaping @Sendable () -> Void) { changed.withLock { $0 = KeptAction(body) } }
 
   private func tellChange() { changed.withLock { $0 }?(()) }
 
   /// How many there are.
-  var count: Int { times.withLock { $0.count } }
+  package var count: Int { times.withLock { $0.count } }
 
   /// Whether the token of an identity is refused: it was issued before the time of its `sub`, or does not say when.
   func refuses(_ identity: Identity) -> Bool {
@@ -54,7 +54,7 @@ final class Revocations: Sendable {
   }
 
   /// All, by the bytes of their `sub`.
-  func all() -> [Revocation] {
+  package func all() -> [Revocation] {
     times.withLock { $0 }.sorted { $0.key.lexicographicallyPrecedes($1.key) }.map { entry in
       Revocation(subject: String(decoding: entry.key, as: UTF8.self), milliseconds: entry.value)
     }
@@ -92,7 +92,7 @@ final class Revocations: Sendable {
   }
 
   /// The digest of all of them.
-  var digest: JournalDigest {
+  package var digest: JournalDigest {
     all().reduce(.start) { digest, revocation in
       let time = withUnsafeBytes(of: revocation.milliseconds.littleEndian) { Array($0) }
       return digest.linked(to: revocation.key).linked(to: time)
@@ -100,7 +100,7 @@ final class Revocations: Sendable {
   }
 
   /// Puts those of another node in the place of these. Waits for the disk. Throws where some cannot be kept.
-  func replace(_ others: [Revocation]) throws(JournalError) {
+  package func replace(_ others: [Revocation]) throws(JournalError) {
     try changing.withLock { _ throws(JournalError) in
       let wanted = Dictionary(others.map { ($0.key, $0) }) { first, _ in first }
       let present = times.withLock { $0 }

@@ -1,12 +1,12 @@
 import Crypto
-import HTTPServer
+package import HTTPServer
 import HTTPTypes
 
 /// The session cookie of a request (RFC 6265bis).
 ///
 /// On a connection that is to be secure it has the prefix `__Host-`, with which browsers take it from this host over
 /// TLS alone: no other host of the domain can give a visitor a session that is not theirs.
-struct SessionCookie: Sendable {
+package struct SessionCookie: Sendable {
   /// The name on plain connections.
   static let name = "keyway_session"
   /// The name on secure connections.
@@ -16,7 +16,7 @@ struct SessionCookie: Sendable {
   let secret: SessionSecret?
 
   /// Finds the session cookie. Nil if there is none; throws `malformed-request` if there are two, of either name.
-  init?(in request: borrowing Request) throws(Problem) {
+  package init?(in request: borrowing Request) throws(Problem) {
     guard let cookies = request.header(.cookie) else { return nil }
     var found: (name: Substring, value: Substring)?
     for pair in cookies.split(separator: ";") {
@@ -54,7 +54,7 @@ struct SessionCookie: Sendable {
 
   /// The `Cookie` field by which a request with this cookie is forwarded to another node, whatever connection leads
   /// there. Nil if the value is not one of the server.
-  var forwarded: String? { secret.map { "\(Self.secureName)=\($0.text)" } }
+  package var forwarded: String? { secret.map { "\(Self.secureName)=\($0.text)" } }
 
   /// True if the cookie must not go over a plain connection. A trusted proxy may say that the request came over TLS;
   /// otherwise a client that names this server by a loopback name alone has no proxy with TLS in front of it.

@@ -8,7 +8,7 @@ import Store
 struct SessionHandlers: Sendable {
   let access: AccessControl
   let store: Store
-  let node: Node
+  let node: any Node
   let readiness: Readiness
 
   /// `POST`: begins a session that ends with the token of the `Authorization` header, and sets its cookie.
@@ -26,8 +26,7 @@ struct SessionHandlers: Sendable {
       fields[.cacheControl] = "no-store"
       return Response(status: .noContent, fields: fields)
     }
-    if let forwarder = node.forwarder {
-      let forwarded = try forwarder.forward(request, context.route, reading: [.setCookie])
+    if let forwarded = try node.forward(request, on: context.route, reading: [.setCookie]) {
       return Self.mapping(forwarded) { response in
         guard response.status.kind == .successful else { return response }
         guard let secret = response.fields[.setCookie].flatMap(SessionCookie.secret(set:)) else {
@@ -67,17 +66,17 @@ struct SessionHandlers: Sendable {
     guard access.isOn, let digest = try SessionCookie(in: request)?.secret?.digest else { return .response(done) }
     try readiness.check()
     let isKnown = access.sessions.end(digest)
-    if let forwarder = node.forwarder {
-      do throws(Problem) {
-        return Self.mapping(try forwarder.forward(request, context.route)) { answer in
+    do throws(Problem) {
+      if let forwarded = try node.forward(request, on: context.route, reading: []) {
+        return Self.mapping(forwarded) { answer in
           var response = answer.status.kind == .successful ? done : answer
           response.fields[.setCookie] = clearing
           response.fields[.keywayCursor] = answer.fields[.keywayCursor]
           return response
         }
-      } catch {
-        throw error.with(.setCookie, clearing)
       }
+    } catch {
+      throw error.with(.setCookie, clearing)
     }
     guard isKnown else {
       // Another peer may have begun it a moment ago.

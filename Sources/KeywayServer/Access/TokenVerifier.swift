@@ -41,10 +41,10 @@ package struct TokenVerifier: Sendable {
     else { throw .malformed }
     // What has to be understood is not (RFC 7515 §4.1.11), and a token that says where its key is to be found is not
     // asked (RFC 8725 §3.5): such headers are ignored, but for `crit`.
-    guard header["crit"] == nil, let name = header["alg"]?.string else { throw .malformed }
+    guard header["crit"] == nil, let name = header["alg"]?.asString else { throw .malformed }
     var id: String?
     if let kid = header["kid"] {
-      guard let text = kid.string else { throw .malformed }
+      guard let text = kid.asString else { throw .malformed }
       id = text
     }
     guard let algorithm = SigningAlgorithm(rawValue: name), let entry = keys.entry(named: id, for: algorithm) else {
@@ -79,10 +79,10 @@ package struct TokenVerifier: Sendable {
   private func identity(of claims: JSONObject, key: KeyMark) throws(TokenDefect) -> Identity {
     guard let expires = claims["exp"]?.seconds else { throw .withoutExpiry }
     guard expires < Self.leastMilliseconds else { throw .expiryInMilliseconds }
-    guard let subject = claims["sub"]?.string else { throw .withoutSubject }
+    guard let subject = claims["sub"]?.asString else { throw .withoutSubject }
     guard subject.utf8.count <= Self.maximumSubjectBytes else { throw .subjectTooLong }
     if claims["iat"] != nil, claims["iat"]?.seconds == nil { throw .malformed }
-    if let issuer, claims["iss"]?.string != issuer { throw .otherIssuer }
+    if let issuer, claims["iss"]?.asString != issuer { throw .otherIssuer }
     if let audience {
       let audiences: [Value] =
         switch claims["aud"] {
@@ -91,8 +91,8 @@ package struct TokenVerifier: Sendable {
         case nil: []
         }
       // A string, or an array of strings (RFC 7519 §4.1.3).
-      guard audiences.allSatisfy({ $0.string != nil }) else { throw .malformed }
-      guard audiences.contains(where: { $0.string == audience }) else { throw .otherAudience }
+      guard audiences.allSatisfy({ $0.asString != nil }) else { throw .malformed }
+      guard audiences.contains(where: { $0.asString == audience }) else { throw .otherAudience }
     }
     return Identity(claims: claims, subject: subject, expires: expires, issued: claims["iat"]?.seconds, key: key)
   }

@@ -191,7 +191,7 @@ struct ComponentSchemas {
 }
 
 /// The events of streams, with what their data is (the specification, sections 4 and 5).
-enum EventDescription: String, CaseIterable, Sendable {
+package enum EventDescription: String, CaseIterable, Sendable {
   case open, change, results, content, gone, transaction, reset, heartbeat, bye
 
   /// The events of a stream of an object or of key paths.

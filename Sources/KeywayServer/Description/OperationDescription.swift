@@ -1,25 +1,36 @@
-import HTTPTypes
+package import HTTPTypes
 
 /// What a method of a resource takes and gives: from it the API is described, and the query parameters are checked.
-struct OperationDescription: Sendable {
+package struct OperationDescription: Sendable {
   /// Its name in clients that are made from the description (`operationId`).
   let name: String
   /// What it does, in a few words.
   let summary: String
   /// The query parameters.
-  var parameters: [ParameterDescription] = []
+  let parameters: [ParameterDescription]
   /// The query parameters of the stream that it gives to clients that accept one.
-  var streamParameters: [ParameterDescription] = []
+  let streamParameters: [ParameterDescription]
   /// The headers that it looks at, beside those that every request may have.
-  var headers: [ParameterDescription] = []
+  let headers: [ParameterDescription]
   /// The body.
-  var body: BodyDescription?
-  /// The answers that are no problems.
-  var answers: [AnswerDescription]
+  let body: BodyDescription?
+  /// The answers that are not problems.
+  let answers: [AnswerDescription]
   /// The problems, beside those that every request may meet.
-  var problems: Set<ProblemCode> = []
+  let problems: Set<ProblemCode>
   /// The events of its stream; none where it gives no stream.
-  var events: [EventDescription] = []
+  let events: [EventDescription]
+
+  /// A method that takes and gives this.
+  package init(
+    name: String, summary: String, parameters: [ParameterDescription] = [],
+    streamParameters: [ParameterDescription] = [], headers: [ParameterDescription] = [], body: BodyDescription? = nil,
+    answers: [AnswerDescription], problems: Set<ProblemCode> = [], events: [EventDescription] = []
+  ) {
+    (self.name, self.summary) = (name, summary)
+    (self.parameters, self.streamParameters, self.headers) = (parameters, streamParameters, headers)
+    (self.body, self.answers, self.problems, self.events) = (body, answers, problems, events)
+  }
 
   /// The names of the query parameters that its answer, or its stream, takes.
   func parameterNames(ofStream isStream: Bool) -> [String] {
@@ -28,14 +39,19 @@ struct OperationDescription: Sendable {
 }
 
 /// The body of a request.
-struct BodyDescription: Sendable {
+package struct BodyDescription: Sendable {
   /// Its media types, each with what is in it.
   let types: [(name: String, schema: SchemaForm)]
   /// Whether it must be there.
-  var isRequired = true
+  let isRequired: Bool
+
+  /// A body of one of these media types.
+  package init(types: [(name: String, schema: SchemaForm)], isRequired: Bool = true) {
+    (self.types, self.isRequired) = (types, isRequired)
+  }
 
   /// A body of JSON.
-  static func json(_ schema: SchemaForm, isRequired: Bool = true) -> BodyDescription {
+  package static func json(_ schema: SchemaForm, isRequired: Bool = true) -> BodyDescription {
     BodyDescription(types: [(Body.json, schema)], isRequired: isRequired)
   }
 
@@ -46,7 +62,7 @@ struct BodyDescription: Sendable {
 }
 
 /// An answer that is no problem.
-struct AnswerDescription: Sendable {
+package struct AnswerDescription: Sendable {
   /// Its status.
   let status: HTTPResponse.Status
   /// What it says, as a sentence.
@@ -57,19 +73,20 @@ struct AnswerDescription: Sendable {
   var headers: [ParameterDescription] = []
 
   /// An answer of JSON.
-  static func json(
+  package static func json(
     _ schema: SchemaForm, _ meaning: String, status: HTTPResponse.Status = .ok, headers: [ParameterDescription] = []
   ) -> AnswerDescription {
     AnswerDescription(status: status, meaning: meaning, types: [(Body.json, schema)], headers: headers)
   }
 
   /// An answer of text of some type.
-  static func text(_ type: String, _ meaning: String, headers: [ParameterDescription] = []) -> AnswerDescription {
+  package static func text(_ type: String, _ meaning: String, headers: [ParameterDescription] = []) -> AnswerDescription
+  {
     AnswerDescription(status: .ok, meaning: meaning, types: [(type, .text)], headers: headers)
   }
 
   /// 204.
-  static func nothing(_ meaning: String, headers: [ParameterDescription] = []) -> AnswerDescription {
+  package static func nothing(_ meaning: String, headers: [ParameterDescription] = []) -> AnswerDescription {
     AnswerDescription(status: .noContent, meaning: meaning, headers: headers)
   }
 
@@ -84,7 +101,7 @@ struct AnswerDescription: Sendable {
 /// The problems that requests of a sort have in common.
 extension Set<ProblemCode> {
   /// These and others.
-  func and(_ others: Set<ProblemCode>) -> Set<ProblemCode> { union(others) }
+  package func and(_ others: Set<ProblemCode>) -> Set<ProblemCode> { union(others) }
 
   /// What any request may meet: how it is written, and whether the server can take it.
   static let common: Set<ProblemCode> = [
@@ -97,7 +114,7 @@ extension Set<ProblemCode> {
   static let access: Set<ProblemCode> = [.unauthenticated, .forbidden]
 
   /// What is too much to read.
-  static let reading: Set<ProblemCode> = [.overloaded, .tooManySteps, .tooManyBytes, .tooManyObjects]
+  package static let reading: Set<ProblemCode> = [.overloaded, .tooManySteps, .tooManyBytes, .tooManyObjects]
   /// An object that is not there.
   static let object: Set<ProblemCode> = [.unknownEntity, .unknownObject]
   /// A key path that is none.

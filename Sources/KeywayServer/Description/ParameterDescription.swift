@@ -2,7 +2,7 @@ import HTTPServer
 import HTTPTypes
 
 /// A query parameter, a header or a part of a path.
-struct ParameterDescription: Sendable {
+package struct ParameterDescription: Sendable {
   /// Its name, as it is sent.
   let name: String
   /// What it says, as a sentence.
@@ -10,14 +10,14 @@ struct ParameterDescription: Sendable {
   /// What its values are like.
   let schema: SchemaForm
 
-  init(_ name: String, _ schema: SchemaForm, _ meaning: String) {
+  package init(_ name: String, _ schema: SchemaForm, _ meaning: String) {
     self.name = name
     self.schema = schema
     self.meaning = meaning
   }
 
   /// Of any text.
-  init(_ name: String, _ meaning: String) { self.init(name, .text, meaning) }
+  package init(_ name: String, _ meaning: String) { self.init(name, .text, meaning) }
 }
 
 // MARK: - Query parameters

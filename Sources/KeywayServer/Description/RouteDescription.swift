@@ -1,9 +1,9 @@
-import HTTPTypes
+package import HTTPTypes
 
 /// What a resource is for, and what its methods take and give.
-struct RouteDescription: Sendable {
+package struct RouteDescription: Sendable {
   /// The chapter of the description that it stands in.
-  enum Chapter: String, CaseIterable, Sendable {
+  package enum Chapter: String, CaseIterable, Sendable {
     case objects, streams, schema, access, operations, nodes, files
   }
 
@@ -12,13 +12,13 @@ struct RouteDescription: Sendable {
   /// Its methods, but for `HEAD`, which is as `GET`, and `OPTIONS`, which is the same everywhere.
   let operations: [HTTPRequest.Method: OperationDescription]
 
-  init(_ chapter: Chapter, _ operations: [HTTPRequest.Method: OperationDescription]) {
+  package init(_ chapter: Chapter, _ operations: [HTTPRequest.Method: OperationDescription]) {
     self.chapter = chapter
     self.operations = operations
   }
 
   /// A resource that can only be read.
-  static func reading(
+  package static func reading(
     _ chapter: Chapter, _ name: String, _ summary: String, _ answers: AnswerDescription...,
     headers: [ParameterDescription] = [], problems: Set<ProblemCode> = []
   ) -> RouteDescription {

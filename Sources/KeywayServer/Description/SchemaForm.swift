@@ -1,32 +1,32 @@
 import KeyValueModel
 
 /// A schema of the description of the API: JSON Schema, draft 2020-12, which OpenAPI 3.1 uses as it is.
-struct SchemaForm: Sendable {
+package struct SchemaForm: Sendable {
   /// The schema as it is written.
   var json: JSONObject
 
   init(_ json: JSONObject) { self.json = json }
 
   /// Any JSON value.
-  static let any = SchemaForm([:])
+  package static let any = SchemaForm([:])
   /// True or false.
-  static let bool = SchemaForm(["type": .string("boolean")])
+  package static let bool = SchemaForm(["type": .string("boolean")])
   /// A text.
-  static let text = SchemaForm(["type": .string("string")])
+  package static let text = SchemaForm(["type": .string("string")])
   /// A whole number from 0.
   static let count = whole(from: 0)
   /// A number.
   static let number = SchemaForm(["type": .string("number")])
   /// An object whose members are not fixed.
-  static let map = SchemaForm(["type": .string("object")])
+  package static let map = SchemaForm(["type": .string("object")])
 
   /// A whole number from `minimum` on.
-  static func whole(from minimum: Int) -> SchemaForm {
+  package static func whole(from minimum: Int) -> SchemaForm {
     SchemaForm(["type": .string("integer"), "minimum": .integer(Int64(minimum))])
   }
 
   /// A text that a regular expression matches.
-  static func text(matching pattern: String) -> SchemaForm {
+  package static func text(matching pattern: String) -> SchemaForm {
     SchemaForm(["type": .string("string"), "pattern": .string(pattern)])
   }
 
@@ -36,17 +36,17 @@ struct SchemaForm: Sendable {
   }
 
   /// A list.
-  static func list(of item: SchemaForm) -> SchemaForm {
+  package static func list(of item: SchemaForm) -> SchemaForm {
     SchemaForm(["type": .string("array"), "items": .object(item.json)])
   }
 
   /// An object whose members are named freely and are alike.
-  static func map(of member: SchemaForm) -> SchemaForm {
+  package static func map(of member: SchemaForm) -> SchemaForm {
     SchemaForm(["type": .string("object"), "additionalProperties": .object(member.json)])
   }
 
   /// An object with these members and no other; all but the `optional` ones are always there.
-  static func object(_ members: KeyValuePairs<String, SchemaForm>, optional: Set<String> = []) -> SchemaForm {
+  package static func object(_ members: KeyValuePairs<String, SchemaForm>, optional: Set<String> = []) -> SchemaForm {
     var properties = JSONObject()
     for (name, schema) in members { properties[name] = .object(schema.json) }
     let required = members.map(\.key).filter { !optional.contains($0) }

@@ -7,13 +7,13 @@ import Support
 /// The files for browsers: those of the program, and an application's own.
 ///
 /// They are for everybody, whatever token is sent, since none holds data.
-struct FileHandlers: Sendable {
+package struct FileHandlers: Sendable {
   /// Whether there are an application's own files.
   let hasFolder: Bool
   private let currentFolder: Locked<PublicFolder?>
   private let hasConsole: Bool
   private let files: [String: BrowserFile]
-  let openFiles: OpenFiles
+  package let openFiles: OpenFiles
 
   /// Files up to this size are read at once, and larger ones are sent from the disk.
   private static let readBytes = 32 << 10

@@ -1,4 +1,4 @@
-import HTTPServer
+package import HTTPServer
 import HTTPTypes
 import KeyValueModel
 
@@ -10,10 +10,10 @@ import KeyValueModel
 /// key behind its length and the digest of the request where there is a key, the status, the fields behind their
 /// number, each name and value behind its length, and the body, which is the rest. Lengths and the status are numbers
 /// of four bytes, the least significant first.
-struct StoredResponse {
+package struct StoredResponse {
   /// The client's key with what it is of; nil where it sent none.
   let request: IdempotentRequest?
-  let response: Response
+  package let response: Response
 
   /// What a response begins with whose key belongs to no identity. The form before it is JSON, and begins with `[`.
   private static let form: UInt8 = 1

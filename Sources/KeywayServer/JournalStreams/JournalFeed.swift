@@ -320,14 +320,3 @@ extension JournalRecord {
     }
   }
 }
-
-extension TransactionJournal {
-  /// The records after a revision and up to another, as `records(after:limit:bytes:waiting:)` gives them: what is
-  /// written down and not yet published is left out.
-  func records(
-    after revision: Revision, through last: Revision, limit: Int, bytes: Int
-  ) throws(JournalError) -> ArraySlice<JournalRecord> {
-    guard revision < last else { return [] }
-    return try records(after: revision, limit: limit, bytes: bytes, waiting: .zero).prefix { $0.revision <= last }
-  }
-}

@@ -1,15 +1,15 @@
 import CEL
 import Glibc
-import HTTPServer
+package import HTTPServer
 import KeyValueModel
 
 /// Reads how long an object is to last: `Keyway-Lifetime`, or `lifetime` in a transaction (the specification,
 /// section 3).
-struct LifetimeReader: Sendable {
-  let streams: StreamRegistry
+package struct LifetimeReader: Sendable {
+  package let streams: StreamRegistry
   let requester: Requester
   /// The streams of other nodes that the write may name.
-  let named: NamedStreams
+  let named: [String: UInt64]
 
   private static let prefix = "stream="
   private static let rule =
@@ -27,7 +27,7 @@ struct LifetimeReader: Sendable {
 
   /// The streams that a write names for objects to last with, whether they are there or not. `isTransaction` says that
   /// operations in the body may name some.
-  static func streams(namedBy request: borrowing Request, isTransaction: Bool) -> [String] {
+  package static func streams(namedBy request: borrowing Request, isTransaction: Bool) -> [String] {
     if let text = request.header(.keywayLifetime) {
       return text.hasPrefix(prefix) ? [String(text.dropFirst(prefix.count))] : []
     }

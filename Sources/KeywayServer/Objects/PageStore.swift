@@ -168,7 +168,7 @@ package final class PageStore: Sendable {
   }
 
   /// What is answered where the state of a page is not kept.
-  static var expired: Problem { Problem(.pageExpired, "the state of this page is no longer kept") }
+  package static var expired: Problem { Problem(.pageExpired, "the state of this page is no longer kept") }
 
   /// Lets go of what is too old, and of what has become too large by what was written meanwhile; `written` is
   /// `Snapshot.writtenBytes` of the present state. To be called every second or so.

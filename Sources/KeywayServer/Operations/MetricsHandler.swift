@@ -16,7 +16,6 @@ struct MetricsHandler: Sendable {
   func get(_ request: borrowing Request, _ context: RequestContext) -> HandlerResponse {
     registry.set(.buildInfo, ["version": Release.version], to: 1)
     exportStore()
-    Peer(store)?.export(to: registry)
     exportStreams()
     exportMemory()
     return .response(

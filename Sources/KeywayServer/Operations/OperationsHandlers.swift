@@ -7,7 +7,7 @@ import Synchronization
 /// What operators ask: alive, ready, status; and the pages that explain problems.
 struct OperationsHandlers: Sendable {
   let store: Store
-  let node: Node
+  let node: any Node
   let streams: StreamRegistry
   let hub: StreamHub
   let ledger: MemoryLedger
@@ -59,7 +59,6 @@ struct OperationsHandlers: Sendable {
       "store": .object(storeStatus),
     ]
     for (name, value) in node.status(store).members { body[name] = value }
-    if let peer = Peer(store) { for (name, value) in peer.status.members { body[name] = value } }
     return .response(.json(body))
   }
 

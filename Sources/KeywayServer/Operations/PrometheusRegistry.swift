@@ -8,7 +8,7 @@ import Synchronization
 /// counted often is counted where it happens, without this lock, and carried over by a collector.
 package final class PrometheusRegistry: Sendable {
   /// The labels of one value, in the order in which they are written.
-  typealias Labels = KeyValuePairs<String, String>
+  package typealias Labels = KeyValuePairs<String, String>
 
   private struct Family {
     /// The values by their labels as they are written.
@@ -29,7 +29,7 @@ package final class PrometheusRegistry: Sendable {
   }
 
   /// Sets a gauge, or a counter to a total that is counted elsewhere.
-  func set(_ metric: Metric, _ labels: Labels = [:], to value: Double) {
+  package func set(_ metric: Metric, _ labels: Labels = [:], to value: Double) {
     update(metric, labels) { family, key in family.values[key] = value }
   }
 

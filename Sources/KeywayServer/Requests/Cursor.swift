@@ -49,5 +49,5 @@ package struct Cursor: Hashable, Sendable, CustomStringConvertible {
 
 extension Store {
   /// The cursor of a revision of this store.
-  func cursor(_ revision: Revision) -> Cursor { Cursor(epoch: epoch, revision: revision) }
+  package func cursor(_ revision: Revision) -> Cursor { Cursor(epoch: epoch, revision: revision) }
 }

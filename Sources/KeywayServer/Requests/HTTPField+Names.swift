@@ -16,19 +16,20 @@ extension HTTPField.Name {
   package static let keywayLifetime = named("Keyway-Lifetime")
   /// `Keyway-Forwarded`: a node sends it with a request that it passes on by a name, which is answered there or not at
   /// all.
-  static let keywayForwarded = named("Keyway-Forwarded")
+  package static let keywayForwarded = named("Keyway-Forwarded")
   /// `Keyway-Nodes`: on a follower's request for records the nodes that follow it, on the answer what changes with the
   /// nodes that are known.
-  static let keywayNodes = named("Keyway-Nodes")
+  package static let keywayNodes = named("Keyway-Nodes")
   /// `Keyway-Records`: on a batch of writes that a node passes on, how far it has come.
-  static let keywayRecords = named("Keyway-Records")
+  package static let keywayRecords = named("Keyway-Records")
   /// `Keyway-Access`: on records for a follower, says that the node asks who its clients are.
-  static let keywayAccess = named("Keyway-Access")
+  package static let keywayAccess = named("Keyway-Access")
   /// `Keyway-Node`: the token of the node that sends a request whose `Authorization` is a client's.
-  static let keywayNode = named("Keyway-Node")
-  static let keywayRevocations = named("Keyway-Revocations")
+  package static let keywayNode = named("Keyway-Node")
+  /// `Keyway-Revocations`: on a follower's request for records, the digest of the revocations that it has.
+  package static let keywayRevocations = named("Keyway-Revocations")
   /// `Keyway-Request`: what nodes call a write that one of them passes on.
-  static let keywayRequest = named("Keyway-Request")
+  package static let keywayRequest = named("Keyway-Request")
   /// `Idempotency-Key`: makes a retried `POST` apply once.
   package static let idempotencyKey = named("Idempotency-Key")
   /// `Idempotency-Replayed`: on a response that is given again to a retry.
@@ -38,7 +39,7 @@ extension HTTPField.Name {
   /// `Accept-Patch` (RFC 5789 §3.1).
   package static let acceptPatch = named("Accept-Patch")
   /// `Link` (RFC 8288).
-  static let link = named("Link")
+  package static let link = named("Link")
   /// `Referrer-Policy` (W3C): what a page says of itself to those whom it links to.
   package static let referrerPolicy = named("Referrer-Policy")
   /// `X-Accel-Buffering`: asks nginx not to buffer.
@@ -48,7 +49,7 @@ extension HTTPField.Name {
 /// What header fields and parameters are looked at for.
 extension StringProtocol {
   /// The text without spaces and tabs at its ends.
-  func trimmingSpaces() -> String {
+  package func trimmingSpaces() -> String {
     let isSpace = { (character: Character) in character == " " || character == "\t" }
     guard let first = firstIndex(where: { !isSpace($0) }), let last = lastIndex(where: { !isSpace($0) }) else {
       return ""

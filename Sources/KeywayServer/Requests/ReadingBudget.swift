@@ -11,7 +11,7 @@ package final class ReadingBudget {
   }
 
   /// The state that is read, once that is known: what the request is refused for is judged by it.
-  var cursor: Cursor?
+  package var cursor: Cursor?
 
   /// How much longer an answer may grow until its memory is reserved again.
   private static let reservedAtOnce = 64 << 10

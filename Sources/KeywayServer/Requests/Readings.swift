@@ -1,5 +1,5 @@
 import Dispatch
-import HTTPServer
+package import HTTPServer
 import KeyValueModel
 import Support
 import Synchronization
@@ -9,9 +9,9 @@ import Synchronization
 ///
 /// Most requests read one object or one key. To hand each of them to another thread would cost more than they do; and
 /// which of them take long cannot be told beforehand.
-final class Readings: Sendable {
+package final class Readings: Sendable {
   /// Works out an answer within a budget. It may be called a second time, then with a larger one, and on any thread.
-  typealias Reading = @Sendable (_ budget: ReadingBudget) throws(Problem) -> Response
+  package typealias Reading = @Sendable (_ budget: ReadingBudget) throws(Problem) -> Response
 
   private let pool: ReadingPool
   private let ledger: MemoryLedger
@@ -27,7 +27,7 @@ final class Readings: Sendable {
   }
 
   /// Answers a request with what `reading` gives. `isLong` says that it is known to take long.
-  func response(
+  package func response(
     to request: borrowing Request, isLong: Bool = false, _ reading: @escaping Reading
   ) throws(Problem) -> HandlerResponse {
     if isLong { return deferred(for: request.client, reading) }
@@ -50,7 +50,7 @@ final class Readings: Sendable {
 
   /// Does something long for a client, which waits for `completion`, in its turn on a thread of the pool. Where too
   /// much waits already, or the client has left meanwhile, it is not done, and `completion` has an answer.
-  func perform(for client: ClientAddress, _ completion: Completion, _ job: @escaping @Sendable () -> Void) {
+  package func perform(for client: ClientAddress, _ completion: Completion, _ job: @escaping @Sendable () -> Void) {
     let isAccepted = pool.submit(for: client) { [self] in
       // A crowd that came and went must not be worked for.
       guard !completion.isAbandoned else {
@@ -93,9 +93,9 @@ final class Readings: Sendable {
 
 /// The threads on which answers are worked out that take long, so that the threads of connections are free for those
 /// that do not: for health, for writes, and for the next request.
-final class ReadingPool: Sendable {
+package final class ReadingPool: Sendable {
   /// Something to do for a client.
-  typealias Job = @Sendable () -> Void
+  package typealias Job = @Sendable () -> Void
 
   /// What the threads share. It outlives the pool as long as one of them has something to do.
   private final class Work: Sendable {
@@ -134,7 +134,7 @@ final class ReadingPool: Sendable {
   private let threads: Locked<[SystemThread]>
 
   /// Starts the threads: `limits.threads`, or one for each core, and two at least. Fewer where the system has no more.
-  init(_ limits: RequestLimits) {
+  package init(_ limits: RequestLimits) {
     let count = limits.threads > 0 ? limits.threads : max(2, SystemThread.coreCount)
     let work = Work(
       FairQueue<ClientAddress, Job>(threads: count, limit: limits.waiting, limitPerClient: limits.waitingPerClient))
@@ -145,20 +145,20 @@ final class ReadingPool: Sendable {
   deinit { stop() }
 
   /// Has a job done in its turn. False where too much waits already, of all clients or of this one.
-  func submit(for client: ClientAddress, _ job: @escaping Job) -> Bool {
+  package func submit(for client: ClientAddress, _ job: @escaping Job) -> Bool {
     guard threads.withLock({ !$0.isEmpty }), work.queue.withLock({ $0.enqueue(job, of: client) }) else { return false }
     work.wakes.signal()
     return true
   }
 
   /// How many jobs wait.
-  var waitingCount: Int { work.queue.withLock { $0.waitingCount } }
+  package var waitingCount: Int { work.queue.withLock { $0.waitingCount } }
 
   /// How many jobs are being done.
-  var runningCount: Int { work.queue.withLock { $0.runningCount } }
+  package var runningCount: Int { work.queue.withLock { $0.runningCount } }
 
   /// Lets go of what waits, and returns when what runs has ended. The first call counts.
-  func stop() {
+  package func stop() {
     work.hasStopped.withLock { $0 = true }
     let threads = threads.withLock { threads in
       defer { threads = [] }

@@ -1,6 +1,6 @@
-import HTTPServer
+package import HTTPServer
 import HTTPTypes
-import KeyValueModel
+package import KeyValueModel
 
 extension Response {
   private static let jsonType = HTTPField(name: .contentType, value: Body.json)
@@ -21,14 +21,14 @@ extension Response {
   }
 
   /// A JSON object that has no revision.
-  static func json(_ body: JSONObject) -> Response {
+  package static func json(_ body: JSONObject) -> Response {
     var bytes: [UInt8] = []
     body.appendJSON(to: &bytes)
     return json(bytes)
   }
 
   /// A JSON object that has no revision, as long as an answer may be.
-  static func json(_ body: JSONObject, within budget: ReadingBudget) throws(Problem) -> Response {
+  package static func json(_ body: JSONObject, within budget: ReadingBudget) throws(Problem) -> Response {
     var bytes: [UInt8] = []
     body.appendJSON(to: &bytes)
     try budget.check(bytes)

@@ -1,7 +1,7 @@
 import Dispatch
-import HTTPServer
-import KeyValueModel
-import Store
+package import HTTPServer
+package import KeyValueModel
+package import Store
 import Support
 
 /// Requests that wait until the store has come to a revision that they name (the specification, section 13).
@@ -60,17 +60,17 @@ package final class RevisionWaits: Sendable {
   private static let timing = DispatchQueue(label: "keyway.waits", qos: .userInitiated)
 
   /// No request waits. `now` gives nanoseconds that only grow.
-  init(_ limits: Limits, now: @escaping @Sendable () -> UInt64) {
+  package init(_ limits: Limits, now: @escaping @Sendable () -> UInt64) {
     self.limits = limits
     self.now = now
     shares = ShareLimit(total: limits.requests, perClient: limits.requestsPerClient)
   }
 
   /// How many requests wait.
-  var count: Int { state.withLock { $0.waits.count } }
+  package var count: Int { state.withLock { $0.waits.count } }
 
   /// Whether one more request of a client may wait.
-  func hasRoom(for client: ClientAddress) -> Bool {
+  package func hasRoom(for client: ClientAddress) -> Bool {
     state.withLock { state in
       let held = state.counts[client] ?? 0
       return !state.isClosed && shares.refusal(of: 1, held: held, total: state.waits.count) == nil
@@ -79,7 +79,7 @@ package final class RevisionWaits: Sendable {
 
   /// Makes a request wait until the store has come to a revision; nil where it has, and for a cursor of another store.
   /// Throws `behind` if the request has waited already or may not wait.
-  func response(
+  package func response(
     to request: borrowing Request, until cursor: Cursor, in store: Store
   ) throws(Problem) -> HandlerResponse? {
     guard cursor.epoch == store.epoch, cursor.revision > store.revision else { return nil }
@@ -94,7 +94,7 @@ package final class RevisionWaits: Sendable {
 
   /// Calls `answer` when the store has come to the revision of another node's answer: without a problem, or with
   /// `behind` if that takes too long.
-  func awaitRevision(
+  package func awaitRevision(
     _ revision: Revision, of client: ClientAddress, in store: Store,
     _ answer: @escaping @Sendable (_ problem: Problem?) -> Void
   ) {
@@ -107,7 +107,7 @@ package final class RevisionWaits: Sendable {
   }
 
   /// What the clock says: when a wait begins.
-  var present: UInt64 { now() }
+  package var present: UInt64 { now() }
 
   /// When the wait that ends first is over at the latest, in nanoseconds of the clock; nil where no request waits.
   var nextDeadline: UInt64? { state.withLock { $0.waits.lazy.map(\.deadline).min() } }
@@ -115,7 +115,7 @@ package final class RevisionWaits: Sendable {
   /// Has a request of a client wait for a revision: `end` is called once, from any thread, when the store has come to
   /// it, or the wait is over otherwise. `present` gives how far the store has come; `beginning` is when the wait began,
   /// now if it is nil.
-  func add(
+  package func add(
     of client: ClientAddress, until revision: Revision, since beginning: UInt64? = nil, present: () -> Revision,
     _ end: @escaping @Sendable () -> Void
   ) {
@@ -152,7 +152,7 @@ package final class RevisionWaits: Sendable {
   }
 
   /// Ends the waits for what the store has come to.
-  func reached(_ revision: Revision) {
+  package func reached(_ revision: Revision) {
     let ended = state.withLock { state in
       state.first <= revision ? state.take { $0.revision <= revision } : []
     }
@@ -167,13 +167,13 @@ package final class RevisionWaits: Sendable {
   }
 
   /// Ends all waits before their time.
-  func endAll() {
+  package func endAll() {
     let ended = state.withLock { $0.take { _ in true } }
     for wait in ended { wait.end() }
   }
 
   /// Ends all waits; no request waits from now on.
-  func close() {
+  package func close() {
     let ended = state.withLock { state in
       state.isClosed = true
       return state.take { _ in true }

@@ -1,16 +1,16 @@
-import HTTPServer
-import HTTPTypes
+package import HTTPServer
+package import HTTPTypes
 import KeyValueModel
 
 /// One row of the route table: a resource, its methods, and what each of them does.
-final class Route: Sendable {
+package final class Route: Sendable {
   /// What a method of a resource does with a request. It throws what is wrong with the request; `RequestRouter` makes
   /// the response of that.
-  typealias Handler =
+  package typealias Handler =
     @Sendable (_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse
 
   /// The variable parts of paths, named as in the patterns.
-  enum Parameter: String, Sendable {
+  package enum Parameter: String, Sendable {
     case entity = "Entity"
     case id, keyPath, stream, cell, code, sub, file
 
@@ -30,7 +30,7 @@ final class Route: Sendable {
   }
 
   /// Whom a resource is for, on a server with keys.
-  enum Audience: Sendable {
+  package enum Audience: Sendable {
     /// Everybody.
     case everybody
     /// Everybody, whatever token was sent: a page must come also where the cookie has expired.
@@ -74,7 +74,7 @@ final class Route: Sendable {
   /// The path with its parameters in braces; metrics and logs name the resource by it, never by a path that was sent.
   let pattern: String
   /// Whether it is served while the store reads its journal and while the server drains.
-  let isAlwaysServed: Bool
+  package let isAlwaysServed: Bool
   /// Whether a client may ask for it as often as it likes: what looks after the server must always hear from it.
   let isUnlimited: Bool
   /// The forms that `GET` is available in, the preferred one first; empty where `Accept` is not looked at.
@@ -82,27 +82,29 @@ final class Route: Sendable {
   /// What `GET` does for a client that accepts an event stream; nil where the resource has none.
   let stream: Action?
   /// Whether the answer to a method depends on the `Accept` of the request: it chooses between the forms.
-  func isNegotiated(_ method: HTTPRequest.Method) -> Bool { forms.count > 1 && (method == .get || method == .head) }
+  func isNegotiated(_ method: HTTPRequest.Method) -> Bool {
+    forms.count > 1 && (method == .get || method == .head)
+  }
   /// The value of an `Allow` header (RFC 9110 §10.2.1).
   let allow: String
   /// The value of an `Accept-Patch` header (RFC 5789 §3.1); nil where there is no `PATCH`.
   let acceptPatch: String?
   /// Whom it is for.
-  let audience: Audience
+  package let audience: Audience
   /// What its methods take and give.
   let description: RouteDescription
   /// The methods, in the order of `Allow`.
   let methods: [HTTPRequest.Method]
   /// Whether what it changes is the store's, so that a node that follows another passes it on.
-  let isForwarded: Bool
+  package let isForwarded: Bool
 
   /// Whether a method changes something by a commit.
-  func isCommitted(by method: HTTPRequest.Method) -> Bool {
+  package func isCommitted(by method: HTTPRequest.Method) -> Bool {
     isForwarded && audience == .objects && method != .get && method != .head
   }
 
   /// Whether its body has operations on several objects.
-  var isTransaction: Bool { isCommitted(by: .post) && position(of: .entity) == nil }
+  package var isTransaction: Bool { isCommitted(by: .post) && position(of: .entity) == nil }
 
   /// How many requests were answered.
   let counts: RequestCounts
@@ -110,9 +112,9 @@ final class Route: Sendable {
   private let segments: [Segment]
   /// What a method does. A closure that is an element of a list is converted, with an allocation, whenever it is looked
   /// at; in a struct it stays what it is.
-  struct Action: Sendable {
+  package struct Action: Sendable {
     /// Answers a request.
-    let handle: Handler
+    package let handle: Handler
   }
 
   private let handlers: [(method: HTTPRequest.Method, action: Action)]
@@ -131,7 +133,7 @@ final class Route: Sendable {
   ///   - isUnlimited: Whether `access.requestsPerSecond` is not for it.
   ///   - audience: Whom it is for.
   ///   - isForwarded: Whether what it changes is the store's.
-  init(
+  package init(
     _ pattern: String, _ description: RouteDescription, _ handlers: KeyValuePairs<HTTPRequest.Method, Handler>,
     stream: Handler? = nil,
     form: Negotiation.Form? = .json, patchTypes: [String]? = nil, isAlwaysServed: Bool = false,
@@ -181,14 +183,14 @@ final class Route: Sendable {
   }
 
   /// The names of the query parameters that a method takes, or the stream of it.
-  func parameterNames(_ method: HTTPRequest.Method, _ isStream: Bool) -> [String] {
+  package func parameterNames(_ method: HTTPRequest.Method, _ isStream: Bool) -> [String] {
     let method = method == .head ? .get : method
     guard let names = parameterNames.first(where: { $0.method == method }) else { return [] }
     return isStream ? names.streamed : names.plain
   }
 
   /// Which segment of a path a parameter is; nil where the pattern does not have it.
-  func position(of parameter: Parameter) -> Int? {
+  package func position(of parameter: Parameter) -> Int? {
     segments.firstIndex { if case .parameter(parameter) = $0 { true } else { false } }
   }
 
@@ -200,19 +202,19 @@ final class Route: Sendable {
 }
 
 /// What is known of a request when its handler is called, besides the request itself.
-struct RequestContext: Sendable {
+package struct RequestContext: Sendable {
   /// The resource that is asked for.
-  let route: Route
+  package let route: Route
   /// The path and the query parameters.
-  let target: Target
+  package let target: Target
   /// Who asks.
-  let requester: Requester
+  package let requester: Requester
   /// The names of the query parameters that the answer takes, or the stream where that is wanted.
   var parameters: [String] = []
   /// What an `Idempotency-Key` makes of a `POST` that writes; nil without one.
   var idempotency: IdempotentRequest?
   /// What other nodes have to do with a write.
-  var nodes = NodesContext()
+  package var nodes = NodesContext()
 
   /// What the rules let the requester read; nil where they are asked no rule.
   var viewer: Viewer? { requester.viewer }
@@ -223,7 +225,7 @@ struct RequestContext: Sendable {
   }
 
   /// A variable part of the path, percent-decoded. The route's pattern must have it.
-  subscript(parameter: Route.Parameter) -> String {
+  package subscript(parameter: Route.Parameter) -> String {
     guard let position = route.position(of: parameter) else {
       preconditionFailure("'\(route.pattern)' has no {\(parameter.rawValue)}")
     }
@@ -231,7 +233,7 @@ struct RequestContext: Sendable {
   }
 
   /// Throws `malformed-query` for a query parameter that the resource does not take.
-  func checkParameters() throws(Problem) { try target.allowOnly(parameters) }
+  package func checkParameters() throws(Problem) { try target.allowOnly(parameters) }
 
   /// The object of `{Entity}` and `{id}`. Throws `unknown-object` for an id that no object can have.
   func reference(in schema: Schema) throws(Problem) -> Reference {

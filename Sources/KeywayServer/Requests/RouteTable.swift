@@ -1,6 +1,6 @@
 import HTTPServer
 import HTTPTypes
-import Store
+package import Store
 
 /// Every resource of the server. A request whose path matches no row is `not-found`, and one whose method the row lacks
 /// is `method-not-allowed`.
@@ -12,11 +12,12 @@ struct RouteTable: Sendable {
   /// The route of all other paths, but for those below `/v1`: an application's own files. Nil where there are none.
   private let rest: Route?
 
-  init(_ handlers: Handlers) {
+  /// Creates the table of a server whose node has further resources for others.
+  init(_ handlers: Handlers, _ nodeRoutes: [Route]) {
     let (objects, keyPaths, transactions) = (handlers.objects, handlers.keyPaths, handlers.transactions)
     let (fetches, streams, cells, journal) = (handlers.fetches, handlers.streams, handlers.cells, handlers.journal)
     let (schema, operations, sessions) = (handlers.schema, handlers.operations, handlers.sessions)
-    let (revocations, files, nodes) = (handlers.revocations, handlers.files, handlers.nodes)
+    let (revocations, files) = (handlers.revocations, handlers.files)
     // Makes a retried `POST` with an `Idempotency-Key` apply once.
     let once = handlers.idempotency.once
     var routes: [Route] =
@@ -70,7 +71,7 @@ struct RouteTable: Sendable {
           "/v1/streams/{stream}/cells/{cell}", .cell,
           [.get: cells.get, .put: cells.put, .patch: cells.patch, .delete: cells.delete],
           patchTypes: [Body.json, Body.mergePatch], audience: .streams),
-      ] + Self.nodes(nodes) + Self.pages(files)
+      ] + nodeRoutes + Self.pages(files)
     let longest = routes.map(\.segmentCount).max() ?? 0
     byCount = (0...longest).map { [routes] count in routes.filter { $0.segmentCount == count } }
     rest =
@@ -79,30 +80,6 @@ struct RouteTable: Sendable {
       : nil
     if let rest { routes.append(rest) }
     self.routes = routes
-  }
-
-  /// The resources for other nodes, as far as this one has dealings with any.
-  private static func nodes(_ nodes: NodeHandlers) -> [Route] {
-    let service = nodes.node.service
-    var routes: [Route] = []
-    if service.isFollowable {
-      routes += [
-        Route("/v1/nodes", .node, [.get: nodes.identity], audience: .nodes),
-        Route("/v1/nodes/snapshot", .nodeSnapshot, [.get: nodes.snapshot], form: nil, audience: .nodes),
-        Route(
-          "/v1/nodes/records", .nodeRecords, [.get: nodes.records], form: nil, isUnlimited: true, audience: .nodes),
-        Route("/v1/nodes/revocations", .nodeRevocations, [.get: nodes.revocationList], audience: .nodes),
-        Route("/v1/nodes/streams", .nodeStreams, [.post: nodes.end], audience: .nodes, isForwarded: true),
-      ]
-    }
-    if service.takesWrites {
-      let batches = BatchHandler(journal: nodes.node.journal)
-      routes.append(Route("/v1/nodes/writes", .nodeWrites, [.post: batches.writes], form: nil, audience: .nodes))
-    }
-    if service.namesStreams {
-      routes.append(Route("/v1/nodes/streams/{stream}", .nodeStream, [.get: nodes.stream], audience: .streams))
-    }
-    return routes
   }
 
   /// What a browser gets.
@@ -148,7 +125,6 @@ struct Handlers: Sendable {
   let sessions: SessionHandlers
   let revocations: RevocationHandlers
   let files: FileHandlers
-  let nodes: NodeHandlers
 
   /// Creates the handlers of a server from its parts.
   init(_ parts: ServerParts) {
@@ -180,27 +156,24 @@ struct Handlers: Sendable {
     sessions = SessionHandlers(access: parts.access, store: store, node: parts.node, readiness: parts.readiness)
     revocations = RevocationHandlers(revocations: parts.access.revocations, readings: readings)
     files = parts.files
-    nodes = NodeHandlers(
-      store: store, node: parts.node, revocations: parts.access.revocations, streams: registry, readings: readings,
-      files: files.openFiles)
   }
 }
 
 /// What the handlers of a server work with.
-struct ServerParts: Sendable {
-  let store: Store
-  let node: Node
-  let streams: Streams
+package struct ServerParts: Sendable {
+  package let store: Store
+  let node: any Node
+  package let streams: Streams
   let hub: StreamHub
   let ledger: MemoryLedger
   let pages: PageStore
   let idempotency: IdempotencyStore
-  let access: AccessControl
-  let files: FileHandlers
-  let metrics: PrometheusRegistry
+  package let access: AccessControl
+  package let files: FileHandlers
+  package let metrics: PrometheusRegistry
   let limits: RequestLimits
   let readiness: Readiness
-  let readings: Readings
+  package let readings: Readings
   /// Streams that resume, and live queries, each wait for their turn apart from the others.
   let resumptions: OpeningQueue
   let queryOpenings: OpeningQueue

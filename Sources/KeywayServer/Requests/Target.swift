@@ -64,7 +64,9 @@ package struct Target: Sendable {
   package static func authority(of text: String) -> String? { authorityAndRest(of: text).map { String($0.authority) } }
 
   /// A target as path and query (RFC 9112 §3.2.1), also if it was sent as a whole URL.
-  static func originForm(of text: String) -> String { authorityAndRest(of: text).map { String($0.rest) } ?? text }
+  package static func originForm(of text: String) -> String {
+    authorityAndRest(of: text).map { String($0.rest) } ?? text
+  }
 
   /// True if a target in absolute form has the scheme `https`.
   static func isSecure(_ text: String) -> Bool { text.prefix(6).lowercased() == "https:" }

@@ -1,4 +1,4 @@
-import KeyValueModel
+package import KeyValueModel
 import KeyValueObserving
 
 /// What one revision delivers to one stream: changes, what became of live queries, and objects that are gone, in this
@@ -79,26 +79,26 @@ struct EncodedContent {
 ///
 /// At one revision, what its commit did comes first, and then what else a stream was sent of that state, such as the
 /// first state of a cell. The two must differ: a stream that misses only the latter has received the commit.
-struct StreamPosition: Hashable, Comparable, Sendable {
+package struct StreamPosition: Hashable, Comparable, Sendable {
   /// As the hub has it.
-  let rawValue: UInt64
+  package let rawValue: UInt64
 
   /// A position that the hub gave back.
-  init(rawValue: UInt64) { self.rawValue = rawValue }
+  package init(rawValue: UInt64) { self.rawValue = rawValue }
 
   /// What the commit of a revision did.
-  static func commit(_ revision: Revision) -> StreamPosition { StreamPosition(rawValue: revision * 2) }
+  package static func commit(_ revision: Revision) -> StreamPosition { StreamPosition(rawValue: revision * 2) }
 
   /// What was sent of the state of a revision, after its commit.
-  static func state(at revision: Revision) -> StreamPosition { StreamPosition(rawValue: revision * 2 + 1) }
+  package static func state(at revision: Revision) -> StreamPosition { StreamPosition(rawValue: revision * 2 + 1) }
 
   /// The revision.
-  var revision: Revision { rawValue / 2 }
+  package var revision: Revision { rawValue / 2 }
 
   /// The last commit that a stream has received which misses this, and everything after it, and nothing before.
-  var lastNotified: Revision { rawValue == 0 ? 0 : (rawValue - 1) / 2 }
+  package var lastNotified: Revision { rawValue == 0 ? 0 : (rawValue - 1) / 2 }
 
-  static func < (left: StreamPosition, right: StreamPosition) -> Bool { left.rawValue < right.rawValue }
+  package static func < (left: StreamPosition, right: StreamPosition) -> Bool { left.rawValue < right.rawValue }
 }
 
 /// A `context`: text of a client that is given back with every change, unread. Two are equal when their bytes are,

@@ -1,11 +1,11 @@
-import HTTPServer
-import HTTPTypes
+package import HTTPServer
+package import HTTPTypes
 import Store
 
 /// Listing, inspecting and ending open streams of every kind.
 struct StreamHandlers: Sendable {
   let store: Store
-  let node: Node
+  let node: any Node
   let streams: StreamRegistry
   let readings: Readings
 
@@ -41,7 +41,7 @@ struct StreamHandlers: Sendable {
 
 extension HTTPFields {
   /// The head of every stream. Nothing on the way may keep or change it.
-  static let eventStream: HTTPFields = [
+  package static let eventStream: HTTPFields = [
     .contentType: "text/event-stream; charset=utf-8",
     .cacheControl: "no-store, no-transform",
     .accelBuffering: "no",
@@ -61,7 +61,7 @@ extension Target {
 
   /// The cursor that a stream goes on from: `Last-Event-ID`, or `?lastEventId=`, which EventSource polyfills send, or
   /// `?since=`. The last event's id wins, since a client that reconnects by itself keeps the rest of the URL.
-  func cursor(of request: borrowing Request) -> String? {
+  package func cursor(of request: borrowing Request) -> String? {
     // An EventSource that has no id yet sends none; an empty one means the same.
     for id in [request.header(.lastEventID), self["lastEventId"]] { if let id, !id.isEmpty { return id } }
     return self["since"]

@@ -47,7 +47,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
     package var notifications: UInt64 = 0
   }
 
-  let services: StreamServices
+  package let services: StreamServices
   /// For whom the streams were opened.
   let owners = StreamOwners()
   let contents = Locked(Contents())
@@ -313,7 +313,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
   }
 
   /// Whether a stream is open, or was cut and is kept for its client to come back.
-  func isThere(_ id: StreamID) -> Bool {
+  package func isThere(_ id: StreamID) -> Bool {
     contents.withLock { contents in
       if contents.cut.entry(id, at: services.now()) != nil { return true }
       return contents.subscriptions[contents.connections[id] ?? id].map { !$0.isOver } ?? false
@@ -347,5 +347,5 @@ package final class StreamRegistry: StorePublisher, Sendable {
   /// Forgets the streams that no client came back to.
   func sweepCutStreams() { contents.withLock { $0.cut.removeExpired(at: services.now()) } }
 
-  static var unknownStream: Problem { Problem(.unknownStream, "no stream is open under this name") }
+  package static var unknownStream: Problem { Problem(.unknownStream, "no stream is open under this name") }
 }

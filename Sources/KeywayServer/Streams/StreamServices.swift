@@ -1,5 +1,5 @@
 import Crypto
-import HTTPServer
+package import HTTPServer
 import HTTPTypes
 import KeyValueModel
 import Store
@@ -8,12 +8,12 @@ import Synchronization
 
 /// What streams of every kind are made with: the hub that owns their sockets, the encoder of their events, their names
 /// and limits.
-final class StreamServices: Sendable {
-  let hub: StreamHub
-  let ledger: MemoryLedger
+package final class StreamServices: Sendable {
+  package let hub: StreamHub
+  package let ledger: MemoryLedger
   let encoder: EventEncoder
-  let limits: StreamLimits
-  let names: StreamNames
+  package let limits: StreamLimits
+  package let names: StreamNames
   private let random: @Sendable () -> UInt64
   /// Seconds, which only grow.
   let now: @Sendable () -> UInt64
@@ -108,7 +108,7 @@ final class StreamServices: Sendable {
 
 extension Problem {
   /// Why no stream was opened.
-  init(_ error: StreamHubError) {
+  package init(_ error: StreamHubError) {
     switch error {
     case .tooManyStreams: self.init(.tooManyStreams, "as many streams are open as the server allows")
     case .tooManyStreamsOfClient:
@@ -165,7 +165,7 @@ package struct StreamLimits: Sendable {
 ///
 /// The bits are a keyed hash of the number. Nothing has to be remembered for a stream, and no stream's name says
 /// anything of another's.
-struct StreamNames: Sendable {
+package struct StreamNames: Sendable {
   private let key: [UInt64]
   private let mark: String
 
@@ -176,7 +176,7 @@ struct StreamNames: Sendable {
   }
 
   /// Which node has made a name; nil where no node has made it.
-  static func maker(of text: String) -> NodeMark? {
+  package static func maker(of text: String) -> NodeMark? {
     func areDigits(_ bytes: some Sequence<UInt8>, _ last: Character) -> Bool {
       bytes.allSatisfy { (0x30...0x39).contains($0) || $0 >= 0x61 && $0 <= last.asciiValue ?? 0 }
     }
@@ -198,12 +198,38 @@ struct StreamNames: Sendable {
   }
 
   /// The stream that has a name, open or not; nil where no stream can have it.
-  func id(of text: String) -> StreamID? {
+  package func id(of text: String) -> StreamID? {
     guard text.hasPrefix(mark) else { return nil }
     let rest = text.dropFirst(mark.count)
     guard let dash = rest.firstIndex(of: "-"), let number = UInt64(rest[..<dash], radix: 36) else { return nil }
     let id = StreamID(number)
     return self.text(of: id) == text ? id : nil
+  }
+}
+
+/// Six letters and digits that stand for the address of a node. The names of its streams and pages begin with them, so
+/// that every node that knows the address can tell whose a name is, and none has to remember names.
+package struct NodeMark: Hashable, Sendable {
+  /// The letters and digits.
+  package let text: String
+
+  private static let length = 6
+  /// How many marks there are: 36 to the power of the length.
+  private static let count: UInt64 = 2_176_782_336
+
+  /// The mark of the node that others reach at this address.
+  package init(of url: String) {
+    var hash = SHA256()
+    hash.update(Array(url.utf8))
+    let number = hash.finalize().prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+    text = (number % Self.count).padded(to: Self.length, radix: 36)
+  }
+
+  /// What a name begins with; nil where it is too short to be one.
+  package init?(ofName name: String) {
+    let text = name.prefix(Self.length)
+    guard text.utf8.count == Self.length, name.utf8.count > Self.length else { return nil }
+    self.text = String(text)
   }
 }
 

@@ -6,9 +6,9 @@ import Logging
 import Store
 
 /// Streams of all kinds, put together over one registry. The store publishes to them.
-struct Streams: StorePublisher {
+package struct Streams: StorePublisher {
   /// Every open stream.
-  let registry: StreamRegistry
+  package let registry: StreamRegistry
   let objects: ObjectStreams
   let queries: QueryStreams
   let cells: CellStreams
@@ -40,7 +40,7 @@ struct Streams: StorePublisher {
 package final class StreamMonitor: StreamHubDelegate {
   private let store: Store
   private let streams: StreamRegistry
-  private let node: Node?
+  private let node: (any Node)?
   private let metrics: PrometheusRegistry
   private let conditions: ConditionLog
   private let logger: Logger
@@ -50,7 +50,8 @@ package final class StreamMonitor: StreamHubDelegate {
   private let encodings = DispatchQueue(label: "keyway.slow-readers.encodings", qos: .utility)
 
   init(
-    store: Store, streams: StreamRegistry, node: Node? = nil, metrics: PrometheusRegistry, conditions: ConditionLog,
+    store: Store, streams: StreamRegistry, node: (any Node)? = nil, metrics: PrometheusRegistry,
+    conditions: ConditionLog,
     logger: Logger
   ) {
     self.store = store
@@ -91,7 +92,7 @@ package final class StreamMonitor: StreamHubDelegate {
   package func streamEnded(_ id: StreamID, _ end: StreamEnd, isDelivered: Bool) {
     // First: a client that finds the stream gone finds it counted.
     metrics.increment(.disconnects, ["reason": end.rawValue])
-    node?.passing?.relay.streamEnded(id)
+    node?.streamEnded(id)
     let cut = end == .shutdown ? nil : StreamCut(isDelivered: isDelivered)
     store.withPublication { streams.streamEnded(id, cut, &$0) }
     switch end {

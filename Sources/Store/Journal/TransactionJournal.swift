@@ -1,4 +1,5 @@
 import Glibc
+package import KeyValueModel
 
 /// The record of every committed transaction, in order, with snapshots from which a state can be made without all of
 /// them. It holds bytes and revisions and knows nothing of what they mean.
@@ -90,6 +91,15 @@ package protocol TransactionJournal: AnyObject, Sendable {
 }
 
 extension TransactionJournal {
+  /// The records after a revision and up to another, as `records(after:limit:bytes:waiting:)` gives them: what is
+  /// written down and not yet published is left out.
+  package func records(
+    after revision: Revision, through last: Revision, limit: Int, bytes: Int
+  ) throws(JournalError) -> ArraySlice<JournalRecord> {
+    guard revision < last else { return [] }
+    return try records(after: revision, limit: limit, bytes: bytes, waiting: .zero).prefix { $0.revision <= last }
+  }
+
   /// None.
   package func file(of snapshot: JournalSnapshot) -> String? { nil }
 

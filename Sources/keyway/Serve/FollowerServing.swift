@@ -34,9 +34,9 @@ struct FollowerServing {
     self.signals = signals
     self.log = log
     self.logger = logger
-    outbound = settings.api.node.makeOutboundClient()
+    outbound = settings.api.cluster.makeOutboundClient()
     do throws(NodeFault) {
-      address = try NodeAddress(settings.api.node.follow)
+      address = try NodeAddress(settings.api.cluster.follow)
     } catch {
       throw CommandFailure("nodes.follow: \(error)")
     }
@@ -46,7 +46,7 @@ struct FollowerServing {
   private var isInMemory: Bool { settings.store == "memory" }
 
   private var leader: Leader {
-    Leader(NodeClient(address, keeping: 2, by: outbound), tokenFile: settings.api.node.tokenFile)
+    Leader(NodeClient(address, keeping: 2, by: outbound), tokenFile: settings.api.cluster.tokenFile)
   }
 
   func run() async throws {
@@ -79,10 +79,11 @@ struct FollowerServing {
       }
       var configuration = settings.api
       configuration.port = port
+      configuration.cluster.following = plan
       signals.keep()
       let server = try KeywayServer(
         schema: schema, schemaText: text, configuration: configuration, logger: logger, journal: journal,
-        socket: socket, log: log, following: plan)
+        socket: socket, log: log)
       socket = nil
       port = server.port
       let running = RunningServer(

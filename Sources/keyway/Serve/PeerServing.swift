@@ -110,12 +110,12 @@ private struct PeerJournal: Sendable {
   /// The journal that the settings name, for a node at a port whose schema has this text. Throws a `CommandFailure`
   /// where the directory is another node's.
   init(_ settings: Settings, port: UInt16, schema: String, logger: Logger) throws {
-    let address = settings.api.node.journal
+    let address = settings.api.cluster.journal
     self.address = address
     var options = PostgresJournal.Options()
-    let url = settings.api.node.url
+    let url = settings.api.cluster.url
     options.node = url == "auto" ? ServeCommand.url(settings.api.host, port: port) : url
-    options.silence = .seconds(settings.api.node.staleSeconds)
+    options.silence = .seconds(settings.api.cluster.staleSeconds)
     (self.options, self.schema, self.logger) = (options, schema, logger)
     limits = settings.api.store
     directory = try settings.peerStore.flatMap { try Self.claim($0, for: PostgresAddress.name(of: address), logger) }

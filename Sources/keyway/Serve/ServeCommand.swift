@@ -50,19 +50,19 @@ struct ServeCommand: AsyncParsableCommand {
       logger.notice("configuration", metadata: ["file": "\(file)", "from": "\(source.fileOrigin)"])
     }
     for warning in settings.warnings { logger.warning("\(warning)") }
-    let tokenFile = settings.api.node.tokenFile
-    if tokenFile != Node.Options.none, let warning = SecretFile.warning(of: tokenFile, named: "nodes.tokenFile") {
+    let tokenFile = settings.api.cluster.tokenFile
+    if tokenFile != ClusterOptions.none, let warning = SecretFile.warning(of: tokenFile, named: "nodes.tokenFile") {
       logger.warning("\(warning)")
     }
-    try Self.requireAuthorities(settings.api.node)
-    guard settings.api.node.follow == Node.Options.none else {
-      guard settings.api.node.journal == Node.Options.none else {
+    try Self.requireAuthorities(settings.api.cluster)
+    guard settings.api.cluster.follow == ClusterOptions.none else {
+      guard settings.api.cluster.journal == ClusterOptions.none else {
         throw CommandFailure("nodes.follow and nodes.journal: a node follows another one, or shares its journal")
       }
       try await FollowerServing(settings, from: source, signals, log: log, logger: logger).run()
       return logger.notice("stopped")
     }
-    guard settings.api.node.journal == Node.Options.none else {
+    guard settings.api.cluster.journal == ClusterOptions.none else {
       try await PeerServing(settings, from: source, signals, log: log, logger: logger).run()
       return logger.notice("stopped")
     }
@@ -87,15 +87,15 @@ struct ServeCommand: AsyncParsableCommand {
 
   /// Says that a server serves.
   static func announce(_ server: KeywayServer, _ settings: Settings, _ logger: Logger) {
-    let follow = settings.api.node.follow
+    let follow = settings.api.cluster.follow
     var metadata: Logger.Metadata = [
       "url": "\(Self.url(settings.api.host, port: server.port))",
       "schema": "\(settings.schema)",
-      "store": "\(settings.api.node.journal == Node.Options.none ? settings.store : StoreAdvice.database)",
+      "store": "\(settings.api.cluster.journal == ClusterOptions.none ? settings.store : StoreAdvice.database)",
       "objects": "\(server.store.snapshot.state.count)",
       "epoch": "\(server.store.epoch)",
     ]
-    if follow != Node.Options.none {
+    if follow != ClusterOptions.none {
       metadata["follows"] = "\(follow)"
       metadata["schema"] = "\(follow)"
     }
@@ -103,8 +103,8 @@ struct ServeCommand: AsyncParsableCommand {
   }
 
   /// Throws if the file of the certificates by which other nodes are trusted cannot be used.
-  private static func requireAuthorities(_ node: Node.Options) throws {
-    guard node.caFile != Node.Options.none else { return }
+  private static func requireAuthorities(_ node: ClusterOptions) throws {
+    guard node.caFile != ClusterOptions.none else { return }
     guard let text = try? String(contentsOfFile: node.caFile, encoding: .utf8) else {
       throw CommandFailure("nodes.caFile: '\(node.caFile)' cannot be read")
     }

@@ -1,3 +1,4 @@
+import Cluster
 import Foundation
 import KeyValueModel
 import KeywayServer
@@ -301,7 +302,7 @@ func first(_ name: String, of stream: WireStream) throws -> WireEvent {
       ("names: 'a, b' matches no Host", change { $0.names = ["a, b"] }),
       ("names: 'a:80' matches no Host", change { $0.names = ["a:80"] }),
       ("beyond the loopback, and there are no keys", change { $0.host = "0.0.0.0" }),
-      ("nodes.urls: 'localhost:8080'", change { $0.node.urls = ["localhost:8080"] }),
+      ("nodes.urls: 'localhost:8080'", change { $0.cluster.urls = ["localhost:8080"] }),
     ])
   func settings(reason: String, change: @escaping @Sendable (inout KeywayServer.Configuration) -> Void) {
     let error = #expect(throws: (any Error).self) { try TestServer(objects: [], change) }
@@ -322,7 +323,7 @@ func first(_ name: String, of stream: WireStream) throws -> WireEvent {
 
   @Test("The identity of a node may use what is for nodes, and nothing else; admins may as well")
   func nodes() throws {
-    let guarded = try GuardedServer { $0.node.followers = true }
+    let guarded = try GuardedServer { $0.cluster.followers = true }
     let node = guarded.bearer("b", roles: ["keyway-node"])
     func status(_ method: String, _ target: String, _ headers: [String: String], _ body: String? = nil) throws -> Int {
       try guarded.client.send(method, target, headers, body: body).status

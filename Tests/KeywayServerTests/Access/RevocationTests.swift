@@ -1,3 +1,4 @@
+import Cluster
 import Foundation
 import KeyValueModel
 import KeywayServer
@@ -134,7 +135,7 @@ import Testing
 
   @Test("A node that follows waits for records, and not where it lacks a revocation")
   func followers() throws {
-    let server = try TestServer { $0.node.followers = true }
+    let server = try TestServer { $0.cluster.followers = true }
     try server.client.must("PUT", Self.target + "/alice")
     let store = server.server.store
     func connect() throws -> WireConnection {

@@ -2,6 +2,7 @@ import KeyValueModel
 import Support
 import Testing
 
+@testable import Cluster
 @testable import KeywayServer
 
 @Suite("What a journal keeps for its followers") struct FollowerNeedTests {
@@ -10,7 +11,7 @@ import Testing
     let followers: Followers
 
     init(seconds: Int = 600, bytes: Int = 1_000, limit: Int = 3) {
-      var joining = Node.JoiningLimits()
+      var joining = ClusterOptions.JoiningLimits()
       (joining.seconds, joining.bytes) = (seconds, bytes)
       followers = Followers(limit: limit, joining: joining) { [clock] in clock.withLock { $0 } }
     }

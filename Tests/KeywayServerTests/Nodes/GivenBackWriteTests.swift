@@ -25,9 +25,9 @@ struct GivenBackWriteTests {
       }
     }
     let (one, other) = (try LoopbackPort.free(), try LoopbackPort.free())
-    first = try TestServer(journal: open(one)) { $0.port = one }
+    first = try TestServer(journal: open(one)) { ($0.port, $0.cluster) = (one, ClusterOptions()) }
     journal = OvertakenJournal(try open(other))
-    overtaken = try TestServer(objects: [], journal: journal) { $0.port = other }
+    overtaken = try TestServer(objects: [], journal: journal) { ($0.port, $0.cluster) = (other, ClusterOptions()) }
   }
 
   private func overtake() {

@@ -1,3 +1,4 @@
+import Cluster
 import Foundation
 import KeyValueModel
 import KeywayServer
@@ -19,11 +20,11 @@ import Testing
       let url = "http://127.0.0.1:\(maker.server.server.port)"
       other = try TestServer(objects: [], journal: journal()) {
         $0.access.keys = path
-        $0.node.followers = true
-        $0.node.urls = [url]
-        $0.node.forwarding.streams = streams
-        $0.node.forwarding.streamsPerClient = streamsPerClient
-        $0.node.waits.seconds = 1
+        $0.cluster.followers = true
+        $0.cluster.urls = [url]
+        $0.cluster.forwarding.streams = streams
+        $0.cluster.forwarding.streamsPerClient = streamsPerClient
+        $0.waits.seconds = 1
       }
       while try other.revision(maker.admin) < maker.server.revision(maker.admin) { try advance() }
       try introduce(url)

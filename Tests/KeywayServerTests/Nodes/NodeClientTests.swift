@@ -7,6 +7,7 @@ import Support
 import TestKit
 import Testing
 
+@testable import Cluster
 @testable import KeywayServer
 
 @Suite("What nodes say to each other") struct NodeClientTests {

@@ -1,6 +1,7 @@
 import Store
 import Testing
 
+@testable import Cluster
 @testable import KeywayServer
 
 @Suite("The nodes that a node knows") struct NodeDirectoryTests {

@@ -5,6 +5,7 @@ import Support
 import TestKit
 import Testing
 
+@testable import Cluster
 @testable import KeywayServer
 
 /// A server and others that say they are nodes.
@@ -42,7 +43,7 @@ import Testing
   func unlisted() throws {
     let stranger = try ScriptedNode { _, _ in ScriptedNode.answer(200, Array("{}".utf8)) }
     let url = try stranger.client().address.description
-    let server = try TestServer { $0.node.followers = true }
+    let server = try TestServer { $0.cluster.followers = true }
     let stream = try Self.introduce(url, to: server)
     #expect(try server.client.json("/v1/status")["role"].text == "leader")
     #expect(try server.client.json("/v1/nodes")["nodes"].items.count == 1)
@@ -83,8 +84,8 @@ import Testing
     }
     let url = try node.client().address.description
     let server = try TestServer {
-      $0.node.followers = true
-      $0.node.urls = [url.uppercased() + "/"]
+      $0.cluster.followers = true
+      $0.cluster.urls = [url.uppercased() + "/"]
     }
     let stream = try Self.introduce(url, to: server)
     let headers = ["Cookie": "keyway_session=a.b; other=c", "Authorization": "Bearer x", "X-Other": "d"]

@@ -1,3 +1,4 @@
+import Cluster
 import Foundation
 import HTTPServer
 import KeyValueModel
@@ -54,7 +55,7 @@ import Testing
 
   @Test("A request that names a state to come is answered by it, and reads its body once")
   func waiting() throws {
-    let server = try TestServer { $0.node.waits.seconds = 60 }
+    let server = try TestServer { $0.waits.seconds = 60 }
     let epoch = server.server.store.epoch
     let next = server.server.store.snapshot.revision + 1
     let headers = ["Keyway-Cursor": "\(epoch)-\(next)"]
@@ -74,7 +75,7 @@ import Testing
 
   @Test("A state that does not come is 503 behind; what is malformed, of another epoch or past is no state to wait for")
   func behind() throws {
-    let server = try TestServer { $0.node.waits.seconds = 0 }
+    let server = try TestServer { $0.waits.seconds = 0 }
     let epoch = server.server.store.epoch
     let revision = server.server.store.snapshot.revision
     let target = "/v1/objects/Account/1"
@@ -96,8 +97,8 @@ import Testing
   @Test("So many requests may wait, and so many of a client; the others are behind at once")
   func bounds() throws {
     let server = try TestServer {
-      $0.node.waits.seconds = 60
-      $0.node.waits.requestsPerClient = 2
+      $0.waits.seconds = 60
+      $0.waits.requestsPerClient = 2
     }
     let revision = server.server.store.snapshot.revision
     let headers = ["Keyway-Cursor": "\(server.server.store.epoch)-\(revision + 1)"]
@@ -117,7 +118,7 @@ import Testing
     let status = try server.client.json("/v1/status")
     #expect(status["role"].text == "single" && status["behind"].whole == 0 && status["behindSeconds"].whole == 0)
     #expect(status["node"].text == "http://127.0.0.1:\(server.server.port)")
-    let named = try TestServer { $0.node.url = "https://a.example.org" }
+    let named = try TestServer { $0.cluster.url = "https://a.example.org" }
     #expect(try named.client.json("/v1/status")["node"].text == "https://a.example.org")
   }
 

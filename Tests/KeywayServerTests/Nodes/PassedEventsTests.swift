@@ -3,6 +3,7 @@ import KeyValueModel
 import TestKit
 import Testing
 
+@testable import Cluster
 @testable import KeywayServer
 
 @Suite("Streams of other nodes, cut into whole events") struct PassedEventsTests {

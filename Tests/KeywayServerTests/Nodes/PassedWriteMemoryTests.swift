@@ -3,6 +3,7 @@ import KeyValueModel
 import TestKit
 import Testing
 
+@testable import Cluster
 @testable import HTTPServer
 @testable import KeywayServer
 
@@ -14,7 +15,7 @@ struct PassedWriteMemoryTests {
 
   private static let binding = BoundWrite.Binding(subject: "ann", method: "PUT", target: "/x", body: [1])
 
-  private static func bound(_ id: PassedWrite.ID) -> BoundWrite { BoundWrite(id: id, binding: binding) }
+  private static func bound(_ id: WriteID) -> BoundWrite { BoundWrite(id: id, binding: binding) }
 
   private static func memory(_ limit: Int = 10) -> PassedWriteMemory {
     var memory = PassedWriteMemory(limit: limit)
@@ -25,7 +26,7 @@ struct PassedWriteMemoryTests {
   @Test("A write is unknown, under way, done; what was not done may be done the next time")
   func states() {
     var memory = Self.memory()
-    let id = PassedWrite.ID.random()
+    let id = WriteID.random()
     #expect(memory.begin(Self.bound(id), since: 3) == .first)
     #expect(memory.begin(Self.bound(id), since: 3) == .underWay)
     memory.end(id, doneAt: nil, isRefused: false)
@@ -38,7 +39,7 @@ struct PassedWriteMemoryTests {
   @Test("What a record says of a write that is under way is its response; of another one, only where it stands")
   func precedents() {
     var memory = Self.memory()
-    let (here, there) = (PassedWrite.ID.random(), PassedWrite.ID.random())
+    let (here, there) = (WriteID.random(), WriteID.random())
     #expect(memory.begin(Self.bound(here), since: 0) == .first)
     #expect(memory.precedent(of: here) == nil)
     memory.note(here, Self.binding, at: 1) { Self.response(1) }
@@ -56,7 +57,7 @@ struct PassedWriteMemoryTests {
   @Test("Once its client was told that it was refused, an earlier request for a write does not do it")
   func refusals() {
     var memory = Self.memory()
-    let id = PassedWrite.ID.random()
+    let id = WriteID.random()
     #expect(memory.begin(Self.bound(id), since: 0) == .first)
     memory.end(id, doneAt: nil, isRefused: true)
     #expect(memory.begin(Self.bound(id), since: 0) == .refused)
@@ -65,7 +66,7 @@ struct PassedWriteMemoryTests {
   @Test("What another peer was sent stays in doubt, for the newest of such writes")
   func doubts() {
     var memory = Self.memory(2)
-    let ids = (0..<3).map { _ in PassedWrite.ID.random() }
+    let ids = (0..<3).map { _ in WriteID.random() }
     for id in ids.prefix(2) { memory.doubt(id) }
     memory.doubt(ids[0])
     #expect(ids.map { memory.isDoubtful($0) } == [true, true, false])
@@ -79,7 +80,7 @@ struct PassedWriteMemoryTests {
   @Test("Before it has begun, and for what is older than it knows, nothing is taken")
   func beginning() {
     var memory = PassedWriteMemory(limit: 2)
-    let id = PassedWrite.ID.random()
+    let id = WriteID.random()
     memory.note(id, Self.binding, at: 12) { nil }
     #expect(memory.begin(Self.bound(.random()), since: 1_000) == .forgotten)
     memory.begin(after: 10)
@@ -102,12 +103,12 @@ struct PassedWriteMemoryTests {
     ]
     #expect(Set(others + [Self.binding]).count == 6)
     var memory = Self.memory()
-    func expectOthers(_ id: PassedWrite.ID) {
+    func expectOthers(_ id: WriteID) {
       for other in others {
         #expect(memory.begin(BoundWrite(id: id, binding: other), since: 0) == .otherRequest)
       }
     }
-    let (done, refused, elsewhere) = (PassedWrite.ID.random(), PassedWrite.ID.random(), PassedWrite.ID.random())
+    let (done, refused, elsewhere) = (WriteID.random(), WriteID.random(), WriteID.random())
     for id in [done, refused] {
       #expect(memory.begin(Self.bound(id), since: 0) == .first)
       expectOthers(id)
@@ -128,9 +129,9 @@ struct PassedWriteMemoryTests {
     var generator = SplitMix64(seed: seed)
     for limit in [1, 2, 7] {
       var memory = Self.memory(limit)
-      var done: [(id: PassedWrite.ID, revision: Revision)] = []
-      var ids = (0..<4).map { _ in (PassedWrite.ID.random(), Revision(0)) }
-      var underWay: Set<PassedWrite.ID> = []
+      var done: [(id: WriteID, revision: Revision)] = []
+      var ids = (0..<4).map { _ in (WriteID.random(), Revision(0)) }
+      var underWay: Set<WriteID> = []
       for _ in 0..<2_000 {
         let revision = done.last?.revision ?? 0
         let index = Int.random(in: 0..<ids.count, using: &generator)
@@ -188,7 +189,7 @@ struct PassedWriteMemoryTests {
 
   @Test("What is kept with a commit is read as it was written, with and without a client's key")
   func attachments() throws {
-    let id = PassedWrite.ID.random()
+    let id = WriteID.random()
     let response = Response(status: .created, fields: [.location: "/x", .contentType: "a/b"], body: Array("one".utf8))
     let request = IdempotentRequest(
       key: try IdempotencyKey("key"), fingerprint: RequestFingerprint(head: "POST /\n\n", body: []))
@@ -214,7 +215,7 @@ struct PassedWriteMemoryTests {
 
   @Test("What an earlier version has kept with a commit is read, and stands for no request that could be told")
   func earlierAttachments() throws {
-    let id = PassedWrite.ID.random()
+    let id = WriteID.random()
     var bytes: [UInt8] = [3]
     id.append(to: &bytes)
     bytes += StoredResponse(request: nil, response: Self.response(7)).bytes

@@ -3,13 +3,14 @@ import KeyValueModel
 import TestKit
 import Testing
 
+@testable import Cluster
 @testable import KeywayServer
 
 /// What a node answers to a write that another one has passed on to it.
 @Suite("Writes that nodes pass on") struct PassedWriteTests {
   private let server: TestServer
 
-  init() throws { server = try TestServer { $0.node.followers = true } }
+  init() throws { server = try TestServer { $0.cluster.followers = true } }
 
   private func write(_ since: String? = nil) throws -> PassedWrite {
     let status = try server.client.json("/v1/status")
@@ -119,7 +120,7 @@ import Testing
 
   @Test("Where clients are asked who they are, a name is believed of nodes alone, and an answer is its client's")
   func access() throws {
-    let guarded = try GuardedServer { $0.node.followers = true }
+    let guarded = try GuardedServer { $0.cluster.followers = true }
     let (client, target) = (guarded.client, "/v1/objects/Note/1/text")
     let epoch = guarded.server.epoch
     let name = ["Keyway-Request": PassedWrite(since: try #require(Cursor("\(epoch)-0"))).field]

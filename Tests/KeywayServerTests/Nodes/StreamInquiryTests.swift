@@ -4,6 +4,7 @@ import Store
 import TestKit
 import Testing
 
+@testable import Cluster
 @testable import KeywayServer
 
 /// What nodes ask and tell each other of streams that objects last with.
@@ -19,7 +20,7 @@ import Testing
 
   @Test("The number of a stream is told those whose stream it is, also while it is cut")
   func number() throws {
-    let guarded = try GuardedServer { $0.node.followers = true }
+    let guarded = try GuardedServer { $0.cluster.followers = true }
     let (ann, bob) = (guarded.bearer("ann", roles: ["reader"]), guarded.bearer("bob", roles: ["reader"]))
     let stream = try guarded.client.stream("/v1/streams", ann)
     let name = try #require(try stream.next().json["stream"].text)
@@ -43,7 +44,7 @@ import Testing
 
   @Test("Of streams that are gone a node takes numbers, not more than a thousand")
   func ending() throws {
-    let server = try TestServer { $0.node.followers = true }
+    let server = try TestServer { $0.cluster.followers = true }
     let many = "[\((1...1_001).map { "\($0)" }.joined(separator: ","))]"
     for body in [
       "{}", #"{"ended":5}"#, #"{"ended":[0]}"#, #"{"ended":["5"]}"#, #"{"ended":[-5]}"#, #"{"ended":[],"x":1}"#,
@@ -70,9 +71,9 @@ import Testing
     let silent = try LoopbackListener()
     let url = "http://127.0.0.1:\(silent.port)"
     let server = try TestServer {
-      $0.node.waits.seconds = 1
-      $0.node.followers = true
-      $0.node.urls = [url]
+      $0.waits.seconds = 1
+      $0.cluster.followers = true
+      $0.cluster.urls = [url]
     }
     let operations = (0...100).map { index in
       #"{"op":"create","object":"Note/m\#(index)","value":{},"lifetime":"stream=zzzzzz\#(index)\#(Self.hash)"}"#

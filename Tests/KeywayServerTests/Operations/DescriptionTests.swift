@@ -1,3 +1,4 @@
+import Cluster
 import KeyValueModel
 import KeywayServer
 import TestKit
@@ -22,7 +23,7 @@ struct DescriptionTests {
 
   @Test("It has every route with its methods, and none other")
   func routes() throws {
-    let document = try TestServer { $0.node.followers = true }.client.json("/v1/openapi.json")
+    let document = try TestServer { $0.cluster.followers = true }.client.json("/v1/openapi.json")
     #expect(document["openapi"].text == "3.1.0")
     let patterns = document["paths"].names
     var found: Set<String> = []

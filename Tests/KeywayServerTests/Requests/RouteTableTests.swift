@@ -1,3 +1,4 @@
+import Cluster
 import TestKit
 import Testing
 
@@ -47,7 +48,7 @@ struct RouteTableTests {
 
   @Test("OPTIONS names the methods of every resource, and the others are 405 with the same Allow")
   func everyRouteAndMethod() throws {
-    let server = try TestServer { $0.node.followers = true }
+    let server = try TestServer { $0.cluster.followers = true }
     let before = try server.revision
     for (target, allow) in Self.table {
       let options = try server.client.send("OPTIONS", target)
@@ -67,7 +68,7 @@ struct RouteTableTests {
 
   @Test("HEAD has the status and the headers of GET and no body")
   func headIsGetWithoutBody() throws {
-    let server = try TestServer { $0.node.followers = true }
+    let server = try TestServer { $0.cluster.followers = true }
     for (target, allow) in Self.table where allow.contains("GET") {
       let get = try server.client.send("GET", target)
       let head = try server.client.send("HEAD", target)

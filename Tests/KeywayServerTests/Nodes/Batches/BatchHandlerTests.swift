@@ -7,6 +7,7 @@ import Support
 import TestKit
 import Testing
 
+@testable import Cluster
 @testable import KeywayServer
 
 /// What a server makes of a batch: of each request in it what it makes of one that comes by itself.
@@ -51,7 +52,7 @@ import Testing
 
   @Test("Each request gets what it would get alone, in order: what is done, and what is refused for any reason")
   func mixed() throws {
-    let server = try TestServer { $0.node.followers = true }
+    let server = try TestServer { $0.cluster.followers = true }
     let visits = "/v1/objects/Account/1/visits"
     let requests: [(NodeRequest, Int, String?)] = [
       (try Self.request(server, "PUT", visits, "7"), 200, nil),
@@ -88,7 +89,7 @@ import Testing
 
   @Test("An Idempotency-Key holds within a batch and beyond it, and metrics count each request by itself")
   func keys() throws {
-    let server = try TestServer { $0.node.followers = true }
+    let server = try TestServer { $0.cluster.followers = true }
     func create() throws -> NodeRequest {
       try Self.request(server, "POST", "/v1/objects/Note", #"{"text":"once"}"#, ["Idempotency-Key": "mine"])
     }
@@ -107,7 +108,7 @@ import Testing
 
   @Test("Only writes that have a name are taken: no reading, no stream, no other batch, nothing beside")
   func strangers() throws {
-    let server = try TestServer { $0.node.followers = true }
+    let server = try TestServer { $0.cluster.followers = true }
     func unnamed(_ method: String, _ target: String) -> NodeRequest {
       var request = NodeRequest(method, target)
       request.fields = [("Content-Type", "application/json"), ("Accept", "text/event-stream")]
@@ -134,7 +135,7 @@ import Testing
 
   @Test("What is no batch is refused precisely, and nothing of it is done")
   func malformed() throws {
-    let server = try TestServer { $0.node.followers = true }
+    let server = try TestServer { $0.cluster.followers = true }
     let good = WriteBatch.encoded([try Self.request(server, "PUT", "/v1/objects/Account/1/visits", "5")])
     let before = try server.revision
     for (bytes, text) in [
@@ -153,7 +154,7 @@ import Testing
 
   @Test("A batch is taken from a node alone; each request is judged by its own token, and not by that of the batch")
   func access() throws {
-    let guarded = try GuardedServer { $0.node.followers = true }
+    let guarded = try GuardedServer { $0.cluster.followers = true }
     let server = guarded.server
     func put(_ headers: [String: String]) throws -> NodeRequest {
       try Self.request(server, "PUT", "/v1/objects/Account/1/visits", "5", headers)
@@ -175,7 +176,7 @@ import Testing
   func rates() throws {
     func statuses(_ proxies: [String], _ outer: [String: String] = [:]) throws -> [Int] {
       let server = try TestServer(objects: []) {
-        $0.node.followers = true
+        $0.cluster.followers = true
         $0.access.proxies = proxies
         $0.access.rates.requestsPerSecond = 2
       }
@@ -193,7 +194,7 @@ import Testing
 
   @Test("A request that has to wait for a state is handled when it is there, and the others with it")
   func postponed() throws {
-    let server = try TestServer { $0.node.followers = true }
+    let server = try TestServer { $0.cluster.followers = true }
     let next = "\(server.epoch)-\(try server.revision + 1)"
     let requests = [
       try Self.request(server, "PUT", "/v1/objects/Account/1/visits", "5", ["Keyway-Cursor": next]),
@@ -203,8 +204,8 @@ import Testing
     #expect(answers.map(\.status) == [200, 200])
     #expect(try server.client.send("GET", "/v1/objects/Account/1/visits").text == "5\n")
     let quick = try TestServer {
-      $0.node.followers = true
-      $0.node.waits.seconds = 1
+      $0.cluster.followers = true
+      $0.waits.seconds = 1
     }
     let far = try Self.request(
       quick, "PUT", "/v1/objects/Account/1/visits", "7", ["Keyway-Cursor": "\(quick.epoch)-100000"])
@@ -223,7 +224,7 @@ import Testing
 
   @Test("A node that shares its journal with none hands no records over, whatever the sender asks for")
   func noRecords() throws {
-    let server = try TestServer { $0.node.followers = true }
+    let server = try TestServer { $0.cluster.followers = true }
     let write = try Self.request(server, "PUT", "/v1/objects/Account/1/visits", "7")
     let answer = try Self.post(server, WriteBatch.encoded([write]), ["Keyway-Records": "\(server.epoch)-0 0"])
     #expect(answer.status == 200 && answer.body.starts(with: Array("kwa1".utf8)))

@@ -2,6 +2,7 @@ import HTTPServer
 import TestKit
 import Testing
 
+@testable import Cluster
 @testable import KeywayServer
 
 /// Which writes go together, and when.

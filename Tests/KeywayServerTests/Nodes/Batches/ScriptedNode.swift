@@ -6,6 +6,7 @@ import Store
 import Support
 import TestKit
 
+@testable import Cluster
 @testable import KeywayServer
 
 /// A node that answers requests as a test says, each connection on a thread of its own.

@@ -4,6 +4,7 @@ import Store
 import TestKit
 import Testing
 
+@testable import Cluster
 @testable import KeywayServer
 
 /// The bytes of a batch.

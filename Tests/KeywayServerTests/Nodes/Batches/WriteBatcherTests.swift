@@ -6,6 +6,7 @@ import Support
 import TestKit
 import Testing
 
+@testable import Cluster
 @testable import KeywayServer
 
 /// What a node sends another one, and what its clients get.
@@ -17,11 +18,11 @@ import Testing
     let left = Locked<Set<Int>>([])
 
     init(
-      _ node: ScriptedNode, asking: Duration? = nil, token: String = Node.Options.none,
+      _ node: ScriptedNode, asking: Duration? = nil, token: String = ClusterOptions.none,
       taking: RecordTaking? = nil,
-      _ change: (inout Node.ForwardingLimits) -> Void = { _ in }
+      _ change: (inout ClusterOptions.ForwardingLimits) -> Void = { _ in }
     ) throws {
-      var limits = Node.ForwardingLimits()
+      var limits = ClusterOptions.ForwardingLimits()
       change(&limits)
       batcher = WriteBatcher(
         try node.client(), limits, WriteBatcher.Times(silence: .seconds(30), asking: asking),
@@ -72,7 +73,7 @@ import Testing
   }
 
   /// Nothing is held up for as long as a batch may be before it does not count.
-  private static func two(_ limits: inout Node.ForwardingLimits) { limits.connections = 2 }
+  private static func two(_ limits: inout ClusterOptions.ForwardingLimits) { limits.connections = 2 }
 
   /// So many writes to a node, of which two go alone and the others then in a batch, which `script` answers, as it does
   /// what comes of that. All have their answers.
@@ -172,8 +173,8 @@ import Testing
     let nobody = NodeClient(try NodeAddress("http://127.0.0.1:\(port)"), keeping: 1)
     let faults = Locked<[NodeFault]>([])
     let sender = WriteBatcher(
-      nobody, Node.ForwardingLimits(), WriteBatcher.Times(silence: .seconds(5)),
-      token: NodeToken(file: Node.Options.none))
+      nobody, ClusterOptions.ForwardingLimits(), WriteBatcher.Times(silence: .seconds(5)),
+      token: NodeToken(file: ClusterOptions.none))
     for _ in 0..<5 {
       let write = OutgoingWrite(
         request: NodeRequest("PUT", "/x"), write: PassedWrite(since: try #require(Cursor("e-1"))), begin: { true }

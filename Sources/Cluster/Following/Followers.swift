@@ -1,0 +1,178 @@
+import KeyValueModel
+import KeywayServer
+import Support
+import Synchronization
+
+/// The nodes that follow this one, as far as they were heard lately, and the copies that others begin with; and what
+/// the journal has to keep for both.
+final class Followers: Sendable {
+  struct Follower: Sendable {
+    /// What it has.
+    var revision: Revision
+    /// When it asked last, in nanoseconds of the clock.
+    var heard: UInt64
+    /// The nodes that follow it, or one that does.
+    var below: [String] = []
+    fileprivate var need = Need()
+  }
+
+  /// What came of a follower's request.
+  enum Note {
+    /// It is known already.
+    case known
+    /// It is new, or others follow it than before.
+    case new
+    /// There are too many others.
+    case refused
+  }
+
+  /// A copy of this node's state that another node fetches.
+  struct CopyID: Hashable, Sendable {
+    fileprivate let number: Int
+  }
+
+  /// Since when the journal is kept for the sake of one node.
+  fileprivate struct Need {
+    var since: (nanoseconds: UInt64, bytes: Int)?
+
+    /// Whether it counts: what would be forgotten up to `oldest` has been kept for no longer than the limits allow.
+    mutating func counts(
+      _ revision: Revision, _ oldest: Revision, _ now: UInt64, _ writtenBytes: Int,
+      _ limits: ClusterOptions.JoiningLimits
+    ) -> Bool {
+      guard revision < oldest else {
+        since = nil
+        return false
+      }
+      let begin = since ?? (now, writtenBytes)
+      since = begin
+      return now - min(now, begin.nanoseconds) < UInt64(limits.seconds) * 1_000_000_000
+        && writtenBytes - begin.bytes < limits.bytes
+    }
+  }
+
+  private struct Copy {
+    let id: CopyID
+    var revision: Revision
+    let begun: UInt64
+    var need = Need()
+  }
+
+  private struct State {
+    var followers: [String: Follower] = [:]
+    var copies: [Copy] = []
+    var lastCopy = 0
+  }
+
+  /// After so long without a request one has gone, in nanoseconds.
+  private static let memory: UInt64 = 10_000_000_000
+  /// The longest name that one has, in bytes.
+  static let nameBytes = 300
+
+  private let limit: Int
+  private let joining: ClusterOptions.JoiningLimits
+  private let state = Locked(State())
+  /// Every request asks whether this node is alone.
+  private let hasHeard = Atomic(false)
+  private let now: @Sendable () -> UInt64
+
+  /// None was heard yet; at most `limit` can be at a time. `now` gives nanoseconds that only grow.
+  init(
+    limit: Int, joining: ClusterOptions.JoiningLimits = ClusterOptions.JoiningLimits(),
+    now: @escaping @Sendable () -> UInt64
+  ) {
+    self.limit = limit
+    self.joining = joining
+    self.now = now
+  }
+
+  /// Whether one was ever heard.
+  var wasHeard: Bool { hasHeard.load(ordering: .acquiring) }
+
+  /// Those that are there now, by name.
+  var present: [(name: String, follower: Follower)] {
+    let horizon = now() &- Self.memory
+    return state.withLock { $0.followers }.filter { $0.value.heard >= horizon }.sorted { $0.key < $1.key }
+      .map { ($0.key, $0.value) }
+  }
+
+  /// The names of those that are there now, and of the nodes that follow them.
+  var names: [String] { wasHeard ? present.flatMap { [$0.name] + $0.follower.below } : [] }
+
+  /// The names of those that have asked in the last so many nanoseconds, and of the nodes that follow them.
+  func names(heardWithin nanoseconds: UInt64) -> [String] {
+    guard wasHeard else { return [] }
+    let now = now()
+    let horizon = now - min(now, nanoseconds)
+    return present.filter { $0.follower.heard >= horizon }.flatMap { [$0.name] + $0.follower.below }
+  }
+
+  /// Notes that one has asked for what comes after a revision, and which nodes follow it.
+  func note(_ name: String, at revision: Revision, below: [String] = []) -> Note {
+    let present = now()
+    return state.withLock { state in
+      if state.followers[name] == nil, state.followers.count >= limit {
+        state.followers = state.followers.filter { $0.value.heard >= present &- Self.memory }
+        guard state.followers.count < limit else { return .refused }
+      }
+      let former = state.followers[name]
+      if former?.revision != revision, let copy = state.copies.firstIndex(where: { $0.revision == revision }) {
+        // The copy is there: from here on it is the follower that needs the records.
+        state.copies.remove(at: copy)
+      }
+      let isKnown = former.map { $0.below == below && $0.heard >= present &- Self.memory } ?? false
+      let need = (former?.revision ?? 0) <= revision ? former?.need : nil
+      state.followers[name] = Follower(revision: revision, heard: present, below: below, need: need ?? Need())
+      hasHeard.store(true, ordering: .releasing)
+      return isKnown ? .known : .new
+    }
+  }
+
+  // MARK: What the journal keeps
+
+  /// A node begins to fetch a copy, of a revision that is not before `revision`.
+  func beginCopy(after revision: Revision) -> CopyID {
+    let present = now()
+    return state.withLock { state in
+      state.copies.removeAll { present - min(present, $0.begun) >= UInt64(joining.seconds) * 1_000_000_000 }
+      // One that fetches again and again has no more than the others.
+      if state.copies.count >= max(1, limit) { state.copies.removeFirst() }
+      state.lastCopy += 1
+      let id = CopyID(number: state.lastCopy)
+      state.copies.append(Copy(id: id, revision: revision, begun: present))
+      return id
+    }
+  }
+
+  /// The copy is of this revision: what comes after it will be asked for.
+  func note(_ copy: CopyID, of revision: Revision) {
+    state.withLock { state in
+      if let index = state.copies.firstIndex(where: { $0.id == copy }) { state.copies[index].revision = revision }
+    }
+  }
+
+  /// There is no copy after all.
+  func end(_ copy: CopyID) { state.withLock { state in state.copies.removeAll { $0.id == copy } } }
+
+  /// Up to which revision the journal may forget its records, that would do so up to `oldest`: see `JournalNeed`.
+  func forgettable(upTo oldest: Revision, _ writtenBytes: Int) -> Revision {
+    let (present, limits) = (now(), joining)
+    return state.withLock { state in
+      var least = oldest
+      for name in Array(state.followers.keys) {
+        guard var follower = state.followers[name], follower.heard >= present &- Self.memory else { continue }
+        if follower.need.counts(follower.revision, oldest, present, writtenBytes, limits) {
+          least = min(least, follower.revision)
+        }
+        state.followers[name] = follower
+      }
+      for index in state.copies.indices {
+        let revision = state.copies[index].revision
+        if state.copies[index].need.counts(revision, oldest, present, writtenBytes, limits) {
+          least = min(least, revision)
+        }
+      }
+      return least
+    }
+  }
+}

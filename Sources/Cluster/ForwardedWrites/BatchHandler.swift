@@ -1,0 +1,113 @@
+import HTTPServer
+import HTTPTypes
+import KeywayServer
+import Store
+import Support
+
+/// `POST /v1/nodes/writes`: writes that another node passes on, several at once.
+///
+/// Each goes the way of every request, through the router, with its own token, limits and counts. That a node sends it
+/// says only that its name, `Keyway-Request`, can be believed.
+struct BatchHandler: Sendable {
+  /// The journal that this node shares with the one that sends the batch; nil where it shares none.
+  let journal: (any SharedJournal)?
+
+  /// Answers a batch. Throws `malformed-request` where the body is none.
+  func writes(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    try context.checkParameters()
+    _ = try Body.mediaType(of: request, among: [WriteBatch.mediaType])
+    let messages: [CarriedMessage]
+    do throws(WriteBatch.Defect) {
+      messages = try WriteBatch.requests(in: request.body())
+    } catch {
+      throw Problem(.malformedRequest, error.description)
+    }
+    guard let carrier = request.carrier, !messages.isEmpty else {
+      throw Problem(.malformedRequest, "a batch has one write or more, and none is in another")
+    }
+    let place = place(named: request)
+    return .deferred { [journal] completion in
+      let answers = BatchAnswers(of: messages.count) {
+        place.flatMap { journal?.handed(after: $0.cursor.revision, $0.digest, bytes: WriteBatch.mostRecordBytes) }
+      } _: {
+        completion.respond($0)
+      }
+      for (index, message) in messages.enumerated() {
+        carrier.handle(message, number: index, isAbandoned: { completion.isAbandoned }) {
+          answers.add($0, at: index)
+        }
+      }
+    }
+  }
+
+  /// Returns the place that the sender of a batch has come to, if it says so and has the same epoch: it gets the
+  /// records since.
+  private func place(named request: borrowing Request) -> HandedPlace? {
+    guard let field = request.header(.keywayRecords), let place = HandedPlace(field),
+      place.cursor.epoch == journal?.identity.epoch
+    else { return nil }
+    return place
+  }
+
+  /// Throws where a request is in a batch that is not what nodes pass on: a write, and with a name.
+  static func check(_ request: borrowing Request, _ route: Route) throws(Problem) {
+    guard request.isCarried else { return }
+    guard route.isForwarded, request.method != .get, request.method != .head, request.method != .options else {
+      throw Problem(.invalidValue, "a batch has writes alone, and \(request.method.rawValue) here is none")
+    }
+    guard request.header(.keywayRequest) != nil else {
+      throw Problem(.invalidValue, "a write in a batch has Keyway-Request, by which nodes know it")
+    }
+  }
+}
+
+/// The answers to the requests of a batch, as they come in any order: the batch is answered with the last of them.
+///
+/// The body of each is counted in the share of its own client until all are there, and together they are bounded: where
+/// that of a write that was done would be too much, the write is answered without it, as it is where its client may
+/// hold no more memory, or asks again what became of it. So nobody hears that nothing happened, and nothing is asked
+/// for again.
+final class BatchAnswers: Sendable {
+  private struct State {
+    var answers: [NodeAnswer?]
+    var missing: Int
+    var bodyBytes = 0
+    /// What clients hold for the bodies.
+    var memory: [MemoryReservation] = []
+  }
+
+  private let state: Locked<State>
+  private let limit: Int
+  private let handed: @Sendable () -> HandedRecords?
+  private let respond: @Sendable (Response) -> Void
+
+  /// For so many requests, with at most `limit` bytes of bodies; `respond` gets the answer to the batch. `handed` gives
+  /// the records that go with it, once all of it is done.
+  init(
+    of count: Int, limit: Int = WriteBatch.mostAnswerBytes, handed: @escaping @Sendable () -> HandedRecords? = { nil },
+    _ respond: @escaping @Sendable (Response) -> Void
+  ) {
+    state = Locked(State(answers: Array(repeating: nil, count: count), missing: count))
+    self.limit = limit
+    self.handed = handed
+    self.respond = respond
+  }
+
+  /// The answer to one of them, by its place in the batch.
+  func add(_ response: Response, at index: Int) {
+    let all = state.withLock { state -> [NodeAnswer]? in
+      var response = response
+      if response.body.count > limit - state.bodyBytes, response.status.kind == .successful { response.dropBody() }
+      state.bodyBytes += response.body.count
+      if let memory = response.memory { state.memory.append(memory) }
+      state.answers[index] = NodeAnswer(
+        status: response.status.code, fields: response.fields.map { ($0.name.rawName, $0.value) }, body: response.body)
+      state.missing -= 1
+      return state.missing == 0 ? state.answers.compactMap { $0 } : nil
+    }
+    guard let all else { return }
+    respond(
+      Response(status: .ok, fields: [.contentType: WriteBatch.mediaType], body: WriteBatch.encoded(all, handed())))
+    state.withLock { $0.memory = [] }
+  }
+}

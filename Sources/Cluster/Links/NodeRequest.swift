@@ -1,0 +1,152 @@
+import HTTPServer
+import HTTPTypes
+import KeyValueModel
+import KeywayServer
+
+/// A request to another node.
+struct NodeRequest: Sendable {
+  var method: String
+  /// Path and query, as they are sent.
+  var target: String
+  /// The fields besides `Host` and `Content-Length`; none has a line break in it.
+  var fields: [(name: String, value: String)] = []
+  var body: [UInt8] = []
+
+  init(_ method: String, _ target: String) {
+    self.method = method
+    self.target = target
+  }
+
+  /// The same with what nodes call it.
+  func naming(_ write: PassedWrite) -> NodeRequest {
+    var request = self
+    request.fields.append((HTTPField.Name.keywayRequest.rawName, write.field))
+    return request
+  }
+
+  /// As it goes over the wire (RFC 9112).
+  func bytes(to address: NodeAddress) -> [UInt8] {
+    var head = "\(method) \(target) HTTP/1.1\r\nHost: \(address.authority)\r\n"
+    for field in fields { head += "\(field.name): \(field.value)\r\n" }
+    if !body.isEmpty || method == "POST" || method == "PUT" || method == "PATCH" {
+      head += "Content-Length: \(body.count)\r\n"
+    }
+    return Array((head + "\r\n").utf8) + body
+  }
+
+  // MARK: A client's request
+
+  /// What a write says of itself in fields, to the node that carries it out.
+  static let writeFields: [HTTPField.Name] = [
+    .ifMatch, .ifNoneMatch, .contentType, .accept, .idempotencyKey, .keywayWriter, .keywayLifetime, .keywayCursor,
+  ]
+
+  /// Creates a client's request as it is forwarded to the node that answers it: with its body, its id, the address that
+  /// it came from, and the named fields. `hasCredentials` says that the other node has to know who asks.
+  init(passing request: borrowing Request, fields names: [HTTPField.Name], hasCredentials: Bool) {
+    self.init(request.method.rawValue, Target.originForm(of: request.target))
+    for name in names {
+      if let value = request.header(name) { fields.append((name.rawName, value)) }
+    }
+    if hasCredentials { addCredentials(of: request) }
+    fields.append((RequestID.fieldName, request.id.text))
+    if request.address != .unknown { fields.append(("X-Forwarded-For", request.address.description)) }
+    body = request.body()
+  }
+
+  private mutating func addCredentials(of request: borrowing Request) {
+    if let authorization = request.header(.authorization) {
+      fields.append((HTTPField.Name.authorization.rawName, authorization))
+    }
+    if let cookie = (try? SessionCookie(in: request))?.forwarded {
+      fields.append((HTTPField.Name.cookie.rawName, cookie))
+    }
+  }
+}
+
+/// What another node answers.
+struct NodeAnswer: Sendable {
+  let status: Int
+  /// In the order in which they came.
+  let fields: [(name: String, value: String)]
+  var body: [UInt8] = []
+
+  /// The value of a field, whatever the case of its name; nil where there is none.
+  subscript(name: String) -> String? {
+    let name = name.lowercased()
+    return fields.first { $0.name.lowercased() == name }?.value
+  }
+
+  /// True for a stream of server-sent events.
+  var isEventStream: Bool { self["Content-Type"]?.hasPrefix("text/event-stream") == true }
+}
+
+/// Answers of other nodes on their way back to clients.
+///
+/// Another node may be broken, replaced or taken over, and what it sends must not become something else under this
+/// server's name: a page, a cookie, a redirection. So only what a node of this program answers passes, and nothing of
+/// it by default: a status that the program gives, the fields below, and content that is JSON. (Events of a stream go
+/// another way, as events: `StreamRelay`.)
+extension NodeAnswer {
+  /// The maximum size of an answer to a forwarded request, in bytes.
+  static let largestBytes = 256 << 20
+
+  private static let statuses = Set(ProblemCode.allCases.map(\.status.code) + [200, 201, 204, 304])
+  private static let passedFields: [HTTPField.Name] = [
+    .contentType, .eTag, .keywayCursor, .location, .retryAfter, .allow, .acceptPatch, .acceptEncoding, .cacheControl,
+    .wwwAuthenticate, .idempotencyReplayed, .link,
+  ]
+  private static let contentTypes = ["application/json", "application/problem+json"]
+  private static let eventStream = "text/event-stream"
+
+  /// Returns the answer as this node gives it to the client whose request it forwarded. An error of the other node
+  /// (5xx) names the state of that one, which may still read its store; its client is told that of this node. Throws a
+  /// fault if a node does not answer like this.
+  func passedBack() throws(NodeFault) -> Response {
+    guard Self.statuses.contains(status) else { throw Self.malformed("has the status \(status)") }
+    try checkContentType()
+    var response = Response(status: HTTPResponse.Status(code: status), body: body)
+    for name in Self.passedFields where name != .keywayCursor || status < 500 {
+      guard let value = self[name.rawName] else { continue }
+      response.fields[name] = value
+    }
+    for (name, prefix) in [(HTTPField.Name.location, "/v1/"), (.link, "</v1/")] {
+      guard let target = response.fields[name], !target.hasPrefix(prefix) else { continue }
+      throw Self.malformed("leads to '\(target.shortened(to: 100))'")
+    }
+    return response
+  }
+
+  /// Returns the answer to a HEAD request, as this node gives it: the head of a stream, or the length of the content
+  /// that it stands for. Throws as `passedBack` does.
+  func headPassedBack() throws(NodeFault) -> Response {
+    let response = try passedBack()
+    if status == 200, isEventStream { return Response(streamHead: response.fields) }
+    let contentCount = self["Content-Length"].flatMap { Int($0) } ?? 0
+    return Response(status: response.status, fields: response.fields, withholding: contentCount)
+  }
+
+  /// The code of the problem that the answer is; nil if it is not one.
+  var problemCode: ProblemCode? {
+    guard let value = try? Value(json: body), case .object(let members) = value,
+      case .string(let type)? = members["type"]
+    else { return nil }
+    return type.split(separator: "/").last.flatMap { ProblemCode(rawValue: String($0)) }
+  }
+
+  private func checkContentType() throws(NodeFault) {
+    guard let type = self["Content-Type"] else {
+      guard body.isEmpty else { throw Self.malformed("has content without a Content-Type") }
+      return
+    }
+    let essence = type.prefix { $0 != ";" }.trimmingSpaces().lowercased()
+    let isHeadOfStream = essence == Self.eventStream && status == 200 && body.isEmpty
+    guard Self.contentTypes.contains(essence) || isHeadOfStream else {
+      throw Self.malformed("has the Content-Type '\(type.shortened(to: 100))'")
+    }
+  }
+
+  private static func malformed(_ defect: String) -> NodeFault {
+    NodeFault("its answer \(defect), which no answer of a node has")
+  }
+}

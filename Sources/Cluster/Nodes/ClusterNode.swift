@@ -1,0 +1,429 @@
+import Dispatch
+package import HTTPServer
+package import HTTPTypes
+package import KeyValueModel
+package import KeywayServer
+import Outbound
+package import Store
+import Support
+
+/// The node of a server that follows another one, may be followed, or shares its journal with peers (the
+/// specification, section 13).
+package final class ClusterNode: Node {
+  /// What can be set.
+  let options: ClusterOptions
+  /// Where other nodes reach this one.
+  package let url: String
+  package let streamNumbers: StreamNumbers
+  /// Requests that wait for a state.
+  let waits: RevisionWaits
+  /// Followers that wait for the next commit.
+  let pollers: RevisionWaits
+  /// Answers of other nodes that wait for this one to have come as far.
+  private let answers: RevisionWaits
+  private let waitSeconds: Int
+  /// Writes that other nodes have passed on to this one.
+  let writes: PassedWrites
+  /// The nodes that follow this one.
+  let followers: Followers
+  /// The other nodes.
+  let directory: NodeDirectory
+  /// What nodes are to know of streams that objects last with.
+  private let streamEnds: StreamEnds
+  /// Asks other nodes for streams that writes name.
+  let inquiry: StreamInquiry
+  /// The client for requests to nodes behind TLS.
+  private let outbound: OutboundClient
+  /// Nanoseconds that only grow.
+  private let now: @Sendable () -> UInt64
+  /// Since when the journal has refused writes; nil where it takes them.
+  private let refusing = Locked<UInt64?>(nil)
+
+  /// For how long a follower waits for a commit, in seconds: it hears that often that nothing happened.
+  private static let pollSeconds = 2
+
+  /// The journal that it shares with others; nil where it has its own.
+  let journal: (any SharedJournal)?
+  /// True if this node asks who its clients are (`access.keys`).
+  let hasAccess: Bool
+  /// True if other nodes have to know who asks: this one does, or the one that it follows may.
+  private let hasCredentials: Bool
+
+  /// Ways to other nodes that need the parts of the server.
+  struct Ways: Sendable {
+    /// Where requests are passed on that name what another node has made.
+    let passing: NamePassing
+    /// Where writes are passed on to the peer that appended last; nil where there are no peers.
+    let penPassing: PenPassing?
+    /// How this node keeps up with another; nil where it takes writes itself.
+    let following: Following?
+    /// Where writes are passed on to the node that is followed; nil where this one takes them.
+    let forwarder: WriteForwarder?
+  }
+
+  /// The ways from `attach` to `stop`.
+  private let attached = Locked<Ways?>(nil)
+
+  /// Creates the node of a server at a site.
+  ///
+  /// - Parameters:
+  ///   - url: Where other nodes reach it.
+  ///   - listed: The addresses that other nodes may give as their own.
+  ///   - now: Returns nanoseconds that only grow.
+  init(
+    _ options: ClusterOptions, at site: NodeSite, url: String, listed: NodeURLs,
+    now: @escaping @Sendable () -> UInt64 = { UInt64(SystemClock.nanoseconds) }
+  ) {
+    (self.options, self.url, hasAccess, self.now) = (options, url, site.hasAccess, now)
+    let (journal, follows) = (site.journal as? any SharedJournal, options.following != nil)
+    self.journal = journal
+    let isOneOfMany = journal != nil || follows
+    streamNumbers = StreamNumbers(node: url, random: isOneOfMany ? .random(in: .min ... .max) : nil)
+    waits = RevisionWaits(site.waits, now: now)
+    waitSeconds = site.waits.seconds
+    var polling = RevisionWaits.Limits()
+    polling.seconds = Self.pollSeconds
+    polling.requests = options.followersMaximum
+    polling.requestsPerClient = options.followersMaximum
+    pollers = RevisionWaits(polling, now: now)
+    followers = Followers(limit: options.followersMaximum, joining: options.joining, now: now)
+    writes = PassedWrites(limit: options.forwarding.remembered)
+    answers = RevisionWaits(options.forwarding.waits(seconds: waitSeconds), now: now)
+    directory = NodeDirectory(url: url, followers: followers, listed: listed, journal: journal)
+    streamEnds = StreamEnds(directory, now: now)
+    hasCredentials = hasAccess || follows
+    outbound = options.makeOutboundClient()
+    inquiry = StreamInquiry(
+      options, directory, hasCredentials: hasCredentials, patience: .seconds(waitSeconds), by: outbound)
+  }
+
+  // MARK: Life
+
+  package func attach(
+    to parts: ServerParts, _ admission: Admission, _ conditions: ConditionLog,
+    restore: @escaping @Sendable ([StoredAttachment]) -> Void
+  ) -> any RequestPlacement {
+    let (store, revocations) = (parts.store, parts.access.revocations)
+    store.keepRecords { [followers] in followers.forgettable(upTo: $0, $1) }
+    // Followers learn of revocations at once.
+    revocations.onChange { [pollers] in pollers.endAll() }
+    let passing = NamePassing(
+      options.forwarding, directory: directory, answers: answers, store: store,
+      services: parts.streams.registry.services,
+      hasCredentials: hasCredentials, by: outbound)
+    let penPassing = journal.map { journal in
+      PenPassing(
+        journal, store, directory, options, answers: answers, writes: writes, hasCredentials: hasAccess, by: outbound)
+    }
+    let following = options.following.map { plan in
+      directory.beginFollowing()
+      StreamLeases(of: store).leave()
+      return Following(
+        plan, store: store, revocations: revocations, directory: directory, conditions: conditions, now: now,
+        restore: restore)
+    }
+    let forwarder = following.map {
+      WriteForwarder(
+        options, store: store, following: $0, answers: answers, asking: .seconds(waitSeconds), by: outbound)
+    }
+    let ways = Ways(passing: passing, penPassing: penPassing, following: following, forwarder: forwarder)
+    attached.withLock { $0 = ways }
+    return NodePlacement(
+      node: self, ways: ways, store: store, admission: admission,
+      passedWrites: PassedWriteHandlers(store: store, writes: writes, readings: parts.readings),
+      staleSeconds: parts.access.options.staleSeconds)
+  }
+
+  package func routes(in parts: ServerParts) -> [Route] {
+    NodeHandlers(
+      store: parts.store, node: self, revocations: parts.access.revocations, streams: parts.streams.registry,
+      readings: parts.readings, files: parts.files.openFiles
+    ).routes
+  }
+
+  package func restore(_ attachments: [StoredAttachment]) { writes.restore(attachments) }
+
+  package func recovered(_ store: Store) { writes.begin(after: store.toldAfter) }
+
+  package func start(_ store: Store) {
+    if store.condition == .serving { following?.start() }
+  }
+
+  package func beginDraining() {
+    waits.close()
+    pollers.close()
+  }
+
+  package func stop() {
+    defer { outbound.stop() }
+    answers.close()
+    // They hold the store, which holds this.
+    let ways = attached.withLock { attached in
+      defer { attached = nil }
+      return attached
+    }
+    ways?.passing.stop()
+    ways?.penPassing?.stop()
+    inquiry.stop()
+    ways?.forwarder?.stop()
+    ways?.following?.stop()
+  }
+
+  /// How this node keeps up with the one that it follows; nil where it follows none.
+  var following: Following? { options.following == nil ? nil : attached.withLock { $0?.following } }
+
+  // MARK: What happens
+
+  package func reached(_ revision: Revision) {
+    waits.reached(revision)
+    pollers.reached(revision)
+    answers.reached(revision)
+    attached.withLock { $0?.passing }?.relay.reached(revision)
+  }
+
+  package func streamEnded(_ id: StreamID) { attached.withLock { $0?.passing }?.relay.streamEnded(id) }
+
+  package func endLeases(_ store: Store, _ streams: StreamRegistry) {
+    if let following {
+      streamEnds.tell(following.plan.leader, of: streams, in: store)
+    } else {
+      streamEnds.endSilent(in: store, journal)
+      store.endLeases { streams.isThere(StreamID($0)) }
+    }
+  }
+
+  package func note(_ notice: StoreNotice) {
+    switch notice {
+    case .refusesWrites: refusing.withLock { $0 = $0 ?? now() }
+    case .takesWrites: refusing.withLock { $0 = nil }
+    case .refusesGrowth, .snapshotFailed, .snapshotWritten, .cacheFailed, .cacheWritten: break
+    }
+  }
+
+  /// True if nodes forward writes to this one: its followers do, and the peers that share its journal.
+  package var takesForwardedWrites: Bool { options.followers || journal != nil }
+
+  package func forward(
+    _ request: borrowing Request, on route: Route, reading names: [HTTPField.Name]
+  ) throws(Problem) -> HandlerResponse? {
+    try attached.withLock { $0?.forwarder }?.forward(request, route, reading: names)
+  }
+
+  // MARK: What it says of itself
+
+  /// `single`, `leader` once a follower was heard, or `follower`.
+  var role: String { following != nil ? "follower" : followers.wasHeard ? "leader" : "single" }
+
+  /// For how many milliseconds this node has heard nothing of the one that it follows; 0 where it follows none.
+  var silenceMilliseconds: UInt64 { following?.silenceMilliseconds ?? 0 }
+
+  /// The newest revision that this node knows of.
+  func newest(_ store: Store) -> Revision { max(store.revision, following?.newest ?? 0) }
+
+  /// For how many seconds it may have been behind: since it last heard, where that is longer ago than it takes to hear
+  /// that nothing happened.
+  var behindSeconds: Int {
+    let milliseconds = silenceMilliseconds
+    return milliseconds > UInt64(Self.pollSeconds + 1) * 1_000 ? Int(milliseconds / 1_000) : 0
+  }
+
+  package func status(_ store: Store) -> JSONObject {
+    var status: JSONObject = [
+      "role": .string(role), "node": .string(url), "behind": .integer(Int64(newest(store) - store.revision)),
+      "behindSeconds": .integer(Int64(behindSeconds)),
+    ]
+    if let following {
+      status["follows"] = .string(following.plan.leader.client.address.description)
+      if let reason = following.reason { status["silence"] = .string(reason) }
+    }
+    let present = followers.present
+    if !present.isEmpty {
+      status["followers"] = .array(
+        present.map { entry in
+          let behind = store.revision - min(store.revision, entry.follower.revision)
+          return .object(["node": .string(entry.name), "behind": .integer(Int64(behind))])
+        })
+    }
+    if let journal { Peer(journal, store).describe(in: &status) }
+    return status
+  }
+
+  package func checkHearing() throws(Problem) {
+    guard let following else { return }
+    if let missing = following.missing {
+      throw Problem(.storeUnavailable, "this node begins with a copy, and \(missing) revisions are still to come")
+    }
+    guard following.silenceMilliseconds >= UInt64(options.staleSeconds) * 1_000 else { return }
+    let reason = following.reason.map { ": \($0)" } ?? ""
+    throw Problem(
+      .leaderUnreachable,
+      "nothing was heard of \(following.plan.leader.client.address) for \(following.silenceMilliseconds / 1_000) s"
+        + reason)
+  }
+
+  package func export(_ store: Store, to registry: PrometheusRegistry) {
+    registry.set(.requestsBehind, to: Double(waits.count))
+    registry.set(.followers, to: Double(followers.present.count))
+    registry.set(.revisionsBehind, to: Double(newest(store) - store.revision))
+    registry.set(.silenceSeconds, to: Double(silenceMilliseconds) / 1_000)
+    let ways = attached.withLock { $0 }
+    let passed =
+      (ways?.forwarder?.waitingCount ?? 0) + (ways?.penPassing?.waitingCount ?? 0) + (ways?.passing.waitingCount ?? 0)
+      + inquiry.waitingCount + answers.count
+    registry.set(.forwardedWrites, to: Double(passed))
+    registry.set(.relayedStreams, to: Double(ways?.passing.relay.count ?? 0))
+    if let journal { Peer(journal, store).export(to: registry) }
+  }
+
+  // MARK: Waiting
+
+  /// Has a request wait that names a state to which the store has not come; nil where it need not. Throws `behind`
+  /// where it has waited long enough, or may not wait.
+  func postponement(of request: borrowing Request, _ store: Store) throws(Problem) -> HandlerResponse? {
+    guard let cursor = wanted(by: request, store) else { return try inquiry(about: request, store) }
+    return try waits.response(to: request, until: cursor, in: store)
+  }
+
+  /// The newest state that a request names and the store has not come to: a node that takes writes knows that a tag or
+  /// an event of the future is none, and only one that follows has yet to hear of it.
+  private func wanted(by request: borrowing Request, _ store: Store) -> Cursor? {
+    var newest: Cursor?
+    func note(_ cursor: Cursor?) {
+      guard let cursor, cursor.epoch == store.epoch, cursor.revision > store.revision else { return }
+      if newest.map({ $0.revision < cursor.revision }) ?? true { newest = cursor }
+    }
+    note(request.header(.keywayCursor).flatMap { Cursor($0) })
+    guard options.following != nil else { return newest }
+    note(Self.newestNamed(by: request, store.epoch).map { Cursor(epoch: store.epoch, revision: $0) })
+    return newest
+  }
+
+  /// The newest revision of an epoch that a request names in a tag, or to resume from.
+  static func newestNamed(by request: borrowing Request, _ epoch: String) -> Revision? {
+    var newest: Revision?
+    func note(_ revision: Revision) { newest = max(newest ?? 0, revision) }
+    func note(_ text: String?) {
+      if let cursor = text.flatMap({ Cursor($0) }), cursor.epoch == epoch { note(cursor.revision) }
+    }
+    note(request.header(.lastEventID))
+    // Most targets have no query, and bytes are looked through many times as fast as characters.
+    if request.target.utf8.contains(UInt8(ascii: "?")), let target = try? Target(request.target) {
+      for name in ["since", "lastEventId"] { note(target[name]) }
+    }
+    for name in [HTTPField.Name.ifNoneMatch, .ifMatch] {
+      guard let text = request.header(name), let condition = try? EntityTagCondition(text, header: name.rawName) else {
+        continue
+      }
+      for revision in condition.revisions(of: epoch) { note(revision) }
+    }
+    return newest
+  }
+}
+
+// MARK: - Peers
+
+/// What a peer does about a request that names a state which this node has not come to: another node may have.
+extension ClusterNode {
+  /// Whether writes that the journal refuses do not count yet: a peer without its database is what a follower is that
+  /// hears nothing, and is ready up to `nodes.staleSeconds`.
+  package var toleratesRefusals: Bool {
+    guard let journal, journal.silence < .seconds(options.staleSeconds) else { return false }
+    guard let since = refusing.withLock({ $0 }) else { return true }
+    let present = now()
+    return present - min(present, since) < UInt64(options.staleSeconds) * 1_000_000_000
+  }
+
+  /// Where the journal is asked how far it is.
+  private static let inquiries = DispatchQueue(
+    label: "keyway.peer.inquiries", qos: .userInitiated, attributes: .concurrent)
+
+  /// Has a request wait whose `since`, `Last-Event-ID`, `If-Match` or `If-None-Match` names a state of another node
+  /// that is still to come here; nil where it need not, because the journal does not know of such a state either.
+  /// Throws `behind` where it has waited long enough, may not wait, or the journal cannot be asked.
+  private func inquiry(about request: borrowing Request, _ store: Store) throws(Problem) -> HandlerResponse? {
+    guard let journal, let revision = Self.newestNamed(by: request, store.epoch), revision > store.revision else {
+      return nil
+    }
+    let client = request.client
+    if request.isPostponed, journal.bounds.last < revision, journal.silence < WriteTime.silence { return nil }
+    guard !request.isPostponed, waits.hasRoom(for: client) else {
+      throw Problem(.behind, "the store is at revision \(store.revision) and has not come to \(revision)")
+    }
+    return .postponed { [waits] postponement in
+      waits.add(of: client, until: revision, present: { store.revision }) { postponement.end() }
+      // What is known to be there needs no question.
+      guard journal.bounds.last < revision else { return }
+      Self.inquiries.async {
+        guard (try? journal.refresh()) != nil, journal.bounds.last < revision else { return }
+        postponement.end()
+      }
+    }
+  }
+
+  /// Makes a request wait until this node has what other peers had appended when it came. Returns nil for a request
+  /// that has waited already or may not wait, and on a node that shares no journal.
+  package func refreshed(for request: borrowing Request, _ store: Store) -> HandlerResponse? {
+    let client = request.client
+    guard let journal, !request.isPostponed, waits.hasRoom(for: client) else { return nil }
+    return .postponed { [waits] postponement in
+      let beginning = waits.present
+      Self.inquiries.async {
+        try? journal.refresh()
+        waits.add(of: client, until: journal.bounds.last, since: beginning, present: { store.revision }) {
+          postponement.end()
+        }
+      }
+    }
+  }
+
+  /// Throws `leader-unreachable`, or `store-unavailable` on a peer, if this node has heard nothing for so many seconds
+  /// of the node that it follows, or of its database: tokens may have been revoked meanwhile. 0 is for ever.
+  func checkRevocations(within seconds: Int) throws(Problem) {
+    guard seconds > 0 else { return }
+    let remedy = "tokens may have been revoked meanwhile (access.staleSeconds)"
+    if let following, following.silenceMilliseconds >= UInt64(seconds) * 1_000 {
+      throw Problem(
+        .leaderUnreachable, "nothing was heard of \(following.plan.leader.client.address) for \(seconds) s; \(remedy)")
+    }
+    if let journal, journal.silence >= .seconds(seconds) {
+      throw Problem(.storeUnavailable, "the database has not answered for \(seconds) s; \(remedy)")
+    }
+  }
+}
+
+/// A node that shares its journal with others, which write too (the specification, section 13).
+private struct Peer {
+  private let journal: any SharedJournal
+  private let store: Store
+
+  init(_ journal: any SharedJournal, _ store: Store) {
+    self.journal = journal
+    self.store = store
+  }
+
+  /// How many revisions of others this node has heard of and not taken over yet.
+  private var behind: UInt64 {
+    let (last, revision) = (journal.bounds.last, store.revision)
+    return last - min(last, revision)
+  }
+
+  /// For how many seconds the journal has not answered; 0 while it does.
+  private var silence: Int64 { journal.silence > WriteTime.silence ? journal.silence.components.seconds : 0 }
+
+  /// Adds what `/v1/status` says of it.
+  func describe(in status: inout JSONObject) {
+    status["role"] = .string("peer")
+    status["behind"] = .integer(Int64(behind))
+    status["behindSeconds"] = .integer(silence)
+    status["pen"] = .string(journal.pen)
+    if let cache = journal.cache?.journal { status["cached"] = .integer(Int64(cache.bounds.last)) }
+  }
+
+  /// Tells the metrics.
+  func export(to registry: PrometheusRegistry) {
+    registry.set(.peerBehind, to: Double(behind))
+    registry.set(.peerSilence, to: Double(silence))
+    registry.set(.peerPen, to: journal.hasPen ? 1 : 0)
+    registry.set(.overtakenBatches, to: Double(store.overtakenBatches))
+  }
+}

@@ -1,0 +1,116 @@
+package import KeywayServer
+package import Outbound
+import Store
+
+/// What can be set of a node among others. Without followers, a node to follow, or a journal that it shares, it is a
+/// `SingleNode`.
+package struct ClusterOptions: NodeOptions {
+  /// What stands for a file or node that there is not.
+  package static let none = "none"
+
+  /// Where other nodes reach this one, or `auto`: its host and port. `nodes.url`.
+  package var url = "auto"
+  /// The node that this one follows, or `none`. `nodes.follow`.
+  package var follow = none
+  /// The file of the token that this node shows the one that it follows, or the peer that it passes writes on to, or
+  /// `none`. `nodes.tokenFile`.
+  package var tokenFile = none
+  /// The file of the certificates by which nodes behind TLS are trusted, in PEM, or `none` for the system's.
+  /// `nodes.caFile`.
+  package var caFile = none
+  /// The address of the database where this node and others keep their journal, or `none`. `nodes.journal`.
+  package var journal = none
+  /// After how much silence of the node that it follows, or of that database, this one is not ready.
+  /// `nodes.staleSeconds`.
+  package var staleSeconds = 10
+  /// True if other nodes may follow this one. `nodes.followers`.
+  package var followers = false
+  /// The maximum number of nodes that follow this one. `nodes.followersMaximum`.
+  package var followersMaximum = 100
+  /// The addresses that other nodes may give as their own; nothing is sent to any other. `nodes.urls`.
+  package var urls: [String] = []
+  /// The most bytes of records that a follower gets at once, unless one is larger. `nodes.recordBytes`.
+  package var recordBytes = 8 << 20
+  /// The bounds of what is kept of the journal for followers.
+  package var joining = JoiningLimits()
+  /// The bounds of writes that are passed on.
+  package var forwarding = ForwardingLimits()
+
+  /// How this node follows another one; nil if it follows none.
+  package var following: Following.Plan?
+
+  /// The defaults.
+  package init() {}
+
+  /// Makes a client for requests to other nodes over TLS. It has no thread before the first request.
+  package func makeOutboundClient() -> OutboundClient { OutboundClient(caFile: caFile == Self.none ? nil : caFile) }
+
+  package func makeNode(at site: NodeSite) throws -> any Node {
+    // Also a server on its own is told that an address is not one.
+    let listed = try NodeURLs(urls)
+    let url = url == "auto" ? site.url : url
+    guard following != nil || followers || site.journal is any SharedJournal else {
+      return SingleNode(at: site, url: url)
+    }
+    return ClusterNode(self, at: site, url: url, listed: listed)
+  }
+
+  /// The bounds of what a journal keeps for followers that fetch a copy, or are behind what it would keep otherwise.
+  package struct JoiningLimits: Sendable {
+    /// For how long it is kept for one, in seconds. `nodes.joinSeconds`.
+    package var seconds = 600
+    /// How many bytes of commits are written meanwhile. `nodes.joinBytes`.
+    package var bytes = 1 << 30
+
+    /// The defaults.
+    package init() {}
+  }
+
+  /// The bounds of requests that are passed on: writes to the node that takes them, names to the one that made them.
+  package struct ForwardingLimits: Sendable {
+    /// How many are sent at a time, each on a connection of its own, and as many batches of writes.
+    /// `nodes.connections`.
+    package var connections = 16
+    /// The most that wait: for a connection, or for this node to have what they did. `nodes.forwarding`.
+    package var waiting = 4_096
+    /// Those of one client. `nodes.forwardingPerClient`.
+    package var waitingPerClient = 1_024
+    /// How long an answer is waited for. `nodes.answerSeconds`.
+    package var answerSeconds = 30
+    /// How many writes of other nodes are remembered, to be done once. `nodes.passedWrites`.
+    package var remembered = 100_000
+    /// The most streams of other nodes that are sent on. `nodes.streams`.
+    package var streams = 4_096
+    /// The most that are sent on to one client. `nodes.streamsPerClient`.
+    package var streamsPerClient = 3_584
+
+    /// The defaults.
+    package init() {}
+
+    /// The threads by which requests are passed on.
+    var threads: RequestLimits {
+      var limits = RequestLimits()
+      limits.threads = connections
+      limits.waiting = waiting
+      limits.waitingPerClient = waitingPerClient
+      return limits
+    }
+
+    /// The waits of answers for this node; `seconds` is how long they are.
+    func waits(seconds: Int) -> RevisionWaits.Limits {
+      var limits = RevisionWaits.Limits()
+      limits.seconds = seconds
+      limits.requests = waiting
+      limits.requestsPerClient = waitingPerClient
+      return limits
+    }
+  }
+}
+
+extension KeywayServer.Configuration {
+  /// The options of its node among others.
+  package var cluster: ClusterOptions {
+    get { node as? ClusterOptions ?? ClusterOptions() }
+    set { node = newValue }
+  }
+}

@@ -1,0 +1,153 @@
+import Glibc
+import HTTPServer
+import HTTPTypes
+import KeyValueModel
+import KeywayServer
+import Outbound
+import Store
+
+/// Asks other nodes for their streams that a write names for objects to last with: whether each is there for the client
+/// that writes, and which number it has. The write is handled once more when they have answered. One that is not there,
+/// or whose node is not known or takes no connection, is left out, and so no stream for the write either.
+final class StreamInquiry: Sendable {
+  private let directory: NodeDirectory
+  private let clients: NodeClients
+  /// How long an answer is waited for.
+  private let patience: Duration
+  private let began: ContinuousClock.Instant
+  /// True if the other nodes have to know who asks.
+  private let hasCredentials: Bool
+
+  /// The most streams of other nodes that a write may name.
+  static let most = 100
+  /// For how long a node that has begun waits for followers to come back that know it from before.
+  private static let youth = Duration.seconds(5)
+  /// Between two looks, in microseconds.
+  private static let pause: UInt32 = 100_000
+  private static let answerBytes = 1 << 16
+
+  /// Creates what asks the nodes of a directory, with the credentials of clients if `hasCredentials`.
+  /// A node's answer is waited for as long as `patience`.
+  init(
+    _ options: ClusterOptions, _ directory: NodeDirectory, hasCredentials: Bool, patience: Duration,
+    by outbound: OutboundClient
+  ) {
+    self.directory = directory
+    self.hasCredentials = hasCredentials
+    self.patience = patience
+    began = .now
+    clients = NodeClients(options.forwarding) { NodeClient($0, keeping: options.forwarding.connections, by: outbound) }
+  }
+
+  /// How many writes wait for another node's answer.
+  var waitingCount: Int { clients.waitingCount }
+
+  /// Has a write wait that names streams of other nodes; nil where it names none. Throws `invalid-value` where it names
+  /// too many, and `overloaded`.
+  func response(to request: borrowing Request, _ route: Route) throws(Problem) -> HandlerResponse? {
+    guard !directory.isAlone || isYoung else { return nil }
+    let named = LifetimeReader.streams(namedBy: request, isTransaction: route.isTransaction)
+    var streams: [String: NodeMark] = [:]
+    for name in named {
+      if let mark = StreamNames.maker(of: name), mark != directory.mark { streams[name] = mark }
+    }
+    guard !streams.isEmpty else { return nil }
+    guard streams.count <= Self.most else {
+      throw Problem(.invalidValue, "\(streams.count) streams of other nodes; a write names at most \(Self.most)")
+    }
+    let sender = request.client
+    guard let pool = clients.pool() else { throw Self.overload }
+    var question = NodeRequest(passing: request, fields: [], hasCredentials: hasCredentials)
+    (question.method, question.body) = (HTTPRequest.Method.get.rawValue, [])
+    // Asked once, it is answered where it is.
+    question.fields.append((HTTPField.Name.keywayForwarded.rawName, directory.mark.text))
+    return .postponed { [self, streams, question] postponement in
+      let isAccepted = pool.submit(for: sender) { [self] in
+        guard !postponement.isAbandoned else { return Self.refuse(postponement, Self.overload) }
+        do throws(Problem) {
+          postponement.end(with: NamedStreams(try numbers(of: streams, question)))
+        } catch {
+          Self.refuse(postponement, error)
+        }
+      }
+      if !isAccepted { Self.refuse(postponement, Self.overload) }
+    }
+  }
+
+  /// Ends what is under way.
+  func stop() { clients.stop() }
+
+  private static func refuse(_ postponement: Postponement, _ problem: Problem) {
+    postponement.end(with: PenPassing.Outcome.answer(problem.response))
+  }
+
+  private static var overload: Problem {
+    Problem(
+      .overloaded,
+      "as many requests are passed on as nodes.forwarding and nodes.forwardingPerClient allow; nothing was changed")
+  }
+
+  private var isYoung: Bool { began + Self.youth > .now }
+
+  // MARK: On a thread of the pool
+
+  private func numbers(
+    of streams: [String: NodeMark], _ question: NodeRequest
+  ) throws(Problem) -> [String: UInt64] {
+    var numbers: [String: UInt64] = [:]
+    for (name, mark) in streams {
+      guard let address = address(of: mark), let client = clients.client(of: address) else { continue }
+      var question = question
+      question.target = "/v1/nodes/streams/\(name)"
+      if let number = try number(question, client) { numbers[name] = number }
+    }
+    return numbers
+  }
+
+  private func address(of mark: NodeMark) -> NodeAddress? {
+    while true {
+      let isYoung = isYoung && clients.pool() != nil
+      if let address = directory.address(of: mark) { return address }
+      guard isYoung else { return nil }
+      usleep(Self.pause)
+    }
+  }
+
+  /// The number that the other node gives; nil where the stream is not there for the client.
+  private func number(_ question: NodeRequest, _ client: NodeClient) throws(Problem) -> UInt64? {
+    let answer: NodeAnswer
+    do throws(NodeFault) {
+      answer = try client.sendRepeatable(question, silence: patience, limit: Self.answerBytes)
+    } catch {
+      guard error.isSilence, !error.isUnsent else { return nil }
+      throw Problem(
+        .overloaded,
+        "\(client.address) has a stream that the write names, and does not answer within nodes.waitSeconds; "
+          + "nothing was changed")
+    }
+    switch answer.status {
+    case 200:
+      // One that counts from 1 has a journal to itself, and does not belong to this one.
+      guard case .object(let body)? = try? Value(json: answer.body), case .integer(let number)? = body["number"],
+        number > 0, StreamNumbers.node(of: UInt64(number)) != 0
+      else { return nil }
+      return UInt64(number)
+    case 401, 403, 404: return nil
+    case let status:
+      throw Problem(
+        .overloaded, "\(client.address) has a stream that the write names, and answers \(status); nothing was changed")
+    }
+  }
+}
+
+/// Streams of other nodes that a write names for objects to last with, by their names: those that are there for the
+/// client that writes, with their numbers.
+struct NamedStreams: Sendable {
+  let numbers: [String: UInt64]
+
+  /// Those with these numbers.
+  init(_ numbers: [String: UInt64] = [:]) { self.numbers = numbers }
+
+  /// The number of a stream that is there; nil for every other name.
+  subscript(name: String) -> UInt64? { numbers[name] }
+}

@@ -1,0 +1,308 @@
+import Glibc
+import HTTPServer
+import KeyValueModel
+import KeywayServer
+import Support
+
+/// Sends on the streams of other nodes that clients came to here: reads their events on one thread, and has the hub
+/// send them.
+///
+/// A stream's own node looks after it; here it is bytes. A client that reads too slowly is sent `bye`, reason
+/// `overflow`, and comes back with its last id. No event leaves before this node has come to its revision, so that what
+/// it answers next is not older.
+///
+/// `state` is guarded by its lock, which is held for a look, and taken inside every other.
+final class StreamRelay: Sendable {
+  /// What the thread is to do.
+  fileprivate enum Command {
+    case add(StreamID, any NodeStream, PassedEvents, MemoryReservation?)
+    case remove(StreamID)
+    case stop
+  }
+
+  private struct State {
+    /// The client of each stream that is sent on.
+    var streams: [StreamID: ClientAddress] = [:]
+    var shares: FairShares<ClientAddress>
+    var commands: [Command] = []
+    var thread: SystemThread?
+    var isStopped = false
+  }
+
+  private let hub: StreamHub
+  private let present: @Sendable () -> Revision
+  private let wake: WakeDescriptor?
+  private let state: Locked<State>
+
+  /// Creates a relay within the limits of a node; `present` gives how far this node has come.
+  init(_ hub: StreamHub, _ limits: ClusterOptions.ForwardingLimits, present: @escaping @Sendable () -> Revision) {
+    self.hub = hub
+    self.present = present
+    let limit = ShareLimit(total: limits.streams, perClient: limits.streamsPerClient)
+    state = Locked(State(shares: FairShares(limit)))
+    wake = WakeDescriptor()
+  }
+
+  deinit { stop() }
+
+  /// How many streams are sent on.
+  var count: Int { state.withLock { $0.streams.count } }
+
+  /// The channel of a stream that is sent on, which counts for itself: heartbeats have the id of its last event.
+  static func channel(of id: StreamID) -> ChannelID { ChannelID(1 << 63 | id.number) }
+
+  /// Sends a stream on that the hub has opened for a client, from a source of which `events` were read so far. False if
+  /// the client's share of the streams is used up, or the relay has stopped.
+  func add(
+    _ id: StreamID, for client: ClientAddress, _ source: any NodeStream, _ events: PassedEvents,
+    _ reservation: MemoryReservation?
+  ) -> Bool {
+    guard let wake else { return false }
+    let isAdded = state.withLock { state in
+      guard !state.isStopped else { return false }
+      if state.thread == nil {
+        let loop = (hub: hub, present: present)
+        state.thread = SystemThread { [weak self] in
+          RelayLoop(loop.hub, wake, loop.present) { self?.takeCommands() ?? [.stop] }.run()
+        }
+      }
+      guard state.thread != nil, state.shares.take(1, for: client) == nil else { return false }
+      state.streams[id] = client
+      state.commands.append(.add(id, source, events, reservation))
+      return true
+    }
+    if isAdded { wake.wake() }
+    return isAdded
+  }
+
+  /// A stream has ended, perhaps one that is sent on.
+  func streamEnded(_ id: StreamID) {
+    let wasThere = state.withLock { state in
+      guard let client = state.streams.removeValue(forKey: id) else { return false }
+      state.shares.giveBack(1, of: client)
+      state.commands.append(.remove(id))
+      return true
+    }
+    if wasThere { wake?.wake() }
+  }
+
+  /// This node has come to a revision: what was held back for that can leave.
+  func reached(_ revision: Revision) {
+    if count > 0 { wake?.wake() }
+  }
+
+  /// Lets go of all streams.
+  func stop() {
+    let thread = state.withLock { state in
+      state.isStopped = true
+      state.commands.append(.stop)
+      defer { state.thread = nil }
+      return state.thread
+    }
+    wake?.wake()
+    thread?.join()
+  }
+
+  private func takeCommands() -> [Command] {
+    state.withLock { state in
+      defer { state.commands = [] }
+      return state.commands
+    }
+  }
+}
+
+/// The thread of a relay at work: the connections to the other nodes, and nothing that another thread can reach.
+private final class RelayLoop {
+  private struct Passed {
+    let source: any NodeStream
+    var events: PassedEvents
+    let reservation: MemoryReservation?
+    /// The revision of the last event that was sent on.
+    var revision: Revision
+    /// Events of revisions to which this node has not come yet. Nothing is read meanwhile.
+    var held: [UInt8] = []
+    /// Whether the other node has sent everything.
+    var isOver = false
+  }
+
+  private let hub: StreamHub
+  private let wake: WakeDescriptor
+  private let present: () -> Revision
+  private let takeCommands: () -> [StreamRelay.Command]
+  private var streams: [StreamID: Passed] = [:]
+  private var hasStopped = false
+
+  /// A loop that is woken by a descriptor.
+  init(
+    _ hub: StreamHub, _ wake: WakeDescriptor, _ present: @escaping () -> Revision,
+    takeCommands: @escaping () -> [StreamRelay.Command]
+  ) {
+    self.hub = hub
+    self.wake = wake
+    self.present = present
+    self.takeCommands = takeCommands
+  }
+
+  /// Works until it is told to stop.
+  func run() {
+    while true {
+      wake.reset()
+      for command in takeCommands() { perform(command) }
+      if hasStopped { return }
+      release()
+      wait()
+    }
+  }
+
+  private func perform(_ command: StreamRelay.Command) {
+    switch command {
+    case .add(let id, let source, let events, let reservation):
+      streams[id] = Passed(
+        source: source, events: events, reservation: reservation, revision: events.revision,
+        isOver: source.isFinished)
+      finish(id)
+    case .remove(let id): streams[id] = nil
+    case .stop: hasStopped = true
+    }
+  }
+
+  /// Reads from those that have something.
+  private func wait() {
+    let ids = streams.filter { $0.value.held.isEmpty && !$0.value.isOver }.map(\.key)
+    var polled = [pollfd(fd: wake.descriptor, events: Int16(POLLIN), revents: 0)]
+    for id in ids {
+      guard let stream = streams[id] else { continue }
+      polled.append(pollfd(fd: stream.source.descriptor, events: Int16(POLLIN), revents: 0))
+    }
+    guard poll(&polled, nfds_t(polled.count), -1) > 0 else { return }
+    for (index, id) in ids.enumerated() where polled[index + 1].revents != 0 { read(id) }
+  }
+
+  private func read(_ id: StreamID) {
+    guard var stream = streams.removeValue(forKey: id) else { return }
+    do throws(NodeFault) {
+      if let bytes = try stream.source.receiveNow() {
+        stream.isOver = stream.source.isFinished
+        stream.held = try stream.events.take(bytes[...])
+        release(id, &stream)
+      }
+      try reserve(stream)
+    } catch {
+      // What came whole was sent on; the client comes back with its last id.
+      stream.isOver = true
+    }
+    streams[id] = stream
+    finish(id)
+  }
+
+  /// An event that is long takes its time to come, and counts meanwhile.
+  private func reserve(_ stream: Passed) throws(NodeFault) {
+    do throws(MemoryRefusal) {
+      try stream.reservation?.resize(to: stream.events.pendingBytes + stream.held.count)
+    } catch {
+      throw NodeFault("there is no memory for an event of the stream")
+    }
+  }
+
+  /// Sends what was held back and is not of the future any more.
+  private func release() {
+    for (id, stream) in streams where !stream.held.isEmpty {
+      var stream = stream
+      release(id, &stream)
+      streams[id] = stream
+      finish(id)
+    }
+  }
+
+  private func release(_ id: StreamID, _ stream: inout Passed) {
+    let present = present()
+    var (count, last) = (stream.held.count, Optional(stream.events.revision))
+    if stream.events.revision > present { (count, last) = PassedEvents.prefix(of: stream.held, notAfter: present) }
+    guard count > 0 else { return }
+    stream.revision = max(stream.revision, last ?? 0)
+    let position = StreamPosition.state(at: stream.revision).rawValue
+    let events = EventBytes(Array(stream.held[..<count]), position: position)
+    stream.held.removeFirst(count)
+    hub.post([.channel(StreamRelay.channel(of: id), events)], position: nil)
+  }
+
+  /// Ends a stream whose node has sent everything.
+  private func finish(_ id: StreamID) {
+    guard let stream = streams[id], stream.isOver, stream.held.isEmpty else { return }
+    streams[id] = nil
+    hub.post([.endStream(id, nil)], position: nil)
+  }
+}
+
+/// Cuts what comes of another node's stream into whole events, so that nothing of this node's own gets into the midst
+/// of one.
+struct PassedEvents {
+  /// The last id among the events that were given out; before the first, what the stream goes on from, if anything.
+  private(set) var cursor: Cursor?
+  private let limit: Int
+  /// What has come of the next event.
+  private var pending: [UInt8] = []
+
+  /// Events that are not longer than so many bytes, of a stream that goes on from a cursor, if there is one.
+  init(limit: Int, after cursor: Cursor? = nil) {
+    self.limit = limit
+    self.cursor = cursor
+  }
+
+  /// The revision of that id; 0 where there is none.
+  var revision: Revision { cursor?.revision ?? 0 }
+
+  /// How many bytes of an event that is not whole are held.
+  var pendingBytes: Int { pending.count }
+
+  /// The events that are whole with the next bytes of the stream. Throws where one is too long.
+  mutating func take(_ bytes: ArraySlice<UInt8>) throws(NodeFault) -> [UInt8] {
+    // The end of an event may be split between two pieces.
+    let unseen = max(0, pending.count - 1)
+    pending.append(contentsOf: bytes)
+    var end = pending.count
+    while end >= unseen + 2, pending[end - 1] != Self.lineFeed || pending[end - 2] != Self.lineFeed { end -= 1 }
+    guard end >= unseen + 2 else {
+      guard pending.count <= limit else { throw NodeFault("an event of the stream has more than \(limit) bytes") }
+      return []
+    }
+    let events = Array(pending[..<end])
+    pending.removeFirst(end)
+    cursor = Self.lastCursor(in: events) ?? cursor
+    return events
+  }
+
+  private static let lineFeed = UInt8(ascii: "\n")
+  private static let idField = Array("id: ".utf8)
+
+  /// How many bytes of whole events can leave before a node has come further than `revision`, and the last revision
+  /// among those; nil where they have no id.
+  static func prefix(of events: [UInt8], notAfter revision: Revision) -> (count: Int, last: Revision?) {
+    var (count, last): (Int, Revision?) = (0, nil)
+    while count < events.count {
+      var end = count + 1
+      while end < events.count, events[end] != lineFeed || events[end - 1] != lineFeed { end += 1 }
+      let event = events[count..<min(end + 1, events.count)]
+      if let found = lastCursor(in: Array(event))?.revision {
+        guard found <= revision else { break }
+        last = found
+      }
+      count = event.endIndex
+    }
+    return (count, last)
+  }
+
+  /// The last `id:` line.
+  private static func lastCursor(in events: [UInt8]) -> Cursor? {
+    var end = events.count
+    while end > 0 {
+      let start = events[..<(end - 1)].lastIndex(of: lineFeed).map { $0 + 1 } ?? 0
+      let line = events[start..<end]
+      if line.starts(with: idField) {
+        return Cursor(String(decoding: line.dropFirst(idField.count).dropLast(), as: UTF8.self))
+      }
+      end = start
+    }
+    return nil
+  }
+}

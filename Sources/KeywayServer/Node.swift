@@ -1,0 +1,243 @@
+package import HTTPServer
+package import HTTPTypes
+package import KeyValueModel
+package import Store
+import Support
+
+/// The part of a server that knows of other servers with the same objects.
+///
+/// A server on its own has a `SingleNode`, which knows of none. The module `Cluster` has the node that follows another
+/// one, is followed, or shares its journal with peers. Nothing else in this module depends on which of them there is.
+///
+/// Order of life: made with the address that is listened on; `attach` once the other parts are there; `recovered` and
+/// `start` once the store has read its journal; `beginDraining` and `stop` at the end. The rest is called from any
+/// thread in between.
+package protocol Node: Sendable {
+  /// Where others reach this server.
+  var url: String { get }
+  /// The numbers of the streams of this server, which tell them from those of others.
+  var streamNumbers: StreamNumbers { get }
+  /// True if this server carries out writes that other nodes forward, and heeds the names of these (`Keyway-Request`).
+  var takesForwardedWrites: Bool { get }
+
+  /// Connects the node to the other parts of its server, before the first request.
+  ///
+  /// - Parameter restore: Takes over what was kept with commits of others.
+  /// - Returns: What decides which node answers a request.
+  func attach(
+    to parts: ServerParts, _ admission: Admission, _ conditions: ConditionLog,
+    restore: @escaping @Sendable ([StoredAttachment]) -> Void
+  ) -> any RequestPlacement
+  /// The resources that other nodes ask this server for.
+  func routes(in parts: ServerParts) -> [Route]
+  /// Takes over what was kept with commits that were read, oldest first.
+  func restore(_ attachments: [StoredAttachment])
+  /// Notes that the store has read its journal, and that all that was kept with commits is restored.
+  func recovered(_ store: Store)
+  /// Begins what the node does by itself, if the store serves.
+  func start(_ store: Store)
+
+  /// Notes what becomes of the store.
+  func note(_ notice: StoreNotice)
+  /// Notes that a revision was published.
+  func reached(_ revision: Revision)
+  /// Notes that a stream of this server has ended.
+  func streamEnded(_ id: StreamID)
+  /// Ends the objects that last with streams which are gone, or tells the node that takes writes of these streams.
+  func endLeases(_ store: Store, _ streams: StreamRegistry)
+
+  /// Sends a request that changes sessions to the node that takes writes; nil on that node itself.
+  ///
+  /// - Parameter names: Fields of the answer that the response has as well, for the caller.
+  func forward(
+    _ request: borrowing Request, on route: Route, reading names: [HTTPField.Name]
+  ) throws(Problem) -> HandlerResponse?
+  /// Makes a request wait until this server has what others had committed when it came; nil if there is nothing to wait
+  /// for, or the request has waited.
+  func refreshed(for request: borrowing Request, _ store: Store) -> HandlerResponse?
+
+  /// True if writes that the store refuses do not make this server unready yet.
+  var toleratesRefusals: Bool { get }
+  /// Throws `leader-unreachable` or `store-unavailable` if this server has been behind others for too long.
+  func checkHearing() throws(Problem)
+  /// Members of `/v1/status`: the role of the server, and how far it is behind others.
+  func status(_ store: Store) -> JSONObject
+  /// Writes down what there is to measure.
+  func export(_ store: Store, to registry: PrometheusRegistry)
+
+  /// Ends the waits of requests; none waits from now on.
+  func beginDraining()
+  /// Ends what the node does with others.
+  func stop()
+}
+
+extension Node {
+  /// What the names of this server's streams and pages begin with.
+  package var mark: String { NodeMark(of: url).text }
+}
+
+/// Makes the node of a server.
+package protocol NodeOptions: Sendable {
+  /// Makes the node of a server at a place. Throws what is wrong with the options.
+  func makeNode(at site: NodeSite) throws -> any Node
+}
+
+/// The place of a server, before it has any other part.
+package struct NodeSite: Sendable {
+  /// The address that is listened on, or `unix:` and the path of a socket.
+  package let host: String
+  /// The port that is listened on.
+  package let port: UInt16
+  /// Where the commits are kept.
+  package let journal: any TransactionJournal
+  /// True if the server asks who its clients are (`access.keys`).
+  package let hasAccess: Bool
+  /// The bounds of waiting for a revision.
+  package let waits: RevisionWaits.Limits
+
+  /// The URL of the address and the port.
+  package var url: String {
+    if host.hasPrefix("unix:") { return host }
+    return "http://\(host.contains(":") ? "[\(host)]" : host):\(port)"
+  }
+}
+
+// MARK: - Requests
+
+/// Decides which node answers a request, and when.
+///
+/// A server on its own answers each of them itself. Where several nodes have the same objects, another node may have
+/// to answer, this one may have to catch up first, and a write that reaches two nodes is carried out once.
+package protocol RequestPlacement: Sendable {
+  /// Answers a request to a resource here, passes it on, or has it wait.
+  ///
+  /// - Parameter resolve: Finds out who sends the request and what of the resource it is for. Throws for a request that
+  ///   no node would answer.
+  func respond(
+    to request: borrowing Request, on route: Route,
+    _ resolve: (borrowing Request) throws(Problem) -> ResolvedRequest
+  ) throws(Problem) -> HandlerResponse
+}
+
+/// A request whose sender and purpose are known, before anything is done about it.
+package struct ResolvedRequest: Sendable {
+  /// The resource.
+  package let route: Route
+  /// The path and the query parameters.
+  package let target: Target
+  /// Who asks.
+  package let requester: Requester
+  /// What carries the request out: the action of its method, or what opens the stream.
+  package let action: Route.Action
+  /// True if the answer is an event stream.
+  package let isStream: Bool
+
+  /// The context for the action.
+  package func context(of method: HTTPRequest.Method) -> RequestContext {
+    RequestContext(
+      route: route, target: target, requester: requester, parameters: route.parameterNames(method, isStream))
+  }
+}
+
+/// What other nodes have to do with a write that this one carries out; empty on a server on its own.
+package struct NodesContext: Sendable {
+  /// The streams of other nodes that the write names for objects to last with, with their numbers.
+  package var streams: [String: UInt64] = [:]
+  /// The name of a write that a node has forwarded, with what it stands for; nil for a client's own.
+  package var passed: BoundWrite?
+  /// What another node has answered to the same request meanwhile, where it has an `Idempotency-Key` or was forwarded.
+  package var precedent: (@Sendable () -> Response?)?
+  /// Gives the response to a write that this node has not carried out and does not, since other nodes appended first
+  /// again and again; nil where it goes on trying.
+  package var givenBack: (@Sendable () -> Response)?
+}
+
+// MARK: - A server on its own
+
+/// The node of a server on its own: it answers every request.
+package struct SingleNode: Node {
+  /// The options of a server on its own, which has nothing to choose.
+  package struct Options: NodeOptions {
+    /// The only ones.
+    package init() {}
+
+    package func makeNode(at site: NodeSite) -> any Node { SingleNode(at: site, url: site.url) }
+  }
+
+  package let url: String
+  package let streamNumbers: StreamNumbers
+  /// Requests that wait for a revision that they name (the specification, section 13).
+  private let waits: RevisionWaits
+
+  /// Creates the node of a server that says that it is reached at `url`.
+  package init(at site: NodeSite, url: String) {
+    self.url = url
+    streamNumbers = StreamNumbers(node: url, random: nil)
+    waits = RevisionWaits(site.waits) { UInt64(SystemClock.nanoseconds) }
+  }
+
+  package func attach(
+    to parts: ServerParts, _ admission: Admission, _ conditions: ConditionLog,
+    restore: @escaping @Sendable ([StoredAttachment]) -> Void
+  ) -> any RequestPlacement {
+    SinglePlacement(store: parts.store, admission: admission, waits: waits)
+  }
+
+  package func reached(_ revision: Revision) { waits.reached(revision) }
+
+  package func endLeases(_ store: Store, _ streams: StreamRegistry) {
+    store.endLeases { streams.isThere(StreamID($0)) }
+  }
+
+  package func status(_ store: Store) -> JSONObject {
+    ["role": .string("single"), "node": .string(url), "behind": .integer(0), "behindSeconds": .integer(0)]
+  }
+
+  package func export(_ store: Store, to registry: PrometheusRegistry) {
+    registry.set(.requestsBehind, to: Double(waits.count))
+    for metric in [Metric.followers, .revisionsBehind, .silenceSeconds, .forwardedWrites, .relayedStreams] {
+      registry.set(metric, to: 0)
+    }
+  }
+
+  package func beginDraining() { waits.close() }
+
+  package var takesForwardedWrites: Bool { false }
+  package func routes(in parts: ServerParts) -> [Route] { [] }
+  package func restore(_ attachments: [StoredAttachment]) {}
+  package func recovered(_ store: Store) {}
+  package func start(_ store: Store) {}
+  package func note(_ notice: StoreNotice) {}
+  package func streamEnded(_ id: StreamID) {}
+  package func forward(_ request: borrowing Request, on route: Route, reading names: [HTTPField.Name])
+    -> HandlerResponse?
+  {
+    nil
+  }
+  package func refreshed(for request: borrowing Request, _ store: Store) -> HandlerResponse? { nil }
+  package var toleratesRefusals: Bool { false }
+  package func checkHearing() {}
+  package func stop() {}
+}
+
+/// Answers each request here, once the store has come to the revision that the request names.
+private struct SinglePlacement: RequestPlacement {
+  let store: Store
+  let admission: Admission
+  let waits: RevisionWaits
+
+  func respond(
+    to request: borrowing Request, on route: Route,
+    _ resolve: (borrowing Request) throws(Problem) -> ResolvedRequest
+  ) throws(Problem) -> HandlerResponse {
+    let resolved = try resolve(request)
+    if !route.isAlwaysServed, let cursor = request.header(.keywayCursor).flatMap({ Cursor($0) }),
+      let wait = try waits.response(to: request, until: cursor, in: store)
+    {
+      return wait
+    }
+    let context = resolved.context(of: request.method)
+    try admission.check(context)
+    return try resolved.action.handle(request, context)
+  }
+}

@@ -151,16 +151,13 @@ final class ServerContext: Sendable {
     switch connection.deferredResponse?.take() {
     case .response(let response)?:
       if let retry = response.retry, connection.keepsBody {
-        (connection.isPostponed, connection.outcome) = (true, retry.outcome)
+        (connection.isHandledAgain, connection.outcome) = (true, retry.outcome)
         return handle(connection, daemonConnection, line)
       }
       return respond(response, to: connection, daemonConnection, line)
     case .stream(let stream, let fields)?:
       return handOff(
         connection, daemonConnection, to: stream, fields, method: line.method ?? .get, version: line.version)
-    case .again(let outcome)?:
-      connection.outcome = outcome
-      return handle(connection, daemonConnection, line)
     case nil:
       return false
     }
@@ -196,19 +193,12 @@ final class ServerContext: Sendable {
       Request(
         id: id, method: method, target: target, version: version, holder: connection, connection: daemonConnection,
         ledger: ledger))
-    if case .postponed = answer {
-      connection.isPostponed = true
-    } else if !connection.keepsBody {
-      connection.body.clear()
-    }
+    if !connection.keepsBody { connection.body.clear() }
     switch consume answer {
     case .response(let response):
       return respond(response, to: connection, daemonConnection, line)
     case .deferred(let work):
       suspend(connection, daemonConnection) { work(Completion($0, handler: handler)) }
-      return true
-    case .postponed(let wait):
-      suspend(connection, daemonConnection) { wait(Postponement($0)) }
       return true
     case .stream(let stream, let fields):
       return handOff(connection, daemonConnection, to: stream, fields, method: method, version: version)

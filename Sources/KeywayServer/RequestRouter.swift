@@ -94,7 +94,6 @@ final class RequestRouter: RequestHandler, Sendable {
       settle(&response, answer)
       if response.reason != nil { noteRefusal(response, answer.address) }
       return .response(response)
-    case .postponed: return response
     case .stream(let stream, let fields):
       return .stream(stream, fields: begun(stream, fields, answer))
     case .deferred(let start):
@@ -183,13 +182,13 @@ final class RequestRouter: RequestHandler, Sendable {
       if route.audience != .visitors { requester = try identification.requester(of: request, route, host: host) }
     } catch {
       // A client without a valid token is anonymous: its address is what is limited.
-      if !route.isUnlimited, !request.isPostponed { try rates.take(request.client) }
+      if !route.isUnlimited, !request.isHandledAgain { try rates.take(request.client) }
       throw error
     }
     // From here on shares and limits are those of the identity, from whatever address it comes.
     if let mark = requester.mark { request.note(client: mark.client) }
     if let subject = requester.subject { request.note(subject: subject) }
-    if !route.isUnlimited, !request.isPostponed { try rates.take(request.client) }
+    if !route.isUnlimited, !request.isHandledAgain { try rates.take(request.client) }
     try admission.checkName(of: request, present: store.cursor(store.revision))
     guard var action = route.action(of: method) else {
       throw Problem(.methodNotAllowed, "\(method.rawValue) is none of \(route.allow)").with(.allow, route.allow)

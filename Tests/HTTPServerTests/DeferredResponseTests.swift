@@ -107,7 +107,7 @@ import Testing
     let seen = Locked<[String]>([])
     let test = try TestServer { request, _ in
       if request.target == "/kept" { request.keepBody() }
-      let (body, outcome, isAgain) = (request.body(), request.outcome as? String, request.isPostponed)
+      let (body, outcome, isAgain) = (request.body(), request.outcome as? String, request.isHandledAgain)
       return .deferred { completion in
         let inner = completion.preparing { response in
           seen.withLock { $0.append("\(response.status.code) \(outcome ?? "-")") }

@@ -77,7 +77,7 @@ struct PassedWriteHandlers: Sendable {
       return .deferred { [self] completion in
         start(completion.preparing { [self] response in ended(write, doubt, response) })
       }
-    case .postponed, .stream:
+    case .stream:
       assertionFailure("a write answers with a response")
       _ = ended(write, doubt, Problem(.internalError, "the write was not carried out").response)
       return response

@@ -5,110 +5,117 @@ import KeywayServer
 import Outbound
 import Store
 
-/// Passes writes on to the node that takes them, and answers with its answer once this node has what they did.
+/// Forwards writes to the node that appends them, and answers with its answer once this node has what they did.
 ///
-/// A write has an id (`PassedWrite`). Where it may have been received and no answer came, it is sent again for some
-/// seconds: the other node does it the first time that it gets the id, and answers the second time what came of it.
-/// Where that cannot be found out, its client is told that it is not known whether it was done.
+/// A write has a name (`PassedWrite`), under which it is done once, however often and to how many nodes it is sent.
+/// Small writes that wait at the same time go together. Which node that is, and what becomes of a write that it does
+/// not answer, differs: `LeaderWrites` has the rules of a follower, `PeerWrites` those of a peer. Threads and
+/// connections are made with the first write.
 final class WriteForwarder: Sendable {
-  private let address: NodeAddress
-  /// What goes with others, and alone on a thread of the pool.
-  private let batcher: WriteBatcher
-  private let pool: ReadingPool
-  /// Answers that wait for this node.
-  private let answers: RevisionWaits
-  private let store: Store
-  private let following: Following
-  private let staleMilliseconds: UInt64
-
-  /// A forwarder for a store that follows; `answers` has those that wait for it. For as long as `asking` the other node
-  /// is asked what became of a write that it has not answered.
-  init(
-    _ options: ClusterOptions, store: Store, following: Following, answers: RevisionWaits, asking: Duration,
-    by outbound: OutboundClient
-  ) {
-    let limits = options.forwarding
-    address = following.plan.leader.client.address
-    batcher = WriteBatcher(
-      NodeClient(address, keeping: limits.connections, by: outbound), limits,
-      WriteBatcher.Times(silence: .seconds(limits.answerSeconds), asking: asking),
-      token: NodeToken(file: options.tokenFile))
-    pool = ReadingPool(limits.threads)
-    self.answers = answers
-    self.store = store
-    self.following = following
-    staleMilliseconds = UInt64(options.staleSeconds) * 1_000
+  /// How long it waits for another node.
+  struct Times: Sendable {
+    /// For a connection.
+    var connecting = NodeClient.connectTime
+    /// For its answer to a batch or a write.
+    var batches: WriteBatcher.Times
   }
 
-  /// How many writes wait for a connection or the other node's answer.
-  var waitingCount: Int { pool.waitingCount + pool.runningCount + batcher.count }
+  private let store: Store
+  private let limits: ClusterOptions.ForwardingLimits
+  private let times: Times
+  /// Shows the other nodes that this one is a node.
+  private let token: NodeToken
+  /// True if the other nodes have to know who asks.
+  private let hasCredentials: Bool
+  /// Takes over what other nodes have appended; nil where it comes another way.
+  private let taking: RecordTaking?
+  /// Answers that wait for this node.
+  private let answers: RevisionWaits
+  private let clients: NodeClients
 
-  /// Forwards a request, which may be one that changes the revocations or the sessions. The response has further fields
-  /// of the answer, which the caller reads. Throws `leader-unreachable` and `overloaded`, without having sent anything.
-  func forward(
-    _ request: borrowing Request, _ route: Route, reading names: [HTTPField.Name] = []
-  ) throws(Problem) -> HandlerResponse {
-    guard following.silenceMilliseconds < staleMilliseconds else {
-      throw Problem(
-        .leaderUnreachable,
-        "\(address) takes the writes, and nothing was heard of it for nodes.staleSeconds; nothing was changed")
+  /// Creates what forwards the writes of a store, with the credentials of clients if `hasCredentials`; `answers` has
+  /// those that wait for it.
+  init(
+    _ store: Store, _ options: ClusterOptions, _ times: Times, answers: RevisionWaits, hasCredentials: Bool,
+    _ taking: RecordTaking? = nil, by outbound: OutboundClient
+  ) {
+    (self.store, self.times, self.answers, self.hasCredentials) = (store, times, answers, hasCredentials)
+    let limits = options.forwarding
+    (self.limits, self.taking, token) = (limits, taking, NodeToken(file: options.tokenFile))
+    clients = NodeClients(limits) {
+      NodeClient($0, keeping: limits.connections, connecting: times.connecting, by: outbound)
     }
+  }
+
+  /// True if this node can show others that it is one.
+  var hasToken: Bool { token.isThere }
+
+  /// How many writes wait for a connection or another node's answer.
+  var waitingCount: Int { clients.waitingCount }
+
+  /// Forwards a write under a name to a node; nil if as much waits as may, of all clients or of the one that sends it.
+  func forward(
+    _ request: borrowing Request, _ route: Route, as write: PassedWrite, to address: NodeAddress,
+    _ rules: some ForwardingRules
+  ) -> HandlerResponse? {
     let sender = request.client
-    guard answers.hasRoom(for: sender) else { throw Self.overload }
-    let forwarded = NodeRequest(passing: request, fields: NodeRequest.writeFields, hasCredentials: true)
-    // A follower of this one has named it already.
-    let write = try PassedWrite(of: request) ?? PassedWrite(since: store.cursor(store.revision))
+    guard answers.hasRoom(for: sender), let pool = clients.pool(),
+      let batcher = clients.batcher(of: address, make: { makeBatcher($0) })
+    else { return nil }
+    let forwarded = NodeRequest(passing: request, fields: NodeRequest.writeFields, hasCredentials: hasCredentials)
     let goesWithOthers = OutgoingWrite.goesWithOthers(forwarded, of: request, route, store)
-    let isRevocation = route.position(of: .sub) != nil
-    return .deferred { [self, forwarded] completion in
+    return .deferred { [self] completion in
       let outgoing = OutgoingWrite(request: forwarded, write: write) {
-        guard completion.isAbandoned else { return true }
-        completion.respond(Self.overload.response)
-        return false
+        rules.begins(completion)
       } finish: { [self] in
-        finish($0, of: sender, to: completion, reading: names, isRevocation)
+        finish($0, rules, of: sender, completion)
       }
       let isAccepted =
         goesWithOthers
-        ? batcher.submit(outgoing, of: sender) : pool.submit(for: sender) { [self] in batcher.sendAlone(outgoing) }
-      if !isAccepted { completion.respond(Self.overload.response) }
+        ? batcher.submit(outgoing, of: sender) : pool.submit(for: sender) { batcher.sendAlone(outgoing) }
+      if !isAccepted { rules.refused(completion) }
     }
   }
 
   /// Ends what is under way.
-  func stop() {
-    batcher.stop()
-    pool.stop()
-  }
+  func stop() { clients.stop() }
 
-  private static var overload: Problem {
-    Problem(.overloaded, "as many writes are passed on as nodes.forwarding and nodes.forwardingPerClient allow")
+  private func makeBatcher(_ client: NodeClient) -> WriteBatcher {
+    WriteBatcher(client, limits, times.batches, token: token, taking)
   }
 
   private func finish(
-    _ result: Result<NodeAnswer, NodeFault>, of sender: ClientAddress, to completion: Completion,
-    reading names: [HTTPField.Name], _ isRevocation: Bool
+    _ result: Result<NodeAnswer, NodeFault>, _ rules: some ForwardingRules, of sender: ClientAddress,
+    _ completion: Completion
   ) {
     let answer: NodeAnswer
-    var response: Response
+    let response: Response
     do throws(NodeFault) {
       answer = try result.get()
-      response = try answer.passedBack()
-      for name in names { response.fields[name] = answer[name.rawName] }
+      guard let accepted = rules.response(try answer.passedBack(), to: answer) else {
+        return rules.failed(nil, completion)
+      }
+      response = accepted
     } catch {
-      let fate =
-        error.isUnsent
-        ? "nothing was changed"
-        : "it is not known whether the write was done: send it again with its Idempotency-Key, or with If-Match"
-      return completion.respond(Problem(.leaderUnreachable, "\(address): \(error.reason); \(fate)").response)
+      return rules.failed(error, completion)
     }
-    // Revocations have no revision that could be waited for. Where they cannot be had now, they come with the records.
-    if isRevocation, response.status.kind == .successful { try? following.takeRevocations() }
-    guard let cursor = answer["Keyway-Cursor"].flatMap({ Cursor($0) }), cursor.epoch == store.epoch else {
-      return completion.respond(response)
-    }
-    answers.awaitRevision(cursor.revision, of: sender, in: store) { [response] in
-      completion.respond($0?.response ?? response)
-    }
+    guard let cursor = answer[HTTPField.Name.keywayCursor.rawName].flatMap({ Cursor($0) }), cursor.epoch == store.epoch
+    else { return completion.respond(response) }
+    answers.awaitRevision(cursor.revision, of: sender, in: store) { completion.respond($0?.response ?? response) }
   }
+}
+
+/// What becomes of one write that is forwarded, besides the usual.
+protocol ForwardingRules: Sendable {
+  /// Called once, right before the write is sent for the first time. False if it is not to be sent: then `completion`
+  /// has an answer.
+  func begins(_ completion: Completion) -> Bool
+  /// Returns what the client is told of the other node's answer, which would be passed back as `response`; nil if the
+  /// answer does not say what became of the write.
+  func response(_ response: Response, to answer: NodeAnswer) -> Response?
+  /// Called once if the other node has not said what became of the write; `fault` is nil if `response` gave nothing.
+  /// Answers `completion`.
+  func failed(_ fault: NodeFault?, _ completion: Completion)
+  /// Called once if the write cannot be sent, since too many wait. Answers `completion`.
+  func refused(_ completion: Completion)
 }

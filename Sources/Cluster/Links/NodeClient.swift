@@ -8,10 +8,13 @@ package final class NodeClient: Sendable {
   package let address: NodeAddress
   private let link: any NodeLink
 
+  /// For how long a new connection is waited for.
+  package static let connectTime = Duration.seconds(2)
+
   /// Makes a client that keeps at most `idleLimit` connections, and waits at most `connectTime` for a new one. Requests
   /// to an `https` address go through `outbound`.
   package init(
-    _ address: NodeAddress, keeping idleLimit: Int, connecting connectTime: Duration = .seconds(2),
+    _ address: NodeAddress, keeping idleLimit: Int, connecting connectTime: Duration = NodeClient.connectTime,
     by outbound: OutboundClient
   ) {
     self.address = address

@@ -54,11 +54,11 @@ package final class ClusterNode: Node {
     /// Where requests are passed on that name what another node has made.
     let passing: NamePassing
     /// Where writes are passed on to the peer that appended last; nil where there are no peers.
-    let penPassing: PenPassing?
+    let peerWrites: PeerWrites?
     /// How this node keeps up with another; nil where it takes writes itself.
     let following: Following?
     /// Where writes are passed on to the node that is followed; nil where this one takes them.
-    let forwarder: WriteForwarder?
+    let leaderWrites: LeaderWrites?
   }
 
   /// The ways from `attach` to `stop`.
@@ -111,8 +111,8 @@ package final class ClusterNode: Node {
       options.forwarding, directory: directory, answers: answers, store: store,
       services: parts.streams.registry.services,
       hasCredentials: hasCredentials, by: outbound)
-    let penPassing = journal.map { journal in
-      PenPassing(
+    let peerWrites = journal.map { journal in
+      PeerWrites(
         journal, store, directory, options, answers: answers, writes: writes, hasCredentials: hasAccess, by: outbound)
     }
     let following = options.following.map { plan in
@@ -122,11 +122,11 @@ package final class ClusterNode: Node {
         plan, store: store, revocations: revocations, directory: directory, conditions: conditions, now: now,
         restore: restore)
     }
-    let forwarder = following.map {
-      WriteForwarder(
+    let leaderWrites = following.map {
+      LeaderWrites(
         options, store: store, following: $0, answers: answers, asking: .seconds(waitSeconds), by: outbound)
     }
-    let ways = Ways(passing: passing, penPassing: penPassing, following: following, forwarder: forwarder)
+    let ways = Ways(passing: passing, peerWrites: peerWrites, following: following, leaderWrites: leaderWrites)
     attached.withLock { $0 = ways }
     return NodePlacement(
       node: self, ways: ways, store: store, admission: admission,
@@ -163,9 +163,9 @@ package final class ClusterNode: Node {
       return attached
     }
     ways?.passing.stop()
-    ways?.penPassing?.stop()
+    ways?.peerWrites?.stop()
     inquiry.stop()
-    ways?.forwarder?.stop()
+    ways?.leaderWrites?.stop()
     ways?.following?.stop()
   }
 
@@ -206,7 +206,7 @@ package final class ClusterNode: Node {
   package func forward(
     _ request: borrowing Request, on route: Route, reading names: [HTTPField.Name]
   ) throws(Problem) -> HandlerResponse? {
-    try attached.withLock { $0?.forwarder }?.forward(request, route, reading: names)
+    try attached.withLock { $0?.leaderWrites }?.forward(request, route, reading: names)
   }
 
   // MARK: What it says of itself
@@ -268,7 +268,8 @@ package final class ClusterNode: Node {
     registry.set(.silenceSeconds, to: Double(silenceMilliseconds) / 1_000)
     let ways = attached.withLock { $0 }
     let passed =
-      (ways?.forwarder?.waitingCount ?? 0) + (ways?.penPassing?.waitingCount ?? 0) + (ways?.passing.waitingCount ?? 0)
+      (ways?.leaderWrites?.waitingCount ?? 0) + (ways?.peerWrites?.waitingCount ?? 0)
+      + (ways?.passing.waitingCount ?? 0)
       + inquiry.waitingCount + answers.count
     registry.set(.forwardedWrites, to: Double(passed))
     registry.set(.relayedStreams, to: Double(ways?.passing.relay.count ?? 0))
@@ -279,7 +280,7 @@ package final class ClusterNode: Node {
 
   /// Has a request wait that names a state to which the store has not come; nil where it need not. Throws `behind`
   /// where it has waited long enough, or may not wait.
-  func postponement(of request: borrowing Request, _ store: Store) throws(Problem) -> HandlerResponse? {
+  func wait(for request: borrowing Request, _ store: Store) throws(Problem) -> HandlerResponse? {
     guard let cursor = wanted(by: request, store) else { return try inquiry(about: request, store) }
     return try waits.response(to: request, until: cursor, in: store)
   }
@@ -345,17 +346,18 @@ extension ClusterNode {
       return nil
     }
     let client = request.client
-    if request.isPostponed, journal.bounds.last < revision, journal.silence < WriteTime.silence { return nil }
-    guard !request.isPostponed, waits.hasRoom(for: client) else {
+    if request.isHandledAgain, journal.bounds.last < revision, journal.silence < WriteTime.silence { return nil }
+    guard !request.isHandledAgain, waits.hasRoom(for: client) else {
       throw Problem(.behind, "the store is at revision \(store.revision) and has not come to \(revision)")
     }
-    return .postponed { [waits] postponement in
-      waits.add(of: client, until: revision, present: { store.revision }) { postponement.end() }
+    request.keepBody()
+    return .deferred { [waits] completion in
+      waits.add(of: client, until: revision, present: { store.revision }) { completion.handleAgain() }
       // What is known to be there needs no question.
       guard journal.bounds.last < revision else { return }
       Self.inquiries.async {
         guard (try? journal.refresh()) != nil, journal.bounds.last < revision else { return }
-        postponement.end()
+        completion.handleAgain()
       }
     }
   }
@@ -364,13 +366,14 @@ extension ClusterNode {
   /// that has waited already or may not wait, and on a node that shares no journal.
   package func refreshed(for request: borrowing Request, _ store: Store) -> HandlerResponse? {
     let client = request.client
-    guard let journal, !request.isPostponed, waits.hasRoom(for: client) else { return nil }
-    return .postponed { [waits] postponement in
+    guard let journal, !request.isHandledAgain, waits.hasRoom(for: client) else { return nil }
+    request.keepBody()
+    return .deferred { [waits] completion in
       let beginning = waits.present
       Self.inquiries.async {
         try? journal.refresh()
         waits.add(of: client, until: journal.bounds.last, since: beginning, present: { store.revision }) {
-          postponement.end()
+          completion.handleAgain()
         }
       }
     }

@@ -151,9 +151,10 @@ struct NodeHandlers: Sendable {
     let hasRevocations = try request.header(.keywayRevocations).map { text throws(Problem) in
       try Self.digest(text) == revocations.digest
     }
-    if after >= store.revision, hasRevocations ?? true, !request.isPostponed, node.pollers.hasRoom(for: client) {
-      return .postponed { [node, store] postponement in
-        node.pollers.add(of: client, until: after + 1, present: { store.revision }) { postponement.end() }
+    if after >= store.revision, hasRevocations ?? true, !request.isHandledAgain, node.pollers.hasRoom(for: client) {
+      request.keepBody()
+      return .deferred { [node, store] completion in
+        node.pollers.add(of: client, until: after + 1, present: { store.revision }) { completion.handleAgain() }
       }
     }
     // Without records there is nothing to read, so that the next request comes at once.

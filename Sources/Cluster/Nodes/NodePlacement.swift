@@ -19,15 +19,14 @@ struct NodePlacement: RequestPlacement {
     _ resolve: (borrowing Request) throws(Problem) -> ResolvedRequest
   ) throws(Problem) -> HandlerResponse {
     try BatchHandler.check(request, route)
-    let outcome = request.outcome as? PenPassing.Outcome
-    if case .answer(let response)? = outcome { return .response(response) }
+    let outcome = request.outcome as? PeerWrites.Outcome
     let resolved: ResolvedRequest
     do throws(Problem) {
       resolved = try resolve(request)
     } catch {
       // A session that another node has begun may be known here once the state has come that the request names.
       let isOfCookie = error.code == .unauthenticated && request.header(.authorization) == nil
-      if !route.isAlwaysServed, isOfCookie, let wait = try node.postponement(of: request, store) { return wait }
+      if !route.isAlwaysServed, isOfCookie, let wait = try node.wait(for: request, store) { return wait }
       throw error
     }
     if !route.isAlwaysServed, let elsewhere = try elsewhere(request, resolved, outcome) { return elsewhere }
@@ -39,13 +38,13 @@ struct NodePlacement: RequestPlacement {
 
   /// Returns another node's answer to a request, or a wait for it or for a revision; nil if this node answers now.
   private func elsewhere(
-    _ request: borrowing Request, _ resolved: ResolvedRequest, _ outcome: PenPassing.Outcome?
+    _ request: borrowing Request, _ resolved: ResolvedRequest, _ outcome: PeerWrites.Outcome?
   ) throws(Problem) -> HandlerResponse? {
     let (route, method) = (resolved.route, request.method)
     if resolved.requester.identity != nil, route.audience != .nodes {
       try node.checkRevocations(within: staleSeconds)
     }
-    if route.isForwarded, method != .get, method != .head, let forwarder = ways.forwarder {
+    if route.isForwarded, method != .get, method != .head, let forwarder = ways.leaderWrites {
       return try forwarder.forward(request, route)
     }
     if !node.directory.isAlone, admission.mayAsk(resolved.requester, on: route),
@@ -54,7 +53,7 @@ struct NodePlacement: RequestPlacement {
     {
       return passed
     }
-    if let wait = try node.postponement(of: request, store) { return wait }
+    if let wait = try node.wait(for: request, store) { return wait }
     guard route.isCommitted(by: method) else { return nil }
     return try atPeers(request, route, outcome)
   }
@@ -62,27 +61,27 @@ struct NodePlacement: RequestPlacement {
   /// Forwards a write to the peer that appended last, or asks peers for the streams that it names; nil if this node
   /// carries it out now.
   private func atPeers(
-    _ request: borrowing Request, _ route: Route, _ outcome: PenPassing.Outcome?
+    _ request: borrowing Request, _ route: Route, _ outcome: PeerWrites.Outcome?
   ) throws(Problem) -> HandlerResponse? {
-    var givenBack: PenPassing.Turn?
+    var givenBack: PeerWrites.Turn?
     if case .givenBack(let turn)? = outcome { givenBack = turn }
     guard request.outcome == nil || givenBack != nil else { return nil }
-    if let passed = try ways.penPassing?.response(to: request, route, givenBack) { return passed }
+    if let passed = try ways.peerWrites?.response(to: request, route, givenBack) { return passed }
     return try node.inquiry.response(to: request, route)
   }
 
   /// Carries out a request here, and a write that nodes have a name for only once.
   private func carryOut(
-    _ request: borrowing Request, _ context: RequestContext, _ outcome: PenPassing.Outcome?, _ action: Route.Action
+    _ request: borrowing Request, _ context: RequestContext, _ outcome: PeerWrites.Outcome?, _ action: Route.Action
   ) throws(Problem) -> HandlerResponse {
     guard context.route.isCommitted(by: request.method) else { return try action.handle(request, context) }
     let turn =
       switch outcome {
       case .turn(let turn)?, .givenBack(let turn)?: turn
-      case .answer?, nil: PenPassing.Turn(try PassedWrite(of: request), passedWrites.writes)
+      case nil: PeerWrites.Turn(try PassedWrite(of: request), passedWrites.writes)
       }
     var context = context
-    context.nodes.givenBack = ways.penPassing?.givenBack(request, turn)
+    context.nodes.givenBack = ways.peerWrites?.givenBack(request, turn)
     guard let write = turn.write else { return try action.handle(request, context) }
     return try passedWrites.once(write, turn.doubt, request, context, action.handle)
   }

@@ -61,25 +61,22 @@ final class StreamInquiry: Sendable {
     (question.method, question.body) = (HTTPRequest.Method.get.rawValue, [])
     // Asked once, it is answered where it is.
     question.fields.append((HTTPField.Name.keywayForwarded.rawName, directory.mark.text))
-    return .postponed { [self, streams, question] postponement in
+    request.keepBody()
+    return .deferred { [self, streams, question] completion in
       let isAccepted = pool.submit(for: sender) { [self] in
-        guard !postponement.isAbandoned else { return Self.refuse(postponement, Self.overload) }
+        guard !completion.isAbandoned else { return completion.respond(Self.overload.response) }
         do throws(Problem) {
-          postponement.end(with: NamedStreams(try numbers(of: streams, question)))
+          completion.handleAgain(with: NamedStreams(try numbers(of: streams, question)))
         } catch {
-          Self.refuse(postponement, error)
+          completion.respond(error.response)
         }
       }
-      if !isAccepted { Self.refuse(postponement, Self.overload) }
+      if !isAccepted { completion.respond(Self.overload.response) }
     }
   }
 
   /// Ends what is under way.
   func stop() { clients.stop() }
-
-  private static func refuse(_ postponement: Postponement, _ problem: Problem) {
-    postponement.end(with: PenPassing.Outcome.answer(problem.response))
-  }
 
   private static var overload: Problem {
     Problem(

@@ -36,9 +36,9 @@ final class Connection: @unchecked Sendable {
   var deferredResponse: DeferredResponse?
   /// Whether the request may be handled once more after its response was made.
   var keepsBody = false
-  /// Whether the handler has postponed the request.
-  var isPostponed = false
-  /// What the handler found out while it had postponed the request.
+  /// True if the handler had the request before.
+  var isHandledAgain = false
+  /// What the handler found out since it had the request before.
   var outcome: (any Sendable)?
   /// What counts the file that is being sent.
   var fileLease: OpenFiles.Lease?
@@ -202,7 +202,7 @@ final class Connection: @unchecked Sendable {
     body = RequestBody()
     deferredResponse = nil
     keepsBody = false
-    isPostponed = false
+    isHandledAgain = false
     outcome = nil
     fileLease = nil
     deadline.store(SystemClock.coarseMilliseconds + Int64(limits.keepAliveSeconds) * 1_000, ordering: .relaxed)

@@ -104,7 +104,8 @@ package struct Request: ~Copyable {
     }
   }
 
-  /// Has the body stay until the request is answered, so that it can be handled once more: see `Response.retry`.
+  /// Has the body stay until the request is answered, so that it can be handled once more: see
+  /// `Completion.handleAgain` and `Response.retry`.
   package func keepBody() {
     switch origin {
     case .connection(_, let holder): holder.keepsBody = true
@@ -112,15 +113,15 @@ package struct Request: ~Copyable {
     }
   }
 
-  /// Whether the handler had the request before, and postponed it or had it handled once more.
-  package var isPostponed: Bool {
+  /// True if the handler had the request before, and has it once more.
+  package var isHandledAgain: Bool {
     switch origin {
-    case .connection(_, let holder): holder.isPostponed
-    case .carried(let carried): carried.isPostponed
+    case .connection(_, let holder): holder.isHandledAgain
+    case .carried(let carried): carried.isHandledAgain
     }
   }
 
-  /// What the handler found out since it had the request before: see `Postponement.end(with:)` and `Response.retry`.
+  /// What the handler found out since it had the request before: see `Completion.handleAgain`.
   package var outcome: (any Sendable)? {
     switch origin {
     case .connection(_, let holder): holder.outcome

@@ -86,7 +86,7 @@ package struct CarriedMessage: Sendable {
 /// A request that has come in the body of another one, on its way through the handler: what `Connection` is for others.
 ///
 /// `@unchecked Sendable`: what changes is touched by one thread at a time. That is the carrier's first; where the
-/// handler postpones the request, it lets go of it before the postponement can end, and `resumptions` has it from then.
+/// handler defers its answer, it lets go of it before it can be handled once more, and `resumptions` has it from then.
 final class CarriedRequest: @unchecked Sendable {
   let message: CarriedMessage
   let id: RequestID
@@ -101,7 +101,7 @@ final class CarriedRequest: @unchecked Sendable {
   var body: RequestBody
   /// Whether it may be handled once more after its response was made.
   var keepsBody = false
-  private(set) var isPostponed = false
+  private(set) var isHandledAgain = false
   private(set) var outcome: (any Sendable)?
   /// What the access log will say of it; nil where there is none.
   let access: AccessEntry?
@@ -109,7 +109,7 @@ final class CarriedRequest: @unchecked Sendable {
   private let hasLeft: @Sendable () -> Bool
   private let answer: @Sendable (Response) -> Void
 
-  /// Where requests are handled that were postponed: who ends a postponement may be in the midst of anything.
+  /// Where requests are handled once more: who asks for that may be in the midst of anything.
   private static let resumptions = DispatchQueue(label: "keyway.carried", qos: .userInitiated)
 
   init(
@@ -141,19 +141,18 @@ final class CarriedRequest: @unchecked Sendable {
   /// Has the handler answer it, on the calling thread.
   fileprivate func handle() {
     let response = server.handler.handle(Request(self, ledger: server.ledger))
-    if case .postponed = response { isPostponed = true } else if !keepsBody { body.clear() }
+    if !keepsBody { body.clear() }
     switch response {
     case .response(let response): respond(response)
     case .deferred(let work): work(Completion(self, handler: server.handler))
-    case .postponed(let wait): wait(Postponement(self))
     case .stream(let stream, _):
       server.hub.abandon(stream)
       respond(server.handler.response(to: .unanswered))
     }
   }
 
-  /// The postponement is over: it is handled once more, soon.
-  func resume(with outcome: (any Sendable)?) {
+  /// Has it handled once more, soon.
+  private func resume(with outcome: (any Sendable)?) {
     Self.resumptions.async { [self] in
       // Those who have left, and those whom a server that stops has answered, must not be worked for.
       guard !isAbandoned else { return respond(server.handler.response(to: .draining)) }
@@ -165,7 +164,7 @@ final class CarriedRequest: @unchecked Sendable {
   /// Gives the answer, unless it says that the request is to be handled once more. To be called once each time.
   func respond(_ response: Response) {
     if let retry = response.retry, keepsBody {
-      isPostponed = true
+      isHandledAgain = true
       return resume(with: retry.outcome)
     }
     var response = server.held(response, of: client, at: address) { message.method }

@@ -14,8 +14,6 @@ final class DeferredResponse: @unchecked Sendable {
     case response(Response)
     /// A stream, with the fields of its head.
     case stream(EventStream, HTTPFields)
-    /// The request is to be handled once more, with what was found out meanwhile.
-    case again((any Sendable)?)
   }
 
   private enum State {
@@ -167,6 +165,17 @@ package final class Completion: Sendable {
     }
   }
 
+  /// Has the request handed to the handler once more, on the thread of its connection; one that was carried in another,
+  /// on a thread for those. The handler has had it keep its body (`Request.keepBody`). Counts as an answer: the first
+  /// one counts, and where the server has stopped meanwhile, the request has been answered.
+  ///
+  /// - Parameter outcome: What the handler has found out meanwhile: `Request.outcome` when it has the request again.
+  package func handleAgain(with outcome: (any Sendable)? = nil) {
+    var response = Response(status: .serviceUnavailable)
+    response.retry = Response.Retry(with: outcome)
+    respond(response)
+  }
+
   /// Answers with status 200, these fields, and then the events of a stream that the server's hub opened. The first
   /// answer counts: a stream that comes too late is abandoned, as is one for a request that was carried in another,
   /// which is then unanswered.
@@ -224,47 +233,5 @@ package final class Completion: Sendable {
     willStream: @escaping @Sendable (EventStream, HTTPFields) -> HTTPFields = { $1 }
   ) -> Completion {
     Completion(self, .completion(self, prepare: prepare, willStream: willStream))
-  }
-}
-
-/// A request that waits to be handed to the handler once more. Usable from any thread.
-///
-/// The handler lets go of it at the latest when it is no longer needed: then the postponement has ended.
-package final class Postponement: Sendable {
-  private enum Waiting: Sendable {
-    case connection(DeferredResponse)
-    case carried(CarriedRequest)
-  }
-
-  private let waiting: Waiting
-  private let hasEnded = Atomic(false)
-
-  init(_ pending: DeferredResponse) { waiting = .connection(pending) }
-
-  init(_ carried: CarriedRequest) { waiting = .carried(carried) }
-
-  deinit { end(nil) }
-
-  /// Has the request handled on the thread of its connection; one that was carried in another, on a thread for those.
-  /// The first call counts; where the server has stopped meanwhile, the request has been answered.
-  package func end() { end(nil) }
-
-  /// The same, with what the handler has found out meanwhile: `Request.outcome` when it has the request again.
-  package func end(with outcome: any Sendable) { end(outcome) }
-
-  private func end(_ outcome: (any Sendable)?) {
-    guard !hasEnded.exchange(true, ordering: .acquiringAndReleasing) else { return }
-    switch waiting {
-    case .connection(let pending): pending.respond(.again(outcome))
-    case .carried(let carried): carried.resume(with: outcome)
-    }
-  }
-
-  /// Whether the client has left while it waited, or has been answered, as all are when the server stops.
-  package var isAbandoned: Bool {
-    switch waiting {
-    case .connection(let pending): pending.isAbandoned
-    case .carried(let carried): hasEnded.load(ordering: .acquiring) || carried.isAbandoned
-    }
   }
 }

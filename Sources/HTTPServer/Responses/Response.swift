@@ -20,16 +20,16 @@ package struct Response: Sendable {
   package var memory: MemoryReservation?
   /// Why it is what it is, for logs and counts: the code of a problem. Not sent.
   package var reason: String?
-  /// Where the request is to be handled once more, what its handler is told then. A request that has kept its body
-  /// (`Request.keepBody`) is handled again in place of being answered with this response, which others are sent.
+  /// What the handler is told when it has the request once more; nil for a response that is simply sent. A request that
+  /// has kept its body (`Request.keepBody`) is handled again in place of being answered with this response.
   package var retry: Retry?
 
   /// That a request is to be handled once more.
   package final class Retry: Sendable {
-    let outcome: any Sendable
+    let outcome: (any Sendable)?
 
     /// `outcome` is `Request.outcome` when the handler has the request again.
-    package init(with outcome: any Sendable) { self.outcome = outcome }
+    package init(with outcome: (any Sendable)?) { self.outcome = outcome }
   }
 
   /// Puts a response together.

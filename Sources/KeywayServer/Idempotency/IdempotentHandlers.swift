@@ -99,7 +99,6 @@ struct IdempotentHandlers: Sendable {
     case .response(let now):
       store.end(key, of: client, with: now)
       return response
-    case .postponed: return response
     case .deferred(let start):
       return .deferred { [store] completion in
         start(

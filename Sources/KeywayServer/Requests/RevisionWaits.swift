@@ -84,11 +84,12 @@ package final class RevisionWaits: Sendable {
   ) throws(Problem) -> HandlerResponse? {
     guard cursor.epoch == store.epoch, cursor.revision > store.revision else { return nil }
     let client = request.client
-    guard !request.isPostponed, hasRoom(for: client) else {
+    guard !request.isHandledAgain, hasRoom(for: client) else {
       throw Problem(.behind, "the store is at revision \(store.revision) and has not come to \(cursor)")
     }
-    return .postponed { [self] postponement in
-      add(of: client, until: cursor.revision, present: { store.revision }) { postponement.end() }
+    request.keepBody()
+    return .deferred { [self] completion in
+      add(of: client, until: cursor.revision, present: { store.revision }) { completion.handleAgain() }
     }
   }
 

@@ -6,18 +6,15 @@ import Outbound
 import Store
 import Support
 
-/// Passes the writes of a peer on to the one that appended last, so that one node appends most of the time and few
+/// The writes of a peer: they go to the one that appended last, so that one node appends most of the time and few
 /// appends meet another. That is a courtesy, and decides nothing: where that peer does not answer within a second, or
 /// does not take the write, this one carries it out itself, under the same name (`PassedWriteHandlers` says why it is
 /// done once then), and so is the one that appended last. A write that was passed on is passed on no further.
 ///
-/// A peer that is alone, or appended last, passes nothing on; threads and connections are made with the first write
-/// that is.
-final class PenPassing: Sendable {
+/// A peer that is alone, or appended last, passes nothing on.
+final class PeerWrites: Sendable {
   /// What has come of it, for the request when it is handled once more.
   enum Outcome: Sendable {
-    /// The other peer's answer, to whose state this node has come.
-    case answer(Response)
     /// This node is to carry it out.
     case turn(Turn)
     /// This node could not carry it out, because others were first each time, or is not to any more: it is for the one
@@ -64,15 +61,10 @@ final class PenPassing: Sendable {
   private let journal: any SharedJournal
   private let store: Store
   private let directory: NodeDirectory
-  private let answers: RevisionWaits
-  private let limits: ClusterOptions.ForwardingLimits
-  private let taking: RecordTaking
-  /// Shows the other peers that this one is a node.
-  private let token: NodeToken
   /// True if the other peers have to know who asks; they then take writes only from a node that shows a token.
   private let hasCredentials: Bool
   private let writes: PassedWrites
-  private let clients: NodeClients
+  private let forwarder: WriteForwarder
   private let state = Locked(State())
 
   private struct State {
@@ -94,51 +86,36 @@ final class PenPassing: Sendable {
     _ journal: any SharedJournal, _ store: Store, _ directory: NodeDirectory, _ options: ClusterOptions,
     answers: RevisionWaits, writes: PassedWrites, hasCredentials: Bool, by outbound: OutboundClient
   ) {
-    (token, self.hasCredentials) = (NodeToken(file: options.tokenFile), hasCredentials)
     (self.journal, self.store, self.directory, self.writes) = (journal, store, directory, writes)
-    let limits = options.forwarding
-    (self.limits, self.answers) = (limits, answers)
-    taking = RecordTaking(journal, store)
-    clients = NodeClients(limits) {
-      NodeClient($0, keeping: limits.connections, connecting: Self.patience, by: outbound)
-    }
+    self.hasCredentials = hasCredentials
+    forwarder = WriteForwarder(
+      store, options,
+      WriteForwarder.Times(connecting: Self.patience, batches: WriteBatcher.Times(silence: Self.patience)),
+      answers: answers, hasCredentials: hasCredentials, RecordTaking(journal, store), by: outbound)
   }
 
   /// How many writes wait for a connection or the other peer's answer.
-  var waitingCount: Int { clients.waitingCount }
+  var waitingCount: Int { forwarder.waitingCount }
 
   /// Passes a write on; nil where this node is to carry it out. `turn` is what became of it so far. Throws
   /// `malformed-query`.
   func response(
     to request: borrowing Request, _ route: Route, _ turn: Turn?
   ) throws(Problem) -> HandlerResponse? {
-    guard !hasCredentials || token.isThere, let holder = holder() else { return nil }
+    guard !hasCredentials || forwarder.hasToken, let holder = holder() else { return nil }
     let named = try PassedWrite(of: request)
-    let turn = turn ?? Turn(named, writes)
-    let sender = request.client
     // Who has a stream that an object is to last with is asked by this node, and may take longer to answer than others
     // wait for the one that appended last.
     guard named?.isFinal != true, request.header(.keywayForwarded) == nil,
-      LifetimeReader.streams(namedBy: request, isTransaction: route.isTransaction).isEmpty,
-      answers.hasRoom(for: sender), let pool = clients.pool(),
-      let batcher = clients.batcher(of: holder, make: { makeBatcher($0) })
+      LifetimeReader.streams(namedBy: request, isTransaction: route.isTransaction).isEmpty
     else { return nil }
+    let turn = turn ?? Turn(named, writes)
     var write = turn.write ?? PassedWrite(since: store.cursor(store.revision))
     write.isFinal = true
-    let forwarded = NodeRequest(
-      passing: request, fields: NodeRequest.writeFields, hasCredentials: hasCredentials)
-    let goesWithOthers = OutgoingWrite.goesWithOthers(forwarded, of: request, route, store)
-    return .postponed { [self, write] postponement in
-      let outgoing = OutgoingWrite(request: forwarded, write: write) { [self] in
-        begins(at: holder, turn, postponement)
-      } finish: { [self] in
-        finish($0, write, turn, at: holder, of: sender, postponement)
-      }
-      let isAccepted =
-        goesWithOthers
-        ? batcher.submit(outgoing, of: sender) : pool.submit(for: sender) { batcher.sendAlone(outgoing) }
-      if !isAccepted { postponement.end(with: Outcome.turn(turn)) }
-    }
+    let rules = Rules(peers: self, holder: holder, write: write, turn: turn)
+    guard let response = forwarder.forward(request, route, as: write, to: holder, rules) else { return nil }
+    request.keepBody()
+    return response
   }
 
   /// What is answered to a write that this node is to carry out, where others append again and again before it can: it
@@ -158,54 +135,46 @@ final class PenPassing: Sendable {
   }
 
   /// Ends what is under way.
-  func stop() { clients.stop() }
+  func stop() { forwarder.stop() }
 
-  private func makeBatcher(_ client: NodeClient) -> WriteBatcher {
-    WriteBatcher(client, limits, WriteBatcher.Times(silence: Self.patience), token: token, taking)
-  }
+  /// What becomes of a write that was to go to the peer that appended last.
+  private struct Rules: ForwardingRules {
+    let peers: PeerWrites
+    let holder: NodeAddress
+    let write: PassedWrite
+    let turn: Turn
 
-  /// Whether a write is still to be sent to the peer that it was to go to.
-  private func begins(at holder: NodeAddress, _ turn: Turn, _ postponement: Postponement) -> Bool {
-    guard !postponement.isAbandoned else {
-      postponement.end(with: Outcome.answer(Problem(.overloaded, "the client has left").response))
-      return false
-    }
-    // It may have come here, or gone silent, while the write waited.
-    guard self.holder() == holder else {
-      postponement.end(with: turn.goneBack.map { Outcome.givenBack($0) } ?? .turn(turn))
-      return false
-    }
-    return true
-  }
-
-  /// Gives a write what has come of it.
-  private func finish(
-    _ result: Result<NodeAnswer, NodeFault>, _ write: PassedWrite, _ turn: Turn, at holder: NodeAddress,
-    of sender: ClientAddress, _ postponement: Postponement
-  ) {
-    let (answer, passedBack): (NodeAnswer, Response)
-    do throws(NodeFault) {
-      answer = try result.get()
-      passedBack = try answer.passedBack()
-    } catch {
-      state.withLock { state in
-        state.silent = state.silent.filter { $0.value > .now }
-        state.silent[holder] = .now + Self.rest
+    func begins(_ completion: Completion) -> Bool {
+      guard !completion.isAbandoned else {
+        completion.respond(Problem(.overloaded, "the client has left").response)
+        return false
       }
-      return postponement.end(with: Outcome.turn(error.isUnsent ? turn : doubt(write, turn)))
+      // It may have come here, or gone silent, while the write waited.
+      guard peers.holder() == holder else {
+        completion.handleAgain(with: turn.goneBack.map { Outcome.givenBack($0) } ?? .turn(turn))
+        return false
+      }
+      return true
     }
-    // It has too much to do, is about to stop, or does not know itself what became of it.
-    guard answer.status < 500, answer.status != HTTPResponse.Status.tooManyRequests.code else {
-      return postponement.end(with: Outcome.turn(doubt(write, turn)))
+
+    func response(_ response: Response, to answer: NodeAnswer) -> Response? {
+      // It has too much to do, is about to stop, or does not know itself what became of it.
+      guard answer.status < 500, answer.status != HTTPResponse.Status.tooManyRequests.code else { return nil }
+      return PassedWriteHandlers.told(response, turn.doubt)
     }
-    let response = PassedWriteHandlers.told(passedBack, turn.doubt)
-    guard let cursor = answer[HTTPField.Name.keywayCursor.rawName].flatMap({ Cursor($0) }),
-      cursor.epoch == store.epoch
-    else {
-      return postponement.end(with: Outcome.answer(response))
+
+    func failed(_ fault: NodeFault?, _ completion: Completion) {
+      if fault != nil { peers.noteSilence(of: holder) }
+      completion.handleAgain(with: Outcome.turn(fault?.isUnsent == true ? turn : peers.doubt(write, turn)))
     }
-    answers.awaitRevision(cursor.revision, of: sender, in: store) {
-      postponement.end(with: Outcome.answer($0?.response ?? response))
+
+    func refused(_ completion: Completion) { completion.handleAgain(with: Outcome.turn(turn)) }
+  }
+
+  private func noteSilence(of holder: NodeAddress) {
+    state.withLock { state in
+      state.silent = state.silent.filter { $0.value > .now }
+      state.silent[holder] = .now + Self.rest
     }
   }
 

@@ -1,0 +1,97 @@
+import HTTPServer
+import HTTPTypes
+import KeyValueModel
+import KeywayServer
+import Outbound
+import Store
+
+/// The writes of a follower: all go to the node that it follows.
+///
+/// Where one may have been received and no answer came, it is sent again for some seconds: the other node does it the
+/// first time that it gets the name, and answers the second time what came of it. Where that cannot be found out, the
+/// client is told that it is not known whether the write was done.
+struct LeaderWrites: Sendable {
+  private let forwarder: WriteForwarder
+  private let address: NodeAddress
+  private let store: Store
+  private let following: Following
+  private let staleMilliseconds: UInt64
+
+  /// Creates the rules for a store that follows; `answers` has those that wait for it. For as long as `asking` the
+  /// other node is asked what became of a write that it has not answered.
+  init(
+    _ options: ClusterOptions, store: Store, following: Following, answers: RevisionWaits, asking: Duration,
+    by outbound: OutboundClient
+  ) {
+    (self.store, self.following) = (store, following)
+    address = following.plan.leader.client.address
+    let silence = Duration.seconds(options.forwarding.answerSeconds)
+    forwarder = WriteForwarder(
+      store, options, WriteForwarder.Times(batches: WriteBatcher.Times(silence: silence, asking: asking)),
+      answers: answers, hasCredentials: true, by: outbound)
+    staleMilliseconds = UInt64(options.staleSeconds) * 1_000
+  }
+
+  /// How many writes wait for a connection or the other node's answer.
+  var waitingCount: Int { forwarder.waitingCount }
+
+  /// Forwards a request, which may be one that changes the revocations or the sessions. The response has further fields
+  /// of the answer, which the caller reads. Throws `leader-unreachable` and `overloaded`, without having sent anything.
+  func forward(
+    _ request: borrowing Request, _ route: Route, reading names: [HTTPField.Name] = []
+  ) throws(Problem) -> HandlerResponse {
+    guard following.silenceMilliseconds < staleMilliseconds else {
+      throw Problem(
+        .leaderUnreachable,
+        "\(address) takes the writes, and nothing was heard of it for nodes.staleSeconds; nothing was changed")
+    }
+    // A follower of this one has named it already.
+    let write = try PassedWrite(of: request) ?? PassedWrite(since: store.cursor(store.revision))
+    let rules = Rules(
+      address: address, following: following, fields: names, isRevocation: route.position(of: .sub) != nil)
+    guard let response = forwarder.forward(request, route, as: write, to: address, rules) else {
+      throw Rules.overload
+    }
+    return response
+  }
+
+  /// Ends what is under way.
+  func stop() { forwarder.stop() }
+
+  private struct Rules: ForwardingRules {
+    let address: NodeAddress
+    let following: Following
+    let fields: [HTTPField.Name]
+    let isRevocation: Bool
+
+    func begins(_ completion: Completion) -> Bool {
+      guard completion.isAbandoned else { return true }
+      refused(completion)
+      return false
+    }
+
+    func response(_ response: Response, to answer: NodeAnswer) -> Response? {
+      var response = response
+      for name in fields { response.fields[name] = answer[name.rawName] }
+      // Revocations have no revision that could be waited for. Where they cannot be had now, they come with the
+      // records.
+      if isRevocation, response.status.kind == .successful { try? following.takeRevocations() }
+      return response
+    }
+
+    func failed(_ fault: NodeFault?, _ completion: Completion) {
+      let fate =
+        fault?.isUnsent == true
+        ? "nothing was changed"
+        : "it is not known whether the write was done: send it again with its Idempotency-Key, or with If-Match"
+      completion.respond(
+        Problem(.leaderUnreachable, "\(address): \(fault?.reason ?? "there was no answer"); \(fate)").response)
+    }
+
+    func refused(_ completion: Completion) { completion.respond(Self.overload.response) }
+
+    static var overload: Problem {
+      Problem(.overloaded, "as many writes are passed on as nodes.forwarding and nodes.forwardingPerClient allow")
+    }
+  }
+}

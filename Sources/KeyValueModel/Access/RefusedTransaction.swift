@@ -17,7 +17,7 @@ struct RefusedTransaction: ~Copyable {
   var present: ModelState { writer.editor.state }
 
   /// The keys that the last operation has changed through their inverses.
-  var farChanges: [StateEditor.FarChange] { writer.editor.farChanges }
+  var farChanges: [ObjectKey] { writer.editor.farChanges }
 
   /// False once the operations have taken more work than a transaction may.
   var isWithinBudget: Bool { writer.editor.budget.isKept }

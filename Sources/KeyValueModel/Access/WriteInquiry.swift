@@ -154,7 +154,7 @@ struct WriteInquiry {
   /// Asks about keys that an operation has changed through their inverses: the rules of those keys, and `update` of
   /// the objects that have them. Delete rules need no permission.
   mutating func ask(
-    about changes: [StateEditor.FarChange], by operation: Operation, _ index: Int, former: some ObjectReader,
+    about changes: [ObjectKey], by operation: Operation, _ index: Int, former: some ObjectReader,
     in schema: Schema
   ) throws(ModelError) {
     if case .delete = operation { return }

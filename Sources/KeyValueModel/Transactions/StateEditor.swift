@@ -25,14 +25,9 @@ struct StateEditor: ~Copyable {
   private var changes = StepChanges()
   /// The objects that it has made: their collections had no value before, also where they begin without members.
   private var made: Set<Reference> = []
-  /// The keys that it has changed through their inverses, in order; recorded only where rules are asked.
-  private(set) var farChanges: [FarChange] = []
-
-  /// A key that an operation on another object, or on another key, has changed through the key's inverse.
-  struct FarChange: Hashable {
-    let object: Reference
-    let key: Int
-  }
+  /// The keys that it has changed through their inverses, on other objects or other keys than it names, in order;
+  /// recorded only where rules are asked.
+  private(set) var farChanges: [ObjectKey] = []
 
   private struct Move {
     let object: Reference
@@ -83,7 +78,7 @@ struct StateEditor: ~Copyable {
 
   /// Records, for the rules, that the operation changes a key through its inverse.
   private mutating func noteFarChange(of object: Reference, key: Int) {
-    if viewer != nil { farChanges.append(FarChange(object: object, key: key)) }
+    if viewer != nil { farChanges.append(ObjectKey(object: object, key: key)) }
   }
 
   /// What the operation under way has changed.
@@ -391,30 +386,24 @@ struct StateEditor: ~Copyable {
     }
   }
 
-  /// A key of an object that names another.
-  private struct Holder: Hashable {
-    let object: Reference
-    let key: Int
-  }
-
   /// The keys that name an object, in the order of references and keys: those that it knows of by an inverse, and the
   /// others.
-  private func holders(of object: Reference) -> [Holder] {
-    var holders: Set<Holder> = []
+  private func holders(of object: Reference) -> [ObjectKey] {
+    var holders: Set<ObjectKey> = []
     for relationship in relationships(of: object) {
       guard let inverse = relationship.inverseIndex else { continue }
-      for target in relationship.targets { holders.insert(Holder(object: target, key: inverse)) }
+      for target in relationship.targets { holders.insert(ObjectKey(object: target, key: inverse)) }
     }
     for referrer in state.referrers(of: object) {
       guard let entity = state.record(referrer.object)?.entity,
         let key = entity.keys.firstIndex(where: { $0.storage == referrer.storage })
       else { continue }
-      holders.insert(Holder(object: referrer.object, key: key))
+      holders.insert(ObjectKey(object: referrer.object, key: key))
     }
     return holders.sorted { ($0.object, $0.key) < ($1.object, $1.key) }
   }
 
-  private mutating func nullify(_ holder: Holder, deleting object: Reference) throws(ModelError) {
+  private mutating func nullify(_ holder: ObjectKey, deleting object: Reference) throws(ModelError) {
     do throws(ModelError) {
       try release(object, from: holder.object, key: holder.key)
     } catch {
@@ -422,4 +411,12 @@ struct StateEditor: ~Copyable {
       throw ModelError(.deleteDenied, "\(holder.object) needs \(object) as its '\(name)'", object: object)
     }
   }
+}
+
+/// A key of an object.
+struct ObjectKey: Hashable {
+  /// The object.
+  let object: Reference
+  /// The index of the key in its entity.
+  let key: Int
 }

@@ -11,11 +11,6 @@ struct StepChanges {
     case replacement(indexes: [Int]?)
   }
 
-  private struct Key: Hashable {
-    let object: Reference
-    let key: Int
-  }
-
   /// A collection that the operation changes, perhaps in several moves.
   fileprivate struct Members {
     let before: MemberList
@@ -32,7 +27,7 @@ struct StepChanges {
   /// The changes so far, those of collections without what became of the members.
   private var changes: [Commit.KeyChange] = []
   /// Where the collections stand among the changes.
-  private var positions: [Key: Int] = [:]
+  private var positions: [ObjectKey: Int] = [:]
   /// The collections, by where they stand among the changes.
   private var collections: [Int: Members] = [:]
 
@@ -46,7 +41,7 @@ struct StepChanges {
     of object: Reference, key index: Int, from old: MemberList, to new: MemberList, removed: [Value],
     inserted: [Value], as kind: CollectionKind, isSilent: Bool
   ) {
-    let key = Key(object: object, key: index)
+    let key = ObjectKey(object: object, key: index)
     var members = Members(before: old, after: new, kind: kind)
     if case .replacement = kind { members.replaced = (removed, inserted) }
     guard let position = positions[key] else {
@@ -68,7 +63,7 @@ struct StepChanges {
   func finished() -> [Commit.KeyChange] {
     guard changes.count > 1 || !collections.isEmpty else { return changes }
     var finished: [Commit.KeyChange?] = []
-    var places: [Key: Int] = [:]
+    var places: [ObjectKey: Int] = [:]
     finished.reserveCapacity(changes.count)
     places.reserveCapacity(changes.count)
     for (position, var change) in changes.enumerated() {
@@ -77,7 +72,7 @@ struct StepChanges {
         change.collection = members.change
         if change.collection == nil { change.memberCount = members.after.count }
       }
-      let key = Key(object: change.object, key: change.key)
+      let key = ObjectKey(object: change.object, key: change.key)
       if let place = places[key] {
         guard finished[place]?.isSilent == true, !change.isSilent else { continue }
         finished[place] = nil

@@ -7,17 +7,12 @@ struct TransactionApplication: ~Copyable {
   private var steps: [Commit.Step] = []
   private var results: [Reference] = []
   /// The operations that opened the brackets that are open.
-  private var openBrackets: [BracketKey: [Int]] = [:]
+  private var openBrackets: [ObjectKey: [Int]] = [:]
   /// The operation under way.
   private var position = 0
 
   /// What the rules are asked; nil where they are not.
   private var inquiry: WriteInquiry?
-
-  private struct BracketKey: Hashable {
-    let object: Reference
-    let key: Int
-  }
 
   /// Takes the state away from the caller until `giveBack`.
   init(
@@ -172,12 +167,12 @@ struct TransactionApplication: ~Copyable {
     results.append(reference)
   }
 
-  private func bracketKey(_ reference: Reference, _ name: String) throws(ModelError) -> BracketKey {
+  private func bracketKey(_ reference: Reference, _ name: String) throws(ModelError) -> ObjectKey {
     let record = try writer.editor.state.requireRecord(reference)
     guard let key = record.entity.indexOfKey(name) else {
       throw ModelError(.undefinedKey, record.entity.undefined(name), object: reference, keyPath: name)
     }
-    return BracketKey(object: reference, key: key)
+    return ObjectKey(object: reference, key: key)
   }
 
   /// Looks at the object as it stood before the transaction: what the transaction itself does is no conflict.

@@ -37,7 +37,8 @@ import Testing
     }
     test.hub.post([.channel(ChannelID(1), EventBytes(Self.large + [10, 10]))], position: nil)
     test.hub.drain(until: .now + .milliseconds(500))
-    #expect(test.hub.openStreams == 0)
+    // On a machine with other work the threads of the hub may end them a moment after the drain has given up waiting.
+    #expect(Deadline().awaits { test.hub.openStreams == 0 })
     withExtendedLifetime(clients) {}
   }
 

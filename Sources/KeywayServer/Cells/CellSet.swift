@@ -114,7 +114,7 @@ struct CellSet {
   /// one. `isFirstOfID` says that no event before it can have had the id.
   mutating func encode(
     _ update: CellUpdate, at revision: Revision, _ encoder: EventEncoder, isFirstOfID: Bool = false
-  ) -> EventText {
+  ) -> EventBuffer {
     var text = encoder.text()
     lastRefresh += 1
     let refresh = CellRefresh(number: lastRefresh, isFirstOfID: isFirstOfID)

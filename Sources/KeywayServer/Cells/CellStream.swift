@@ -315,7 +315,7 @@ extension CellSet {
   /// their state, which has no old values, and of a live query no deletions.
   fileprivate mutating func caughtUp(
     to present: DeliveredState, _ encoder: EventEncoder, isFirstOfID: Bool
-  ) -> EventText {
+  ) -> EventBuffer {
     let before = self
     var update = catchUp(to: present, encoder)
     let text = encode(update, at: present.revision, encoder, isFirstOfID: isFirstOfID)

@@ -248,7 +248,7 @@ struct CellStreamOpening: StreamOpening {
     /// The cells after `missed`.
     var cellSet = CellSet()
     /// What the cells missed, encoded, of a stream that goes on where it was.
-    var missed: EventText?
+    var missed: EventBuffer?
     /// True if the cells receive their state later, as those of a slow reader do.
     var isOwed = false
     /// Whether the stream goes on, and why it does not although a cursor was given.
@@ -316,7 +316,7 @@ struct CellStreamOpening: StreamOpening {
   }
 
   /// Registers the cells and gives the text that the stream begins with.
-  private func begin(_ stream: CellStream, _ beginning: Beginning, _ publication: inout Publication) -> EventText {
+  private func begin(_ stream: CellStream, _ beginning: Beginning, _ publication: inout Publication) -> EventBuffer {
     let present = publication.snapshot.revision
     var prelude = services.prelude()
     services.encoder.appendOpen(

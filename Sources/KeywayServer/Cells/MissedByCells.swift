@@ -43,7 +43,7 @@ struct MissedByCells {
   var cells: CellSet { replay.cells }
 
   /// What they missed, encoded.
-  var text: EventText { replay.text }
+  var text: EventBuffer { replay.text }
 
   /// True if that would be too much to send.
   var hasOverflowed: Bool { replay.hasOverflowed }
@@ -174,13 +174,13 @@ struct CellReplay {
   private let gates: [String: CellGate]
   /// The events that are to be told once more, before they are evaluated, and after.
   private var refreshes: [Refresh]
-  private var refreshTexts: [(revision: Revision, text: EventText)] = []
+  private var refreshTexts: [(revision: Revision, text: EventBuffer)] = []
   /// The events of these, as far as they are not encoded.
   private var gathered: Gathered
   /// The cells after what is encoded; those off screen remember it.
   fileprivate private(set) var cells: CellSet
   /// What those on screen are sent, encoded, up to `encodedRevision`.
-  fileprivate private(set) var text: EventText
+  fileprivate private(set) var text: EventBuffer
   private var encodedRevision: Revision = 0
   /// The last revision that cells are told of.
   fileprivate private(set) var lastTold: Revision = 0

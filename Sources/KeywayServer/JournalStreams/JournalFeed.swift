@@ -286,7 +286,7 @@ extension JournalError {
 /// The events of streams that follow the journal.
 extension EventEncoder {
   /// A `transaction` event.
-  fileprivate func appendTransaction(_ record: JournalRecord, to text: inout EventText) throws(JournalError) {
+  fileprivate func appendTransaction(_ record: JournalRecord, to text: inout EventBuffer) throws(JournalError) {
     var data: [UInt8] = []
     try record.appendFeedText(to: &data)
     append("transaction", id: record.revision, to: &text) { $0.append(data) }

@@ -163,7 +163,7 @@ struct ObjectStreamOpening: StreamOpening {
 
   /// The text that a stream is sent before anything new happens.
   private struct Beginning {
-    var text: EventText
+    var text: EventBuffer
     /// True if it ends with the object's end.
     var isOver = false
     /// True if the state is still to be sent.
@@ -277,7 +277,7 @@ struct ObjectReplay: Sendable {
 
   private var replay: Replay
   private let encoder: EventEncoder
-  private(set) var text: EventText
+  private(set) var text: EventBuffer
   /// Whether it ends with the object's end.
   private(set) var isOver = false
   private var hasTooManyChanges = false
@@ -325,7 +325,7 @@ struct ObjectReplay: Sendable {
 
   /// Events while they are told: each is encoded at once, so that what was missed is never held as values.
   private struct Written {
-    var text: EventText
+    var text: EventBuffer
     var isOver = false
     var hasTooManyChanges = false
 

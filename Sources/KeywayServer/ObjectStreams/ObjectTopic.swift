@@ -43,7 +43,7 @@ final class ObjectTopic: Topic {
   /// What those streams have missed whose readers are too slow.
   private var lagging = LaggingSubscribers()
   /// The first event as it was encoded for the last revision at which a stream began.
-  private var initialEvent: (revision: Revision, text: EventText)?
+  private var initialEvent: (revision: Revision, text: EventBuffer)?
 
   init(key: Key, observer: ObserverID, observations: [Observation], services: StreamServices) {
     self.key = key
@@ -60,7 +60,7 @@ final class ObjectTopic: Topic {
   func describe(in body: inout JSONObject) { key.describe(observations: observations.count, in: &body) }
 
   /// The present state as the first event of a stream. `values` are those that are known of it.
-  func initialEvent(_ snapshot: Snapshot, _ values: ObservedValues?) -> EventText {
+  func initialEvent(_ snapshot: Snapshot, _ values: ObservedValues?) -> EventBuffer {
     if let event = initialEvent, event.revision == snapshot.revision { return event.text }
     let reader: any ObjectReader = values?.reader(of: snapshot.state) ?? snapshot.state
     let text = services.encoder.encodedState(observations, in: reader, at: snapshot.revision)
@@ -135,7 +135,7 @@ final class ObjectTopic: Topic {
       return catchUpWork(id, snapshot)
     }
     let reader = values.reader(of: snapshot.state)
-    var text: EventText
+    var text: EventBuffer
     if let missed = lagging.missed(by: id) {
       var event = StreamEvent(revision: snapshot.revision)
       event.changes = missed.coalesced(observations, cell: nil, in: reader)
@@ -173,7 +173,7 @@ extension EventEncoder {
   /// The first event of a stream: what observations of an object see in a state.
   fileprivate func encodedState(
     _ observations: [Observation], in reader: any ObjectReader, at revision: Revision
-  ) -> EventText {
+  ) -> EventBuffer {
     let changes = observations.lazy.map { $0.initialChange(cell: nil, in: reader) }
     var text = text()
     appendChange(changes, revision: revision, isInitial: true, to: &text)

@@ -11,7 +11,7 @@ struct QueryStreamOpening: StreamOpening {
   private struct EncodedResults {
     let result: QueryResult
     let revision: Revision
-    let text: EventText
+    let text: EventBuffer
   }
 
   private let request: QueryStreamRequest
@@ -22,7 +22,7 @@ struct QueryStreamOpening: StreamOpening {
   /// one of all rows.
   private var prepared: [Query: PreparedQuery] = [:]
   /// What the stream is sent of the first contents that were missed, encoded, and how many contents that are.
-  private var replayed: (text: EventText, contents: Int)
+  private var replayed: (text: EventBuffer, contents: Int)
   private var encoded: EncodedResults?
   /// Whether the store took over the rows, because the query was not watched before.
   private var isWatchedAnew = false
@@ -71,7 +71,7 @@ struct QueryStreamOpening: StreamOpening {
     if let after, !isWatchedAnew { store.giveBack(prepared, after: after) }
   }
 
-  private func append(_ content: QueryContent, to text: inout EventText) {
+  private func append(_ content: QueryContent, to text: inout EventBuffer) {
     let notification = QueryNotification(
       cell: nil, context: request.context?.text, body: .content(services.encoder.encoded(content)))
     services.encoder.append(notification, revision: content.revision, writer: content.writer, to: &text)
@@ -107,7 +107,7 @@ struct QueryStreamOpening: StreamOpening {
   /// What the stream is sent before anything new happens.
   private func beginning(
     of topic: QueryTopic, _ finished: inout PreparedQuery?, _ publication: borrowing Publication
-  ) throws(Problem) -> EventText {
+  ) throws(Problem) -> EventBuffer {
     let snapshot = publication.snapshot
     var text = services.prelude()
     var resumption = services.resumption(from: request.cursor, snapshot)
@@ -140,7 +140,7 @@ struct QueryStreamOpening: StreamOpening {
   /// The contents that were missed after a revision, encoded; nil where they are no longer known.
   private func missed(
     after revision: Revision, _ finished: inout PreparedQuery?, _ publication: borrowing Publication
-  ) throws(Problem) -> EventText? {
+  ) throws(Problem) -> EventBuffer? {
     let replay = try Problem.translating(
       try publication.replay(request.query, prepared[request.query], after: revision))
     guard let replay else { return nil }

@@ -26,7 +26,7 @@ final class QueryTopic: Topic {
   /// What those streams have that miss contents, because their readers are too slow; and what had been sent by then.
   private var lagging: [StreamID: (missed: MissedContents, contentCount: Int)] = [:]
   /// The first event as it was encoded for the last revision at which a stream began.
-  private var initialEvent: (revision: Revision, text: EventText)?
+  private var initialEvent: (revision: Revision, text: EventBuffer)?
 
   init(key: Key, observer: ObserverID, services: StreamServices) {
     self.key = key
@@ -47,7 +47,7 @@ final class QueryTopic: Topic {
   }
 
   /// The present result as the first event of a stream.
-  func initialEvent(_ result: QueryResult, _ snapshot: Snapshot) -> EventText {
+  func initialEvent(_ result: QueryResult, _ snapshot: Snapshot) -> EventBuffer {
     if let event = initialEvent, event.revision == snapshot.revision { return event.text }
     let text = services.encoder.initialEvent(result, key.context, snapshot)
     initialEvent = text.count <= services.keptEventBytes ? (snapshot.revision, text) : nil
@@ -109,7 +109,7 @@ private struct QueryCatchUp: Sendable {
   let snapshot: Snapshot
 
   /// As a merged content or, where that is too long, as all rows.
-  func encoded(_ encoder: EventEncoder) -> EventText {
+  func encoded(_ encoder: EventEncoder) -> EventBuffer {
     let text = encoded(missed, encoder)
     guard text.isTooLong, !missed.isUnknown else { return text }
     var unknown = missed
@@ -117,7 +117,7 @@ private struct QueryCatchUp: Sendable {
     return encoded(unknown, encoder)
   }
 
-  private func encoded(_ missed: MissedContents, _ encoder: EventEncoder) -> EventText {
+  private func encoded(_ missed: MissedContents, _ encoder: EventEncoder) -> EventBuffer {
     var event = StreamEvent(revision: snapshot.revision)
     let notification = missed.notification(
       cell: nil, context: context, to: result, in: snapshot.state, at: snapshot.revision, encoder)

@@ -21,11 +21,11 @@ struct EventEncoder: Sendable {
   static let emptyBlock: [UInt8] = [UInt8(ascii: "\n")]
 
   /// A text of no events yet, of at most `limit` bytes, or as many as one event may have.
-  func text(limit: Int? = nil) -> EventText { EventText(limit: limit ?? eventBytes, longTexts) }
+  func text(limit: Int? = nil) -> EventBuffer { EventBuffer(limit: limit ?? eventBytes, longTexts) }
 
   /// One block. `id` is nil where the client is not to remember it.
   func append(
-    _ event: StaticString, id: Revision?, to text: inout EventText, data: (inout EventText) -> Void
+    _ event: StaticString, id: Revision?, to text: inout EventBuffer, data: (inout EventBuffer) -> Void
   ) {
     text.write { bytes in
       if let id {
@@ -43,7 +43,7 @@ struct EventEncoder: Sendable {
   /// too long.
   func appendChange(
     _ changes: some Sequence<Change>, revision: Revision, writer: String? = nil, isInitial: Bool = false,
-    hasID: Bool = true, to text: inout EventText
+    hasID: Bool = true, to text: inout EventBuffer
   ) {
     append("change", id: hasID ? revision : nil, to: &text) { text in
       text.write { bytes in
@@ -64,7 +64,7 @@ struct EventEncoder: Sendable {
   /// A `gone` event.
   private func appendGone(
     _ gone: ObserverEvent.Gone, revision: Revision, writer: String? = nil, hasID: Bool = true,
-    to text: inout EventText
+    to text: inout EventBuffer
   ) {
     append("gone", id: hasID ? revision : nil, to: &text) { text in
       text.write { bytes in
@@ -78,7 +78,7 @@ struct EventEncoder: Sendable {
   }
 
   /// What one revision delivers; too long where that is more than an event may have.
-  func text(of event: StreamEvent) -> EventText {
+  func text(of event: StreamEvent) -> EventBuffer {
     var text = text()
     append(event, to: &text)
     return text
@@ -89,7 +89,7 @@ struct EventEncoder: Sendable {
 
   /// What one revision delivers: changes, what became of queries, and then the objects that are gone. Only the last
   /// block has an id, so that no half of it can be resumed from.
-  func append(_ event: StreamEvent, to text: inout EventText) {
+  func append(_ event: StreamEvent, to text: inout EventBuffer) {
     if !event.changes.isEmpty {
       let isLast = event.queries.isEmpty && event.gone.isEmpty
       appendChange(event.changes, revision: event.revision, writer: event.writer, hasID: isLast, to: &text)
@@ -105,14 +105,14 @@ struct EventEncoder: Sendable {
   }
 
   /// A `reset` event: the cursor cannot be resumed; the present state follows.
-  func appendReset(_ reason: Resumption.Reset, revision: Revision, to text: inout EventText) {
+  func appendReset(_ reason: Resumption.Reset, revision: Revision, to text: inout EventBuffer) {
     append("reset", id: nil, to: &text) { text in
       text.append("{\"reason\":\"\(reason.rawValue)\",\"revision\":\(revision)}".utf8)
     }
   }
 
   /// An `open` event: the name of a stream with cells, and where it is resumed.
-  func appendOpen(_ name: String, revision: Revision, heartbeatSeconds: Int, to text: inout EventText) {
+  func appendOpen(_ name: String, revision: Revision, heartbeatSeconds: Int, to text: inout EventBuffer) {
     append("open", id: nil, to: &text) { text in
       text.append("{\"stream\":\"\(name)\",\"revision\":\(revision),\"heartbeat\":\(heartbeatSeconds)".utf8)
       text.append(",\"url\":\"/v1/streams/\(name)\"}".utf8)
@@ -120,7 +120,7 @@ struct EventEncoder: Sendable {
   }
 
   /// A `heartbeat` event: nothing happened, and the cursor is this revision's.
-  func appendHeartbeat(at revision: Revision, to text: inout EventText) {
+  func appendHeartbeat(at revision: Revision, to text: inout EventBuffer) {
     append("heartbeat", id: revision, to: &text) { $0.append("{\"revision\":\(revision)}".utf8) }
   }
 
@@ -137,7 +137,7 @@ struct EventEncoder: Sendable {
   }
 
   /// Events that are short by themselves, to be posted at a position.
-  func posted(at position: StreamPosition? = nil, _ append: (inout EventText) -> Void) -> EventBytes {
+  func posted(at position: StreamPosition? = nil, _ append: (inout EventBuffer) -> Void) -> EventBytes {
     var text = text(limit: .max)
     append(&text)
     return text.event(at: position) ?? EventBytes([])
@@ -149,7 +149,7 @@ struct EventEncoder: Sendable {
     appendText(writer, named: ",\"writer\":", to: &bytes)
   }
 
-  private func append(_ change: Change, isFirst: Bool, to text: inout EventText) {
+  private func append(_ change: Change, isFirst: Bool, to text: inout EventBuffer) {
     let observation = change.observation
     text.write { bytes in
       bytes.append(contentsOf: isFirst ? "{".utf8 : ",{".utf8)
@@ -175,7 +175,7 @@ struct EventEncoder: Sendable {
     }
   }
 
-  private func append(_ value: Value?, named name: StaticString, to text: inout EventText) {
+  private func append(_ value: Value?, named name: StaticString, to text: inout EventBuffer) {
     guard let value else { return }
     text.write { bytes in name.withUTF8Buffer { bytes.append(contentsOf: $0) } }
     text.append(value)
@@ -186,7 +186,7 @@ struct EventEncoder: Sendable {
   // The events of live queries: `results` and `content` (the specification, section 5).
 
   /// The present rows, as the first event of a stream.
-  func initialEvent(_ result: QueryResult, _ context: EchoedText?, _ snapshot: Snapshot) -> EventText {
+  func initialEvent(_ result: QueryResult, _ context: EchoedText?, _ snapshot: Snapshot) -> EventBuffer {
     var text = text()
     let notification = QueryNotification(
       cell: nil, context: context?.text, body: .results(result, snapshot.state, isInitial: true))
@@ -197,7 +197,7 @@ struct EventEncoder: Sendable {
   /// A `results` or `content` event.
   func append(
     _ notification: QueryNotification, revision: Revision, writer: String? = nil, hasID: Bool = true,
-    to text: inout EventText
+    to text: inout EventBuffer
   ) {
     let isContent = if case .content = notification.body { true } else { false }
     append(isContent ? "content" : "results", id: hasID ? revision : nil, to: &text) { text in
@@ -218,7 +218,7 @@ struct EventEncoder: Sendable {
     }
   }
 
-  private func append(_ result: QueryResult, in state: any ObjectReader, to text: inout EventText) {
+  private func append(_ result: QueryResult, in state: any ObjectReader, to text: inout EventBuffer) {
     text.write { bytes in
       QueryCounts(count: result.count, total: result.rowCount, failed: result.failed).append(to: &bytes)
       bytes.append(contentsOf: ",\"objects\":[".utf8)
@@ -241,7 +241,7 @@ struct EventEncoder: Sendable {
     return EncodedContent(content: content, text: text)
   }
 
-  private func append(_ content: QueryContent, to text: inout EventText) {
+  private func append(_ content: QueryContent, to text: inout EventBuffer) {
     text.write { bytes in
       QueryCounts(count: content.count, total: content.total, failed: content.failed).append(to: &bytes)
       bytes.append(contentsOf: ",\"changes\":[".utf8)
@@ -258,7 +258,7 @@ struct EventEncoder: Sendable {
     }
   }
 
-  private func append(_ sectionChanges: [SectionChange], to text: inout EventText) {
+  private func append(_ sectionChanges: [SectionChange], to text: inout EventBuffer) {
     guard !sectionChanges.isEmpty else { return }
     text.append(",\"sectionChanges\":[".utf8)
     for (index, change) in sectionChanges.enumerated() {
@@ -275,7 +275,7 @@ struct EventEncoder: Sendable {
     text.append("]".utf8)
   }
 
-  private func append(_ change: QueryChange, of query: Query, to text: inout EventText) {
+  private func append(_ change: QueryChange, of query: Query, to text: inout EventBuffer) {
     text.write { bytes in
       bytes.append(contentsOf: "{\"type\":\"\(change.kind.rawValue)\",\"object\":\"\(change.object.text)\"".utf8)
       append(change.index, named: ",\"index\":", to: &bytes)
@@ -309,7 +309,7 @@ struct EventEncoder: Sendable {
   }
 
   /// An object as a fetch would show it, with what the row shows of it.
-  private func append(_ row: QueryRow, of query: Query, revision: Revision, to text: inout EventText) {
+  private func append(_ row: QueryRow, of query: Query, revision: Revision, to text: inout EventBuffer) {
     text.write { bytes in
       bytes.append(contentsOf: "{\"@ref\":\"".utf8)
       bytes.append(contentsOf: row.reference.text.utf8)

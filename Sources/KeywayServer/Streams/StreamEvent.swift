@@ -72,7 +72,7 @@ struct EncodedContent {
   /// What became of the rows.
   let content: QueryContent
   /// From `,"count":` on, without the brace that ends the event.
-  let text: EventText
+  let text: EventBuffer
 }
 
 /// Where an event of a stream stands among those of all revisions: what the hub knows as its position.

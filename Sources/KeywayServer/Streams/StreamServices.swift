@@ -49,7 +49,7 @@ package final class StreamServices: Sendable {
 
   /// The line that begins every stream, with room for what follows: how long a client waits before it comes back,
   /// jittered so that a crowd does not come at once.
-  func prelude() -> EventText {
+  func prelude() -> EventBuffer {
     var text = encoder.text(limit: .max)
     text.append("retry: \(2000 + random() % 2000)\n".utf8)
     return text
@@ -72,7 +72,8 @@ package final class StreamServices: Sendable {
 
   /// Opens a stream. Throws `too-many-streams`, `draining`, and `too-many-bytes` where what it begins with is too long.
   func open(
-    _ id: StreamID? = nil, for client: ClientAddress, prelude: EventText, channel: ChannelID?, overflow: OverflowPolicy,
+    _ id: StreamID? = nil, for client: ClientAddress, prelude: EventBuffer, channel: ChannelID?,
+    overflow: OverflowPolicy,
     beginning: StreamBeginning = .posted
   ) throws(Problem) -> EventStream {
     guard let prelude = prelude.event() else { throw tooLongBeginning }
@@ -94,13 +95,13 @@ package final class StreamServices: Sendable {
 
   /// Answers a lagging stream that has read everything else: this text stands for what it missed, up to a revision.
   /// Ends the stream where the text is too long.
-  func postCatchUp(_ text: EventText, to id: StreamID, at revision: Revision) {
+  func postCatchUp(_ text: EventBuffer, to id: StreamID, at revision: Revision) {
     // The subscriber misses none of it: the hub queues it, or ends the stream.
     hub.post([catchUp(text, of: id, isLast: true)], position: StreamPosition.commit(revision).rawValue)
   }
 
   /// What brings a lagging stream on; its end where that is too long to be told.
-  func catchUp(_ text: EventText, of id: StreamID, isLast: Bool) -> Delivery {
+  func catchUp(_ text: EventBuffer, of id: StreamID, isLast: Bool) -> Delivery {
     guard let event = text.event() else { return .endStream(id, encoder.closingEvent(.overflow)) }
     return .catchUp(id, event, isLast: isLast)
   }

@@ -150,7 +150,7 @@ struct LongEventTests {
       .string(text(6000)), .array([.integer(1), .string(text(5000, "\"")), .array([]), .object([:])]), .null,
       .object(["a": .string(text(4096)), "b": .bool(true)]), .string("short"),
     ]
-    var whole = EventText(limit: .max, LongTexts())
+    var whole = EventBuffer(limit: .max, LongTexts())
     var expected: [UInt8] = []
     for value in values {
       whole.append(value)
@@ -161,7 +161,7 @@ struct LongEventTests {
     #expect(bytes == expected)
     // At each limit it is either whole or given up, and never longer.
     for limit in [0, 1, 5999, 6002, 10_000, expected.count - 1, expected.count] {
-      var text = EventText(limit: limit, LongTexts())
+      var text = EventBuffer(limit: limit, LongTexts())
       for value in values {
         text.append(value)
         #expect(text.count <= limit)

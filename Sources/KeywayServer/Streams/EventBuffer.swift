@@ -7,7 +7,7 @@ import Support
 /// that a long value is in memory once, however many events tell it.
 ///
 /// One that becomes too long forgets what it has and takes nothing more.
-struct EventText: Sendable {
+struct EventBuffer: Sendable {
   /// The pieces before the last.
   private var pieces: [[UInt8]] = []
   private var last: [UInt8] = []
@@ -55,7 +55,7 @@ struct EventText: Sendable {
   mutating func append(_ bytes: some Collection<UInt8>) { write { $0.append(contentsOf: bytes) } }
 
   /// Appends what has been put together elsewhere, its long pieces without a copy.
-  mutating func append(_ other: EventText) {
+  mutating func append(_ other: EventBuffer) {
     guard !other.isTooLong else { return giveUp() }
     guard !isTooLong else { return }
     if other.count < LongTexts.byteCount {

@@ -24,7 +24,7 @@ struct CachedJournalTests {
   private func open(knowing position: JournalPosition? = nil) throws -> CachedJournal {
     let name = database.split(separator: "/").last.map(String.init) ?? ""
     var options = PostgresJournal.Options()
-    options.patience = .seconds(4)
+    options.patience = .seconds(10)
     let address = server.address(of: name, port: way.port)
     let origin =
       if let position {

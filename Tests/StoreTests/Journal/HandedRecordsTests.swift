@@ -66,7 +66,7 @@ struct HandedRecordsTests {
   private func open(_ node: String, by link: FaultyProxy? = nil) throws -> PostgresJournal {
     var options = PostgresJournal.Options()
     options.node = node
-    options.patience = .seconds(4)
+    options.patience = .seconds(30)
     let name = database.split(separator: "/").last.map(String.init) ?? ""
     return try PostgresJournal(server.address(of: name, port: link?.port), options: options) { identity }
   }

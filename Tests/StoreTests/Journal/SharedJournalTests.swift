@@ -179,7 +179,7 @@ struct SharedJournalTests {
       let name = database.split(separator: "/").last.map(String.init) ?? ""
       let way = try FaultyProxy(to: server.port)
       var options = PostgresJournal.Options()
-      options.patience = .seconds(4)
+      options.patience = .seconds(10)
       let journal = try PostgresJournal(server.address(of: name, port: way.port), options: options) { identity }
       try journal.append([record(1)], after: 0)
       way.cut(.fromTarget)

@@ -334,6 +334,8 @@ extension CellStream {
       if !cell.isOwedInitial {
         cell.missed = missed
         if isChanged { cell.missed?.isRequeried = true }
+      } else if isChanged {
+        cell.oweState(at: snapshot.revision)
       }
       if binding.isVisible, !cells.isSuspended { cell.resume(as: name, at: present, services.encoder, &update) }
     } else if isChanged, let missed, let result = publication.queries.result(of: query) {

@@ -176,6 +176,8 @@ struct CutCells {
         cell.oweState(at: cutAt)
         cells[name] = cell
       }
+      // One on screen goes on from what its client has, or is told its state.
+      if cell.binding.isVisible { cells[name]?.isOwedInitial = false }
       let former = cell.former.flatMap { $0.lostAt > revision ? $0 : nil }
       gates[name] = CellGate(
         toldUpTo: max(revision, cell.refreshedAt), beginsAt: cell.refreshedAt,

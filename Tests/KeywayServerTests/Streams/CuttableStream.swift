@@ -6,6 +6,8 @@ import Testing
 final class CuttableStream {
   private let server: TestServer
   private let headers: [String: String]
+  /// Small for a reader who makes the server wait.
+  private let receiveBufferBytes: Int32?
   private var connection: WireStream?
   let url: String
   private(set) var cursor: String?
@@ -18,6 +20,7 @@ final class CuttableStream {
   ) throws {
     self.server = server
     self.headers = headers
+    self.receiveBufferBytes = receiveBufferBytes
     let connection = try server.client.stream(
       "/v1/streams", headers.merging(["Content-Type": "application/json"]) { $1 }, method: "POST",
       body: "{\"cells\":\(cells)}", receiveBufferBytes: receiveBufferBytes)
@@ -57,7 +60,7 @@ final class CuttableStream {
   func resume(since: String? = nil) throws -> WireEvent {
     let cursor = since ?? cursor
     let connection = try server.client.stream(
-      url, headers.merging(cursor.map { ["Last-Event-ID": $0] } ?? [:]) { $1 })
+      url, headers.merging(cursor.map { ["Last-Event-ID": $0] } ?? [:]) { $1 }, receiveBufferBytes: receiveBufferBytes)
     self.connection = connection
     return try connection.next()
   }

@@ -34,7 +34,8 @@ package final class KeywayServer: Sendable {
     /// Bounds of what is remembered of requests with an `Idempotency-Key`.
     package var idempotency = IdempotencyMemory.Limits()
 
-    /// Whether there are other servers with the same objects, and what this one has to do with them.
+    /// Whether there are other servers with the same objects, and what this one has to do with them. A journal that
+    /// several servers share wants options of the module `Cluster`.
     package var node: any NodeOptions = SingleNode.Options()
     /// Bounds of waiting for a revision that a request names.
     package var waits = RevisionWaits.Limits()
@@ -143,7 +144,7 @@ package final class KeywayServer: Sendable {
         host: configuration.host, port: socket.port, journal: journal, hasAccess: access.isOn,
         waits: configuration.waits))
     let hub = StreamHub(
-      limits: configuration.limits, ledger: ledger, numbers: node.streamNumbers.first, logger: logger)
+      limits: configuration.limits, ledger: ledger, numbers: node.streamNumbers?.first ?? 0, logger: logger)
     let services = StreamServices(
       hub: hub, ledger: ledger, epoch: journal.identity.epoch, limits: configuration.streams, mark: node.mark,
       now: now, random: random)

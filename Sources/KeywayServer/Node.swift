@@ -11,12 +11,13 @@ import Support
 ///
 /// Order of life: made with the address that is listened on; `attach` once the other parts are there; `recovered` and
 /// `start` once the store has read its journal; `beginDraining` and `stop` at the end. The rest is called from any
-/// thread in between.
+/// thread, some of it also after `stop`.
 package protocol Node: Sendable {
   /// Where others reach this server.
   var url: String { get }
-  /// The numbers of the streams of this server, which tell them from those of others.
-  var streamNumbers: StreamNumbers { get }
+  /// The numbers of the streams of this server, which tell them from those of others; nil if there are no others, so
+  /// that all streams with which objects last are its own, or were those of an earlier time and are gone.
+  var streamNumbers: StreamNumbers? { get }
   /// True if this server carries out writes that other nodes forward, and heeds the names of these (`Keyway-Request`).
   var takesForwardedWrites: Bool { get }
 
@@ -165,14 +166,13 @@ package struct SingleNode: Node {
   }
 
   package let url: String
-  package let streamNumbers: StreamNumbers
+  package var streamNumbers: StreamNumbers? { nil }
   /// Requests that wait for a revision that they name (the specification, section 13).
   private let waits: RevisionWaits
 
   /// Creates the node of a server that says that it is reached at `url`.
   package init(at site: NodeSite, url: String) {
     self.url = url
-    streamNumbers = StreamNumbers(node: url, random: nil)
     waits = RevisionWaits(site.waits) { UInt64(SystemClock.nanoseconds) }
   }
 

@@ -14,7 +14,7 @@ package final class ClusterNode: Node {
   let options: ClusterOptions
   /// Where other nodes reach this one.
   package let url: String
-  package let streamNumbers: StreamNumbers
+  package let streamNumbers: StreamNumbers?
   /// Requests that wait for a state.
   let waits: RevisionWaits
   /// Followers that wait for the next commit.
@@ -184,12 +184,11 @@ package final class ClusterNode: Node {
   package func streamEnded(_ id: StreamID) { attached.withLock { $0?.passing }?.relay.streamEnded(id) }
 
   package func endLeases(_ store: Store, _ streams: StreamRegistry) {
-    if let following {
-      streamEnds.tell(following.plan.leader, of: streams, in: store)
-    } else {
+    guard let plan = options.following else {
       streamEnds.endSilent(in: store, journal)
-      store.endLeases { streams.isThere(StreamID($0)) }
+      return store.endLeases { streams.isThere(StreamID($0)) }
     }
+    streamEnds.tell(plan.leader, of: streams, in: store)
   }
 
   package func note(_ notice: StoreNotice) {
@@ -206,13 +205,17 @@ package final class ClusterNode: Node {
   package func forward(
     _ request: borrowing Request, on route: Route, reading names: [HTTPField.Name]
   ) throws(Problem) -> HandlerResponse? {
-    try attached.withLock { $0?.leaderWrites }?.forward(request, route, reading: names)
+    guard options.following != nil else { return nil }
+    guard let leaderWrites = attached.withLock({ $0?.leaderWrites }) else {
+      throw Problem(.draining, "the server is about to stop")
+    }
+    return try leaderWrites.forward(request, route, reading: names)
   }
 
   // MARK: What it says of itself
 
   /// `single`, `leader` once a follower was heard, or `follower`.
-  var role: String { following != nil ? "follower" : followers.wasHeard ? "leader" : "single" }
+  var role: String { options.following != nil ? "follower" : followers.wasHeard ? "leader" : "single" }
 
   /// For how many milliseconds this node has heard nothing of the one that it follows; 0 where it follows none.
   var silenceMilliseconds: UInt64 { following?.silenceMilliseconds ?? 0 }

@@ -1,3 +1,5 @@
+import Cluster
+import Dispatch
 import KeyValueModel
 import KeywayServer
 import Store
@@ -228,6 +230,34 @@ struct LeaseTests {
     #expect(try ends(server, "Note/short"))
     #expect(try ends(server, "Note/stream"))
     #expect(try server.client.json("/v1/objects/Note/long")["@lifetime"] == .integer(3600))
+  }
+
+  @Test("On a server of its own, what lasts with a stream of a node of earlier times ends after its start")
+  func otherNode() throws {
+    let folder = try ScratchDirectory()
+    func start(isLeader: Bool) throws -> TestServer {
+      let journal = try SQLiteJournal(directory: folder.path + "/store", durability: .synced) {
+        JournalIdentity(epoch: "leases", schema: "")
+      }
+      return try TestServer(objects: [], journal: journal) {
+        $0.cluster.followers = isLeader
+        $0.streams.resumeSeconds = isLeader ? 3_600 : 1
+      }
+    }
+    do {
+      let leader = try start(isLeader: true)
+      let object = try #require(Reference("Note/other"))
+      let stream = StreamNumbers(node: "http://follower.example:8080", random: 1).first + 1
+      let isDone = DispatchSemaphore(value: 0)
+      _ = leader.server.store.submit(Transaction([.create(object, [:]), .lifetime(object, .stream(stream))])) {
+        _, _, _ in { _ in isDone.signal() }
+      }
+      isDone.wait()
+      #expect(try isThere(leader, "Note/other"))
+      leader.server.drain()
+    }
+    let server = try start(isLeader: false)
+    #expect(try ends(server, "Note/other"))
   }
 
   @Test("The stream is one of the writer's own, and a lifetime needs 'delete'; the end asks none")

@@ -151,7 +151,7 @@ final class ServerContext: Sendable {
     switch connection.deferredResponse?.take() {
     case .response(let response)?:
       if let retry = response.retry, connection.keepsBody {
-        (connection.isHandledAgain, connection.outcome) = (true, retry.outcome)
+        (connection.isHandledAgain, connection.outcome, connection.keepsBody) = (true, retry.outcome, false)
         return handle(connection, daemonConnection, line)
       }
       return respond(response, to: connection, daemonConnection, line)

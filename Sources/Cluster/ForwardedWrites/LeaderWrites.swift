@@ -36,7 +36,8 @@ struct LeaderWrites: Sendable {
   var waitingCount: Int { forwarder.waitingCount }
 
   /// Forwards a request, which may be one that changes the revocations or the sessions. The response has further fields
-  /// of the answer, which the caller reads. Throws `leader-unreachable` and `overloaded`, without having sent anything.
+  /// of the answer, which the caller reads. Throws `leader-unreachable`, `overloaded` and `malformed-query`, without
+  /// having sent anything.
   func forward(
     _ request: borrowing Request, _ route: Route, reading names: [HTTPField.Name] = []
   ) throws(Problem) -> HandlerResponse {

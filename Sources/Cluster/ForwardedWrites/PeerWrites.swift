@@ -9,11 +9,11 @@ import Support
 /// The writes of a peer: they go to the one that appended last, so that one node appends most of the time and few
 /// appends meet another. That is a courtesy, and decides nothing: where that peer does not answer within a second, or
 /// does not take the write, this one carries it out itself, under the same name (`PassedWriteHandlers` says why it is
-/// done once then), and so is the one that appended last. A write that was passed on is passed on no further.
+/// done once then), and so becomes the one that appended last. A write that was passed on is passed on no further.
 ///
 /// A peer that is alone, or appended last, passes nothing on.
 final class PeerWrites: Sendable {
-  /// What has come of it, for the request when it is handled once more.
+  /// What has become of a write, for its request when that is handled once more.
   enum Outcome: Sendable {
     /// This node is to carry it out.
     case turn(Turn)

@@ -53,7 +53,8 @@ final class WriteForwarder: Sendable {
   /// How many writes wait for a connection or another node's answer.
   var waitingCount: Int { clients.waitingCount }
 
-  /// Forwards a write under a name to a node; nil if as much waits as may, of all clients or of the one that sends it.
+  /// Forwards a write under a name to a node. Nil if as many answers wait for this node as may, of all clients or of
+  /// the one that sends the write, if too many nodes are written to, and after `stop`.
   func forward(
     _ request: borrowing Request, _ route: Route, as write: PassedWrite, to address: NodeAddress,
     _ rules: some ForwardingRules

@@ -66,7 +66,7 @@ final class StreamInquiry: Sendable {
       let isAccepted = pool.submit(for: sender) { [self] in
         guard !completion.isAbandoned else { return completion.respond(Self.overload.response) }
         do throws(Problem) {
-          completion.handleAgain(with: NamedStreams(try numbers(of: streams, question)))
+          completion.handleAgain(with: NamedStreams(numbers: try numbers(of: streams, question)))
         } catch {
           completion.respond(error.response)
         }
@@ -141,10 +141,4 @@ final class StreamInquiry: Sendable {
 /// client that writes, with their numbers.
 struct NamedStreams: Sendable {
   let numbers: [String: UInt64]
-
-  /// Those with these numbers.
-  init(_ numbers: [String: UInt64] = [:]) { self.numbers = numbers }
-
-  /// The number of a stream that is there; nil for every other name.
-  subscript(name: String) -> UInt64? { numbers[name] }
 }

@@ -104,8 +104,8 @@ package struct Request: ~Copyable {
     }
   }
 
-  /// Has the body stay until the request is answered, so that it can be handled once more: see
-  /// `Completion.handleAgain` and `Response.retry`.
+  /// Has the body stay until the request is answered, or handled once more: see `Completion.handleAgain` and
+  /// `Response.retry`.
   package func keepBody() {
     switch origin {
     case .connection(_, let holder): holder.keepsBody = true

@@ -164,7 +164,7 @@ final class CarriedRequest: @unchecked Sendable {
   /// Gives the answer, unless it says that the request is to be handled once more. To be called once each time.
   func respond(_ response: Response) {
     if let retry = response.retry, keepsBody {
-      isHandledAgain = true
+      (isHandledAgain, keepsBody) = (true, false)
       return resume(with: retry.outcome)
     }
     var response = server.held(response, of: client, at: address) { message.method }

@@ -21,7 +21,7 @@ package struct WriteID: Hashable, Sendable {
   package static func random() -> WriteID { WriteID(high: .random(in: .min ... .max), low: .random(in: .min ... .max)) }
 
   /// The id in the first bytes; nil where there are too few.
-  package init?(bytes: ArraySlice<UInt8>) {
+  init?(bytes: ArraySlice<UInt8>) {
     guard bytes.count >= Self.byteCount else { return nil }
     self = bytes.withUnsafeBytes { buffer in
       WriteID(
@@ -31,7 +31,7 @@ package struct WriteID: Hashable, Sendable {
   }
 
   /// Adds its bytes to others.
-  package func append(to bytes: inout [UInt8]) {
+  func append(to bytes: inout [UInt8]) {
     for part in [high, low] { withUnsafeBytes(of: part.bigEndian) { bytes.append(contentsOf: $0) } }
   }
 }
@@ -57,7 +57,7 @@ package struct BoundWrite: Hashable, Sendable {
     }
 
     /// Creates the binding of a request of these parts.
-    package init(subject: String?, method: String, target: String, body: [UInt8]) {
+    init(subject: String?, method: String, target: String, body: [UInt8]) {
       var hash = SHA256()
       // A method and a target have no line break, and the length says where a sub ends.
       let asker = subject.map { "\($0.utf8.count) \($0)" } ?? "-"
@@ -102,7 +102,7 @@ package struct PassedAttachment {
   /// The first byte of one with a binding.
   private static let form: UInt8 = 16
   /// A longer body is not kept: who asks what became of the write gets the rest of the response.
-  package static let bodyBytes = 4_096
+  static let bodyBytes = 4_096
 
   /// Reads what was written down in one of these forms; nil if it is in another.
   package init?(_ bytes: [UInt8]) {
@@ -113,7 +113,7 @@ package struct PassedAttachment {
   }
 
   /// Creates what is kept of a response to a write, which may have a client's key.
-  package init(_ write: BoundWrite, _ request: IdempotentRequest?, _ response: Response) {
+  init(_ write: BoundWrite, _ request: IdempotentRequest?, _ response: Response) {
     var response = response
     if request == nil, response.body.count > Self.bodyBytes {
       response.body = []
@@ -141,18 +141,18 @@ package struct PassedAttachment {
   }
 
   /// Returns false if an attachment of any form has no client's key, like most of those of nodes.
-  package static func mayHaveKey(_ bytes: [UInt8]) -> Bool {
+  static func mayHaveKey(_ bytes: [UInt8]) -> Bool {
     let place = headBytes(bytes.first) ?? 0
     return place < bytes.count && StoredResponse.mayHaveKey(bytes[place])
   }
 
   /// Returns what an attachment has that does not concern nodes: the response with a client's key, if there is one.
-  package static func rest(of bytes: [UInt8]) -> [UInt8] {
+  static func rest(of bytes: [UInt8]) -> [UInt8] {
     headBytes(bytes.first).map { Array(bytes.dropFirst($0)) } ?? bytes
   }
 
   /// The attachment as it is kept.
-  package var bytes: [UInt8] {
+  var bytes: [UInt8] {
     var bytes = [binding == nil ? Self.unboundForm : Self.form]
     id.append(to: &bytes)
     binding?.append(to: &bytes)

@@ -4,7 +4,7 @@ import HTTPTypes
 import Support
 
 /// A request that is to apply once, however often it is sent.
-package struct IdempotentRequest: Sendable {
+struct IdempotentRequest: Sendable {
   /// What the client calls it.
   let key: IdempotencyKey
   /// What it is, so that its response is never given to another request with the same key.

@@ -6,7 +6,7 @@ import KeyValueModel
 /// Reads how long an object is to last: `Keyway-Lifetime`, or `lifetime` in a transaction (the specification,
 /// section 3).
 package struct LifetimeReader: Sendable {
-  package let streams: StreamRegistry
+  let streams: StreamRegistry
   let requester: Requester
   /// The streams of other nodes that the write may name.
   let named: [String: UInt64]

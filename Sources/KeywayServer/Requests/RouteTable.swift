@@ -170,7 +170,7 @@ package struct ServerParts: Sendable {
   let idempotency: IdempotencyStore
   package let access: AccessControl
   package let files: FileHandlers
-  package let metrics: PrometheusRegistry
+  let metrics: PrometheusRegistry
   let limits: RequestLimits
   let readiness: Readiness
   package let readings: Readings

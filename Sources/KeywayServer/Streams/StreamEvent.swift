@@ -84,19 +84,19 @@ package struct StreamPosition: Hashable, Comparable, Sendable {
   package let rawValue: UInt64
 
   /// A position that the hub gave back.
-  package init(rawValue: UInt64) { self.rawValue = rawValue }
+  init(rawValue: UInt64) { self.rawValue = rawValue }
 
   /// What the commit of a revision did.
-  package static func commit(_ revision: Revision) -> StreamPosition { StreamPosition(rawValue: revision * 2) }
+  static func commit(_ revision: Revision) -> StreamPosition { StreamPosition(rawValue: revision * 2) }
 
   /// What was sent of the state of a revision, after its commit.
   package static func state(at revision: Revision) -> StreamPosition { StreamPosition(rawValue: revision * 2 + 1) }
 
   /// The revision.
-  package var revision: Revision { rawValue / 2 }
+  var revision: Revision { rawValue / 2 }
 
   /// The last commit that a stream has received which misses this, and everything after it, and nothing before.
-  package var lastNotified: Revision { rawValue == 0 ? 0 : (rawValue - 1) / 2 }
+  var lastNotified: Revision { rawValue == 0 ? 0 : (rawValue - 1) / 2 }
 
   package static func < (left: StreamPosition, right: StreamPosition) -> Bool { left.rawValue < right.rawValue }
 }

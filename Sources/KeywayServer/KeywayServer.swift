@@ -34,7 +34,7 @@ package final class KeywayServer: Sendable {
     /// Bounds of what is remembered of requests with an `Idempotency-Key`.
     package var idempotency = IdempotencyMemory.Limits()
 
-    /// Whether there are other servers with the same objects, and what this one has to do with them. A journal that
+    /// The options of the server's node: its dealings with other servers that have the same objects. A journal that
     /// several servers share wants options of the module `Cluster`.
     package var node: any NodeOptions = SingleNode.Options()
     /// Bounds of waiting for a revision that a request names.
@@ -216,7 +216,7 @@ package final class KeywayServer: Sendable {
     return router
   }
 
-  /// Has snapshots keep the sessions and the remembered responses.
+  /// Makes snapshots keep the sessions and the remembered responses.
   private static func keepAttachments(_ parts: ServerParts) {
     let store = parts.store
     store.keepAttachments {

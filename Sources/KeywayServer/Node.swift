@@ -13,7 +13,7 @@ import Support
 /// `start` once the store has read its journal; `beginDraining` and `stop` at the end. The rest is called from any
 /// thread, some of it also after `stop`.
 package protocol Node: Sendable {
-  /// Where others reach this server.
+  /// The address at which others reach this server.
   var url: String { get }
   /// The numbers of the streams of this server, which tell them from those of others; nil if there are no others, so
   /// that all streams with which objects last are its own, or were those of an earlier time and are gone.
@@ -73,7 +73,7 @@ package protocol Node: Sendable {
 }
 
 extension Node {
-  /// What the names of this server's streams and pages begin with.
+  /// The beginning of the names of this server's streams and pages.
   package var mark: String { NodeMark(of: url).text }
 }
 
@@ -89,7 +89,7 @@ package struct NodeSite: Sendable {
   package let host: String
   /// The port that is listened on.
   package let port: UInt16
-  /// Where the commits are kept.
+  /// The journal that keeps the commits.
   package let journal: any TransactionJournal
   /// True if the server asks who its clients are (`access.keys`).
   package let hasAccess: Bool
@@ -126,9 +126,9 @@ package struct ResolvedRequest: Sendable {
   package let route: Route
   /// The path and the query parameters.
   package let target: Target
-  /// Who asks.
+  /// The client that asks.
   package let requester: Requester
-  /// What carries the request out: the action of its method, or what opens the stream.
+  /// The action of the method, or the one that opens the stream.
   package let action: Route.Action
   /// True if the answer is an event stream.
   package let isStream: Bool
@@ -140,13 +140,13 @@ package struct ResolvedRequest: Sendable {
   }
 }
 
-/// What other nodes have to do with a write that this one carries out; empty on a server on its own.
+/// The part of other nodes in a write that this one carries out; empty on a server on its own.
 package struct NodesContext: Sendable {
   /// The streams of other nodes that the write names for objects to last with, with their numbers.
   package var streams: [String: UInt64] = [:]
   /// The name of a write that a node has forwarded, with what it stands for; nil for a client's own.
   package var passed: BoundWrite?
-  /// What another node has answered to the same request meanwhile, where it has an `Idempotency-Key` or was forwarded.
+  /// The answer of another node to the same request meanwhile, if it has an `Idempotency-Key` or was forwarded.
   package var precedent: (@Sendable () -> Response?)?
   /// Gives the response to a write that this node has not carried out and does not, since other nodes appended first
   /// again and again; nil where it goes on trying.

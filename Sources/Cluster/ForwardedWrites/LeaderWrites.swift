@@ -7,7 +7,7 @@ import Store
 
 /// The writes of a follower: all go to the node that it follows.
 ///
-/// Where one may have been received and no answer came, it is sent again for some seconds: the other node does it the
+/// A write that may have been received, and has no answer, is sent again for some seconds: the other node does it the
 /// first time that it gets the name, and answers the second time what came of it. Where that cannot be found out, the
 /// client is told that it is not known whether the write was done.
 struct LeaderWrites: Sendable {
@@ -32,7 +32,7 @@ struct LeaderWrites: Sendable {
     staleMilliseconds = UInt64(options.staleSeconds) * 1_000
   }
 
-  /// How many writes wait for a connection or the other node's answer.
+  /// The number of writes that wait for a connection or the other node's answer.
   var waitingCount: Int { forwarder.waitingCount }
 
   /// Forwards a request, which may be one that changes the revocations or the sessions. The response has further fields

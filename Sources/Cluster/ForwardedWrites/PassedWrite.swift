@@ -4,36 +4,36 @@ import KeyValueModel
 import KeywayServer
 import Support
 
-/// What nodes call a write that one of them passes on to another: the field `Keyway-Request` of that request.
+/// The name of a write that one node passes on to another: the field `Keyway-Request` of that request.
 ///
 /// The id is random, made by the node that the client asked, and stands in the attachment of the commit that does the
 /// write. So a write that was sent to two nodes, or twice, can be told to be one by every reader of the journal.
 struct PassedWrite: Hashable, Sendable {
-  /// Who it is.
+  /// The id of the write.
   let id: WriteID
   /// The state of the node that made the id, then: the write can have been done by later commits alone.
   let since: Cursor
-  /// Whether the node that gets it is to carry it out itself, and to pass it on no further.
+  /// True if the node that gets it is to carry it out itself, and to pass it on no further.
   var isFinal = false
-  /// Whether it was sent before, and no answer came.
+  /// True if it was sent before, and no answer came.
   var isAgain = false
 
   private static let finalWord = "final"
   private static let againWord = "again"
 
-  /// A new one, made in this state.
+  /// Creates a new name in a state.
   init(since: Cursor) {
     (id, self.since) = (.random(), since)
   }
 
-  /// What a request says; nil where it is a client's own. Throws `malformed-query`.
+  /// Reads the name in a request; nil if the write is a client's own. Throws `malformed-query`.
   init?(of request: borrowing Request) throws(Problem) {
     guard let field = request.header(.keywayRequest) else { return nil }
     try self.init(field)
   }
 
-  /// The value of a field: the id as 32 hexadecimal digits, the state, and the words that hold, each behind a blank.
-  /// Throws `malformed-query`.
+  /// Reads the value of a field: the id as 32 hexadecimal digits, the state, and the words that hold, each behind a
+  /// blank. Throws `malformed-query`.
   init(_ field: String) throws(Problem) {
     let parts = field.split(separator: " ", omittingEmptySubsequences: false)
     guard parts.count >= 2, let id = WriteID(hexadecimal: parts[0]), let since = Cursor(String(parts[1])),

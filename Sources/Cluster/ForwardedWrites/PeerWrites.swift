@@ -13,7 +13,7 @@ import Support
 ///
 /// A peer that is alone, or appended last, passes nothing on.
 final class PeerWrites: Sendable {
-  /// What has become of a write, for its request when that is handled once more.
+  /// The fate of a write, for its request when that is handled once more.
   enum Outcome: Sendable {
     /// This node is to carry it out.
     case turn(Turn)
@@ -27,9 +27,9 @@ final class PeerWrites: Sendable {
     /// Its name, where nodes have given it one.
     var write: PassedWrite?
     var doubt = PassedWriteHandlers.Doubt.none
-    /// How often it has gone back.
+    /// The number of times that it has gone back.
     private var returns = 0
-    /// Whether the name is another node's, which may ask for it again.
+    /// True if the name is another node's, which may ask for it again.
     fileprivate let isNamedElsewhere: Bool
 
     /// The write of a request as it came: with a name where another node has given it one, which may have asked for it
@@ -75,9 +75,9 @@ final class PeerWrites: Sendable {
     var address: NodeAddress?
   }
 
-  /// After so long without an answer this node carries a write out itself.
+  /// The time without an answer after which this node carries a write out itself.
   private static let patience = WriteTime.forwarding
-  /// For how long a peer that has not answered is not asked, as long as it is the one that appended last.
+  /// The time in which a peer that has not answered is not asked, as long as it is the one that appended last.
   private static let rest = Duration.seconds(3)
 
   /// Creates what forwards the writes of a store over a journal that other nodes append to, with the credentials of
@@ -94,7 +94,7 @@ final class PeerWrites: Sendable {
       answers: answers, hasCredentials: hasCredentials, RecordTaking(journal, store), by: outbound)
   }
 
-  /// How many writes wait for a connection or the other peer's answer.
+  /// The number of writes that wait for a connection or the other peer's answer.
   var waitingCount: Int { forwarder.waitingCount }
 
   /// Passes a write on; nil where this node is to carry it out. `turn` is what became of it so far. Throws
@@ -118,7 +118,7 @@ final class PeerWrites: Sendable {
     return response
   }
 
-  /// What is answered to a write that this node is to carry out, where others append again and again before it can: it
+  /// Returns the answer to a write that this node is to carry out, if others append again and again before it can: it
   /// is handled once more, and goes to the one of them that appended last. The node that has passed it on to be carried
   /// out here does that itself then. Nil where it has gone back often enough, or names streams of other nodes.
   func givenBack(_ request: borrowing Request, _ turn: Turn) -> (@Sendable () -> Response)? {
@@ -137,7 +137,7 @@ final class PeerWrites: Sendable {
   /// Ends what is under way.
   func stop() { forwarder.stop() }
 
-  /// What becomes of a write that was to go to the peer that appended last.
+  /// The rules for a write that was to go to the peer that appended last.
   private struct Rules: ForwardingRules {
     let peers: PeerWrites
     let holder: NodeAddress
@@ -178,7 +178,7 @@ final class PeerWrites: Sendable {
     }
   }
 
-  /// What becomes of a write of which a peer that it was sent to has not said what came of it.
+  /// Returns the turn of a write of which the peer that was sent it has not said what came of it.
   private func doubt(_ write: PassedWrite, _ turn: Turn) -> Turn {
     // Nobody asks again for a name that this node has made.
     if turn.isNamedElsewhere { writes.doubt(write.id) }

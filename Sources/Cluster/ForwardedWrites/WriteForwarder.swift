@@ -12,11 +12,11 @@ import Store
 /// not answer, differs: `LeaderWrites` has the rules of a follower, `PeerWrites` those of a peer. Threads and
 /// connections are made with the first write.
 final class WriteForwarder: Sendable {
-  /// How long it waits for another node.
+  /// The times that another node is waited for.
   struct Times: Sendable {
-    /// For a connection.
+    /// The time for a connection.
     var connecting = NodeClient.connectTime
-    /// For its answer to a batch or a write.
+    /// The times for its answer to a batch or a write.
     var batches: WriteBatcher.Times
   }
 
@@ -50,7 +50,7 @@ final class WriteForwarder: Sendable {
   /// True if this node can show others that it is one.
   var hasToken: Bool { token.isThere }
 
-  /// How many writes wait for a connection or another node's answer.
+  /// The number of writes that wait for a connection or another node's answer.
   var waitingCount: Int { clients.waitingCount }
 
   /// Forwards a write under a name to a node. Nil if as many answers wait for this node as may, of all clients or of
@@ -106,7 +106,7 @@ final class WriteForwarder: Sendable {
   }
 }
 
-/// What becomes of one write that is forwarded, besides the usual.
+/// The rules for one write that is forwarded.
 protocol ForwardingRules: Sendable {
   /// Called once, right before the write is sent for the first time. False if it is not to be sent: then `completion`
   /// has an answer.

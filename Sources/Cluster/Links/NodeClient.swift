@@ -8,7 +8,7 @@ package final class NodeClient: Sendable {
   package let address: NodeAddress
   private let link: any NodeLink
 
-  /// For how long a new connection is waited for.
+  /// The time that a new connection is waited for.
   package static let connectTime = Duration.seconds(2)
 
   /// Makes a client that keeps at most `idleLimit` connections, and waits at most `connectTime` for a new one. Requests

@@ -10,9 +10,9 @@ import Support
 /// The node of a server that follows another one, may be followed, or shares its journal with peers (the
 /// specification, section 13).
 package final class ClusterNode: Node {
-  /// What can be set.
+  /// The options.
   let options: ClusterOptions
-  /// Where other nodes reach this one.
+  /// The address at which other nodes reach this one.
   package let url: String
   package let streamNumbers: StreamNumbers?
   /// Requests that wait for a state.
@@ -28,7 +28,7 @@ package final class ClusterNode: Node {
   let followers: Followers
   /// The other nodes.
   let directory: NodeDirectory
-  /// What nodes are to know of streams that objects last with.
+  /// Tells other nodes of streams that objects last with.
   private let streamEnds: StreamEnds
   /// Asks other nodes for streams that writes name.
   let inquiry: StreamInquiry
@@ -36,10 +36,10 @@ package final class ClusterNode: Node {
   private let outbound: OutboundClient
   /// Nanoseconds that only grow.
   private let now: @Sendable () -> UInt64
-  /// Since when the journal has refused writes; nil where it takes them.
+  /// The time since which the journal has refused writes; nil while it takes them.
   private let refusing = Locked<UInt64?>(nil)
 
-  /// For how long a follower waits for a commit, in seconds: it hears that often that nothing happened.
+  /// The seconds that a follower waits for a commit: it hears that often that nothing happened.
   private static let pollSeconds = 2
 
   /// The journal that it shares with others; nil where it has its own.
@@ -51,13 +51,13 @@ package final class ClusterNode: Node {
 
   /// Ways to other nodes that need the parts of the server.
   struct Ways: Sendable {
-    /// Where requests are passed on that name what another node has made.
+    /// Passes on requests that name what another node has made.
     let passing: NamePassing
-    /// Where writes are passed on to the peer that appended last; nil where there are no peers.
+    /// Passes writes on to the peer that appended last; nil if there are no peers.
     let peerWrites: PeerWrites?
-    /// How this node keeps up with another; nil where it takes writes itself.
+    /// Keeps this node up with another; nil if it takes writes itself.
     let following: Following?
-    /// Where writes are passed on to the node that is followed; nil where this one takes them.
+    /// Passes writes on to the node that is followed; nil if this one takes them.
     let leaderWrites: LeaderWrites?
   }
 
@@ -169,7 +169,7 @@ package final class ClusterNode: Node {
     ways?.following?.stop()
   }
 
-  /// How this node keeps up with the one that it follows; nil where it follows none.
+  /// Keeps this node up with the one that it follows; nil if it follows none.
   var following: Following? { options.following == nil ? nil : attached.withLock { $0?.following } }
 
   // MARK: What happens

@@ -2,13 +2,13 @@ package import KeywayServer
 package import Outbound
 import Store
 
-/// What can be set of a node among others. Without followers, a node to follow, or a journal that it shares, it is a
+/// The options of a node among others. Without followers, a node to follow, or a journal that it shares, it is a
 /// `SingleNode`.
 package struct ClusterOptions: NodeOptions {
-  /// What stands for a file or node that there is not.
+  /// The word for a file or node that there is not.
   package static let none = "none"
 
-  /// Where other nodes reach this one, or `auto`: its host and port. `nodes.url`.
+  /// The address at which other nodes reach this one, or `auto`: its host and port. `nodes.url`.
   package var url = "auto"
   /// The node that this one follows, or `none`. `nodes.follow`.
   package var follow = none
@@ -20,7 +20,7 @@ package struct ClusterOptions: NodeOptions {
   package var caFile = none
   /// The address of the database where this node and others keep their journal, or `none`. `nodes.journal`.
   package var journal = none
-  /// After how much silence of the node that it follows, or of that database, this one is not ready.
+  /// The seconds of silence of the node that it follows, or of that database, after which this one is not ready.
   /// `nodes.staleSeconds`.
   package var staleSeconds = 10
   /// True if other nodes may follow this one. `nodes.followers`.
@@ -36,7 +36,7 @@ package struct ClusterOptions: NodeOptions {
   /// The bounds of writes that are passed on.
   package var forwarding = ForwardingLimits()
 
-  /// How this node follows another one; nil if it follows none.
+  /// The plan by which this node follows another one; nil if it follows none.
   package var following: Following.Plan?
 
   /// The defaults.
@@ -57,9 +57,9 @@ package struct ClusterOptions: NodeOptions {
 
   /// The bounds of what a journal keeps for followers that fetch a copy, or are behind what it would keep otherwise.
   package struct JoiningLimits: Sendable {
-    /// For how long it is kept for one, in seconds. `nodes.joinSeconds`.
+    /// The seconds for which it is kept for one. `nodes.joinSeconds`.
     package var seconds = 600
-    /// How many bytes of commits are written meanwhile. `nodes.joinBytes`.
+    /// The bytes of commits that are written meanwhile. `nodes.joinBytes`.
     package var bytes = 1 << 30
 
     /// The defaults.
@@ -68,16 +68,16 @@ package struct ClusterOptions: NodeOptions {
 
   /// The bounds of requests that are passed on: writes to the node that takes them, names to the one that made them.
   package struct ForwardingLimits: Sendable {
-    /// How many are sent at a time, each on a connection of its own, and as many batches of writes.
+    /// The most that are sent at a time, each on a connection of its own, and as many batches of writes.
     /// `nodes.connections`.
     package var connections = 16
     /// The most that wait: for a connection, or for this node to have what they did. `nodes.forwarding`.
     package var waiting = 4_096
-    /// Those of one client. `nodes.forwardingPerClient`.
+    /// The same of one client. `nodes.forwardingPerClient`.
     package var waitingPerClient = 1_024
-    /// How long an answer is waited for. `nodes.answerSeconds`.
+    /// The seconds that an answer is waited for. `nodes.answerSeconds`.
     package var answerSeconds = 30
-    /// How many writes of other nodes are remembered, to be done once. `nodes.passedWrites`.
+    /// The number of writes of other nodes that are remembered, to be done once. `nodes.passedWrites`.
     package var remembered = 100_000
     /// The most streams of other nodes that are sent on. `nodes.streams`.
     package var streams = 4_096

@@ -38,7 +38,7 @@ final class Connection: @unchecked Sendable {
   var keepsBody = false
   /// True if the handler had the request before.
   var isHandledAgain = false
-  /// What the handler found out since it had the request before.
+  /// The findings of the handler since it had the request before.
   var outcome: (any Sendable)?
   /// What counts the file that is being sent.
   var fileLease: OpenFiles.Lease?

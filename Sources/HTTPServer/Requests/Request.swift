@@ -104,7 +104,7 @@ package struct Request: ~Copyable {
     }
   }
 
-  /// Has the body stay until the request is answered, or handled once more: see `Completion.handleAgain` and
+  /// Keeps the body until the request is answered, or handled once more: see `Completion.handleAgain` and
   /// `Response.retry`.
   package func keepBody() {
     switch origin {
@@ -121,7 +121,7 @@ package struct Request: ~Copyable {
     }
   }
 
-  /// What the handler found out since it had the request before: see `Completion.handleAgain`.
+  /// The findings of the handler since it had the request before: see `Completion.handleAgain`.
   package var outcome: (any Sendable)? {
     switch origin {
     case .connection(_, let holder): holder.outcome

@@ -109,7 +109,7 @@ final class CarriedRequest: @unchecked Sendable {
   private let hasLeft: @Sendable () -> Bool
   private let answer: @Sendable (Response) -> Void
 
-  /// Where requests are handled once more: who asks for that may be in the midst of anything.
+  /// The queue on which requests are handled once more: the thread that asks for it may hold locks.
   private static let resumptions = DispatchQueue(label: "keyway.carried", qos: .userInitiated)
 
   init(
@@ -151,7 +151,7 @@ final class CarriedRequest: @unchecked Sendable {
     }
   }
 
-  /// Has it handled once more, soon.
+  /// Hands it to the handler once more, soon.
   private func resume(with outcome: (any Sendable)?) {
     Self.resumptions.async { [self] in
       // Those who have left, and those whom a server that stops has answered, must not be worked for.

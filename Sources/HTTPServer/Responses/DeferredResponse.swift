@@ -165,11 +165,11 @@ package final class Completion: Sendable {
     }
   }
 
-  /// Has the request handed to the handler once more, on the thread of its connection; one that was carried in another,
+  /// Hands the request to the handler once more, on the thread of its connection; one that was carried in another,
   /// on a thread for those. The handler has had it keep its body (`Request.keepBody`). Counts as an answer: the first
   /// one counts, and where the server has stopped meanwhile, the request has been answered.
   ///
-  /// - Parameter outcome: What the handler has found out meanwhile: `Request.outcome` when it has the request again.
+  /// - Parameter outcome: The findings of the handler meanwhile: `Request.outcome` when it has the request again.
   package func handleAgain(with outcome: (any Sendable)? = nil) {
     var response = Response(status: .serviceUnavailable)
     response.retry = Response.Retry(with: outcome)

@@ -20,7 +20,7 @@ package struct Response: Sendable {
   package var memory: MemoryReservation?
   /// Why it is what it is, for logs and counts: the code of a problem. Not sent.
   package var reason: String?
-  /// What the handler is told when it has the request once more; nil for a response that is simply sent. A request that
+  /// The word to the handler when it has the request once more; nil for a response that is simply sent. A request that
   /// has kept its body (`Request.keepBody`) is handled again in place of being answered with this response.
   package var retry: Retry?
 

@@ -62,14 +62,14 @@ package struct KeySet: Sendable {
   }
 
   private static func entry(_ value: Value) throws(KeyDefect) -> Entry {
-    guard case .object(let key) = value else { throw KeyDefect("it is no object") }
+    guard case .object(let key) = value else { throw KeyDefect("it is not an object") }
     guard let name = key["alg"]?.asString, let algorithm = SigningAlgorithm(rawValue: name) else {
       throw KeyDefect("its 'alg' is none of \(SigningAlgorithm.names)")
     }
     if let use = key["use"], use.asString != "sig" { throw KeyDefect("its 'use' is not 'sig'") }
     var id: String?
     if let kid = key["kid"] {
-      guard let text = kid.asString else { throw KeyDefect("its 'kid' is no text") }
+      guard let text = kid.asString else { throw KeyDefect("its 'kid' is not a string") }
       id = text
     }
     return Entry(

@@ -11,16 +11,16 @@ package struct WriteID: Hashable, Sendable {
   package let high: UInt64
   package let low: UInt64
 
-  /// How many bytes it has.
+  /// The number of bytes.
   package static let byteCount = 16
 
   /// The id of these 128 bits.
   package init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
 
-  /// A new one.
+  /// Creates a new one.
   package static func random() -> WriteID { WriteID(high: .random(in: .min ... .max), low: .random(in: .min ... .max)) }
 
-  /// The id in the first bytes; nil where there are too few.
+  /// Reads the id in the first bytes; nil if there are too few.
   init?(bytes: ArraySlice<UInt8>) {
     guard bytes.count >= Self.byteCount else { return nil }
     self = bytes.withUnsafeBytes { buffer in

@@ -32,7 +32,7 @@ package enum EntityTagCondition: Sendable {
     self = .tags(tags)
   }
 
-  /// Whether a tag, without its quotation marks, is one of those named, or anything is meant: by strong comparison, as
+  /// True if a tag, without its quotation marks, is one of the named, or anything is meant: by strong comparison, as
   /// `If-Match` wants, or by weak comparison, as `If-None-Match` does (RFC 9110 §8.8.3.2).
   package func names(_ tag: String, weakly: Bool) -> Bool {
     switch self {
@@ -59,7 +59,7 @@ package enum EntityTagCondition: Sendable {
     return Set(tags.lazy.compactMap { Cursor($0.cursor) }.filter { $0.epoch == epoch }.map(\.revision))
   }
 
-  /// Whether it names a tag that is no revision.
+  /// True if it names a tag that is not a revision.
   var namesContent: Bool {
     guard case .tags(let tags) = self else { return false }
     return tags.contains { Cursor($0.cursor) == nil }
@@ -71,10 +71,10 @@ struct ReadConditions: Sendable {
   private let match: String?
   private let noneMatch: String?
 
-  /// Those of a request.
+  /// The conditions of a request.
   init(of request: borrowing Request) { (match, noneMatch) = (request.header(.ifMatch), request.header(.ifNoneMatch)) }
 
-  /// Whether the client has the version of this tag, which stands without its quotation marks. Throws `stale-revision`
+  /// True if the client has the version of this tag, which stands without its quotation marks. Throws `stale-revision`
   /// where it wants another one, and `malformed-query` where a header is no list of tags.
   func isUnchanged(_ tag: String) throws(Problem) -> Bool {
     try isUnchanged(tag) { condition in condition.names(tag, weakly: false) }
@@ -151,7 +151,7 @@ struct WriteConditions: Sendable {
     return preconditions + [unchanged ?? .unchangedObject(reference, since: since)]
   }
 
-  /// What a write is about as someone sees it who may not read everything; nil where it has no tag.
+  /// The subject of a write as a viewer sees it who may not read everything; nil if it has no tag.
   func guarded(_ subject: Write.Subject, _ viewer: Viewer) -> GuardedObject? {
     switch subject {
     case .object(let reference): return GuardedObject(reference: reference, viewer: viewer)
@@ -164,7 +164,7 @@ struct WriteConditions: Sendable {
     }
   }
 
-  /// Whether a key path is one of those that can be written: without an operator, and not through a to-many.
+  /// True if a key path can be written: without an operator, and not through a to-many.
   private func isWritable(_ keyPath: String, of reference: Reference) -> Bool {
     guard let entity = store.schema.entity(of: reference),
       let path = try? store.schema.resolveObservable(keyPath, from: entity)

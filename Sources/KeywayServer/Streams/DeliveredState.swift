@@ -54,13 +54,13 @@ struct MissedContents {
   let since: Revision
   /// How many contents were missed.
   var count = 0
-  /// Whether the query was changed since, perhaps back to what it was. What became of its rows while another one stood
+  /// True if the query was changed since, perhaps back to what it was. What became of its rows while another one stood
   /// in its place is not among the contents that are counted.
   var isRequeried = false
   /// Whether it is no longer known which rows the client has: it receives all.
   var isUnknown = false
 
-  /// Whether there may be anything to tell.
+  /// True if there is nothing to tell.
   var isNothing: Bool { count == 0 && !isRequeried }
 
   /// A difference of more rows is not sent as one where the whole result is shorter.

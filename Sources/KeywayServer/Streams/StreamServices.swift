@@ -215,7 +215,7 @@ package struct NodeMark: Hashable, Sendable {
   package let text: String
 
   private static let length = 6
-  /// How many marks there are: 36 to the power of the length.
+  /// The number of marks: 36 to the power of the length.
   private static let count: UInt64 = 2_176_782_336
 
   /// The mark of the node that others reach at this address.
@@ -226,7 +226,7 @@ package struct NodeMark: Hashable, Sendable {
     text = (number % Self.count).padded(to: Self.length, radix: 36)
   }
 
-  /// What a name begins with; nil where it is too short to be one.
+  /// Reads the mark at the beginning of a name; nil if the name is too short to have one.
   package init?(ofName name: String) {
     let text = name.prefix(Self.length)
     guard text.utf8.count == Self.length, name.utf8.count > Self.length else { return nil }

@@ -11,7 +11,7 @@ struct KeySetTests {
     "What is wrong with a set is said, and nothing of it is taken",
     arguments: [
       ("", "it is no JSON"), ("[]", "it is no JWK Set"), (#"{"keys":{}}"#, "it is no JWK Set"),
-      (#"{"keys":[1]}"#, "keys[0] is refused: it is no object"),
+      (#"{"keys":[1]}"#, "keys[0] is refused: it is not an object"),
       (#"{"keys":[{"kty":"oct","k":"\#(secret)"}]}"#, "its 'alg' is none of"),
       (#"{"keys":[{"kty":"oct","alg":"none","k":"\#(secret)"}]}"#, "its 'alg' is none of"),
       (#"{"keys":[{"kty":"oct","alg":"HS256","k":"AAAA"}]}"#, "has 3 bytes; HS256 wants at least 32"),
@@ -23,7 +23,7 @@ struct KeySetTests {
       (#"{"keys":[{"kty":"OKP","crv":"Ed25519","alg":"EdDSA","x":"AA"}]}"#, "no Ed25519 key"),
       (#"{"keys":[{"kty":"RSA","alg":"RS256","n":"AQAB","e":"AQAB"}]}"#, "RSA key"),
       (#"{"keys":[{"kty":"oct","alg":"HS256","use":"enc","k":"\#(secret)"}]}"#, "its 'use' is not 'sig'"),
-      (#"{"keys":[{"kty":"oct","alg":"HS256","kid":1,"k":"\#(secret)"}]}"#, "its 'kid' is no text"),
+      (#"{"keys":[{"kty":"oct","alg":"HS256","kid":1,"k":"\#(secret)"}]}"#, "its 'kid' is not a string"),
       (
         #"{"keys":[{"kty":"oct","alg":"HS256","kid":"a","k":"\#(secret)"},"#
           + #"{"kty":"oct","alg":"HS256","kid":"a","k":"\#(secret)"}]}"#,

@@ -230,9 +230,10 @@ private struct SinglePlacement: RequestPlacement {
     to request: borrowing Request, on route: Route,
     _ resolve: (borrowing Request) throws(Problem) -> ResolvedRequest
   ) throws(Problem) -> HandlerResponse {
+    let revision = store.revision
     let resolved = try resolve(request)
     if !route.isAlwaysServed, let cursor = request.header(.keywayCursor).flatMap({ Cursor($0) }),
-      let wait = try waits.response(to: request, until: cursor, in: store)
+      let wait = try waits.response(to: request, until: cursor, judgedAt: revision, in: store)
     {
       return wait
     }

@@ -281,19 +281,24 @@ package final class ClusterNode: Node {
 
   // MARK: Waiting
 
-  /// Has a request wait that names a state to which the store has not come; nil where it need not. Throws `behind`
-  /// where it has waited long enough, or may not wait.
-  func wait(for request: borrowing Request, _ store: Store) throws(Problem) -> HandlerResponse? {
-    guard let cursor = wanted(by: request, store) else { return try inquiry(about: request, store) }
-    return try waits.response(to: request, until: cursor, in: store)
+  /// Makes a request wait that names a state to which the store had not come when the request was judged, at the
+  /// revision `judged`. Returns nil for any other request. Throws `behind` if the request has waited already or may not
+  /// wait.
+  func wait(
+    for request: borrowing Request, judgedAt judged: Revision, _ store: Store
+  ) throws(Problem) -> HandlerResponse? {
+    guard let cursor = wanted(by: request, after: judged, store) else {
+      return try inquiry(about: request, after: judged, store)
+    }
+    return try waits.response(to: request, until: cursor, judgedAt: judged, in: store)
   }
 
-  /// The newest state that a request names and the store has not come to: a node that takes writes knows that a tag or
-  /// an event of the future is none, and only one that follows has yet to hear of it.
-  private func wanted(by request: borrowing Request, _ store: Store) -> Cursor? {
+  /// The newest state after a revision that a request names: a node that takes writes knows that a tag or an event of
+  /// the future is none, and only one that follows has yet to hear of it.
+  private func wanted(by request: borrowing Request, after revision: Revision, _ store: Store) -> Cursor? {
     var newest: Cursor?
     func note(_ cursor: Cursor?) {
-      guard let cursor, cursor.epoch == store.epoch, cursor.revision > store.revision else { return }
+      guard let cursor, cursor.epoch == store.epoch, cursor.revision > revision else { return }
       if newest.map({ $0.revision < cursor.revision }) ?? true { newest = cursor }
     }
     note(request.header(.keywayCursor).flatMap { Cursor($0) })
@@ -341,17 +346,17 @@ extension ClusterNode {
   private static let inquiries = DispatchQueue(
     label: "keyway.peer.inquiries", qos: .userInitiated, attributes: .concurrent)
 
-  /// Has a request wait whose `since`, `Last-Event-ID`, `If-Match` or `If-None-Match` names a state of another node
-  /// that is still to come here; nil where it need not, because the journal does not know of such a state either.
-  /// Throws `behind` where it has waited long enough, may not wait, or the journal cannot be asked.
-  private func inquiry(about request: borrowing Request, _ store: Store) throws(Problem) -> HandlerResponse? {
-    guard let journal, let revision = Self.newestNamed(by: request, store.epoch), revision > store.revision else {
-      return nil
-    }
+  /// Makes a request wait whose `since`, `Last-Event-ID`, `If-Match` or `If-None-Match` names a state of another node
+  /// after `judged`; nil if the journal does not know of such a state either. Throws `behind` if the request has waited
+  /// long enough, may not wait, or the journal cannot be asked.
+  private func inquiry(
+    about request: borrowing Request, after judged: Revision, _ store: Store
+  ) throws(Problem) -> HandlerResponse? {
+    guard let journal, let revision = Self.newestNamed(by: request, store.epoch), revision > judged else { return nil }
     let client = request.client
     if request.isHandledAgain, journal.bounds.last < revision, journal.silence < WriteTime.silence { return nil }
     guard !request.isHandledAgain, waits.hasRoom(for: client) else {
-      throw Problem(.behind, "the store is at revision \(store.revision) and has not come to \(revision)")
+      throw Problem(.behind, "the store is at revision \(judged) and has not come to \(revision)")
     }
     request.keepBody()
     return .deferred { [waits] completion in

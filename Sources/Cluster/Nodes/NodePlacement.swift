@@ -1,5 +1,6 @@
 import HTTPServer
 import HTTPTypes
+import KeyValueModel
 import KeywayServer
 import Store
 
@@ -21,15 +22,21 @@ struct NodePlacement: RequestPlacement {
     try BatchHandler.check(request, route)
     let outcome = request.outcome as? PeerWrites.Outcome
     let resolved: ResolvedRequest
+    // A session begins and ends by commits: one that comes while the request is resolved may change who asks.
+    let revision = store.revision
     do throws(Problem) {
       resolved = try resolve(request)
     } catch {
       // A session that another node has begun may be known here once the state has come that the request names.
       let isOfCookie = error.code == .unauthenticated && request.header(.authorization) == nil
-      if !route.isAlwaysServed, isOfCookie, let wait = try node.wait(for: request, store) { return wait }
+      if !route.isAlwaysServed, isOfCookie, let wait = try node.wait(for: request, judgedAt: revision, store) {
+        return wait
+      }
       throw error
     }
-    if !route.isAlwaysServed, let elsewhere = try elsewhere(request, resolved, outcome) { return elsewhere }
+    if !route.isAlwaysServed, let elsewhere = try elsewhere(request, resolved, judgedAt: revision, outcome) {
+      return elsewhere
+    }
     var context = resolved.context(of: request.method)
     if let named = request.outcome as? NamedStreams { context.nodes.streams = named.numbers }
     try admission.check(context)
@@ -38,7 +45,8 @@ struct NodePlacement: RequestPlacement {
 
   /// Returns another node's answer to a request, or a wait for it or for a revision; nil if this node answers now.
   private func elsewhere(
-    _ request: borrowing Request, _ resolved: ResolvedRequest, _ outcome: PeerWrites.Outcome?
+    _ request: borrowing Request, _ resolved: ResolvedRequest, judgedAt revision: Revision,
+    _ outcome: PeerWrites.Outcome?
   ) throws(Problem) -> HandlerResponse? {
     let (route, method) = (resolved.route, request.method)
     if resolved.requester.identity != nil, route.audience != .nodes {
@@ -53,7 +61,7 @@ struct NodePlacement: RequestPlacement {
     {
       return passed
     }
-    if let wait = try node.wait(for: request, store) { return wait }
+    if let wait = try node.wait(for: request, judgedAt: revision, store) { return wait }
     guard route.isCommitted(by: method) else { return nil }
     return try atPeers(request, route, outcome)
   }

@@ -77,15 +77,19 @@ package final class RevisionWaits: Sendable {
     }
   }
 
-  /// Makes a request wait until the store has come to a revision; nil where it has, and for a cursor of another store.
-  /// Throws `behind` if the request has waited already or may not wait.
+  /// Makes a request wait until the store has come to a revision, and be judged once more then.
+  ///
+  /// - Parameter judged: The revision of the store before anything about the request was judged, its session for
+  ///   example. If the store has come further since, that may be out of date.
+  /// - Returns: Nil if the request was judged by a state as new as the cursor, or the cursor is of another store.
+  /// - Throws: `behind` if the request has waited already or may not wait.
   package func response(
-    to request: borrowing Request, until cursor: Cursor, in store: Store
+    to request: borrowing Request, until cursor: Cursor, judgedAt judged: Revision, in store: Store
   ) throws(Problem) -> HandlerResponse? {
-    guard cursor.epoch == store.epoch, cursor.revision > store.revision else { return nil }
+    guard cursor.epoch == store.epoch, cursor.revision > judged else { return nil }
     let client = request.client
     guard !request.isHandledAgain, hasRoom(for: client) else {
-      throw Problem(.behind, "the store is at revision \(store.revision) and has not come to \(cursor)")
+      throw Problem(.behind, "the store is at revision \(judged) and has not come to \(cursor)")
     }
     request.keepBody()
     return .deferred { [self] completion in

@@ -44,9 +44,10 @@ struct SharedStoreTests {
       }
     }
 
-    /// Waits until the store has come to a revision.
+    /// Waits until the store has come to a revision and has told its observers, which it does after that can be read.
     func reaches(_ revision: Revision) async {
-      #expect(await Deadline().comes { store.revision >= revision })
+      #expect(await Deadline().comes { (recorder.published.last?.upTo ?? 0) >= revision })
+      #expect(store.revision >= revision)
     }
 
     var portrait: [String] {

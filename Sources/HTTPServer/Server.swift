@@ -126,12 +126,10 @@ package final class Server: Sendable {
 /// A limit on everything a client can make the server hold, and on how long.
 package struct ServerLimits: Sendable {
   /// How many TCP connections may be open, event streams included. One more is closed as soon as it is accepted.
-  /// Lowered at the start to what the descriptors of the process allow.
+  /// Lowered at the start to what the descriptors of the process allow. The last eighth is for addresses with few.
   package var connections = 16_384
   /// The same for one client address: seven eighths.
   package var connectionsPerAddress = 14_336
-  /// The number of connections that are left to addresses with few; at most an eighth of all.
-  package var reservedConnections = 2_048
   /// The number of first bits of an IPv6 address that tell one client from another.
   package var ipv6PrefixBits = 64
   /// How many bytes a second of one address, bodies and answers, are dealt with while others make requests as well.

@@ -102,6 +102,24 @@ package final class KeywayServer: Sendable {
         store.queryOpeningCost = newValue
       }
     }
+
+    /// The most long requests that wait for a thread; one client has a quarter. `requests.waiting`.
+    package var waitingRequests: Int {
+      get { requests.waiting }
+      set {
+        requests.waiting = newValue
+        requests.waitingPerClient = max(1, newValue / 4)
+      }
+    }
+
+    /// The most fetches that are kept; one client has a sixteenth. `fetch.pages`.
+    package var keptFetches: Int {
+      get { pages.fetches }
+      set {
+        pages.fetches = newValue
+        pages.clientFetches = max(1, newValue / 16)
+      }
+    }
   }
 
   /// Where the objects are.

@@ -4,8 +4,8 @@ package import KeyValueModel
 package struct StoreLimits: Sendable {
   /// The most writes that wait for the writer; one more is refused as overloaded. `writes.queued`.
   package var queuedWrites = 8192
-  /// The same for one client. `writes.queuedPerClient`.
-  package var queuedWritesPerClient = 7168
+  /// The same for one client: seven eighths.
+  package var queuedWritesPerClient: Int { queuedWrites - queuedWrites / 8 }
   /// The most bytes, as the journal has them, of the writes that are committed together; the others wait for the next
   /// sync. `writes.batchBytes`.
   package var batchBytes = 8 * 1024 * 1024

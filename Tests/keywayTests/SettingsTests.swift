@@ -254,6 +254,28 @@ struct SettingsTests {
     #expect(defaults.api.requests.steps == defaults.api.store.queryOpeningCost)
   }
 
+  @Test("What has no setting of its own is a part of one that has")
+  func parts() throws {
+    let totals = Settings.all.filter {
+      ["nodes.forwarding", "requests.waiting", "writes.queued", "fetch.pages"].contains($0.name)
+    }
+    func values(_ settings: Settings) -> [Int] {
+      let api = settings.api
+      return [
+        api.cluster.forwarding.waitingPerClient, api.requests.waitingPerClient, api.store.queuedWritesPerClient,
+        api.pages.clientFetches,
+      ]
+    }
+    let defaults = Settings()
+    var copy = defaults
+    for total in totals { try copy.set(total.name, to: total.value(defaults), from: .flag("")) }
+    #expect(values(copy) == values(defaults))
+    for total in totals { try copy.set(total.name, to: .integer(80), from: .flag("")) }
+    #expect(values(copy) == [20, 20, 70, 5])
+    for total in totals { try copy.set(total.name, to: .integer(1), from: .flag("")) }
+    #expect(values(copy) == [1, 1, 1, 1])
+  }
+
   @Test("what is printed says where each value comes from, and loads to the same settings")
   func rendering() throws {
     let flags = [

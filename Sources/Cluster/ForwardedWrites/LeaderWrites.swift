@@ -92,7 +92,8 @@ struct LeaderWrites: Sendable {
     func refused(_ completion: Completion) { completion.respond(Self.overload.response) }
 
     static var overload: Problem {
-      Problem(.overloaded, "as many writes are passed on as nodes.forwarding and nodes.forwardingPerClient allow")
+      Problem(
+        .overloaded, "as many writes are passed on as nodes.forwarding allows, or a quarter of that for one client")
     }
   }
 }

@@ -35,6 +35,14 @@ package struct ClusterOptions: NodeOptions {
   package var joining = JoiningLimits()
   /// The bounds of writes that are passed on.
   package var forwarding = ForwardingLimits()
+  /// The most requests that wait to be passed on; one client has a quarter. `nodes.forwarding`.
+  package var forwardedRequests: Int {
+    get { forwarding.waiting }
+    set {
+      forwarding.waiting = newValue
+      forwarding.waitingPerClient = max(1, newValue / 4)
+    }
+  }
 
   /// The plan by which this node follows another one; nil if it follows none.
   package var following: Following.Plan?
@@ -71,9 +79,9 @@ package struct ClusterOptions: NodeOptions {
     /// The most that are sent at a time, each on a connection of its own, and as many batches of writes.
     /// `nodes.connections`.
     package var connections = 16
-    /// The most that wait: for a connection, or for this node to have what they did. `nodes.forwarding`.
+    /// The most that wait: for a connection, or for this node to have what they did.
     package var waiting = 4_096
-    /// The same of one client. `nodes.forwardingPerClient`.
+    /// The same of one client.
     package var waitingPerClient = 1_024
     /// The seconds that an answer is waited for. `nodes.answerSeconds`.
     package var answerSeconds = 30

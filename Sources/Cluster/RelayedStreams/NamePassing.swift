@@ -123,7 +123,8 @@ final class NamePassing: Sendable {
   }
 
   private static var overload: Problem {
-    Problem(.overloaded, "as many requests are passed on as nodes.forwarding and nodes.forwardingPerClient allow")
+    Problem(
+      .overloaded, "as many requests are passed on as nodes.forwarding allows, or a quarter of that for one client")
   }
 
   private static var unknownNodes: Problem {

@@ -81,7 +81,8 @@ final class StreamInquiry: Sendable {
   private static var overload: Problem {
     Problem(
       .overloaded,
-      "as many requests are passed on as nodes.forwarding and nodes.forwardingPerClient allow; nothing was changed")
+      "as many requests are passed on as nodes.forwarding allows, or a quarter of that for one client; "
+        + "nothing was changed")
   }
 
   private var isYoung: Bool { began + Self.youth > .now }

@@ -23,16 +23,15 @@ final class ConnectionLimiter: Sendable {
   private let ipv6PrefixBits: Int
   private let isProxy: @Sendable (ClientAddress) -> Bool
 
-  /// Bounds of a server. The reserve is at most an eighth of all connections. A proxy has the whole time of the
-  /// connection threads, as it stands for many.
+  /// Bounds of a server. The reserve is an eighth of all connections. A proxy has the whole time of the connection
+  /// threads, as it stands for many.
   init(_ limits: ServerLimits, isProxy: @escaping @Sendable (ClientAddress) -> Bool = { _ in false }) {
     bytesPerSecond = limits.bytesPerSecond
     nanosecondsPerSecond = limits.serverThreadCount * 10_000_000 * limits.timePercent
     ipv6PrefixBits = limits.ipv6PrefixBits
     self.isProxy = isProxy
     limit = ShareLimit(
-      total: limits.connections, perClient: limits.connectionsPerAddress,
-      reserve: min(limits.reservedConnections, limits.connections / 8))
+      total: limits.connections, perClient: limits.connectionsPerAddress, reserve: limits.connections / 8)
   }
 
   var count: Int { counts.withLock { $0.total } }

@@ -77,9 +77,9 @@ package final class PageStore: Sendable {
 
   /// The limits of fetches.
   package struct Limits: Sendable {
-    /// The most fetches kept. `fetch.pages`.
+    /// The most fetches kept.
     package var fetches = 1024
-    /// The most fetches kept for one client. `fetch.clientPages`.
+    /// The most fetches kept for one client.
     package var clientFetches = 64
     /// The most bytes of fetches, with what of past states is kept for them alone. `fetch.pageBytes`.
     package var bytes = 67_108_864

@@ -178,9 +178,9 @@ package struct RequestLimits: Sendable {
   package var steps = 20_000_000
   /// Threads for requests that take long; 0 means one for each core, and at least two. `requests.threads`.
   package var threads = 0
-  /// The most requests that wait for one of these threads. `requests.waiting`.
+  /// The most requests that wait for one of these threads.
   package var waiting = 1024
-  /// The same of one client. `requests.waitingPerClient`.
+  /// The same of one client.
   package var waitingPerClient = 256
   /// The most transactions of one response of the journal. `journal.records`.
   package var journalRecords = 10_000

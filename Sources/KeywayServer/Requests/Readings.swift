@@ -62,8 +62,9 @@ package final class Readings: Sendable {
     guard !isAccepted else { return }
     refused.add(1, ordering: .relaxed)
     completion.respond(
-      Problem(.overloaded, "as many requests wait as may (requests.waiting, requests.waitingPerClient); try again")
-        .response)
+      Problem(
+        .overloaded, "as many requests wait as requests.waiting allows, or a quarter of that for one client; try again"
+      ).response)
   }
 
   /// The answer to a client that waits for it.

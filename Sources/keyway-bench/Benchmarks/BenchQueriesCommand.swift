@@ -290,7 +290,6 @@ private struct EmployeeStreams {
       hub: hub, epoch: "bench", limits: StreamLimits(), random: { UInt64.random(in: .min ... .max) })
     var limits = StoreLimits()
     limits.queuedWrites = .max
-    limits.queuedWritesPerClient = .max
     let schema = try Schema(yaml: Self.schema)
     store = Store(schema: schema, epoch: "bench", limits: limits, publisher: registry)
     employees = try (0..<count).map { try Reference.numbered("Employee", $0) }

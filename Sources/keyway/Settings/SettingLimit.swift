@@ -57,10 +57,7 @@ extension SettingLimit {
     SettingLimit("nodes.connections", of: .server, "waits for its turn; clients take turns"),
     SettingLimit(
       "nodes.forwarding", of: .server,
-      """
-      503 `overloaded` with `Retry-After`; the write did not happen
-      """),
-    SettingLimit("nodes.forwardingPerClient", of: .client, "the same, for this client alone"),
+      "503 `overloaded` with `Retry-After`; the write did not happen. One client has a quarter of them"),
     SettingLimit(
       "nodes.answerSeconds", of: .request,
       """
@@ -121,19 +118,14 @@ extension SettingLimit {
     SettingLimit(
       "connections.maximum", of: .server,
       """
-      is closed as soon as it is accepted, without an answer: reading a request from it is what the limit saves
+      is closed as soon as it is accepted, without an answer: reading a request from it is what the limit saves. The \
+      last eighth is left to addresses that have few, so that newcomers and health checks get in
       """),
     SettingLimit(
       "connections.perAddress", of: .client,
       """
       the same. Where the process may have fewer descriptors than `connections.maximum` wants, an address has at \
       most seven eighths of what it may
-      """),
-    SettingLimit(
-      "connections.reserved", of: .server,
-      """
-      the same: the last so many of `connections.maximum`, and at most an eighth of it, are left to addresses that \
-      have few, so that newcomers and health checks get in. With 0 nothing is reserved
       """),
     SettingLimit(
       "connections.ipv6PrefixBits", of: .server,
@@ -203,9 +195,9 @@ extension SettingLimit {
     SettingLimit(
       "requests.waiting", of: .server,
       """
-      503 `overloaded` with `Retry-After`; requests that read little never wait for them
+      503 `overloaded` with `Retry-After`; requests that read little never wait for them. One client has a quarter of \
+      them
       """),
-    SettingLimit("requests.waitingPerClient", of: .client, "the same, for this client alone"),
     SettingLimit("streams.maximum", of: .server, "503 `too-many-streams` with `Retry-After`"),
     SettingLimit(
       "streams.perAddress", of: .client,
@@ -262,8 +254,9 @@ extension SettingLimit {
       """),
     SettingLimit("streams.stallSeconds", of: .stream, "the connection is cut"),
     SettingLimit("streams.lifetimeSeconds", of: .stream, "`bye` with reason `lifetime`"),
-    SettingLimit("writes.queued", of: .server, "503 `overloaded` with `Retry-After`; the write did not happen"),
-    SettingLimit("writes.queuedPerClient", of: .client, "the same"),
+    SettingLimit(
+      "writes.queued", of: .server,
+      "503 `overloaded` with `Retry-After`; the write did not happen. One client has seven eighths of them"),
     SettingLimit(
       "writes.batchBytes", of: .server,
       """
@@ -365,9 +358,8 @@ extension SettingLimit {
       """
       the oldest fetch of the client with the largest share gives way, if that is more than the new one would have: \
       its next page is 410 `page-expired`; otherwise the client's own oldest, and a client that has none gets 503 \
-      `overloaded` with `Retry-After`
+      `overloaded` with `Retry-After`. One client has a sixteenth of them, and over that its own oldest gives way
       """),
-    SettingLimit("fetch.clientPages", of: .client, "the client's own oldest fetch is forgotten"),
     SettingLimit(
       "fetch.pageBytes", of: .server,
       """

@@ -53,7 +53,7 @@ package final class Server: Sendable {
       sweeper.stop()
       throw .outOfResources
     }
-    let daemons = (0..<limits.serverThreadCount).compactMap { _ in Daemon(context: context) }
+    let daemons = (0..<limits.threadCount).compactMap { _ in Daemon(context: context) }
     guard !daemons.isEmpty, let acceptor = Acceptor(listener: descriptor, context: context, daemons: daemons) else {
       for daemon in daemons { daemon.stop() }
       sweeper.stop()
@@ -153,14 +153,13 @@ package struct ServerLimits: Sendable {
   package var requestSeconds = 10
   /// How long a connection may stay open between two requests.
   package var keepAliveSeconds = 75
-  /// Threads that read requests and run the handler; 0 means as many as there are cores.
+  /// Threads that read requests and run the handler, and as many that write to event streams; 0 means as many as there
+  /// are cores.
   package var threads = 0
   /// How many event streams may be open at once.
   package var streams = 12_000
   /// The same for one client address: less than all, so that one client never takes every stream.
   package var streamsPerAddress = 10_500
-  /// Threads that write to event streams; 0 means as many as there are cores.
-  package var streamThreads = 0
   /// What may wait for one slow reader before its stream turns to lagging, or is ended as overflowed.
   package var pendingBytesPerStream = 262_144
   /// How long a stream may make no progress, or take to read its last events, before it is cut. A reader may well look
@@ -181,9 +180,7 @@ package struct ServerLimits: Sendable {
     connections = count
   }
 
-  var serverThreadCount: Int { threads > 0 ? threads : SystemThread.coreCount }
-
-  var hubThreadCount: Int { streamThreads > 0 ? streamThreads : SystemThread.coreCount }
+  var threadCount: Int { threads > 0 ? threads : SystemThread.coreCount }
 }
 
 /// Why a server or a hub did not start.

@@ -48,7 +48,7 @@ final class ServerContext: Sendable {
     self.logger = logger
     limiter = ConnectionLimiter(limits) { proxies.contains($0, isLocal: isLocal) }
     pacer = TrafficPacer(beginningsPerSecond: limits.beginningsPerSecond)
-    arrivals = ConnectionArrivals(startingAtOnce: Acceptor.startingCount(threads: limits.serverThreadCount))
+    arrivals = ConnectionArrivals(startingAtOnce: Acceptor.startingCount(threads: limits.threadCount))
   }
 
   /// The connection that is to be served next, where one may be.

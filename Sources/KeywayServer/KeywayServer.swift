@@ -103,6 +103,16 @@ package final class KeywayServer: Sendable {
       }
     }
 
+    /// The number of threads that serve requests, of those that write to streams, and of those for long requests, which
+    /// are two at least; 0 for one a core. `http.threads`.
+    package var threads: Int {
+      get { server.threads }
+      set {
+        server.threads = newValue
+        requests.threads = newValue > 0 ? max(2, newValue) : 0
+      }
+    }
+
     /// The most long requests that wait for a thread; one client has a quarter. `requests.waiting`.
     package var waitingRequests: Int {
       get { requests.waiting }

@@ -219,7 +219,7 @@ import Testing
 
   @Test func aStreamWhoseEventsAreLostOnTheirWayIsAskedForAtOnce() async throws {
     let test = try TestServer.streaming {
-      $0.streamThreads = 1
+      $0.threads = 1
       $0.pendingBytesPerStream = 1 << 30
     }
     let member = try subscribed(test)

@@ -55,7 +55,6 @@ extension ServerLimits {
   static func with(_ change: (inout ServerLimits) -> Void) -> ServerLimits {
     var limits = ServerLimits()
     limits.threads = 2
-    limits.streamThreads = 2
     change(&limits)
     return limits
   }

@@ -252,6 +252,11 @@ struct SettingsTests {
     #expect(copy.api.requests.steps == 7000 && copy.api.store.queryOpeningCost == 7000)
     #expect(defaults.api.server.heartbeatSeconds == defaults.api.streams.heartbeatSeconds)
     #expect(defaults.api.requests.steps == defaults.api.store.queryOpeningCost)
+    #expect(defaults.api.server.threads == 0 && defaults.api.requests.threads == 0)
+    for (threads, long) in [(0, 0), (1, 2), (8, 8)] {
+      try copy.set("http.threads", to: .integer(threads), from: .flag(""))
+      #expect(copy.api.server.threads == threads && copy.api.requests.threads == long)
+    }
   }
 
   @Test("What has no setting of its own is a part of one that has")
@@ -304,7 +309,7 @@ struct SettingsTests {
     #expect(Set(names).count == names.count)
     #expect(Set(names).isSubset(of: Settings.all.map(\.name)))
     let numbers = Settings.all.filter { if case .integer = $0.value(Settings()) { true } else { false } }
-    let others: Set = ["port", "http.threads", "heartbeat.seconds", "streams.threads"]
+    let others: Set = ["port", "http.threads", "heartbeat.seconds"]
     #expect(Set(numbers.map(\.name)).subtracting(names) == others)
   }
 

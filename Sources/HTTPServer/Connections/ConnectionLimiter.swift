@@ -27,7 +27,7 @@ final class ConnectionLimiter: Sendable {
   /// threads, as it stands for many.
   init(_ limits: ServerLimits, isProxy: @escaping @Sendable (ClientAddress) -> Bool = { _ in false }) {
     bytesPerSecond = limits.bytesPerSecond
-    nanosecondsPerSecond = limits.serverThreadCount * 10_000_000 * limits.timePercent
+    nanosecondsPerSecond = limits.threadCount * 10_000_000 * limits.timePercent
     ipv6PrefixBits = limits.ipv6PrefixBits
     self.isProxy = isProxy
     limit = ShareLimit(

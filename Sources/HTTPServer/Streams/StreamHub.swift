@@ -31,7 +31,7 @@ package final class StreamHub: Sendable {
     self.logger = logger
     let counters = HubCounters(limits)
     self.counters = counters
-    workers = (0..<limits.hubThreadCount).map { _ in HubWorker(counters: counters) }
+    workers = (0..<limits.threadCount).map { _ in HubWorker(counters: counters) }
   }
 
   deinit {

@@ -176,7 +176,7 @@ package struct RequestLimits: Sendable {
   package var answerBytes = 64 << 20
   /// The most steps that one request may take to read what it asks for: see `ReadingWork`. `request.steps`.
   package var steps = 20_000_000
-  /// Threads for requests that take long; 0 means one for each core, and at least two. `requests.threads`.
+  /// Threads for requests that take long; 0 means one for each core, and at least two.
   package var threads = 0
   /// The most requests that wait for one of these threads.
   package var waiting = 1024

@@ -22,6 +22,9 @@ final class OpeningQueue: Sendable {
     var threads = 0
   }
 
+  /// The number of threads that open streams; one client has one of them at most.
+  private static let threadCount = 2
+
   /// How many that wait are looked at for clients that have left, when there is no room for another.
   private static let sweepCount = 16
 
@@ -29,18 +32,17 @@ final class OpeningQueue: Sendable {
   private static let longestRest = Duration.milliseconds(250)
 
   private let queue: DispatchQueue
-  private let threads: Int
   private let readiness: Readiness
   private let state: Locked<State>
 
   /// A queue within `streams.opening` and the limits beside it.
   init(label: String, limits: StreamLimits, readiness: Readiness) {
     queue = DispatchQueue(label: label, qos: .utility, attributes: .concurrent)
-    threads = max(1, limits.openingThreads)
     self.readiness = readiness
     state = Locked(
       State(
-        line: FairQueue(threads: threads, limit: limits.opening, limitPerClient: limits.openingPerAddress)))
+        line: FairQueue(
+          threads: Self.threadCount, limit: limits.opening, limitPerClient: limits.openingPerAddress)))
   }
 
   /// How many streams wait or are being opened.
@@ -66,7 +68,7 @@ final class OpeningQueue: Sendable {
   /// Has one more thread at work where there is something for it to do.
   private func startThread() {
     let isNeeded = state.withLock { state in
-      guard state.threads < threads, state.line.hasNext else { return false }
+      guard state.threads < Self.threadCount, state.line.hasNext else { return false }
       state.threads += 1
       return true
     }

@@ -144,9 +144,6 @@ package struct StreamLimits: Sendable {
   /// The same for one client address: less than all, so that one client never takes every place.
   /// `streams.openingPerAddress`.
   package var openingPerAddress = 10_500
-  /// The threads that open the streams that wait, for each of the two sorts. One client has all but one of them at
-  /// most, where there are several. `streams.openingThreads`.
-  package var openingThreads = 2
   /// How long a stream with cells is kept for its client to come back once its connection was cut; 0 for not at all.
   /// `streams.resumeSeconds`.
   package var resumeSeconds = 60

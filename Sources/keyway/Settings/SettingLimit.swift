@@ -188,15 +188,11 @@ extension SettingLimit {
     SettingLimit("memory.clientBytes", of: .client, "the same, for this client alone"),
     SettingLimit("keepAlive.seconds", of: .connection, "an idle connection is closed"),
     SettingLimit(
-      "requests.threads", of: .server,
-      """
-      waits for its turn: of more than one thread, a client has all but one, and half while another client waits
-      """),
-    SettingLimit(
       "requests.waiting", of: .server,
       """
       503 `overloaded` with `Retry-After`; requests that read little never wait for them. One client has a quarter of \
-      them
+      them. There are as many threads as `http.threads` says, at least two: a client has all but one, and half while \
+      another client waits
       """),
     SettingLimit("streams.maximum", of: .server, "503 `too-many-streams` with `Retry-After`"),
     SettingLimit(
@@ -208,17 +204,12 @@ extension SettingLimit {
       "streams.opening", of: .server,
       """
       503 `overloaded` with `Retry-After`: so many streams that resume, or so many with live queries, wait to be \
-      opened
+      opened. Two threads open those of each sort, one of them at most for one address
       """),
     SettingLimit(
       "streams.openingPerAddress", of: .client,
       """
       the same: streams of other addresses still wait. Addresses take turns, whatever waits for each
-      """),
-    SettingLimit(
-      "streams.openingThreads", of: .server,
-      """
-      waits for its turn; one address has all of them but one at most, so that another's stream need not wait for it
       """),
     SettingLimit(
       "streams.resumeSeconds", of: .stream,

@@ -108,7 +108,7 @@ extension Settings {
       "what one address may send and ask for while others do"),
     .number(
       "connections.timePercent", \.api.server.timePercent, 1...100,
-      "of the time of http.threads for one address while others ask"),
+      "of the time of the threads for requests for one address while others ask"),
     .number(
       "connections.beginningsPerSecond", \.api.server.beginningsPerSecond, 100...10_000_000,
       "connections that send their first request"),
@@ -122,15 +122,15 @@ extension Settings {
     .number(
       "memory.clientBytes", \.api.memory.clientBytes, 0...1 << 50, "what one client may hold; 0 is half of all's"),
     .number("keepAlive.seconds", \.api.server.keepAliveSeconds, 1...3600, "how long an open connection may be idle"),
-    .number("http.threads", \.api.server.threads, 0...256, "threads that serve requests; 0 is one a core"),
-    .number("requests.threads", \.api.requests.threads, 0...256, "threads for long requests; 0 is one a core, or two"),
-    .number("requests.waiting", \.api.waitingRequests, 1...1_000_000, "long requests that wait for these threads"),
+    .number(
+      "http.threads", \.api.threads, 0...256,
+      "threads for requests, for long requests and for streams, each; 0 is one a core"),
+    .number("requests.waiting", \.api.waitingRequests, 1...1_000_000, "long requests that wait for their threads"),
     .number("heartbeat.seconds", \.api.heartbeatSeconds, 1...3600, "silence on a stream before a heartbeat"),
     .number("streams.maximum", \.api.server.streams, 1...1_000_000, "open streams"),
     .number("streams.perAddress", \.api.server.streamsPerAddress, 1...1_000_000, "those of one address"),
     .number("streams.opening", \.api.streams.opening, 1...1_000_000, "streams waiting to resume, or to query"),
     .number("streams.openingPerAddress", \.api.streams.openingPerAddress, 1...1_000_000, "those of one address"),
-    .number("streams.openingThreads", \.api.streams.openingThreads, 1...64, "threads that open those of a sort"),
     .number("streams.resumeSeconds", \.api.streams.resumeSeconds, 0...86_400, "how long a cut stream's cells are kept"),
     .number("streams.cut", \.api.streams.cut, 1...1_000_000, "cut streams whose cells are kept"),
     .number("streams.cutPerAddress", \.api.streams.cutPerAddress, 1...1_000_000, "those of one address"),
@@ -142,7 +142,6 @@ extension Settings {
     .number("streams.changesPerEvent", \.api.store.changesPerObserver, 1...10_000_000, "changes of a stream a commit"),
     .number("streams.stallSeconds", \.api.server.stallSeconds, 1...3600, "how long a subscriber may read nothing"),
     .number("streams.lifetimeSeconds", \.api.server.lifetimeSeconds, 0...31_536_000, "age of a stream; 0 is any"),
-    .number("streams.threads", \.api.server.streamThreads, 0...256, "threads that write to streams; 0 is one a core"),
     .number("writes.queued", \.api.store.queuedWrites, 1...1_000_000, "writes that wait for the writer"),
     .number("writes.batchBytes", \.api.store.batchBytes, 1 << 16...1 << 30, "writes that are committed with one sync"),
     .number("leases.maximum", \.api.store.leases, 0...1_000_000_000, "objects that end by themselves"),

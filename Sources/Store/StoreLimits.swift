@@ -37,19 +37,18 @@ package struct StoreLimits: Sendable {
   /// The most bytes of text in the values of these, likewise. `streams.eventBytes`.
   package var bytesPerObserver = 16 * 1024 * 1024
   /// The most commits that are kept, besides the history, with the objects as they were before them: shared by those
-  /// who resume from the same revision at about the same time. `resume.revisions`.
+  /// who resume from the same revision at about the same time.
   package var resumedRevisions = 50_000
   /// The most rows of live queries that were evaluated for one resuming client and are kept for the next.
-  /// `resume.rows`.
   package var resumedRows = 200_000
 
   /// The most that the filter of a live query may cost when it is opened. `request.steps`.
   package var queryOpeningCost = 20_000_000
-  /// The most that the filter of a live query may cost for each commit. `queries.filterCost`.
-  package var queryFilterCost = 2_000_000
   /// The most steps that all live queries may cost for each commit of one object, to which each further object adds
   /// some: what does not suffice for all is shared by those who watch them. `queries.commitSteps`.
   package var queryCommitCost = 500_000
+  /// The most steps that one of them may cost for each commit, however many objects that has.
+  package var queryFilterCost: Int { 4 * queryCommitCost }
   /// The most different live queries that are open. `queries.maximum`.
   package var queries = 20_000
   /// The most live queries of one client. `queries.perClient`.

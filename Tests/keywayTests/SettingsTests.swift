@@ -279,6 +279,7 @@ struct SettingsTests {
     #expect(values(copy) == [20, 20, 70, 5])
     for total in totals { try copy.set(total.name, to: .integer(1), from: .flag("")) }
     #expect(values(copy) == [1, 1, 1, 1])
+    #expect(defaults.api.store.queryFilterCost == 2_000_000)
   }
 
   @Test("what is printed says where each value comes from, and loads to the same settings")

@@ -171,7 +171,7 @@ package struct LiveQuery: Sendable {
 
   private func spend(_ steps: Int, of cost: inout Int) throws(ModelError) {
     guard steps <= cost else {
-      throw ModelError(.malformedFilter, "the query costs more for one commit than queries.filterCost allows")
+      throw ModelError(.malformedFilter, "the query costs more for one commit than four times queries.commitSteps")
     }
     cost -= steps
   }

@@ -54,9 +54,10 @@ package final class AccessControl: Sendable {
     var file = KeyFile(path: options.keys)
     let keys = try file.read()
     if let warning = file.warning(of: keys) { logger.warning("\(warning)") }
+    // What is remembered of tokens grows with the sessions that there may be.
     state = Locked(
       State(
-        file: file, verifier: Self.verifier(keys, options), tokens: TokenCache(limit: options.cachedTokenBytes)))
+        file: file, verifier: Self.verifier(keys, options), tokens: TokenCache(limit: options.sessions.bytes / 16)))
   }
 
   private static func verifier(_ keys: KeySet, _ options: AccessOptions) -> TokenVerifier {

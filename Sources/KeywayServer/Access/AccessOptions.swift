@@ -31,8 +31,6 @@ package struct AccessOptions: Sendable {
   package var open = false
   /// Whether `/metrics` and `/v1/status` are for everybody. `access.openMetrics`.
   package var openMetrics = false
-  /// How many bytes of verified tokens are remembered. `access.cachedTokenBytes`.
-  package var cachedTokenBytes = 4 << 20
   /// Bounds of the sessions that the store keeps. `access.sessionBytes`, `access.sessionsPerIdentity`.
   package var sessions = Sessions.Limits()
   /// How often one client may ask, and of how many that is known. `access.requestsPerSecond`, `access.rateClients`.

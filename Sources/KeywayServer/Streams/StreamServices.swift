@@ -136,7 +136,6 @@ package struct StreamLimits: Sendable {
   /// are then told later, as slow ones are.
   var batchBytes = 64 * 1024 * 1024
   /// The most bytes of missed events that are kept, besides those being sent, for the next who resume alike.
-  /// `resume.bytes`.
   package var resumedBytes = 32 * 1024 * 1024
   /// The most streams that wait to be opened because their beginning takes work: those that resume, and live queries,
   /// each. `streams.opening`.

@@ -6,7 +6,7 @@ struct SettingLimit: Sendable {
     case server
     /// A client: one identity, or one address where no token says who asks.
     case client
-    case connection, request, object, transaction, stream, query, token
+    case connection, request, object, transaction, stream, token
   }
 
   /// The name of the setting.
@@ -34,8 +34,12 @@ extension SettingLimit {
     SettingLimit(
       "access.staleSeconds", of: .server,
       "503 `leader-unreachable` or `store-unavailable` for requests with an identity; others and open streams go on"),
-    SettingLimit("access.cachedTokenBytes", of: .server, "the oldest are verified again when they come"),
-    SettingLimit("access.sessionBytes", of: .server, "503 `overloaded`; the session does not begin"),
+    SettingLimit(
+      "access.sessionBytes", of: .server,
+      """
+      503 `overloaded`; the session does not begin. Tokens and sessions that were verified are remembered with a \
+      sixteenth of it beside; the oldest are verified again when they come
+      """),
     SettingLimit("access.sessionsPerIdentity", of: .client, "the oldest session of the same identity ends"),
     SettingLimit(
       "access.requestsPerSecond", of: .client,
@@ -107,14 +111,6 @@ extension SettingLimit {
       a snapshot of all objects is written, and the journal drops what neither a start nor the history needs
       """),
     SettingLimit("snapshot.bytes", of: .server, "the same"),
-    SettingLimit(
-      "resume.revisions", of: .server,
-      """
-      is computed again: what happened after a revision is cached for other streams that resume from it, all of them \
-      counted together
-      """),
-    SettingLimit("resume.bytes", of: .server, "the same, of missed events as they were sent"),
-    SettingLimit("resume.rows", of: .server, "the same, of live queries as they were, in rows and changes of rows"),
     SettingLimit(
       "connections.maximum", of: .server,
       """
@@ -326,15 +322,11 @@ extension SettingLimit {
       "queries.rowsPerClient", of: .client,
       "429 `too-many-queries` likewise; rows of a live query that several clients have open count for each of them"),
     SettingLimit(
-      "queries.filterCost", of: .query,
-      """
-      the streams of a live query whose filter takes more steps for one commit get `bye`, `overflow`
-      """),
-    SettingLimit(
       "queries.commitSteps", of: .server,
       """
       clients take turns, those that have used least first; the streams of queries that are left over, those of who \
-      asks for most, get `bye`, `overflow`, and resume; each object of the commit but the first adds 100
+      asks for most, get `bye`, `overflow`, and resume; each object of the commit but the first adds 100. One live \
+      query takes four times as many at most, however many objects a commit has: its streams get `bye`, `overflow` too
       """),
     SettingLimit(
       "observations.commitSteps", of: .server,

@@ -35,7 +35,6 @@ extension Settings {
     .list("access.proxies", \.api.access.proxies, "addresses, ranges, unix: whose X-Forwarded-For is believed"),
     .flag("access.open", \.api.access.open, "whether to serve without keys what would want them"),
     .flag("access.openMetrics", \.api.access.openMetrics, "whether /metrics and /v1/status want no admin"),
-    .number("access.cachedTokenBytes", \.api.access.cachedTokenBytes, 0...1 << 40, "verified tokens remembered"),
     .number("access.sessionBytes", \.api.access.sessions.bytes, 1 << 16...1 << 40, "sessions kept in the store"),
     .number("access.sessionsPerIdentity", \.api.access.sessions.perIdentity, 1...100_000, "sessions of one identity"),
     .number(
@@ -95,9 +94,6 @@ extension Settings {
     .number("history.seconds", \.api.store.historySeconds, 0...31_536_000, "how long they are kept; 0 is for ever"),
     .number("snapshot.revisions", \.api.store.snapshotRevisions, 10...100_000_000, "commits from snapshot to snapshot"),
     .number("snapshot.bytes", \.api.store.snapshotBytes, 1 << 16...1 << 40, "journal from snapshot to snapshot"),
-    .number("resume.revisions", \.api.store.resumedRevisions, 0...100_000_000, "past revisions cached for resuming"),
-    .number("resume.bytes", \.api.streams.resumedBytes, 0...1 << 40, "missed events cached for resuming"),
-    .number("resume.rows", \.api.store.resumedRows, 0...1_000_000_000, "past rows of live queries cached for resuming"),
     .number("connections.maximum", \.api.server.connections, 1...1_000_000, "open connections"),
     .number("connections.perAddress", \.api.server.connectionsPerAddress, 1...1_000_000, "those of one address"),
     .number(
@@ -161,8 +157,9 @@ extension Settings {
     .number("queries.perClient", \.api.store.queriesPerClient, 1...10_000_000, "those of one client"),
     .number("queries.rows", \.api.store.queryRows, 1000...1_000_000_000, "rows of all live queries together"),
     .number("queries.rowsPerClient", \.api.store.queryRowsPerClient, 1000...1_000_000_000, "those of one client's"),
-    .number("queries.filterCost", \.api.store.queryFilterCost, 1000...10_000_000_000, "steps of a live filter"),
-    .number("queries.commitSteps", \.api.store.queryCommitCost, 1000...10_000_000_000, "those of all, for a commit"),
+    .number(
+      "queries.commitSteps", \.api.store.queryCommitCost, 1000...10_000_000_000,
+      "steps of all live queries, for a commit"),
     .number(
       "observations.commitSteps", \.api.store.observationCommitSteps, 1000...10_000_000_000,
       "steps of all observations, for the commits of one sync"),

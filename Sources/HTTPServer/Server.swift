@@ -48,7 +48,7 @@ package final class Server: Sendable {
       conditions: conditions ?? ConditionLog(logger: logger), accessLog: accessLog, proxies: proxies,
       isLocal: socket.file != nil, logger: logger)
     guard let context, let sweeper = ConnectionSweeper(context, watch: watch) else { throw .outOfResources }
-    socket.limitBuffers(unsentBytes: limits.unsentBytes, unreadBytes: limits.unreadBytes)
+    socket.limitBuffers()
     guard let descriptor = socket.take() else {
       sweeper.stop()
       throw .outOfResources
@@ -140,10 +140,6 @@ package struct ServerLimits: Sendable {
   /// How many connections a second have their first request read, counted by five-hundredths of a second; a quarter of
   /// it while there are requests on connections that have begun before.
   package var beginningsPerSecond = 32_000
-  /// How much of an answer the kernel takes beyond what it may send at once (`TCP_NOTSENT_LOWAT`).
-  package var unsentBytes = 131_072
-  /// How much of what a client has sent the kernel keeps until it is read (`SO_RCVBUF`).
-  package var unreadBytes = 65_536
   /// What libmicrohttpd may allocate for a connection: the request line and all header lines have to fit, and the head
   /// of the response too.
   package var headerBytes = 8_192

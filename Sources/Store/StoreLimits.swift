@@ -7,7 +7,7 @@ package struct StoreLimits: Sendable {
   /// The same for one client: seven eighths.
   package var queuedWritesPerClient: Int { queuedWrites - queuedWrites / 8 }
   /// The most bytes, as the journal has them, of the writes that are committed together; the others wait for the next
-  /// sync. `writes.batchBytes`.
+  /// sync.
   package var batchBytes = 8 * 1024 * 1024
   /// The most bytes of memory by which the writes of one client may make the objects grow, since the start; 0 for no
   /// bound. `objects.bytesPerClient`.

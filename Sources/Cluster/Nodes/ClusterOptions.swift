@@ -29,8 +29,6 @@ package struct ClusterOptions: NodeOptions {
   package var followersMaximum = 100
   /// The addresses that other nodes may give as their own; nothing is sent to any other. `nodes.urls`.
   package var urls: [String] = []
-  /// The most bytes of records that a follower gets at once, unless one is larger. `nodes.recordBytes`.
-  package var recordBytes = 8 << 20
   /// The bounds of what is kept of the journal for followers.
   package var joining = JoiningLimits()
   /// The bounds of writes that are passed on.
@@ -77,7 +75,6 @@ package struct ClusterOptions: NodeOptions {
   /// The bounds of requests that are passed on: writes to the node that takes them, names to the one that made them.
   package struct ForwardingLimits: Sendable {
     /// The most that are sent at a time, each on a connection of its own, and as many batches of writes.
-    /// `nodes.connections`.
     package var connections = 16
     /// The most that wait: for a connection, or for this node to have what they did.
     package var waiting = 4_096

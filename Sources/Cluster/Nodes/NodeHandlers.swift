@@ -40,6 +40,8 @@ struct NodeHandlers: Sendable {
   private static let octets = "application/octet-stream"
   /// How many records are read at a time.
   private static let chunkRecords = 4_096
+  /// The most bytes of them, unless one is larger.
+  private static let chunkBytes = 8 << 20
 
   /// `/v1/nodes`: epoch, schema, whether clients are asked who they are, and how far this node has come.
   func identity(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
@@ -228,7 +230,7 @@ struct NodeHandlers: Sendable {
     do throws(JournalError) {
       return Array(
         try store.journal.records(
-          after: after, through: store.revision, limit: Self.chunkRecords, bytes: node.options.recordBytes))
+          after: after, through: store.revision, limit: Self.chunkRecords, bytes: Self.chunkBytes))
     } catch {
       throw problem(error)
     }

@@ -60,11 +60,11 @@ package final class ListeningSocket: Sendable {
   /// connection sends, beyond what it may send at once (`TCP_NOTSENT_LOWAT`), and of what its client sends and nobody
   /// has read (`SO_RCVBUF`). Without the second the kernel lets it grow to megabytes; all connections of the machine
   /// share that memory, and where it is used up, the kernel throws away what others send.
-  func limitBuffers(unsentBytes: Int, unreadBytes: Int) {
+  func limitBuffers() {
     descriptor.withLock { descriptor in
       guard let descriptor else { return }
-      setOption(TCP_NOTSENT_LOWAT, Int32(clamping: unsentBytes), level: Int32(IPPROTO_TCP), of: descriptor)
-      setOption(SO_RCVBUF, Int32(clamping: unreadBytes), level: SOL_SOCKET, of: descriptor)
+      setOption(TCP_NOTSENT_LOWAT, 131_072, level: Int32(IPPROTO_TCP), of: descriptor)
+      setOption(SO_RCVBUF, 65_536, level: SOL_SOCKET, of: descriptor)
     }
   }
 

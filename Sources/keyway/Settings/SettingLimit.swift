@@ -54,11 +54,9 @@ extension SettingLimit {
       "access.revocations", of: .server, "503 `overloaded`, and nothing is revoked until others have been lifted"),
     SettingLimit(
       "nodes.followersMaximum", of: .server, "503 `overloaded` with `Retry-After`; that node does not follow"),
-    SettingLimit("nodes.recordBytes", of: .request, "waits for the next request; one record that is larger goes alone"),
     SettingLimit(
       "nodes.joinSeconds", of: .server, "they are forgotten; a node that lacks them begins anew with a copy"),
     SettingLimit("nodes.joinBytes", of: .server, "the same"),
-    SettingLimit("nodes.connections", of: .server, "waits for its turn; clients take turns"),
     SettingLimit(
       "nodes.forwarding", of: .server,
       "503 `overloaded` with `Retry-After`; the write did not happen. One client has a quarter of them"),
@@ -130,35 +128,11 @@ extension SettingLimit {
       address, in a connection and in `X-Forwarded-For`. IPv4 addresses, and trusted proxies, count one by one
       """),
     SettingLimit(
-      "connections.bytesPerSecond", of: .client,
-      """
-      is read later: bodies, answers, 2 kB for each request and 16 kB for each connection of an address whose requests \
-      come together with those of others; counted by hundredths of a second. An address that is alone is not held up
-      """),
-    SettingLimit(
       "connections.timePercent", of: .client,
       """
       is read later, and its new connections are begun later: counted by five-hundredths of a second, so that others \
       find the threads free again soon. What other threads take to prepare, apply and answer its large writes counts \
       too. An address that is alone, or of `access.proxies`, is not held up
-      """),
-    SettingLimit(
-      "connections.beginningsPerSecond", of: .server,
-      """
-      is read later, in turns of the addresses, so that a crowd keeps no other connection's next request waiting; by \
-      five-hundredths of a second, and a quarter of it while connections that have begun make further requests
-      """),
-    SettingLimit(
-      "connections.unsentBytes", of: .request,
-      """
-      stays with the server until the kernel has sent what it has: this much an answer that nobody reads takes, \
-      beside what its client's side has room for
-      """),
-    SettingLimit(
-      "connections.unreadBytes", of: .request,
-      """
-      stays with its client until the server has read what there is: so connections that the server does not read for \
-      the moment do not use up the kernel's memory for sockets, which all of them share
       """),
     SettingLimit(
       "request.headerBytes", of: .request,
@@ -244,13 +218,6 @@ extension SettingLimit {
     SettingLimit(
       "writes.queued", of: .server,
       "503 `overloaded` with `Retry-After`; the write did not happen. One client has seven eighths of them"),
-    SettingLimit(
-      "writes.batchBytes", of: .server,
-      """
-      waits for the next sync. Clients take turns; while several write, one that puts more than 1/128 of it into a \
-      batch misses as many of the next, and one that is alone has two batches at once. A large body counts the memory \
-      that it was made into
-      """),
     SettingLimit(
       "objects.bytes", of: .server,
       """

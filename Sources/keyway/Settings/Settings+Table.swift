@@ -58,12 +58,10 @@ extension Settings {
       formerNumber: "nodes.followersMaximum"),
     .number("nodes.followersMaximum", \.api.cluster.followersMaximum, 0...100_000, "nodes that follow this one"),
     .list("nodes.urls", \.api.cluster.urls, "addresses that other nodes may give as their own"),
-    .number("nodes.recordBytes", \.api.cluster.recordBytes, 1 << 16...1 << 28, "records that one of them gets at once"),
     .number(
       "nodes.joinSeconds", \.api.cluster.joining.seconds, 0...86_400,
       "keeping old records for one that begins or is behind"),
     .number("nodes.joinBytes", \.api.cluster.joining.bytes, 0...1 << 40, "commits written meanwhile"),
-    .number("nodes.connections", \.api.cluster.forwarding.connections, 1...1_000, "requests passed on at a time"),
     .number("nodes.forwarding", \.api.cluster.forwardedRequests, 1...1_000_000, "requests that wait to be passed on"),
     .number("nodes.answerSeconds", \.api.cluster.forwarding.answerSeconds, 1...3600, "waiting for the answer to one"),
     .number(
@@ -100,16 +98,8 @@ extension Settings {
       "connections.ipv6PrefixBits", \.api.server.ipv6PrefixBits, 32...128,
       "first bits of an IPv6 address that make one client"),
     .number(
-      "connections.bytesPerSecond", \.api.server.bytesPerSecond, 1 << 20...1 << 40,
-      "what one address may send and ask for while others do"),
-    .number(
       "connections.timePercent", \.api.server.timePercent, 1...100,
       "of the time of the threads for requests for one address while others ask"),
-    .number(
-      "connections.beginningsPerSecond", \.api.server.beginningsPerSecond, 100...10_000_000,
-      "connections that send their first request"),
-    .number("connections.unsentBytes", \.api.server.unsentBytes, 4096...1 << 30, "an answer's bytes with the kernel"),
-    .number("connections.unreadBytes", \.api.server.unreadBytes, 4096...1 << 30, "unread bytes with the kernel"),
     .number("request.headerBytes", \.api.server.headerBytes, 1024...65_536, "the head of a request"),
     .number("request.bodyBytes", \.api.server.bodyBytes, 1024...1 << 30, "the body of a request"),
     .number("request.steps", \.api.requestSteps, 1000...10_000_000_000, "steps to read what a request asks for"),
@@ -139,7 +129,6 @@ extension Settings {
     .number("streams.stallSeconds", \.api.server.stallSeconds, 1...3600, "how long a subscriber may read nothing"),
     .number("streams.lifetimeSeconds", \.api.server.lifetimeSeconds, 0...31_536_000, "age of a stream; 0 is any"),
     .number("writes.queued", \.api.store.queuedWrites, 1...1_000_000, "writes that wait for the writer"),
-    .number("writes.batchBytes", \.api.store.batchBytes, 1 << 16...1 << 30, "writes that are committed with one sync"),
     .number("leases.maximum", \.api.store.leases, 0...1_000_000_000, "objects that end by themselves"),
     .number("leases.perClient", \.api.store.leasesPerClient, 0...1_000_000_000, "those that one client has made so"),
     .number("objects.bytes", \.api.memory.objectBytes, 0...1 << 50, "memory for objects; 0 is 5/8 of memory.bytes"),

@@ -32,7 +32,9 @@ public struct Model: Sendable {
       try ask(inquiry, aboutMakingIn: transaction, limits)
       throw error
     }
-    if let commit = commitPlainly(transaction, limits, asking: inquiry) { return commit }
+    if let set = plainSet(transaction), let commit = commit(set, writer: transaction.writer, limits, asking: inquiry) {
+      return commit
+    }
     var application = TransactionApplication(
       taking: &state, revision: revision + 1, milliseconds: milliseconds, limits: limits, inquiry: inquiry)
     do throws(ModelError) {
@@ -125,16 +127,31 @@ public struct Model: Sendable {
 /// The commonest of all transactions, carried out without the machinery of `TransactionApplication`: it does nothing
 /// that would have to be undone, or told apart operation by operation.
 extension Model {
-  /// Carries out a transaction that is one such setting; its preconditions hold, and `inquiry` was asked of the state
-  /// before it. Nil for any other.
-  private mutating func commitPlainly(
-    _ transaction: Transaction, _ limits: TransactionLimits, asking inquiry: WriteInquiry?
-  ) -> Commit? {
+  /// The setting of one attribute of one object to a value that the attribute takes as it is.
+  private struct PlainSet {
+    let reference: Reference
+    /// The indexes of the entity in the schema, and of the key in the entity.
+    let entity: Int
+    let key: Int
+    let column: RecordLayout.Column
+    let value: Value
+  }
+
+  /// Returns what a setting for a key path comes to; nil if it is not such a setting, or is to fail.
+  private func plainSet(_ reference: Reference, _ keyPath: String, _ given: Value) -> PlainSet? {
+    guard let entity = schema.entityIndex(of: reference), let key = schema.entities[entity].indexOfKey(keyPath)
+    else { return nil }
+    let column = schema.entities[entity].layout.columns[key]
+    guard let value = column.plainForm(of: given), column.isOptional || !value.isNull else { return nil }
+    return PlainSet(reference: reference, entity: entity, key: key, column: column, value: value)
+  }
+
+  /// The same for a transaction that is one such setting, and was not prepared.
+  private func plainSet(_ transaction: Transaction) -> PlainSet? {
     guard transaction.operations.count == 1, transaction.preparations.isEmpty,
       case .set(let reference, let keyPath, let value) = transaction.operations[0]
     else { return nil }
-    return commit(
-      settingPlainly: keyPath, of: reference, to: value, writer: transaction.writer, limits: limits, asking: inquiry)
+    return plainSet(reference, keyPath, value)
   }
 
   /// Sets one attribute of one object to a value that the attribute takes as it is, as a transaction of its own. Nil
@@ -143,19 +160,16 @@ extension Model {
     settingPlainly keyPath: String, of reference: Reference, to value: Value, writer: String? = nil,
     limits: TransactionLimits = .unlimited
   ) -> Commit? {
-    commit(settingPlainly: keyPath, of: reference, to: value, writer: writer, limits: limits, asking: nil)
+    plainSet(reference, keyPath, value).flatMap { commit($0, writer: writer, limits, asking: nil) }
   }
 
+  /// Commits a setting whose preconditions hold; `inquiry` was asked of the state before it. Nil if it is to fail.
   private mutating func commit(
-    settingPlainly keyPath: String, of reference: Reference, to given: Value, writer: String?,
-    limits: TransactionLimits, asking inquiry: WriteInquiry?
+    _ set: PlainSet, writer: String?, _ limits: TransactionLimits, asking inquiry: WriteInquiry?
   ) -> Commit? {
-    guard let index = schema.entityIndex(of: reference), let key = schema.entities[index].indexOfKey(keyPath)
-    else { return nil }
-    let column = schema.entities[index].layout.columns[key]
-    guard let value = column.plainForm(of: given), column.isOptional || !value.isNull else { return nil }
-    let hash = state.extents[index].objects.hash(of: reference)
-    guard let old = state.extents[index].objects[reference, hash] else { return nil }
+    let (reference, column, value) = (set.reference, set.column, set.value)
+    let hash = state.extents[set.entity].objects.hash(of: reference)
+    guard let old = state.extents[set.entity].objects[reference, hash] else { return nil }
     let former = old.values[Int(column.storage)]
     let (size, formerSize) = (value.storedSize, former.storedSize)
     let growth = size - formerSize
@@ -172,31 +186,19 @@ extension Model {
     let isSilent = column.notifying == .manual || (column.notifying == .changed && former.isWrittenAlike(value))
     return Commit(
       revision: revision,
-      PlainSetting(reference, key: key, isSilent: isSilent, before: old, after: new, writer: writer))
+      PlainSetting(reference, key: set.key, isSilent: isSilent, before: old, after: new, writer: writer))
   }
-}
 
-/// What was committed before, and is carried out again: nobody is to be told of it, nor does anybody ask.
-extension Model {
-  /// Applies a transaction as `commit` does, where nobody asks what it did: then the commonest of all changes an object
-  /// in place, and allocates nothing.
+  /// Applies a transaction that was committed before as `commit` does, where nobody asks what it did: then the setting
+  /// of an attribute that is not indexed changes its object in place, and allocates nothing.
   package mutating func redo(_ transaction: Transaction, at milliseconds: Int64) throws(ModelError) {
-    if redoPlainly(transaction) {
+    if transaction.preconditions.isEmpty, transaction.access == nil, let set = plainSet(transaction),
+      schema.entities[set.entity].indexedKeys.isEmpty,
+      state.setAttribute(of: set.reference, set.column, to: set.value, entity: set.entity, revision: revision + 1)
+    {
       revision += 1
     } else {
       _ = try commit(transaction, at: milliseconds)
     }
-  }
-
-  /// Sets one attribute that no index is over; says false for anything else, and for what is to fail.
-  private mutating func redoPlainly(_ transaction: Transaction) -> Bool {
-    guard transaction.operations.count == 1, transaction.preparations.isEmpty, transaction.preconditions.isEmpty,
-      transaction.access == nil, case .set(let reference, let keyPath, let given) = transaction.operations[0],
-      let index = schema.entityIndex(of: reference), let key = schema.entities[index].indexOfKey(keyPath),
-      schema.entities[index].indexedKeys.isEmpty
-    else { return false }
-    let column = schema.entities[index].layout.columns[key]
-    guard let value = column.plainForm(of: given), column.isOptional || !value.isNull else { return false }
-    return state.setAttribute(of: reference, column, to: value, entity: index, revision: revision + 1)
   }
 }

@@ -18,15 +18,17 @@ struct ClientGrowth {
     (self.limit, self.refusals) = (limit, refusals)
   }
 
-  /// Applies a client's transaction within its limits; counts one that is refused because it would add too much.
+  /// Applies a client's transaction within limits and the client's share; counts one that is refused because it would
+  /// add too much.
   mutating func commit(
-    _ submission: StoreSubmission, to model: inout Model, at milliseconds: Int64
+    _ transaction: Transaction, of client: Int, limits: TransactionLimits, to model: inout Model,
+    at milliseconds: Int64
   ) throws(ModelError) -> Commit {
     let memoryBytes = model.state.memoryBytes
-    let limits = bounding(submission.limits, for: submission.client, at: memoryBytes)
+    let limits = bounding(limits, for: client, at: memoryBytes)
     do throws(ModelError) {
-      let commit = try model.commit(submission.transaction, limits: limits, at: milliseconds)
-      note(model.state.memoryBytes - memoryBytes, of: submission.client)
+      let commit = try model.commit(transaction, limits: limits, at: milliseconds)
+      note(model.state.memoryBytes - memoryBytes, of: client)
       return commit
     } catch {
       if error.code == .overloaded { refusals.note(limits.memoryBound) }

@@ -13,25 +13,6 @@ import Synchronization
 /// wait until all observers have been notified; `currentCondition` says whether it can be written. Locks are taken in
 /// this order: writing, publication, latest. `queue` and `currentCondition` are never held with another.
 package final class Store: Sendable {
-  /// What becomes of a write: called on the writer right after the transaction was applied or refused, with the state
-  /// as this transaction left it and its revision. Gives what is to be done once the commit is durable and published,
-  /// or has come to nothing because the journal could not take it.
-  package typealias Conclusion =
-    @Sendable (
-      _ outcome: Result<Commit, ModelError>, _ state: borrowing ModelState, _ revision: Revision
-    ) -> @Sendable (StoreUnavailable?) -> Void
-
-  /// What is to be kept with a commit, in the journal; called on the writer with the state as the commit left it.
-  package typealias Attachment = @Sendable (_ commit: Commit, _ state: borrowing ModelState) -> [UInt8]
-
-  /// Asked on the writer before a write is carried out, where the journal is shared: where another node has carried
-  /// out the same request meanwhile, gives what is to be done in place of the write.
-  package typealias Precedent = @Sendable () -> (@Sendable (StoreUnavailable?) -> Void)?
-
-  /// Called on the writer in place of what a conclusion gives, where other nodes were first several times: the write is
-  /// not carried out, and goes back to who has handed it over, who may know a better node.
-  package typealias GivingBack = @Sendable () -> Void
-
   /// What the writer has.
   struct Writing {
     var model: Model
@@ -80,7 +61,7 @@ package final class Store: Sendable {
   package let syncDurations = DurationHistogram()
   /// The clock that commits are dated by.
   let clock: CommitClock
-  private let queue: Locked<WriteQueue<StoreSubmission>>
+  private let queue: Locked<WriteQueue<QueuedWrite>>
   let writer = DispatchQueue(label: "keyway.writer", qos: .userInitiated)
   /// Frees what would hold up the writer.
   private let freeing = DispatchQueue(label: "keyway.freeing", qos: .utility)
@@ -178,28 +159,32 @@ package final class Store: Sendable {
   /// Who asks for what the store does by itself.
   package static var ownClient: Int { 0 }
 
-  /// Hands a transaction to the writer. False where too many wait already, of all clients or of this one: then nothing
-  /// happens and `conclude` is never called. Otherwise it is called once, and what it gives is too; where the journal
-  /// is shared and another node was first, it is called again, and only what it gives at last is, or `giveBack`. What
-  /// `attachment` gives is kept with the commit. `limits` are the store's own unless others are given. `client` is a
-  /// number for who asks: those of different numbers take turns, in which `bytes`, about what it takes, counts.
-  package func submit(
-    _ transaction: Transaction, of client: Int = ownClient, bytes: Int = 0, limits: TransactionLimits? = nil,
-    attachment: Attachment? = nil, precedent: Precedent? = nil, giveBack: GivingBack? = nil,
-    willBegin: (@Sendable () -> Void)? = nil, conclude: @escaping Conclusion
-  ) -> Bool {
-    let submission = StoreSubmission(
-      transaction: transaction, client: client, limits: limits ?? self.limits.transaction, attachment: attachment,
-      precedent: precedent, giveBack: giveBack, willBegin: willBegin, conclude: conclude)
+  /// Hands a write to the writer. False if too many wait already, of all clients or of this one: then none of its
+  /// methods is called.
+  package func submit(_ write: any StoreWrite) -> Bool {
+    let queued = QueuedWrite(write: write)
     enum Entry { case refused, queued, first }
     let entry = queue.withLock { queue -> Entry in
-      guard queue.enqueue(submission, bytes: bytes, of: client) else { return .refused }
+      guard queue.enqueue(queued, bytes: write.byteCount, of: write.client) else { return .refused }
       if queue.isScheduled { return .queued }
       queue.isScheduled = true
       return .first
     }
     if entry == .first { writer.async { self.writeAll() } }
     return entry != .refused
+  }
+
+  /// Hands a transaction to the writer. False if too many wait already; then neither closure is called. `attachment`
+  /// gives on the writer what is kept with the commit. `finish` is called once, when the commit is durable and
+  /// published, or has come to nothing: with the outcome, the revision of the state that the transaction left, and the
+  /// failure of the journal, if there was one.
+  package func submit(
+    _ transaction: Transaction, of client: Int = ownClient, bytes: Int = 0, limits: TransactionLimits? = nil,
+    attachment: (@Sendable (Commit) -> [UInt8])? = nil,
+    finish: @escaping @Sendable (Result<Commit, ModelError>, Revision, StoreUnavailable?) -> Void
+  ) -> Bool {
+    submit(
+      PlainWrite(transaction, of: client, bytes: bytes, limits: limits, attachment: attachment, finish: finish))
   }
 
   /// Shows durable commits to readers and observers. `times` says when each of them was made. Returns how many steps
@@ -328,7 +313,7 @@ extension Store {
   }
 
   /// Commits as much of `rest` as goes into one batch, and takes it off.
-  private func write(_ rest: inout ArraySlice<StoreSubmission>, _ times: inout WriterTimes) {
+  private func write(_ rest: inout ArraySlice<QueuedWrite>, _ times: inout WriterTimes) {
     var waiting = rest
     var (overtaking, attempt) = (Overtaking(), self.attempt(&rest, limit: .max, &times))
     while attempt.isOvertaken {
@@ -338,40 +323,39 @@ extension Store {
       rest = waiting
       guard goesOn else {
         let first = rest.popFirst().map { [$0] } ?? []
-        attempt = .refusing(first, snapshot, because: "other nodes write faster than this one can")
+        attempt = WriteAttempt(refusing: first, of: self, because: "other nodes write faster than this one can")
         break
       }
       attempt = self.attempt(&rest, limit: max(1, waiting.count >> min(overtaking.count, 20)), &times)
     }
-    attempt.conclude()
+    attempt.finish()
     guard attempt.failure != nil, let shared, shared.silence >= WriteTime.silence else { return }
     // What waits has waited for as long as the attempt took, and may not do so again.
     let late = rest + queue.withLock { $0.takeAll() }
     rest = []
-    WriteAttempt.refusing(late, snapshot, because: "the journal is out of reach; nothing was changed").conclude()
+    WriteAttempt(refusing: late, of: self, because: "the journal is out of reach; nothing was changed").finish()
   }
 
   /// Applies writes, writes down what they did, and publishes it.
   private func attempt(
-    _ rest: inout ArraySlice<StoreSubmission>, limit: Int, _ times: inout WriterTimes
+    _ rest: inout ArraySlice<QueuedWrite>, limit: Int, _ times: inout WriterTimes
   ) -> WriteAttempt {
-    var attempt = WriteAttempt()
+    var attempt = WriteAttempt(of: self)
     writing.withLock { writing in
       var admission = leases.admission(limits)
       let base = writing.model.revision
-      let (clients, processor) = (rest.map(\.client), ProcessorStopwatch())
-      var applied = AppliedWrites(time: clock.now(), bytesLimit: limits.batchBytes, isShared: shared != nil)
-      let durations = applied.take(from: &rest, limit: limit, &writing, &admission, &attempt.actions)
+      let (clients, processor) = (rest.map { $0.write.client }, ProcessorStopwatch())
+      let durations = attempt.take(from: &rest, limit: limit, &writing, &admission)
       times.add(processor.nanoseconds, to: clients, by: durations)
-      writing.patience.lastBatchCount = applied.commits.count
+      writing.patience.lastBatchCount = attempt.commits.count
       do throws(JournalError) {
-        guard !applied.commits.isEmpty else {
+        guard !attempt.commits.isEmpty else {
           // A refusal is not given by a state that another node has left behind.
-          if applied.hasRefused { try shared?.confirm(base) }
+          if attempt.hasRefused { try shared?.confirm(base) }
           return
         }
         let watch = Stopwatch()
-        try append(applied.records, after: base, &writing)
+        try append(attempt.records, after: base, &writing)
         let nanoseconds = watch.nanoseconds
         syncDurations.record(nanoseconds: nanoseconds)
         writing.patience.lastSync = .nanoseconds(nanoseconds)
@@ -379,20 +363,20 @@ extension Store {
         // No reader has seen any of it: what is published is what was there before.
         undo(&writing)
         if isOvertaken(error, &writing) { return attempt.isOvertaken = true }
-        writing.refusedBytes = applied.bytes
+        writing.refusedBytes = attempt.bytes
         becomeUnavailable(error)
         attempt.failure = StoreUnavailable(reason: journal.publicReason(error))
         return
       }
       becomeAvailable()
       writing.growth.keep()
-      leases.note(applied.commits, of: admission.clients)
+      leases.note(attempt.commits, of: admission.clients)
       let publishing = ProcessorStopwatch()
       let steps = publish(
-        applied.commits, at: applied.records.map(\.milliseconds), writing.model.state, writing.model.revision)
-      times.add(publishing.nanoseconds, to: applied.submissions.map(\.client), by: steps)
-      for submission in applied.submissions { commitDurations.record(nanoseconds: submission.watch.nanoseconds) }
-      noteWritten(records: applied.records.count, bytes: applied.bytes)
+        attempt.commits, at: attempt.records.map(\.milliseconds), writing.model.state, writing.model.revision)
+      times.add(publishing.nanoseconds, to: attempt.applied.map { $0.write.client }, by: steps)
+      for queued in attempt.applied { commitDurations.record(nanoseconds: queued.watch.nanoseconds) }
+      noteWritten(records: attempt.records.count, bytes: attempt.bytes)
     }
     return attempt
   }

@@ -80,7 +80,7 @@ struct CommitClockTests {
       hands.set(wall: hands.wall - setBack)
       for _ in 0..<3 {
         await withCheckedContinuation { continuation in
-          _ = store.submit(Transaction([])) { _, _, _ in { _ in continuation.resume() } }
+          _ = store.submit(Transaction([])) { _, _, _ in continuation.resume() }
         }
         hands.pass(10)
         hands.set(wall: hands.wall - 15)

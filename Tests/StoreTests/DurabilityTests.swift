@@ -28,8 +28,8 @@ struct DurabilityTests {
 
     func write(_ operations: KeyValueModel.Operation...) async -> (Result<Commit, ModelError>, StoreUnavailable?) {
       await withCheckedContinuation { continuation in
-        let isAccepted = store.submit(Transaction(operations)) { outcome, _, _ in
-          { failure in continuation.resume(returning: (outcome, failure)) }
+        let isAccepted = store.submit(Transaction(operations)) { outcome, _, failure in
+          continuation.resume(returning: (outcome, failure))
         }
         #expect(isAccepted)
       }
@@ -83,7 +83,7 @@ struct DurabilityTests {
       journal.faults.withLock { $0.append = .refused("full") }
       for _ in 0..<3 {
         let failure = await withCheckedContinuation { continuation in
-          _ = store.submit(Transaction([create])) { _, _, _ in { continuation.resume(returning: $0) } }
+          _ = store.submit(Transaction([create])) { _, _, failure in continuation.resume(returning: failure) }
         }
         #expect(failure != nil)
       }
@@ -146,7 +146,7 @@ struct DurabilityTests {
     let answers = Locked(0)
     func submit(_ value: Int64) throws {
       let transaction = Transaction([try set(value)])
-      #expect(fixture.store.submit(transaction) { _, _, _ in { _ in answers.withLock { $0 += 1 } } })
+      #expect(fixture.store.submit(transaction) { _, _, _ in answers.withLock { $0 += 1 } })
     }
     try submit(1)
     reached.wait()
@@ -174,7 +174,7 @@ struct DurabilityTests {
         try ref("Account/1"), keyPath: "note", .string(String(repeating: "x", count: 400)))
       _ = fixture.store.submit(Transaction([note])) { outcome, _, _ in
         let revision = try? outcome.get().revision
-        return { _ in answers.withLock { $0.append(revision ?? 0) } }
+        answers.withLock { $0.append(revision ?? 0) }
       }
     }
     gate.open()

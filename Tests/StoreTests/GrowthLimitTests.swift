@@ -13,12 +13,10 @@ struct GrowthLimitTests {
   ) async -> ModelError.Code? {
     await withCheckedContinuation { continuation in
       _ = store.submit(Transaction(operations), of: client) { outcome, _, _ in
-        { _ in
-          if case .failure(let error) = outcome {
-            continuation.resume(returning: error.code)
-          } else {
-            continuation.resume(returning: nil)
-          }
+        if case .failure(let error) = outcome {
+          continuation.resume(returning: error.code)
+        } else {
+          continuation.resume(returning: nil)
         }
       }
     }

@@ -16,12 +16,10 @@ import Testing
   ) async -> ModelError.Code? {
     await withCheckedContinuation { continuation in
       _ = fixture.store.submit(Transaction(operations), of: client) { outcome, _, _ in
-        { _ in
-          if case .failure(let error) = outcome {
-            continuation.resume(returning: error.code)
-          } else {
-            continuation.resume(returning: nil)
-          }
+        if case .failure(let error) = outcome {
+          continuation.resume(returning: error.code)
+        } else {
+          continuation.resume(returning: nil)
         }
       }
     }

@@ -87,7 +87,7 @@ struct LeaseTests {
       let store = store
       return await withCheckedContinuation { continuation in
         _ = store.submit(Transaction(operations)) { outcome, _, _ in
-          { _ in continuation.resume(returning: (try? outcome.get()) != nil) }
+          continuation.resume(returning: (try? outcome.get()) != nil)
         }
       }
     }
@@ -203,7 +203,7 @@ struct LeaseTests {
     let store = world.store
     return await withCheckedContinuation { continuation in
       _ = store.submit(Transaction(operations)) { outcome, _, _ in
-        { _ in continuation.resume(returning: (try? outcome.get()) != nil) }
+        continuation.resume(returning: (try? outcome.get()) != nil)
       }
     }
   }
@@ -272,11 +272,8 @@ struct LeaseTests {
     let left = Locked<[Int]>([])
     for number in 0..<200 {
       let put = Transaction([.put(try ref("Account/1000"), ["balance": .integer(Int64(number))])])
-      let isAccepted = world.store.submit(put, of: 7) { _, state, _ in
-        left.withLock { $0.append(state.count - 1) }
-        return { _ in }
-      }
-      #expect(isAccepted)
+      let write = ConcludedWrite(put, of: 7) { _, state in left.withLock { $0.append(state.count - 1) } }
+      #expect(world.store.submit(write))
     }
     gate.open()
     await world.sweep()
@@ -298,7 +295,7 @@ struct LeaseTests {
     let renewed = Locked(false)
     _ = world.store.submit(Transaction([.patch(one, [:]), .lifetime(one, .seconds(10))])) { outcome, _, _ in
       let isWritten = (try? outcome.get()) != nil
-      return { _ in renewed.withLock { $0 = isWritten } }
+      renewed.withLock { $0 = isWritten }
     }
     world.store.endLeases { _ in true }
     gate.open()

@@ -59,11 +59,11 @@ struct RecordTests {
     }
 
     func write(_ operation: KeyValueModel.Operation, attachment: [UInt8]?) async {
-      var kept: Store.Attachment?
-      if let attachment { kept = { _, _ in attachment } }
+      var kept: (@Sendable (Commit) -> [UInt8])?
+      if let attachment { kept = { _ in attachment } }
       await withCheckedContinuation { continuation in
         _ = store.submit(Transaction([operation], writer: "w"), attachment: kept) { _, _, _ in
-          { _ in continuation.resume() }
+          continuation.resume()
         }
       }
     }

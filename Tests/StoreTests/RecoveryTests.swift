@@ -40,7 +40,7 @@ struct RecoveryTests {
     func write(_ operations: KeyValueModel.Operation...) async -> Result<Commit, ModelError> {
       await withCheckedContinuation { continuation in
         _ = store.submit(Transaction(operations, writer: "w")) { outcome, _, _ in
-          { _ in continuation.resume(returning: outcome) }
+          continuation.resume(returning: outcome)
         }
       }
     }

@@ -61,7 +61,7 @@ struct ReplayTests {
       }
       let outcome = await withCheckedContinuation { continuation in
         let isAccepted = fixture.store.submit(Transaction(operations, writer: "w\(revision)")) { outcome, _, _ in
-          { _ in continuation.resume(returning: outcome) }
+          continuation.resume(returning: outcome)
         }
         #expect(isAccepted)
       }

@@ -34,12 +34,12 @@ struct SharedStoreTests {
     func write(
       _ operations: KeyValueModel.Operation..., preconditions: [Precondition] = [], attachment: [UInt8]? = nil
     ) async -> Result<Commit, ModelError> {
-      var kept: Store.Attachment?
-      if let attachment { kept = { _, _ in attachment } }
+      var kept: (@Sendable (Commit) -> [UInt8])?
+      if let attachment { kept = { _ in attachment } }
       return await withCheckedContinuation { continuation in
         let transaction = Transaction(operations, preconditions: preconditions, writer: "w")
         _ = store.submit(transaction, attachment: kept) { outcome, _, _ in
-          { _ in continuation.resume(returning: outcome) }
+          continuation.resume(returning: outcome)
         }
       }
     }
@@ -73,6 +73,31 @@ struct SharedStoreTests {
     }
   }
 
+  /// A write that is not carried out once it is known that another node has.
+  private final class RepeatedWrite: StoreWrite {
+    let transaction: Transaction
+    let client = Store.ownClient
+    let byteCount = 0
+    let calls = Locked<[String]>([])
+    private let isKnown: Locked<Bool>
+
+    init(_ transaction: Transaction, _ isKnown: Locked<Bool>) {
+      (self.transaction, self.isKnown) = (transaction, isKnown)
+    }
+
+    func takePrecedent() -> Bool {
+      guard isKnown.withLock({ $0 }) else { return false }
+      calls.withLock { $0.append("replay") }
+      return true
+    }
+
+    func conclude(_ outcome: Result<Commit, ModelError>, _ state: borrowing ModelState, _ revision: Revision) {
+      calls.withLock { $0.append("conclude") }
+    }
+
+    func finish(_ failure: StoreUnavailable?) { calls.withLock { $0.append("finish") } }
+  }
+
   @Test("Writes that waited for a journal out of reach are refused with the one that found it so, and it tries once")
   func outOfReach() async throws {
     let identity = JournalIdentity(epoch: "test", schema: accounts)
@@ -84,8 +109,8 @@ struct SharedStoreTests {
     let object = try ref("Account/1")
     let reasons = Locked<[String]>([])
     for number in 0..<3 {
-      _ = store.submit(Transaction([.put(object, [:])])) { _, _, _ in
-        { failure in reasons.withLock { $0.append(failure?.reason ?? "") } }
+      _ = store.submit(Transaction([.put(object, [:])])) { _, _, failure in
+        reasons.withLock { $0.append(failure?.reason ?? "") }
       }
       // The others come while the first is on its way.
       while number == 0, journal.appends.withLock({ $0 }) == 0 { await Task.yield() }
@@ -233,18 +258,11 @@ struct SharedStoreTests {
       restore: { found in if found.contains(where: { $0.bytes == [7] }) { known.withLock { $0 = true } } })
     let object = try ref("Account/1")
     await one.write(.put(object, ["balance": .integer(1)]), attachment: [7])
-    let outcomes = Locked<[String]>([])
-    let precedent: Store.Precedent = {
-      guard known.withLock({ $0 }) else { return nil }
-      return { _ in outcomes.withLock { $0.append("replayed") } }
-    }
-    let object2 = try ref("Account/2")
-    _ = other.store.submit(Transaction([.put(object, ["balance": .integer(1)])]), precedent: precedent) { _, _, _ in
-      { _ in outcomes.withLock { $0.append("done") } }
-    }
+    let write = RepeatedWrite(Transaction([.put(object, ["balance": .integer(1)])]), known)
+    #expect(other.store.submit(write))
     // Its answer comes after that of the one before.
-    await other.write(.put(object2, [:]))
-    #expect(outcomes.withLock { $0 } == ["replayed"])
+    await other.write(.put(try ref("Account/2"), [:]))
+    #expect(write.calls.withLock { $0 } == ["conclude", "replay", "finish"])
     #expect(other.store.revision == 2)
   }
 
@@ -272,7 +290,7 @@ struct SharedStoreTests {
           .put(bound, [:]), .lifetime(bound, .stream(nodes[0].stream)), .put(timed, [:]),
           .lifetime(timed, .seconds(60)),
         ])
-      ) { _, _, _ in { _ in continuation.resume() } }
+      ) { _, _, _ in continuation.resume() }
     }
     #expect(await Deadline().comes { nodes[1].store.revision >= 1 })
     nodes[1].store.endLeases { _ in false }

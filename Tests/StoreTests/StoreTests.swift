@@ -47,14 +47,16 @@ struct StoreTests {
     for number in 1...4 as ClosedRange<Int64> {
       let value: Value = number == 3 ? .string("no") : .integer(number)
       let transaction = Transaction([.set(try ref("Account/1"), keyPath: "balance", value)])
-      let isAccepted = fixture.store.submit(transaction) { outcome, state, _ in
+      let revision = Locked("failed")
+      let write = ConcludedWrite(transaction) { outcome, state in
         // The state is the one that this very transaction left.
         let seen = Reference("Account/1").flatMap { state.record($0)?.values[0].json } ?? "?"
-        let revision = (try? outcome.get().revision).map { "\($0)" } ?? "failed"
-        concluded.withLock { $0.append("\(revision) \(seen)") }
-        return { _ in concluded.withLock { $0.append("after \(revision)") } }
+        if case .success(let commit) = outcome { revision.withLock { $0 = "\(commit.revision)" } }
+        concluded.withLock { $0.append("\(revision.withLock { $0 }) \(seen)") }
+      } finish: {
+        concluded.withLock { $0.append("after \(revision.withLock { $0 })") }
       }
-      #expect(isAccepted)
+      #expect(fixture.store.submit(write))
     }
     #expect(fixture.store.queuedWrites == 4)
     #expect(fixture.store.snapshot.revision == 1, "what is not published cannot be read")
@@ -79,10 +81,7 @@ struct StoreTests {
     gate.close(fixture.store)
     let concluded = Locked(0)
     func submit() -> Bool {
-      fixture.store.submit(Transaction([])) { _, _, _ in
-        concluded.withLock { $0 += 1 }
-        return { _ in }
-      }
+      fixture.store.submit(Transaction([])) { _, _, _ in concluded.withLock { $0 += 1 } }
     }
     #expect((submit(), submit(), submit(), submit(), submit()) == (true, true, true, false, false))
     #expect(fixture.store.queuedWrites == 3)

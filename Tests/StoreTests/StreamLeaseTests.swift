@@ -22,7 +22,7 @@ struct StreamLeaseTests {
 
     func write(_ operations: KeyValueModel.Operation...) async {
       await withCheckedContinuation { continuation in
-        _ = store.submit(Transaction(operations)) { _, _, _ in { _ in continuation.resume() } }
+        _ = store.submit(Transaction(operations)) { _, _, _ in continuation.resume() }
       }
     }
 

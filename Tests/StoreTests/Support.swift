@@ -70,7 +70,7 @@ struct StoreFixture {
   func write(all operations: [KeyValueModel.Operation]) async -> Result<Commit, ModelError>? {
     await withCheckedContinuation { continuation in
       let isAccepted = store.submit(Transaction(operations, writer: "w")) { outcome, _, _ in
-        { _ in continuation.resume(returning: outcome) }
+        continuation.resume(returning: outcome)
       }
       if !isAccepted { continuation.resume(returning: nil) }
     }
@@ -95,6 +95,29 @@ struct StoreFixture {
   }
 }
 
+/// A write that shows the outcome and the state to a closure on the writer.
+final class ConcludedWrite: StoreWrite {
+  let transaction: Transaction
+  let client: Int
+  let byteCount = 0
+  private let concluding: @Sendable (Result<Commit, ModelError>, borrowing ModelState) -> Void
+  private let finishing: @Sendable () -> Void
+
+  init(
+    _ transaction: Transaction, of client: Int = Store.ownClient,
+    conclude: @escaping @Sendable (Result<Commit, ModelError>, borrowing ModelState) -> Void,
+    finish: @escaping @Sendable () -> Void = {}
+  ) {
+    (self.transaction, self.client, concluding, finishing) = (transaction, client, conclude, finish)
+  }
+
+  func conclude(_ outcome: Result<Commit, ModelError>, _ state: borrowing ModelState, _ revision: Revision) {
+    concluding(outcome, state)
+  }
+
+  func finish(_ failure: StoreUnavailable?) { finishing() }
+}
+
 /// Holds the writer back until it is opened.
 final class Gate: Sendable {
   private let semaphore = DispatchSemaphore(value: 0)
@@ -102,12 +125,11 @@ final class Gate: Sendable {
 
   /// Blocks the writer in the conclusion of an empty transaction, and waits until it is there.
   func close(_ store: Store) {
-    let isAccepted = store.submit(Transaction([])) { [self] _, _, _ in
+    let write = ConcludedWrite(Transaction([])) { [self] _, _ in
       reached.signal()
       semaphore.wait()
-      return { _ in }
     }
-    #expect(isAccepted)
+    #expect(store.submit(write))
     reached.wait()
   }
 

@@ -95,19 +95,17 @@ struct SessionHandlers: Sendable {
     .deferred { [store, sessions = access.sessions] completion in
       let isAccepted = store.submit(
         Transaction([]), of: client.hashValue,
-        attachment: { commit, _ in sessions.prepare(write, at: commit.revision).bytes }
-      ) { outcome, _, _ in
-        { failure in
-          guard failure == nil, case .success(let commit) = outcome else {
-            sessions.conclude(write, isDone: false)
-            let reason = failure.map(\.reason) ?? "the commit was refused"
-            return completion.respond(refusal(.storeUnavailable, reason).response)
-          }
-          sessions.conclude(write, isDone: true)
-          var response = done
-          response.fields[.keywayCursor] = store.cursor(commit.revision).description
-          completion.respond(response)
+        attachment: { sessions.prepare(write, at: $0.revision).bytes }
+      ) { outcome, _, failure in
+        guard failure == nil, case .success(let commit) = outcome else {
+          sessions.conclude(write, isDone: false)
+          let reason = failure.map(\.reason) ?? "the commit was refused"
+          return completion.respond(refusal(.storeUnavailable, reason).response)
         }
+        sessions.conclude(write, isDone: true)
+        var response = done
+        response.fields[.keywayCursor] = store.cursor(commit.revision).description
+        completion.respond(response)
       }
       if !isAccepted { completion.respond(refusal(.overloaded, "too many writes wait; try again").response) }
     }

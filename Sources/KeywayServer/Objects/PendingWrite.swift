@@ -5,23 +5,29 @@ import KeyValueModel
 import Store
 import Support
 
-/// A write that was handed to the store and is still to be answered.
-///
-/// Its methods are called by the writer, one after the other and not at the same time. Where another node appended
-/// first, the write is judged anew, and `attachment` and `conclude` are called again.
-final class PendingWrite: Sendable {
-  private let writer: TransactionWriter
+/// A write of a request, from the queue of the store to the response.
+final class PendingWrite: StoreWrite {
+  /// The outcome of a write, until it is durable.
+  private enum Answer: Sendable {
+    case response(Response)
+    /// The response about a large object is made of its commit and the state, apart from the writer.
+    case largeObject(Commit, ModelState)
+    /// The response of another node that has carried out the same request, whatever becomes of the batch.
+    case precedent(Response)
+  }
+
+  let transaction: Transaction
+  let client: Int
+  /// The bytes that the client sent, or those of memory that they were made into.
+  let byteCount: Int
   private let write: Write
   private let context: RequestContext
-  private let client: ClientAddress
-  /// The bytes that the client sent, or those of memory that they were made into.
-  private let bytes: Int
   /// True if it was prepared before, and its time on the writer counts for the client.
   private let isLarge: Bool
-  private let rendering: TransactionWriter.Rendering
+  private let writer: TransactionWriter
   private let completion: Completion
-  /// The response that is kept with the commit, where one is.
-  private let kept = Locked<Response?>(nil)
+  private let rendering: TransactionWriter.Rendering
+  private let answer = Locked<Answer?>(nil)
 
   /// From how many bytes on an object's answers are encoded apart from the writer.
   static let largeBytes = 32_768
@@ -29,103 +35,70 @@ final class PendingWrite: Sendable {
   private static let encoding = DispatchQueue(
     label: "keyway.answers", qos: .userInitiated, attributes: .concurrent)
 
-  /// Creates the pending write of a request that `completion` answers.
+  /// Creates the write by a transaction of a request that `completion` answers.
   init(
-    _ write: Write, _ context: RequestContext, of client: ClientAddress, bytes: Int, isLarge: Bool,
-    by writer: TransactionWriter, _ completion: Completion, rendering: @escaping TransactionWriter.Rendering
+    _ transaction: Transaction, of client: ClientAddress, bytes: Int, isLarge: Bool, _ write: Write,
+    _ context: RequestContext, by writer: TransactionWriter, _ completion: Completion,
+    rendering: @escaping TransactionWriter.Rendering
   ) {
-    (self.write, self.context, self.client, self.bytes, self.isLarge) = (write, context, client, bytes, isLarge)
-    (self.writer, self.completion, self.rendering) = (writer, completion, rendering)
+    (self.transaction, self.client, byteCount, self.isLarge) = (transaction, client.hashValue, bytes, isLarge)
+    (self.write, self.context, self.writer) = (write, context, writer)
+    (self.completion, self.rendering) = (completion, rendering)
   }
 
-  /// Hands it to the store, which may have too much to do.
-  func submit(_ transaction: Transaction) {
-    var attachment: Store.Attachment?
-    if context.idempotency != nil || context.nodes.passed != nil {
-      attachment = { commit, state in self.attachment(commit, state) }
-    }
-    let isAccepted = writer.store.submit(
-      transaction, of: client.hashValue, bytes: bytes, attachment: attachment, precedent: precedent(),
-      giveBack: handingBack(), willBegin: meter()
-    ) { outcome, state, revision in
-      self.conclude(outcome, state, revision)
-    }
-    if !isAccepted { completion.respond(Problem(.overloaded, "too many writes wait; try again").response) }
-  }
-
-  /// Prepares a large write on the thread of the caller, and hands it to the store.
-  func prepareAndSubmit(_ transaction: Transaction) {
-    var transaction = transaction
-    completion.beginWork()
-    transaction.prepare(in: writer.store.snapshot.state, limits: writer.store.limits.transaction)
-    completion.endWork()
-    submit(transaction)
+  func begin() {
+    // The writer's time on a large write counts for its client.
+    if isLarge { completion.beginWork() }
   }
 
   /// Returns what is kept with the commit of a write that has a name, its client's or the nodes'.
   ///
   /// The response is made for that, and sent afterwards. The one about a large object that nodes alone name is not
   /// kept: a node that asks for the write again hears that it was done, and by which commit.
-  private func attachment(_ commit: Commit, _ state: borrowing ModelState) -> [UInt8] {
+  func attachment(to commit: Commit, _ state: borrowing ModelState) -> [UInt8]? {
     let (request, passed) = (context.idempotency, context.nodes.passed)
+    guard request != nil || passed != nil else { return nil }
     var response = Response(status: .noContent)
-    if request == nil, write.isAbout(moreThan: Self.largeBytes, in: state) {
-      response.fields[.keywayCursor] = writer.store.cursor(commit.revision).description
-      kept.withLock { $0 = nil }
-    } else {
+    if isKept(in: state) {
       response = rendered(commit, state)
-      kept.withLock { [response] in $0 = response }
+      answer.withLock { [response] in $0 = .response(response) }
+    } else {
+      response.fields[.keywayCursor] = writer.store.cursor(commit.revision).description
     }
     guard let passed else { return StoredResponse(request: request, response: response).bytes }
     return PassedAttachment(passed, request, response).bytes
   }
 
-  /// Returns what begins to count the writer's time on a large write for its client.
-  private func meter() -> (@Sendable () -> Void)? {
-    guard isLarge else { return nil }
-    return { [completion] in completion.beginWork() }
+  /// True if the response is kept with the commit.
+  private func isKept(in state: borrowing ModelState) -> Bool {
+    context.idempotency != nil || context.nodes.passed != nil && !write.isAbout(moreThan: Self.largeBytes, in: state)
   }
 
-  /// Returns what looks for the answer of another node that has carried out the same request.
-  private func precedent() -> Store.Precedent? {
-    guard let find = context.nodes.precedent else { return nil }
-    return { [completion] () -> (@Sendable (StoreUnavailable?) -> Void)? in
-      guard let response = find() else { return nil }
-      return { _ in completion.respond(response) }
-    }
-  }
-
-  /// Returns what answers the write when other nodes append first each time.
-  private func handingBack() -> Store.GivingBack? {
-    guard let response = context.nodes.givenBack else { return nil }
-    return { [completion] in completion.respond(response()) }
-  }
-
-  /// Returns what answers the write once its commit is durable and published, or has come to nothing.
-  private func conclude(
-    _ outcome: Result<Commit, ModelError>, _ state: borrowing ModelState, _ revision: Revision
-  ) -> @Sendable (StoreUnavailable?) -> Void {
+  func conclude(_ outcome: Result<Commit, ModelError>, _ state: borrowing ModelState, _ revision: Revision) {
     if isLarge { completion.endWork() }
-    let response: Response
+    let answer: Answer
     switch outcome {
     case .success(let commit):
-      if let kept = kept.withLock({ $0 }) {
-        response = kept
-      } else if write.isAbout(moreThan: Self.largeBytes, in: state) {
-        let state = copy state
-        return { failure in
-          if let failure { return self.refuse(failure) }
-          Self.encoding.async { self.encode(commit, state) }
-        }
+      // It was made with the attachment.
+      if isKept(in: state) { return }
+      if write.isAbout(moreThan: Self.largeBytes, in: state) {
+        answer = .largeObject(commit, copy state)
       } else {
-        response = rendered(commit, state)
+        answer = .response(rendered(commit, state))
       }
     case .failure(let error):
-      response =
-        writer.refusal(error, of: write, for: context.viewer, state).judged(by: writer.store.cursor(revision)).response
+      let problem = writer.refusal(error, of: write, for: context.viewer, state)
+      answer = .response(problem.judged(by: writer.store.cursor(revision)).response)
     }
-    return { failure in
-      if let failure { self.refuse(failure) } else { self.completion.respond(response) }
+    self.answer.withLock { $0 = answer }
+  }
+
+  func finish(_ failure: StoreUnavailable?) {
+    guard let answer = answer.withLock({ $0 }) else { return assertionFailure("the write was not concluded") }
+    switch (answer, failure) {
+    case (.precedent(let response), _), (.response(let response), nil): completion.respond(response)
+    case (.largeObject(let commit, let state), nil): Self.encoding.async { self.encode(commit, state) }
+    case (_, let failure?): completion.respond(Problem(.storeUnavailable, failure.reason).response)
     }
   }
 
@@ -136,13 +109,25 @@ final class PendingWrite: Sendable {
     completion.respond(response)
   }
 
-  private func refuse(_ failure: StoreUnavailable) {
-    completion.respond(Problem(.storeUnavailable, failure.reason).response)
-  }
-
   private func rendered(_ commit: Commit, _ state: borrowing ModelState) -> Response {
     var response = rendering(commit, state)
     response.fields[.keywayCursor] = writer.store.cursor(commit.revision).description
     return response
+  }
+}
+
+// MARK: - Other nodes
+
+extension PendingWrite {
+  func takePrecedent() -> Bool {
+    guard let response = context.nodes.precedent?() else { return false }
+    answer.withLock { $0 = .precedent(response) }
+    return true
+  }
+
+  func giveBack() -> Bool {
+    guard let response = context.nodes.givenBack?() else { return false }
+    completion.respond(response)
+    return true
   }
 }

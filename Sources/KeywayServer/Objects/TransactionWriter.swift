@@ -39,10 +39,21 @@ struct TransactionWriter: Sendable {
     // What was made of the body says better how long the writer takes than its length does.
     let (client, bytes) = (request.client, max(request.body().count, request.heldBytes))
     return .deferred { [self, transaction] completion in
-      let pending = PendingWrite(
-        write, context, of: client, bytes: bytes, isLarge: isLarge, by: self, completion, rendering: rendering)
-      guard isLarge else { return pending.submit(transaction) }
-      readings.perform(for: client, completion) { pending.prepareAndSubmit(transaction) }
+      @Sendable func handOver(_ transaction: Transaction) {
+        let pending = PendingWrite(
+          transaction, of: client, bytes: bytes, isLarge: isLarge, write, context, by: self, completion,
+          rendering: rendering)
+        guard !store.submit(pending) else { return }
+        completion.respond(Problem(.overloaded, "too many writes wait; try again").response)
+      }
+      guard isLarge else { return handOver(transaction) }
+      readings.perform(for: client, completion) {
+        var transaction = transaction
+        completion.beginWork()
+        transaction.prepare(in: store.snapshot.state, limits: store.limits.transaction)
+        completion.endWork()
+        handOver(transaction)
+      }
     }
   }
 

@@ -153,16 +153,14 @@ final class LeaseKeeper: Sendable {
     }
     let transaction = Transaction(batch.map { .delete($0.object) }, preconditions: preconditions)
     let bytes = batch.count * Self.deletionBytes
-    let isAccepted = store.submit(transaction, bytes: bytes) { [self] outcome, _, revision in
-      { failure in
-        if failure == nil, case .success = outcome {
-          self.finish(batch)
-          if store.isCaretaker { self.deleteDue(in: store) }
-        } else if failure == nil, batch.count > 1 {
-          for claim in batch { self.submit([claim], to: store) }
-        } else {
-          self.finish(batch, refusedAt: failure == nil ? revision : 0)
-        }
+    let isAccepted = store.submit(transaction, bytes: bytes) { [self] outcome, revision, failure in
+      if failure == nil, case .success = outcome {
+        finish(batch)
+        if store.isCaretaker { deleteDue(in: store) }
+      } else if failure == nil, batch.count > 1 {
+        for claim in batch { submit([claim], to: store) }
+      } else {
+        finish(batch, refusedAt: failure == nil ? revision : 0)
       }
     }
     if !isAccepted { finish(batch, refusedAt: 0) }

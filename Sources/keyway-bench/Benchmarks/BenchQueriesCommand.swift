@@ -328,7 +328,7 @@ private struct EmployeeStreams {
       let isLast = index == transactions.count - 1
       let isTaken = store.submit(transaction) { outcome, _, _ in
         if case .failure(let error) = outcome { fatalError("a benchmark's own transaction failed: \(error)") }
-        return { _ in if isLast { done.signal() } }
+        if isLast { done.signal() }
       }
       precondition(isTaken, "the queue of a benchmark has no limit")
     }

@@ -184,12 +184,10 @@ enum SeedFile {
     let result = Locked<(mistake: ModelError?, refusal: StoreUnavailable?)>((nil, nil))
     let done = DispatchSemaphore(value: 0)
     // The operator's own, and no request waits yet.
-    _ = store.submit(Transaction(operations), limits: .unlimited) { outcome, _, _ in
+    _ = store.submit(Transaction(operations), limits: .unlimited) { outcome, _, unavailable in
       if case .failure(let error) = outcome { result.withLock { $0.mistake = error } }
-      return { unavailable in
-        result.withLock { $0.refusal = unavailable }
-        done.signal()
-      }
+      result.withLock { $0.refusal = unavailable }
+      done.signal()
     }
     done.wait()
     let (mistake, refusal) = result.withLock { $0 }

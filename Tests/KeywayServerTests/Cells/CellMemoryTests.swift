@@ -32,7 +32,7 @@ struct CellMemoryTests {
     let done = DispatchSemaphore(value: 0)
     _ = store.submit(Transaction([operation])) { outcome, _, _ in
       if case .failure(let error) = outcome { Issue.record(error) }
-      return { _ in done.signal() }
+      done.signal()
     }
     done.wait()
   }

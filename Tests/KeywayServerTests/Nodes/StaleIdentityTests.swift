@@ -119,12 +119,12 @@ private struct InterruptedNode: Node {
   /// Commits a change as another node's record brings it: the sessions have it before the commit is published.
   private static func commit(_ write: Sessions.Write, _ store: Store, _ sessions: Sessions) {
     let done = DispatchSemaphore(value: 0)
-    let attachment: Store.Attachment = { commit, _ in
+    let attachment: @Sendable (Commit) -> [UInt8] = { commit in
       let bytes = sessions.prepare(write, at: commit.revision).bytes
       sessions.conclude(write, isDone: true)
       return bytes
     }
-    let isAccepted = store.submit(Transaction([]), attachment: attachment) { _, _, _ in { _ in done.signal() } }
+    let isAccepted = store.submit(Transaction([]), attachment: attachment) { _, _, _ in done.signal() }
     if isAccepted { done.wait() }
   }
 

@@ -250,7 +250,7 @@ struct LeaseTests {
       let stream = StreamNumbers(node: "http://follower.example:8080", random: 1).first + 1
       let isDone = DispatchSemaphore(value: 0)
       _ = leader.server.store.submit(Transaction([.create(object, [:]), .lifetime(object, .stream(stream))])) {
-        _, _, _ in { _ in isDone.signal() }
+        _, _, _ in isDone.signal()
       }
       isDone.wait()
       #expect(try isThere(leader, "Note/other"))

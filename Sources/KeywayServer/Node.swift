@@ -140,17 +140,17 @@ package struct ResolvedRequest: Sendable {
   }
 }
 
-/// The part of other nodes in a write that this one carries out; empty on a server on its own.
-package struct NodesContext: Sendable {
+/// The part of other nodes in a write that this one carries out.
+package protocol NodesContext: AnyObject, Sendable {
   /// The streams of other nodes that the write names for objects to last with, with their numbers.
-  package var streams: [String: UInt64] = [:]
+  var streams: [String: UInt64] { get }
   /// The name of a write that a node has forwarded, with what it stands for; nil for a client's own.
-  package var passed: BoundWrite?
-  /// The answer of another node to the same request meanwhile, if it has an `Idempotency-Key` or was forwarded.
-  package var precedent: (@Sendable () -> Response?)?
-  /// Gives the response to a write that this node has not carried out and does not, since other nodes appended first
-  /// again and again; nil where it goes on trying.
-  package var givenBack: (@Sendable () -> Response)?
+  var name: BoundWrite? { get }
+  /// Returns the answer of another node that has carried out the write under this name meanwhile; nil if there is none.
+  func precedent() -> Response?
+  /// Returns the response to the write if this node does not carry it out, since other nodes appended first again and
+  /// again; nil if this node goes on trying.
+  func givenBack() -> Response?
 }
 
 // MARK: - A server on its own

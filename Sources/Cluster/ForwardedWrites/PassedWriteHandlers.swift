@@ -34,8 +34,8 @@ struct PassedWriteHandlers: Sendable {
 
   /// Has `handle` carry out a write, or answers what became of it.
   func once(
-    _ write: PassedWrite, _ doubt: Doubt, _ request: borrowing Request, _ context: RequestContext,
-    _ handle: Route.Handler
+    _ write: PassedWrite, _ doubt: Doubt, _ wayBack: PeerWrites.WayBack?, _ request: borrowing Request,
+    _ context: RequestContext, _ handle: Route.Handler
   ) throws(Problem) -> HandlerResponse {
     guard write.since.epoch == store.epoch else {
       throw Problem(.storeUnavailable, "the node that passes the write on has another epoch; nothing was changed")
@@ -60,8 +60,7 @@ struct PassedWriteHandlers: Sendable {
         .storeUnavailable, "this node does not know any more, or not yet, whether the write was done (\(write.since))")
     }
     var context = context
-    context.nodes.passed = bound
-    context.nodes.precedent = { [writes] in writes.precedent(of: write.id) }
+    context.nodes = ClusterContext(request, as: bound, writes, wayBack)
     do throws(Problem) {
       return watched(try handle(request, context), write, doubt)
     } catch {
@@ -123,4 +122,24 @@ struct PassedWriteHandlers: Sendable {
     }
     return Problem(.storeUnavailable, "the write was done, and its response is no longer kept").response
   }
+}
+
+/// The part of other nodes in a write: its name among them, and its way back.
+final class ClusterContext: NodesContext {
+  let streams: [String: UInt64]
+  let name: BoundWrite?
+  private let writes: PassedWrites
+  private let wayBack: PeerWrites.WayBack?
+
+  /// Creates the context of a request that this node carries out, under the name that nodes have given it, if any.
+  init(
+    _ request: borrowing Request, as name: BoundWrite?, _ writes: PassedWrites, _ wayBack: PeerWrites.WayBack?
+  ) {
+    streams = (request.outcome as? NamedStreams)?.numbers ?? [:]
+    (self.name, self.writes, self.wayBack) = (name, writes, wayBack)
+  }
+
+  func precedent() -> Response? { name.flatMap { writes.precedent(of: $0.id) } }
+
+  func givenBack() -> Response? { wayBack?.response }
 }

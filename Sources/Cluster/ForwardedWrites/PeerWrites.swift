@@ -118,20 +118,29 @@ final class PeerWrites: Sendable {
     return response
   }
 
-  /// Returns the answer to a write that this node is to carry out, if others append again and again before it can: it
-  /// is handled once more, and goes to the one of them that appended last. The node that has passed it on to be carried
-  /// out here does that itself then. Nil where it has gone back often enough, or names streams of other nodes.
-  func givenBack(_ request: borrowing Request, _ turn: Turn) -> (@Sendable () -> Response)? {
-    guard let goneBack = turn.goneBack, request.outcome == nil || request.outcome is Outcome else { return nil }
-    // What comes from another node to be carried out here goes back to that one; what was turned to this node does not.
-    let isOfAnotherNode = request.outcome == nil && turn.write?.isFinal == true
-    if !isOfAnotherNode { request.keepBody() }
-    return {
+  /// The way back of a write that this node cannot carry out, because others append first each time.
+  struct WayBack: Sendable {
+    /// The fate of the write, whose request is handled once more; nil for one that another node has passed on to be
+    /// carried out here, which that one does itself then.
+    fileprivate let outcome: Outcome?
+
+    /// The response to a write that has gone back.
+    var response: Response {
       let problem = Problem(.storeUnavailable, "other nodes have appended first each time; nothing was changed")
       var response = problem.response
-      if !isOfAnotherNode { response.retry = Response.Retry(with: Outcome.givenBack(goneBack)) }
+      response.retry = outcome.map { Response.Retry(with: $0) }
       return response
     }
+  }
+
+  /// Returns the way back of a write that this node is to carry out: it goes to the one of the others that appended
+  /// last. Nil where it has gone back often enough, or names streams of other nodes.
+  func wayBack(_ request: borrowing Request, _ turn: Turn) -> WayBack? {
+    guard let goneBack = turn.goneBack, request.outcome == nil || request.outcome is Outcome else { return nil }
+    // What comes from another node to be carried out here goes back to that one; what was turned to this node does not.
+    if request.outcome == nil, turn.write?.isFinal == true { return WayBack(outcome: nil) }
+    request.keepBody()
+    return WayBack(outcome: .givenBack(goneBack))
   }
 
   /// Ends what is under way.

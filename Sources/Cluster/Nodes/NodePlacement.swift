@@ -37,8 +37,7 @@ struct NodePlacement: RequestPlacement {
     if !route.isAlwaysServed, let elsewhere = try elsewhere(request, resolved, judgedAt: revision, outcome) {
       return elsewhere
     }
-    var context = resolved.context(of: request.method)
-    if let named = request.outcome as? NamedStreams { context.nodes.streams = named.numbers }
+    let context = resolved.context(of: request.method)
     try admission.check(context)
     return try carryOut(request, context, outcome, resolved.action)
   }
@@ -88,9 +87,13 @@ struct NodePlacement: RequestPlacement {
       case .turn(let turn)?, .givenBack(let turn)?: turn
       case nil: PeerWrites.Turn(try PassedWrite(of: request), passedWrites.writes)
       }
+    let wayBack = ways.peerWrites?.wayBack(request, turn)
+    if let write = turn.write {
+      return try passedWrites.once(write, turn.doubt, wayBack, request, context, action.handle)
+    }
+    guard wayBack != nil || request.outcome is NamedStreams else { return try action.handle(request, context) }
     var context = context
-    context.nodes.givenBack = ways.peerWrites?.givenBack(request, turn)
-    guard let write = turn.write else { return try action.handle(request, context) }
-    return try passedWrites.once(write, turn.doubt, request, context, action.handle)
+    context.nodes = ClusterContext(request, as: nil, passedWrites.writes, wayBack)
+    return try action.handle(request, context)
   }
 }

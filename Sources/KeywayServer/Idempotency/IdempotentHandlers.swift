@@ -30,15 +30,17 @@ struct IdempotentHandlers: Sendable {
       do throws(Problem) {
         var context = context
         context.idempotency = idempotent
-        let passed = context.nodes.precedent
-        let asked = context
-        context.nodes.precedent = { passed?() ?? store.precedent(of: idempotent).map { replayed($0, asked) } }
         return watched(try handle(request, context), key, of: client)
       } catch {
         store.abandon(key)
         throw error
       }
     }
+  }
+
+  /// Returns the response of another node to a request with a key that is under way here; nil if there is none.
+  func precedent(in context: RequestContext) -> Response? {
+    context.idempotency.flatMap { store.precedent(of: $0) }.map { replayed($0, context) }
   }
 
   /// The response to give again; nil where the request is the first with its key, which is under way from now on.

@@ -118,7 +118,7 @@ struct ObjectHandlers: Sendable {
   private func lifetime(
     _ request: borrowing Request, _ context: RequestContext, _ reference: Reference
   ) throws(Problem) -> [Operation] {
-    try LifetimeReader(streams: streams, requester: context.requester, named: context.nodes.streams)
+    try LifetimeReader(streams: streams, requester: context.requester, named: context.nodes?.streams ?? [:])
       .operation(of: request, on: reference)
   }
 

@@ -56,8 +56,8 @@ final class PendingWrite: StoreWrite {
   /// The response is made for that, and sent afterwards. The one about a large object that nodes alone name is not
   /// kept: a node that asks for the write again hears that it was done, and by which commit.
   func attachment(to commit: Commit, _ state: borrowing ModelState) -> [UInt8]? {
-    let (request, passed) = (context.idempotency, context.nodes.passed)
-    guard request != nil || passed != nil else { return nil }
+    let (request, name) = (context.idempotency, context.nodes?.name)
+    guard request != nil || name != nil else { return nil }
     var response = Response(status: .noContent)
     if isKept(in: state) {
       response = rendered(commit, state)
@@ -65,13 +65,13 @@ final class PendingWrite: StoreWrite {
     } else {
       response.fields[.keywayCursor] = writer.store.cursor(commit.revision).description
     }
-    guard let passed else { return StoredResponse(request: request, response: response).bytes }
-    return PassedAttachment(passed, request, response).bytes
+    guard let name else { return StoredResponse(request: request, response: response).bytes }
+    return PassedAttachment(name, request, response).bytes
   }
 
   /// True if the response is kept with the commit.
   private func isKept(in state: borrowing ModelState) -> Bool {
-    context.idempotency != nil || context.nodes.passed != nil && !write.isAbout(moreThan: Self.largeBytes, in: state)
+    context.idempotency != nil || context.nodes?.name != nil && !write.isAbout(moreThan: Self.largeBytes, in: state)
   }
 
   func conclude(_ outcome: Result<Commit, ModelError>, _ state: borrowing ModelState, _ revision: Revision) {
@@ -120,13 +120,13 @@ final class PendingWrite: StoreWrite {
 
 extension PendingWrite {
   func takePrecedent() -> Bool {
-    guard let response = context.nodes.precedent?() else { return false }
+    guard let response = context.nodes?.precedent() ?? writer.idempotency.precedent(in: context) else { return false }
     answer.withLock { $0 = .precedent(response) }
     return true
   }
 
   func giveBack() -> Bool {
-    guard let response = context.nodes.givenBack?() else { return false }
+    guard let response = context.nodes?.givenBack() else { return false }
     completion.respond(response)
     return true
   }

@@ -36,7 +36,8 @@ struct TransactionHandler: Sendable {
     // What names no object asks no rule, and still makes a revision.
     if elements.isEmpty, context.requester.isUnknown { throw AccessControl.unauthenticated }
     let newIDs = NewIDs(makeID)
-    let lifetimes = LifetimeReader(streams: streams, requester: context.requester, named: context.nodes.streams)
+    let lifetimes = LifetimeReader(
+      streams: streams, requester: context.requester, named: context.nodes?.streams ?? [:])
     var operations: [Operation] = []
     for (index, element) in elements.enumerated() {
       do throws(ModelError) {

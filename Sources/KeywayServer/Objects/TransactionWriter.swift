@@ -14,6 +14,8 @@ struct TransactionWriter: Sendable {
   /// Where what is large is prepared.
   let readings: Readings
   let limits: RequestLimits
+  /// Knows the responses of other nodes to requests with a key.
+  let idempotency: IdempotentHandlers
 
   private var conditions: WriteConditions { WriteConditions(store: store, limits: limits) }
 

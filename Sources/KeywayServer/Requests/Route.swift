@@ -213,8 +213,8 @@ package struct RequestContext: Sendable {
   var parameters: [String] = []
   /// What an `Idempotency-Key` makes of a `POST` that writes; nil without one.
   var idempotency: IdempotentRequest?
-  /// What other nodes have to do with a write.
-  package var nodes = NodesContext()
+  /// The part of other nodes in a write; nil if they have none, as on a server on its own.
+  package var nodes: (any NodesContext)?
 
   /// What the rules let the requester read; nil where they are asked no rule.
   var viewer: Viewer? { requester.viewer }

@@ -130,7 +130,8 @@ struct Handlers: Sendable {
   init(_ parts: ServerParts) {
     let (store, readings, limits, makeID) = (parts.store, parts.readings, parts.limits, parts.makeID)
     let (streams, registry) = (parts.streams, parts.streams.registry)
-    let writer = TransactionWriter(store: store, readings: readings, limits: limits)
+    let idempotency = IdempotentHandlers(store: parts.idempotency, registry: parts.metrics, objects: store)
+    let writer = TransactionWriter(store: store, readings: readings, limits: limits, idempotency: idempotency)
     objects = ObjectHandlers(
       store: store, writer: writer, readings: readings, limits: limits, streams: registry, makeID: makeID)
     keyPaths = KeyPathHandlers(store: store, writer: writer, readings: readings, limits: limits, makeID: makeID)
@@ -152,7 +153,7 @@ struct Handlers: Sendable {
     metrics = MetricsHandler(
       store: store, streams: registry, hub: parts.hub, idempotency: parts.idempotency, ledger: parts.ledger,
       registry: parts.metrics)
-    idempotency = IdempotentHandlers(store: parts.idempotency, registry: parts.metrics, objects: store)
+    self.idempotency = idempotency
     sessions = SessionHandlers(access: parts.access, store: store, node: parts.node, readiness: parts.readiness)
     revocations = RevocationHandlers(revocations: parts.access.revocations, readings: readings)
     files = parts.files

@@ -112,32 +112,12 @@ package struct NodeSite: Sendable {
 package protocol RequestPlacement: Sendable {
   /// Answers a request to a resource here, passes it on, or has it wait.
   ///
-  /// - Parameter resolve: Finds out who sends the request and what of the resource it is for. Throws for a request that
-  ///   no node would answer.
+  /// - Parameter resolve: Finds out who sends the request and which action it is for. Throws for a request that no node
+  ///   would answer.
   func respond(
     to request: borrowing Request, on route: Route,
-    _ resolve: (borrowing Request) throws(Problem) -> ResolvedRequest
+    _ resolve: (borrowing Request) throws(Problem) -> RequestContext
   ) throws(Problem) -> HandlerResponse
-}
-
-/// A request whose sender and purpose are known, before anything is done about it.
-package struct ResolvedRequest: Sendable {
-  /// The resource.
-  package let route: Route
-  /// The path and the query parameters.
-  package let target: Target
-  /// The client that asks.
-  package let requester: Requester
-  /// The action of the method, or the one that opens the stream.
-  package let action: Route.Action
-  /// True if the answer is an event stream.
-  package let isStream: Bool
-
-  /// The context for the action.
-  package func context(of method: HTTPRequest.Method) -> RequestContext {
-    RequestContext(
-      route: route, target: target, requester: requester, parameters: route.parameterNames(method, isStream))
-  }
 }
 
 /// The part of other nodes in a write that this one carries out.
@@ -228,17 +208,16 @@ private struct SinglePlacement: RequestPlacement {
 
   func respond(
     to request: borrowing Request, on route: Route,
-    _ resolve: (borrowing Request) throws(Problem) -> ResolvedRequest
+    _ resolve: (borrowing Request) throws(Problem) -> RequestContext
   ) throws(Problem) -> HandlerResponse {
     let revision = store.revision
-    let resolved = try resolve(request)
+    let context = try resolve(request)
     if !route.isAlwaysServed, let cursor = request.header(.keywayCursor).flatMap({ Cursor($0) }),
       let wait = try waits.response(to: request, until: cursor, judgedAt: revision, in: store)
     {
       return wait
     }
-    let context = resolved.context(of: request.method)
     try admission.check(context)
-    return try resolved.action.handle(request, context)
+    return try context.action.handle(request, context)
   }
 }

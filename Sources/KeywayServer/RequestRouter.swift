@@ -176,7 +176,7 @@ final class RequestRouter: RequestHandler, Sendable {
   /// Finds out who sends a request to a resource, and what carries it out. Throws for a request that no node answers.
   private func resolve(
     _ request: borrowing Request, _ route: Route, _ target: Target, host: String?, _ requester: inout Requester
-  ) throws(Problem) -> ResolvedRequest {
+  ) throws(Problem) -> RequestContext {
     let method = request.method
     do throws(Problem) {
       if route.audience != .visitors { requester = try identification.requester(of: request, route, host: host) }
@@ -199,8 +199,9 @@ final class RequestRouter: RequestHandler, Sendable {
       if form == .stream, let stream = route.stream { (action, isStream) = (stream, true) }
     }
     if !route.isAlwaysServed { try readiness.check() }
-    return ResolvedRequest(
-      route: route, target: target, requester: requester, action: action, isStream: isStream)
+    return RequestContext(
+      route: route, action: action, isStream: isStream, target: target, requester: requester,
+      parameters: route.parameterNames(method, isStream))
   }
 
   /// Returns the name that a request is for: that of a target in absolute form, which must be the `Host` too, since

@@ -17,15 +17,15 @@ struct NodePlacement: RequestPlacement {
 
   func respond(
     to request: borrowing Request, on route: Route,
-    _ resolve: (borrowing Request) throws(Problem) -> ResolvedRequest
+    _ resolve: (borrowing Request) throws(Problem) -> RequestContext
   ) throws(Problem) -> HandlerResponse {
     try BatchHandler.check(request, route)
     let outcome = request.outcome as? PeerWrites.Outcome
-    let resolved: ResolvedRequest
+    let context: RequestContext
     // A session begins and ends by commits: one that comes while the request is resolved may change who asks.
     let revision = store.revision
     do throws(Problem) {
-      resolved = try resolve(request)
+      context = try resolve(request)
     } catch {
       // A session that another node has begun may be known here once the state has come that the request names.
       let isOfCookie = error.code == .unauthenticated && request.header(.authorization) == nil
@@ -34,29 +34,27 @@ struct NodePlacement: RequestPlacement {
       }
       throw error
     }
-    if !route.isAlwaysServed, let elsewhere = try elsewhere(request, resolved, judgedAt: revision, outcome) {
+    if !route.isAlwaysServed, let elsewhere = try elsewhere(request, context, judgedAt: revision, outcome) {
       return elsewhere
     }
-    let context = resolved.context(of: request.method)
     try admission.check(context)
-    return try carryOut(request, context, outcome, resolved.action)
+    return try carryOut(request, context, outcome)
   }
 
   /// Returns another node's answer to a request, or a wait for it or for a revision; nil if this node answers now.
   private func elsewhere(
-    _ request: borrowing Request, _ resolved: ResolvedRequest, judgedAt revision: Revision,
+    _ request: borrowing Request, _ context: RequestContext, judgedAt revision: Revision,
     _ outcome: PeerWrites.Outcome?
   ) throws(Problem) -> HandlerResponse? {
-    let (route, method) = (resolved.route, request.method)
-    if resolved.requester.identity != nil, route.audience != .nodes {
+    let (route, method) = (context.route, request.method)
+    if context.requester.identity != nil, route.audience != .nodes {
       try node.checkRevocations(within: staleSeconds)
     }
     if route.isForwarded, method != .get, method != .head, let forwarder = ways.leaderWrites {
       return try forwarder.forward(request, route)
     }
-    if !node.directory.isAlone, admission.mayAsk(resolved.requester, on: route),
-      let passed = try ways.passing.response(
-        to: request, route, resolved.target, isStream: resolved.isStream)
+    if !node.directory.isAlone, admission.mayAsk(context.requester, on: route),
+      let passed = try ways.passing.response(to: request, route, context.target, isStream: context.isStream)
     {
       return passed
     }
@@ -79,9 +77,10 @@ struct NodePlacement: RequestPlacement {
 
   /// Carries out a request here, and a write that nodes have a name for only once.
   private func carryOut(
-    _ request: borrowing Request, _ context: RequestContext, _ outcome: PeerWrites.Outcome?, _ action: Route.Action
+    _ request: borrowing Request, _ context: RequestContext, _ outcome: PeerWrites.Outcome?
   ) throws(Problem) -> HandlerResponse {
-    guard context.route.isCommitted(by: request.method) else { return try action.handle(request, context) }
+    let handle = context.action.handle
+    guard context.route.isCommitted(by: request.method) else { return try handle(request, context) }
     let turn =
       switch outcome {
       case .turn(let turn)?, .givenBack(let turn)?: turn
@@ -89,11 +88,11 @@ struct NodePlacement: RequestPlacement {
       }
     let wayBack = ways.peerWrites?.wayBack(request, turn)
     if let write = turn.write {
-      return try passedWrites.once(write, turn.doubt, wayBack, request, context, action.handle)
+      return try passedWrites.once(write, turn.doubt, wayBack, request, context, handle)
     }
-    guard wayBack != nil || request.outcome is NamedStreams else { return try action.handle(request, context) }
+    guard wayBack != nil || request.outcome is NamedStreams else { return try handle(request, context) }
     var context = context
     context.nodes = ClusterContext(request, as: nil, passedWrites.writes, wayBack)
-    return try action.handle(request, context)
+    return try handle(request, context)
   }
 }

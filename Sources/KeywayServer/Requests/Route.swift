@@ -201,16 +201,20 @@ package final class Route: Sendable {
   }
 }
 
-/// What is known of a request when its handler is called, besides the request itself.
+/// What is known of a request besides the request itself, once its sender and its purpose are found out.
 package struct RequestContext: Sendable {
   /// The resource that is asked for.
   package let route: Route
+  /// The action of the method, or the one that opens the stream.
+  package let action: Route.Action
+  /// True if the answer is an event stream.
+  package let isStream: Bool
   /// The path and the query parameters.
   package let target: Target
-  /// Who asks.
+  /// The client that asks.
   package let requester: Requester
-  /// The names of the query parameters that the answer takes, or the stream where that is wanted.
-  var parameters: [String] = []
+  /// The names of the query parameters that the action takes.
+  let parameters: [String]
   /// What an `Idempotency-Key` makes of a `POST` that writes; nil without one.
   var idempotency: IdempotentRequest?
   /// The part of other nodes in a write; nil if they have none, as on a server on its own.

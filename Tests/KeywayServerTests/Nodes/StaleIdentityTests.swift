@@ -88,7 +88,7 @@ private struct InterruptedNode: Node {
 
     func respond(
       to request: borrowing Request, on route: Route,
-      _ resolve: (borrowing Request) throws(Problem) -> ResolvedRequest
+      _ resolve: (borrowing Request) throws(Problem) -> RequestContext
     ) throws(Problem) -> HandlerResponse {
       try base.respond(to: request, on: route) { request throws(Problem) in
         defer { interrupt() }

@@ -15,6 +15,42 @@ package enum YAMLDocument {
     return root
   }
 
+  /// Returns the JSON value that `text` says, with the content of an anchor in the place of each alias. Throws also for
+  /// a name that is not a scalar and for a number that JSON does not have.
+  package static func value(of text: String) throws(YAMLMistake) -> Value {
+    guard let node = try root(of: text) else { return .null }
+    return try value(node)
+  }
+
+  private static func value(_ node: Node) throws(YAMLMistake) -> Value {
+    switch node {
+    case .scalar(let scalar):
+      switch YAMLScalar(scalar) {
+      case .null: return .null
+      case .bool(let bool): return .bool(bool)
+      case .integer(let integer): return .integer(integer)
+      case .number(let number): return number
+      case .text: return .string(scalar.string)
+      case .refused(let reason): throw YAMLMistake(place(of: node), reason)
+      }
+    case .sequence(let sequence):
+      var elements: [Value] = []
+      for element in sequence { elements.append(try value(element)) }
+      return .array(elements)
+    case .mapping(let mapping):
+      var object = JSONObject()
+      for (name, member) in mapping {
+        guard case .scalar(let scalar) = name else { throw YAMLMistake(place(of: name), "a name has to be a text") }
+        object[scalar.string] = try value(member)
+      }
+      return .object(object)
+    // The parser has put the node there that the alias names.
+    case .alias: return .null
+    }
+  }
+
+  private static func place(of node: Node) -> Place { node.mark.map(Place.init) ?? Place(line: 1, column: 1) }
+
   // MARK: Tags
 
   private static let coreTags = ["null", "bool", "int", "float", "str", "seq", "map"]
@@ -42,7 +78,7 @@ package enum YAMLDocument {
     else { return }
     let written = name.hasPrefix(prefix) ? "!!" + name.dropFirst(prefix.count) : name
     throw YAMLMistake(
-      node.mark.map(Place.init) ?? Place(line: 1, column: 1),
+      place(of: node),
       "the tag \(written) is unknown; there are \(coreTags.map { "!!" + $0 }.joined(separator: ", ")). "
         + "A text that begins with '!' needs quotation marks")
   }
@@ -247,6 +283,8 @@ package enum YAMLScalar: Hashable, Sendable {
     case "false", "False", "FALSE": return .bool(false)
     default: break
     }
+    // Every number begins with one of these; to try the expressions on every text takes long.
+    guard let first = text.utf8.first, "+-.0123456789".utf8.contains(first) else { return .text }
     if let digits = text.wholeMatch(of: /0o([0-7]+)/)?.1 { return integer(digits, radix: 8, text) }
     if let digits = text.wholeMatch(of: /0x([0-9a-fA-F]+)/)?.1 { return integer(digits, radix: 16, text) }
     if text.wholeMatch(of: /[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)/) != nil {

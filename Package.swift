@@ -40,8 +40,8 @@ let package = Package(
     .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
     // Fifth libcurl, an HTTP client with TLS.
     .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
-    // Sixth the files for browsers and the example, which C embeds in half a second: as Swift's array literals they
-    // take a minute.
+    // Sixth the files for browsers, the example and the description of the API, which C embeds in half a second: as
+    // Swift's array literals they take a minute.
     .target(name: "CEmbeddedFiles"),
     // Values behind locks, threads, clocks, turns between clients, digests, and how numbers and times are written.
     .target(
@@ -102,7 +102,8 @@ let package = Package(
     .target(
       name: "KeywayServer",
       dependencies: [
-        "CEL", "CLinux", "HTTPServer", "KeyValueModel", "KeyValueObserving", "KeywayBrowser", "Store", "Support",
+        "CEL", "CEmbeddedFiles", "CLinux", "HTTPServer", "KeyValueModel", "KeyValueObserving", "KeywayBrowser",
+        "Store", "Support",
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "CryptoExtras", package: "swift-crypto"),
         .product(name: "DequeModule", package: "swift-collections"),
@@ -110,7 +111,7 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
         .product(name: "OrderedCollections", package: "swift-collections"),
       ],
-      swiftSettings: strict),
+      exclude: ["Description/openapi.yaml"], swiftSettings: strict),
     // All that only several nodes need: a journal that they share, following, forwarding.
     .target(
       name: "Cluster",

@@ -131,3 +131,11 @@ struct keyway_embedded_file keyway_example_schema(void) {
 struct keyway_embedded_file keyway_example_objects(void) {
   return (struct keyway_embedded_file)FILE_OF("objects.jsonl", example_objects);
 }
+
+static const unsigned char openapi_document[] = {
+#embed "../KeywayServer/Description/openapi.yaml"
+};
+
+struct keyway_embedded_file keyway_openapi_document(void) {
+  return (struct keyway_embedded_file)FILE_OF("openapi.yaml", openapi_document);
+}

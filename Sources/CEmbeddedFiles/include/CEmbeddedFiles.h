@@ -16,4 +16,7 @@ const struct keyway_embedded_file *_Nonnull keyway_browser_files(size_t *_Nonnul
 // The schema of the example and the objects that its store begins with, from Config/example.
 struct keyway_embedded_file keyway_example_schema(void);
 struct keyway_embedded_file keyway_example_objects(void);
+
+// The description of the API, from Sources/KeywayServer/Description.
+struct keyway_embedded_file keyway_openapi_document(void);
 #endif

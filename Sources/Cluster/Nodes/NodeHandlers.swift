@@ -21,19 +21,19 @@ struct NodeHandlers: Sendable {
     var routes: [Route] = []
     if node.options.followers {
       routes += [
-        Route("/v1/nodes", .node, [.get: identity], audience: .nodes),
-        Route("/v1/nodes/snapshot", .nodeSnapshot, [.get: snapshot], form: nil, audience: .nodes),
-        Route("/v1/nodes/records", .nodeRecords, [.get: records], form: nil, isUnlimited: true, audience: .nodes),
-        Route("/v1/nodes/revocations", .nodeRevocations, [.get: revocationList], audience: .nodes),
-        Route("/v1/nodes/streams", .nodeStreams, [.post: end], audience: .nodes, isForwarded: true),
+        Route("/v1/nodes", [.get: identity], audience: .nodes),
+        Route("/v1/nodes/snapshot", [.get: snapshot], form: nil, audience: .nodes),
+        Route("/v1/nodes/records", [.get: records], form: nil, isUnlimited: true, audience: .nodes),
+        Route("/v1/nodes/revocations", [.get: revocationList], audience: .nodes),
+        Route("/v1/nodes/streams", [.post: end], audience: .nodes, isForwarded: true),
       ]
     }
     if node.takesForwardedWrites {
       let batches = BatchHandler(journal: node.journal)
-      routes.append(Route("/v1/nodes/writes", .nodeWrites, [.post: batches.writes], form: nil, audience: .nodes))
+      routes.append(Route("/v1/nodes/writes", [.post: batches.writes], form: nil, audience: .nodes))
     }
     // Objects last with the streams of any node, also with a follower's.
-    routes.append(Route("/v1/nodes/streams/{stream}", .nodeStream, [.get: stream], audience: .streams))
+    routes.append(Route("/v1/nodes/streams/{stream}", [.get: stream], audience: .streams))
     return routes
   }
 

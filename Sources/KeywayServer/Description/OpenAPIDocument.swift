@@ -1,191 +1,236 @@
+import CEmbeddedFiles
 import HTTPServer
 import HTTPTypes
 import KeyValueModel
 import Support
 
-/// The description of the API as an OpenAPI 3.1 document, made from the route table and the schema.
-private struct OpenAPIDocument {
+/// The description of the API as an OpenAPI 3.1 document: `openapi.yaml`, completed for one server. The head of the
+/// file lists the additions.
+struct OpenAPIDocument {
+  /// The content of `openapi.yaml`, read when the first route is made.
+  static let file = read()
+
   private let schema: Schema
   private let routes: [Route]
-  /// Whether there are keys, so that tokens are asked for.
-  private let hasKeys: Bool
-  /// Whether clients may be refused something: there are keys, or rules.
-  private let hasAccess: Bool
-  /// Whether what is for operators is for everybody.
-  private let opensMetrics: Bool
-  /// What several operations have in common, by the names under which they refer to it.
+  private let access: AccessControl
+  /// The answers that are problems, by the names under which operations refer to them.
   private var problems = JSONObject()
+  /// These names, by status and codes.
   private var problemNames: [String: String] = [:]
-  private var headers = JSONObject()
 
-  /// A description of these routes on a server with this schema and these keys.
+  /// Creates the description of these routes on a server with this schema and these keys.
   init(schema: Schema, routes: [Route], access: AccessControl) {
-    (self.schema, self.routes, hasKeys) = (schema, routes, access.isOn)
-    hasAccess = access.isOn || schema.hasRules
-    opensMetrics = access.options.openMetrics
+    (self.schema, self.routes, self.access) = (schema, routes, access)
   }
 
-  /// The document.
+  /// Returns the document.
   mutating func json() -> JSONObject {
+    var document = Self.file
+    for name in Self.file.members.keys where name.hasPrefix("x-") { document[name] = nil }
+    var info = Self.object("info")
+    info["version"] = .string(Release.version)
+    document["info"] = .object(info)
     var paths = JSONObject()
     for route in routes { paths[route.pattern] = .object(path(route)) }
-    var components: JSONObject = ["schemas": .object(ComponentSchemas(schema: schema).all())]
-    var document: JSONObject = [
-      "openapi": .string("3.1.0"),
-      "info": .object([
-        "title": .string("Keyway"), "version": .string(Release.version),
-        "description": .string("A live-object server. GET gives JSON, or with Accept: text/event-stream a stream."),
-      ]),
-      "servers": .array([.object(["url": .string("/")])]),
-      "tags": .array(RouteDescription.Chapter.allCases.map { .object(["name": .string($0.rawValue)]) }),
-    ]
-    if hasKeys {
-      components["securitySchemes"] = .object(Self.securitySchemes)
-      document["security"] = .array(Self.optionalToken)
-    }
-    components["responses"] = .object(problems)
-    components["headers"] = .object(headers)
     document["paths"] = .object(paths)
+    var components = Self.object("components")
+    components["schemas"] = .object(schemas())
+    components["responses"] = .object(problems)
+    if !access.isOn {
+      document["security"] = nil
+      components["securitySchemes"] = nil
+    }
     document["components"] = .object(components)
     return document
   }
 
-  private static let securitySchemes: JSONObject = [
-    "bearer": .object([
-      "type": .string("http"), "scheme": .string("bearer"), "bearerFormat": .string("JWT"),
-    ]),
-    "session": .object([
-      "type": .string("apiKey"), "in": .string("cookie"), "name": .string(SessionCookie.name),
-      "description": .string("Over TLS the cookie is named `\(SessionCookie.secureName)`."),
-    ]),
-  ]
-  private static let token: [Value] = [
-    .object(["bearer": .array([])]), .object(["session": .array([])]),
-  ]
-  private static let optionalToken: [Value] = [.object([:])] + token
+  // MARK: The file
 
-  // MARK: Paths
+  private static func read() -> JSONObject {
+    let file = keyway_openapi_document()
+    let text = String(decoding: UnsafeBufferPointer(start: file.bytes, count: file.count), as: UTF8.self)
+    do throws(YAMLMistake) {
+      return try YAMLDocument.value(of: text).asObject ?? JSONObject()
+    } catch {
+      preconditionFailure("openapi.yaml:\(error.line):\(error.column): \(error.message)")
+    }
+  }
+
+  /// The object of the file below these names; empty where there is none.
+  private static func object(_ names: String...) -> JSONObject {
+    names.reduce(file) { $0[$1]?.asObject ?? JSONObject() }
+  }
+
+  private static func reference(_ component: String) -> Value {
+    .object(["$ref": .string("#/components/\(component)")])
+  }
+
+  /// Returns the methods that the file has for a path, with the names of the query parameters that each of them takes,
+  /// and those that its stream takes.
+  static func parameterNames(
+    of pattern: String
+  ) -> [(method: HTTPRequest.Method, plain: [String], streamed: [String])] {
+    object("paths", pattern).members.compactMap { name, operation in
+      // The other member is the parameters of the path.
+      guard let operation = operation.asObject, let method = HTTPRequest.Method(name.uppercased()) else { return nil }
+      return (
+        method: method, plain: queryNames(operation["parameters"]),
+        streamed: queryNames(operation["x-stream-parameters"])
+      )
+    }
+  }
+
+  private static func queryNames(_ parameters: Value?) -> [String] {
+    (parameters?.asArray ?? []).filter(isQuery).compactMap { $0.asObject?["name"]?.asString }
+  }
+
+  private static func isQuery(_ parameter: Value) -> Bool { parameter.asObject?["in"]?.asString == "query" }
+
+  // MARK: Schemas
+
+  /// The schemas of the file and those of the entities.
+  private func schemas() -> JSONObject {
+    var schemas = Self.object("components", "schemas")
+    var entities: [Value] = []
+    for entity in schema.entities {
+      var form = JSONSchema.document(of: entity)
+      // The description says what dialect it is in, and where the schema stands.
+      form["$schema"] = nil
+      form["$id"] = nil
+      schemas["entity.\(entity.name)"] = .object(form)
+      entities.append(Self.reference("schemas/entity.\(entity.name)"))
+    }
+    let others = Self.object("components", "schemas", "object")["anyOf"]?.asArray ?? []
+    schemas["object"] = .object(["anyOf": .array(entities + others)])
+    if !entities.isEmpty { schemas["creation"] = .object(["anyOf": .array(entities)]) }
+    return schemas
+  }
+
+  // MARK: Paths and operations
 
   private mutating func path(_ route: Route) -> JSONObject {
+    let described = Self.object("paths", route.pattern)
     var path = JSONObject()
-    let parameters = route.parameters.map { Value.object(pathParameter($0)) }
-    if !parameters.isEmpty { path["parameters"] = .array(parameters) }
+    if let parameters = described["parameters"]?.asArray {
+      path["parameters"] = .array(parameters.map { pathParameter($0) })
+    }
     for method in route.methods {
-      path[method.rawValue.lowercased()] = .object(operation(method, of: route))
+      let name = method.rawValue.lowercased()
+      switch method {
+      case .head:
+        var head = path["get"]?.asObject ?? JSONObject()
+        for (member, prefix) in [("operationId", "head."), ("summary", "The headers alone: ")] {
+          head[member] = head[member]?.asString.map { Value.string(prefix + $0) }
+        }
+        path[name] = .object(head)
+      case .options: path[name] = .object(options(of: route, described))
+      default: path[name] = .object(operation(Self.object("paths", route.pattern, name), method, of: route))
+      }
     }
     return path
   }
 
-  private func pathParameter(_ parameter: Route.Parameter) -> JSONObject {
-    let form: SchemaForm =
-      switch parameter {
-      case .entity: schema.entities.isEmpty ? .text : .word(schema.entities.map(\.name))
-      case .id, .cell: .text(matching: ComponentSchemas.idPattern)
-      case .code: .word(ProblemCode.allCases.map(\.rawValue))
-      case .keyPath, .stream, .sub, .file: .text
-      }
-    return [
-      "name": .string(parameter.rawValue), "in": .string("path"), "required": .bool(true),
-      "description": .string(parameter.meaning), "schema": .object(form.json),
-    ]
+  /// A part of a path, with the names that the server has for it.
+  private func pathParameter(_ described: Value) -> Value {
+    guard var parameter = described.asObject, var form = parameter["schema"]?.asObject else { return described }
+    let words: [String]
+    switch parameter["name"]?.asString.flatMap(Route.Parameter.init) {
+    case .entity?: words = schema.entities.map(\.name)
+    case .code?: words = ProblemCode.allCases.map(\.rawValue)
+    default: words = []
+    }
+    if !words.isEmpty { form["enum"] = .array(words.map(Value.string)) }
+    parameter["schema"] = .object(form)
+    return .object(parameter)
   }
 
-  // MARK: Operations
-
-  private mutating func operation(_ method: HTTPRequest.Method, of route: Route) -> JSONObject {
-    if method == .options { return options(of: route) }
-    let isHead = method == .head
-    guard let described = route.description.operations[isHead ? .get : method] else { return [:] }
-    var operation: JSONObject = [
-      "operationId": .string(isHead ? "head.\(described.name)" : described.name),
-      "summary": .string(isHead ? "The headers alone: \(described.summary)" : described.summary),
-      "tags": .array([.string(route.description.chapter.rawValue)]),
-    ]
-    if hasKeys, route.audience.wantsToken, !(opensMetrics && route.audience == .operators) {
-      operation["security"] = .array(Self.token)
+  private mutating func operation(
+    _ described: JSONObject, _ method: HTTPRequest.Method, of route: Route
+  ) -> JSONObject {
+    let added = added(to: method, of: route)
+    var operation = described
+    operation["x-problems"] = nil
+    operation["x-stream-parameters"] = nil
+    if access.isOn, route.audience.wantsToken, !(access.options.openMetrics && route.audience == .operators) {
+      // Without the first choice, which is no token.
+      operation["security"] = .array(Array((Self.file["security"]?.asArray ?? []).dropFirst()))
     }
-    let parameters = self.parameters(of: described, route)
-    if !parameters.isEmpty { operation["parameters"] = .array(parameters) }
-    operation["requestBody"] = described.body.map { .object(body($0)) }
-    operation["responses"] = .object(responses(to: described, method, of: route))
+    let own = Self.parameters(described["parameters"]?.asArray ?? [], described["x-stream-parameters"]?.asArray)
+    operation["parameters"] = .array(own + added.flatMap { $0["parameters"]?.asArray ?? [] })
+    let codes = added.reduce(into: Self.codes(described["x-problems"])) { $0.formUnion(Self.codes($1["problems"])) }
+    operation["responses"] = .object(responses(described["responses"]?.asObject ?? JSONObject(), codes))
     return operation
   }
 
-  /// `OPTIONS`, which is the same everywhere.
-  private mutating func options(of route: Route) -> JSONObject {
-    let headers: [ParameterDescription] = [.allow] + (route.acceptPatch == nil ? [] : [.acceptPatch])
-    let answer = AnswerDescription.nothing("The methods of the resource.", headers: headers)
-    var responses: JSONObject = ["204": .object(response(answer, []))]
-    for (status, codes) in Self.byStatus(Set<ProblemCode>.common) {
-      responses["\(status)"] = .object(problem(codes, status))
-    }
-    return [
+  /// `OPTIONS`, which is alike everywhere.
+  private mutating func options(of route: Route, _ described: JSONObject) -> JSONObject {
+    var headers: JSONObject = ["Allow": Self.reference("headers/Allow")]
+    if route.acceptPatch != nil { headers["Accept-Patch"] = Self.reference("headers/Accept-Patch") }
+    let answer: JSONObject = ["description": .string("The methods of the resource."), "headers": .object(headers)]
+    let codes = Self.codes(Self.object("x-added", "common")["problems"])
+    var options: JSONObject = [
       "operationId": .string("options.\(route.pattern)"), "summary": .string("The methods of the resource"),
-      "tags": .array([.string(route.description.chapter.rawValue)]),
-      "responses": .object(responses),
+      "responses": .object(responses(["204": .object(answer)], codes)),
     ]
+    options["tags"] = described.members.values.lazy.compactMap { $0.asObject?["tags"] }.first
+    return options
   }
 
-  private func parameters(of described: OperationDescription, _ route: Route) -> [Value] {
-    let (plain, streamed) = (described.parameters, described.streamParameters)
-    let isBoth = !described.events.isEmpty && !described.answers.allSatisfy { $0.types.isEmpty }
-    var parameters = plain.map { parameter -> Value in
-      let isStreamed = streamed.contains { $0.name == parameter.name }
-      return .object(Self.parameter(parameter, in: "query", note: isBoth && !isStreamed ? " Not of a stream." : ""))
-    }
-    for parameter in streamed where !plain.contains(where: { $0.name == parameter.name }) {
-      parameters.append(.object(Self.parameter(parameter, in: "query", note: isBoth ? " Of a stream alone." : "")))
-    }
-    let headers =
-      described.headers + (route.isAlwaysServed ? [] : [ParameterDescription.seen]) + [ParameterDescription.requestID]
-    return parameters + headers.map { .object(Self.parameter($0, in: "header")) }
+  /// The members of `x-added` for a method of a resource.
+  private func added(to method: HTTPRequest.Method, of route: Route) -> [JSONObject] {
+    var names: [String] = []
+    if !route.isAlwaysServed { names.append("store") }
+    if !route.isUnlimited { names.append("limited") }
+    if method == .get, !route.forms.isEmpty { names.append("negotiated") }
+    if access.isOn || schema.hasRules, route.audience != .visitors { names.append("guarded") }
+    return (names + ["common"]).map { Self.object("x-added", $0) }
   }
 
-  private static func parameter(
-    _ parameter: ParameterDescription, in place: String, note: String = ""
-  ) -> JSONObject {
-    [
-      "name": .string(parameter.name), "in": .string(place), "description": .string(parameter.meaning + note),
-      "schema": .object(parameter.schema.json),
-    ]
+  /// The parameters of an operation. Those of one that also gives a stream say which of both takes them.
+  private static func parameters(_ plain: [Value], _ streamed: [Value]?) -> [Value] {
+    guard let streamed else { return plain }
+    let ofAnswer = plain.filter(isQuery).map { streamed.contains($0) ? $0 : noted($0, " Not of a stream.") }
+    let ofStream = streamed.filter { !plain.contains($0) }.map { noted($0, " Of a stream alone.") }
+    return ofAnswer + ofStream + plain.filter { !isQuery($0) }
   }
 
-  private func body(_ body: BodyDescription) -> JSONObject {
-    ["required": .bool(body.isRequired), "content": .object(Self.content(body.types))]
+  private static func noted(_ described: Value, _ note: String) -> Value {
+    guard var parameter = described.asObject, let text = parameter["description"]?.asString else { return described }
+    parameter["description"] = .string(text + note)
+    return .object(parameter)
   }
 
-  private static func content(_ types: [(name: String, schema: SchemaForm)]) -> JSONObject {
-    var content = JSONObject()
-    for (name, schema) in types { content[name] = .object(["schema": .object(schema.json)]) }
-    return content
-  }
+  // MARK: Answers
 
-  // MARK: Responses
-
-  private mutating func responses(
-    to described: OperationDescription, _ method: HTTPRequest.Method, of route: Route
-  ) -> JSONObject {
+  /// Answers with the headers that all have, and problems.
+  private mutating func responses(_ answers: JSONObject, _ codes: Set<ProblemCode>) -> JSONObject {
     var responses = JSONObject()
-    for answer in described.answers {
-      let events = answer.status == .ok ? described.events : []
-      responses["\(answer.status.code)"] = .object(
-        response(answer, events, isRepeated: described.headers.contains { $0.name == "Idempotency-Key" }))
+    for (status, answer) in answers.members {
+      var answer = answer.asObject ?? JSONObject()
+      answer["headers"] = Self.headers(answer["headers"]?.asObject ?? JSONObject())
+      responses[status] = .object(answer)
     }
-    for (status, codes) in Self.byStatus(codes(of: described, method, route)) {
-      responses["\(status)"] = .object(problem(codes, status))
-    }
+    for (status, codes) in Self.byStatus(codes) { responses["\(status)"] = problem(codes, status) }
     return responses
   }
 
-  private func codes(
-    of described: OperationDescription, _ method: HTTPRequest.Method, _ route: Route
-  ) -> Set<ProblemCode> {
-    var codes = described.problems.and(.common)
-    if !route.isAlwaysServed { codes = codes.and(.state) }
-    if !route.isUnlimited { codes.insert(.tooManyRequests) }
-    if hasAccess, route.audience != .visitors { codes = codes.and(.access) }
-    if method == .get || method == .head, !route.forms.isEmpty { codes.insert(.notAcceptable) }
-    return codes
+  /// The headers of an answer, and those that all have.
+  private static func headers(_ described: JSONObject) -> Value {
+    var headers = described
+    for (name, header) in object("x-added", "common", "headers").members { headers[name] = header }
+    return .object(headers)
+  }
+
+  /// The problems of a list of codes and of such lists.
+  private static func codes(_ list: Value?) -> Set<ProblemCode> {
+    guard let list else { return [] }
+    if let elements = list.asArray {
+      return elements.reduce(into: Set<ProblemCode>()) { $0.formUnion(codes($1)) }
+    }
+    guard let code = list.asString.flatMap(ProblemCode.init) else {
+      preconditionFailure("openapi.yaml: \(list.json) is not the code of a problem")
+    }
+    return [code]
   }
 
   /// Problems by status, in order.
@@ -197,50 +242,29 @@ private struct OpenAPIDocument {
     return byStatus.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
   }
 
-  private mutating func response(
-    _ answer: AnswerDescription, _ events: [EventDescription], isRepeated: Bool = false
-  ) -> JSONObject {
-    var response: JSONObject = ["description": .string(answer.meaning)]
-    response["headers"] = .object(headers(answer.headers + (isRepeated ? [.replayed] : [])))
-    var content = Self.content(answer.types)
-    if !events.isEmpty {
-      content[Negotiation.Form.stream.type] = .object(["schema": .object(EventDescription.stream(of: events).json)])
-    }
-    if !content.members.isEmpty { response["content"] = .object(content) }
-    return response
-  }
-
-  /// Those of an answer, and those that every answer has.
-  private mutating func headers(_ described: [ParameterDescription]) -> JSONObject {
-    var named = JSONObject()
-    for (header, isRequired) in described.map({ ($0, false) }) + [(.cursor, true), (.answeredID, true)] {
-      headers[header.name] = .object([
-        "description": .string(header.meaning), "required": .bool(isRequired), "schema": .object(header.schema.json),
-      ])
-      named[header.name] = .object(["$ref": .string("#/components/headers/\(header.name)")])
-    }
-    return named
-  }
-
-  private mutating func problem(_ codes: [ProblemCode], _ status: Int) -> JSONObject {
+  /// A reference to the answer with one of these problems, which operations share.
+  private mutating func problem(_ codes: [ProblemCode], _ status: Int) -> Value {
     let words = codes.map(\.rawValue).joined(separator: ", ")
     let key = "\(status) \(words)"
     let name = problemNames[key] ?? "problem-\(status)-\(problemNames.count + 1)"
     if problemNames.updateValue(name, forKey: key) == nil {
-      let types = codes.map { "/v1/problems/\($0.rawValue)" }
-      let form = SchemaForm([
+      var headers = JSONObject()
+      for (header, list) in Self.object("x-problem-headers").members where !Self.codes(list).isDisjoint(with: codes) {
+        headers[header] = Self.reference("headers/\(header)")
+      }
+      let types = codes.map { Value.string("/v1/problems/\($0.rawValue)") }
+      let type: JSONObject = ["type": .string("string"), "enum": .array(types)]
+      let form: JSONObject = [
         "allOf": .array([
-          .object(SchemaForm.named("problem").json),
-          .object(["properties": .object(["type": .object(SchemaForm.word(types).json)])]),
+          Self.reference("schemas/problem"), .object(["properties": .object(["type": .object(type)])]),
         ])
-      ])
+      ]
       problems[name] = .object([
-        "description": .string(words),
-        "headers": .object(headers(codes.flatMap(\.headers))),
-        "content": .object([Problem.mediaType: .object(["schema": .object(form.json)])]),
+        "description": .string(words), "headers": Self.headers(headers),
+        "content": .object([Problem.mediaType: .object(["schema": .object(form)])]),
       ])
     }
-    return ["$ref": .string("#/components/responses/\(name)")]
+    return Self.reference("responses/\(name)")
   }
 }
 
@@ -272,23 +296,6 @@ extension ProblemCode {
     switch self {
     case .tooManyStreams, .tooManyQueries: [.tooManyRequests, status]
     default: [status]
-    }
-  }
-
-  /// The headers that help.
-  fileprivate var headers: [ParameterDescription] {
-    switch self {
-    case .unauthenticated: [.challenge]
-    case .notAcceptable: [.accept]
-    case .unsupportedMediaType: [.accept, .acceptPatch, .acceptEncoding]
-    case .staleRevision: [.tag]
-    case .rangeNotSatisfiable: [.contentRange]
-    case .tooManyCells, .tooManyKeyPaths, .tooManyOperations, .tooManyObjects, .tooManyBytes, .tooManySteps,
-      .tooManyRequests, .tooManyStreams, .tooManyQueries, .tooManyLeases, .tooManyLeasesOfClient, .overloaded, .behind,
-      .leaderUnreachable, .draining, .storeUnavailable,
-      .idempotencyKeyInUse:
-      [.retryAfter]
-    default: []
     }
   }
 }

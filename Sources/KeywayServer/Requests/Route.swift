@@ -13,20 +13,6 @@ package final class Route: Sendable {
   package enum Parameter: String, Sendable {
     case entity = "Entity"
     case id, keyPath, stream, cell, code, sub, file
-
-    /// What it is, as a sentence.
-    var meaning: String {
-      switch self {
-      case .entity: "The name of an entity."
-      case .id: "The id of an object."
-      case .keyPath: "A key path, or several of them joined by commas."
-      case .stream: "The name of a stream."
-      case .cell: "The name of a cell, which has the form of an id."
-      case .code: "The code of a problem."
-      case .sub: "The sub of tokens."
-      case .file: "The name of a file."
-      }
-    }
   }
 
   /// Whom a resource is for, on a server with keys.
@@ -91,8 +77,6 @@ package final class Route: Sendable {
   let acceptPatch: String?
   /// Whom it is for.
   package let audience: Audience
-  /// What its methods take and give.
-  let description: RouteDescription
   /// The methods, in the order of `Allow`.
   let methods: [HTTPRequest.Method]
   /// Whether what it changes is the store's, so that a node that follows another passes it on.
@@ -120,11 +104,11 @@ package final class Route: Sendable {
   private let handlers: [(method: HTTPRequest.Method, action: Action)]
   private let parameterNames: [(method: HTTPRequest.Method, plain: [String], streamed: [String])]
 
-  /// A resource.
+  /// A resource, whose path and methods are also in the description of the API, `openapi.yaml`. The description says
+  /// which query parameters the methods take.
   ///
   /// - Parameters:
   ///   - pattern: The path; `{name}` stands for one segment, `name` being that of a `Parameter`.
-  ///   - description: What its methods take and give; it has the same methods as `handlers`.
   ///   - handlers: What its methods do. `HEAD` comes with `GET`, and `OPTIONS` with every resource.
   ///   - stream: What `GET` does for a client that accepts an event stream; nil where there is none.
   ///   - form: The form of what `GET` gives otherwise; nil where `Accept` is not looked at.
@@ -134,8 +118,7 @@ package final class Route: Sendable {
   ///   - audience: Whom it is for.
   ///   - isForwarded: Whether what it changes is the store's.
   package init(
-    _ pattern: String, _ description: RouteDescription, _ handlers: KeyValuePairs<HTTPRequest.Method, Handler>,
-    stream: Handler? = nil,
+    _ pattern: String, _ handlers: KeyValuePairs<HTTPRequest.Method, Handler>, stream: Handler? = nil,
     form: Negotiation.Form? = .json, patchTypes: [String]? = nil, isAlwaysServed: Bool = false,
     isUnlimited: Bool = false, audience: Audience = .everybody, isForwarded: Bool = false
   ) {
@@ -147,12 +130,10 @@ package final class Route: Sendable {
     self.audience = audience
     self.isForwarded = isForwarded
     forms = (form.map { [$0] } ?? []) + (stream == nil ? [] : [.stream])
+    let described = OpenAPIDocument.parameterNames(of: pattern)
     precondition(
-      Set(handlers.map(\.key)) == Set(description.operations.keys), "'\(pattern)' is described otherwise than it is")
-    self.description = description
-    parameterNames = description.operations.map { method, operation in
-      (method, operation.parameterNames(ofStream: false), operation.parameterNames(ofStream: true))
-    }
+      Set(handlers.map(\.key)) == Set(described.map(\.method)), "'\(pattern)' is described otherwise than it is")
+    parameterNames = described
     acceptPatch = patchTypes?.joined(separator: ", ")
     methods = handlers.flatMap { $0.key == .get ? [.get, .head] : [$0.key] } + [.options]
     allow = methods.map(\.rawValue).joined(separator: ", ")

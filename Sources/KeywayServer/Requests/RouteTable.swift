@@ -22,53 +22,48 @@ struct RouteTable: Sendable {
     let once = handlers.idempotency.once
     var routes: [Route] =
       [
-        Route("/healthz", .health, [.get: operations.health], form: nil, isAlwaysServed: true, isUnlimited: true),
-        Route("/readyz", .readiness, [.get: operations.ready], form: nil, isAlwaysServed: true, isUnlimited: true),
+        Route("/healthz", [.get: operations.health], form: nil, isAlwaysServed: true, isUnlimited: true),
+        Route("/readyz", [.get: operations.ready], form: nil, isAlwaysServed: true, isUnlimited: true),
         Route(
-          "/metrics", .metrics, [.get: handlers.metrics.get], form: nil, isAlwaysServed: true, isUnlimited: true,
+          "/metrics", [.get: handlers.metrics.get], form: nil, isAlwaysServed: true, isUnlimited: true,
           audience: .operators
         ),
-        Route("/v1/status", .status, [.get: operations.status], isAlwaysServed: true, audience: .operators),
-        Route("/v1/problems/{code}", .problem, [.get: operations.problem], isAlwaysServed: true),
+        Route("/v1/status", [.get: operations.status], isAlwaysServed: true, audience: .operators),
+        Route("/v1/problems/{code}", [.get: operations.problem], isAlwaysServed: true),
+        Route("/v1/session", [.get: sessions.get, .post: sessions.begin, .delete: sessions.end], isAlwaysServed: true),
+        Route("/v1/access/revocations", [.get: revocations.list], audience: .admins),
         Route(
-          "/v1/session", .session, [.get: sessions.get, .post: sessions.begin, .delete: sessions.end],
-          isAlwaysServed: true),
-        Route("/v1/access/revocations", .revocations, [.get: revocations.list], audience: .admins),
-        Route(
-          "/v1/access/revocations/{sub}", .revocation,
+          "/v1/access/revocations/{sub}",
           [.get: revocations.get, .put: revocations.put, .delete: revocations.delete], audience: .admins,
           isForwarded: true),
-        Route("/v1/entities", .schema, [.get: schema.entities], audience: .identities),
-        Route("/v1/entities/{Entity}", .entity, [.get: schema.entity], audience: .identities),
-        Route("/v1/openapi.json", .description, [.get: handlers.description.get], audience: .identities),
-        Route("/v1/objects", .allObjects, [.get: fetches.fetchAll], audience: .admins),
+        Route("/v1/entities", [.get: schema.entities], audience: .identities),
+        Route("/v1/entities/{Entity}", [.get: schema.entity], audience: .identities),
+        Route("/v1/openapi.json", [.get: handlers.description.get], audience: .identities),
+        Route("/v1/objects", [.get: fetches.fetchAll], audience: .admins),
         Route(
-          "/v1/objects/{Entity}", .entityObjects, [.get: fetches.fetch, .post: once(objects.create)],
+          "/v1/objects/{Entity}", [.get: fetches.fetch, .post: once(objects.create)],
           stream: handlers.queryStreams.open, audience: .objects, isForwarded: true),
         Route(
-          "/v1/objects/{Entity}/{id}", .object,
+          "/v1/objects/{Entity}/{id}",
           [.get: objects.get, .put: objects.put, .patch: objects.patch, .delete: objects.delete],
           stream: handlers.objectStreams.openObject, patchTypes: Body.patchTypes, audience: .objects,
           isForwarded: true),
         Route(
-          "/v1/objects/{Entity}/{id}/{keyPath}", .keyPath,
+          "/v1/objects/{Entity}/{id}/{keyPath}",
           [.get: keyPaths.get, .put: keyPaths.put, .post: once(keyPaths.post), .delete: keyPaths.delete],
           stream: handlers.objectStreams.openKeyPaths, audience: .objects, isForwarded: true),
+        Route("/v1/transactions", [.post: once(transactions.commit)], audience: .objects, isForwarded: true),
+        Route("/v1/journal", [.get: journal.lines], stream: journal.open, form: .lines, audience: .admins),
+        Route("/v1/streams", [.get: streams.list, .post: cells.openWithCells], stream: cells.open, audience: .streams),
         Route(
-          "/v1/transactions", .transactions, [.post: once(transactions.commit)], audience: .objects, isForwarded: true),
-        Route("/v1/journal", .journal, [.get: journal.lines], stream: journal.open, form: .lines, audience: .admins),
-        Route(
-          "/v1/streams", .streams, [.get: streams.list, .post: cells.openWithCells], stream: cells.open,
+          "/v1/streams/{stream}", [.get: streams.get, .delete: streams.delete], stream: cells.resume,
           audience: .streams),
         Route(
-          "/v1/streams/{stream}", .stream, [.get: streams.get, .delete: streams.delete], stream: cells.resume,
-          audience: .streams),
-        Route(
-          "/v1/streams/{stream}/cells", .cells,
+          "/v1/streams/{stream}/cells",
           [.get: cells.getAll, .put: cells.putAll, .patch: cells.patchAll, .delete: cells.deleteAll],
           patchTypes: [Body.json, Body.mergePatch], audience: .streams),
         Route(
-          "/v1/streams/{stream}/cells/{cell}", .cell,
+          "/v1/streams/{stream}/cells/{cell}",
           [.get: cells.get, .put: cells.put, .patch: cells.patch, .delete: cells.delete],
           patchTypes: [Body.json, Body.mergePatch], audience: .streams),
       ] + nodeRoutes + Self.pages(files)
@@ -76,7 +71,7 @@ struct RouteTable: Sendable {
     byCount = (0...longest).map { [routes] count in routes.filter { $0.segmentCount == count } }
     rest =
       files.hasFolder
-      ? Route("/{file}", .published, [.get: files.published], form: nil, isAlwaysServed: true, audience: .visitors)
+      ? Route("/{file}", [.get: files.published], form: nil, isAlwaysServed: true, audience: .visitors)
       : nil
     if let rest { routes.append(rest) }
     self.routes = routes
@@ -85,17 +80,12 @@ struct RouteTable: Sendable {
   /// What a browser gets.
   private static func pages(_ files: FileHandlers) -> [Route] {
     [
-      Route("/", .front, [.get: files.front], form: nil, isAlwaysServed: true, audience: .visitors),
-      Route("/favicon.ico", .icon, [.get: files.icon], form: nil, isAlwaysServed: true, audience: .visitors),
-      Route(
-        "/keyway.js", .library, [.get: files.library("keyway.js")], form: nil, isAlwaysServed: true, audience: .visitors
-      ),
-      Route(
-        "/keyway.d.ts", .libraryTypes, [.get: files.library("keyway.d.ts")], form: nil, isAlwaysServed: true,
-        audience: .visitors),
-      Route(
-        "/console", .consoleFolder, [.get: files.consoleFolder], form: nil, isAlwaysServed: true, audience: .visitors),
-      Route("/console/{file}", .console, [.get: files.console], form: nil, isAlwaysServed: true, audience: .visitors),
+      Route("/", [.get: files.front], form: nil, isAlwaysServed: true, audience: .visitors),
+      Route("/favicon.ico", [.get: files.icon], form: nil, isAlwaysServed: true, audience: .visitors),
+      Route("/keyway.js", [.get: files.library("keyway.js")], form: nil, isAlwaysServed: true, audience: .visitors),
+      Route("/keyway.d.ts", [.get: files.library("keyway.d.ts")], form: nil, isAlwaysServed: true, audience: .visitors),
+      Route("/console", [.get: files.consoleFolder], form: nil, isAlwaysServed: true, audience: .visitors),
+      Route("/console/{file}", [.get: files.console], form: nil, isAlwaysServed: true, audience: .visitors),
     ]
   }
 

@@ -1,8 +1,9 @@
 import Cluster
 import KeyValueModel
-import KeywayServer
 import TestKit
 import Testing
+
+@testable import KeywayServer
 
 @Suite("The description of the API")
 struct DescriptionTests {
@@ -35,6 +36,36 @@ struct DescriptionTests {
       for method in methods { #expect(document["paths"][pattern][method]["responses"].names.isEmpty == false) }
     }
     #expect(Set(patterns).subtracting(found) == [])
+  }
+
+  @Test("The file has every path that a server can have with its parameters, and none other")
+  func paths() throws {
+    let scratch = try ScratchDirectory()
+    let server = try TestServer {
+      $0.cluster.followers = true
+      $0.files.folder = scratch.path
+    }
+    let served = try server.client.json("/v1/openapi.json")["paths"]
+    let described = Value.object(OpenAPIDocument.file)["paths"]
+    #expect(Set(described.names) == Set(served.names))
+    for pattern in described.names {
+      let parameters = described[pattern]["parameters"].items.map { $0["name"].text ?? "" }
+      #expect(parameters == pattern.matches(of: /\{(.*?)\}/).map { String($0.1) }, "\(pattern)")
+    }
+  }
+
+  @Test("The operations of a transaction have the members that are read")
+  func operations() {
+    let transaction = Value.object(OpenAPIDocument.file)["components"]["schemas"]["transaction"]
+    let forms = transaction["properties"]["operations"]["items"]["anyOf"].items
+    let kinds = OperationKind.allCases.filter(\.isSent)
+    let names = forms.map { $0["properties"]["op"]["enum"][0].text ?? "" }
+    #expect(names == kinds.map(\.name))
+    for (form, kind) in zip(forms, kinds) {
+      var members = ["op", "object"] + (kind == .create ? ["entity"] : []) + kind.operands.map(\.name)
+      if OperationReader.leasing.contains(kind) { members.append("lifetime") }
+      #expect(form["properties"].names == members, "\(kind)")
+    }
   }
 
   @Test("Operations have names of their own, and what they refer to is there")

@@ -24,7 +24,6 @@ enum HouseRules {
 
   /// Files that are small, by the end of their paths, each with its reason.
   static let smallFiles: [String: String] = [
-    "Sources/Support/SHA256+Updating.swift": "extensions of a type of another package, for several modules",
     "Sources/CommandSupport/Interruption.swift": "has nothing to do with options or addresses, all else that is there",
     "TestKit/SplitMix64.swift": "the seed and the generator of all random tests",
     "Sources/KeywayBrowser/BrowserFile.swift": "the only Swift of a module of scripts",

@@ -1,6 +1,7 @@
 package import KeyValueModel
 import KeywayServer
 package import Store
+import Support
 
 /// Records on their way to another node, exactly as the journal keeps them, with the chain of digests that they make.
 ///
@@ -39,16 +40,14 @@ package struct RecordBatch: Hashable, Sendable {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(records.reduce(Self.emptyBytes) { $0 + $1.body.count + Self.recordOverhead })
     bytes += Self.magic
-    bytes.append(number: newest)
-    bytes.append(number: silenceMilliseconds)
-    bytes.append(number: revocations.value)
-    bytes.append(number: UInt32(records.count))
+    for number in [newest, silenceMilliseconds, revocations.value] { bytes.append(littleEndian: number) }
+    bytes.append(littleEndian: UInt32(records.count))
     var digest = digest
     for record in records {
       digest = digest.linked(to: record)
-      bytes.append(number: UInt64(bitPattern: record.milliseconds))
-      bytes.append(number: digest.value)
-      bytes.append(number: UInt32(record.body.count))
+      bytes.append(littleEndian: record.milliseconds)
+      bytes.append(littleEndian: digest.value)
+      bytes.append(littleEndian: UInt32(record.body.count))
       bytes += record.body
     }
     return bytes
@@ -57,50 +56,25 @@ package struct RecordBatch: Hashable, Sendable {
   /// The batch that bytes are, behind a revision with a digest. Throws a fault where they are not one, or a record is
   /// not what was written.
   package init(_ bytes: [UInt8], after revision: Revision, _ digest: JournalDigest) throws(NodeFault) {
-    var reader = Reader(bytes: bytes)
-    guard try reader.take(4) == Self.magic[...] else { throw Reader.strange }
-    newest = try reader.number()
-    silenceMilliseconds = try reader.number()
-    revocations = JournalDigest(value: try reader.number())
-    let count: UInt32 = try reader.number()
+    let malformed = NodeFault("the answer is no batch of records of this version")
+    var rest = bytes[...]
+    guard rest.take(Self.magic.count) == Self.magic[...], let newest = rest.takeInteger(Revision.self),
+      let silenceMilliseconds = rest.takeInteger(UInt64.self), let revocations = rest.takeInteger(UInt64.self),
+      let count = rest.takeInteger(UInt32.self)
+    else { throw malformed }
+    (self.newest, self.silenceMilliseconds) = (newest, silenceMilliseconds)
+    self.revocations = JournalDigest(value: revocations)
     records = []
     var digest = digest
     for index in 0..<UInt64(count) {
-      let milliseconds: UInt64 = try reader.number()
-      let link: UInt64 = try reader.number()
-      let length: UInt32 = try reader.number()
-      let record = JournalRecord(
-        revision: revision + index + 1, milliseconds: Int64(bitPattern: milliseconds),
-        body: Array(try reader.take(Int(length))))
+      guard let milliseconds = rest.takeInteger(Int64.self), let link = rest.takeInteger(UInt64.self),
+        let length = rest.takeInteger(UInt32.self), let body = rest.take(Int(length))
+      else { throw malformed }
+      let record = JournalRecord(revision: revision + index + 1, milliseconds: milliseconds, body: Array(body))
       digest = digest.linked(to: record)
       guard digest.value == link else { throw NodeFault("revision \(record.revision) is not what was written") }
       records.append(record)
     }
-    guard reader.isAtEnd else { throw Reader.strange }
-  }
-
-  private struct Reader {
-    let bytes: [UInt8]
-    var position = 0
-
-    static var strange: NodeFault { NodeFault("the answer is no batch of records of this version") }
-
-    var isAtEnd: Bool { position == bytes.count }
-
-    mutating func take(_ count: Int) throws(NodeFault) -> ArraySlice<UInt8> {
-      guard bytes.count - position >= count else { throw Self.strange }
-      defer { position += count }
-      return bytes[position..<position + count]
-    }
-
-    mutating func number<Number: FixedWidthInteger>() throws(NodeFault) -> Number {
-      try take(Number.bitWidth / 8).reversed().reduce(0) { $0 << 8 | Number($1) }
-    }
-  }
-}
-
-extension [UInt8] {
-  fileprivate mutating func append(number: some FixedWidthInteger) {
-    Swift.withUnsafeBytes(of: number.littleEndian) { append(contentsOf: $0) }
+    guard rest.isEmpty else { throw malformed }
   }
 }

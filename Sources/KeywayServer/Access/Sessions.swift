@@ -249,13 +249,13 @@ struct SessionChange: Hashable, Sendable {
   /// The attachment.
   var bytes: [UInt8] {
     var bytes = [Self.form]
-    withUnsafeBytes(of: UInt32(ended.count).littleEndian) { bytes.append(contentsOf: $0) }
+    bytes.append(littleEndian: UInt32(ended.count))
     for digest in ended { bytes.append(contentsOf: digest.bytes) }
     guard let begun else { return bytes }
     bytes.append(Self.tokenKind)
     bytes.append(contentsOf: begun.digest.bytes)
     begun.owner.append(to: &bytes)
-    withUnsafeBytes(of: begun.expires.littleEndian) { bytes.append(contentsOf: $0) }
+    bytes.append(littleEndian: begun.expires)
     return bytes + begun.key.digest + begun.claims
   }
 }
@@ -269,19 +269,5 @@ extension SessionRecord {
     else { return nil }
     (self.digest, self.owner, self.expires) = (digest, owner, expires)
     (self.key, claims) = (KeyMark(digest: Array(key)), Array(rest))
-  }
-}
-
-extension ArraySlice<UInt8> {
-  /// Removes and returns the first bytes; nil if there are fewer.
-  fileprivate mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
-    guard self.count >= count else { return nil }
-    defer { self = dropFirst(count) }
-    return prefix(count)
-  }
-
-  /// Removes and returns a number, whose least significant byte comes first; nil if there are too few bytes.
-  fileprivate mutating func takeInteger<Number: FixedWidthInteger>(_ type: Number.Type) -> Number? {
-    take(MemoryLayout<Number>.size)?.withUnsafeBytes { Number(littleEndian: $0.loadUnaligned(as: Number.self)) }
   }
 }

@@ -140,7 +140,7 @@ package struct JournalDigest: Hashable, Sendable, Codable {
   }
 
   private init(_ hash: SHA256) {
-    value = hash.finalizePrefix()
+    value = hash.finalize().withUnsafeBytes { UInt64(littleEndian: $0.loadUnaligned(as: UInt64.self)) }
   }
 }
 

@@ -189,13 +189,9 @@ package final class MemoryJournal: TransactionJournal {
   }
 
   private static func collect(_ next: () throws -> [UInt8]?) throws(JournalError) -> [[UInt8]] {
-    do {
-      var blocks: [[UInt8]] = []
-      while let block = try next() { blocks.append(block) }
-      return blocks
-    } catch {
-      throw .invalid("the state cannot be written down: \(error)")
-    }
+    var blocks: [[UInt8]] = []
+    while let block = try JournalError.block(next) { blocks.append(block) }
+    return blocks
   }
 }
 

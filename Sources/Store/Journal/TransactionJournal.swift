@@ -221,6 +221,15 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
     case .compacted(let base): "the records up to revision \(base) are no longer kept"
     }
   }
+
+  /// Returns the next block of a state. Throws `invalid` if the state cannot be written down.
+  package static func block(_ next: () throws -> [UInt8]?) throws(JournalError) -> [UInt8]? {
+    do {
+      return try next()
+    } catch {
+      throw .invalid("the state cannot be written down: \(error)")
+    }
+  }
 }
 
 /// Tokens of one `sub` are refused that were issued before a time.

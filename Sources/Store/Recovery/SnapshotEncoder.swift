@@ -103,7 +103,7 @@ enum KeptBlock {
 
   fileprivate static func append(_ attachment: StoredAttachment, to block: inout [UInt8]) {
     let numbers = [attachment.revision, UInt64(bitPattern: attachment.milliseconds), UInt64(attachment.bytes.count)]
-    for number in numbers { withUnsafeBytes(of: number.littleEndian) { block.append(contentsOf: $0) } }
+    for number in numbers { block.append(littleEndian: number) }
     block.append(contentsOf: attachment.bytes)
   }
 
@@ -113,20 +113,11 @@ enum KeptBlock {
     var attachments: [StoredAttachment] = []
     var rest = block.dropFirst()
     while !rest.isEmpty {
-      guard let revision = number(&rest), let milliseconds = number(&rest), let count = number(&rest),
-        count <= UInt64(rest.count)
+      guard let revision = rest.takeInteger(Revision.self), let milliseconds = rest.takeInteger(Int64.self),
+        let count = rest.takeInteger(UInt64.self), let bytes = rest.take(Int(clamping: count))
       else { throw StoredTextError(reason: "what was kept with commits is cut off", offset: rest.startIndex) }
-      attachments.append(
-        StoredAttachment(
-          revision: revision, milliseconds: Int64(bitPattern: milliseconds), bytes: Array(rest.prefix(Int(count)))))
-      rest = rest.dropFirst(Int(count))
+      attachments.append(StoredAttachment(revision: revision, milliseconds: milliseconds, bytes: Array(bytes)))
     }
     return attachments
-  }
-
-  private static func number(_ rest: inout ArraySlice<UInt8>) -> UInt64? {
-    guard rest.count >= 8 else { return nil }
-    defer { rest = rest.dropFirst(8) }
-    return rest.withUnsafeBytes { UInt64(littleEndian: $0.loadUnaligned(as: UInt64.self)) }
   }
 }

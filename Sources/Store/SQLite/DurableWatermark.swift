@@ -19,13 +19,10 @@ struct DurableWatermark {
   /// The mark of a file; nil where there is none or it is not whole.
   init?(contentsOf file: SystemFile) throws(JournalError) {
     guard lseek(file.descriptor, 0, SEEK_SET) == 0 else { return nil }
-    let bytes = try file.read(Self.length)
-    guard bytes.count == Self.length else { return nil }
-    let words = bytes.withUnsafeBytes { buffer in
-      (0..<3).map { UInt64(littleEndian: buffer.loadUnaligned(fromByteOffset: $0 * 8, as: UInt64.self)) }
-    }
-    self.init(revision: words[0], digest: JournalDigest(value: words[1]))
-    guard check == words[2] else { return nil }
+    var bytes = try file.read(Self.length)[...]
+    guard let revision = bytes.takeInteger(UInt64.self), let digest = bytes.takeInteger(UInt64.self) else { return nil }
+    self.init(revision: revision, digest: JournalDigest(value: digest))
+    guard bytes.takeInteger(UInt64.self) == check else { return nil }
   }
 
   /// The mark of a store; nil where there is none or it is not whole.
@@ -50,9 +47,7 @@ struct DurableWatermark {
   func write(to file: SystemFile) {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(Self.length)
-    for word in [revision, digest.value, check] {
-      withUnsafeBytes(of: word.littleEndian) { bytes.append(contentsOf: $0) }
-    }
+    for word in [revision, digest.value, check] { bytes.append(littleEndian: word) }
     _ = file.write(bytes, at: 0)
   }
 

@@ -359,14 +359,19 @@ package final class SQLiteJournal: TransactionJournal {
   package func writeSnapshot(
     at revision: UInt64, milliseconds: Int64, _ next: () throws -> [UInt8]?
   ) throws(JournalError) {
+    try write(at: revision, milliseconds, to: layout.snapshot(revision), isBackup: false, next)
+  }
+
+  private func write(
+    at revision: UInt64, _ milliseconds: Int64, to path: String, isBackup: Bool, _ next: () throws -> [UInt8]?
+  ) throws(JournalError) {
     let (database, head, last) = state.withLock { ($0.database, $0.head, $0.last) }
     let digest = try database.digest(at: revision, head)
-    guard revision <= last, let digest else {
-      throw .invalid("the journal does not hold revision \(revision)")
-    }
+    guard revision <= last, let digest else { throw .invalid("the journal does not hold revision \(revision)") }
     let header = SnapshotFile.Header(
-      epoch: head.epoch, revision: revision, digest: digest, milliseconds: milliseconds, schema: head.schema)
-    try SnapshotFile.write(header, to: layout.snapshot(revision), next)
+      epoch: head.epoch, revision: revision, digest: digest, milliseconds: milliseconds, schema: head.schema,
+      revocations: try isBackup ? database.revocations() : nil)
+    try SnapshotFile.write(header, to: path, next)
   }
 
   /// See `TransactionJournal.file(of:)`.
@@ -540,13 +545,7 @@ package final class SQLiteJournal: TransactionJournal {
   package func writeBackup(
     at revision: UInt64, milliseconds: Int64, to path: String, _ next: () throws -> [UInt8]?
   ) throws(JournalError) {
-    let (database, head, last) = state.withLock { ($0.database, $0.head, $0.last) }
-    let digest = try database.digest(at: revision, head)
-    guard revision <= last, let digest else { throw .invalid("the journal does not hold revision \(revision)") }
-    let header = SnapshotFile.Header(
-      epoch: head.epoch, revision: revision, digest: digest, milliseconds: milliseconds, schema: head.schema,
-      revocations: try database.revocations())
-    try SnapshotFile.write(header, to: path, next)
+    try write(at: revision, milliseconds, to: path, isBackup: true, next)
   }
 
   /// Ends the use of the journal and takes it away: there is none in its directory then. For one that another has

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Support
 
 /// A state in a file: what a journal's snapshots and backups are.
 ///
@@ -70,7 +71,7 @@ package struct SnapshotFile: Sendable {
     _ header: Header, to path: String, _ next: () throws -> [UInt8]?
   ) throws(JournalError) {
     try write(header, to: path) { receive throws(JournalError) in
-      while let block = try taken(next) { try receive(block) }
+      while let block = try JournalError.block(next) { try receive(block) }
     }
   }
 
@@ -108,22 +109,14 @@ package struct SnapshotFile: Sendable {
     }
   }
 
-  private static func taken(_ next: () throws -> [UInt8]?) throws(JournalError) -> [UInt8]? {
-    do {
-      return try next()
-    } catch {
-      throw .invalid("the state cannot be written down: \(error)")
-    }
-  }
-
   private static func append(
     _ content: [UInt8], to file: SystemFile, _ digest: inout JournalDigest
   ) throws(JournalError) {
     digest = digest.linked(to: content)
     var frame: [UInt8] = []
     frame.reserveCapacity(content.count + 12)
-    withUnsafeBytes(of: UInt32(content.count).littleEndian) { frame.append(contentsOf: $0) }
-    withUnsafeBytes(of: digest.value.littleEndian) { frame.append(contentsOf: $0) }
+    frame.append(littleEndian: UInt32(content.count))
+    frame.append(littleEndian: digest.value)
     frame.append(contentsOf: content)
     try file.write(frame)
   }
@@ -149,13 +142,9 @@ package struct SnapshotFile: Sendable {
 
     /// The next content; nil at the end, which is where it should be.
     mutating func next() throws(JournalError) -> [UInt8]? {
-      let head = try file.read(12)
-      guard head.count == 12 else { throw damaged("it ends") }
-      let (length, link) = head.withUnsafeBytes { bytes in
-        (
-          Int(UInt32(littleEndian: bytes.loadUnaligned(as: UInt32.self))),
-          UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: 4, as: UInt64.self))
-        )
+      var head = try file.read(12)[...]
+      guard let length = head.takeInteger(UInt32.self).map({ Int($0) }), let link = head.takeInteger(UInt64.self) else {
+        throw damaged("it ends")
       }
       let size = try file.size()
       guard length <= maximumBlock, offset + 12 + length <= size else { throw damaged("a length is wrong, or it ends") }

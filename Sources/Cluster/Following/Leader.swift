@@ -24,6 +24,15 @@ package struct Leader: Sendable {
       case .otherHistory(let reason), .otherSchema(let reason), .access(let reason): reason
       }
     }
+
+    /// Does something with the node.
+    fileprivate static func of<Result>(_ body: () throws(NodeFault) -> Result) throws(Refusal) -> Result {
+      do throws(NodeFault) {
+        return try body()
+      } catch {
+        throw .fault(error)
+      }
+    }
   }
 
   /// A node, as it describes itself.
@@ -119,13 +128,9 @@ package struct Leader: Sendable {
     }
     if !below.isEmpty { request.fields.append((HTTPField.Name.keywayNodes.rawName, below)) }
     let answer = try send(request)
-    do throws(NodeFault) {
-      let batch = try RecordBatch(answer.body, after: revision, digest)
-      let hasAccess = answer[HTTPField.Name.keywayAccess.rawName] != nil
-      return (batch, answer[HTTPField.Name.keywayNodes.rawName], hasAccess)
-    } catch {
-      throw .fault(error)
-    }
+    let batch = try Refusal.of { () throws(NodeFault) in try RecordBatch(answer.body, after: revision, digest) }
+    let hasAccess = answer[HTTPField.Name.keywayAccess.rawName] != nil
+    return (batch, answer[HTTPField.Name.keywayNodes.rawName], hasAccess)
   }
 
   /// The revocations that count there.
@@ -157,11 +162,8 @@ package struct Leader: Sendable {
   }
 
   private func send(_ request: NodeRequest) throws(Refusal) -> NodeAnswer {
-    let answer: NodeAnswer
-    do throws(NodeFault) {
-      answer = try client.send(request, silence: Self.silence, limit: Self.answerBytes)
-    } catch {
-      throw .fault(error)
+    let answer = try Refusal.of { () throws(NodeFault) in
+      try client.send(request, silence: Self.silence, limit: Self.answerBytes)
     }
     guard answer.status == 200 else { throw Self.refusal(answer, answer.body) }
     return answer
@@ -169,11 +171,7 @@ package struct Leader: Sendable {
 
   private func request(_ target: String) throws(Refusal) -> NodeRequest {
     var request = NodeRequest("GET", target)
-    do throws(NodeFault) {
-      request.fields += try token.fields
-    } catch {
-      throw .fault(error)
-    }
+    request.fields += try Refusal.of { () throws(NodeFault) in try token.fields }
     return request
   }
 

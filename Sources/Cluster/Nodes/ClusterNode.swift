@@ -247,7 +247,7 @@ package final class ClusterNode: Node {
           return .object(["node": .string(entry.name), "behind": .integer(Int64(behind))])
         })
     }
-    if let journal { Peer(journal, store).describe(in: &status) }
+    if let journal { Peer(journal: journal, store: store).describe(in: &status) }
     return status
   }
 
@@ -276,7 +276,7 @@ package final class ClusterNode: Node {
       + inquiry.waitingCount + answers.count
     registry.set(.forwardedWrites, to: Double(passed))
     registry.set(.relayedStreams, to: Double(ways?.passing.relay.count ?? 0))
-    if let journal { Peer(journal, store).export(to: registry) }
+    if let journal { Peer(journal: journal, store: store).export(to: registry) }
   }
 
   // MARK: Waiting
@@ -404,13 +404,8 @@ extension ClusterNode {
 
 /// A node that shares its journal with others, which write too (the specification, section 13).
 private struct Peer {
-  private let journal: any SharedJournal
-  private let store: Store
-
-  init(_ journal: any SharedJournal, _ store: Store) {
-    self.journal = journal
-    self.store = store
-  }
+  let journal: any SharedJournal
+  let store: Store
 
   /// How many revisions of others this node has heard of and not taken over yet.
   private var behind: UInt64 {

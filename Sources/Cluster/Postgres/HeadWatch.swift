@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import HTTPServer
 import Store
 import Support
 
@@ -45,8 +46,7 @@ final class HeadWatch: Sendable {
   private let address: String
   private let patience: Duration
   private let state = Locked(State())
-  /// The two ends of a pipe by which the thread is woken.
-  private let (wakeEnd, readEnd): (Int32, Int32)
+  private let wake: WakeDescriptor
 
   private static let interval = Duration.seconds(1)
   /// Between two notifications: what comes meanwhile is told together.
@@ -60,20 +60,10 @@ final class HeadWatch: Sendable {
   private static let pauses: ClosedRange<Int32> = 100...2_000
 
   init(_ address: String, patience: Duration) throws(JournalError) {
-    self.address = address
-    self.patience = patience
-    var ends: [Int32] = [-1, -1]
-    guard pipe(&ends) == 0 else { throw .unusable("no descriptor is left: raise the limit of the process (ulimit -n)") }
-    for end in ends {
-      _ = fcntl(end, F_SETFL, O_NONBLOCK)
-      _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+    guard let wake = WakeDescriptor() else {
+      throw .unusable("no descriptor is left: raise the limit of the process (ulimit -n)")
     }
-    (readEnd, wakeEnd) = (ends[0], ends[1])
-  }
-
-  deinit {
-    close(readEnd)
-    close(wakeEnd)
+    (self.address, self.patience, self.wake) = (address, patience, wake)
   }
 
   /// Begins.
@@ -99,22 +89,16 @@ final class HeadWatch: Sendable {
       defer { state.notice = state.notice.map { $0.joined(with: notice) } ?? notice }
       return state.notice == nil && !state.isResting
     }
-    if isToBeWoken { wake() }
+    if isToBeWoken { wake.wake() }
   }
 
   /// Ends it, within the time of a call to the database.
   func stop() {
     state.withLock { $0.isStopped = true }
-    wake()
+    wake.wake()
   }
 
   private var isStopped: Bool { state.withLock { $0.isStopped } }
-
-  private func wake() {
-    var byte: UInt8 = 0
-    // A full pipe wakes as well.
-    _ = write(wakeEnd, &byte, 1)
-  }
 
   private func run(_ owner: Owner, whenConnected: () -> Void) throws(PostgresError) {
     let connection = try PostgresConnection(address)
@@ -138,14 +122,14 @@ final class HeadWatch: Sendable {
         restEnd = .now + Self.rest
       }
       let end = min(nextLook, news.due ?? nextLook, state.withLock { $0.isResting } ? restEnd : nextLook)
-      switch connection.waitForNotification(or: readEnd, within: end - .now) {
+      switch connection.waitForNotification(or: wake.descriptor, within: end - .now) {
       case .notification(let revision):
         let (known, isHanded) = owner.known()
         news.hear(revision, at: .now, known: known, isHanded: isHanded)
       case .nothing: break
       case .lost: throw .lost("the connection is gone")
       }
-      drain()
+      wake.reset()
     }
   }
 
@@ -169,19 +153,14 @@ final class HeadWatch: Sendable {
   }
 
   private func pauseThread(_ milliseconds: Int32) {
-    var polled = pollfd(fd: readEnd, events: Int16(POLLIN), revents: 0)
+    var polled = pollfd(fd: wake.descriptor, events: Int16(POLLIN), revents: 0)
     // A stop is heard at once; a notification waits with the rest.
     let deadline = ContinuousClock.now + .milliseconds(Int(milliseconds))
     while !isStopped, .now < deadline {
       poll(&polled, 1, 50)
-      if polled.revents != 0 { drain() }
+      if polled.revents != 0 { wake.reset() }
       usleep(10_000)
     }
-  }
-
-  private func drain() {
-    var bytes = [UInt8](repeating: 0, count: 256)
-    while read(readEnd, &bytes, bytes.count) > 0 {}
   }
 }
 

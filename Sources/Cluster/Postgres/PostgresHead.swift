@@ -14,34 +14,28 @@ struct PostgresHead: Equatable, Sendable {
   /// How often the revocations were changed.
   var revoked: UInt64
 
-  /// The head of a journal without records.
-  init(epoch: String, schema: UInt64, pen: String) {
-    (self.epoch, self.schema, self.pen) = (epoch, schema, pen)
-    (base, last, revoked) = (0, 0, 0)
-    (baseDigest, digest) = (.start, .start)
-  }
-
   /// The head of which this is known.
   init(_ position: JournalPosition) {
-    self.init(epoch: position.identity.epoch, schema: Self.digest(ofSchema: position.identity.schema), pen: "")
+    (epoch, schema) = (position.identity.epoch, Self.digest(ofSchema: position.identity.schema))
     (base, baseDigest) = (position.bounds.base, position.baseDigest)
     (last, digest) = (position.bounds.last, position.digest)
+    (pen, revoked) = ("", 0)
   }
 
-  /// Reads `PostgresLayout.headColumns`, which begin with the first column of a row.
-  init(_ result: PostgresResult, row: Int = 0) throws(PostgresError) {
-    let layout = try result.integer(row, 0)
+  /// Reads `PostgresLayout.headColumns`, which begin with the first column of the first row.
+  init(_ result: PostgresResult) throws(PostgresError) {
+    let layout = try result.integer(0, 0)
     guard layout == PostgresLayout.version else {
       throw .refused(code: "", "its tables are of version \(layout), and this program knows \(PostgresLayout.version)")
     }
-    epoch = result.text(row, 1)
-    schema = try result.bits(row, 2)
-    base = try result.bits(row, 3)
-    baseDigest = JournalDigest(value: try result.bits(row, 4))
-    last = try result.bits(row, 5)
-    digest = JournalDigest(value: try result.bits(row, 6))
-    pen = result.text(row, 7)
-    revoked = try result.bits(row, 8)
+    epoch = result.text(0, 1)
+    schema = try result.bits(0, 2)
+    base = try result.bits(0, 3)
+    baseDigest = JournalDigest(value: try result.bits(0, 4))
+    last = try result.bits(0, 5)
+    digest = JournalDigest(value: try result.bits(0, 6))
+    pen = result.text(0, 7)
+    revoked = try result.bits(0, 8)
   }
 
   private static let statement = PostgresStatement(

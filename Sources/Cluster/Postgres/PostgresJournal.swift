@@ -26,7 +26,7 @@ package final class PostgresJournal: SharedJournal {
   }
 
   let pool: PostgresPool
-  let options: Options
+  private let options: Options
   private let register: NodeRegister
   let state: Locked<PostgresState>
   private let arrivals = ArrivalSignal()
@@ -36,7 +36,7 @@ package final class PostgresJournal: SharedJournal {
   private let watch: HeadWatch
 
   /// What is kept of the newest records.
-  static let tailBytes = 16 << 20
+  private static let tailBytes = 16 << 20
 
   /// Opens the journal at an address, as libpq reads it, or makes one that is what `identity` says where the database
   /// has none. Throws `unusable` where it cannot be reached, or a later version has made it.
@@ -190,7 +190,7 @@ package final class PostgresJournal: SharedJournal {
   // MARK: The database
 
   /// Throws `unusable` where it is closed, `damaged` where it is over.
-  func requireUse() throws(JournalError) {
+  private func requireUse() throws(JournalError) {
     let (isClosed, end) = state.withLock { ($0.isClosed, $0.end) }
     guard !isClosed else { throw .unusable("the journal is closed") }
     if let end { throw .damaged(place: "the database", reason: end.reason) }
@@ -198,7 +198,7 @@ package final class PostgresJournal: SharedJournal {
 
   /// Asks the database for something that changes nothing. Throws `refused` where it does not answer, or where no
   /// connection stands by `deadline`.
-  func reading<Result>(
+  private func reading<Result>(
     before deadline: ContinuousClock.Instant? = nil,
     _ body: (PostgresConnection) throws(PostgresError) -> Result
   ) throws(JournalError) -> Result {
@@ -212,7 +212,7 @@ package final class PostgresJournal: SharedJournal {
 
   /// Has the database change something. Throws `refused` where it did not, and `untrusted` where that is not known.
   @discardableResult
-  func changing<Result>(
+  private func changing<Result>(
     _ body: (PostgresConnection) throws(PostgresError) -> Result
   ) throws(JournalError) -> Result {
     try requireUse()
@@ -659,30 +659,226 @@ package final class PostgresJournal: SharedJournal {
 
   // MARK: Snapshots
 
-  private var kept: PostgresSnapshots { PostgresSnapshots(journal: self) }
+  // Blocks in a table, written one after the other under a random number, and then named by a row of
+  // `keyway.snapshots`, by which they come to be a snapshot all at once.
 
   /// See `TransactionJournal.snapshots()`.
-  package func snapshots() throws(JournalError) -> [JournalSnapshot] { try kept.snapshots() }
+  package func snapshots() throws(JournalError) -> [JournalSnapshot] {
+    try reading { connection throws(PostgresError) in
+      let result = try connection.execute(
+        """
+        SELECT s.revision, s.digest FROM keyway.snapshots s JOIN keyway.head h ON s.revision BETWEEN h.base AND h.last
+        LEFT JOIN keyway.records r ON r.revision = s.revision
+        WHERE s.digest = COALESCE(r.digest, h.base_digest) ORDER BY s.revision DESC
+        """, within: options.patience)
+      var found: [JournalSnapshot] = []
+      for row in 0..<result.count {
+        found.append(
+          JournalSnapshot(
+            revision: try result.bits(row, 0), digest: JournalDigest(value: try result.bits(row, 1))))
+      }
+      return found
+    }
+  }
 
   /// See `TransactionJournal.writeSnapshot(at:milliseconds:_:)`.
   package func writeSnapshot(
     at revision: UInt64, milliseconds: Int64, _ next: () throws -> [UInt8]?
   ) throws(JournalError) {
-    try kept.writeSnapshot(at: revision, milliseconds: milliseconds, next)
+    guard revision <= bounds.last, revision >= bounds.base,
+      let digest = try digest(at: revision)
+    else {
+      throw .invalid("the journal does not hold revision \(revision)")
+    }
+    let blocks = try writeBlocks(next)
+    try inMaintenance { connection throws(PostgresError) in
+      try name(blocks, revision, digest, milliseconds, connection)
+      // What a node has left that ended in the midst of it.
+      try connection.execute(
+        "DELETE FROM keyway.blocks WHERE writing NOT IN (SELECT writing FROM keyway.snapshots)",
+        within: options.patience)
+    }
+  }
+
+  /// Blocks that were written, and are no snapshot yet.
+  private struct Blocks {
+    let writing = Int64.random(in: .min ... .max)
+    var count: Int64 = 0
+    var contents = JournalDigest.start
+  }
+
+  private func writeBlocks(_ next: () throws -> [UInt8]?) throws(JournalError) -> Blocks {
+    var blocks = Blocks()
+    while let block = try JournalError.block(next) {
+      let (writing, number) = (blocks.writing, blocks.count)
+      try changing { connection throws(PostgresError) in
+        try connection.execute(
+          "INSERT INTO keyway.blocks VALUES ($1, $2, $3)", [.integer(writing), .integer(number), .bytes(block)],
+          within: options.patience)
+      }
+      blocks.count += 1
+      blocks.contents = blocks.contents.linked(to: block)
+    }
+    return blocks
+  }
+
+  /// Makes a snapshot of blocks, in the place of the one of its revision. Throws where another node has taken the
+  /// blocks away meanwhile.
+  private func name(
+    _ blocks: Blocks, _ revision: UInt64, _ digest: JournalDigest, _ milliseconds: Int64,
+    _ connection: PostgresConnection
+  ) throws(PostgresError) {
+    let patience = options.patience
+    let left = try connection.execute(
+      "SELECT COUNT(*) FROM keyway.blocks WHERE writing = $1", [.integer(blocks.writing)], within: patience)
+    guard try left.integer(0, 0) == blocks.count else {
+      throw .unexpected("another node has written a snapshot meanwhile")
+    }
+    try connection.execute(
+      """
+      INSERT INTO keyway.snapshots VALUES ($1, $2, $3, $4, $5, $6)
+      ON CONFLICT (revision) DO UPDATE SET digest = $2, milliseconds = $3, writing = $4, blocks = $5, contents = $6
+      """,
+      [
+        .bits(revision), .bits(digest.value), .integer(milliseconds), .integer(blocks.writing),
+        .integer(blocks.count), .bits(blocks.contents.value),
+      ], within: patience)
+  }
+
+  /// Changes snapshots while no other node does: all of it or nothing.
+  private func inMaintenance(_ body: (PostgresConnection) throws(PostgresError) -> Void) throws(JournalError) {
+    try changing { connection throws(PostgresError) in
+      try connection.transaction(within: options.patience) { () throws(PostgresError) in
+        try connection.execute("SELECT one FROM keyway.maintenance FOR UPDATE", within: options.patience)
+        try body(connection)
+      }
+    }
   }
 
   /// See `TransactionJournal.readSnapshot(_:_:)`.
   package func readSnapshot(_ snapshot: JournalSnapshot, _ receive: ([UInt8]) throws -> Void) throws {
-    try kept.readSnapshot(snapshot, receive)
+    let place = "the database, snapshot of revision \(snapshot.revision)"
+    let head = try reading { connection throws(PostgresError) in
+      let result = try connection.execute(
+        "SELECT writing, blocks, contents FROM keyway.snapshots WHERE revision = $1 AND digest = $2",
+        [.bits(snapshot.revision), .bits(snapshot.digest.value)], within: options.patience)
+      return result.count == 0
+        ? nil : (writing: try result.integer(0, 0), count: try result.integer(0, 1), try result.bits(0, 2))
+    }
+    guard let (writing, count, contents) = head else {
+      throw JournalError.invalid("there is no such snapshot of revision \(snapshot.revision)")
+    }
+    var link = JournalDigest.start
+    for number in 0..<count {
+      let block = try reading { connection throws(PostgresError) in
+        let result = try connection.execute(
+          "SELECT body FROM keyway.blocks WHERE writing = $1 AND number = $2", [.integer(writing), .integer(number)],
+          within: options.patience)
+        return result.count == 1 ? result.bytes(0, 0) : nil
+      }
+      guard let block else { throw JournalError.damaged(place: place, reason: "block \(number) is missing") }
+      link = link.linked(to: block)
+      try receive(block)
+    }
+    guard link.value == contents else {
+      throw JournalError.damaged(place: place, reason: "it is not what was written")
+    }
   }
 
+  // MARK: Forgetting
+
+  /// The most records that are taken away by one statement.
+  private static let removalCount: Int64 = 2_000
+
   /// See `TransactionJournal.compact(upTo:)`.
-  package func compact(upTo revision: UInt64) throws(JournalError) { try kept.compact(upTo: revision) }
+  package func compact(upTo revision: UInt64) throws(JournalError) {
+    try requireUse()
+    guard revision > bounds.base else { return }
+    guard try snapshots().contains(where: { $0.revision == revision }) else {
+      throw .invalid("there is no snapshot of revision \(revision)")
+    }
+    // First what the records begin with: what is before it is not read any more, whatever becomes of the rest.
+    try inMaintenance { connection throws(PostgresError) in
+      try connection.execute(
+        """
+        UPDATE keyway.head SET base = $1, base_digest = (SELECT digest FROM keyway.records WHERE revision = $1)
+        WHERE base < $1 AND EXISTS (SELECT 1 FROM keyway.records WHERE revision = $1)
+        """, [.bits(revision)], within: options.patience)
+      try connection.execute(
+        "DELETE FROM keyway.snapshots WHERE revision < $1", [.bits(revision)], within: options.patience)
+      try connection.execute(
+        "DELETE FROM keyway.blocks WHERE writing NOT IN (SELECT writing FROM keyway.snapshots)",
+        within: options.patience)
+    }
+    try readHead()
+    try removeRecords(upTo: revision)
+  }
+
+  private func removeRecords(upTo revision: UInt64) throws(JournalError) {
+    while true {
+      let removed = try changing { connection throws(PostgresError) in
+        try connection.execute(
+          """
+          DELETE FROM keyway.records
+          WHERE revision IN (SELECT revision FROM keyway.records WHERE revision <= $1 ORDER BY revision LIMIT $2)
+          """, [.bits(revision), .integer(Self.removalCount)], within: options.patience
+        ).changedCount
+      }
+      guard removed >= Int(Self.removalCount) else { return }
+    }
+  }
 
   /// See `TransactionJournal.rebase(to:schema:milliseconds:_:)`. Only where no other node has appended meanwhile.
   package func rebase(
     to revision: UInt64, schema: String, milliseconds: Int64, _ next: () throws -> [UInt8]?
   ) throws(JournalError) {
-    try kept.rebase(to: revision, schema: schema, milliseconds: milliseconds, next)
+    let head = try readHead()
+    guard revision == head.last || revision == head.last + 1 else {
+      throw .unexpectedRevision(expected: revision, last: head.last)
+    }
+    let digest = JournalDigest.rebased(to: revision, schema: schema)
+    let blocks = try writeBlocks(next)
+    var rebased = head
+    (rebased.schema, rebased.base, rebased.last) = (PostgresHead.digest(ofSchema: schema), revision, revision)
+    (rebased.baseDigest, rebased.digest) = (digest, digest)
+    state.withLock { $0.isRebasing = true }
+    defer { state.withLock { $0.isRebasing = false } }
+    let isDone = try begin(rebased, after: head, schema, blocks, milliseconds)
+    guard isDone else { throw .unexpectedRevision(expected: revision, last: bounds.last) }
+    state.withLock { state in
+      (state.head, state.schemaText, state.known) = (rebased, schema, (revision, digest))
+      state.tail = RecordTail(byteLimit: Self.tailBytes)
+      state.rebases += 1
+    }
+    try removeRecords(upTo: head.last)
+  }
+
+  /// False where the head is not what was expected.
+  private func begin(
+    _ rebased: PostgresHead, after head: PostgresHead, _ schema: String, _ blocks: Blocks, _ milliseconds: Int64
+  ) throws(JournalError) -> Bool {
+    let patience = options.patience
+    var isDone = false
+    try inMaintenance { connection throws(PostgresError) in
+      try connection.execute(
+        "INSERT INTO keyway.schemas VALUES ($1, $2) ON CONFLICT DO NOTHING", [.bits(rebased.schema), .text(schema)],
+        within: patience)
+      let moved = try connection.execute(
+        """
+        UPDATE keyway.head SET schema = $1, base = $2, base_digest = $3, last = $2, digest = $3
+        WHERE epoch = $4 AND last = $5 AND digest = $6
+        """,
+        [
+          .bits(rebased.schema), .bits(rebased.base), .bits(rebased.baseDigest.value), .text(head.epoch),
+          .bits(head.last), .bits(head.digest.value),
+        ], within: patience)
+      isDone = moved.changedCount == 1
+      guard isDone else { return }
+      try connection.execute("DELETE FROM keyway.snapshots", within: patience)
+      try name(blocks, rebased.base, rebased.baseDigest, milliseconds, connection)
+      try connection.execute(
+        "DELETE FROM keyway.blocks WHERE writing <> $1", [.integer(blocks.writing)], within: patience)
+    }
+    return isDone
   }
 }

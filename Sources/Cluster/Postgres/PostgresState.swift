@@ -125,9 +125,6 @@ struct RecordTail {
   /// No records.
   init(byteLimit: Int) { self.byteLimit = byteLimit }
 
-  /// The newest record's revision and digest.
-  var last: (revision: UInt64, digest: JournalDigest)? { entries.last.map { ($0.record.revision, $0.digest) } }
-
   /// Adds what follows on the newest record; what is there already is passed over. What does not follow replaces all.
   mutating func append(_ added: some Sequence<(record: JournalRecord, digest: JournalDigest)>) {
     for entry in added {

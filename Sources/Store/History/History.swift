@@ -22,9 +22,6 @@ package struct History: Sendable {
   /// How many commits are kept.
   package var count: Int { commits.count }
 
-  /// About how many bytes they take.
-  package var byteCount: Int { bytes }
-
   /// The earliest revision from which one can go on, given the present one.
   package func oldestResumable(at present: Revision) -> Revision {
     commits.oldest.map { $0.revision - 1 } ?? present

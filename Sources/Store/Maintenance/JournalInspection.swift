@@ -94,14 +94,10 @@ package struct JournalInspection: Sendable {
     }
     starts = Self.starts(head, self.snapshots, schema)
     if starts.isEmpty {
-      problems.append(
-        Problem(place: layout.snapshots, reason: "there is no whole snapshot to begin with\(Self.from(head))"))
+      let from = head.map { ", from revision \($0.base) on" } ?? ""
+      problems.append(Problem(place: layout.snapshots, reason: "there is no whole snapshot to begin with\(from)"))
     }
     self.problems = problems
-  }
-
-  private static func from(_ head: JournalDatabase.Head?) -> String {
-    head.map { ", from revision \($0.base) on" } ?? ""
   }
 
   /// Ends the use of the database.

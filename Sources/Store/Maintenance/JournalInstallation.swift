@@ -74,11 +74,6 @@ package enum JournalInstallation {
     return isReplaced ? aside : nil
   }
 
-  /// Takes away files of a store that others have taken the place of.
-  package static func discard(_ paths: [String]) throws(JournalError) {
-    for path in paths { try SystemFile.remove(path) }
-  }
-
   /// Whether nothing is lost where another store takes the place of what is there.
   private static func isEmpty(_ layout: JournalLayout) -> Bool {
     guard layout.hasStore else { return true }

@@ -18,7 +18,7 @@ package struct StoreBackup: Sendable {
   /// whole. `milliseconds`, since 1970, is the time that the file says. Throws where the store cannot be read, or the
   /// file not be written.
   package static func write(
-    directory: String, to path: String, milliseconds: Int64, report: @escaping (RecoveryProgress) -> Void = { _ in }
+    directory: String, to path: String, milliseconds: Int64
   ) throws(StoreError) -> StoreBackup {
     var bases: Set<UInt64> = []
     while true {
@@ -27,7 +27,7 @@ package struct StoreBackup: Sendable {
       let journal = try StoreError.of { () throws(JournalError) in try SQLiteJournal(reading: directory) }
       defer { journal.close() }
       do throws(StoreError) {
-        return try copy(journal, upTo: acknowledged, to: path, milliseconds: milliseconds, report)
+        return try copy(journal, upTo: acknowledged, to: path, milliseconds: milliseconds)
       } catch {
         // A compaction shows in a base that is another the next time.
         let isNew = bases.insert(journal.bounds.base).inserted
@@ -37,14 +37,13 @@ package struct StoreBackup: Sendable {
   }
 
   private static func copy(
-    _ journal: SQLiteJournal, upTo acknowledged: UInt64?, to path: String, milliseconds: Int64,
-    _ report: @escaping (RecoveryProgress) -> Void
+    _ journal: SQLiteJournal, upTo acknowledged: UInt64?, to path: String, milliseconds: Int64
   ) throws(StoreError) -> StoreBackup {
     let bounds = journal.bounds
     // What comes behind may not be on the disk yet. After a power failure the mark may be from before the base.
     let revision = acknowledged.map { min(max($0, bounds.base), bounds.last) } ?? bounds.last
     let schema = try Schema(stored: journal.identity)
-    let outcome = try Recovery(journal, schema: schema, limits: .withoutHistory, report: report).run(through: revision)
+    let outcome = try Recovery(journal, schema: schema, limits: .withoutHistory).run(through: revision)
     try StoreError.of { () throws(JournalError) in
       var encoder = StateEncoder(outcome.model.state)
       try journal.writeBackup(at: revision, milliseconds: milliseconds, to: path) { encoder.nextBlock() }

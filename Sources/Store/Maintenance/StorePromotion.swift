@@ -37,7 +37,7 @@ package struct StorePromotion: Sendable {
         let repair = try SQLiteJournal.repair(
           directory: directory, until: revision, milliseconds: milliseconds, isEpochNew: true, newEpoch: newEpoch)
         epoch = repair.identity.epoch
-        try JournalInstallation.discard(repair.movedAside)
+        for path in repair.movedAside { try SystemFile.remove(path) }
       }
       try FollowerMark.remove(inDirectory: directory)
       return StorePromotion(leader: leader, revision: revision, previousEpoch: before, epoch: epoch)

@@ -85,7 +85,7 @@ package struct CacheOpening: Sendable {
       try kept.catchUp(with: origin)
     } catch {
       let isOther = isOther(error)
-      guard isOther || isMissing(origin) else {
+      guard isOther || ((try? origin.isMissing()) ?? false) else {
         let last = cache.bounds.last
         report(last > position.bounds.last ? .unkept("\(error)") : .alone(last, "\(error)"))
         return CachedJournal(origin, kept)
@@ -105,8 +105,6 @@ package struct CacheOpening: Sendable {
     case .refused, .untrusted, .inUse, .unusable: false
     }
   }
-
-  private func isMissing(_ origin: any SharedJournal) -> Bool { (try? origin.isMissing()) ?? false }
 
   /// Moves the cache, which is closed, out of the way of the next, with the word of what it is a copy; gives where it
   /// is then. What was moved there before is gone.

@@ -48,10 +48,6 @@ package final class KeywayServer: Sendable {
     package var accessLog = AccessLogLevel.off
     /// True to write the `sub` of the identity that asked into those lines. `log.accessIdentities`.
     package var accessLogIdentities = false
-    /// Makes the access log that writes to `output`.
-    fileprivate func accessLogger(to output: LogOutput) -> AccessLogger {
-      AccessLogger(accessLog, namesIdentities: accessLogIdentities, output: output)
-    }
 
     /// After how many seconds without it a condition counts as ended. `log.conditionSeconds`.
     package var conditionSeconds = 60
@@ -194,7 +190,9 @@ package final class KeywayServer: Sendable {
     let api = try Self.router(parts, configuration, origins, rates, conditions, logger)
     housekeeper = Housekeeper(parts, rates: rates)
     self.rates = rates
-    accessLog = log.map(configuration.accessLogger(to:))
+    accessLog = log.map {
+      AccessLogger(configuration.accessLog, namesIdentities: configuration.accessLogIdentities, output: $0)
+    }
     // The journal is not asked again: others that write to it may have begun it meanwhile.
     if case .serving = store.condition {
       _ = try Self.recover(parts, schemaText)
@@ -352,23 +350,19 @@ package final class KeywayServer: Sendable {
     }
   }
 
-  /// Has the conditions, the lines of the log that were lost, and the open connections written down.
+  /// Has it written down what was counted of conditions, and which of them last; how many lines of the log were lost;
+  /// and the open connections.
   private static func collect(
     _ conditions: ConditionLog, _ log: LogOutput?, _ http: Server, in registry: PrometheusRegistry
   ) {
     registry.collect { [weak http] registry in
-      export(conditions, log, to: registry)
+      for (condition, count) in conditions.counts {
+        registry.set(.conditions, ["condition": condition.name], to: Double(count.total))
+        registry.set(.activeConditions, ["condition": condition.name], to: count.isActive ? 1 : 0)
+      }
+      if let log { registry.set(.droppedLogLines, to: Double(log.droppedLines)) }
       if let http { registry.set(.connections, to: http.openConnections) }
     }
-  }
-
-  /// Writes down what was counted of conditions, and which of them last; and how many lines of the log were lost.
-  private static func export(_ conditions: ConditionLog, _ log: LogOutput?, to registry: PrometheusRegistry) {
-    for (condition, count) in conditions.counts {
-      registry.set(.conditions, ["condition": condition.name], to: Double(count.total))
-      registry.set(.activeConditions, ["condition": condition.name], to: count.isActive ? 1 : 0)
-    }
-    if let log { registry.set(.droppedLogLines, to: Double(log.droppedLines)) }
   }
 }
 

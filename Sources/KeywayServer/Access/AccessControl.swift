@@ -118,7 +118,8 @@ package final class AccessControl: Sendable {
     // Verified outside of the lock: a signature takes long.
     let identity = if let known { known.identity } else { try verify(verifier) }
     try verifier.check(identity, now: now())
-    try check(identity)
+    // At each use, also of one that was verified before.
+    if revocations.refuses(identity) { throw .revoked }
     if let known { return known }
     let viewer = admin.holds(of: identity.claims) ? nil : Viewer(claims: identity.claims, in: schema)
     let holder = KnownRequester(
@@ -128,11 +129,6 @@ package final class AccessControl: Sendable {
       if state.verifier.keys.has(identity.key) { state.tokens.remember(credential, holder) }
     }
     return holder
-  }
-
-  /// Asked at each use, also of a token that was verified before.
-  private func check(_ identity: Identity) throws(TokenDefect) {
-    if revocations.refuses(identity) { throw .revoked }
   }
 
   /// `unauthenticated` for a token that is not good (RFC 6750 §3).

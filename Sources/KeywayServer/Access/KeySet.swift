@@ -115,9 +115,6 @@ package struct KeyMark: Hashable, Sendable {
 
   /// The SHA-256 of the key as the set has it.
   package let digest: [UInt8]
-
-  /// A mark with a digest of `byteCount` bytes.
-  package init(digest: [UInt8]) { self.digest = digest }
 }
 
 /// Files whose content nobody but their owner should read.

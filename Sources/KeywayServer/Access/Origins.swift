@@ -36,7 +36,8 @@ struct Origins: Sendable {
   /// browser that does not say so.
   func add(to fields: inout HTTPFields, for origin: String?) {
     guard !allowed.isEmpty else { return }
-    fields.vary(by: .origin)
+    // Beside the fields that it names already (RFC 9110 §12.5.5).
+    fields[.vary] = fields[.vary].map { "\($0), Origin" } ?? "Origin"
     if let origin, isAllowed(origin) {
       fields[.accessControlAllowOrigin] = origin
       fields[.accessControlAllowCredentials] = "true"
@@ -75,13 +76,5 @@ struct Origins: Sendable {
         default: false
         }
       }
-  }
-}
-
-extension HTTPFields {
-  /// Says that the answer depends on a field of the request (`Vary`, RFC 9110 §12.5.5), beside those that it names
-  /// already.
-  fileprivate mutating func vary(by field: HTTPField.Name) {
-    self[.vary] = self[.vary].map { "\($0), \(field.rawName)" } ?? field.rawName
   }
 }

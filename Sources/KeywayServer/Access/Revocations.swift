@@ -159,7 +159,8 @@ struct RevocationHandlers: Sendable {
     try context.checkParameters()
     return try readings.response(to: request, isLong: revocations.count > 1_000) {
       [revocations] budget throws(Problem) in
-      try Response.json(["revocations": .array(revocations.all().map(Self.json))], within: budget)
+      let entries = revocations.all().map { Value.object(Self.members(of: $0)) }
+      return try Response.json(["revocations": .array(entries)], within: budget)
     }
   }
 
@@ -232,8 +233,6 @@ struct RevocationHandlers: Sendable {
     response.status = status
     return response
   }
-
-  private static func json(_ revocation: Revocation) -> Value { .object(members(of: revocation)) }
 
   private static func members(of revocation: Revocation) -> JSONObject {
     [

@@ -18,16 +18,16 @@ package struct SessionCookie: Sendable {
   /// Finds the session cookie. Nil if there is none; throws `malformed-request` if there are two, of either name.
   package init?(in request: borrowing Request) throws(Problem) {
     guard let cookies = request.header(.cookie) else { return nil }
-    var found: (name: Substring, value: Substring)?
+    var found: (name: String, value: String)?
     for pair in cookies.split(separator: ";") {
       guard let equals = pair.firstIndex(of: "=") else { continue }
-      let name = pair[..<equals].trimmed
+      let name = pair[..<equals].trimmingSpaces()
       guard name == Self.name || name == Self.secureName else { continue }
       guard found == nil else {
         throw Problem(
           .malformedRequest, "the request has two session cookies; send one of \(Self.name) and \(Self.secureName)")
       }
-      found = (name, pair[pair.index(after: equals)...].trimmed)
+      found = (name, pair[pair.index(after: equals)...].trimmingSpaces())
     }
     guard let found else { return nil }
     // Another host of the domain can set the plain name, so on secure connections it counts for nothing.
@@ -111,13 +111,4 @@ package struct SessionDigest: Hashable, Sendable {
 
   /// The bytes of the digest.
   package var bytes: [UInt8] { withUnsafeBytes(of: words) { Array($0) } }
-}
-
-extension Substring {
-  /// The text without the spaces and tabs around it.
-  fileprivate var trimmed: Substring {
-    let start = drop { $0 == " " || $0 == "\t" }
-    guard let end = start.lastIndex(where: { $0 != " " && $0 != "\t" }) else { return start }
-    return start[...end]
-  }
 }

@@ -139,15 +139,13 @@ struct CellSet {
 
   // MARK: Slow readers
 
-  /// What paused cells have missed is not known any more: they receive everything anew.
-  mutating func forgetMissed() {
+  /// What paused cells have missed is not known any more, with `onScreen` of those on screen: they receive everything
+  /// anew.
+  mutating func forgetMissed(onScreen: Bool = false) {
     // No copy for those that know it already.
-    for (name, cell) in byName where cell.isPaused && !cell.isOwedInitial { byName[name]?.isOwedInitial = true }
-  }
-
-  /// The same of those on screen.
-  mutating func forgetMissedOnScreen() {
-    for (name, cell) in byName where cell.isPaused && cell.binding.isVisible { byName[name]?.isOwedInitial = true }
+    for (name, cell) in byName where cell.isPaused && !cell.isOwedInitial && (cell.binding.isVisible || !onScreen) {
+      byName[name]?.isOwedInitial = true
+    }
   }
 
   /// From now on no cell receives anything: those on screen have received `delivered`. Cells that are bound meanwhile

@@ -46,28 +46,22 @@ extension CellStream {
     if weight > cells.weight { try reserve(weight) }
   }
 
-  /// Changes what a body names of one cell's binding. Throws `unknown-cell`.
-  func patch(
-    _ name: String, _ body: Value, _ prepared: [Query: PreparedQuery], _ publication: inout Publication
-  ) throws(Problem) -> CellUpdate {
-    _ = try require(name)
-    return try patch([(name, body)], toleratesMissing: false, prepared, &publication)
-  }
-
-  /// What bodies make of the bindings of cells; null ends one, and a cell that is not there is made.
+  /// What bodies make of the bindings of cells. With `toleratesMissing`, null ends one, and a cell that is not there is
+  /// made; otherwise throws `unknown-cell`.
   func patched(
-    _ bodies: [(name: String, body: Value)]
+    _ bodies: [(name: String, body: Value)], toleratesMissing: Bool
   ) throws(Problem) -> (bindings: [(name: String, binding: CellBinding)], ended: [String]) {
     var bindings: [(name: String, binding: CellBinding)] = []
     var ended: [String] = []
     for (name, body) in bodies {
-      if body.isNull {
+      if toleratesMissing, body.isNull {
         ended.append(name)
-      } else if var binding = cells[name]?.binding {
+      } else if toleratesMissing, cells[name] == nil {
+        bindings.append((name, try CellBinding(body, for: viewer)))
+      } else {
+        var binding = try require(name).binding
         try binding.apply(body)
         bindings.append((name, binding))
-      } else {
-        bindings.append((name, try CellBinding(body, for: viewer)))
       }
     }
     return (bindings, ended)
@@ -79,7 +73,7 @@ extension CellStream {
     _ bodies: [(name: String, body: Value)], toleratesMissing: Bool, _ prepared: [Query: PreparedQuery],
     _ publication: inout Publication
   ) throws(Problem) -> CellUpdate {
-    let (bindings, ended) = try patched(bodies)
+    let (bindings, ended) = try patched(bodies, toleratesMissing: toleratesMissing)
     let names = Set(cells.byName.keys).subtracting(ended).union(bindings.map(\.name))
     guard names.count <= services.limits.cells else {
       throw Problem(.tooManyCells, "a stream has at most \(services.limits.cells) cells")

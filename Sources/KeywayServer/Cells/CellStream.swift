@@ -22,7 +22,7 @@ final class CellStream: CommitReceiver {
   /// The `sub` that opened it, where that is known.
   var opener: ExactText?
   var isOver = false
-  var cells: CellSet
+  var cells = CellSet()
   /// The observed values that were worked out for the request under way.
   var values: ObservedValues?
   /// The last revision that it was told, and when.
@@ -31,18 +31,13 @@ final class CellStream: CommitReceiver {
   /// What the ledger has for the cells.
   private var account: MemoryReservation?
 
-  init(
-    id: StreamID, client: ClientAddress, observer: ObserverID, cells: CellSet = CellSet(), for viewer: Viewer? = nil,
-    openedAt: Revision = 0, services: StreamServices
-  ) {
-    self.viewer = viewer
+  init(id: StreamID, client: ClientAddress, observer: ObserverID, openedAt: Revision, services: StreamServices) {
     self.openedAt = openedAt
     name = id
     lastToldSecond = services.now()
     self.id = id
     self.client = client
     self.observer = observer
-    self.cells = cells
     self.services = services
   }
 
@@ -321,7 +316,7 @@ extension CellSet {
     let text = encode(update, at: present.revision, encoder, isFirstOfID: isFirstOfID)
     guard text.isTooLong else { return text }
     self = before
-    forgetMissedOnScreen()
+    forgetMissed(onScreen: true)
     update = catchUp(to: present, encoder)
     return encode(update, at: present.revision, encoder, isFirstOfID: isFirstOfID)
   }

@@ -36,24 +36,11 @@ struct CellStreamOpening: StreamOpening {
   /// True if all that was missed would be too much to send.
   private var hasOverflowed = false
 
-  /// Opens a new stream. Throws what is wrong with a binding, and `malformed-filter` for filters that cost too much.
+  /// Opens a new stream, or goes on with one that was `cut`. Throws what is wrong with a binding, and
+  /// `malformed-filter` for filters that cost too much.
   init(
-    _ bindings: [(name: String, binding: CellBinding)], _ request: Request, in store: Store,
-    _ services: StreamServices, _ isAbandoned: () -> Bool
-  ) throws(Problem) {
-    try self.init(bindings, nil, request, in: store, services, isAbandoned)
-  }
-
-  /// Goes on with a stream that was cut.
-  init(
-    resuming cut: CutCells, _ request: Request, in store: Store, _ services: StreamServices, _ isAbandoned: () -> Bool
-  ) throws(Problem) {
-    try self.init(cut.bindings, cut, request, in: store, services, isAbandoned)
-  }
-
-  private init(
-    _ bindings: [(name: String, binding: CellBinding)], _ cut: CutCells?, _ request: Request, in store: Store,
-    _ services: StreamServices, _ isAbandoned: () -> Bool
+    _ bindings: [(name: String, binding: CellBinding)], resuming cut: CutCells? = nil, _ request: Request,
+    in store: Store, _ services: StreamServices, _ isAbandoned: () -> Bool
   ) throws(Problem) {
     self.bindings = bindings
     self.cut = cut
@@ -131,11 +118,7 @@ struct CellStreamOpening: StreamOpening {
     for (_, binding) in bindings {
       observations += try services.observations(of: binding, snapshot.state, mayBeGone: true)
     }
-    do throws(ModelError) {
-      try following.follow(observations, in: store)
-    } catch {
-      throw Problem(error)
-    }
+    try Problem.translating(try following.follow(observations, in: store))
   }
 
   /// Works out what the cells begin with. Throws `too-many-steps` where that takes more steps than a request may take.
@@ -147,11 +130,7 @@ struct CellStreamOpening: StreamOpening {
       guard isTold || (!binding.isVisible && binding.options.contains(.old)) else { continue }
       wanted += try services.observations(of: binding, snapshot.state, mayBeGone: true)
     }
-    do throws(ModelError) {
-      try values.evaluate(wanted, in: snapshot.state, at: snapshot.revision)
-    } catch {
-      throw Problem(error)
-    }
+    try Problem.translating(try values.evaluate(wanted, in: snapshot.state, at: snapshot.revision))
   }
 
   func keepResults(in store: Store) {

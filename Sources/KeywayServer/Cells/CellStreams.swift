@@ -32,7 +32,7 @@ package struct CellStreams: Sendable {
   ) throws(Problem) -> EventStream {
     for _ in 0..<Self.attempts {
       let cut = try cutCells(of: name, for: request.viewer, store, isAbandoned)
-      let opening = try CellStreamOpening(resuming: cut, request, in: store, services, isAbandoned)
+      let opening = try CellStreamOpening(cut.bindings, resuming: cut, request, in: store, services, isAbandoned)
       do throws(Problem) {
         return try registry.open(opening, in: store, isAbandoned)
       } catch {
@@ -134,19 +134,10 @@ package struct CellStreams: Sendable {
   package func patchAll(
     _ bodies: [String: Value], in name: String, _ store: Store, within work: ReadingWork? = nil
   ) throws(Problem) -> JSONObject {
-    let id = try registry.id(of: name)
     try StreamServices.checkNames(bodies.keys)
     let sorted = bodies.sorted { $0.key < $1.key }.map { (name: $0.key, body: $0.value) }
-    let bindings = try registry.contents.withLock { contents throws(Problem) in
-      try stream(id, contents).patched(sorted).bindings
-    }
-    let prepared = try prepare(try services.queries(of: bindings, store.schema), store)
-    let wanted: Wanted = { stream, state throws(Problem) in
-      try stream.work(for: try stream.patched(sorted).bindings, in: state)
-    }
-    return try update(name, store, work, evaluating: wanted) { stream, publication throws(Problem) in
-      let update = try stream.patch(sorted, toleratesMissing: true, prepared, &publication)
-      return (update, stream.describeCells(stream.cells.sorted.map(\.key)))
+    return try patch(sorted, toleratesMissing: true, in: name, store, work) {
+      $0.describeCells($0.cells.sorted.map(\.key))
     }
   }
 
@@ -154,18 +145,25 @@ package struct CellStreams: Sendable {
   package func patch(
     _ cell: String, in name: String, _ body: Value, _ store: Store, within work: ReadingWork? = nil
   ) throws(Problem) -> JSONObject {
+    try patch([(cell, body)], toleratesMissing: false, in: name, store, work) { stream throws(Problem) in
+      try stream.describeCell(cell)
+    }
+  }
+
+  private func patch(
+    _ bodies: [(name: String, body: Value)], toleratesMissing: Bool, in name: String, _ store: Store,
+    _ work: ReadingWork?, describe: (CellStream) throws(Problem) -> JSONObject
+  ) throws(Problem) -> JSONObject {
+    let patched = { (stream: CellStream) throws(Problem) in
+      try stream.patched(bodies, toleratesMissing: toleratesMissing).bindings
+    }
     let id = try registry.id(of: name)
-    var binding = try registry.contents.withLock { contents throws(Problem) in
-      try stream(id, contents).require(cell).binding
-    }
-    try binding.apply(body)
-    let prepared = try prepare(try services.queries(of: [(cell, binding)], store.schema), store)
-    let wanted: Wanted = { stream, state throws(Problem) in
-      try stream.work(for: try stream.patched([(cell, body)]).bindings, in: state)
-    }
+    let bindings = try registry.contents.withLock { contents throws(Problem) in try patched(try stream(id, contents)) }
+    let prepared = try prepare(try services.queries(of: bindings, store.schema), store)
+    let wanted: Wanted = { stream, state throws(Problem) in try stream.work(for: try patched(stream), in: state) }
     return try update(name, store, work, evaluating: wanted) { stream, publication throws(Problem) in
-      let update = try stream.patch(cell, body, prepared, &publication)
-      return (update, try stream.describeCell(cell))
+      let update = try stream.patch(bodies, toleratesMissing: toleratesMissing, prepared, &publication)
+      return (update, try describe(stream))
     }
   }
 

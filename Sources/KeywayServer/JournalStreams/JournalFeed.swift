@@ -88,16 +88,6 @@ final class JournalFeed: Sendable {
     }
   }
 
-  /// A stream is over.
-  private func remove(_ id: StreamID) {
-    state.withLock { state in
-      state.table.remove(id)
-      guard state.table.isEmpty else { return }
-      state.tail.removeAll()
-      isFollowed.store(false, ordering: .sequentiallyConsistent)
-    }
-  }
-
   // MARK: The live end
 
   /// Everything up to a revision is published. Any thread; costs next to nothing.
@@ -231,12 +221,13 @@ final class JournalFeed: Sendable {
 }
 
 /// Streams that follow the journal share its feed, which knows how far each of them is.
-extension JournalFeed: SelfPacedSubscription {
+extension JournalFeed: Subscription {
   func describe(in body: inout JSONObject) {
     body["kind"] = .string("journal")
     body["observations"] = .integer(0)
   }
 
+  /// The reader of a stream is too slow, and misses what comes from `firstMissed` on.
   func beginLag(_ id: StreamID, firstMissed: StreamPosition) {
     state.withLock { $0.table.beginLag(id, lastNotified: firstMissed.lastNotified) }
   }
@@ -244,22 +235,19 @@ extension JournalFeed: SelfPacedSubscription {
   func end(
     _ id: StreamID, _ cut: StreamCut?, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication
   ) {
-    remove(id)
+    state.withLock { state in
+      state.table.remove(id)
+      guard state.table.isEmpty else { return }
+      state.tail.removeAll()
+      isFollowed.store(false, ordering: .sequentiallyConsistent)
+    }
   }
 }
 
 /// Opens streams that follow the journal.
 struct JournalStreams: Sendable {
-  private let registry: StreamRegistry
-  private let feed: JournalFeed
-
-  init(_ registry: StreamRegistry, _ feed: JournalFeed) {
-    self.registry = registry
-    self.feed = feed
-  }
-
-  /// Everything up to a revision is published. Any thread; costs next to nothing.
-  func commitsWerePublished(upTo revision: Revision) { feed.commitsWerePublished(upTo: revision) }
+  let registry: StreamRegistry
+  let feed: JournalFeed
 
   /// Opens a stream that goes on from a cursor, or from the present. Throws `too-many-streams` and `draining`.
   func open(

@@ -86,12 +86,9 @@ struct ObjectStreamOpening: StreamOpening {
   ) throws(Problem) {
     guard let after, let replayKey, after >= history.snapshot.oldestResumable, !hasOverflowed else {
       var values = self.values ?? ObservedValues(steps: steps)
-      do throws(ModelError) {
-        let needed = after != nil || request.options.contains(.initial) ? observations : []
-        try values.evaluate(needed, in: history.snapshot.state, at: history.snapshot.revision)
-      } catch {
-        throw Problem(error)
-      }
+      let needed = after != nil || request.options.contains(.initial) ? observations : []
+      try Problem.translating(
+        try values.evaluate(needed, in: history.snapshot.state, at: history.snapshot.revision))
       return self.values = values
     }
     if replay == nil { replay = replays.withLock { $0.take(replayKey) } }

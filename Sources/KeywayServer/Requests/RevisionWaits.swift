@@ -158,31 +158,30 @@ package final class RevisionWaits: Sendable {
 
   /// Ends the waits for what the store has come to.
   package func reached(_ revision: Revision) {
-    let ended = state.withLock { state in
-      state.first <= revision ? state.take { $0.revision <= revision } : []
-    }
-    for wait in ended { wait.end() }
+    end { state in state.first <= revision ? state.take { $0.revision <= revision } : [] }
   }
 
   /// Ends the waits that have lasted long enough.
   func sweep() {
     let now = now()
-    let ended = state.withLock { state in state.waits.isEmpty ? [] : state.take { $0.deadline <= now } }
-    for wait in ended { wait.end() }
+    end { state in state.waits.isEmpty ? [] : state.take { $0.deadline <= now } }
   }
 
   /// Ends all waits before their time.
   package func endAll() {
-    let ended = state.withLock { $0.take { _ in true } }
-    for wait in ended { wait.end() }
+    end { $0.take { _ in true } }
   }
 
   /// Ends all waits; no request waits from now on.
   package func close() {
-    let ended = state.withLock { state in
+    end { state in
       state.isClosed = true
       return state.take { _ in true }
     }
+  }
+
+  private func end(_ take: (inout State) -> [Wait]) {
+    let ended = state.withLock { take(&$0) }
     for wait in ended { wait.end() }
   }
 }

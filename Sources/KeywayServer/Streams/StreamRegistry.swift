@@ -101,21 +101,15 @@ package final class StreamRegistry: StorePublisher, Sendable {
     notify { event in
       events.append(event)
       guard events.count >= Self.eventsAtOnce, queryEvents.isEmpty else { return }
-      services.hub.post(deliveries(of: events), position: nil)
+      services.hub.post(deliveries(of: events, []), position: nil)
       events.removeAll(keepingCapacity: true)
     }
-    services.hub.post(
-      queryEvents.isEmpty ? deliveries(of: events) : deliveries(of: events, queryEvents), position: position)
+    services.hub.post(deliveries(of: events, queryEvents), position: position)
     return min(settled, firstMissed?.lastNotified ?? settled)
   }
 
   /// How many events are encoded and given to the hub at once: its threads send these while the next are worked out.
   private static let eventsAtOnce = 256
-
-  /// What events deliver that go with none of a live query.
-  private func deliveries(of events: [ObserverEvent]) -> [Delivery] {
-    contents.withLock { contents in events.compactMap { delivery(of: $0, &contents) } }
-  }
 
   private func delivery(of event: ObserverEvent, _ contents: inout Contents) -> Delivery? {
     guard let receiver = contents.receivers[event.observer] else { return nil }
@@ -126,7 +120,10 @@ package final class StreamRegistry: StorePublisher, Sendable {
   /// What a batch of commits delivers, live queries included, in the order of revisions: what one commit did to the
   /// cells of one stream is one delivery.
   private func deliveries(of events: [ObserverEvent], _ queryEvents: [QueryEvent]) -> [Delivery] {
-    contents.withLock { contents in deliveries(of: events, queryEvents, &contents) }
+    contents.withLock { contents in
+      queryEvents.isEmpty
+        ? events.compactMap { delivery(of: $0, &contents) } : deliveries(of: events, queryEvents, &contents)
+    }
   }
 
   private func deliveries(
@@ -193,27 +190,19 @@ package final class StreamRegistry: StorePublisher, Sendable {
 
   private func beginLag(_ id: StreamID, _ contents: borrowing Contents, _ publication: borrowing Publication) {
     guard let firstMissed = takeReport(of: id) else { return }
-    (contents.subscriptions[id] as? any PublishedSubscription)?.beginLag(id, firstMissed: firstMissed, publication)
+    (contents.subscriptions[id] as? any CommitReceiver)?.beginLag(id, firstMissed: firstMissed, publication)
   }
 
   /// The position that a stream reported. From here on the history that the stream would need may be forgotten.
   private func takeReport(of id: StreamID) -> StreamPosition? { lagReports.withLock { $0.removeValue(forKey: id) } }
 
-  /// Has a subscription that paces itself deal with a stream that was reported; false where the stream has another one.
-  func beginLag(ofSelfPaced id: StreamID) -> Bool {
+  /// Has the feed of the journal, which needs no publication for a slow reader, deal with a stream that was reported
+  /// and, with `catchesUp`, send it what it missed. False where the stream does not follow the journal.
+  func beginLag(ofFollower id: StreamID, catchesUp: Bool = false) -> Bool {
     contents.withLock { contents in
-      guard let subscription = contents.subscriptions[id] as? any SelfPacedSubscription else { return false }
-      if let firstMissed = takeReport(of: id) { subscription.beginLag(id, firstMissed: firstMissed) }
-      return true
-    }
-  }
-
-  /// Has a subscription that paces itself send a lagging stream what it missed; false where the stream has another one.
-  func catchUp(selfPaced id: StreamID) -> Bool {
-    contents.withLock { contents in
-      guard let subscription = contents.subscriptions[id] as? any SelfPacedSubscription else { return false }
-      if let firstMissed = takeReport(of: id) { subscription.beginLag(id, firstMissed: firstMissed) }
-      subscription.catchUp(id)
+      guard let feed = contents.subscriptions[id] as? JournalFeed else { return false }
+      if let firstMissed = takeReport(of: id) { feed.beginLag(id, firstMissed: firstMissed) }
+      if catchesUp { feed.catchUp(id) }
       return true
     }
   }
@@ -224,7 +213,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
     contents.withLock { contents in
       // The report may have been overtaken by this.
       beginLag(id, contents, publication)
-      return (contents.subscriptions[id] as? any PublishedSubscription)?.catchUp(id, publication)
+      return (contents.subscriptions[id] as? any CommitReceiver)?.catchUp(id, publication)
     }
   }
 
@@ -284,12 +273,8 @@ package final class StreamRegistry: StorePublisher, Sendable {
     services.hub.post([.endStream(connection, services.encoder.closingEvent(.expired))], position: nil)
   }
 
-  /// A stream is over, no matter which side ended it: so is what it observed.
-  package func streamEnded(_ id: StreamID, _ publication: inout Publication) {
-    streamEnded(id, nil, &publication)
-  }
-
-  /// The same; `cut` says how its connection ended, where its client may come back to it.
+  /// A stream is over, no matter which side ended it: so is what it observed. `cut` says how its connection ended,
+  /// where its client may come back to it.
   func streamEnded(_ id: StreamID, _ cut: StreamCut?, _ publication: inout Publication) {
     lagReports.withLock { $0[id] = nil }
     owners.remove(id)

@@ -20,7 +20,7 @@ package struct Streams: StorePublisher {
     objects = ObjectStreams(registry)
     queries = QueryStreams(registry)
     cells = CellStreams(registry)
-    self.journal = JournalStreams(registry, JournalFeed(journal: journal, services: services))
+    self.journal = JournalStreams(registry: registry, feed: JournalFeed(journal: journal, services: services))
   }
 
   /// Passes on what commits did to the streams that observe objects, and that the journal has grown to those that
@@ -29,7 +29,7 @@ package struct Streams: StorePublisher {
     _ queryEvents: [QueryEvent], upTo revision: Revision,
     notifying notify: (_ receive: (ObserverEvent) -> Void) -> Void
   ) -> Revision {
-    defer { journal.commitsWerePublished(upTo: revision) }
+    defer { journal.feed.commitsWerePublished(upTo: revision) }
     objects.forgetReplays(at: revision)
     return registry.publish(queryEvents, upTo: revision, notifying: notify)
   }
@@ -75,7 +75,7 @@ package final class StreamMonitor: StreamHubDelegate {
     metrics.increment(.lags)
     streams.reportLag(id, firstMissed: position)
     slowReaders.async { [store, streams] in
-      if streams.beginLag(ofSelfPaced: id) { return }
+      if streams.beginLag(ofFollower: id) { return }
       store.withPublication { streams.beginLag(id, $0) }
     }
   }
@@ -83,7 +83,7 @@ package final class StreamMonitor: StreamHubDelegate {
   /// Sends the stream what it missed.
   package func streamCaughtUp(_ id: StreamID) {
     slowReaders.async { [store, streams, encodings] in
-      if streams.catchUp(selfPaced: id) { return }
+      if streams.beginLag(ofFollower: id, catchesUp: true) { return }
       if let work = store.withPublication({ streams.catchUp(id, $0) }) { encodings.async { work(store, streams) } }
     }
   }

@@ -45,31 +45,12 @@ extension Subscription {
   func describeDetails(in body: inout JSONObject) {}
 }
 
-/// A subscription to what is published: when a slow reader has read on, it is brought to the published state.
-protocol PublishedSubscription: Subscription {
-  /// The reader of a stream is too slow, and misses what comes from `firstMissed` on: remembers what it has.
-  func beginLag(_ id: StreamID, firstMissed: StreamPosition, _ publication: borrowing Publication)
-
-  /// A lagging stream has read what was queued for it: posts what it missed, as `Delivery.catchUp`. What takes long to
-  /// work out or to encode comes back, to be done while others write; the stream then goes on lagging behind the
-  /// present.
-  func catchUp(_ id: StreamID, _ publication: borrowing Publication) -> CatchUpWork?
-}
-
 /// Work that is done for a lagging stream while others write. It is called with no lock held.
 package typealias CatchUpWork = @Sendable (_ store: Store, _ registry: StreamRegistry) -> Void
 
-/// A subscription that knows by itself how far each of its streams is, and needs no publication for a slow reader.
-protocol SelfPacedSubscription: Subscription {
-  /// The reader of a stream is too slow, and misses what comes from `firstMissed` on.
-  func beginLag(_ id: StreamID, firstMissed: StreamPosition)
-
-  /// A lagging stream has read what was queued for it: posts, in its turn, what it missed.
-  func catchUp(_ id: StreamID)
-}
-
-/// A subscription that the store notifies of commits, as one observer.
-protocol CommitReceiver: PublishedSubscription {
+/// A subscription that the store notifies of commits, as one observer. When a slow reader has read on, it is brought to
+/// the published state.
+protocol CommitReceiver: Subscription {
   /// Its name in the index of observers and among the watchers of live queries.
   var observer: ObserverID { get }
 
@@ -94,6 +75,14 @@ protocol CommitReceiver: PublishedSubscription {
 
   /// Ends its streams, because one commit did more than an event may hold or a filter has come to cost too much.
   func overflow(_ contents: inout StreamRegistry.Contents) -> Delivery?
+
+  /// The reader of a stream is too slow, and misses what comes from `firstMissed` on: remembers what it has.
+  func beginLag(_ id: StreamID, firstMissed: StreamPosition, _ publication: borrowing Publication)
+
+  /// A lagging stream has read what was queued for it: posts what it missed, as `Delivery.catchUp`. What takes long to
+  /// work out or to encode comes back, to be done while others write; the stream then goes on lagging behind the
+  /// present.
+  func catchUp(_ id: StreamID, _ publication: borrowing Publication) -> CatchUpWork?
 }
 
 /// What streams share that ask for the same: it is evaluated and encoded once for all of them, and sent to one channel
@@ -120,14 +109,10 @@ extension Topic {
   var cellCount: Int { 0 }
   var channel: ChannelID { ChannelID(observer.rawValue) }
 
+  /// A stream is over; after the last, so is what the topic observes.
   func end(
     _ id: StreamID, _ cut: StreamCut?, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication
   ) {
-    leave(id, &contents, &publication)
-  }
-
-  /// A stream is over; after the last, so is what the topic observes.
-  func leave(_ id: StreamID, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication) {
     subscribers -= 1
     if let client = clients.removeValue(forKey: id) {
       publication.observers.discharge(observer, of: QueryPayer(client))

@@ -50,7 +50,7 @@ struct CellMemoryTests {
       bindings(count, options: options), cursor: nil, overflow: .coalesce, for: client, in: store)
   }
 
-  private func end(_ stream: EventStream) { store.withPublication { registry.streamEnded(stream.id, &$0) } }
+  private func end(_ stream: EventStream) { store.withPublication { registry.streamEnded(stream.id, nil, &$0) } }
 
   private func refusal(_ body: () throws -> Void) -> ProblemCode? {
     do {

@@ -34,11 +34,6 @@ package struct AccessRecord: Sendable {
   package var subject: String?
   /// How the stream ended that was the answer; nil where it was none.
   package var streamEnd: StreamEnd?
-
-  /// A record of a request of which nothing else is known yet.
-  package init(client: ClientAddress) {
-    self.client = client
-  }
 }
 
 /// A record for the access log while its request, or the stream that became its answer, lasts.

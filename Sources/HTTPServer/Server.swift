@@ -18,33 +18,22 @@ package final class Server: Sendable {
   private let socketFile: SocketFile?
   private let hasStopped = Locked(false)
 
-  /// Listens on an address, and answers with `handler` before it returns. `host` is a numeric address or a name; port 0
-  /// takes a free one. For the rest see the other initializer.
-  package convenience init(
-    host: String, port: UInt16, limits: ServerLimits, ledger: MemoryLedger, hub: StreamHub,
-    handler: some RequestHandler, logger: Logger
-  ) throws(HTTPServerError) {
-    let socket = try ListeningSocket(host: host, port: port)
-    try self.init(socket: socket, limits: limits, ledger: ledger, hub: hub, handler: handler, logger: logger)
-  }
-
   /// Accepts the connections of a socket, which it takes, and answers with `handler` before it returns. The soft limit
   /// of descriptors is raised to the hard one, and `limits.connections` lowered to what that allows. The streams that
   /// the handler answers with must be those of `hub`. The memory of bodies and responses is counted in `ledger`, whose
   /// limits `watch`, if there is one, adjusts from now on. Conditions are noted in `conditions`, without which the
   /// server makes a log of its own, and swept by the server; requests and streams that end are told to `accessLog`.
-  /// What `proxies` say of their clients is believed. The ids that the server makes for requests begin with a word made
-  /// of `random`.
+  /// What `proxies` say of their clients is believed.
   package init(
     socket: ListeningSocket, limits: ServerLimits, ledger: MemoryLedger, watch: MemoryWatch? = nil, hub: StreamHub,
     handler: some RequestHandler, logger: Logger, conditions: ConditionLog? = nil,
-    accessLog: (any AccessLog)? = nil, proxies: TrustedProxies = .none, random: UInt64 = .random(in: .min ... .max)
+    accessLog: (any AccessLog)? = nil, proxies: TrustedProxies = .none
   ) throws(HTTPServerError) {
     guard keyway_calls_are_ours() else { throw .readsUnchecked }
     var limits = limits
     limits.lowerConnections(to: DescriptorLimit.raise(for: limits.connections, logger: logger))
     let context = ServerContext(
-      limits: limits, ledger: ledger, hub: hub, handler: handler, requestIDs: RequestIDs(random: random),
+      limits: limits, ledger: ledger, hub: hub, handler: handler,
       conditions: conditions ?? ConditionLog(logger: logger), accessLog: accessLog, proxies: proxies,
       isLocal: socket.file != nil, logger: logger)
     guard let context, let sweeper = ConnectionSweeper(context, watch: watch) else { throw .outOfResources }

@@ -19,7 +19,7 @@ final class ServerContext: Sendable {
   /// Has the sweeper look at once.
   let sweeperWake: WakeDescriptor
   let deferredResponses = DeferredResponses()
-  private let requestIDs: RequestIDs
+  private let requestIDs = RequestIDs(random: .random(in: .min ... .max))
   let conditions: ConditionLog
   let accessLog: (any AccessLog)?
   let proxies: TrustedProxies
@@ -31,7 +31,7 @@ final class ServerContext: Sendable {
 
   /// Nil where the system has no descriptor left.
   init?(
-    limits: ServerLimits, ledger: MemoryLedger, hub: StreamHub, handler: any RequestHandler, requestIDs: RequestIDs,
+    limits: ServerLimits, ledger: MemoryLedger, hub: StreamHub, handler: any RequestHandler,
     conditions: ConditionLog, accessLog: (any AccessLog)?, proxies: TrustedProxies, isLocal: Bool, logger: Logger
   ) {
     guard let sweeperWake = WakeDescriptor() else { return nil }
@@ -40,7 +40,6 @@ final class ServerContext: Sendable {
     self.ledger = ledger
     self.hub = hub
     self.handler = handler
-    self.requestIDs = requestIDs
     self.conditions = conditions
     self.accessLog = accessLog
     self.proxies = proxies

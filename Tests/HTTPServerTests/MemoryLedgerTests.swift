@@ -1,6 +1,7 @@
-import HTTPServer
 import TestKit
 import Testing
+
+@testable import HTTPServer
 
 @Suite struct MemoryLedgerTests {
   private let client = ClientAddress.unknown
@@ -25,7 +26,7 @@ import Testing
     #expect(throws: MemoryRefusal.total) { try ledger.reserve(101, for: client, .pages) }
     let held = try ledger.reserve(100, for: client, .pages)
     #expect(throws: MemoryRefusal.total) { try ledger.reserve(1, for: client, .pages) }
-    ledger.limit = 50
+    ledger.setLimits(50, client: 600)
     try held.resize(to: 60)
     #expect(throws: MemoryRefusal.total) { try held.resize(to: 61) }
   }

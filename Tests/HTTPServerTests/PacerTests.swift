@@ -20,7 +20,7 @@ import Testing
     context = try #require(
       ServerContext(
         limits: limits, ledger: ledger, hub: hub,
-        handler: TestHandler(hub: hub) { _, _ in .response(Response(status: .ok)) }, requestIDs: RequestIDs(random: 1),
+        handler: TestHandler(hub: hub) { _, _ in .response(Response(status: .ok)) },
         conditions: ConditionLog(logger: logger), accessLog: nil, proxies: try TrustedProxies(["192.0.2.9"]),
         isLocal: false, logger: logger))
   }

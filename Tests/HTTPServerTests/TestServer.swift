@@ -21,7 +21,7 @@ final class TestServer: Sendable {
     hub = StreamHub(limits: limits, ledger: ledger, logger: logger)
     try hub.start(delegate: listener)
     server = try Server(
-      host: host, port: 0, limits: limits, ledger: ledger, hub: hub,
+      socket: ListeningSocket(host: host, port: 0), limits: limits, ledger: ledger, hub: hub,
       handler: TestHandler(hub: hub, answer: answer), logger: logger)
   }
 

@@ -10,7 +10,7 @@ import Synchronization
 /// `client`, `access`, `body`, `deferredResponse`, `fileLease`, `gate` and `isRequestUnderWay` are touched by the one
 /// libmicrohttpd thread that the connection belongs to; `registryIndex` under the registry's lock; the rest is constant
 /// or atomic.
-final class Connection: @unchecked Sendable {
+final class Connection: RequestHolder, @unchecked Sendable {
   /// libmicrohttpd's descriptor; valid as long as the connection is registered.
   let descriptor: Int32
   let slot: ConnectionSlot
@@ -83,7 +83,7 @@ final class Connection: @unchecked Sendable {
   var isBusy: Bool { busy.load(ordering: .acquiring) }
 
   /// The address of this machine that the client has connected to; nil for a socket that has none.
-  var localAddress: ClientAddress? {
+  var destination: ClientAddress? {
     var storage = sockaddr_storage()
     var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
     let address = withUnsafeMutablePointer(to: &storage) { pointer in

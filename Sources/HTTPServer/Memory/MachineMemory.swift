@@ -73,12 +73,7 @@ struct ProcessMemory: Equatable {
   /// What is in physical memory.
   var residentBytes: Int
   /// Its address space, which `ulimit -v` bounds.
-  var addressSpaceBytes: Int
-
-  init(residentBytes: Int, addressSpaceBytes: Int = 0) {
-    self.residentBytes = residentBytes
-    self.addressSpaceBytes = addressSpaceBytes
-  }
+  var addressSpaceBytes = 0
 
   /// What the kernel says now; nil where it does not (no `/proc`, no descriptor left).
   static var current: ProcessMemory? {

@@ -38,19 +38,13 @@ package final class MemoryLedger: Sendable {
   /// How many bytes are reserved.
   package var total: Int { accounts.withLock { $0.total } }
 
-  /// How many bytes all clients together may hold. Lowering it takes nothing from those who have it.
-  package var limit: Int {
-    get { accounts.withLock { $0.limit.total } }
-    set { accounts.withLock { $0.limit = ShareLimit(total: newValue, perClient: $0.limit.perClient) } }
-  }
+  /// How many bytes all clients together may hold.
+  package var limit: Int { accounts.withLock { $0.limit.total } }
 
-  /// How many bytes one client may hold. Lowering it takes nothing from those who have it.
-  package var clientLimit: Int {
-    get { accounts.withLock { $0.limit.perClient } }
-    set { accounts.withLock { $0.limit = ShareLimit(total: $0.limit.total, perClient: newValue) } }
-  }
+  /// How many bytes one client may hold.
+  package var clientLimit: Int { accounts.withLock { $0.limit.perClient } }
 
-  /// Sets both limits at once.
+  /// Sets both limits. Lowering them takes nothing from those who have it.
   func setLimits(_ limit: Int, client clientLimit: Int) {
     accounts.withLock { $0.limit = ShareLimit(total: limit, perClient: clientLimit) }
   }

@@ -151,9 +151,6 @@ private func noteHeader(
 struct FieldNameFilter: Equatable {
   private var bits: UInt64 = 0
 
-  /// Of no fields.
-  init() {}
-
   /// A field of this name was sent.
   mutating func insert(_ name: UnsafeRawBufferPointer) {
     guard let first = name.first, let last = name.last else { return }

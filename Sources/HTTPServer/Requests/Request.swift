@@ -19,6 +19,7 @@ package struct Request: ~Copyable {
   /// The version the client speaks.
   package let version: HTTPVersion
   private let origin: Origin
+  private let holder: any RequestHolder
   private let ledger: MemoryLedger
 
   init(
@@ -30,6 +31,7 @@ package struct Request: ~Copyable {
     self.target = target
     self.version = version
     origin = .connection(connection, holder)
+    self.holder = holder
     self.ledger = ledger
   }
 
@@ -40,48 +42,24 @@ package struct Request: ~Copyable {
     target = carried.message.target
     version = .http11
     origin = .carried(carried)
+    holder = carried
     self.ledger = ledger
   }
 
   /// Where it came from, as far as the connection, or a trusted proxy, says.
-  package var address: ClientAddress {
-    switch origin {
-    case .connection(_, let holder): holder.address
-    case .carried(let carried): carried.address
-    }
-  }
+  package var address: ClientAddress { holder.address }
 
   /// The address of this machine that it came to; nil for a socket that has none.
-  package var destination: ClientAddress? {
-    switch origin {
-    case .connection(_, let holder): holder.localAddress
-    case .carried(let carried): carried.destination
-    }
-  }
+  package var destination: ClientAddress? { holder.destination }
 
   /// Whether a trusted proxy says that its client used TLS.
-  package var isForwardedOverTLS: Bool {
-    switch origin {
-    case .connection(_, let holder): holder.isForwardedOverTLS
-    case .carried(let carried): carried.isForwardedOverTLS
-    }
-  }
+  package var isForwardedOverTLS: Bool { holder.isForwardedOverTLS }
 
   /// Whose share it counts for: the address, or what was noted.
-  package var client: ClientAddress {
-    switch origin {
-    case .connection(_, let holder): holder.client
-    case .carried(let carried): carried.client
-    }
-  }
+  package var client: ClientAddress { holder.client }
 
   /// Says whose share it counts for from now on. The body that has arrived stays with the address.
-  package func note(client: ClientAddress) {
-    switch origin {
-    case .connection(_, let holder): holder.client = client
-    case .carried(let carried): carried.client = client
-    }
-  }
+  package func note(client: ClientAddress) { holder.client = client }
 
   /// Whether it came in the body of another request.
   package var isCarried: Bool {
@@ -90,8 +68,8 @@ package struct Request: ~Copyable {
 
   /// What hands requests in the body of this one to the server's handler; nil for one that was carried itself.
   package var carrier: RequestCarrier? {
-    guard case .connection(_, let holder) = origin else { return nil }
-    return RequestCarrier(id: id, sender: holder.address, destination: holder.localAddress, server: holder.server)
+    guard case .connection(_, let connection) = origin else { return nil }
+    return RequestCarrier(id: id, sender: address, destination: destination, server: connection.server)
   }
 
   /// The value of a header field, `nil` if it was not sent; several lines of one name are joined by ", ". Each call for
@@ -106,78 +84,53 @@ package struct Request: ~Copyable {
 
   /// Keeps the body until the request is answered, or handled once more: see `Completion.handleAgain` and
   /// `Response.retry`.
-  package func keepBody() {
-    switch origin {
-    case .connection(_, let holder): holder.keepsBody = true
-    case .carried(let carried): carried.keepsBody = true
-    }
-  }
+  package func keepBody() { holder.keepsBody = true }
 
   /// True if the handler had the request before, and has it once more.
-  package var isHandledAgain: Bool {
-    switch origin {
-    case .connection(_, let holder): holder.isHandledAgain
-    case .carried(let carried): carried.isHandledAgain
-    }
-  }
+  package var isHandledAgain: Bool { holder.isHandledAgain }
 
   /// The findings of the handler since it had the request before: see `Completion.handleAgain`.
-  package var outcome: (any Sendable)? {
-    switch origin {
-    case .connection(_, let holder): holder.outcome
-    case .carried(let carried): carried.outcome
-    }
-  }
+  package var outcome: (any Sendable)? { holder.outcome }
 
   /// Says which resource is asked for, as the access log names it: by its pattern, never by what was sent.
-  package func note(route pattern: String) {
-    switch origin {
-    case .connection(_, let holder): holder.access?.record.route = pattern
-    case .carried(let carried): carried.access?.record.route = pattern
-    }
-  }
+  package func note(route pattern: String) { holder.access?.record.route = pattern }
 
   /// Notes the `sub` of the identity that asks, for the access log.
-  package func note(subject: String) {
-    switch origin {
-    case .connection(_, let holder): holder.access?.record.subject = subject
-    case .carried(let carried): carried.access?.record.subject = subject
-    }
-  }
-
-  /// Whether the client has closed its side by now: long work for it need not begin.
-  package var isAbandoned: Bool {
-    switch origin {
-    case .connection(let connection, _): connection.isClosedByPeer
-    case .carried(let carried): carried.isAbandoned
-    }
-  }
+  package func note(subject: String) { holder.access?.record.subject = subject }
 
   /// The whole body, empty if there was none; at most `ServerLimits.bodyBytes`.
-  package func body() -> [UInt8] {
-    switch origin {
-    case .connection(_, let holder): holder.body.bytes
-    case .carried(let carried): carried.body.bytes
-    }
-  }
+  package func body() -> [UInt8] { holder.body.bytes }
 
   /// Makes what the client holds for this request so many bytes, from here until it is answered: for what was made of
   /// the body, which may be many times as large. Throws where that is over its share or over what there is; then it
   /// holds what it did.
   package func hold(_ byteCount: Int) throws(MemoryRefusal) {
-    switch origin {
-    case .connection(_, let holder): try holder.body.hold(byteCount, of: holder.client, in: ledger)
-    case .carried(let carried): try carried.body.hold(byteCount, of: carried.client, in: ledger)
-    }
+    try holder.body.hold(byteCount, of: holder.client, in: ledger)
   }
 
   /// The memory that the client holds for the body, or for what was made of it, in bytes; 0 while that is little.
-  package var heldBytes: Int {
-    switch origin {
-    case .connection(_, let holder): holder.body.memory?.byteCount ?? 0
-    case .carried(let carried): carried.body.memory?.byteCount ?? 0
-    }
-  }
+  package var heldBytes: Int { holder.body.memory?.byteCount ?? 0 }
+}
+
+/// What the server keeps of a request while the handler works on it.
+protocol RequestHolder: AnyObject {
+  /// Where it came from.
+  var address: ClientAddress { get }
+  /// The address of this machine that it came to; nil for a socket that has none.
+  var destination: ClientAddress? { get }
+  /// Whether a trusted proxy says that its client used TLS.
+  var isForwardedOverTLS: Bool { get }
+  /// Whose share it counts for.
+  var client: ClientAddress { get set }
+  var body: RequestBody { get set }
+  /// Whether it may be handled once more after its response was made.
+  var keepsBody: Bool { get set }
+  /// True if the handler had it before.
+  var isHandledAgain: Bool { get }
+  /// The findings of the handler since then.
+  var outcome: (any Sendable)? { get }
+  /// What the access log will say of it; nil where there is none.
+  var access: AccessEntry? { get }
 }
 
 /// The body of a request as it arrives, and the memory that its client holds for it.
@@ -185,12 +138,6 @@ struct RequestBody {
   private(set) var bytes: [UInt8] = []
   /// What the client holds for the body, and for what was made of it; nil while that is little.
   private(set) var memory: MemoryReservation?
-
-  /// An empty body.
-  init() {}
-
-  /// A body that has come in that of another request, whose client holds the memory.
-  init(carried bytes: [UInt8]) { self.bytes = bytes }
 
   /// Takes the memory for a body of a declared length at once: a client that announces much and sends it slowly takes
   /// it from itself.

@@ -87,7 +87,7 @@ package struct CarriedMessage: Sendable {
 ///
 /// `@unchecked Sendable`: what changes is touched by one thread at a time. That is the carrier's first; where the
 /// handler defers its answer, it lets go of it before it can be handled once more, and `resumptions` has it from then.
-final class CarriedRequest: @unchecked Sendable {
+final class CarriedRequest: RequestHolder, @unchecked Sendable {
   let message: CarriedMessage
   let id: RequestID
   /// Where it came from: the sender of the carrier, or whom that names, if it is a trusted proxy.
@@ -129,7 +129,8 @@ final class CarriedRequest: @unchecked Sendable {
     address = forwarding?.origin ?? sender
     isForwardedOverTLS = forwarding?.isOverTLS ?? false
     client = server.limiter.client(at: address)
-    body = RequestBody(carried: message.body)
+    // The client of the carrier holds its memory.
+    body = RequestBody(bytes: message.body)
     access = server.accessLog.flatMap { [address] in $0.isWanted ? AccessEntry($0, client: address) : nil }
     access?.record.id = id
     access?.record.method = message.method.rawValue

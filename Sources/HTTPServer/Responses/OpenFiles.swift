@@ -34,9 +34,6 @@ package final class OpenFiles: Sendable {
     shares = Locked(FairShares(ShareLimit(total: limits.files, perClient: limits.filesPerClient)))
   }
 
-  /// How many are open.
-  package var count: Int { shares.withLock { $0.total } }
-
   /// Counts a file for a client; nil where its share of `files.open` is used up.
   package func lease(for client: ClientAddress) -> Lease? {
     let isCounted = shares.withLock { $0.take(1, for: client) == nil }

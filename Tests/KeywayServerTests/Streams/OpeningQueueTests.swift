@@ -91,8 +91,8 @@ private final class OpeningWorld {
     var server = ServerLimits()
     server.threads = 2
     self.server = try Server(
-      host: "127.0.0.1", port: 0, limits: server, ledger: MemoryLedger(limit: .max, clientLimit: .max), hub: hub,
-      handler: handler, logger: logger)
+      socket: ListeningSocket(host: "127.0.0.1", port: 0), limits: server,
+      ledger: MemoryLedger(limit: .max, clientLimit: .max), hub: hub, handler: handler, logger: logger)
   }
 
   deinit {

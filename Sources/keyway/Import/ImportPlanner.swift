@@ -215,8 +215,6 @@ private struct DependencyQueue<Name: Hashable & Sendable, Item: Sendable>: Senda
   /// The sum of what everything weighs that waits.
   private(set) var weight = 0
 
-  var isEmpty: Bool { entries.isEmpty }
-
   /// Everything that waits, in no order.
   var items: some Sequence<Item> { entries.values.lazy.map(\.item) }
 

@@ -181,25 +181,22 @@ private struct ObjectBatch: Sendable {
   }
 }
 
-/// Which objects an import knows to be there: those that it made or asked for last. Holds twice `capacity` at most.
+/// Which objects an import knows to be there: those that it made or asked for last. Holds twice
+/// `ImportLimits.knownReferences` at most.
 private struct KnownReferences: Sendable {
-  private let capacity: Int
   private var recent: Set<Reference> = []
   private var older: Set<Reference> = []
   /// Whether every object that is there is known.
   private(set) var isComplete: Bool
 
   /// None yet. `isComplete` says that there is none.
-  init(isComplete: Bool, capacity: Int = ImportLimits.knownReferences) {
-    self.isComplete = isComplete
-    self.capacity = capacity
-  }
+  init(isComplete: Bool) { self.isComplete = isComplete }
 
   func contains(_ reference: Reference) -> Bool { recent.contains(reference) || older.contains(reference) }
 
   mutating func insert(_ reference: Reference) {
     recent.insert(reference)
-    guard recent.count >= capacity else { return }
+    guard recent.count >= ImportLimits.knownReferences else { return }
     if !older.isEmpty { isComplete = false }
     older = recent
     recent = []

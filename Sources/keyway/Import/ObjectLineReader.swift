@@ -269,16 +269,12 @@ struct LineFile {
   }
 
   private(set) var file: InputFile
-  private let maximumLineBytes: Int
   private var waiting: [UInt8] = []
   private var position = 0
   private var number = 0
   private var isAtEnd = false
 
-  init(_ file: InputFile, maximumLineBytes: Int = ImportLimits.lineBytes) {
-    self.file = file
-    self.maximumLineBytes = maximumLineBytes
-  }
+  init(_ file: InputFile) { self.file = file }
 
   /// The next line with something on it; nil at the end.
   mutating func next() throws(ImportError) -> Line? {
@@ -308,8 +304,8 @@ struct LineFile {
   }
 
   private func checked(_ bytes: ArraySlice<UInt8>) throws(ImportError) -> ArraySlice<UInt8> {
-    guard bytes.count <= maximumLineBytes else {
-      throw ImportError(line: number + 1, reason: "the line is longer than \(maximumLineBytes) bytes")
+    guard bytes.count <= ImportLimits.lineBytes else {
+      throw ImportError(line: number + 1, reason: "the line is longer than \(ImportLimits.lineBytes) bytes")
     }
     return bytes
   }

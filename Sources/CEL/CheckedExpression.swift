@@ -1,7 +1,5 @@
 /// An expression that is ready to be evaluated.
 package struct CheckedExpression: Sendable {
-  /// The text it was read from.
-  package var text: String { source.text }
   /// The type of its values, as far as it is known. A value may be null whatever the type is.
   package let type: ExpressionType
   /// What it may read, as keys of the root object and of what they lead to. What an extracted collection function reads

@@ -32,12 +32,11 @@ package final class AccessRule: Sendable {
   /// What it reads of who asks.
   let identityReads: IdentityReads
   private let expression: CheckedExpression
-  private let limits: ExpressionLimits
+  private let limits = ExpressionLimits()
 
   /// Compiles `text` for objects of `entity`. Throws where it is no expression over what it sees, or no condition.
   init(
-    _ text: String, of entity: Entity, in schema: Schema, seeing scope: Scope,
-    limits: ExpressionLimits = ExpressionLimits()
+    _ text: String, of entity: Entity, in schema: Schema, seeing scope: Scope
   ) throws(KeyExpression.Mistake) {
     let environment = Environment(schema: SchemaEnvironment(schema: schema, entity: entity), scope: scope)
     do throws(ExpressionError) {
@@ -50,7 +49,6 @@ package final class AccessRule: Sendable {
         line: 1, column: 1, message: "a rule is true or false, and this is \(ValueType(expression.type).article)")
     }
     self.text = text
-    self.limits = limits
     reads = KeyTree(expression.reads, of: entity, in: schema)
     identityReads = IdentityReads(of: expression.root)
   }

@@ -25,11 +25,6 @@ struct WriteInquiry {
   /// What the writer may read.
   var viewer: Viewer { access.viewer }
 
-  /// Notes that an operation makes an object, if no other one does.
-  private mutating func noteCreation(of reference: Reference, _ index: Int) {
-    if created[reference] == nil { created[reference] = index }
-  }
-
   // MARK: Before
 
   /// Asks what can be asked of an operation before it is applied: whether what it names may be read and changed as it
@@ -108,7 +103,7 @@ struct WriteInquiry {
   ) throws(ModelError) {
     guard updated[reference] == nil, let record = former.record(reference) else { return }
     guard access.permits(.update, reference, record, in: former, before: (record, former)) else {
-      throw Self.forbidden("update", reference, cause)
+      throw Self.forbidden(reference, cause)
     }
     updated[reference] = cause
   }
@@ -167,7 +162,7 @@ struct WriteInquiry {
       let rule = farSide == .mutual ? access.mayChangeThroughInverse(change.key, of: entity) : nil
       guard rule ?? access.maySet(change.key, of: entity) else {
         throw isShown
-          ? Self.forbidden(change.key, of: entity, change.object) : Self.forbidden("update", change.object, cause)
+          ? Self.forbidden(change.key, of: entity, change.object) : Self.forbidden(change.object, cause)
       }
       if rule == nil { try askUpdate(of: change.object, cause, former) }
     }
@@ -287,7 +282,7 @@ struct WriteInquiry {
     for (reference, cause) in updated.sorted(by: { ($0.value.operation, $0.key) < ($1.value.operation, $1.key) }) {
       guard let record = present.record(reference), let old = former.record(reference) else { continue }
       guard access.permits(.update, reference, record, in: present, before: (old, former)) else {
-        throw Self.forbidden("update", reference, cause)
+        throw Self.forbidden(reference, cause)
       }
     }
     for (reference, index) in leased.sorted(by: { ($0.value, $0.key) < ($1.value, $1.key) }) {
@@ -331,10 +326,9 @@ struct WriteInquiry {
     default: found = []
     }
     for case .reference(let target) in found where !isReadable(target, in: former) {
-      var error = ModelError(
-        .invalidValue, "'\(key.name)': there is no object \(target)", object: change.object, keyPath: key.name)
-      error.operation = index
-      throw error
+      throw ModelError(
+        .invalidValue, "'\(key.name)': there is no object \(target)", object: change.object, keyPath: key.name,
+        operation: index)
     }
   }
 
@@ -349,7 +343,7 @@ struct WriteInquiry {
     var refused = RefusedTransaction(in: model, limits, for: viewer)
     for (index, operation) in operations.enumerated() {
       // Also what is there already.
-      for reference in operation.creations { noteCreation(of: reference, index) }
+      for reference in operation.creations where created[reference] == nil { created[reference] = index }
       do throws(ModelError) {
         try ask(operation, index, former: model.state, present: refused.present, in: model.schema)
         refused.apply(operation, index < preparations.count ? preparations[index] : .none, asking: self)
@@ -376,25 +370,21 @@ struct WriteInquiry {
     return guarded
   }
 
-  private static func forbidden(_ action: String, _ reference: Reference, _ cause: Cause) -> ModelError {
-    guard cause.shown != reference else { return forbidden(action, reference, cause.operation) }
-    var error = ModelError(
-      .forbidden, "no rule lets you change the other side of a relationship as this would", object: cause.shown)
-    error.operation = cause.operation
-    return error
+  private static func forbidden(_ reference: Reference, _ cause: Cause) -> ModelError {
+    guard cause.shown != reference else { return forbidden("update", reference, cause.operation) }
+    return ModelError(
+      .forbidden, "no rule lets you change the other side of a relationship as this would", object: cause.shown,
+      operation: cause.operation)
   }
 
   private static func forbiddenLifetime(of reference: Reference, _ operation: Int? = nil) -> ModelError {
-    var error = ModelError(
-      .forbidden, "a lifetime needs 'delete', and no rule lets you delete \(reference)", object: reference)
-    error.operation = operation
-    return error
+    ModelError(
+      .forbidden, "a lifetime needs 'delete', and no rule lets you delete \(reference)", object: reference,
+      operation: operation)
   }
 
   private static func forbidden(_ action: String, _ reference: Reference, _ operation: Int? = nil) -> ModelError {
-    var error = ModelError(.forbidden, "no rule lets you \(action) \(reference)", object: reference)
-    error.operation = operation
-    return error
+    ModelError(.forbidden, "no rule lets you \(action) \(reference)", object: reference, operation: operation)
   }
 
   /// The refusal to set a key.

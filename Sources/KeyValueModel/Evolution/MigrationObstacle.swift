@@ -17,22 +17,15 @@ package struct MigrationObstacle: Hashable, Sendable, CustomStringConvertible {
   /// The entity by its new name, or its old one where it is not in the new schema; nil for a step with a mistake.
   package let entity: String?
   /// The key, where the obstacle is about one.
-  package let key: String?
+  package private(set) var key: String?
   /// The reason, as a clause: `number becomes string`.
   package let reason: String
   /// The step that deals with it, with `NEW` and `VALUE` for the operator to choose; nil where none does.
-  package let remedy: String?
+  package private(set) var remedy: String?
   /// How many objects are concerned; nil where no object was looked at.
   package internal(set) var count: Int?
   /// The first of them, in the order of references.
   package internal(set) var examples: [Example] = []
-
-  init(entity: String?, key: String? = nil, reason: String, remedy: String? = nil) {
-    self.entity = entity
-    self.key = key
-    self.reason = reason
-    self.remedy = remedy
-  }
 
   /// Everything in a line: ``Account.balance: number becomes string (2 objects: Account/1, Account/2); `convert
   /// Account.balance` ``.

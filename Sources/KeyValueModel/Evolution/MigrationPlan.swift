@@ -104,6 +104,12 @@ struct MigrationPlan: Sendable {
   /// The plan for the objects of a new entity; nil where it has none yet.
   func plan(for entity: Entity) -> EntityPlan? { positionsByNewEntity[entity.index].map { entities[$0] } }
 
+  /// The column of a key of a new entity; nil where the key is computed, or the entity has no plan yet.
+  func column(ofKey index: Int, in entity: Entity) -> Column? {
+    guard let storage = entity.keys[index].storage else { return nil }
+    return plan(for: entity)?.columns[storage]
+  }
+
   // MARK: Entities
 
   private mutating func plan(_ position: Int) {
@@ -316,15 +322,7 @@ struct MigrationPlan: Sendable {
   private mutating func checkSettings() {
     for step in names.settings {
       guard let expression = step.setting?.expression else { continue }
-      guard let entity = new.entity(named: step.entity) else {
-        report(step.step, "the new schema has no entity '\(step.entity)'\(hint(forEntity: step.entity))")
-        continue
-      }
-      guard let index = entity.indexOfKey(step.key), entity.keys[index].storage != nil else {
-        report(step.step, missingKey(step, entity))
-        continue
-      }
-      let key = entity.keys[index]
+      guard let key = storedKey(of: step) else { continue }
       if key.isToMany {
         report(step.step, "'\(step.key)' is a collection; 'set' gives one value")
       } else if let type = key.valueType, !type.mayTake(expression.type) {
@@ -335,21 +333,27 @@ struct MigrationPlan: Sendable {
 
   private mutating func checkFills() {
     for fill in names.fills {
-      guard let value = fill.value else { continue }
-      guard let entity = new.entity(named: fill.entity) else {
-        report(fill.step, "the new schema has no entity '\(fill.entity)'\(hint(forEntity: fill.entity))")
-        continue
-      }
-      guard let index = entity.indexOfKey(fill.key), entity.keys[index].storage != nil else {
-        report(fill.step, missingKey(fill, entity))
-        continue
-      }
+      guard let value = fill.value, let key = storedKey(of: fill) else { continue }
       do throws(Attribute.Refusal) {
-        _ = try accepted(value, entity.keys[index])
+        _ = try accepted(value, key)
       } catch {
         report(fill.step, "the value \(error.reason)")
       }
     }
+  }
+
+  /// The stored key of the new schema that a step names; reports the step and is nil where there is none.
+  private mutating func storedKey(of step: EvolvingNames.KeyStep) -> Key? {
+    guard let entity = new.entity(named: step.entity) else {
+      let hint = NearestName.hint(for: step.entity, among: new.entities.map(\.name))
+      report(step.step, "the new schema has no entity '\(step.entity)'\(hint)")
+      return nil
+    }
+    guard let index = entity.indexOfKey(step.key), entity.keys[index].storage != nil else {
+      report(step.step, missingKey(step, entity))
+      return nil
+    }
+    return entity.keys[index]
   }
 
   /// Says that a step names no stored key of the new schema.
@@ -357,10 +361,6 @@ struct MigrationPlan: Sendable {
     let keys = entity?.keys.filter { $0.storage != nil }.map(\.name) ?? []
     return "the new schema has no stored key '\(step.key)' in \(step.entity)"
       + NearestName.hint(for: step.key, among: keys)
-  }
-
-  private func hint(forEntity name: String) -> String {
-    NearestName.hint(for: name, among: new.entities.map(\.name))
   }
 
   /// What a fill stores; whether an object that it names is there is seen later.

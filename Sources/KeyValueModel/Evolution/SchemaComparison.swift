@@ -89,7 +89,7 @@ struct SchemaComparison {
     if let index = candidates.first(where: isSameSort) {
       let before = source.old.keys[index]
       let renaming = before.name == key.name ? [] : ["was \(before.name)"]
-      return renaming + KeyComparison(before, key, destinationName: destinationName(before)).clauses()
+      return renaming + KeyComparison(before: before, key: key, destinationName: destinationName(before)).clauses()
     }
     guard let other = candidates.first.map({ source.old.keys[$0] }) else { return [novelty(of: key)] }
     return other.storage == nil
@@ -123,8 +123,7 @@ struct SchemaComparison {
   /// The other side of a relationship, where there are values.
   private func source(of destination: String?, _ inverse: String?) -> String? {
     guard let destination, let inverse, let entity = plan.new.entity(named: destination),
-      let storage = entity.indexOfKey(inverse).flatMap({ entity.keys[$0].storage }),
-      let column = plan.plan(for: entity)?.columns[storage]
+      let column = entity.indexOfKey(inverse).flatMap({ plan.column(ofKey: $0, in: entity) })
     else { return nil }
     if case .fresh = column.source { return nil }
     return "\(destination).\(inverse)"
@@ -137,12 +136,6 @@ private struct KeyComparison {
   let key: Key
   /// Where the old one led to, by the present name of the entity.
   let destinationName: String?
-
-  init(_ before: Key, _ key: Key, destinationName: String?) {
-    self.before = before
-    self.key = key
-    self.destinationName = destinationName
-  }
 
   /// What is different.
   func clauses() -> [String] {

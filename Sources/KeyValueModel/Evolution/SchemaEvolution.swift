@@ -1,12 +1,6 @@
 /// The way from the schema under which data was written to the one under which it is to be used: what goes by itself,
 /// what stands in the way, and what steps do about that. Holds no data and changes none.
 package struct SchemaEvolution: Sendable {
-  /// The schema that the data has.
-  package var old: Schema { plan.old }
-  /// The schema that it is to have.
-  package var new: Schema { plan.new }
-  /// What the operator says is to be done.
-  package var steps: [MigrationStep] { plan.steps }
   /// Every difference between the schemas, in the order of the new one; what is gone comes last.
   package let changes: [SchemaChange]
   private let plan: MigrationPlan

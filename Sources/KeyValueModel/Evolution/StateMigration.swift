@@ -440,19 +440,14 @@ struct StateMigration {
 
   /// An entity that has no objects yet has none that could disagree.
   private func keepsInverse(_ entity: Entity, _ key: Int) -> Bool {
-    guard let storage = entity.keys[key].storage, let plan = plan.plan(for: entity) else { return true }
-    return plan.columns[storage].isSettled
+    plan.column(ofKey: key, in: entity)?.isSettled ?? true
   }
 
   /// Sees to it that `target` names the holder.
   private mutating func reconcile(_ slot: Slot, _ target: Reference, _ inverse: Int) {
-    guard let record = records[target], let storage = record.entity.keys[inverse].storage,
-      let column = plan.plan(for: record.entity)?.columns[storage]
-    else { return }
-    let value = record.values[storage]
-    guard !value.holds(slot.object) else { return }
-    let far = Slot(object: target, storage: storage)
-    guard !failed.contains(far) else { return }
+    guard let record = records[target], let column = plan.column(ofKey: inverse, in: record.entity) else { return }
+    let far = Slot(object: target, storage: column.storage)
+    guard !record.values[far.storage].holds(slot.object), !failed.contains(far) else { return }
     let link = Link(holder: slot, target: target)
     if let step = removedLinks[Link(holder: far, target: slot.object)] {
       return release(target, from: slot, by: step)
@@ -501,10 +496,7 @@ struct StateMigration {
 
   /// How a step names the inverse of a column, in an entity that has it.
   private func place(of column: MigrationPlan.Column, in entity: Entity) -> String? {
-    guard let index = column.key.relationship?.inverseIndex, let storage = entity.keys[index].storage else {
-      return nil
-    }
-    return plan.plan(for: entity)?.columns[storage].place
+    column.key.relationship?.inverseIndex.flatMap { plan.column(ofKey: $0, in: entity)?.place }
   }
 
   /// A key of an object no longer names `target`.
@@ -551,11 +543,9 @@ struct StateMigration {
     records[slot.object]?.set(.reference(target), at: slot.storage)
     expectedValues += 1
     touch(slot.object, by: step)
-    guard let inverse = toOne.inverseIndex, let storage = record.entity.keys[inverse].storage,
-      let far = plan.plan(for: record.entity)?.columns[storage]
-    else { return }
-    if records[target]?.values[storage].holds(slot.object) == true { return }
-    attach(slot.object, to: Slot(object: target, storage: storage), far, by: step)
+    guard let far = toOne.inverseIndex.flatMap({ plan.column(ofKey: $0, in: record.entity) }) else { return }
+    if records[target]?.values[far.storage].holds(slot.object) == true { return }
+    attach(slot.object, to: Slot(object: target, storage: far.storage), far, by: step)
   }
 }
 

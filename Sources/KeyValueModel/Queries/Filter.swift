@@ -2,8 +2,6 @@ import CEL
 
 /// A condition in CEL that objects of an entity meet or do not (the specification, sections 3 and 8).
 package struct Filter: Sendable {
-  /// The condition as it was written.
-  package let text: String
   private let expression: KeyExpression
   /// Stored keys of the object that must have a value for the condition to hold.
   package let equalities: [(key: Int, value: Value)]
@@ -12,7 +10,6 @@ package struct Filter: Sendable {
 
   /// Compiles `text` for objects of `entity`. Throws where it is no expression over its keys, or no condition.
   package init(_ text: String, of entity: Entity, in schema: Schema) throws(KeyExpression.Mistake) {
-    self.text = text
     expression = try KeyExpression(text, of: entity, in: schema)
     guard expression.type == .attribute(.boolean) || expression.type == .attribute(.json) else {
       throw KeyExpression.Mistake(

@@ -37,16 +37,7 @@ package struct SortOrder: Sendable {
   package static let maximumKeys = 32
 
   /// The order of references.
-  package init() {
-    keys = []
-  }
-
-  /// The same order within the values for another path.
-  package func within(_ section: Key) -> SortOrder { SortOrder([section] + keys) }
-
-  private init(_ keys: [Key]) {
-    self.keys = keys
-  }
+  package init() { keys = [] }
 
   /// Reads `-salary,name`. Throws what is wrong with a key path; values must be ones that have an order, which lists
   /// have not.

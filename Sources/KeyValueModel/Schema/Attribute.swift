@@ -20,10 +20,6 @@ public struct Attribute: Sendable {
   /// The only values allowed, in the form of the type.
   public internal(set) var allowedValues: [Value]?
 
-  init(type: AttributeType) {
-    self.type = type
-  }
-
   /// Whether every value of the type is allowed.
   var isUnconstrained: Bool {
     minimum == nil && maximum == nil && minLength == nil && maxLength == nil && pattern == nil && allowedValues == nil

@@ -27,7 +27,7 @@ package final class KeyExpression: Sendable {
   var readsOtherObjects: Bool { reads.branches.contains { $0.fold != nil || !$0.behind.isEmpty } }
   private let expression: CheckedExpression
   private let folds: [FoldCall]
-  private let limits: ExpressionLimits
+  private let limits = ExpressionLimits()
   private let failures = Atomic<Int>(0)
 
   /// A collection function that was taken out, and where its collection is.
@@ -39,9 +39,7 @@ package final class KeyExpression: Sendable {
 
   /// Compiles `text` for objects of `entity`: throws where it is no CEL, names what is not there, or applies functions
   /// to what they do not take.
-  package init(
-    _ text: String, of entity: Entity, in schema: Schema, limits: ExpressionLimits = ExpressionLimits()
-  ) throws(Mistake) {
+  package init(_ text: String, of entity: Entity, in schema: Schema) throws(Mistake) {
     let environment = SchemaEnvironment(schema: schema, entity: entity)
     let whole: CheckedExpression
     do throws(ExpressionError) {
@@ -49,11 +47,10 @@ package final class KeyExpression: Sendable {
     } catch {
       throw Mistake(line: error.line, column: error.column, message: error.message)
     }
-    self.limits = limits
     type = ValueType(whole.type)
     isUnsigned = whole.type == .uint
     let (rest, functions) = whole.extractingCollectionFunctions()
-    if !functions.isEmpty, let calls = Self.calls(functions, of: entity, in: schema, limits) {
+    if !functions.isEmpty, let calls = Self.calls(functions, of: entity, in: schema) {
       expression = rest
       folds = calls.map(\.call)
       var reads = KeyTree(rest.reads, of: entity, in: schema)
@@ -69,7 +66,7 @@ package final class KeyExpression: Sendable {
   /// The functions as folds, with what they read; nil where one of them cannot be one: what it makes of members has no
   /// known type, or its list is no collection that an object holds.
   private static func calls(
-    _ functions: [CollectionFunction], of entity: Entity, in schema: Schema, _ limits: ExpressionLimits
+    _ functions: [CollectionFunction], of entity: Entity, in schema: Schema
   ) -> [(call: FoldCall, reads: KeyTree)]? {
     var calls: [(call: FoldCall, reads: KeyTree)] = []
     for function in functions {
@@ -77,7 +74,7 @@ package final class KeyExpression: Sendable {
       guard MemberExpression.canFold(function), let key = keys.last,
         let destination = schema.collectionMember(along: keys, from: entity)
       else { return nil }
-      let member = MemberExpression(function, limits: limits)
+      let member = MemberExpression(function)
       let fold = CollectionFold(member.function, ofKey: key, element: member)
       let behind = destination.map { KeyTree(function.elementReads, of: $0, in: schema) } ?? KeyTree()
       calls.append(
@@ -97,9 +94,6 @@ package final class KeyExpression: Sendable {
 
   /// The syntax tree, folds taken out.
   var root: ExpressionNode { expression.root }
-
-  /// The text as it was written.
-  package var text: String { expression.text }
 
   // MARK: Evaluating
 
@@ -169,11 +163,10 @@ final class MemberExpression: Hashable, Sendable {
   /// How the members' values become one.
   let function: CollectionFold.Function
   private let source: CollectionFunction
-  private let limits: ExpressionLimits
+  private let limits = ExpressionLimits()
 
-  init(_ source: CollectionFunction, limits: ExpressionLimits) {
+  init(_ source: CollectionFunction) {
     self.source = source
-    self.limits = limits
     function =
       switch source.function {
       case .sum: .sum

@@ -125,9 +125,9 @@ public enum CollectionOperator: String, Hashable, Sendable, CaseIterable {
 
 /// Resolves the text of one key path, key by key.
 private struct KeyPathResolution {
-  private let schema: Schema
-  private let text: String
-  private let entity: Entity
+  let schema: Schema
+  let text: String
+  let entity: Entity
 
   /// How far the resolution has come: the keys so far, and what they lead to.
   private struct Walk {
@@ -140,12 +140,6 @@ private struct KeyPathResolution {
     var lastName = ""
     /// Whether the last key is a computed list: those hold references too, but nothing goes on behind them.
     var endsInComputedList = false
-  }
-
-  init(schema: Schema, text: String, entity: Entity) {
-    self.schema = schema
-    self.text = text
-    self.entity = entity
   }
 
   /// The path, or what is wrong with it.

@@ -499,14 +499,10 @@ private struct ComputedKeyCycleSearch {
     let key: Int
   }
 
-  private let schema: Schema
-  private var finished: Set<Node> = []
-  private var trail: [Node] = []
-  private var found: [[Node]] = []
-
-  init(schema: Schema) {
-    self.schema = schema
-  }
+  let schema: Schema
+  private(set) var finished: Set<Node> = []
+  private(set) var trail: [Node] = []
+  private(set) var found: [[Node]] = []
 
   /// Each cycle once, as the nodes along it, the first one again at the end.
   mutating func cycles() -> [[Node]] {

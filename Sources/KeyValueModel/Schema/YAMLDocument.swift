@@ -93,7 +93,7 @@ package enum YAMLDocument {
       return mistake(problem, Place(mark), (context?.mark).map(Place.init), in: text)
     case YamlError.duplicatedKeysInMapping(let names, let context):
       let first = Place(context.mark)
-      let second = DuplicateName(names[0], first: first).place(in: text)
+      let second = DuplicateName(name: names[0], first: first).place(in: text)
       return YAMLMistake(
         second ?? first,
         "declared twice: \(names.joined(separator: ", "))"
@@ -159,8 +159,6 @@ package enum YAMLDocument {
   private struct DuplicateName {
     let name: String
     let first: Place
-
-    init(_ name: String, first: Place) { (self.name, self.first) = (name, first) }
 
     /// The place of the second; nil where it is written in another way than the first. Of the places where the name
     /// stands, it is the last one for which the parser has nothing to say once that and all later ones are changed.

@@ -66,11 +66,14 @@ public struct ModelError: Error, Hashable, Sendable, CustomStringConvertible {
   public var operation: Int?
 
   /// A mistake with what is known of its place.
-  public init(_ code: Code, _ detail: String, object: Reference? = nil, keyPath: String? = nil) {
+  public init(
+    _ code: Code, _ detail: String, object: Reference? = nil, keyPath: String? = nil, operation: Int? = nil
+  ) {
     self.code = code
     self.detail = detail
     self.object = object?.text
     self.keyPath = keyPath
+    self.operation = operation
   }
 
   /// Code and detail in a line.

@@ -55,10 +55,9 @@ struct TransactionApplication: ~Copyable {
     if !openBrackets.isEmpty, let (bracket, opened) = openBrackets.min(by: { $0.value.last ?? 0 < $1.value.last ?? 0 })
     {
       let name = writer.editor.state.record(bracket.object)?.entity.keys[bracket.key].name
-      var error = ModelError(
-        .unbalancedBracket, "a willChange has no didChange", object: bracket.object, keyPath: name)
-      if operations.count > 1 { error.operation = opened.last }
-      throw error
+      throw ModelError(
+        .unbalancedBracket, "a willChange has no didChange", object: bracket.object, keyPath: name,
+        operation: operations.count > 1 ? opened.last : nil)
     }
     try askRules(after: operations)
     try writer.editor.checkGrowth()

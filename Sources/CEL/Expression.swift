@@ -22,8 +22,8 @@ package struct Expression: Sendable {
     }
   }
 
-  /// Finds the types and the names of the expression in `environment`. Throws the first fault, with those after it in
-  /// `further`: a name that is not declared, a key that an entity does not have, operands that no operator takes.
+  /// Finds the types and the names of the expression in `environment`. Throws the first fault: a name that is not
+  /// declared, a key that an entity does not have, operands that no operator takes.
   package func checked(in environment: any ExpressionEnvironment) throws(ExpressionError) -> CheckedExpression {
     try CheckedExpression(self, in: environment, isLenient: false)
   }
@@ -66,11 +66,6 @@ package struct ExpressionError: Error, Sendable, Equatable, CustomStringConverti
   package let column: Int
   /// What is wrong, without the position.
   package let message: String
-  /// Faults that were found after this one, in order; at most `furtherLimit`.
-  package internal(set) var further: [ExpressionError] = []
-
-  /// How many further faults are kept.
-  static let furtherLimit = 15
 
   /// The fault `message` at the scalar `offset` of `text`.
   package init(_ message: String, at offset: Int, in text: String) {

@@ -187,11 +187,9 @@ final class ServerContext: Sendable {
 
   private func handle(_ connection: Connection, _ daemonConnection: DaemonConnection, _ line: RequestLine) -> Bool {
     guard let target = connection.target, let id = connection.requestID, let method = line.method else { return false }
-    let version = line.version
     let answer = handler.handle(
       Request(
-        id: id, method: method, target: target, version: version, holder: connection, connection: daemonConnection,
-        ledger: ledger))
+        id: id, method: method, target: target, holder: connection, connection: daemonConnection, ledger: ledger))
     if !connection.keepsBody { connection.body.clear() }
     switch consume answer {
     case .response(let response):
@@ -200,7 +198,7 @@ final class ServerContext: Sendable {
       suspend(connection, daemonConnection) { work(Completion($0, handler: handler)) }
       return true
     case .stream(let stream, let fields):
-      return handOff(connection, daemonConnection, to: stream, fields, method: method, version: version)
+      return handOff(connection, daemonConnection, to: stream, fields, method: method, version: line.version)
     }
   }
 

@@ -175,13 +175,10 @@ package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
   package var keyPath: String?
   /// The index of the operation in a transaction.
   package var operation: Int64?
-  /// The seconds after which the client may try again.
-  package var retryAfterSeconds: Int?
 
   /// What a response with an error status says.
   package init(_ response: ClientResponse) {
     status = response.status
-    retryAfterSeconds = response.header("Retry-After").flatMap { Int($0) }
     guard let members = try? Value(json: response.body).asObject else { return }
     code = members["type"]?.asString?.split(separator: "/").last.map(String.init)
     title = members["title"]?.asString

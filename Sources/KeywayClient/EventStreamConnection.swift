@@ -15,7 +15,6 @@ package actor EventStreamConnection {
   private let client: Client
   private let path: String
   private let endsAfterGone: Bool
-  private let silenceSeconds: Double
   private let notify: @Sendable (EventStreamNotice) -> Void
 
   private var policy: ReconnectionPolicy
@@ -25,11 +24,13 @@ package actor EventStreamConnection {
   private var waiting: ArraySlice<ServerSentEvent> = []
   private var isOver = false
 
-  /// A stream of `path`. `silenceSeconds` without a byte count as a lost connection: several of the server's
-  /// heartbeats.
+  /// The seconds without a byte that count as a lost connection: several of the server's heartbeats.
+  private static let silenceSeconds: Double = 60
+
+  /// A stream of `path`.
   package init(
     _ client: Client, path: String, lastEventID: String = "", endsAfterGone: Bool = false,
-    policy: ReconnectionPolicy = ReconnectionPolicy(), silenceSeconds: Double = 60,
+    policy: ReconnectionPolicy = ReconnectionPolicy(),
     notify: @escaping @Sendable (EventStreamNotice) -> Void = { _ in }
   ) {
     self.client = client
@@ -37,7 +38,6 @@ package actor EventStreamConnection {
     self.lastEventID = lastEventID
     self.endsAfterGone = endsAfterGone
     self.policy = policy
-    self.silenceSeconds = silenceSeconds
     self.notify = notify
   }
 
@@ -96,9 +96,8 @@ package actor EventStreamConnection {
     var headers = ["Accept": "text/event-stream", "Cache-Control": "no-store"]
     if !lastEventID.isEmpty { headers["Last-Event-ID"] = lastEventID }
     var request = try client.urlRequest("GET", path, headers: headers)
-    request.timeoutInterval = silenceSeconds
-    let transfer = EventStreamTransfer(
-      request, server: client.server.absoluteString, silenceSeconds: silenceSeconds)
+    request.timeoutInterval = Self.silenceSeconds
+    let transfer = EventStreamTransfer(request, server: client.server.absoluteString)
     self.transfer = transfer
     guard case .response(let response)? = try await transfer.next() else {
       return try await reconnect(reason: "the server closed the connection")
@@ -224,13 +223,13 @@ private final class EventStreamTransfer: NSObject, URLSessionDataDelegate {
   private let server: String
   private let session = Locked<URLSession?>(nil)
 
-  /// Starts a request; silence of `silenceSeconds` counts as a lost connection.
-  init(_ request: URLRequest, server: String, silenceSeconds: Double) {
+  /// Starts a request; silence for as long as its timeout counts as a lost connection.
+  init(_ request: URLRequest, server: String) {
     (parts, continuation) = AsyncThrowingStream.makeStream(
       bufferingPolicy: .bufferingOldest(Self.maximumWaitingChunks))
     self.server = server
     super.init()
-    let configuration = Client.configuration(timeoutSeconds: silenceSeconds, connections: 1)
+    let configuration = Client.configuration(timeoutSeconds: request.timeoutInterval, connections: 1)
     let session = URLSession(configuration: configuration, delegate: self, delegateQueue: nil)
     self.session.withLock { $0 = session }
     session.dataTask(with: request).resume()

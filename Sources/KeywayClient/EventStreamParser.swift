@@ -16,7 +16,6 @@ package struct EventStreamParser: Sendable {
   private var data: [UInt8] = []
   private var eventType = ""
   private var pendingID: String
-  private var pendingRetry: Int?
   private var isAtStart = true
   private var followsCarriageReturn = false
 
@@ -101,7 +100,6 @@ package struct EventStreamParser: Sendable {
       let milliseconds = Int(String(decoding: value, as: UTF8.self))
     else { return }
     retryMilliseconds = milliseconds
-    pendingRetry = milliseconds
   }
 
   private mutating func dispatch() -> ServerSentEvent? {
@@ -109,12 +107,11 @@ package struct EventStreamParser: Sendable {
     defer {
       data.removeAll(keepingCapacity: data.capacity <= 1 << 16)
       eventType = ""
-      pendingRetry = nil
     }
     guard !data.isEmpty else { return nil }
     return ServerSentEvent(
       id: lastEventID, event: eventType.isEmpty ? "message" : eventType,
-      data: String(decoding: data.dropLast(), as: UTF8.self), retryMilliseconds: pendingRetry)
+      data: String(decoding: data.dropLast(), as: UTF8.self))
   }
 }
 
@@ -127,14 +124,11 @@ package struct ServerSentEvent: Hashable, Sendable {
   package var event: String
   /// The data lines, joined by line feeds.
   package var data: String
-  /// The reconnection time that stood in the event's own block, in milliseconds.
-  package var retryMilliseconds: Int?
 
   /// An event with these parts.
-  package init(id: String, event: String, data: String, retryMilliseconds: Int? = nil) {
+  package init(id: String, event: String, data: String) {
     self.id = id
     self.event = event
     self.data = data
-    self.retryMilliseconds = retryMilliseconds
   }
 }

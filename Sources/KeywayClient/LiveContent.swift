@@ -53,8 +53,6 @@ package struct LiveContent: Hashable, Sendable {
       }
       change.value = value
     }
-    change.keys = (reader.members["keys"]?.asArray ?? []).compactMap(\.asString)
-    change.reason = reader.members["reason"]?.asString
     return change
   }
 
@@ -90,10 +88,6 @@ package struct LiveChange: Hashable, Sendable {
   package var newIndex: LiveIndex?
   /// Its value after the commit; nil for a deletion.
   package var value: JSONObject?
-  /// The keys whose values are others, of an update or a move.
-  package var keys: [String] = []
-  /// Why it came or went: `created`, `entered`, `deleted` or `left`.
-  package var reason: String?
 }
 
 /// A section that came or went with a commit.

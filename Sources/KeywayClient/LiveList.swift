@@ -292,12 +292,6 @@ package struct LiveIndex: Hashable, Sendable, Comparable, CustomStringConvertibl
   /// The row, counted in its section where there are any.
   package var row: Int
 
-  /// A place in a list without sections, or in a section.
-  package init(section: Int? = nil, row: Int) {
-    self.section = section
-    self.row = row
-  }
-
   /// As the wire has it: `4`, or `[1,4]`.
   package var description: String {
     guard let section else { return String(row) }

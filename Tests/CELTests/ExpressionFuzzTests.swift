@@ -60,9 +60,8 @@ struct ExpressionFuzzTests {
   /// What is wrong with where a mistake is said to be.
   private static func complaint(_ error: ExpressionError, _ text: String) -> String? {
     let count = text.unicodeScalars.count
-    for fault in [error] + error.further where !(0...count).contains(fault.offset) || fault.line < 1 || fault.column < 1
-    {
-      return "the mistake is at \(fault.offset) of \(count): \(fault)"
+    guard (0...count).contains(error.offset), error.line >= 1, error.column >= 1 else {
+      return "the mistake is at \(error.offset) of \(count): \(error)"
     }
     return nil
   }

@@ -55,7 +55,9 @@ enum FoldedFunction {
     var values: [ExpressionValue] = []
     for contribution in contributions { values.append(try contribution.get()) }
     switch function.function {
-    case .sum: return try value(SumFold(emptyValue: function.emptyValue), values, &budget)
+    case .sum:
+      let emptyValue = AggregateFunctions.emptySum(of: .list(function.resultType))
+      return try value(SumFold(emptyValue: emptyValue), values, &budget)
     case .avg: return try value(AverageFold(), values, &budget)
     case .min: return try value(ExtremeFold(sign: -1), values, &budget)
     case .max: return try value(ExtremeFold(sign: 1), values, &budget)

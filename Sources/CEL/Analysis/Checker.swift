@@ -27,13 +27,11 @@ struct Checker {
     names = NameTable(nodeCount: expression.nodeCount)
   }
 
-  /// Checks the whole expression. Throws the faults.
+  /// Checks the whole expression. Throws the first fault in the order of the text.
   mutating func check() throws(ExpressionError) -> NameTable {
     _ = type(of: expression.root)
-    errors.sort { $0.offset < $1.offset }
-    guard var first = errors.first else { return names }
-    first.further = Array(errors.dropFirst().prefix(ExpressionError.furtherLimit))
-    throw first
+    if let first = errors.min(by: { $0.offset < $1.offset }) { throw first }
+    return names
   }
 
   /// The type of a node, which is noted.

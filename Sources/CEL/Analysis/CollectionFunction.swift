@@ -2,8 +2,8 @@
 /// contributes on its own.
 ///
 /// How contributions make the value (evaluation at once gives the same):
-/// - `sum`: of numbers, nulls counting as 0, in decimal (`DecimalSum`); `emptyValue` when there is no number. All int:
-///   int, an error when out of range; all uint: uint; otherwise double.
+/// - `sum`: of numbers, nulls counting as 0, in decimal (`DecimalSum`); 0 of the function's type when there is no
+///   number. All int: int, an error when out of range; all uint: uint; otherwise double.
 /// - `avg`: the exact sum as a double divided by the number of contributions, nulls included; null when there are none.
 /// - `min`, `max`: by `ExpressionValue.aggregateOrder`, nulls left out; null when there are none.
 /// - `size`: the number of contributions.
@@ -28,12 +28,8 @@ package struct CollectionFunction: Sendable {
   package let transform: ElementExpression?
   /// The type of the function's value.
   package let resultType: ExpressionType
-  /// What `sum` is when there is no number: 0 of the type that is known.
-  package let emptyValue: ExpressionValue
   /// What is read of each element.
   package let elementReads: KeyReads
-  /// The part of the expression's text where the function begins, in Unicode scalars.
-  package let offset: Int
 
   /// What `element` contributes, nil when a condition leaves it out. Fails when a condition or the transform fails,
   /// when a condition is not a bool, or when the predicate of `all`, `exists` and `existsOne` is not one.
@@ -62,8 +58,6 @@ package struct CollectionFunction: Sendable {
 
 /// An expression of one variable, the element of a list, and of nothing else.
 package struct ElementExpression: Sendable {
-  /// The name of the variable.
-  package let variable: String
   /// The type of the expression's values.
   package var type: ExpressionType { expression.type }
   fileprivate let expression: CheckedExpression
@@ -122,17 +116,17 @@ struct CollectionFunctionExtraction {
       guard let function = CollectionFunction.Function(rawValue: name) else { return nil }
       let operands = (target.map { [$0] } ?? []) + arguments
       guard operands.count == 1, let source = transformed(operands[0]) else { return nil }
-      return made(function, node, source, of: names.types[operands[0].id])
+      return made(function, node, source)
     case .comprehension(let macro):
       guard let function = CollectionFunction.Function(rawValue: macro.function.rawValue) else { return nil }
       guard let path = path(macro.range), let predicate = element(node, macro, macro.predicate) else { return nil }
-      return made(function, node, Source(path: path, transform: predicate), of: names.types[macro.range.id])
+      return made(function, node, Source(path: path, transform: predicate))
     default: return nil
     }
   }
 
   private func made(
-    _ function: CollectionFunction.Function, _ node: ExpressionNode, _ source: Source, of list: ExpressionType
+    _ function: CollectionFunction.Function, _ node: ExpressionNode, _ source: Source
   ) -> CollectionFunction {
     var reads = KeyReads()
     for piece in source.filters + [source.transform].compactMap({ $0 }) {
@@ -141,8 +135,7 @@ struct CollectionFunctionExtraction {
     }
     return CollectionFunction(
       function: function, path: source.path, filters: source.filters, transform: source.transform,
-      resultType: names.types[node.id], emptyValue: AggregateFunctions.emptySum(of: list), elementReads: reads,
-      offset: node.offset)
+      resultType: names.types[node.id], elementReads: reads)
   }
 
   /// A path, its filters, and perhaps what its elements become.
@@ -186,7 +179,7 @@ struct CollectionFunctionExtraction {
   ) -> ElementExpression? {
     guard let part, case .binds(let number)? = names.meanings[node.id], isClosed(part, number) else { return nil }
     guard let expression = try? CheckedExpression(source, root: part, names) else { return nil }
-    return ElementExpression(variable: macro.variable, expression: expression, number: number)
+    return ElementExpression(expression: expression, number: number)
   }
 
   /// Whether a part reads no variable but that with the number and those that it binds, whose numbers are higher.

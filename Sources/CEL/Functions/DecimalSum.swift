@@ -32,9 +32,6 @@ package struct DecimalSum: Sendable {
   /// Adds an unsigned integer.
   package mutating func add(_ number: UInt64) { add(Int128(number), exponent: 0) }
 
-  /// Takes an unsigned integer away that was added.
-  package mutating func remove(_ number: UInt64) { add(-Int128(number), exponent: 0) }
-
   private mutating func add(_ number: Double, _ times: Int) {
     guard number.isFinite else {
       if number.isNaN {

@@ -71,7 +71,7 @@ private struct FormatWriter {
     let text: String?
     switch clause {
     case "s": return try FormatWriter.plain(value, &budget, depth: 0)
-    case "d": text = FormatWriter.decimal(value)
+    case "d": text = FormatWriter.integer(value, radix: 10)
     case "f", "e": text = FormatWriter.fraction(value, precision ?? 6, isScientific: clause == "e")
     case "b": text = FormatWriter.integer(value, radix: 2)
     case "o": text = FormatWriter.integer(value, radix: 8)
@@ -118,22 +118,13 @@ private struct FormatWriter {
     }
   }
 
-  /// `%d`.
-  private static func decimal(_ value: ExpressionValue) -> String? {
-    switch value {
-    case .int(let number): String(number)
-    case .uint(let number): String(number)
-    case .double(let number) where !number.isFinite: ExpressionValue.text(of: number)
-    default: nil
-    }
-  }
-
-  /// `%b` and `%o`.
+  /// `%d`, `%b` and `%o`.
   private static func integer(_ value: ExpressionValue, radix: Int) -> String? {
     switch value {
     case .int(let number): String(number, radix: radix)
     case .uint(let number): String(number, radix: radix)
     case .bool(let flag) where radix == 2: flag ? "1" : "0"
+    case .double(let number) where radix == 10 && !number.isFinite: ExpressionValue.text(of: number)
     default: nil
     }
   }

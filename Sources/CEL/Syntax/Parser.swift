@@ -100,9 +100,6 @@ struct Parser {
   /// Whether `name` cannot stand for a variable or a function.
   private static func isReserved(_ name: String) -> Bool { reserved.contains(name) || keywords.contains(name) }
 
-  /// Whether `name` cannot be a key after a dot.
-  private static func isKeyword(_ name: String) -> Bool { keywords.contains(name) }
-
   // MARK: Operators
 
   /// How closely operators bind, the loosest least.
@@ -265,7 +262,7 @@ struct Parser {
     case .quoted(let name):
       try advance()
       return name
-    case .identifier(let name) where !Parser.isKeyword(name):
+    case .identifier(let name) where !Parser.keywords.contains(name):
       try advance()
       return name
     case .sign("?"): throw fault("optional selection is not supported", token.offset)

@@ -5,8 +5,6 @@ package struct ExpressionDuration: Sendable, Hashable, Comparable {
   /// The length.
   package let nanoseconds: Int64
 
-  private static let nanosecondsPerSecond: Int64 = 1_000_000_000
-
   /// The span of `nanoseconds`.
   package init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
@@ -93,8 +91,7 @@ package struct ExpressionDuration: Sendable, Hashable, Comparable {
 extension ExpressionDuration: CustomStringConvertible {
   /// Seconds with as many decimals as it takes, such as `6347s` and `-0.5s`.
   package var description: String {
-    let unit = UInt64(ExpressionDuration.nanosecondsPerSecond)
-    let (seconds, rest) = nanoseconds.magnitude.quotientAndRemainder(dividingBy: unit)
+    let (seconds, rest) = nanoseconds.magnitude.quotientAndRemainder(dividingBy: 1_000_000_000)
     return "\(nanoseconds < 0 ? "-" : "")\(seconds)\(RFC3339.fraction(nanoseconds: Int(rest)))s"
   }
 }

@@ -16,20 +16,17 @@ package struct Request: ~Copyable {
   /// The request target as it was sent, query and percent-escapes included: `/v1/a/b?x=%20`. It has no spaces and no
   /// control characters.
   package let target: String
-  /// The version the client speaks.
-  package let version: HTTPVersion
   private let origin: Origin
   private let holder: any RequestHolder
   private let ledger: MemoryLedger
 
   init(
-    id: RequestID, method: HTTPRequest.Method, target: String, version: HTTPVersion, holder: Connection,
-    connection: DaemonConnection, ledger: MemoryLedger
+    id: RequestID, method: HTTPRequest.Method, target: String, holder: Connection, connection: DaemonConnection,
+    ledger: MemoryLedger
   ) {
     self.id = id
     self.method = method
     self.target = target
-    self.version = version
     origin = .connection(connection, holder)
     self.holder = holder
     self.ledger = ledger
@@ -40,7 +37,6 @@ package struct Request: ~Copyable {
     id = carried.id
     method = carried.message.method
     target = carried.message.target
-    version = .http11
     origin = .carried(carried)
     holder = carried
     self.ledger = ledger
@@ -176,7 +172,7 @@ struct RequestBody {
 }
 
 /// The versions of the protocol that matter to an answer.
-package enum HTTPVersion: Sendable, Equatable {
+enum HTTPVersion: Sendable, Equatable {
   /// HTTP/1.0, or older: no chunks, no connection kept unless asked for.
   case http10
   /// HTTP/1.1, or a later 1.x.

@@ -144,9 +144,7 @@ extension ObjectReader {
     guard let record = record(object) else { return }
     for branch in tree.branches {
       if case .computed(let computed) = entity.keys[branch.key].kind {
-        for inner in [computed.reads] + computed.inheritedReads {
-          collectObjects(readBy: inner, from: object, entity, into: &objects)
-        }
+        for inner in computed.notifyingReads { collectObjects(readBy: inner, from: object, entity, into: &objects) }
       }
       guard !branch.behind.isEmpty else { continue }
       for case .reference(let next) in value(of: record, object, key: branch.key).readThrough {
@@ -169,7 +167,7 @@ extension Entity {
     tree.branches.allSatisfy { branch in
       guard branch.behind.isEmpty else { return false }
       guard case .computed(let computed) = keys[branch.key].kind else { return true }
-      return ([computed.reads] + computed.inheritedReads).allSatisfy(readsItselfAlone)
+      return computed.notifyingReads.allSatisfy(readsItselfAlone)
     }
   }
 }

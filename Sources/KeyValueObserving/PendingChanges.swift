@@ -11,17 +11,11 @@ public struct PendingChanges: Sendable {
     /// Every member that came or went; nil once the value was set, or when there are too many.
     var touched: Set<Value>? = []
 
-    mutating func absorb(_ change: Change) {
-      count += 1
+    /// Takes in later changes with the members that came or went, nil where these are not known.
+    mutating func absorb(_ changes: Int, touching members: (some Sequence<Value>)?) {
+      count += changes
       guard touched != nil else { return }
-      guard let members = change.touched else { return touched = nil }
-      touched?.formUnion(members)
-      if touched?.count ?? 0 > PendingChanges.memberLimit { touched = nil }
-    }
-
-    mutating func merge(_ later: Entry) {
-      count += later.count
-      guard let members = later.touched else { return touched = nil }
+      guard let members else { return touched = nil }
       touched?.formUnion(members)
       if touched?.count ?? 0 > PendingChanges.memberLimit { touched = nil }
     }
@@ -60,7 +54,7 @@ public struct PendingChanges: Sendable {
       entries = [:]
     }
     for change in changes where !change.isPrior {
-      entries[change.observation.keyPath.text, default: Entry()].absorb(change)
+      entries[change.observation.keyPath.text, default: Entry()].absorb(1, touching: change.touched)
     }
   }
 
@@ -71,7 +65,9 @@ public struct PendingChanges: Sendable {
       self.gone = gone
       entries = [:]
     }
-    for (path, entry) in later.entries { entries[path, default: Entry()].merge(entry) }
+    for (path, entry) in later.entries {
+      entries[path, default: Entry()].absorb(entry.count, touching: entry.touched)
+    }
   }
 
   /// One change for each observation that has any, in the order of `observations`, which are those of the beginning:

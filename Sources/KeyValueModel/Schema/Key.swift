@@ -172,12 +172,9 @@ public struct ComputedKey: Sendable {
   /// What the value is read from.
   package private(set) var reads = KeyTree()
   /// What else makes the key notify: what the same key reads in parents (KVO guide, "Registering Dependent Keys").
-  package internal(set) var inheritedReads: [KeyTree] = []
-
-  init(text: String, declaredType: AttributeType?) {
-    self.text = text
-    self.declaredType = declaredType
-  }
+  var inheritedReads: [KeyTree] = []
+  /// Everything whose change notifies of the key.
+  package var notifyingReads: [KeyTree] { [reads] + inheritedReads }
 
   /// The value is found so from now on.
   mutating func resolve(to formula: Formula) {

@@ -1,4 +1,4 @@
-package import CEL
+import CEL
 import Synchronization
 
 /// A CEL expression over the keys of an entity's objects: a computed key's, or a filter's (the specification, section

@@ -12,12 +12,6 @@ package struct KeyTree: Hashable, Sendable {
     package let fold: CollectionFold?
     /// Whether what the read rules read of the objects behind the key is read as well.
     package var isGuarded = false
-
-    package init(key: Int, behind: KeyTree = KeyTree(), fold: CollectionFold? = nil) {
-      self.key = key
-      self.behind = behind
-      self.fold = fold
-    }
   }
 
   /// The keys, each once for every fold and once for what is read without one.
@@ -31,14 +25,10 @@ package struct KeyTree: Hashable, Sendable {
     var tree = behind
     var isLast = true
     for key in path.reversed() {
-      tree = KeyTree(Branch(key: key, behind: tree, fold: isLast ? fold : nil))
+      tree.branches = [Branch(key: key, behind: tree, fold: isLast ? fold : nil)]
       isLast = false
     }
     self = tree
-  }
-
-  private init(_ branch: Branch) {
-    branches = [branch]
   }
 
   /// Whether nothing is read.
@@ -49,10 +39,9 @@ package struct KeyTree: Hashable, Sendable {
   package var guarded: KeyTree {
     var tree = self
     tree.branches = branches.map { branch in
-      var guarded = Branch(
-        key: branch.key, behind: branch.behind.guarded, fold: branch.behind.isEmpty ? branch.fold : nil)
-      guarded.isGuarded = !branch.behind.isEmpty
-      return guarded
+      Branch(
+        key: branch.key, behind: branch.behind.guarded, fold: branch.behind.isEmpty ? branch.fold : nil,
+        isGuarded: !branch.behind.isEmpty)
     }
     return tree
   }
@@ -98,8 +87,7 @@ package struct FarKeys: Sendable {
   init(of schema: Schema) {
     for entity in schema.entities {
       for case .computed(let computed) in entity.keys.map(\.kind) {
-        insertOwn(computed.reads, of: entity, schema)
-        for tree in computed.inheritedReads { insertOwn(tree, of: entity, schema) }
+        for tree in computed.notifyingReads { insertOwn(tree, of: entity, schema) }
       }
     }
   }
@@ -125,7 +113,7 @@ package struct FarKeys: Sendable {
     for branch in tree.branches {
       let key = entity.keys[branch.key]
       if case .computed(let computed) = key.kind {
-        for inner in [computed.reads] + computed.inheritedReads { insert(inner, of: entity, schema) }
+        for inner in computed.notifyingReads { insert(inner, of: entity, schema) }
       } else {
         ofEntity[entity.index, default: []].insert(branch.key)
       }

@@ -520,7 +520,7 @@ private struct ComputedKeyCycleSearch {
     guard !finished.contains(node), case .computed(let computed) = schema.entities[node.entity].keys[node.key].kind
     else { return }
     trail.append(node)
-    for reads in [computed.reads] + computed.inheritedReads {
+    for reads in computed.notifyingReads {
       for next in computedKeys(in: reads, from: schema.entities[node.entity]) { visit(next) }
     }
     trail.removeLast()

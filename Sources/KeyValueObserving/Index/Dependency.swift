@@ -22,15 +22,10 @@ struct Dependency: Hashable {
 
 /// Follows what is read from an object through the objects as they are now.
 struct DependencyWalk<Reader: ObjectReader> {
-  private let reader: Reader
+  let reader: Reader
   private(set) var shapes: CollectionShapes
   /// What was found, in the order of the walk.
   private(set) var found: [Dependency] = []
-
-  init(reader: Reader, shapes: consuming CollectionShapes) {
-    self.reader = reader
-    self.shapes = shapes
-  }
 
   /// Finds everything that `tree` reads from an object. One that is not there has the keys of `entity` all the same: it
   /// may be created.
@@ -48,7 +43,7 @@ struct DependencyWalk<Reader: ObjectReader> {
         let members = ObservedKey(object: object, key: shapes.key(for: branch))
         found.append(Dependency(observedKey: members, gates: gates, isOfRule: isOfRule))
       case .computed(let computed):
-        for inner in [computed.reads] + computed.inheritedReads {
+        for inner in computed.notifyingReads {
           follow(inner, from: object, entity, gates: gates + [key], ofRule: isOfRule)
         }
         followValue(of: key, branch, gates, isOfRule)

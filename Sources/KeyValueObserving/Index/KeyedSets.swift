@@ -24,9 +24,6 @@ struct KeyedSets<Element: Hashable> {
   /// As many places as a power of two, and at least half of them free; none where there are no entries.
   private var places: ContiguousArray<Place> = []
 
-  /// No sets.
-  init() {}
-
   /// Whether no key has an element.
   var isEmpty: Bool { entries.isEmpty }
 

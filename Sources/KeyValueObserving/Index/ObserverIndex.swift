@@ -267,9 +267,6 @@ struct ObserverPayers: Sendable {
   /// By observer, each client with the number of its streams.
   private var counts: [ObserverID: [QueryPayer: Int]] = [:]
 
-  /// Nobody pays for anything.
-  init() {}
-
   /// True if nobody pays for anything.
   var isEmpty: Bool { counts.isEmpty }
 

@@ -23,9 +23,6 @@ struct SlotTable<Value> {
   private var free: [Int] = []
   private var nextNumber: UInt64 = 0
 
-  /// No values.
-  init() {}
-
   /// How many values there are.
   var count: Int { slots.count - free.count }
 

@@ -120,9 +120,7 @@ struct QueryReach: Sendable {
     for branch in tree.branches {
       let key = entity.keys[branch.key]
       if case .computed(let computed) = key.kind {
-        for inner in [computed.reads] + computed.inheritedReads {
-          collectOwn(inner, of: entity, schema, into: &own)
-        }
+        for inner in computed.notifyingReads { collectOwn(inner, of: entity, schema, into: &own) }
       } else {
         own.keys.insert(branch.key)
         if key.isToMany, branch.fold != nil { own.isFar = true }

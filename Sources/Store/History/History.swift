@@ -118,9 +118,6 @@ private struct CommitList: Sendable {
   /// How many commits there are.
   private(set) var count = 0
 
-  /// No commits.
-  init() {}
-
   /// The oldest commit.
   var oldest: Commit? { first.first ?? middle.first?.first ?? last.first }
 

@@ -66,8 +66,6 @@ struct MigrationPlan: Sendable {
   private(set) var entities: [EntityPlan] = []
   /// Steps with mistakes.
   private(set) var mistakes: [MigrationObstacle] = []
-  /// The obstacles to any object that has a value there, in the order of the schema.
-  private(set) var conflicts: [MigrationSite] = []
   let names: EvolvingNames
   /// The conversions that have something to convert.
   private var usedConversions: Set<Int> = []
@@ -92,7 +90,6 @@ struct MigrationPlan: Sendable {
       if let entity = entities[position].new { positionsByNewEntity[entity.index] = position }
     }
     checkConversions()
-    conflicts.sort()
   }
 
   /// What an object is called under the new schema; nil where it goes. `reference` must be one of the old schema's.
@@ -116,11 +113,9 @@ struct MigrationPlan: Sendable {
     let names = names.entities[position]
     guard let new = entities[position].new else {
       guard names.droppedBy == nil else { return }
-      let removal = MigrationSite(
+      entities[position].removal = MigrationSite(
         entityOrder: self.new.entities.count + position, entity: names.name, key: nil, rank: .removal,
         reason: "is not in the new schema", remedy: "`drop \(names.name)`, or `rename \(names.name) NEW`")
-      conflicts.append(removal)
-      entities[position].removal = removal
       return
     }
     var columns: [Column] = []
@@ -138,7 +133,7 @@ struct MigrationPlan: Sendable {
   }
 
   /// The stored keys whose values have no place in the new entity.
-  private mutating func lostKeys(_ position: Int, _ new: Entity) -> [LostKey] {
+  private func lostKeys(_ position: Int, _ new: Entity) -> [LostKey] {
     let names = names.entities[position]
     var lost: [LostKey] = []
     for (index, key) in names.entity.keys.enumerated() {
@@ -156,7 +151,6 @@ struct MigrationPlan: Sendable {
         reason: place == nil ? "is not in the new schema" : "is stored and becomes computed",
         remedy: place == nil
           ? "`drop \(entity.name).\(name)`, or `rename \(entity.name).\(name) NEW`" : "`drop \(entity.name).\(name)`")
-      add(site)
       lost.append(LostKey(storage: storage, site: site))
     }
     return lost
@@ -173,10 +167,6 @@ struct MigrationPlan: Sendable {
       highest = entities[parent.index]
     }
     return highest
-  }
-
-  private mutating func add(_ site: MigrationSite) {
-    if !conflicts.contains(site) { conflicts.append(site) }
   }
 
   /// Notes that a step has a mistake.
@@ -241,7 +231,7 @@ struct MigrationPlan: Sendable {
   }
 
   /// `former` is the index of the old key with the values.
-  private mutating func source(
+  private func source(
     of key: Key, _ former: Int?, at site: MigrationSite, _ place: String, _ position: Int, isConverted: Bool
   ) -> Column.Source {
     guard let former else { return .fresh }
@@ -250,9 +240,8 @@ struct MigrationPlan: Sendable {
     guard !isConverted, let old = before.shape, let shape = key.shape, old != shape else {
       return .carried(storage: storage, before)
     }
-    let conflict = site.with(.shape, "\(old) becomes \(shape)", remedy: "`convert \(place)`")
-    add(conflict)
-    return .conflicting(storage: storage, conflict)
+    return .conflicting(
+      storage: storage, site.with(.shape, "\(old) becomes \(shape)", remedy: "`convert \(place)`"))
   }
 
   /// The topmost of the old ancestors with the key at an index that the new entity has as ancestors still: a step that

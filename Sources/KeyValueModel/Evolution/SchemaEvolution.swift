@@ -11,13 +11,6 @@ package struct SchemaEvolution: Sendable {
     changes = SchemaComparison(plan).changes()
   }
 
-  /// The obstacles that the schemas alone show: steps with mistakes, or what would stop any object that has a
-  /// value there, which may be what a step with a mistake was for. `migrated` looks at the objects: it leaves out what
-  /// concerns none of them, and finds the values that break a new constraint.
-  package var obstacles: [MigrationObstacle] {
-    plan.mistakes.isEmpty ? plan.conflicts.map(\.obstacle) : plan.mistakes
-  }
-
   /// The state of the old schema as one of the new, or why it cannot be. `state` stays as it is: a dry run is this
   /// without a use of what it gives.
   ///
@@ -61,10 +54,6 @@ package struct MigrationReport: Hashable, Sendable, CustomStringConvertible {
   package internal(set) var changed = 0
   /// How many were dropped.
   package internal(set) var removed = 0
-
-  /// Whether anything is different that an observer could have seen: then the migration takes the revision that it was
-  /// given; otherwise the state is still of the one before.
-  package var usesRevision: Bool { changed > 0 || removed > 0 }
 
   /// A line for each change and step, and one with the numbers.
   package var description: String {

@@ -60,9 +60,6 @@ package struct LiveQueries: Sendable {
   /// How many things are kept for queries and their observers: none where there are no observers. For tests.
   var counts: Int { entries.count + numbers.count + watched.count + payers.count + holdings.count + routes.count }
 
-  /// How many (key, row) pairs are followed for a query. For tests.
-  func linkCount(of query: Query) -> Int? { entry(of: query)?.live.linkCount }
-
   /// The rows of a query as they are; nil where it has no observer.
   package func result(of query: Query) -> QueryResult? { entry(of: query)?.live.result }
 

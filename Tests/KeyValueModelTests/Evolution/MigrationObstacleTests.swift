@@ -9,8 +9,6 @@ struct MigrationObstacleTests {
     let new: String
     let data: [String]
     var steps: [String] = []
-    /// What the schemas alone tell.
-    let stated: [String]
     /// What the objects meet.
     let met: [String]
 
@@ -26,32 +24,25 @@ struct MigrationObstacleTests {
     arguments: [
       Case(
         old: "A: {}, B: {}", new: "B: {}", data: ["A/1", "A/2"],
-        stated: ["A: is not in the new schema; `drop A`, or `rename A NEW`"],
         met: ["A: is not in the new schema (2 objects: A/1, A/2); `drop A`, or `rename A NEW`"]),
       Case(
         old: "A: {keys: {x: {type: integer}}}", new: "A: {}", data: people,
-        stated: ["A.x: is not in the new schema; `drop A.x`, or `rename A.x NEW`"],
         met: ["A.x: is not in the new schema (5 objects: A/1, A/2, A/4, …); `drop A.x`, or `rename A.x NEW`"]),
       Case(
         old: "A: {keys: {x: {type: integer}}}", new: "A: {keys: {x: {computed: '1'}}}", data: people,
-        stated: ["A.x: is stored and becomes computed; `drop A.x`"],
         met: ["A.x: is stored and becomes computed (5 objects: A/1, A/2, A/4, …); `drop A.x`"]),
       Case(
         old: "A: {keys: {x: {type: integer}}}", new: "A: {keys: {x: {type: string}}}", data: people,
-        stated: ["A.x: integer becomes string; `convert A.x`"],
         met: ["A.x: integer becomes string (5 objects: A/1, A/2, A/4, …); `convert A.x`"]),
       Case(
         old: "A: {keys: {x: {toOne: A}}}", new: "A: {keys: {x: {toMany: A}}}", data: ["A/1 {\"x\":\"A/1\"}"],
-        stated: ["A.x: toOne becomes toMany; `convert A.x`"],
         met: ["A.x: toOne becomes toMany (1 object: A/1); `convert A.x`"]),
       Case(
         old: "A: {keys: {x: {toMany: string}}}", new: "A: {keys: {x: {toMany: integer}}}",
         data: ["A/1 {\"x\":[\"a\"]}"],
-        stated: ["A.x: toMany of string becomes toMany of integer; `convert A.x`"],
         met: ["A.x: toMany of string becomes toMany of integer (1 object: A/1); `convert A.x`"]),
       Case(
         old: "A: {keys: {x: {type: integer}}}", new: "A: {keys: {x: {type: integer, minimum: 0}}}", data: people,
-        stated: [],
         met: [
           "A.x: has values that break the new constraints (4 objects: A/2 is -2, under the minimum 0; "
             + "A/4 is -4, under the minimum 0; A/5 is -5, under the minimum 0; …); `convert A.x or null`"
@@ -59,44 +50,44 @@ struct MigrationObstacleTests {
       Case(
         old: "A: {keys: {x: {type: string, optional: false}}}",
         new: "A: {keys: {x: {type: string, optional: false, maxLength: 2, pattern: '^a', enum: [a]}}}",
-        data: ["A/1 {\"x\":\"a\"}", "A/2 {\"x\":\"b\"}", "A/3 {\"x\":\"abc\"}"], stated: [],
+        data: ["A/1 {\"x\":\"a\"}", "A/2 {\"x\":\"b\"}", "A/3 {\"x\":\"abc\"}"],
         met: [
           "A.x: has values that break the new constraints (2 objects: A/2 does not match the pattern ^a; "
             + "A/3 has 3 characters, more than maxLength 2); `convert A.x or VALUE`"
         ]),
       Case(
         old: "A: {keys: {x: {toMany: integer}}}", new: "A: {keys: {x: {toMany: integer, maximum: 2}}}",
-        data: ["A/1 {\"x\":[1,2,3,4]}"], stated: [],
+        data: ["A/1 {\"x\":[1,2,3,4]}"],
         met: [
           "A.x: has values that break the new constraints (1 object: A/1 is 3, over the maximum 2); "
             + "`convert A.x or null`"
         ]),
       Case(
         old: "A: {keys: {x: {type: integer}}}", new: "A: {keys: {x: {type: integer, optional: false}}}", data: people,
-        stated: [], met: ["A.x: must have a value (1 object: A/3); `fill A.x VALUE`"]),
+        met: ["A.x: must have a value (1 object: A/3); `fill A.x VALUE`"]),
       Case(
         old: "A: {}, B: {extends: A}", new: "A: {keys: {x: {type: integer, optional: false}}}, B: {extends: A}",
-        data: ["B/1", "A/1"], stated: [],
+        data: ["B/1", "A/1"],
         met: ["A.x: is new and must have a value (2 objects: A/1, B/1); `fill A.x VALUE`"]),
       Case(
         old: "A: {keys: {x: {toOne: A}}}, B: {extends: A}", new: "A: {keys: {x: {toOne: B}}}, B: {extends: A}",
-        data: ["B/1", "A/1 {\"x\":\"B/1\"}", "A/2 {\"x\":\"A/1\"}"], stated: [],
+        data: ["B/1", "A/1 {\"x\":\"B/1\"}", "A/2 {\"x\":\"A/1\"}"],
         met: ["A.x: leads elsewhere now (1 object: A/2 names A/1, which is no B); `convert A.x or null`"]),
       Case(
         old: "A: {keys: {x: {toOne: A}}}, B: {extends: A}",
         new: "A: {keys: {x: {toOne: A}}}, B: {keys: {x: {toOne: A}}}",
-        data: ["A/1", "B/1 {\"x\":\"A/1\"}", "A/2 {\"x\":\"B/1\"}"], stated: [],
+        data: ["A/1", "B/1 {\"x\":\"A/1\"}", "A/2 {\"x\":\"B/1\"}"],
         met: ["A.x: leads elsewhere now (1 object: A/2 names B/1, which is no A); `convert A.x or null`"]),
       Case(
         old: "A: {keys: {x: {toMany: integer, ordered: true}}}", new: "A: {keys: {x: {toMany: integer}}}",
-        data: ["A/1 {\"x\":[1,2,3]}", "A/2 {\"x\":[2,1]}"], stated: [],
+        data: ["A/1 {\"x\":[1,2,3]}", "A/2 {\"x\":[2,1]}"],
         met: [
           "A.x: is no longer ordered, and the order of its members would be lost (1 object: A/2); `convert A.x`"
         ]),
       Case(
         old: "A: {keys: {x: {toOne: A}, y: {toMany: A}}}",
         new: "A: {keys: {x: {toOne: A, inverse: y}, y: {toMany: A, inverse: x}}}",
-        data: ["A/1", "A/2 {\"x\":\"A/1\"}", "A/3 {\"y\":[\"A/1\",\"A/2\"]}"], stated: [],
+        data: ["A/1", "A/2 {\"x\":\"A/1\"}", "A/3 {\"y\":[\"A/1\",\"A/2\"]}"],
         met: [
           "A.x: does not agree with its inverse A.y (1 object: A/2 names A/1, which does not name it); "
             + "`drop A.y`, which is then filled from here",
@@ -107,18 +98,15 @@ struct MigrationObstacleTests {
         old: "P: {keys: {x: {type: string}}}, A: {extends: P}, B: {extends: A}",
         new: "P: {}, A: {extends: P}, B: {extends: A}",
         data: ["P/1 {\"x\":\"1\"}", "A/1 {\"x\":\"1\"}", "B/1 {\"x\":\"1\"}"],
-        stated: ["P.x: is not in the new schema; `drop P.x`, or `rename P.x NEW`"],
         met: ["P.x: is not in the new schema (3 objects: A/1, B/1, P/1); `drop P.x`, or `rename P.x NEW`"]),
       Case(
         old: "P: {keys: {x: {type: string}}}, A: {extends: P}, B: {extends: A}",
         new: "P: {keys: {x: {type: string}}}, A: {}, B: {extends: A}",
         data: ["P/1 {\"x\":\"1\"}", "A/1 {\"x\":\"1\"}", "B/1 {\"x\":\"1\"}"],
-        stated: ["A.x: is not in the new schema; `drop A.x`, or `rename A.x NEW`"],
         met: ["A.x: is not in the new schema (2 objects: A/1, B/1); `drop A.x`, or `rename A.x NEW`"]),
     ])
   func obstacles(of example: Case) throws {
     let empty = try EvolutionFixture(example.old, example.new)
-    #expect(empty.evolution.obstacles.map(\.description) == example.stated)
     // Where there are no objects, nothing can be lost.
     _ = try empty.migrated()
     let fixture = try EvolutionFixture(example.old, example.new, data: example.data, steps: example.steps)

@@ -77,7 +77,6 @@ struct MigrationStepTests {
     let fixture = try EvolutionFixture(
       "A: {keys: {\(keys), gone: {type: string}}}, S: {extends: A, keys: {s: {type: string}}}, B: {}",
       "A: {keys: {\(keys)}}, S: {extends: A, keys: {s: {type: string}}}, B: {}", steps: steps)
-    #expect(fixture.evolution.obstacles.first?.description == sentence)
     #expect(try fixture.refusal() == [sentence])
   }
 
@@ -95,6 +94,5 @@ struct MigrationStepTests {
       "Person: {keys: {first: {type: string}}}", "Person: {keys: {name: {type: string, optional: false}}}",
       data: ["Person/1 {\"first\":\"a\"}"], steps: [step])
     #expect(try fixture.refusal() == ["step '\(step)': \(sentence)"])
-    #expect(fixture.evolution.obstacles.map(\.description) == ["step '\(step)': \(sentence)"])
   }
 }

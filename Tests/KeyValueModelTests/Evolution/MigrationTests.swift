@@ -346,10 +346,9 @@ struct MigrationTests {
       "A: {keys: {x: {type: integer}, s: {type: string}, c: {computed: x + 1}, b: {toOne: B, inverse: of}, "
       + "bs: {toMany: B}}}, B: {keys: {n: {type: integer}, of: {toMany: A, inverse: b}}}"
     let fixture = try EvolutionFixture(schema, schema, steps: steps)
-    let mistakes = fixture.evolution.obstacles.filter { $0.entity == nil }.map(\.description)
+    let mistakes = try fixture.refusal()
     let last = try #require(steps.last)
     #expect(mistakes.contains { $0.hasPrefix("step '\(last)': ") && $0.contains(reason) }, "\(mistakes)")
-    #expect(try fixture.refusal().contains { $0.contains(reason) })
   }
 
   @Test("A set has the budget of an expression for each object")

@@ -133,7 +133,7 @@ struct QueryRace {
     let now = PastState(before: EmptyCollection(), of: model.state)
     var cost = Int.max
     let fresh = try LiveQuery(query, in: now, cost: &cost)
-    let count = live.linkCount(of: query) ?? -1
+    let count = live.live(query)?.linkCount ?? -1
     // An index of dates may have left out objects that need not be followed.
     let isExact = query.filter?.equalities.count ?? 0 == query.equalities.count
     let isFollowed = isExact ? count == fresh.linkCount : count <= fresh.linkCount

@@ -116,7 +116,7 @@ final class RequestRouter: RequestHandler, Sendable {
 
   /// Makes the response that is sent of a handler's, and counts it.
   private func settle(_ response: inout Response, _ answer: borrowing Answer) {
-    if answer.isUnknown { hideAccess(in: &response) }
+    if answer.isUnknown { AccessControl.hide(in: &response) }
     answer.counts.count(answer.method, status: response.status, after: answer.watch)
     if answer.isNegotiated { response.fields[.vary] = Self.negotiated }
     name(answer.revision, in: &response.fields)
@@ -137,14 +137,6 @@ final class RequestRouter: RequestHandler, Sendable {
   private func name(_ revision: Revision?, in fields: inout HTTPFields) {
     guard let revision, !fields.contains(.keywayCursor) else { return }
     fields[.keywayCursor] = store.cursor(revision).description
-  }
-
-  /// Without a token, what a rule refuses and what is not there are answered alike.
-  private func hideAccess(in response: inout Response) {
-    guard let code = response.reason.flatMap(ProblemCode.init), code.dependsOnAccess else { return }
-    let cursor = response.fields[.keywayCursor]
-    response = AccessControl.unauthenticated.response
-    response.fields[.keywayCursor] = cursor
   }
 
   private func noteRefusal(_ response: Response, _ address: ClientAddress) {

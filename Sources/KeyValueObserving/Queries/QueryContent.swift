@@ -114,20 +114,6 @@ package struct QueryChange: Sendable {
   package var objectRevision: Revision = 0
 }
 
-extension QueryChange {
-  /// The change with its reason, and with what its row shows besides the values.
-  func explained(in state: some ObjectReader, isNew: (Reference) -> Bool) -> QueryChange {
-    var change = self
-    switch kind {
-    case .delete: change.reason = state.record(object) == nil ? .deleted : .left
-    case .insert: change.reason = isNew(object) ? .created : .entered
-    case .move, .update: break
-    }
-    if row != nil { change.objectRevision = state.record(object)?.revision ?? 0 }
-    return change
-  }
-}
-
 /// A section that came or went.
 package enum SectionChange: Sendable {
   /// It is at this place of the list after.

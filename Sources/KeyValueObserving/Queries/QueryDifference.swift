@@ -189,6 +189,20 @@ struct QueryDifference {
   }
 }
 
+extension QueryChange {
+  /// The change with its reason, and with what its row shows besides the values.
+  func explained(in state: some ObjectReader, isNew: (Reference) -> Bool) -> QueryChange {
+    var change = self
+    switch kind {
+    case .delete: change.reason = state.record(object) == nil ? .deleted : .left
+    case .insert: change.reason = isNew(object) ? .created : .entered
+    case .move, .update: break
+    }
+    if row != nil { change.objectRevision = state.record(object)?.revision ?? 0 }
+    return change
+  }
+}
+
 /// The longest subsequence whose elements increase: of rows that were reordered, the most that can stay where they are.
 enum LongestIncreasingRun {
   /// The positions of its elements, ascending. O(n log n); where there are several of one length, always the same one.

@@ -144,6 +144,15 @@ package final class AccessControl: Sendable {
     Problem(.unauthenticated, "this is not for those without a token").with(.wwwAuthenticate, "Bearer")
   }
 
+  /// Makes the response to a request without a token one that asks for a token, if another one would depend on who
+  /// asks: what a rule refuses and what is not there are answered alike.
+  static func hide(in response: inout Response) {
+    guard let code = response.reason.flatMap(ProblemCode.init), code.dependsOnAccess else { return }
+    let cursor = response.fields[.keywayCursor]
+    response = unauthenticated.response
+    response.fields[.keywayCursor] = cursor
+  }
+
   // MARK: Keys
 
   /// Reads the keys again where their file has changed, or in any case; what is wrong with it is logged, and the former

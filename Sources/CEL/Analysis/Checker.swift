@@ -50,8 +50,8 @@ struct Checker {
     case .call(let name, let target, let arguments): call(node, name, target, arguments)
     case .unary(let sign, let operand): unary(node, sign, operand)
     case .binary(let sign, let left, let right): binary(node, sign, left, right)
-    case .all(let operands): logical(node, "&&", operands)
-    case .any(let operands): logical(node, "||", operands)
+    case .all(let operands): logical("&&", operands)
+    case .any(let operands): logical("||", operands)
     case .conditional(let condition, let first, let second): conditional(node, condition, first, second)
     case .list(let elements): .list(joined(elements))
     case .map(let entries): map(entries)
@@ -343,8 +343,7 @@ struct Checker {
   }
 
   /// Operands of `&&` or `||`.
-  private mutating func logical(_ node: ExpressionNode, _ sign: String, _ operands: [ExpressionNode]) -> ExpressionType
-  {
+  private mutating func logical(_ sign: String, _ operands: [ExpressionNode]) -> ExpressionType {
     for operand in operands {
       let type = type(of: operand)
       if !type.isAssignable(to: .bool) { _ = fault("an operand of \(sign) must be a bool, not \(type)", operand) }

@@ -119,7 +119,7 @@ struct CollectionFunctionExtraction {
       return made(function, node, source)
     case .comprehension(let macro):
       guard let function = CollectionFunction.Function(rawValue: macro.function.rawValue) else { return nil }
-      guard let path = path(macro.range), let predicate = element(node, macro, macro.predicate) else { return nil }
+      guard let path = path(macro.range), let predicate = element(node, macro.predicate) else { return nil }
       return made(function, node, Source(path: path, transform: predicate))
     default: return nil
     }
@@ -141,9 +141,9 @@ struct CollectionFunctionExtraction {
   /// A path, its filters, and perhaps what its elements become.
   private func transformed(_ node: ExpressionNode) -> Source? {
     guard case .comprehension(let macro) = node.kind, macro.function == .map else { return filtered(node) }
-    guard var source = filtered(macro.range), let transform = element(node, macro, macro.transform) else { return nil }
+    guard var source = filtered(macro.range), let transform = element(node, macro.transform) else { return nil }
     if macro.predicate != nil {
-      guard let filter = element(node, macro, macro.predicate) else { return nil }
+      guard let filter = element(node, macro.predicate) else { return nil }
       source.filters.append(filter)
     }
     source.transform = transform
@@ -154,7 +154,7 @@ struct CollectionFunctionExtraction {
   private func filtered(_ node: ExpressionNode) -> Source? {
     guard case .comprehension(let macro) = node.kind else { return path(node).map { Source(path: $0) } }
     guard macro.function == .filter, var source = filtered(macro.range) else { return nil }
-    guard let filter = element(node, macro, macro.predicate) else { return nil }
+    guard let filter = element(node, macro.predicate) else { return nil }
     source.filters.append(filter)
     return source
   }
@@ -174,9 +174,7 @@ struct CollectionFunctionExtraction {
   }
 
   /// A part of a macro as an expression of the element alone; nil when it reads anything else.
-  private func element(
-    _ node: ExpressionNode, _ macro: Comprehension, _ part: ExpressionNode?
-  ) -> ElementExpression? {
+  private func element(_ node: ExpressionNode, _ part: ExpressionNode?) -> ElementExpression? {
     guard let part, case .binds(let number)? = names.meanings[node.id], isClosed(part, number) else { return nil }
     guard let expression = try? CheckedExpression(source, root: part, names) else { return nil }
     return ElementExpression(expression: expression, number: number)

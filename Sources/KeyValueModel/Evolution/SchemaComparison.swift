@@ -15,7 +15,7 @@ struct SchemaComparison {
       changes += clauses(entity, source).map { SchemaChange(entity: entity.name, key: nil, change: $0) }
       for index in declaredKeys(of: entity) {
         let key = entity.keys[index]
-        let found = clauses(key, entity, source).map { SchemaChange(entity: entity.name, key: key.name, change: $0) }
+        let found = clauses(key, source).map { SchemaChange(entity: entity.name, key: key.name, change: $0) }
         changes += found
       }
       changes += goneKeys(entity, source)
@@ -82,7 +82,7 @@ struct SchemaComparison {
 
   // MARK: Keys
 
-  private func clauses(_ key: Key, _ entity: Entity, _ source: MigrationPlan.EntityPlan) -> [String] {
+  private func clauses(_ key: Key, _ source: MigrationPlan.EntityPlan) -> [String] {
     let names = plan.names.entities[source.old.index]
     let candidates = names.keys.indices.filter { names.keys[$0] == key.name }
     let isSameSort: (Int) -> Bool = { (source.old.keys[$0].storage == nil) == (key.storage == nil) }

@@ -92,18 +92,9 @@ package enum JournalInstallation {
         schema: head.schema)
       try SnapshotFile.copy(snapshot, header, to: layout.snapshot(head.base))
     }
-    let database = try JournalDatabase(layout.database, .synced)
-    do throws(JournalError) {
+    try JournalDatabase.write(to: layout.database) { database throws(JournalError) in
       try database.write(head)
       try database.write(revocations)
-      try database.settle()
-    } catch {
-      database.close()
-      throw error
-    }
-    database.close()
-    guard SystemFile.size(of: layout.databaseLog) == 0 else {
-      throw .untrusted("\(layout.database): its log was not put in its place")
     }
     let mark = try SystemFile(layout.mark, O_RDWR | O_CREAT)
     DurableWatermark(revision: head.base, digest: head.baseDigest).write(to: mark)

@@ -73,8 +73,7 @@ struct JournalReplacement {
     _ inspection: JournalInspection, _ start: JournalInspection.Start, until: UInt64, digest: JournalDigest,
     _ identity: JournalIdentity
   ) throws(JournalError) {
-    let database = try JournalDatabase(draft, .synced)
-    do throws(JournalError) {
+    try JournalDatabase.write(to: draft) { database throws(JournalError) in
       try database.write(
         JournalDatabase.Head(
           epoch: identity.epoch, schema: identity.schema, base: start.revision, baseDigest: start.digest))
@@ -93,16 +92,8 @@ struct JournalReplacement {
         }
       }
       guard copied == digest else {
-        throw .untrusted("\(draft): it is not what was copied; the disk may be at fault")
+        throw JournalError.untrusted("\(draft): it is not what was copied; the disk may be at fault")
       }
-      try database.settle()
-    } catch {
-      database.close()
-      throw error
-    }
-    database.close()
-    guard SystemFile.size(of: "\(draft)-wal") == 0 else {
-      throw .untrusted("\(draft): its log was not put in its place")
     }
     try SystemFile(draft, O_RDWR).sync()
   }

@@ -349,6 +349,22 @@ struct JournalDatabase: Sendable {
     if gate.close() { try? pool.close() }
   }
 
+  /// Writes a database that is closed again, with nothing left in its log.
+  static func write(to path: String, _ fill: (JournalDatabase) throws(JournalError) -> Void) throws(JournalError) {
+    let database = try JournalDatabase(path, .synced)
+    do throws(JournalError) {
+      try fill(database)
+      try database.settle()
+    } catch {
+      database.close()
+      throw error
+    }
+    database.close()
+    guard SystemFile.size(of: "\(path)-wal") == 0 else {
+      throw .untrusted("\(path): its log was not put in its place")
+    }
+  }
+
   /// Does something with the pool while it cannot be closed.
   private func using<Result>(_ body: (DatabasePool) throws -> Result) throws(JournalError) -> Result {
     guard gate.enter() else { throw .refused("\(path): it is closed") }

@@ -90,7 +90,7 @@ extension LiveTable {
       return row
     }
     let layout = ColumnLayout(columnNames(of: rows), rows: rows, columns: size.columns - Self.gutter)
-    var lines = [heading(layout, size)]
+    var lines = [heading(layout)]
     for line in body {
       switch line {
       case .section(let name, let count): lines.append(Self.section(name, count: count, size))
@@ -130,7 +130,7 @@ extension LiveTable {
     return ["@ref"] + names
   }
 
-  private func heading(_ layout: ColumnLayout, _ size: TerminalSize) -> StyledLine {
+  private func heading(_ layout: ColumnLayout) -> StyledLine {
     var line = StyledLine(String(repeating: " ", count: Self.gutter))
     line.append(layout.heading, .underlined)
     return line

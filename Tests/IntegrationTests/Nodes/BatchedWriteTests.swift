@@ -132,7 +132,7 @@ import Testing
   @Test("A client that has many writes under way does not keep another's from being done, nor over the bounds")
   func crowd() throws {
     let directory = try ScratchDirectory()
-    let pair = try Pair(directory, ["nodes.forwarding": "40"])
+    let pair = try Pair(directory, ["nodes.forwarding": "64"])
     let crowd = Writers(40, pair.follower.port, "crowd")
     #expect(crowd.await(100))
     let other = WireClient(port: pair.follower.port, from: "127.0.0.2")

@@ -35,7 +35,9 @@ struct DescriptionTests {
       [
         "-m", "schemathesis.cli", "run", document, "--url", server.url, "--checks", checks.joined(separator: ","),
         "--phases", "fuzzing", "--seed", "1", "--max-examples", "\(examples)", "--generation-database", "none",
-        "--continue-on-failure", "--request-timeout", "20", "--no-color", "--warnings", "off", "--workers", "4",
+        "--continue-on-failure", "--request-timeout", "120", "--no-color", "--warnings", "off", "--workers", "4",
+        // A machine that is busy with other work makes examples slowly.
+        "--suppress-health-check", "too_slow",
       ] + arguments,
       environment: [
         "SCHEMATHESIS_HOOKS": "description_hooks", "PYTHONPATH": PackageFolder.script(""),

@@ -82,6 +82,19 @@ struct AttributeNoticesTests {
     #expect(observers == [1, 2, 3])
   }
 
+  @Test("A value that is too long for the only observer of a setting is not told")
+  mutating func tooLong() throws {
+    try fixture.observe("A/1.y", options: [.new], observer: 1)
+    let commit = try fixture.model.commit(Transaction([try operation(#"set A/1 y "four""#)]))
+    for (limit, isTooLong) in [(3, true), (4, false)] {
+      for past in [nil, PastState(before: [commit], of: fixture.model.state)] {
+        var (index, events) = (fixture.index, [ObserverEvent]())
+        index.notify([commit], of: fixture.model.state, from: past, bytesPerObserver: limit) { events.append($0) }
+        #expect(events.map(\.isTooLong) == [isTooLong] && events.map(\.changes.isEmpty) == [isTooLong])
+      }
+    }
+  }
+
   @Test("Whatever is set, it is told as the notifier of all commits tells it", arguments: 0..<40)
   mutating func likeAnyOther(round: Int) throws {
     var random = SplitMix64(seed: seed, part: UInt64(round))

@@ -37,7 +37,7 @@ extension ObserverIndex {
     var budget = budget
     // With a prior, a plain commit tells two changes.
     if past == nil, changesPerObserver > 1, commits.count == 1,
-      let plain = plainNotification(of: first, in: present, &budget)
+      let plain = plainNotification(of: first, in: present, bytesPerObserver: bytesPerObserver, &budget)
     {
       if case .event(let event) = plain { receive(event) }
       return budget
@@ -100,7 +100,7 @@ extension ObserverIndex {
   /// There is no path that could lead elsewhere, no bracket and no order to find: what is left is to bring the folds up
   /// to date between the two readings of the value.
   mutating func plainNotification(
-    of commit: Commit, in present: ModelState, _ budget: inout ObservationBudget
+    of commit: Commit, in present: ModelState, bytesPerObserver: Int = .max, _ budget: inout ObservationBudget
   ) -> PlainNotification? {
     guard let setting = commit.plainSetting else { return nil }
     let key = ObservedKey(object: setting.object, key: setting.key)
@@ -125,19 +125,17 @@ extension ObserverIndex {
     let old = options.contains(.old) ? value(setting.before, setting) : nil
     refold(key, by: setting.after, in: present)
     let new = options.contains(.new) ? value(setting.after, nil) : nil
-    guard old != nil || !options.contains(.old), new != nil || !options.contains(.new) else {
-      return .event(
-        ObserverEvent(
-          observer: entry.observer, revision: commit.revision, writer: commit.writer, changes: [], gone: [],
-          hasOverflowed: true, isTooLong: true))
-    }
     var told = [Change(cell: entry.cell, observation: observation, old: old, new: new, isPrior: false)]
     if options.contains(.prior) {
       told.insert(Change(cell: entry.cell, observation: observation, old: old, new: nil, isPrior: true), at: 0)
     }
+    let isKnown = (old != nil || !options.contains(.old)) && (new != nil || !options.contains(.new))
+    let isTooLong =
+      !isKnown || bytesPerObserver < .max && told.reduce(0) { $0 + $1.textBytes } > bytesPerObserver
     return .event(
       ObserverEvent(
-        observer: entry.observer, revision: commit.revision, writer: commit.writer, changes: told, gone: []))
+        observer: entry.observer, revision: commit.revision, writer: commit.writer, changes: isTooLong ? [] : told,
+        gone: [], hasOverflowed: isTooLong, isTooLong: isTooLong))
   }
 
   /// Finds the one observation that depends on a key, be it through collections. False where that is not all that there

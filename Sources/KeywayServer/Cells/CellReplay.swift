@@ -276,11 +276,16 @@ struct CellReplay {
   /// Adds the events that are told once more and come before what a commit did.
   private mutating func appendRefreshes(before revision: Revision) {
     while !hasOverflowed, let first = refreshTexts.first, first.revision < revision {
-      byteCount = first.text.isTooLong ? .max : byteCount + first.text.count
+      count(first.text)
       text.append(first.text)
       lastTold = first.revision
       refreshTexts.removeFirst()
     }
+  }
+
+  /// Counts an event toward what the stream may be sent; one that is too long exceeds it.
+  private mutating func count(_ event: EventBuffer) {
+    byteCount = hasOverflowed || event.isTooLong ? .max : byteCount + event.count
   }
 
   /// Events as they are told, kept while their values are not certainly longer than may be sent.
@@ -326,7 +331,7 @@ struct CellReplay {
       appendRefreshes(before: event.revision)
       var all = encoder.text(limit: byteLimit)
       encoder.append(event, to: &all)
-      byteCount = all.isTooLong ? .max : byteCount + all.count
+      count(all)
       guard let visible = cells.visiblePart(of: event, through: gates) else { continue }
       encoder.append(visible, to: &text)
       lastTold = event.revision

@@ -130,6 +130,37 @@ struct LongEventTests {
     #expect(try stream.next().changes.map { $0["new"].text } == [text(3003)])
   }
 
+  @Test("A resumption that is to be told once more the states of cells, and those are too long, is reset")
+  func repeatedStates() throws {
+    let server = try TestServer {
+      $0.eventBytes = Self.limit
+      $0.server.pendingBytesPerStream = 4096
+    }
+    try server.client.must("PUT", "/v1/objects/Note/2", body: #"{"text":"\#(text(5000))"}"#)
+    let stream = try CuttableStream(
+      server, cells: #"{"m":{"object":"Note/1","keyPaths":["text"]}}"#, receiveBufferBytes: 4096)
+    _ = try stream.next()
+    var number = 0
+    while try server.client.json("/v1/status")["lagging"].whole == 0 {
+      number += 1
+      try server.set("Note/1/text", "\"\(number)\(text(5000))\"")
+    }
+    for name in ["a", "b", "c"] {
+      try stream.send("PUT", "/cells/\(name)", #"{"object":"Note/2","keyPaths":["text"]}"#)
+    }
+    try stream.cut(byReset: true)
+    for value in ["first", "last"] { try server.set("Note/2/text", "\"\(value)\"") }
+    try stream.resume()
+    let reset = try #require(try stream.read { $0.name == "reset" }.last)
+    #expect(reset.json["reason"].text == "overflow")
+    var shown: [String: String] = [:]
+    try stream.read { event in
+      for change in event.changes { shown[change["cell"].text ?? ""] = change["new"].text }
+      return shown.count == 4
+    }
+    #expect(["a", "b", "c"].map { shown[$0] } == ["last", "last", "last"])
+  }
+
   @Test("A long value is encoded once for all that tell it")
   func sharing() throws {
     let texts = LongTexts()

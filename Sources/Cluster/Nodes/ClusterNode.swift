@@ -220,8 +220,8 @@ package final class ClusterNode: Node {
   /// For how many milliseconds this node has heard nothing of the one that it follows; 0 where it follows none.
   var silenceMilliseconds: UInt64 { following?.silenceMilliseconds ?? 0 }
 
-  /// The newest revision that this node knows of.
-  func newest(_ store: Store) -> Revision { max(store.revision, following?.newest ?? 0) }
+  /// The newest revision that this node knows of while its store is at `present`.
+  func newest(from present: Revision) -> Revision { max(present, following?.newest ?? 0) }
 
   /// For how many seconds it may have been behind: since it last heard, where that is longer ago than it takes to hear
   /// that nothing happened.
@@ -231,8 +231,10 @@ package final class ClusterNode: Node {
   }
 
   package func status(_ store: Store) -> JSONObject {
+    // Commits go on meanwhile: what is subtracted is read once.
+    let revision = store.revision
     var status: JSONObject = [
-      "role": .string(role), "node": .string(url), "behind": .integer(Int64(newest(store) - store.revision)),
+      "role": .string(role), "node": .string(url), "behind": .integer(Int64(newest(from: revision) - revision)),
       "behindSeconds": .integer(Int64(behindSeconds)),
     ]
     if let following {
@@ -243,7 +245,7 @@ package final class ClusterNode: Node {
     if !present.isEmpty {
       status["followers"] = .array(
         present.map { entry in
-          let behind = store.revision - min(store.revision, entry.follower.revision)
+          let behind = revision - min(revision, entry.follower.revision)
           return .object(["node": .string(entry.name), "behind": .integer(Int64(behind))])
         })
     }
@@ -267,7 +269,8 @@ package final class ClusterNode: Node {
   package func export(_ store: Store, to registry: PrometheusRegistry) {
     registry.set(.requestsBehind, to: Double(waits.count))
     registry.set(.followers, to: Double(followers.present.count))
-    registry.set(.revisionsBehind, to: Double(newest(store) - store.revision))
+    let revision = store.revision
+    registry.set(.revisionsBehind, to: Double(newest(from: revision) - revision))
     registry.set(.silenceSeconds, to: Double(silenceMilliseconds) / 1_000)
     let ways = attached.withLock { $0 }
     let passed =

@@ -240,7 +240,7 @@ struct NodeHandlers: Sendable {
     _ records: [JournalRecord], after: Revision, _ digest: JournalDigest
   ) throws(Problem) -> Response {
     let batch = RecordBatch(
-      newest: max(node.newest(store), after), silenceMilliseconds: node.silenceMilliseconds,
+      newest: max(node.newest(from: store.revision), after), silenceMilliseconds: node.silenceMilliseconds,
       revocations: revocations.digest, records: records)
     var fields: HTTPFields = [.contentType: Self.octets, .keywayNodes: node.directory.digest]
     if node.hasAccess { fields[.keywayAccess] = "keys" }

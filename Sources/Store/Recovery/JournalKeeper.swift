@@ -144,9 +144,10 @@ final class JournalKeeper: Sendable {
     guard shared != nil, let newest = try journal.snapshots().first?.revision,
       newest > account.withLock({ $0.snapshot })
     else { return false }
+    let revision = store.revision
     account.withLock { account in
       // The bytes of what came after it are not known; they are taken for a part like that of the records.
-      let rest = Int(clamping: store.revision - min(newest, store.revision))
+      let rest = Int(clamping: revision - min(newest, revision))
       account.bytes = account.records > 0 ? Int(Double(account.bytes) * Double(rest) / Double(account.records)) : 0
       account.records = rest
       account.snapshot = newest

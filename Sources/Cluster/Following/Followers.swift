@@ -89,9 +89,15 @@ final class Followers: Sendable {
   /// Whether one was ever heard.
   var wasHeard: Bool { hasHeard.load(ordering: .acquiring) }
 
+  /// The time that lies so many nanoseconds before now, or the beginning of the clock if that is later. A follower that
+  /// was heard last before `memory` is gone.
+  private static func horizon(_ nanoseconds: UInt64 = memory, before now: UInt64) -> UInt64 {
+    now - min(now, nanoseconds)
+  }
+
   /// Those that are there now, by name.
   var present: [(name: String, follower: Follower)] {
-    let horizon = now() &- Self.memory
+    let horizon = Self.horizon(before: now())
     return state.withLock { $0.followers }.filter { $0.value.heard >= horizon }.sorted { $0.key < $1.key }
       .map { ($0.key, $0.value) }
   }
@@ -102,17 +108,17 @@ final class Followers: Sendable {
   /// The names of those that have asked in the last so many nanoseconds, and of the nodes that follow them.
   func names(heardWithin nanoseconds: UInt64) -> [String] {
     guard wasHeard else { return [] }
-    let now = now()
-    let horizon = now - min(now, nanoseconds)
+    let horizon = Self.horizon(nanoseconds, before: now())
     return present.filter { $0.follower.heard >= horizon }.flatMap { [$0.name] + $0.follower.below }
   }
 
   /// Notes that one has asked for what comes after a revision, and which nodes follow it.
   func note(_ name: String, at revision: Revision, below: [String] = []) -> Note {
     let present = now()
+    let horizon = Self.horizon(before: present)
     return state.withLock { state in
       if state.followers[name] == nil, state.followers.count >= limit {
-        state.followers = state.followers.filter { $0.value.heard >= present &- Self.memory }
+        state.followers = state.followers.filter { $0.value.heard >= horizon }
         guard state.followers.count < limit else { return .refused }
       }
       let former = state.followers[name]
@@ -120,7 +126,7 @@ final class Followers: Sendable {
         // The copy is there: from here on it is the follower that needs the records.
         state.copies.remove(at: copy)
       }
-      let isKnown = former.map { $0.below == below && $0.heard >= present &- Self.memory } ?? false
+      let isKnown = former.map { $0.below == below && $0.heard >= horizon } ?? false
       let need = (former?.revision ?? 0) <= revision ? former?.need : nil
       state.followers[name] = Follower(revision: revision, heard: present, below: below, need: need ?? Need())
       hasHeard.store(true, ordering: .releasing)
@@ -157,10 +163,11 @@ final class Followers: Sendable {
   /// Up to which revision the journal may forget its records, that would do so up to `oldest`: see `JournalNeed`.
   func forgettable(upTo oldest: Revision, _ writtenBytes: Int) -> Revision {
     let (present, limits) = (now(), joining)
+    let horizon = Self.horizon(before: present)
     return state.withLock { state in
       var least = oldest
       for name in Array(state.followers.keys) {
-        guard var follower = state.followers[name], follower.heard >= present &- Self.memory else { continue }
+        guard var follower = state.followers[name], follower.heard >= horizon else { continue }
         if follower.need.counts(follower.revision, oldest, present, writtenBytes, limits) {
           least = min(least, follower.revision)
         }

@@ -250,7 +250,7 @@ struct MigrationPlan: Sendable {
     var highest = entities[position]
     while let parent = highest.old.parent.flatMap(old.entity(named:)), parent.keys.indices.contains(index),
       names.entities[parent.index].keys[index] == name, let new = entities[parent.index].new,
-      entities[position].new?.isKind(of: new.name) == true
+      new.indexOfKey(name) != nil, entities[position].new?.isKind(of: new.name) == true
     {
       highest = entities[parent.index]
     }

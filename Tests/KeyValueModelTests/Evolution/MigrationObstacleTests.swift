@@ -104,6 +104,11 @@ struct MigrationObstacleTests {
         new: "P: {keys: {x: {type: string}}}, A: {}, B: {extends: A}",
         data: ["P/1 {\"x\":\"1\"}", "A/1 {\"x\":\"1\"}", "B/1 {\"x\":\"1\"}"],
         met: ["A.x: is not in the new schema (2 objects: A/1, B/1); `drop A.x`, or `rename A.x NEW`"]),
+      Case(
+        old: "P: {keys: {x: {type: string}}}, A: {extends: P}",
+        new: "P: {}, A: {extends: P, keys: {x: {type: integer}}}",
+        data: ["P/1", "A/1 {\"x\":\"1\"}"],
+        met: ["A.x: string becomes integer (1 object: A/1); `convert A.x`"]),
     ])
   func obstacles(of example: Case) throws {
     let empty = try EvolutionFixture(example.old, example.new)

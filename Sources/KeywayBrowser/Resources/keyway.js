@@ -493,6 +493,10 @@ export class Desk {
   }
 
   get revision() { return this.id ? revisionOf(this.id) : undefined }
+
+  /** Whether a cursor names a later state of the same store. */
+  isBehind(cursor) { return epochOf(cursor) === epochOf(this.id) && revisionOf(cursor) > this.revision }
+
   observe(object, keyPaths, options, callback = options) {
     return new Observation(this, object, keyPaths, callback === options ? {} : options, callback)
   }
@@ -539,9 +543,8 @@ export class Desk {
     const resets = events.filter(({ type }) => type === 'reset')
     if (resets.length) this.#expectState()
     for (const write of this.#writes) {
-      write.revision ??= events.find(({ data }) => data.writer === write.writer)?.data.revision
-      // After a reset what is told has the writes that were answered.
-      if (resets.length) write.revision &&= 0
+      const told = events.find(({ data }) => data.writer === write.writer)
+      if (told) write.cursor ??= `${epochOf(id)}-${told.data.revision}`
     }
     for (const { type, data } of events) {
       for (const part of type === 'change' ? data.changes : [data]) {
@@ -592,7 +595,7 @@ export class Desk {
   newWriter() { return `${this.#tab}.${++this.#made}` }
 
   begin(object, keyPath, value) {
-    const write = { object, keyPath, value, writer: this.newWriter() }
+    const write = { object, keyPath, value, writer: this.newWriter(), epoch: epochOf(this.id) }
     for (const each of this.#bound) {
       const old = each._at(write)
       if (old === undefined || !each.visible || each._options.includes('prior')) continue
@@ -606,9 +609,9 @@ export class Desk {
     return write
   }
 
-  /** It shows until its commit is told. */
-  settle(write, revision) {
-    write.revision = revision
+  /** It shows until its commit, which `cursor` names, is told. */
+  settle(write, cursor) {
+    write.cursor = cursor
     this.#settle()
     this.run()
   }
@@ -619,11 +622,18 @@ export class Desk {
     this.run()
   }
 
+  /** A commit of another store is still to be told if the write began with the store that is shown now. */
+  #isOpen({ cursor, epoch }) {
+    if (!cursor || !this.id) return !cursor
+    const present = epochOf(this.id)
+    return this.isBehind(cursor) || (epochOf(cursor) !== present && epoch === present)
+  }
+
   /** In the order of commits, once all of a key path's are known. */
   #settle() {
-    const open = this.#writes.filter(each => !(each.revision <= (this.revision ?? Infinity)))
+    const open = this.#writes.filter(each => this.#isOpen(each))
     const closing = this.#writes.filter(write => !open.some(each => isOfKey(each, write)))
-    for (const write of closing.sort((a, b) => a.revision - b.revision)) this.#close(write)
+    for (const write of closing.sort((a, b) => revisionOf(a.cursor) - revisionOf(b.cursor))) this.#close(write)
   }
 
   #close(write, more) {
@@ -728,7 +738,7 @@ export class Keyway extends EventTarget {
       return await this.#ask('PUT', path, { body: value, ...options, write })
     } catch (error) {
       // Only the answer was lost.
-      if (write.revision && isTransient(error)) return value
+      if (write.cursor && isTransient(error)) return value
       this.#desk.fail(write, error)
       throw error
     }
@@ -748,7 +758,7 @@ export class Keyway extends EventTarget {
     const isTold = this.#desk.report().some(([, body, isTold]) =>
       isTold && body.object === object && body.keyPaths?.includes(keyPath))
     const known = this.#tags.get(path)
-    if (isTold && this.#desk.revision >= (known?.revision ?? 0)) return `"${this.#desk.id}"`
+    if (isTold && !this.#desk.isBehind(known?.cursor)) return `"${this.#desk.id}"`
     if (!known) await this.get(object, keyPath)
     return this.#tags.get(path)?.tag
   }
@@ -763,12 +773,12 @@ export class Keyway extends EventTarget {
       try {
         const response = await this.#fetch(method, path, { headers, body })
         const tag = response.headers.get('ETag')
-        const revision = revisionOf(response.headers.get('Keyway-Cursor'))
-        // What has no cursor is no answer of the server.
-        if (write && revision >= 0) this.#desk.settle(write, revision)
+        const cursor = response.headers.get('Keyway-Cursor')
+        // An answer without a cursor is not the server's.
+        if (write && cursor) this.#desk.settle(write, cursor)
         this.#tags.delete(path)
         if (this.#tags.size > 1000) this.#tags.clear()
-        if (tag) this.#tags.set(path, { tag, revision })
+        if (tag) this.#tags.set(path, { tag, cursor })
         return response.status === 204 ? undefined : await response.json().catch(this.#away)
       } catch (problem) {
         const isSafe = method === 'GET' || method === 'POST'

@@ -86,7 +86,7 @@ test('A change of another shows what is true, and then the own write is a change
   const page = new Page(1)
   const write = page.desk.begin('A/1', 'n', 50)
   page.commit(2, 7)
-  page.desk.settle(write, 3)
+  page.desk.settle(write, 'e-3')
   page.check([50, 'pending'], [7, 'real'])
   page.commit(3, 50, write.writer)
   page.check([50, 'pending'], [7, 'real'], [50, 'real'])
@@ -98,10 +98,10 @@ test('A set to what shows is told when it is done, and not at all where nothing 
   const write = page.desk.begin('A/1', 'n', 5)
   page.check()
   page.commit(2, 5, write.writer)
-  page.desk.settle(write, 2)
+  page.desk.settle(write, 'e-2')
   page.check([5, 'real'])
   assert.equal(page.heard[0].writer, write.writer)
-  page.desk.settle(page.desk.begin('A/1', 'n', 5), 3)
+  page.desk.settle(page.desk.begin('A/1', 'n', 5), 'e-3')
   page.take(3, [])
   page.check([5, 'real'])
 })
@@ -109,7 +109,7 @@ test('A set to what shows is told when it is done, and not at all where nothing 
 test('A set that nobody is notified of stays as it shows', () => {
   const page = new Page(0)
   const write = page.desk.begin('A/1', 'n', 7)
-  page.desk.settle(write, 2)
+  page.desk.settle(write, 'e-2')
   page.take(2, [])
   page.check([7, 'pending'])
   page.desk.fail(page.desk.begin('A/1', 'n', 8), refused)
@@ -118,9 +118,9 @@ test('A set that nobody is notified of stays as it shows', () => {
   page.check([7, 'pending'], [8, 'pending'], [7, 'refused'], [9, 'real'])
   // Answers that come in another order than the commits.
   const [first, second] = [page.desk.begin('A/1', 'n', 1), page.desk.begin('A/1', 'n', 2)]
-  page.desk.settle(second, 6)
+  page.desk.settle(second, 'e-6')
   page.take(6, [])
-  page.desk.settle(first, 5)
+  page.desk.settle(first, 'e-5')
   assert.equal(page.query.rows[0].n, 2)
   page.desk.fail(page.desk.begin('A/1', 'n', 3), refused)
   assert.deepEqual(page.told.map(told => told.at(-1)), [2, 2, 2].map(value => [value, 'refused']))
@@ -131,10 +131,40 @@ test('Writes that are committed in another order than they were begun end as the
   const [first, second] = [page.desk.begin('A/1', 'n', 1), page.desk.begin('A/1', 'n', 2)]
   page.commit(2, 2, second.writer)
   page.commit(3, 1, first.writer)
-  page.desk.settle(first, 3)
-  page.desk.settle(second, 2)
+  page.desk.settle(first, 'e-3')
+  page.desk.settle(second, 'e-2')
   assert.deepEqual(page.told.map(told => told.at(-1)), [1, 1, 1].map(value => [value, 'real']))
   assert.equal(page.query.rows[0].n, 1)
+})
+
+test('An answer of a former store shows no longer than the store, and one of a later store until that is told', () => {
+  const page = new Page(0)
+  const late = page.desk.begin('A/1', 'n', 1)
+  const show = (id, n) => {
+    const objects = [{ '@ref': 'A/1', n }]
+    const [first, second, third] = page.names
+    const changes = [first, second].map(cell => ({ cell, object: 'A/1', keyPath: 'n', kind: 'setting', new: n }))
+    page.desk.take({ id, events: [
+      { type: 'reset', data: { reason: 'epoch' } },
+      { type: 'change', data: { initial: true, changes } },
+      { type: 'results', data: { initial: true, cell: third, count: 1, objects } },
+    ] })
+    page.desk.run()
+    page.events.length = 0
+  }
+  const shown = () => [page.heard.at(-1).new, page.query.rows[0].n]
+  show('f-5', 3)
+  page.desk.settle(late, 'e-99')
+  assert.deepEqual(shown(), [3, 3])
+  const early = page.desk.begin('A/1', 'n', 4)
+  page.desk.settle(early, 'g-2')
+  page.desk.fail(page.desk.begin('A/1', 'n', 5), refused)
+  assert.deepEqual(shown(), [4, 4])
+  assert.deepEqual(page.told.map(told => told.at(-1)[1]), ['refused', 'refused', 'refused'])
+  show('g-3', 7)
+  assert.deepEqual(shown(), [7, 7])
+  page.desk.fail(page.desk.begin('A/1', 'n', 8), refused)
+  assert.deepEqual(shown(), [7, 7])
 })
 
 test('What was before a pending change is what showed', () => {
@@ -154,7 +184,7 @@ test('An observation with priors hears what is done, and nothing ahead', () => {
   const change = { cell: page.names[0], object: 'A/1', keyPath: 'n', kind: 'setting', old: 1 }
   const changes = [{ ...change, prior: true }, { ...change, new: 50 }]
   page.take(2, [{ type: 'change', data: { revision: 2, writer: write.writer, changes } }])
-  page.desk.settle(write, 2)
+  page.desk.settle(write, 'e-2')
   assert.deepEqual(page.heard.map(each => [each.prior, each.old, each.new]), [[true, 1, undefined], [undefined, 1, 50]])
 })
 
@@ -163,7 +193,7 @@ test('What is out of sight is told nothing of own writes', () => {
   for (const each of [page.observation, page.cell, page.query]) each.visible = false
   page.desk.fail(page.desk.begin('A/1', 'n', 50), refused)
   const write = page.desk.begin('A/1', 'n', 60)
-  page.desk.settle(write, 2)
+  page.desk.settle(write, 'e-2')
   page.take(2, [])
   page.check()
   for (const each of [page.observation, page.cell, page.query]) each.visible = true
@@ -175,7 +205,7 @@ test('An unordered to-many that comes in another order is not told twice', () =>
   const page = new Page(['A/2'])
   const write = page.desk.begin('A/1', 'n', ['A/4', 'A/3'])
   page.commit(2, ['A/3', 'A/4'], write.writer)
-  page.desk.settle(write, 2)
+  page.desk.settle(write, 'e-2')
   const told = [[['A/4', 'A/3'], 'pending']]
   assert.deepEqual([page.told, page.query.rows[0].n], [[told, told, told], ['A/3', 'A/4']])
 })
@@ -508,7 +538,7 @@ class Reader {
     const status = !now ? 404 : random.chance(0.15) ? 422 : random.chance(0.3) && now[keyPath] !== put.seen ? 412 : 200
     const isLost = keyPath !== 'note' && random.chance(0.1)
     if (status === 200 && (!isLost || random.chance(0.5))) server.commit([[object, keyPath, value]], writer)
-    put.answer = { status: isLost ? 0 : status, revision: server.revision }
+    put.answer = { status: isLost ? 0 : status, cursor: server.id }
   }
 
   /** As `set` does with it. */
@@ -516,9 +546,9 @@ class Reader {
     const put = random.pick(this.puts.filter(each => each.answer))
     if (!put) return
     this.puts = this.puts.filter(each => each !== put)
-    const { status, revision } = put.answer
-    if (status === 200) this.world.desk.settle(put.write, revision)
-    else if (status || !put.write.revision) this.world.desk.fail(put.write, new KeywayProblem({ status }))
+    const { status, cursor } = put.answer
+    if (status === 200) this.world.desk.settle(put.write, cursor)
+    else if (status || !put.write.cursor) this.world.desk.fail(put.write, new KeywayProblem({ status }))
   }
 
   /** All that shows is what the server has. */
